@@ -1,0 +1,175 @@
+"""Writes vertex/types.py from the discovery document that google-api-python-client ships.
+
+    python -m tools.generate_types [--check]
+
+The document lists names; the numbers that clients may send for enums come from the protos of google-cloud-aiplatform.
+"""
+
+import argparse
+import importlib.resources
+import json
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, cast
+
+import proto
+from google.cloud import aiplatform_v1
+
+PREFIX = "GoogleCloudAiplatformV1"
+ROOTS = ("CustomJob", "HyperparameterTuningJob", "TrainingPipeline")
+TARGET = Path(__file__).parents[1] / "vertex" / "types.py"
+SCALARS = {
+    ("string", None): "String",
+    ("string", "int64"): "Int64",
+    ("string", "google-duration"): "Duration",
+    ("string", "google-datetime"): "Timestamp",
+    ("integer", "int32"): "Int32",
+    ("number", "double"): "Double",
+    ("number", "float"): "Double",
+    ("boolean", None): "Boolean",
+    ("any", None): "Any",
+}
+
+Schema = dict[str, Any]
+
+
+def short(schema_id: str) -> str:
+    """`GoogleCloudAiplatformV1CustomJob` → `CustomJob`, `GoogleRpcStatus` → `Status`."""
+    return schema_id.removeprefix(PREFIX).removeprefix("GoogleRpc")
+
+
+def referenced(node: object) -> Iterator[str]:
+    """Every schema id that a schema mentions, in document order."""
+    if isinstance(node, dict):
+        if "$ref" in node:
+            yield node["$ref"]
+        for child in node.values():
+            yield from referenced(child)
+
+
+def reachable(schemas: dict[str, Schema]) -> list[str]:
+    """The schema ids that the root types reach, breadth first."""
+    found = [PREFIX + root for root in ROOTS]
+    for schema_id in found:
+        found += [name for name in dict.fromkeys(referenced(schemas[schema_id])) if name not in found]
+    return found
+
+
+def enums(messages: set[str]) -> dict[frozenset[str], tuple[str, dict[str, int]]]:
+    """Type name and numbers of each enum at the top level or inside `messages`, by the set of its value names."""
+    found: dict[frozenset[str], tuple[str, dict[str, int]]] = {}
+
+    def collect(owner: object, prefix: str) -> None:
+        for name, member in vars(owner).items():
+            if isinstance(member, type) and issubclass(member, proto.Enum):
+                if not prefix or prefix in messages:
+                    numbers = {value.name: int(value) for value in cast(type[IntEnum], member)}
+                    found.setdefault(frozenset(numbers), (prefix + name, numbers))
+            elif isinstance(member, type) and issubclass(member, proto.Message):
+                collect(member, prefix + name)
+
+    collect(aiplatform_v1, "")
+    return found
+
+
+class Writer:
+    """Collects the enums that the fields use while it writes the classes."""
+
+    def __init__(self, schemas: dict[str, Schema]) -> None:
+        self.schemas = schemas
+        self.known = enums({short(schema_id) for schema_id in reachable(schemas)})
+        self.used: dict[str, dict[str, int]] = {}
+
+    def type_of(self, field: Schema) -> str:
+        if "$ref" in field:
+            return f'"{short(field["$ref"])}"'
+        if "enum" in field:
+            name, numbers = self.known[frozenset(field["enum"])]
+            self.used[name] = numbers
+            return name
+        if field["type"] == "array":
+            return f"list[{self.type_of(field['items'])}]"
+        if field["type"] == "object":
+            return f"dict[str, {self.type_of(field['additionalProperties'])}]"
+        return SCALARS[field["type"], field.get("format")]
+
+    def annotation(self, field: Schema) -> str:
+        annotation = self.type_of(field)
+        if field.get("readOnly"):
+            return f"OutputOnly[{annotation}]"
+        # Zeros are left out of proto JSON, so only what has no zero can be required.
+        has_no_zero = "enum" not in field and ("$ref" in field or annotation == "String" or field["type"] == "array")
+        if has_no_zero and re.match(r"Required\.", field.get("description", "")):
+            return f"Required[{annotation}]"
+        return annotation
+
+    def typed_dict(self, schema_id: str) -> str:
+        schema = self.schemas[schema_id]
+        sentence = re.split(r"(?<=\.)\s", schema.get("description", f"{short(schema_id)}."))[0]
+        doc = "\n    ".join(textwrap.wrap(f'"""{sentence}"""', 104))
+        fields = [f"    {name}: {self.annotation(field)}" for name, field in schema.get("properties", {}).items()]
+        return f"@_message\nclass {short(schema_id)}(TypedDict, total=False):\n    {doc}\n\n" + "\n".join(fields)
+
+
+HEADER = '''"""The training API's messages: generated from its discovery document, do not edit.
+
+{api} {version}, revision {revision}; written by `python -m tools.generate_types`.
+Field names and meanings: the API's own reference. `OutputOnly` fields are set by the service.
+"""
+
+from typing import Annotated, Any, Literal, Required
+
+from pydantic import ConfigDict, with_config
+from pydantic.alias_generators import to_snake
+from typing_extensions import TypedDict
+
+from vertex.scalars import Boolean, Double, Duration, Int32, Int64, Numbered, OutputOnly, String, Timestamp
+
+REVISION = "{revision}"
+
+_message = with_config(
+    ConfigDict(
+        extra="forbid", alias_generator=to_snake, validate_by_name=True, validate_by_alias=True, loc_by_alias=False
+    )
+)
+'''
+
+
+def generate(document: Schema) -> str:
+    """The text of vertex/types.py for a discovery document."""
+    writer = Writer(document["schemas"])
+    classes = [writer.typed_dict(schema_id) for schema_id in reachable(document["schemas"])]
+    aliases = []
+    for name, numbers in sorted(writer.used.items()):
+        literal = ", ".join(f'"{value}"' for value in numbers)
+        table = ", ".join(f'"{value}": {number}' for value, number in numbers.items())
+        aliases.append(f"{name} = Annotated[Literal[{literal}], Numbered({{{table}}})]")
+    header = HEADER.format(api=document["name"], version=document["version"], revision=document["revision"])
+    text = header + "\n" + "\n".join(aliases) + "\n\n\n" + "\n\n\n".join(classes) + "\n"
+    formatter = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET), "-"]
+    return subprocess.run(formatter, input=text, capture_output=True, text=True, check=True).stdout
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.generate_types", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when the file is out of date")
+    check = parser.parse_args().check
+    documents = importlib.resources.files("googleapiclient") / "discovery_cache" / "documents"
+    text = generate(json.loads((documents / "aiplatform.v1.json").read_text()))
+    if check:
+        if TARGET.read_text() != text:
+            print(f"{TARGET} is out of date: run python -m tools.generate_types", file=sys.stderr)
+            return 1
+        return 0
+    TARGET.write_text(text)
+    print(f"{TARGET.relative_to(Path.cwd())}: {text.count('class ')} messages")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

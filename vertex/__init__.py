@@ -1,0 +1,1 @@
+"""What the Vertex AI training API is: its messages, rules, names and states, and a client. No Pulumi, no Docker."""

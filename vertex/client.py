@@ -1,0 +1,183 @@
+"""The client of the training API: Google's own (`aiplatform_v1` over REST), for the cloud and the emulator alike."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+from vertex import errors
+from vertex.kinds import Kind
+from vertex.names import ResourceName
+
+Job = dict[str, Any]
+CALL_TIMEOUT = 60.0
+"""Seconds for one call. Creating a job is quick; a list of 1,000 jobs takes a few."""
+
+
+class JobClient(Protocol):
+    """What the provider needs of the API. Jobs are JSON objects in canonical field names; every method raises VertexError."""
+
+    def create(self, kind: Kind, parent: str, job: Job) -> Job:
+        """Submits a job below `projects/P/locations/R` and gives it back as the service holds it."""
+
+    def get(self, name: ResourceName) -> Job:
+        """The job as it is now. Raises NotFound."""
+
+    def list(self, kind: Kind, parent: str, filter: str) -> list[Job]:
+        """The jobs of a kind that match a filter such as `labels.team="vision"`."""
+
+    def cancel(self, name: ResourceName) -> None:
+        """Asks for a job to be stopped; it reaches a terminal state later."""
+
+    def delete(self, name: ResourceName) -> None:
+        """Deletes a job that has reached a terminal state."""
+
+    def log_lines(self, name: ResourceName, count: int) -> list[str]:
+        """The last `count` lines that a job's containers wrote, oldest first."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where the API is: base URLs of Vertex AI and of Cloud Logging."""
+
+    jobs: str
+    logging: str
+
+    @classmethod
+    def cloud(cls, region: str) -> "Endpoint":
+        """Google's endpoints for a region."""
+        return cls(f"https://{region}-aiplatform.googleapis.com", "https://logging.googleapis.com")
+
+    @classmethod
+    def at(cls, url: str) -> "Endpoint":
+        """One server for both, as the emulator is."""
+        return cls(url, url)
+
+
+class RestClient:
+    """JobClient over REST. Application Default Credentials for https, none for http (the emulator needs none)."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+
+    def create(self, kind: Kind, parent: str, job: Job) -> Job:
+        return self._call("create", kind, parent=parent, **{_snake(kind.type): self._message(kind, job)})
+
+    def get(self, name: ResourceName) -> Job:
+        return self._call("get", name.kind, name=str(name))
+
+    def list(self, kind: Kind, parent: str, filter: str) -> list[Job]:
+        with _translated():
+            pages = self._method("list", kind)(
+                request={"parent": parent, "filter": filter, "page_size": 100}, timeout=CALL_TIMEOUT
+            )
+            return [_json(job) for job in pages]
+
+    def cancel(self, name: ResourceName) -> None:
+        with _translated():
+            self._method("cancel", name.kind)(request={"name": str(name)}, timeout=CALL_TIMEOUT)
+
+    def delete(self, name: ResourceName) -> None:
+        with _translated():
+            operation = self._method("delete", name.kind)(request={"name": str(name)}, timeout=CALL_TIMEOUT)
+            operation.result(timeout=CALL_TIMEOUT)
+
+    def log_lines(self, name: ResourceName, count: int) -> list[str]:
+        body = {
+            "resourceNames": [f"projects/{name.project}"],
+            "filter": f'resource.type="ml_job" AND resource.labels.job_id="{name.id}" '
+            'AND NOT resource.labels.task_name="service"',
+            "orderBy": "timestamp desc",
+            "pageSize": count,
+        }
+        with _translated():
+            reply = self._session.post(f"{self._endpoint.logging}/v2/entries:list", json=body, timeout=CALL_TIMEOUT)
+            reply.raise_for_status()
+            return [_line(entry) for entry in reversed(reply.json().get("entries", []))]
+
+    def _call(self, verb: str, kind: Kind, **request: Any) -> Job:
+        with _translated():
+            return _json(self._method(verb, kind)(request=request, timeout=CALL_TIMEOUT))
+
+    def _method(self, verb: str, kind: Kind) -> Callable[..., Any]:
+        plural = kind.collection if verb == "list" else kind.type
+        method: Callable[..., Any] = getattr(self._jobs, f"{verb}_{_snake(plural)}")
+        return method
+
+    def _message(self, kind: Kind, job: Job) -> Any:
+        from google.cloud import aiplatform_v1
+        from google.protobuf import json_format
+
+        message = getattr(aiplatform_v1, kind.type)()
+        json_format.ParseDict(job, type(message).pb(message))
+        return message
+
+    @cached_property
+    def _credentials(self) -> Any:
+        import google.auth
+        from google.auth.credentials import AnonymousCredentials
+
+        if self._endpoint.jobs.startswith("http://"):
+            return AnonymousCredentials()
+        with _translated():
+            return google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])[0]
+
+    @cached_property
+    def _session(self) -> Any:
+        from google.auth.transport.requests import AuthorizedSession
+
+        return AuthorizedSession(self._credentials)
+
+    @cached_property
+    def _jobs(self) -> Any:
+        from google.cloud.aiplatform_v1 import JobServiceClient
+        from google.cloud.aiplatform_v1.services.job_service.transports import JobServiceRestTransport
+
+        scheme, _, host = self._endpoint.jobs.partition("://")
+        transport = JobServiceRestTransport(host=host, url_scheme=scheme, credentials=self._credentials)
+        return JobServiceClient(transport=transport)
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def _json(message: Any) -> Job:
+    from google.protobuf import json_format
+
+    job: Job = json_format.MessageToDict(type(message).pb(message))
+    return job
+
+
+def _line(entry: dict[str, Any]) -> str:
+    payload = entry.get("jsonPayload", {})
+    return str(entry.get("textPayload") or payload.get("message") or payload)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Turns the errors of Google's libraries into those of this room, one line each."""
+    import requests
+    from google.api_core import exceptions as api
+    from google.auth import exceptions as auth
+
+    try:
+        yield
+    except (api.NotFound, api.MethodNotImplemented) as error:
+        raise errors.NotFound(error.message) from error
+    except (api.Unauthorized, api.Forbidden) as error:
+        raise errors.PermissionRefused(error.message) from error
+    except api.TooManyRequests as error:
+        raise errors.QuotaExceeded(error.message) from error
+    except api.ClientError as error:
+        raise errors.InvalidRequest(error.message) from error
+    except auth.DefaultCredentialsError as error:
+        raise errors.PermissionRefused(
+            "no Google credentials: run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS"
+        ) from error
+    except (api.GoogleAPICallError, api.RetryError) as error:
+        raise errors.Unavailable(error.message) from error
+    except (requests.RequestException, auth.TransportError) as error:
+        raise errors.Unavailable(f"no answer from the API: {error}") from error

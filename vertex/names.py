@@ -1,0 +1,30 @@
+"""Resource names of the API: `projects/P/locations/R/customJobs/123`."""
+
+from typing import NamedTuple
+
+from vertex.kinds import KINDS, Kind
+
+
+def parent(project: str, region: str) -> str:
+    """Where jobs of a project live in a region: `projects/P/locations/R`."""
+    return f"projects/{project}/locations/{region}"
+
+
+class ResourceName(NamedTuple):
+    """A job's name, taken apart."""
+
+    project: str
+    region: str
+    kind: Kind
+    id: str
+
+    @classmethod
+    def parse(cls, name: str) -> "ResourceName":
+        """Raises ValueError when `name` is not the name of a job."""
+        match name.split("/"):
+            case ["projects", project, "locations", region, collection, id] if collection in KINDS and id:
+                return cls(project, region, KINDS[collection], id)
+        raise ValueError(f'"{name}" is not projects/P/locations/R/{{{",".join(KINDS)}}}/ID')
+
+    def __str__(self) -> str:
+        return f"{parent(self.project, self.region)}/{self.kind.collection}/{self.id}"

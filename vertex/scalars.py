@@ -1,0 +1,126 @@
+"""Scalar types of the training API's JSON, as `vertex.types` uses them.
+
+Each accepts what Google's own clients send (proto3's JSON mapping: numbers as strings, enums as numbers) and gives one
+canonical value, so that equal specs compare, hash and preview as equal.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BeforeValidator, GetCoreSchemaHandler, ValidationInfo
+from pydantic_core import CoreSchema, PydanticCustomError, PydanticOmit, core_schema
+
+_DURATION = re.compile(r"-?\d+(\.\d{1,9})?s")
+_LARGEST = {32: 2**31 - 1, 64: 2**63 - 1}
+
+Value = TypeVar("Value")
+
+
+def shown(value: object) -> str:
+    """The value as an error message quotes it: JSON-like, at most 60 characters."""
+    if value is None or isinstance(value, bool):
+        return {True: "true", False: "false", None: "null"}[value]
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _refuse(value: object, message: str) -> PydanticCustomError:
+    return PydanticCustomError("scalar", "{message}", {"message": f"{shown(value)} {message}"})
+
+
+def _integer(bits: int) -> BeforeValidator:
+    def integer(value: object) -> int:
+        if isinstance(value, str) and re.fullmatch(r"-?\d+", value):
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+            raise _refuse(value, "is not a whole number")
+        if abs(value) > _LARGEST[bits]:
+            raise _refuse(value, f"does not fit into {bits} bits")
+        return int(value)
+
+    return BeforeValidator(integer)
+
+
+def _double(value: object) -> float:
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            raise _refuse(value, "is not a number") from None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _refuse(value, "is not a number")
+    if not math.isfinite(value):
+        raise _refuse(value, "is not a finite number")
+    return float(value)
+
+
+def _string(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | int | float):
+        raise _refuse(value, f'is not a string; write "{shown(value)}" in quotes')
+    raise _refuse(value, "is not a string; put it in quotes")
+
+
+def _boolean(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _refuse(value, "is not true or false")
+    return value
+
+
+def _duration(value: object) -> str:
+    if not isinstance(value, str) or not _DURATION.fullmatch(value):
+        raise _refuse(value, 'is not a duration; write seconds followed by s, such as "3600s"')
+    return value
+
+
+def _timestamp(value: object) -> str:
+    try:
+        datetime.fromisoformat(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise _refuse(value, 'is not a time; write it as "2026-01-31T12:00:00Z"') from None
+    return str(value)
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """The numbers of an enum's names in the API's protos, which clients may send in place of the names."""
+
+    numbers: Mapping[str, int]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        names = {number: name for name, number in self.numbers.items()}
+
+        def name_of(value: object) -> str:
+            if isinstance(value, str) and value in self.numbers:
+                return value
+            if isinstance(value, int | float) and not isinstance(value, bool) and value in names:
+                return names[int(value)]
+            choices = ", ".join(name for name in self.numbers if not name.endswith("_UNSPECIFIED"))
+            raise _refuse(value, f"is not one of {choices}")
+
+        return core_schema.no_info_before_validator_function(name_of, handler(source))
+
+
+def _output_only(_value: object, info: ValidationInfo) -> object:
+    if info.context and info.context.get("output_only") == "drop":
+        raise PydanticOmit
+    raise PydanticCustomError("output_only", "is set by the service; remove it")
+
+
+OutputOnly = Annotated[Value, BeforeValidator(_output_only)]
+"""A field that only the service writes: refused in a declaration, ignored in a request (Google's AIP-203)."""
+
+String = Annotated[str, BeforeValidator(_string)]
+Boolean = Annotated[bool, BeforeValidator(_boolean)]
+Double = Annotated[float, BeforeValidator(_double)]
+Int32 = Annotated[int, _integer(32)]
+Int64 = Annotated[int, _integer(64)]
+Duration = Annotated[str, BeforeValidator(_duration)]
+"""Seconds with up to nine decimals and an s: "3600s"."""
+Timestamp = Annotated[str, BeforeValidator(_timestamp)]
+"""RFC 3339: "2026-01-31T12:00:00Z"."""

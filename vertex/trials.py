@@ -1,0 +1,38 @@
+"""Results of a hyperparameter tuning job: its trials in brief, and the best of them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def summary(trial: Mapping[str, Any]) -> dict[str, Any]:
+    """One row for a trial: `id`, `state`, `parameters` by id, `metrics` by id (empty without a final measurement)."""
+    measurement = trial.get("finalMeasurement", {})
+    row = {
+        "id": trial["id"],
+        "state": trial["state"],
+        "parameters": {entry["parameterId"]: _plain(entry["value"]) for entry in trial.get("parameters", [])},
+        "metrics": {entry["metricId"]: entry.get("value", 0.0) for entry in measurement.get("metrics", [])},
+    }
+    return row | ({"infeasibleReason": trial["infeasibleReason"]} if "infeasibleReason" in trial else {})
+
+
+def summaries(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One row a trial, ordered by number: the service gives them in no order (seen in Google's own examples)."""
+    return sorted(map(summary, job.get("trials", [])), key=lambda row: int(row["id"]))
+
+
+def best(job: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The row of the best succeeded trial by the first metric's goal; the earlier one where two are equal.
+
+    None when no trial succeeded with that metric. The goal is MAXIMIZE unless the study says otherwise (discovery
+    document, MetricSpec).
+    """
+    metric = job["studySpec"]["metrics"][0]
+    rows = [row for row in summaries(job) if row["state"] == "SUCCEEDED" and metric["metricId"] in row["metrics"]]
+    sign = 1 if metric.get("goal") == "MINIMIZE" else -1
+    return min(rows, key=lambda row: sign * row["metrics"][metric["metricId"]], default=None)
+
+
+def _plain(value: Any) -> Any:
+    """JSON has one kind of number, so whole ones come back as floats: 32.0 is shown as 32."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
