@@ -1,7 +1,7 @@
 """The client of the training API: Google's own (`aiplatform_v1` over REST), for the cloud and the emulator alike."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,10 @@ CALL_TIMEOUT = 60.0
 
 
 class JobClient(Protocol):
-    """What the provider needs of the API. Jobs are JSON objects in canonical field names; every method raises VertexError."""
+    """What the provider needs of the API.
+
+    Jobs are JSON objects with the API's own field names. Every method raises VertexError.
+    """
 
     def create(self, kind: Kind, parent: str, job: Job) -> Job:
         """Submits a job below `projects/P/locations/R` and gives it back as the service holds it."""
@@ -25,7 +28,7 @@ class JobClient(Protocol):
     def get(self, name: ResourceName) -> Job:
         """The job as it is now. Raises NotFound."""
 
-    def list(self, kind: Kind, parent: str, filter: str) -> list[Job]:
+    def list(self, kind: Kind, parent: str, filter: str) -> Sequence[Job]:
         """The jobs of a kind that match a filter such as `labels.team="vision"`."""
 
     def cancel(self, name: ResourceName) -> None:
@@ -34,7 +37,7 @@ class JobClient(Protocol):
     def delete(self, name: ResourceName) -> None:
         """Deletes a job that has reached a terminal state."""
 
-    def log_lines(self, name: ResourceName, count: int) -> list[str]:
+    def log_lines(self, name: ResourceName, count: int) -> Sequence[str]:
         """The last `count` lines that a job's containers wrote, oldest first."""
 
 
@@ -68,7 +71,7 @@ class RestClient:
     def get(self, name: ResourceName) -> Job:
         return self._call("get", name.kind, name=str(name))
 
-    def list(self, kind: Kind, parent: str, filter: str) -> list[Job]:
+    def list(self, kind: Kind, parent: str, filter: str) -> Sequence[Job]:
         with _translated():
             pages = self._method("list", kind)(
                 request={"parent": parent, "filter": filter, "page_size": 100}, timeout=CALL_TIMEOUT
@@ -84,11 +87,11 @@ class RestClient:
             operation = self._method("delete", name.kind)(request={"name": str(name)}, timeout=CALL_TIMEOUT)
             operation.result(timeout=CALL_TIMEOUT)
 
-    def log_lines(self, name: ResourceName, count: int) -> list[str]:
+    def log_lines(self, name: ResourceName, count: int) -> Sequence[str]:
         body = {
             "resourceNames": [f"projects/{name.project}"],
             "filter": f'resource.type="ml_job" AND resource.labels.job_id="{name.id}" '
-            'AND NOT resource.labels.task_name="service"',
+            'AND resource.labels.task_name!="service"',
             "orderBy": "timestamp desc",
             "pageSize": count,
         }
@@ -133,7 +136,7 @@ class RestClient:
     @cached_property
     def _jobs(self) -> Any:
         from google.cloud.aiplatform_v1 import JobServiceClient
-        from google.cloud.aiplatform_v1.services.job_service.transports import JobServiceRestTransport
+        from google.cloud.aiplatform_v1.services.job_service.transports.rest import JobServiceRestTransport
 
         scheme, _, host = self._endpoint.jobs.partition("://")
         transport = JobServiceRestTransport(host=host, url_scheme=scheme, credentials=self._credentials)
