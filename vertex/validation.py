@@ -1,7 +1,7 @@
 """Validation of a job against the API's messages and rules, with every problem reported at once."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -12,6 +12,9 @@ from pydantic_core import ErrorDetails
 from vertex import rules
 from vertex.kinds import Kind
 from vertex.rules import Path
+from vertex.scalars import shown
+
+OutputOnly = Literal["refuse", "drop"]
 
 
 @dataclass(frozen=True)
@@ -46,24 +49,35 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def validate(
-    kind: Kind, body: Mapping[str, Any], *, output_only: Literal["refuse", "drop"] = "refuse"
+    kind: Kind, body: Mapping[str, Any], *, output_only: OutputOnly = "refuse"
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """The canonical form of a job, and every problem it has.
+    """The canonical form of a job, and every problem it has: its shape's, or else those of the service's rules.
 
-    Canonical: camelCase names, enum names, whole numbers as int, unset and empty fields absent. The body is only
-    meaningful when there is no problem. `output_only` says what to do with fields that the service sets: a declaration
-    must not hold them, a request may (they are ignored, Google's AIP-203).
+    The canonical form is only meaningful when there is no problem.
+    """
+    canonical, problems = shape(kind.message, body, output_only=output_only)
+    return canonical, problems or [Problem(path, message) for path, message in rules.broken(kind, canonical)]
+
+
+def shape(message: Any, value: object, *, output_only: OutputOnly = "refuse") -> tuple[Any, list[Problem]]:
+    """The canonical form of a value of one of `vertex.types`' messages (or another TypedDict), and its problems.
+
+    Canonical: camelCase names, enum names, whole numbers as int, unset and empty fields absent. `output_only` says
+    what to do with fields that the service sets: a declaration must not hold them, a request may (they are ignored,
+    Google's AIP-203).
     """
     try:
-        canonical = _adapter(kind).validate_python(_pruned(body), context={"output_only": output_only})
+        return _adapter(message).validate_python(_pruned(value), context={"output_only": output_only}), []
     except ValidationError as error:
-        return dict(body), sorted(_problems(error, kind), key=lambda problem: str(problem.path))
-    return canonical, [Problem(path, message) for path, message in rules.broken(kind, canonical)]
+        problems = (
+            Problem(tuple(detail["loc"]), _message(detail, message)) for detail in error.errors(include_url=False)
+        )
+        return value, sorted(problems, key=lambda problem: str(problem.path))
 
 
 @cache
-def _adapter(kind: Kind) -> TypeAdapter[Any]:
-    return TypeAdapter(kind.message)
+def _adapter(message: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(message)
 
 
 def _pruned(value: Any) -> Any:
@@ -75,43 +89,43 @@ def _pruned(value: Any) -> Any:
     return value
 
 
-def _problems(error: ValidationError, kind: Kind) -> Iterator[Problem]:
-    for detail in error.errors(include_url=False):
-        path: Path = tuple(detail["loc"])
-        yield Problem(path, _message(detail, path, kind))
-
-
-def _message(detail: ErrorDetails, path: Path, kind: Kind) -> str:
+def _message(detail: ErrorDetails, message: Any) -> str:
+    path = detail["loc"]
     match detail["type"]:
         case "extra_forbidden":
-            return f"unknown field{nearest(str(path[-1]), _fields_at(kind, path[:-1]))}"
+            return f"unknown field{nearest(str(path[-1]), _fields_at(message, path[:-1]))}"
         case "missing":
             return "is required"
         case "dict_type" | "mapping_type":
             return "must be an object with named fields"
         case "list_type":
             return "must be a list"
+        case "literal_error":
+            return f"{shown(detail['input'])} is not one of {detail['ctx']['expected']}".replace("'", "")
         case _:
             return detail["msg"]
 
 
-def _fields_at(kind: Kind, path: Path) -> list[str]:
+def _fields_at(message: Any, path: Path) -> list[str]:
     """Names of the fields of the message at a path."""
-    schema = _schema(kind)
-    node = schema
+    root = _schema(message)
+    node = root
     for part in path:
-        node = _resolved(node, schema)
-        node = node["items"] if isinstance(part, int) else node["properties"].get(part, {})
-    properties: dict[str, Any] = _resolved(node, schema).get("properties", {})
-    return list(properties)
+        node = _resolved(node, root)
+        node = (
+            node["items"]
+            if isinstance(part, int)
+            else node.get("properties", {}).get(part) or node["additionalProperties"]
+        )
+    return list(_resolved(node, root).get("properties", {}))
 
 
-def _resolved(node: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+def _resolved(node: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
     while "$ref" in node:
-        node = schema["$defs"][node["$ref"].rpartition("/")[2]]
+        node = root["$defs"][node["$ref"].rpartition("/")[2]]
     return node
 
 
 @cache
-def _schema(kind: Kind) -> dict[str, Any]:
-    return _adapter(kind).json_schema(by_alias=False)
+def _schema(message: Any) -> dict[str, Any]:
+    return _adapter(message).json_schema(by_alias=False)
