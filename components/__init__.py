@@ -1,0 +1,23 @@
+"""What a platform team provisions: Pulumi components and dynamic resources for Vertex AI training."""
+
+from components.completion import Completion
+from components.foundation import Foundation, foundation
+from components.image import TrainingImage
+from components.job import CustomJob, HyperparameterTuningJob
+from components.local import LocalFoundation
+from components.settings import Settings
+from components.training import Images, Jobs, export
+
+__all__ = [
+    "Completion",
+    "CustomJob",
+    "Foundation",
+    "HyperparameterTuningJob",
+    "Images",
+    "Jobs",
+    "LocalFoundation",
+    "Settings",
+    "TrainingImage",
+    "export",
+    "foundation",
+]

@@ -1,0 +1,127 @@
+"""Builds images with Docker: `docker buildx` where it is installed, else the daemon's classic builder."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from components.context import BuildContext
+from components.errors import BuildFailed, DockerUnavailable
+
+Report = Callable[[str], None]
+QUOTED_LINES = 12
+"""How much of a failed build's output an error quotes."""
+
+
+class Builder(Protocol):
+    """Something that turns a context into an image in the daemon."""
+
+    def build(self, context: BuildContext, uri: str, report: Report) -> None:
+        """Builds and tags the image, and reports progress line by line. Raises BuildFailed."""
+
+
+class Buildx:
+    """`docker buildx build`, which can do all that a Dockerfile may ask for."""
+
+    def build(self, context: BuildContext, uri: str, report: Report) -> None:
+        command = ["docker", "buildx", "build", "--load", "--progress=plain", "--provenance=false", "--tag", uri]
+        command += ["--platform", context.platform, "--file", context.dockerfile]
+        command += ["--target", context.target] if context.target else []
+        command += [f"--build-arg={name}={value}" for name, value in sorted(context.build_args.items())]
+        with (
+            context.archive() as archive,
+            subprocess.Popen(
+                [*command, "-"], stdin=archive, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            ) as process,
+        ):
+            assert process.stdout
+            lines = list(_reported(process.stdout, report))
+        if process.returncode:
+            raise _failure(uri, lines)
+
+
+class ClassicBuilder:
+    """The daemon's own builder through the Docker SDK: no BuildKit features such as `RUN --mount`."""
+
+    def build(self, context: BuildContext, uri: str, report: Report) -> None:
+        errors: list[str] = []
+
+        def output(stream: Iterator[dict[str, Any]]) -> Iterator[str]:
+            for message in stream:
+                if "error" in message:
+                    errors.append(str(message["error"]))
+                yield from str(message.get("stream", "")).splitlines()
+
+        with docker_client() as client, context.archive() as archive:
+            stream = client.api.build(
+                fileobj=archive,
+                custom_context=True,
+                dockerfile=context.dockerfile,
+                tag=uri,
+                buildargs=dict(context.build_args),
+                target=context.target or "",
+                platform=context.platform,
+                rm=True,
+                forcerm=True,
+                decode=True,
+            )
+            lines = list(_reported(output(stream), report))
+        if errors:
+            raise _failure(uri, [*lines, *errors])
+
+
+def builder() -> Builder:
+    """The best builder that this machine has."""
+    if shutil.which("docker"):
+        probe = subprocess.run(["docker", "buildx", "version"], capture_output=True, check=False)
+        if probe.returncode == 0:
+            return Buildx()
+    return ClassicBuilder()
+
+
+def image_id(uri: str) -> str | None:
+    """The id of the image that the daemon has under a tag."""
+    import docker
+
+    with docker_client() as client:
+        try:
+            return str(client.images.get(uri).id)
+        except docker.errors.ImageNotFound:
+            return None
+
+
+def docker_client() -> Any:
+    """A client of the daemon, to be closed. Raises DockerUnavailable."""
+    import docker
+    import requests
+
+    class Client(docker.DockerClient):
+        def __enter__(self) -> "Client":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.close()
+
+    try:
+        client = Client.from_env(timeout=600)
+        client.ping()
+    except (docker.errors.DockerException, requests.RequestException) as error:
+        host = os.environ.get("DOCKER_HOST", "its default socket")
+        raise DockerUnavailable(
+            f"Docker does not answer on {host}: start it (`make setup` does so on Linux), then run this again"
+        ) from error
+    return client
+
+
+def _reported(lines: Iterator[str] | Any, report: Report) -> Iterator[str]:
+    for line in lines:
+        text = line.rstrip()
+        if text:
+            report(text)
+            yield text
+
+
+def _failure(uri: str, lines: list[str]) -> BuildFailed:
+    quoted = "\n".join(f"  {line}" for line in lines[-QUOTED_LINES:])
+    return BuildFailed(f"{uri} cannot be built; the last lines of its build:\n{quoted}")

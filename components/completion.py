@@ -1,0 +1,59 @@
+"""Completion: waits for jobs, and holds their results."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+from pulumi import dynamic
+
+from components import waiting
+from components.foundation import Foundation
+from components.job import CustomJob, HyperparameterTuningJob
+
+_INPUTS = ("owner", "jobs", "target")
+
+
+class CompletionProvider(dynamic.ResourceProvider):
+    """Waits while it is created or updated. When it fails the jobs stay recorded, and the next run waits again."""
+
+    serialize_as_secret_always = False
+
+    def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
+        return dynamic.CreateResult("completion", {**props, "results": self._results(props)})
+
+    def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
+        return dynamic.UpdateResult({**news, "results": self._results(news)})
+
+    def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
+        inputs = {name: props[name] for name in _INPUTS}
+        found = waiting.look(props["target"], props["owner"], props["jobs"])
+        results = {name: waiting.result(job) for name, job in found.items()}
+        return dynamic.ReadResult(id_, {**inputs, "results": results}, inputs)
+
+    def delete(self, _id: str, _props: dict[str, Any]) -> None:
+        return None
+
+    def _results(self, props: dict[str, Any]) -> dict[str, Any]:
+        return waiting.wait(props["target"], props["owner"], props["jobs"])
+
+
+class Completion(dynamic.Resource, module="vertex", name="Completion"):
+    """Waits for `jobs`, a map by name; `results` has for each what `waiting.result` describes."""
+
+    results: pulumi.Output[Mapping[str, Any]]
+
+    def __init__(
+        self,
+        name: str,
+        jobs: Mapping[str, CustomJob | HyperparameterTuningJob],
+        *,
+        foundation: Foundation,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        props = {
+            "jobs": {name: job.name for name, job in jobs.items()},
+            "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}",
+            "target": foundation.target,
+            "results": None,
+        }
+        super().__init__(CompletionProvider(), name, props, opts)

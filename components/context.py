@@ -1,0 +1,106 @@
+"""The build context of an image: which files are in it, their digest, and the archive that is built.
+
+What is hashed is what is sent: relative path, executable bit and bytes of every file that `.dockerignore` lets through.
+Times, owners, umask, the order of files and empty folders (git keeps none) play no part.
+"""
+
+import hashlib
+import json
+import os
+import tarfile
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+TAG_LENGTH = 16
+"""Hex digits of the digest in a tag: 64 bits, as much as a registry of any size needs."""
+
+
+@dataclass(frozen=True)
+class BuildContext:
+    """A folder to build from, and how. `dockerfile` is relative to the folder, `platform` is such as "linux/amd64"."""
+
+    folder: Path
+    dockerfile: str
+    build_args: Mapping[str, str]
+    target: str | None
+    platform: str
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        """Digest of every file by relative path; an executable file's or a link's digest differs from a plain one's."""
+        return {path: _file_digest(self.folder / path) for path in self._paths()}
+
+    @cached_property
+    def digest(self) -> str:
+        """64 hex digits for all that decides what the image holds."""
+        options = {
+            "dockerfile": self.files[self.dockerfile],
+            "buildArgs": dict(self.build_args),
+            "target": self.target,
+            "platform": self.platform,
+        }
+        text = json.dumps([options, self.files], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def tag(self) -> str:
+        """The image's tag: the first digits of the digest."""
+        return self.digest[:TAG_LENGTH]
+
+    def archive(self) -> IO[bytes]:
+        """The context as a tar file, equal for equal files, so that layers are cached across machines."""
+        file = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
+        with tarfile.open(fileobj=file, mode="w") as tar:
+            for path in self.files:
+                tar.add(self.folder / path, path, recursive=False, filter=_plain)
+        file.seek(0)
+        return file
+
+    def _paths(self) -> list[str]:
+        patterns = _ignore_patterns(self.folder, self.dockerfile)
+        if patterns is None:
+            found = {
+                PurePosixPath(Path(root, name).relative_to(self.folder)).as_posix()
+                for root, folders, names in os.walk(self.folder)
+                for name in names + [folder for folder in folders if Path(root, folder).is_symlink()]
+            }
+        else:
+            # The Docker SDK's matcher: .dockerignore's rules in full. Imported here, as it brings the whole SDK along.
+            from docker.utils.build import exclude_paths
+
+            found = {
+                PurePosixPath(path).as_posix()
+                for path in exclude_paths(str(self.folder), patterns, dockerfile=self.dockerfile)
+                if (self.folder / path).is_symlink() or (self.folder / path).is_file()
+            }
+        return sorted(found | {PurePosixPath(self.dockerfile).as_posix()})
+
+
+def _ignore_patterns(folder: Path, dockerfile: str) -> list[str] | None:
+    """Docker's own choice: the file named after the Dockerfile wins over the general one."""
+    for name in (f"{dockerfile}.dockerignore", ".dockerignore"):
+        if (folder / name).is_file():
+            lines = (line.strip() for line in (folder / name).read_text().splitlines())
+            return [line for line in lines if line and not line.startswith("#")]
+    return None
+
+
+def _file_digest(file: Path) -> str:
+    if file.is_symlink():
+        return "link:" + hashlib.sha256(str(file.readlink()).encode()).hexdigest()
+    with file.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return f"x:{digest}" if file.stat().st_mode & 0o100 else digest
+
+
+def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.mtime = 0
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    if entry.isfile():
+        entry.mode = 0o755 if entry.mode & 0o100 else 0o644
+    return entry

@@ -1,0 +1,156 @@
+"""Declarations: the images and jobs that a stack and its included files declare, read together."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from components import references, shapes
+from components.errors import Problem
+from components.sources import KeyPath, Source, included
+from vertex.kinds import KINDS, Kind
+from vertex.validation import nearest, shape, validate
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
+_SECTIONS = ("vars", "images", *KINDS)
+
+
+@dataclass(frozen=True)
+class JobDeclaration:
+    """One declared job: `spec` is canonical, with references to images and secrets still in it."""
+
+    kind: Kind
+    name: str
+    spec: dict[str, Any]
+    lifecycle: shapes.Lifecycle
+
+
+@dataclass(frozen=True)
+class _Declared:
+    source: Source
+    path: KeyPath
+    value: Any
+
+    def problem(self, path: KeyPath, message: str) -> Problem:
+        return self.source.problem((*self.path, *path), message)
+
+
+@dataclass
+class Declarations:
+    """Reads the stack's own declarations and the included files, and collects what is wrong in `problems`.
+
+    `values` is what the stack file holds, in the shape of `shapes.Stack`.
+    """
+
+    root: Path
+    stack: Source
+    values: dict[str, Any]
+    problems: list[Problem] = field(default_factory=list)
+    sections: dict[str, dict[str, _Declared]] = field(default_factory=lambda: {name: {} for name in _SECTIONS})
+    vars_used: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        sources, self.problems = included(self.root, self.values.get("include", []), self.stack)
+        self._add(self.stack, {name: self.values.get(name, {}) for name in ("images", *KINDS)})
+        for source in sources:
+            content, unreadable = source.read()
+            content, broken = shape(shapes.Declarations, content)
+            self.problems += unreadable + [source.problem(problem.path, problem.message) for problem in broken]
+            if not broken:
+                self._add(source, content)
+        overrides = self.values.get("vars", {})
+        self.tables = {
+            "vars": {name: declared.value for name, declared in self.sections["vars"].items()} | overrides,
+            "images": self.sections["images"],
+            "secrets": self.values.get("secrets", {}),
+        }
+
+    def _add(self, source: Source, content: Mapping[str, Mapping[str, Any]]) -> None:
+        for section, entries in content.items():
+            for name, value in entries.items():
+                declared = _Declared(source, (section, name), value)
+                other = next(
+                    (self.sections[peer][name] for peer in _peers(section) if name in self.sections[peer]), None
+                )
+                if other:
+                    place = other.source.place(other.path)
+                    self.problems.append(declared.problem((), f'"{name}" is declared already, at {place}'))
+                elif section != "vars" and not _NAME.fullmatch(name):
+                    message = f'"{name}" must be lower-case letters, digits, "-", "_" and ".", at most 63'
+                    self.problems.append(declared.problem((), message))
+                else:
+                    self.sections[section][name] = declared
+
+    def images(self) -> dict[str, shapes.Image]:
+        """The declared images, with their vars resolved."""
+        return {name: self._image(declared) for name, declared in self.sections["images"].items()}
+
+    def _image(self, declared: _Declared) -> shapes.Image:
+        image: shapes.Image = self._resolved(declared, allowed=("vars",))[0]
+        self.problems += [declared.problem(path, message) for path, message in _image_problems(image, self.root)]
+        return image
+
+    def jobs(self) -> tuple[JobDeclaration, ...]:
+        """The declared jobs, canonical, with their vars resolved."""
+        return tuple(
+            self._job(kind, declared) for kind in KINDS.values() for declared in self.sections[kind.collection].values()
+        )
+
+    def _job(self, kind: Kind, declared: _Declared) -> JobDeclaration:
+        name = str(declared.path[-1])
+        body, unresolved = self._resolved(declared, allowed=("vars", "images", "secrets"))
+        body = {"displayName": name, **body}
+        lifecycle, broken = shape(shapes.Lifecycle, body.pop("lifecycle", {}))
+        self.problems += [declared.problem(("lifecycle", *problem.path), problem.message) for problem in broken]
+        spec, broken = validate(kind, body)
+        self.problems += [declared.problem(p.path, p.message) for p in broken if p.path not in unresolved]
+        return JobDeclaration(kind, name, spec, lifecycle)
+
+    def _resolved(self, declared: _Declared, allowed: tuple[str, ...]) -> tuple[Any, set[KeyPath]]:
+        """The declared value with its vars filled in, and the paths of references that lead nowhere."""
+        unresolved = set()
+        for path, reference in references.found(declared.value):
+            table, _, name = reference.partition(".")
+            if table == "vars":
+                self.vars_used.add(name)
+            if table not in allowed:
+                message = f"${{{reference}}} is not a reference that is known here; write {_forms(allowed)}"
+            elif name not in self.tables[table]:
+                message = f"${{{reference}}} is not declared{nearest(name, self.tables[table])}"
+            else:
+                continue
+            self.problems.append(declared.problem(path, message))
+            unresolved.add(path)
+        return references.resolve(declared.value, {"vars": self.tables["vars"]}), unresolved
+
+    def unused_vars(self) -> list[Problem]:
+        """Vars of the stack that nothing declares or uses: typos."""
+        known = self.sections["vars"].keys() | self.vars_used
+        unused = self.values.get("vars", {}).keys() - known
+        return [self.stack.problem(("vars", name), f"nothing uses it{nearest(name, known)}") for name in unused]
+
+
+def _image_problems(image: shapes.Image, root: Path) -> Iterator[tuple[KeyPath, str]]:
+    if ("context" in image) == ("uri" in image):
+        yield (), "needs either a context folder to build, or the uri of an image built elsewhere"
+    elif "uri" in image:
+        for name in image.keys() - {"uri"}:
+            yield (name,), "says how to build an image, but uri names one that is built elsewhere"
+    elif Path(image["context"]).is_absolute():
+        yield ("context",), f'"{image["context"]}" must be relative to the project\'s folder'
+    elif not (root / image["context"]).is_dir():
+        yield ("context",), f'"{image["context"]}" is not a folder in {root.name}/'
+    else:
+        dockerfile = Path(image["context"], image.get("dockerfile", "Dockerfile"))
+        if not (root / dockerfile).is_file():
+            yield ("dockerfile",), f"there is no {dockerfile}; write one, or name another with dockerfile"
+
+
+def _peers(section: str) -> tuple[str, ...]:
+    """Sections that share one set of names: all jobs do, so that results can be looked up by name."""
+    return tuple(KINDS) if section in KINDS else (section,)
+
+
+def _forms(tables: tuple[str, ...]) -> str:
+    return " or ".join(f"${{{table}.NAME}}" for table in tables)

@@ -1,0 +1,33 @@
+"""What a job that exists says about the job that was declared."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from components import references
+
+
+def declared_part(declared: Any, actual: Any, secrets: Mapping[str, str]) -> Any:
+    """The declared spec as the service holds it: equal to `declared` unless something in it differs.
+
+    Fields that only the service has (its defaults) are left out, and the place of a secret keeps its reference.
+    """
+    if isinstance(declared, Mapping) and isinstance(actual, Mapping):
+        parts = {key: declared_part(value, actual.get(key), secrets) for key, value in declared.items()}
+        return {key: part for key, part in parts.items() if part is not None}
+    if isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
+        return [declared_part(*pair, secrets) for pair in zip(declared, actual, strict=True)]
+    return declared if _same(declared, actual, secrets) else actual
+
+
+def _same(declared: Any, actual: Any, secrets: Mapping[str, str]) -> bool:
+    if actual is None:
+        # Zeros are left out of proto JSON.
+        return not declared
+    sent = submitted(declared, secrets)
+    # The service ends the URI of a folder with a slash (discovery document, GcsDestination).
+    return bool(actual == sent or (isinstance(sent, str) and actual == f"{sent}/"))
+
+
+def submitted(spec: Any, secrets: Mapping[str, str]) -> Any:
+    """The spec as it is sent: with the values of secrets in place of references to them."""
+    return references.unescaped(references.resolve(spec, {"secrets": secrets}))

@@ -1,0 +1,60 @@
+"""What can go wrong in this room. Every message is fit to be shown to a user as it is.
+
+ComponentError
+├── DeclarationErrors   problems in the declarations and the stack file, all of them, each with its place
+├── BuildFailed         an image cannot be built
+├── DockerUnavailable   Docker does not answer
+├── EmulatorFailed      the local emulator does not start
+├── SubmitFailed        a job cannot be submitted, or not be removed
+└── TrainingFailed      jobs that were waited for did not succeed
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+
+
+class ComponentError(Exception):
+    """Something that the user can mend."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing to mend: `place` is `file:line` (or a file), `path` the key in it, `message` what to do."""
+
+    place: str
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.path}: {self.message}" if self.path else f"{self.place}: {self.message}"
+
+
+class DeclarationErrors(ComponentError, pulumi.RunError):
+    """Everything that is wrong in the declarations and the stack file. A RunError: Pulumi shows it with no traceback."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = list(problems)
+        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+        super().__init__("\n".join([f"{count} in what is declared:", *(f"  {problem}" for problem in self.problems)]))
+
+
+class BuildFailed(ComponentError):
+    """An image cannot be built."""
+
+
+class DockerUnavailable(ComponentError):
+    """Docker does not answer."""
+
+
+class EmulatorFailed(ComponentError):
+    """The local emulator does not start."""
+
+
+class SubmitFailed(ComponentError):
+    """A job cannot be submitted, or not be removed."""
+
+
+class TrainingFailed(ComponentError):
+    """Jobs that were waited for did not succeed."""

@@ -1,0 +1,33 @@
+"""What jobs of every target stand on: decided here, and asked for nowhere else."""
+
+from typing import Protocol
+
+import pulumi
+
+from components.settings import Settings
+
+
+class Foundation(Protocol):
+    """The ground that a target provides.
+
+    `registry` is what image names begin with, `staging` a `gs://` folder for outputs, `parent` where jobs live
+    (`projects/P/locations/R`), `target` the name by which calls find the API, `resource` what jobs depend on.
+    """
+
+    @property
+    def registry(self) -> str: ...
+    @property
+    def staging(self) -> str: ...
+    @property
+    def parent(self) -> str: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def resource(self) -> pulumi.Resource: ...
+
+
+def foundation(settings: Settings) -> Foundation:
+    """The foundation of a stack's target."""
+    from components.local import LocalFoundation
+
+    return LocalFoundation(settings)

@@ -1,0 +1,103 @@
+"""TrainingImage: an image whose tag is the digest of its content, built where no image has that tag yet."""
+
+import posixpath
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pulumi
+from pulumi import dynamic
+
+from components import builder, shapes
+from components.context import BuildContext
+from components.errors import BuildFailed
+from components.foundation import Foundation
+
+PLATFORM = "linux/amd64"
+"""What Vertex AI runs on; laptops with another processor must not build for themselves."""
+MOST_FILES = 200
+"""Up to so many files, each one's digest is an input, so that a preview names the files that changed."""
+
+_INPUTS = ("uri", "context", "dockerfile", "buildArgs", "target", "platform", "files")
+
+
+class TrainingImageProvider(dynamic.ResourceProvider):
+    """Builds images; deleting one leaves it alone, for other stacks may run it."""
+
+    serialize_as_secret_always = False
+
+    def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
+        return dynamic.CreateResult(props["uri"], _built(props))
+
+    def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
+        return dynamic.UpdateResult(_built(news))
+
+    def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
+        found = builder.image_id(props["uri"])
+        if found is None:
+            return dynamic.ReadResult(None, {})
+        inputs = {name: props[name] for name in _INPUTS if name in props}
+        return dynamic.ReadResult(id_, {**inputs, "imageId": found}, inputs)
+
+    def delete(self, _id: str, _props: dict[str, Any]) -> None:
+        return None
+
+
+class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
+    """An image built from a folder of the project.
+
+    `uri` is known in a preview: `<registry>/<name>:<digest>`. `image` has the fields `context` (relative to the
+    program's folder), and optionally `dockerfile` (relative to the context), `target`, `buildArgs` and `platform`.
+    """
+
+    uri: pulumi.Output[str]
+    imageId: pulumi.Output[str]  # noqa: N815  (Pulumi finds outputs by attribute name)
+
+    def __init__(
+        self, name: str, image: shapes.Image, *, foundation: Foundation, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        context = build_context(Path.cwd(), image)
+        #: The URI as plain text, for what needs it while the program runs.
+        self.reference = f"{foundation.registry}/{name}:{context.tag}"
+        props = {
+            "uri": self.reference,
+            "context": posixpath.normpath(image["context"]),
+            "dockerfile": context.dockerfile,
+            "buildArgs": dict(context.build_args),
+            "target": context.target,
+            "platform": context.platform,
+            "files": short_digests(context.files),
+            "imageId": None,
+        }
+        super().__init__(TrainingImageProvider(), name, props, opts)
+
+
+def build_context(root: Path, image: Mapping[str, Any]) -> BuildContext:
+    """The context that a declared image is built from."""
+    return BuildContext(
+        folder=root / image["context"],
+        dockerfile=posixpath.normpath(image.get("dockerfile") or "Dockerfile"),
+        build_args=image.get("buildArgs") or {},
+        target=image.get("target"),
+        platform=image.get("platform") or PLATFORM,
+    )
+
+
+def short_digests(files: Mapping[str, str]) -> dict[str, str] | None:
+    """A few digits for each file, or nothing where there are too many to be worth reading."""
+    return {path: digest[:10] for path, digest in files.items()} if len(files) <= MOST_FILES else None
+
+
+def _built(props: dict[str, Any]) -> dict[str, Any]:
+    uri = props["uri"]
+    found = builder.image_id(uri)
+    if found is None:
+        context = build_context(Path.cwd(), props)
+        if not uri.endswith(f":{context.tag}"):
+            raise BuildFailed(
+                f'{uri}: the files in "{props["context"]}" changed since the preview; run `pulumi up` again'
+            )
+        name = uri.rpartition("/")[2].partition(":")[0]
+        builder.builder().build(context, uri, lambda line: print(f"{name}: {line}", flush=True))  # noqa: T201
+        found = builder.image_id(uri)
+    return {**props, "imageId": found}

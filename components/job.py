@@ -1,0 +1,101 @@
+"""Training jobs as Pulumi resources: CustomJob and HyperparameterTuningJob."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pulumi
+from pulumi import dynamic
+
+from components import ownership, shapes
+from components.foundation import Foundation
+from components.job_provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider
+from vertex import types
+from vertex.kinds import CUSTOM_JOB, Kind
+from vertex.validation import validate
+
+_REPLACE = ["spec", "secrets", "lifecycle.rerun", "parent", "target"]
+
+
+class _Job(dynamic.Resource):
+    """What both kinds share. `name` is the job's resource name, `state` its state when it was last looked at."""
+
+    provider: type[JobProvider]
+    name: pulumi.Output[str]
+    state: pulumi.Output[str]
+    page: pulumi.Output[str]
+
+    def __init__(
+        self,
+        name: str,
+        spec: Mapping[str, Any],
+        *,
+        foundation: Foundation,
+        lifecycle: shapes.Lifecycle | None = None,
+        secrets: Mapping[str, pulumi.Input[str]] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        kind, lifecycle = self.provider.kind, {**shapes.LIFECYCLE, **(lifecycle or {})}
+        props = {
+            "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}",
+            "parent": foundation.parent,
+            "target": foundation.target,
+            "spec": _whole(
+                spec, lambda spec: completed(kind, spec, lifecycle["rerun"], f"{foundation.staging}/{name}")
+            ),
+            "secrets": pulumi.Output.secret(dict(secrets)) if secrets else None,
+            "lifecycle": lifecycle,
+            "name": None,
+            "state": None,
+            "page": None,
+        }
+        # Deleted before it is replaced: a running job's machines are free before the new one asks for them, and a
+        # replacement that has the same token (`pulumi up --replace`) cannot adopt what is about to be deleted.
+        ours = pulumi.ResourceOptions(
+            replace_on_changes=_REPLACE, delete_before_replace=True, depends_on=[foundation.resource]
+        )
+        super().__init__(self.provider(), name, props, pulumi.ResourceOptions.merge(ours, opts))
+
+
+class CustomJob(_Job, module="vertex", name="CustomJob"):
+    """A CustomJob of Vertex AI. `spec` has the API's fields; see `vertex.types.CustomJob`."""
+
+    provider = CustomJobProvider
+
+    def __init__(self, name: str, spec: types.CustomJob, **options: Any) -> None:
+        super().__init__(name, spec, **options)
+
+
+class HyperparameterTuningJob(_Job, module="vertex", name="HyperparameterTuningJob"):
+    """A HyperparameterTuningJob of Vertex AI. `spec` has the API's fields; see `vertex.types`."""
+
+    provider = HyperparameterTuningJobProvider
+
+    def __init__(self, name: str, spec: types.HyperparameterTuningJob, **options: Any) -> None:
+        super().__init__(name, spec, **options)
+
+
+def completed(kind: Kind, spec: Mapping[str, Any], rerun: int, folder: str) -> Mapping[str, Any]:
+    """The spec with what it leaves out: one replica a pool, and a folder of its own for each run's outputs.
+
+    A spec with problems is left as it is: the provider's `check` reports them all.
+    """
+    spec, problems = validate(kind, spec)
+    if problems:
+        return spec
+    field = "jobSpec" if kind == CUSTOM_JOB else "trialJobSpec"
+    job = dict(spec[field])
+    job["workerPoolSpecs"] = [{"replicaCount": 1, **pool} if pool else pool for pool in job["workerPoolSpecs"]]
+    whole = {**spec, field: job}
+    job.setdefault("baseOutputDirectory", {"outputUriPrefix": f"{folder}/{ownership.run_id(kind, whole, rerun)}"})
+    return whole
+
+
+def _whole(spec: Any, complete: Callable[[Any], Any]) -> Any:
+    """Applies `complete` to a spec: at once, or when the outputs of other resources in it are known."""
+    return pulumi.Output.from_input(spec).apply(complete) if _has_output(spec) else complete(spec)
+
+
+def _has_output(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_output, value.values()))
+    return any(map(_has_output, value)) if isinstance(value, list | tuple) else isinstance(value, pulumi.Output)

@@ -1,0 +1,150 @@
+"""The provider of training jobs: submits a job once, finds it again, and removes it in the right order."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pulumi import dynamic
+from pulumi.runtime import rpc
+
+from components import drift, engine, ownership, target
+from components.errors import SubmitFailed
+from vertex.client import JobClient
+from vertex.errors import NotFound, VertexError
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
+from vertex.names import ResourceName
+from vertex.states import TERMINAL
+from vertex.validation import Problem, validate
+
+INPUTS = ("owner", "parent", "target", "spec", "secrets", "lifecycle")
+CANCEL_SECONDS = 180.0
+"""How long a cancelled job may take to end before its deletion is given up until the next run."""
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    owner: str
+    parent: str
+    target: str
+    spec: dict[str, Any]
+    secrets: dict[str, str]
+    lifecycle: dict[str, Any]
+
+    @classmethod
+    def of(cls, props: Mapping[str, Any]) -> "_Inputs":
+        return cls(**{"secrets": {}, **{name: props[name] for name in INPUTS if name in props}})
+
+    @property
+    def name(self) -> str:
+        return self.owner.rpartition("/")[2]
+
+    @property
+    def client(self) -> JobClient:
+        return target.connect(self.target)
+
+
+class JobProvider(dynamic.ResourceProvider):
+    """Jobs are immutable: a new spec is a new job. Only `delete` may take a while, until a cancelled job has ended."""
+
+    serialize_as_secret_always = False
+    kind: ClassVar[Kind]
+
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
+        inputs = {name: news[name] for name in INPUTS if news.get(name) is not None}
+        spec, problems = validate(self.kind, inputs["spec"])
+        failures = [
+            dynamic.CheckFailure(f"spec.{problem.field}", problem.message)
+            for problem in problems
+            if not _unknown(inputs["spec"], problem)
+        ]
+        lifecycle = {**inputs["lifecycle"], "rerun": int(inputs["lifecycle"]["rerun"])}
+        return dynamic.CheckResult({**inputs, "spec": spec, "lifecycle": lifecycle}, failures)
+
+    def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
+        inputs = _Inputs.of(props)
+        token = ownership.token(
+            self.kind, inputs.owner, self._spec(inputs), inputs.secrets, int(inputs.lifecycle["rerun"])
+        )
+        try:
+            client = inputs.client
+            job = ownership.adoptable(
+                client.list(self.kind, inputs.parent, f'labels.{ownership.TOKEN_LABEL}="{token}"')
+            ) or self._submit(client, inputs, token)
+        except VertexError as error:
+            raise SubmitFailed(f"{inputs.name}: not submitted: {error}") from error
+        return dynamic.CreateResult(str(job["name"]), {**props, **self._outputs(inputs, job)})
+
+    def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
+        return dynamic.UpdateResult({**olds, **news})
+
+    def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
+        inputs = _Inputs.of(props)
+        try:
+            job = inputs.client.get(ResourceName.parse(id_))
+        except NotFound:
+            return dynamic.ReadResult(None, {})
+        actual, _ = validate(self.kind, job, output_only="drop")
+        spec = drift.declared_part(self._spec(inputs), actual, inputs.secrets)
+        declared = {name: props[name] for name in INPUTS if name in props} | {"spec": spec}
+        return dynamic.ReadResult(id_, {**declared, **self._outputs(inputs, job)}, declared)
+
+    def delete(self, id_: str, props: dict[str, Any]) -> None:
+        inputs, name = _Inputs.of(props), ResourceName.parse(id_)
+        on_delete = inputs.lifecycle["onDelete"]
+        if on_delete == "keep":
+            return
+        client = inputs.client
+        try:
+            if client.get(name)["state"] not in TERMINAL:
+                client.cancel(name)
+                _await_end(client, name, inputs.name)
+            if on_delete == "delete":
+                client.delete(name)
+        except NotFound:
+            return
+
+    def _submit(self, client: JobClient, inputs: _Inputs, token: str) -> Mapping[str, Any]:
+        job = drift.submitted(self._spec(inputs), inputs.secrets)
+        job["labels"] = {**job.get("labels", {}), **ownership.labels(inputs.owner, token)}
+        engine.ensure_alive(f"{inputs.name}: not submitted")
+        return client.create(self.kind, inputs.parent, job)
+
+    def _spec(self, inputs: _Inputs) -> dict[str, Any]:
+        """The canonical spec: the engine hands whole numbers over as floats."""
+        return validate(self.kind, inputs.spec)[0]
+
+    def _outputs(self, inputs: _Inputs, job: Mapping[str, Any]) -> dict[str, Any]:
+        page = target.page(inputs.target, ResourceName.parse(str(job["name"])))
+        return {"name": job["name"], "state": job["state"], "page": page}
+
+
+class CustomJobProvider(JobProvider):
+    """CustomJob: one run of a container or a Python package, on one machine or several."""
+
+    kind = CUSTOM_JOB
+
+
+class HyperparameterTuningJobProvider(JobProvider):
+    """HyperparameterTuningJob: many runs, each with other parameters."""
+
+    kind = HYPERPARAMETER_TUNING_JOB
+
+
+def _await_end(client: JobClient, name: ResourceName, shown: str) -> None:
+    deadline, pause = time.monotonic() + CANCEL_SECONDS, 0.1
+    while (state := client.get(name)["state"]) not in TERMINAL:
+        if time.monotonic() > deadline:
+            raise SubmitFailed(f"{shown}: still {state} {CANCEL_SECONDS:.0f} s after it was cancelled; run this again")
+        time.sleep(pause)
+        pause = min(pause * 1.5, 5)
+
+
+def _unknown(spec: Any, problem: Problem) -> bool:
+    """Whether a problem is only that a value is not known before the update."""
+    for part in problem.path:
+        try:
+            spec = spec[part]
+        except (KeyError, IndexError, TypeError):
+            return False
+    return bool(spec == rpc.UNKNOWN)

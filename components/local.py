@@ -1,0 +1,65 @@
+"""LocalFoundation: this machine as the target, with the emulator in place of Vertex AI."""
+
+import re
+from typing import Any
+
+import pulumi
+from pulumi import dynamic
+
+from components import emulator_process
+from components.settings import Settings
+from vertex.names import parent
+
+_INPUTS = ("port",)
+
+
+class EmulatorProvider(dynamic.ResourceProvider):
+    """Starts the emulator with the stack and stops it with the stack, unless others' jobs are running in it."""
+
+    serialize_as_secret_always = False
+
+    def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
+        emulator_process.url(_port(props))
+        return dynamic.CreateResult("emulator", dict(props))
+
+    def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
+        emulator_process.stop()
+        emulator_process.url(_port(news))
+        return dynamic.UpdateResult(dict(news))
+
+    def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
+        inputs = {name: props[name] for name in _INPUTS if name in props}
+        return dynamic.ReadResult(id_, dict(inputs), inputs)
+
+    def delete(self, _id: str, _props: dict[str, Any]) -> None:
+        emulator_process.stop(only_if_idle=True)
+
+
+class Emulator(dynamic.Resource, module="vertex", name="Emulator"):
+    """The emulator's process. Without a `port` it keeps one of its own across restarts."""
+
+    def __init__(self, name: str, port: int | None, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(EmulatorProvider(), name, {"port": port}, opts)
+
+
+class LocalFoundation(pulumi.ComponentResource):
+    """Images stay in the local daemon, buckets are folders of the emulator, no account is needed."""
+
+    target = "local"
+
+    def __init__(self, settings: Settings, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("vertex:foundation:Local", "local", None, opts)
+        self.registry = f"localhost/{_slug(settings.pulumi_project)}"
+        self.staging = f"gs://{_slug(settings.pulumi_project)}-{_slug(settings.stack)}"
+        self.parent = parent(settings.project, settings.region)
+        self.resource = Emulator("emulator", settings.emulator_port, pulumi.ResourceOptions(parent=self))
+        self.register_outputs({})
+
+
+def _port(props: dict[str, Any]) -> int | None:
+    return int(props["port"]) if props.get("port") else None
+
+
+def _slug(name: str) -> str:
+    """A name as image repositories and buckets allow it."""
+    return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")

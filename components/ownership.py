@@ -1,0 +1,50 @@
+"""Who owns a job: labels that let a later `pulumi up` find what an interrupted one has submitted."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from vertex.kinds import Kind
+
+TOKEN_LABEL = "pulumi_token"
+
+
+def run_id(kind: Kind, spec: Mapping[str, Any], rerun: int) -> str:
+    """Eight hex digits that differ whenever the job would run anew: the folder of a run's outputs.
+
+    They stand in previews, so secrets play no part.
+    """
+    return _digest(kind.collection, spec, rerun)[:8]
+
+
+def token(kind: Kind, owner: str, spec: Mapping[str, Any], secrets: Mapping[str, str], rerun: int) -> str:
+    """32 hex digits that are equal for equal jobs of one resource: the key of an idempotent create.
+
+    `owner` is `<pulumi project>/<stack>/<resource name>`.
+    """
+    return _digest(kind.collection, owner, spec, secrets, rerun)[:32]
+
+
+def labels(owner: str, token: str) -> dict[str, str]:
+    """The labels of a submitted job, within the service's rules: lower case, at most 63 characters."""
+    project, stack, name = (re.sub(r"[^a-z0-9_-]", "-", part.lower())[:63] for part in owner.split("/"))
+    return {"pulumi_project": project, "pulumi_stack": stack, "pulumi_name": name, TOKEN_LABEL: token}
+
+
+def filter_of(stack: str) -> str:
+    """The list filter for all jobs of a stack, `<pulumi project>/<stack>`."""
+    own = labels(f"{stack}/", "")
+    return " AND ".join(f'labels.{name}="{own[name]}"' for name in ("pulumi_project", "pulumi_stack"))
+
+
+def adoptable(jobs: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The job with a token that stands for it: the newest that is under way or has succeeded; failed ones do not."""
+    ended_badly = {"JOB_STATE_FAILED", "JOB_STATE_CANCELLING", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED"}
+    alive = [job for job in jobs if job["state"] not in ended_badly]
+    return max(alive, key=lambda job: str(job["createTime"]), default=None)
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,76 @@
+"""Settings: what a stack and its declarations say, parsed once, with every problem reported together."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from components import shapes
+from components.declarations import Declarations, JobDeclaration
+from components.errors import DeclarationErrors
+from components.sources import Source
+from vertex.validation import shape
+
+NAMESPACE = "vertex-training"
+"""Always this one: a project made from the template has another name, but the same keys."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that the program is told. `root` is the project's folder, `project` and `region` are Google Cloud's."""
+
+    pulumi_project: str
+    stack: str
+    root: Path
+    target: str
+    project: str
+    region: str
+    emulator_port: int | None
+    images: Mapping[str, shapes.Image]
+    jobs: tuple[JobDeclaration, ...]
+    secrets: Mapping[str, str]
+
+    @classmethod
+    def load(cls) -> "Settings":
+        """The settings of the running Pulumi program. Raises DeclarationErrors."""
+        import pulumi
+        from pulumi.runtime import get_config_env
+
+        return cls.parse(pulumi.get_project(), pulumi.get_stack(), Path.cwd(), get_config_env())
+
+    @classmethod
+    def parse(cls, pulumi_project: str, stack: str, root: Path, config: Mapping[str, str]) -> "Settings":
+        """The settings in a stack's config (`{"vertex-training:target": "local", …}`) and the files that it includes.
+
+        Raises DeclarationErrors with everything that is wrong.
+        """
+        source = Source(root / "stacks" / f"Pulumi.{stack}.yaml", f"stacks/Pulumi.{stack}.yaml", f"{NAMESPACE}:")
+        given = {
+            key.removeprefix(source.namespace): json.loads(text) if text[:1] in ("{", "[") else text
+            for key, text in config.items()
+            if key.startswith(source.namespace)
+        }
+        values, broken = shape(shapes.Stack, given)
+        if broken:
+            raise DeclarationErrors([source.problem(problem.path, problem.message) for problem in broken])
+        declarations = Declarations(root, source, values)
+        images, jobs = declarations.images(), declarations.jobs()
+        if problems := declarations.problems + declarations.unused_vars():
+            raise DeclarationErrors(sorted(problems, key=lambda problem: _by_line(problem.place)))
+        return cls(
+            pulumi_project=pulumi_project,
+            stack=stack,
+            root=root,
+            target=values["target"],
+            project=values.get("project", "local"),
+            region=values.get("region", "us-central1"),
+            emulator_port=values.get("emulator", {}).get("port"),
+            images=images,
+            jobs=jobs,
+            secrets=values.get("secrets", {}),
+        )
+
+
+def _by_line(place: str) -> tuple[str, int]:
+    file, _, line = place.partition(":")
+    return file, int(line or 0)

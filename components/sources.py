@@ -1,0 +1,115 @@
+"""Files that a user writes: read with libyaml, and asked for line numbers only when there is something to report."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from components.errors import Problem
+from vertex.validation import dotted
+
+KeyPath = tuple[str | int, ...]
+
+
+class _Loader(yaml.CSafeLoader):
+    """Refuses a key that stands twice in one mapping, of which YAML's readers drop one without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        mapping = super().construct_mapping(node, deep=deep)
+        if len(mapping) < len(node.value):
+            first: dict[str, yaml.Node] = {}
+            for key, _ in node.value:
+                if key.value in first and key.value != "<<":
+                    lines = f"lines {first[key.value].start_mark.line + 1} and {key.start_mark.line + 1}"
+                    raise yaml.MarkedYAMLError(
+                        problem=f'"{key.value}" is there twice, {lines}', problem_mark=key.start_mark
+                    )
+                first[key.value] = key
+        return mapping
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of declarations. `name` is its path as shown to the user.
+
+    In a stack file the declarations stand below `config`, and their keys carry a namespace (`vertex-training:images`).
+    """
+
+    file: Path
+    name: str
+    namespace: str = ""
+
+    def read(self) -> tuple[dict[str, Any], list[Problem]]:
+        """What the file holds, or why it cannot be read."""
+        try:
+            content = yaml.load(self.file.read_bytes(), _Loader)
+        except yaml.MarkedYAMLError as error:
+            line = error.problem_mark.line + 1 if error.problem_mark else 1
+            return {}, [Problem(f"{self.name}:{line}", "", error.problem or "is not valid YAML")]
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            return {}, [Problem(self.name, "", f"is not valid YAML: {str(error).splitlines()[0]}")]
+        except OSError as error:
+            return {}, [Problem(self.name, "", f"cannot be read: {error.strerror}")]
+        if content is not None and not isinstance(content, dict):
+            return {}, [Problem(self.name, "", "must be an object with named fields")]
+        return content or {}, []
+
+    def problem(self, path: KeyPath, message: str) -> Problem:
+        """A problem at a key of the declarations, with the line where it stands."""
+        return Problem(self.place(path), dotted(self._spelled(path)), message)
+
+    def place(self, path: KeyPath) -> str:
+        """`file:line` of the deepest part of `path` that the file holds."""
+        node, line = self._root, None
+        for part in (("config",) if self.namespace else ()) + self._spelled(path):
+            step = next(_steps(node, part), None)
+            if step is None:
+                break
+            line, node = step
+        return self.name if line is None else f"{self.name}:{line}"
+
+    def _spelled(self, path: KeyPath) -> KeyPath:
+        return (f"{self.namespace}{path[0]}", *path[1:]) if self.namespace and path else path
+
+    @cached_property
+    def _root(self) -> yaml.Node | None:
+        try:
+            return yaml.compose(self.file.read_bytes(), yaml.CSafeLoader)
+        except (OSError, yaml.YAMLError):
+            return None
+
+
+def _steps(node: yaml.Node | None, part: str | int) -> Iterator[tuple[int, yaml.Node]]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.value == part or key.value.replace("_", "").lower() == str(part).lower():
+                yield key.start_mark.line + 1, value
+    elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+        yield node.value[part].start_mark.line + 1, node.value[part]
+
+
+def included(root: Path, patterns: list[str], stack: Source) -> tuple[list[Source], list[Problem]]:
+    """What a stack's `include` names: files, folders (their YAML and JSON files) or globs, relative to `root`."""
+    files: dict[Path, None] = {}
+    problems = []
+    for index, pattern in enumerate(patterns):
+        found = _matching(root, pattern)
+        if not found:
+            problems.append(stack.problem(("include", index), f'"{pattern}" names no file in {root.name}/'))
+        files |= dict.fromkeys(found)
+    return [Source(file, _shown(file, root)) for file in files], problems
+
+
+def _matching(root: Path, pattern: str) -> list[Path]:
+    path = root / pattern
+    if path.is_file():
+        return [path]
+    candidates = path.iterdir() if path.is_dir() else root.glob(pattern) if not Path(pattern).is_absolute() else []
+    return sorted(file for file in candidates if file.suffix in (".yaml", ".yml", ".json") and file.is_file())
+
+
+def _shown(file: Path, root: Path) -> str:
+    return str(file.relative_to(root)) if file.is_relative_to(root) else str(file)

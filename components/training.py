@@ -1,0 +1,74 @@
+"""From settings to resources: the images and jobs of a stack, and its outputs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+
+from components import references
+from components.completion import Completion
+from components.foundation import Foundation
+from components.image import TrainingImage
+from components.job import CustomJob, HyperparameterTuningJob
+from components.settings import Settings
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+
+Job = CustomJob | HyperparameterTuningJob
+
+_RESOURCES: dict[str, type[Job]] = {
+    CUSTOM_JOB.collection: CustomJob,
+    HYPERPARAMETER_TUNING_JOB.collection: HyperparameterTuningJob,
+}
+
+
+class Images:
+    """A stack's images: `uris` by name, and the resources of those that are built here."""
+
+    def __init__(self, settings: Settings, foundation: Foundation) -> None:
+        self.built = {
+            name: TrainingImage(name, image, foundation=foundation)
+            for name, image in settings.images.items()
+            if "context" in image
+        }
+        self.uris: dict[str, str] = {
+            name: self.built[name].reference if name in self.built else image["uri"]
+            for name, image in settings.images.items()
+        }
+
+
+class Jobs:
+    """A stack's jobs: submitted once their images exist, and waited for where they ask for it."""
+
+    def __init__(self, settings: Settings, foundation: Foundation, images: Images) -> None:
+        self.resources: dict[str, Job] = {}
+        for declared in settings.jobs:
+            used = {name for _, name in references.found(declared.spec)}
+            secrets = {name: value for name, value in settings.secrets.items() if f"secrets.{name}" in used}
+            self.resources[declared.name] = _RESOURCES[declared.kind.collection](
+                declared.name,
+                references.resolve(declared.spec, {"images": images.uris}),
+                foundation=foundation,
+                lifecycle=declared.lifecycle,
+                secrets=secrets,
+                opts=pulumi.ResourceOptions(
+                    depends_on=[image for name, image in images.built.items() if f"images.{name}" in used]
+                ),
+            )
+        waited = {job.name: self.resources[job.name] for job in settings.jobs if job.lifecycle.get("wait")}
+        self.completion = Completion("completion", waited, foundation=foundation) if waited else None
+
+
+def export(images: Images, jobs: Jobs) -> None:
+    """The stack's outputs: `images`, `jobs` and `results`, each a map by name."""
+    pulumi.export("images", images.uris)
+    results: pulumi.Input[Mapping[str, Any]] = jobs.completion.results if jobs.completion else {}
+    pulumi.export("results", results)
+    pulumi.export("jobs", {name: _described(name, job, results) for name, job in jobs.resources.items()})
+
+
+def _described(name: str, job: Job, results: pulumi.Input[Mapping[str, Any]]) -> dict[str, Any]:
+    """The state is the one that waiting found, where the job was waited for."""
+    state = pulumi.Output.all(job.state, results).apply(
+        lambda known: (known[1] or {}).get(name, {}).get("state", known[0])
+    )
+    return {"name": job.name, "state": state, "page": job.page}
