@@ -87,7 +87,7 @@ class Declarations:
         return {name: self._image(declared) for name, declared in self.sections["images"].items()}
 
     def _image(self, declared: _Declared) -> shapes.Image:
-        image: shapes.Image = self._resolved(declared, allowed=("vars",))[0]
+        image: shapes.Image = self._resolved(declared, allowed=("vars",))
         self.problems += [declared.problem(path, message) for path, message in _image_problems(image, self.root)]
         return image
 
@@ -99,17 +99,15 @@ class Declarations:
 
     def _job(self, kind: Kind, declared: _Declared) -> JobDeclaration:
         name = str(declared.path[-1])
-        body, unresolved = self._resolved(declared, allowed=("vars", "images", "secrets"))
-        body = {"displayName": name, **body}
+        body = {"displayName": name, **self._resolved(declared, allowed=("vars", "images", "secrets"))}
         lifecycle, broken = shape(shapes.Lifecycle, body.pop("lifecycle", {}))
         self.problems += [declared.problem(("lifecycle", *problem.path), problem.message) for problem in broken]
         spec, broken = validate(kind, body)
-        self.problems += [declared.problem(p.path, p.message) for p in broken if p.path not in unresolved]
+        self.problems += [declared.problem(p.path, p.message) for p in broken]
         return JobDeclaration(kind, name, spec, lifecycle)
 
-    def _resolved(self, declared: _Declared, allowed: tuple[str, ...]) -> tuple[Any, set[KeyPath]]:
-        """The declared value with its vars filled in, and the paths of references that lead nowhere."""
-        unresolved = set()
+    def _resolved(self, declared: _Declared, allowed: tuple[str, ...]) -> Any:
+        """The declared value with its vars filled in; references that lead nowhere are reported."""
         for path, reference in references.found(declared.value):
             table, _, name = reference.partition(".")
             if table == "vars":
@@ -121,8 +119,7 @@ class Declarations:
             else:
                 continue
             self.problems.append(declared.problem(path, message))
-            unresolved.add(path)
-        return references.resolve(declared.value, {"vars": self.tables["vars"]}), unresolved
+        return references.resolve(declared.value, {"vars": self.tables["vars"]})
 
     def unused_vars(self) -> list[Problem]:
         """Vars of the stack that nothing declares or uses: typos."""

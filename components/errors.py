@@ -32,7 +32,7 @@ class Problem:
 
 
 class DeclarationErrors(ComponentError, pulumi.RunError):
-    """Everything that is wrong in the declarations and the stack file. A RunError: Pulumi shows it with no traceback."""
+    """Everything that is wrong in what is declared. A RunError, so that Pulumi shows no traceback."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = list(problems)
