@@ -3,7 +3,8 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from typing import Any, Protocol
 
 from components.context import BuildContext
@@ -53,7 +54,7 @@ class ClassicBuilder:
                     errors.append(str(message["error"]))
                 yield from str(message.get("stream", "")).splitlines()
 
-        with docker_client() as client, context.archive() as archive:
+        with closing(docker_client()) as client, context.archive() as archive:
             stream = client.api.build(
                 fileobj=archive,
                 custom_context=True,
@@ -84,7 +85,7 @@ def image_id(uri: str) -> str | None:
     """The id of the image that the daemon has under a tag."""
     import docker
 
-    with docker_client() as client:
+    with closing(docker_client()) as client:
         try:
             return str(client.images.get(uri).id)
         except docker.errors.ImageNotFound:
@@ -96,15 +97,8 @@ def docker_client() -> Any:
     import docker
     import requests
 
-    class Client(docker.DockerClient):
-        def __enter__(self) -> "Client":
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            self.close()
-
     try:
-        client = Client.from_env(timeout=600)
+        client = docker.from_env(timeout=600)
         client.ping()
     except (docker.errors.DockerException, requests.RequestException) as error:
         host = os.environ.get("DOCKER_HOST", "its default socket")
@@ -114,7 +108,7 @@ def docker_client() -> Any:
     return client
 
 
-def _reported(lines: Iterator[str] | Any, report: Report) -> Iterator[str]:
+def _reported(lines: Iterable[str], report: Report) -> Iterator[str]:
     for line in lines:
         text = line.rstrip()
         if text:

@@ -10,7 +10,7 @@ from components import waiting
 from components.foundation import Foundation
 from components.job import CustomJob, HyperparameterTuningJob
 
-_INPUTS = ("owner", "jobs", "target")
+_INPUTS = ("owner", "parent", "jobs")
 
 
 class CompletionProvider(dynamic.ResourceProvider):
@@ -26,7 +26,7 @@ class CompletionProvider(dynamic.ResourceProvider):
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = {name: props[name] for name in _INPUTS}
-        found = waiting.look(props["target"], props["owner"], props["jobs"])
+        found = waiting.look(props["parent"], props["owner"], props["jobs"])
         results = {name: waiting.result(job) for name, job in found.items()}
         return dynamic.ReadResult(id_, {**inputs, "results": results}, inputs)
 
@@ -34,7 +34,7 @@ class CompletionProvider(dynamic.ResourceProvider):
         return None
 
     def _results(self, props: dict[str, Any]) -> dict[str, Any]:
-        return waiting.wait(props["target"], props["owner"], props["jobs"])
+        return waiting.wait(props["parent"], props["owner"], props["jobs"])
 
 
 class Completion(dynamic.Resource, module="vertex", name="Completion"):
@@ -51,9 +51,9 @@ class Completion(dynamic.Resource, module="vertex", name="Completion"):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         props = {
-            "jobs": {name: job.name for name, job in jobs.items()},
+            "jobs": {name: job.id for name, job in jobs.items()},
             "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}",
-            "target": foundation.target,
+            "parent": foundation.parent,
             "results": None,
         }
         super().__init__(CompletionProvider(), name, props, opts)

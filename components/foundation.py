@@ -10,8 +10,8 @@ from components.settings import Settings
 class Foundation(Protocol):
     """The ground that a target provides.
 
-    `registry` is what image names begin with, `staging` a `gs://` folder for outputs, `parent` where jobs live
-    (`projects/P/locations/R`), `target` the name by which calls find the API, `resource` what jobs depend on.
+    `registry` is what image names begin with, `staging` a `gs://` folder for outputs, `parent` where jobs live (a full
+    resource name such as `//local/projects/P/locations/R`), `resource` what jobs depend on.
     """
 
     @property
@@ -20,8 +20,6 @@ class Foundation(Protocol):
     def staging(self) -> str: ...
     @property
     def parent(self) -> str: ...
-    @property
-    def target(self) -> str: ...
     @property
     def resource(self) -> pulumi.Resource: ...
 

@@ -13,16 +13,14 @@ from vertex import types
 from vertex.kinds import CUSTOM_JOB, Kind
 from vertex.validation import validate
 
-_REPLACE = ["spec", "secrets", "lifecycle.rerun", "parent", "target"]
+_REPLACE = ["spec", "secrets", "lifecycle.rerun", "parent"]
 
 
 class _Job(dynamic.Resource):
-    """What both kinds share. `name` is the job's resource name, `state` its state when it was last looked at."""
+    """What both kinds share. The job's resource name is its `id`; `run` has `name`, `page`, `state` as last seen."""
 
     provider: type[JobProvider]
-    name: pulumi.Output[str]
-    state: pulumi.Output[str]
-    page: pulumi.Output[str]
+    run: pulumi.Output[Mapping[str, Any]]
 
     def __init__(
         self,
@@ -34,20 +32,17 @@ class _Job(dynamic.Resource):
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        kind, lifecycle = self.provider.kind, {**shapes.LIFECYCLE, **(lifecycle or {})}
-        props = {
+        kind, rerun = self.provider.kind, (lifecycle or {}).get("rerun", 0)
+        props: dict[str, Any] = {
             "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}",
             "parent": foundation.parent,
-            "target": foundation.target,
-            "spec": _whole(
-                spec, lambda spec: completed(kind, spec, lifecycle["rerun"], f"{foundation.staging}/{name}")
-            ),
-            "secrets": pulumi.Output.secret(dict(secrets)) if secrets else None,
-            "lifecycle": lifecycle,
-            "name": None,
-            "state": None,
-            "page": None,
+            "spec": _whole(spec, lambda spec: completed(kind, spec, rerun, f"{foundation.staging}/{name}")),
+            "run": None,
         }
+        if lifecycle:
+            props["lifecycle"] = lifecycle
+        if secrets:
+            props["secrets"] = pulumi.Output.secret(dict(secrets))
         # Deleted before it is replaced: a running job's machines are free before the new one asks for them, and a
         # replacement that has the same token (`pulumi up --replace`) cannot adopt what is about to be deleted.
         ours = pulumi.ResourceOptions(

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 from pulumi import dynamic
 from pulumi.runtime import rpc
 
-from components import drift, engine, ownership, target
+from components import drift, engine, ownership, shapes, target
 from components.errors import SubmitFailed
+from components.target import Target
 from vertex.client import JobClient
 from vertex.errors import NotFound, VertexError
 from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
@@ -17,7 +18,7 @@ from vertex.names import ResourceName
 from vertex.states import TERMINAL
 from vertex.validation import Problem, validate
 
-INPUTS = ("owner", "parent", "target", "spec", "secrets", "lifecycle")
+INPUTS = ("owner", "parent", "spec", "secrets", "lifecycle")
 CANCEL_SECONDS = 180.0
 """How long a cancelled job may take to end before its deletion is given up until the next run."""
 
@@ -26,22 +27,26 @@ CANCEL_SECONDS = 180.0
 class _Inputs:
     owner: str
     parent: str
-    target: str
     spec: dict[str, Any]
     secrets: dict[str, str]
-    lifecycle: dict[str, Any]
+    on_delete: str
+    rerun: int
 
     @classmethod
     def of(cls, props: Mapping[str, Any]) -> "_Inputs":
-        return cls(**{"secrets": {}, **{name: props[name] for name in INPUTS if name in props}})
+        lifecycle: Any = {**shapes.LIFECYCLE, **(props.get("lifecycle") or {})}
+        return cls(
+            owner=props["owner"],
+            parent=props["parent"],
+            spec=props["spec"],
+            secrets=props.get("secrets") or {},
+            on_delete=lifecycle["onDelete"],
+            rerun=int(lifecycle["rerun"]),
+        )
 
     @property
     def name(self) -> str:
         return self.owner.rpartition("/")[2]
-
-    @property
-    def client(self) -> JobClient:
-        return target.connect(self.target)
 
 
 class JobProvider(dynamic.ResourceProvider):
@@ -58,22 +63,18 @@ class JobProvider(dynamic.ResourceProvider):
             for problem in problems
             if not _unknown(inputs["spec"], problem)
         ]
-        lifecycle = {**inputs["lifecycle"], "rerun": int(inputs["lifecycle"]["rerun"])}
-        return dynamic.CheckResult({**inputs, "spec": spec, "lifecycle": lifecycle}, failures)
+        return dynamic.CheckResult({**inputs, "spec": spec}, failures)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         inputs = _Inputs.of(props)
-        token = ownership.token(
-            self.kind, inputs.owner, self._spec(inputs), inputs.secrets, int(inputs.lifecycle["rerun"])
-        )
+        token = ownership.token(self.kind, inputs.owner, self._spec(inputs), inputs.secrets, inputs.rerun)
         try:
-            client = inputs.client
-            job = ownership.adoptable(
-                client.list(self.kind, inputs.parent, f'labels.{ownership.TOKEN_LABEL}="{token}"')
-            ) or self._submit(client, inputs, token)
+            at = target.connect(inputs.parent)
+            same = at.client.list(self.kind, at.parent, f'labels.{ownership.TOKEN_LABEL}="{token}"')
+            job = ownership.adoptable(same) or self._submit(at, inputs, token)
         except VertexError as error:
             raise SubmitFailed(f"{inputs.name}: not submitted: {error}") from error
-        return dynamic.CreateResult(str(job["name"]), {**props, **self._outputs(inputs, job)})
+        return dynamic.CreateResult(str(job["name"]), {**props, "run": _run(inputs, job)})
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         return dynamic.UpdateResult({**olds, **news})
@@ -81,42 +82,37 @@ class JobProvider(dynamic.ResourceProvider):
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = _Inputs.of(props)
         try:
-            job = inputs.client.get(ResourceName.parse(id_))
+            job = target.connect(inputs.parent).client.get(ResourceName.parse(id_))
         except NotFound:
             return dynamic.ReadResult(None, {})
         actual, _ = validate(self.kind, job, output_only="drop")
         spec = drift.declared_part(self._spec(inputs), actual, inputs.secrets)
         declared = {name: props[name] for name in INPUTS if name in props} | {"spec": spec}
-        return dynamic.ReadResult(id_, {**declared, **self._outputs(inputs, job)}, declared)
+        return dynamic.ReadResult(id_, {**declared, "run": _run(inputs, job)}, declared)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         inputs, name = _Inputs.of(props), ResourceName.parse(id_)
-        on_delete = inputs.lifecycle["onDelete"]
-        if on_delete == "keep":
+        if inputs.on_delete == "keep":
             return
-        client = inputs.client
+        client = target.connect(inputs.parent).client
         try:
             if client.get(name)["state"] not in TERMINAL:
                 client.cancel(name)
                 _await_end(client, name, inputs.name)
-            if on_delete == "delete":
+            if inputs.on_delete == "delete":
                 client.delete(name)
         except NotFound:
             return
 
-    def _submit(self, client: JobClient, inputs: _Inputs, token: str) -> Mapping[str, Any]:
+    def _submit(self, at: Target, inputs: _Inputs, token: str) -> Mapping[str, Any]:
         job = drift.submitted(self._spec(inputs), inputs.secrets)
         job["labels"] = {**job.get("labels", {}), **ownership.labels(inputs.owner, token)}
         engine.ensure_alive(f"{inputs.name}: not submitted")
-        return client.create(self.kind, inputs.parent, job)
+        return at.client.create(self.kind, at.parent, job)
 
     def _spec(self, inputs: _Inputs) -> dict[str, Any]:
         """The canonical spec: the engine hands whole numbers over as floats."""
         return validate(self.kind, inputs.spec)[0]
-
-    def _outputs(self, inputs: _Inputs, job: Mapping[str, Any]) -> dict[str, Any]:
-        page = target.page(inputs.target, ResourceName.parse(str(job["name"])))
-        return {"name": job["name"], "state": job["state"], "page": page}
 
 
 class CustomJobProvider(JobProvider):
@@ -129,6 +125,11 @@ class HyperparameterTuningJobProvider(JobProvider):
     """HyperparameterTuningJob: many runs, each with other parameters."""
 
     kind = HYPERPARAMETER_TUNING_JOB
+
+
+def _run(inputs: _Inputs, job: Mapping[str, Any]) -> dict[str, Any]:
+    page = target.connect(inputs.parent).page(ResourceName.parse(str(job["name"])))
+    return {"name": job["name"], "state": job["state"], "page": page}
 
 
 def _await_end(client: JobClient, name: ResourceName, shown: str) -> None:

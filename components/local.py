@@ -8,6 +8,7 @@ from pulumi import dynamic
 
 from components import emulator_process
 from components.settings import Settings
+from components.target import LOCAL
 from vertex.names import parent
 
 _INPUTS = ("port",)
@@ -45,13 +46,11 @@ class Emulator(dynamic.Resource, module="vertex", name="Emulator"):
 class LocalFoundation(pulumi.ComponentResource):
     """Images stay in the local daemon, buckets are folders of the emulator, no account is needed."""
 
-    target = "local"
-
     def __init__(self, settings: Settings, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("vertex:foundation:Local", "local", None, opts)
         self.registry = f"localhost/{_slug(settings.pulumi_project)}"
         self.staging = f"gs://{_slug(settings.pulumi_project)}-{_slug(settings.stack)}"
-        self.parent = parent(settings.project, settings.region)
+        self.parent = LOCAL + parent(settings.project, settings.region)
         self.resource = Emulator("emulator", settings.emulator_port, pulumi.ResourceOptions(parent=self))
         self.register_outputs({})
 

@@ -1,5 +1,6 @@
 """Where calls go. A target is resolved when a call is made, so that an address is never an input of a resource."""
 
+from dataclasses import dataclass
 from functools import cache
 
 from components import emulator_process
@@ -7,23 +8,31 @@ from components.errors import SubmitFailed
 from vertex.client import Endpoint, JobClient, RestClient
 from vertex.names import ResourceName
 
-
-def connect(target: str) -> JobClient:
-    """A client of the target's API. For target `local` this starts the emulator when it does not run."""
-    return _client(_endpoint(target))
+LOCAL = "//local/"
+"""How full resource names on this machine begin, as they do with `//aiplatform.googleapis.com/` in the cloud."""
 
 
-def page(target: str, name: ResourceName) -> str:
-    """The address of a job's page."""
-    return f"{_endpoint(target).jobs}/jobs/{name.kind.collection}/{name.id}"
+@dataclass(frozen=True)
+class Target:
+    """An API that is ready for calls: its `client`, the `parent` of jobs (`projects/P/locations/R`), and its `url`."""
+
+    client: JobClient
+    parent: str
+    url: str
+
+    def page(self, name: ResourceName) -> str:
+        """The address of a job's page."""
+        return f"{self.url}/jobs/{name.kind.collection}/{name.id}"
+
+
+def connect(parent: str) -> Target:
+    """The target of a full resource name such as `//local/projects/P/locations/R`. Starts the emulator if need be."""
+    if not parent.startswith(LOCAL):
+        raise SubmitFailed(f'"{parent}" in the state is not known to this version, whose only target is local')
+    url = emulator_process.url()
+    return Target(_client(url), parent.removeprefix(LOCAL), url)
 
 
 @cache
-def _client(endpoint: Endpoint) -> JobClient:
-    return RestClient(endpoint)
-
-
-def _endpoint(target: str) -> Endpoint:
-    if target != "local":
-        raise SubmitFailed(f'target "{target}" in the state is not known to this version, which has "local" only')
-    return Endpoint.at(emulator_process.url())
+def _client(url: str) -> JobClient:
+    return RestClient(Endpoint.at(url))

@@ -59,16 +59,14 @@ class Jobs:
 
 
 def export(images: Images, jobs: Jobs) -> None:
-    """The stack's outputs: `images`, `jobs` and `results`, each a map by name."""
+    """The stack's outputs: `images`, `jobs` (name, state, page) and `results`, each a map by name."""
+    results = jobs.completion.results if jobs.completion else pulumi.Output.from_input({})
+    runs = pulumi.Output.all(**{name: job.run for name, job in jobs.resources.items()})
     pulumi.export("images", images.uris)
-    results: pulumi.Input[Mapping[str, Any]] = jobs.completion.results if jobs.completion else {}
+    pulumi.export("jobs", pulumi.Output.all(runs, results).apply(lambda known: _latest(*known)))
     pulumi.export("results", results)
-    pulumi.export("jobs", {name: _described(name, job, results) for name, job in jobs.resources.items()})
 
 
-def _described(name: str, job: Job, results: pulumi.Input[Mapping[str, Any]]) -> dict[str, Any]:
-    """The state is the one that waiting found, where the job was waited for."""
-    state = pulumi.Output.all(job.state, results).apply(
-        lambda known: (known[1] or {}).get(name, {}).get("state", known[0])
-    )
-    return {"name": job.name, "state": state, "page": job.page}
+def _latest(runs: Mapping[str, dict[str, Any]], results: Mapping[str, Any]) -> dict[str, Any]:
+    """Each job's run, with the state that waiting found where the job was waited for."""
+    return {name: {**run, "state": results.get(name, run)["state"]} for name, run in runs.items()}

@@ -2,14 +2,13 @@
 
 import time
 from collections.abc import Mapping
-from itertools import groupby
 from typing import Any
 
 from components import engine, ownership, target
 from components.errors import TrainingFailed
 from vertex import trials
 from vertex.errors import Unavailable, VertexError
-from vertex.names import ResourceName, parent
+from vertex.names import ResourceName
 from vertex.states import SUCCEEDED, TERMINAL
 
 Job = Mapping[str, Any]
@@ -20,7 +19,7 @@ UNREACHABLE_SECONDS = 120.0
 """How long the API may be out of reach before waiting is given up; the jobs themselves go on."""
 
 
-def wait(at: str, owner: str, names: Mapping[str, str]) -> dict[str, Any]:
+def wait(parent: str, owner: str, names: Mapping[str, str]) -> dict[str, Any]:
     """The results of jobs by name, once all have succeeded. `names` maps them to resource names.
 
     Raises TrainingFailed as soon as one of them has ended otherwise.
@@ -30,7 +29,7 @@ def wait(at: str, owner: str, names: Mapping[str, str]) -> dict[str, Any]:
     while True:
         engine.ensure_alive("waiting")
         try:
-            jobs = look(at, owner, names)
+            jobs = look(parent, owner, names)
         except Unavailable as error:
             if time.monotonic() - reached > UNREACHABLE_SECONDS:
                 raise TrainingFailed(f"the jobs' state is unknown for {UNREACHABLE_SECONDS:.0f} s: {error}") from error
@@ -40,25 +39,20 @@ def wait(at: str, owner: str, names: Mapping[str, str]) -> dict[str, Any]:
             if missing := names.keys() - jobs.keys():
                 raise TrainingFailed(f"{', '.join(sorted(missing))}: deleted while waited for; run `pulumi refresh`")
             if failed := [name for name, job in jobs.items() if _ended_badly(job)]:
-                raise TrainingFailed("\n".join(_account(at, name, jobs[name]) for name in failed))
+                raise TrainingFailed("\n".join(_account(parent, name, jobs[name]) for name in failed))
             if all(job["state"] in TERMINAL for job in jobs.values()):
                 return {name: result(job) for name, job in jobs.items()}
         # Quick for the short jobs of a laptop, seldom for those of hours.
         time.sleep(min(max(0.3, (time.monotonic() - started) / 20), 15))
 
 
-def look(at: str, owner: str, names: Mapping[str, str]) -> dict[str, Job]:
+def look(parent: str, owner: str, names: Mapping[str, str]) -> dict[str, Job]:
     """The jobs as they are now, by name; those that are gone are left out. One list call per collection."""
-    client = target.connect(at)
+    at = target.connect(parent)
     wanted = {resource: name for name, resource in names.items()}
-
-    def collection(name: ResourceName) -> tuple[str, str, str]:
-        return name.project, name.region, name.kind.collection
-
     found: dict[str, Job] = {}
-    for _, group in groupby(sorted(map(ResourceName.parse, wanted), key=collection), key=collection):
-        first = next(group)
-        listed = client.list(first.kind, parent(first.project, first.region), ownership.filter_of(owner))
+    for kind in {ResourceName.parse(resource).kind for resource in wanted}:
+        listed = at.client.list(kind, at.parent, ownership.filter_of(owner))
         found |= {wanted[job["name"]]: job for job in listed if job["name"] in wanted}
     return found
 
@@ -87,11 +81,11 @@ def _ended_badly(job: Job) -> bool:
     return job["state"] in TERMINAL and job["state"] not in SUCCEEDED
 
 
-def _account(at: str, name: str, job: Job) -> str:
+def _account(parent: str, name: str, job: Job) -> str:
     """One failed job: what the service says, and the last lines that its containers wrote."""
     reason = job.get("error", {}).get("message") or job["state"]
     try:
-        lines = target.connect(at).log_lines(ResourceName.parse(job["name"]), QUOTED_LINES)
+        lines = target.connect(parent).client.log_lines(ResourceName.parse(job["name"]), QUOTED_LINES)
     except VertexError as error:
         lines = [f"(its log cannot be read: {error})"]
     quoted = "\n".join(f"    {line}" for line in lines) or "    (it wrote nothing)"
