@@ -1,6 +1,7 @@
 """Builds images with Docker: `docker buildx` where it is installed, else the daemon's classic builder."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +12,8 @@ from components.context import BuildContext
 from components.errors import BuildFailed, DockerUnavailable
 
 Report = Callable[[str], None]
+_STEP = re.compile(r"Step \d+/\d+ : |#\d+ \[.*\d+/\d+\] ")
+"""How the classic builder and BuildKit announce a step."""
 QUOTED_LINES = 12
 """How much of a failed build's output an error quotes."""
 
@@ -109,10 +112,12 @@ def docker_client() -> Any:
 
 
 def _reported(lines: Iterable[str], report: Report) -> Iterator[str]:
+    """All lines that say something; those that begin a step of the Dockerfile are reported on the way."""
     for line in lines:
         text = line.rstrip()
-        if text:
+        if _STEP.match(text):
             report(text)
+        if text:
             yield text
 
 

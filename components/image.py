@@ -27,7 +27,7 @@ class TrainingImageProvider(dynamic.ResourceProvider):
     serialize_as_secret_always = False
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        return dynamic.CreateResult(props["uri"], _built(props))
+        return dynamic.CreateResult(_repository(props["uri"]), _built(props))
 
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         return dynamic.UpdateResult(_built(news))
@@ -97,7 +97,12 @@ def _built(props: dict[str, Any]) -> dict[str, Any]:
             raise BuildFailed(
                 f'{uri}: the files in "{props["context"]}" changed since the preview; run `pulumi up` again'
             )
-        name = uri.rpartition("/")[2].partition(":")[0]
+        name = posixpath.basename(_repository(uri))
         builder.builder().build(context, uri, lambda line: print(f"{name}: {line}", flush=True))  # noqa: T201
         found = builder.image_id(uri)
     return {**props, "imageId": found}
+
+
+def _repository(uri: str) -> str:
+    """The URI without its tag, which stays the same from build to build."""
+    return uri.rpartition(":")[0]
