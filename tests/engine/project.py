@@ -1,0 +1,215 @@
+"""The project that engine tests drive, and what they read of it."""
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import urllib.request
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import docker
+import yaml
+
+CHECKOUT = Path(__file__).parents[2]
+TRAINER = Path(__file__).parent / "trainer"
+STACK = "local"
+PARENT = "projects/local/locations/us-central1"
+DECLARATIONS: dict[str, Any] = {
+    "vars": {"epochs": 1},
+    "images": {"trainer": {"context": "trainer"}},
+    "customJobs": {
+        "train": {
+            "jobSpec": {
+                "workerPoolSpecs": [
+                    {
+                        "machineSpec": {"machineType": "n1-standard-4"},
+                        "containerSpec": {"imageUri": "${images.trainer}", "args": ["--epochs=${vars.epochs}"]},
+                    }
+                ]
+            },
+            "lifecycle": {"wait": True},
+        }
+    },
+}
+SEARCH: dict[str, Any] = {
+    "studySpec": {
+        "metrics": [{"metricId": "score", "goal": "MAXIMIZE"}],
+        "parameters": [{"parameterId": "lr", "doubleValueSpec": {"minValue": 0.0, "maxValue": 1.0}}],
+    },
+    "maxTrialCount": 4,
+    "parallelTrialCount": 2,
+    "trialJobSpec": {"workerPoolSpecs": [{"containerSpec": {"imageUri": "${images.trainer}"}}]},
+    "lifecycle": {"wait": True},
+}
+
+
+class Project:
+    """A copy of the program with a trainer and declarations of its own, below `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "project"
+        self.root.mkdir()
+        for room in ("components", "vertex", "emulator"):
+            shutil.copytree(CHECKOUT / room, self.root / room, ignore=shutil.ignore_patterns("__pycache__"))
+        for file in ("Pulumi.yaml", "__main__.py"):
+            shutil.copy(CHECKOUT / file, self.root)
+        (self.root / ".venv").symlink_to(CHECKOUT / ".venv")
+        shutil.copytree(TRAINER, self.root / "trainer")
+        (self.root / "stacks").mkdir()
+        (self.root / "training").mkdir()
+        self.declarations: dict[str, Any] = json.loads(json.dumps(DECLARATIONS))
+        self.stack: dict[str, Any] = {
+            "vertex-training:target": "local",
+            "vertex-training:include": ["training/jobs.yaml"],
+        }
+        (folder / "state").mkdir()
+        self.environment = {
+            **os.environ,
+            "PULUMI_BACKEND_URL": f"file://{folder}/state",
+            "PULUMI_HOME": str(folder / "home"),
+            "PULUMI_CONFIG_PASSPHRASE": "",
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        }
+        self.environment.pop("VERTEX_EMULATOR_DATA", None)
+        self.declare()
+        self.pulumi("stack", "init", STACK)
+
+    @property
+    def job(self) -> dict[str, Any]:
+        """The declaration of the job `train`, to be edited."""
+        job: dict[str, Any] = self.declarations["customJobs"]["train"]
+        return job
+
+    @property
+    def container(self) -> dict[str, Any]:
+        """The container of the job `train`, to be edited."""
+        container: dict[str, Any] = self.job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]
+        return container
+
+    def declare(self) -> None:
+        """Writes the declarations and the stack file."""
+        (self.root / "training" / "jobs.yaml").write_text(yaml.safe_dump(self.declarations, sort_keys=False))
+        stack_file = self.root / "stacks" / f"Pulumi.{STACK}.yaml"
+        known = yaml.safe_load(stack_file.read_text()) if stack_file.exists() else {}
+        stack_file.write_text(yaml.safe_dump({**known, "config": self.stack}))
+
+    def edit_code(self) -> None:
+        """Changes what the trainer's file says, and nothing of what it does."""
+        file = self.root / "trainer" / "train.py"
+        file.write_text(file.read_text() + "\n# edited\n")
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        """A `pulumi` that runs on while the test goes on."""
+        return subprocess.Popen(
+            ["pulumi", *arguments, "--non-interactive"],
+            cwd=self.root,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def pulumi(self, *arguments: str, fails: bool = False) -> str:
+        """What `pulumi` prints; a test fails when it ends otherwise than it should."""
+        process = self.start(*arguments)
+        output, _ = process.communicate(timeout=240)
+        assert (process.returncode != 0) == fails, output
+        assert "Traceback" not in output, output
+        return output
+
+    def up(self, *options: str, fails: bool = False) -> str:
+        """`pulumi up` without a question."""
+        return self.pulumi("up", "--yes", "--skip-preview", "--stack", STACK, *options, fails=fails)
+
+    def steps(self) -> list[dict[str, Any]]:
+        """What a preview would do, without what stays the same: `op`, `type`, `name` and the `changed` paths."""
+        # The JSON stands alone on stdout.
+        done = subprocess.run(
+            ["pulumi", "preview", "--json", "--stack", STACK, "--non-interactive"],
+            cwd=self.root,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        )
+        steps = [_step(step) for step in json.loads(done.stdout)["steps"] if step["op"] != "same"]
+        return sorted(steps, key=lambda step: (step["type"], step["name"], step["op"]))
+
+    def assert_no_changes(self) -> None:
+        """A second preview has nothing to do."""
+        self.pulumi("preview", "--stack", STACK, "--expect-no-changes")
+
+    def outputs(self) -> dict[str, Any]:
+        """The stack's outputs."""
+        return dict(json.loads(self.pulumi("stack", "output", "--json", "--stack", STACK)))
+
+    def resources(self) -> dict[str, dict[str, Any]]:
+        """The recorded resources by name."""
+        state = json.loads(self.pulumi("stack", "export", "--stack", STACK))
+        return {item["urn"].rpartition("::")[2]: item for item in state["deployment"].get("resources", [])}
+
+    def emulator(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Runs a command of the emulator."""
+        command = [sys.executable, "-m", "emulator", *arguments, f"--data={self.data}"]
+        return subprocess.run(command, cwd=self.root, capture_output=True, text=True, check=False, timeout=60)
+
+    @property
+    def data(self) -> Path:
+        """The emulator's folder."""
+        return self.root / ".emulator"
+
+    @property
+    def emulator_id(self) -> str:
+        """What the emulator's containers are labelled with."""
+        return str(self.stored("SELECT value FROM settings WHERE key = 'emulator'"))
+
+    def stored(self, query: str) -> Any:
+        """The first value that the emulator's database answers, whether it runs or not."""
+        with closing(sqlite3.connect(self.data / "emulator.db")) as store:
+            return store.execute(query).fetchone()[0]
+
+    def containers(self) -> list[str]:
+        """The names of the containers that the emulator has left on the machine."""
+        with closing(docker.from_env()) as client:
+            filters = {"label": f"vertex-training.emulator={self.emulator_id}"}
+            return [container.name for container in client.containers.list(all=True, filters=filters)]
+
+    def endpoint(self) -> dict[str, Any]:
+        """Where the running emulator is."""
+        return dict(json.loads((self.data / "endpoint.json").read_text()))
+
+    def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """A call of the emulator's API, below `/v1`."""
+        request = urllib.request.Request(
+            f"{self.endpoint()['url']}/v1/{path}",
+            method=method,
+            data=json.dumps(body).encode() if body else None,
+            headers={"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=10) as reply:
+            return dict(json.load(reply))
+
+    def listed(self, collection: str = "customJobs") -> list[dict[str, Any]]:
+        """The jobs that the emulator holds."""
+        return list(self.request("GET", f"{PARENT}/{collection}").get(collection, []))
+
+
+def running(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits for its parent does not."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def _step(step: dict[str, Any]) -> dict[str, Any]:
+    urn = step["urn"].split("::")
+    reduced = {"op": step["op"], "type": urn[2].rpartition("$")[2].rpartition(":")[2], "name": urn[3]}
+    changed = sorted(step.get("detailedDiff") or {})
+    return reduced | ({"changed": changed} if changed else {})

@@ -1,0 +1,194 @@
+"""What is left when something goes wrong: one clear error, nothing half done, and a next `up` that goes on from there."""
+
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.engine.project import SEARCH, Project
+from tests.engine.stalling_proxy import StallingProxy
+
+
+def test_pulumi_killed_after_a_job_was_posted_leaves_one_job_that_the_next_up_adopts(project: Project) -> None:
+    _up_and_kill(project, "POST", "/customJobs")
+    (posted,) = project.listed()
+
+    project.pulumi("cancel", "--yes", "local")
+    project.up()
+
+    (job,) = project.listed()
+    assert job["name"] == posted["name"]
+    assert project.outputs()["jobs"]["train"]["name"] == posted["name"]
+    project.assert_no_changes()
+
+
+def test_pulumi_killed_before_a_job_is_posted_leaves_no_job_that_no_state_records(project: Project) -> None:
+    _up_and_kill(project, "GET", "pulumi_token")
+    _eventually(lambda: not _providers(project))
+    assert project.listed() == []
+
+    project.pulumi("cancel", "--yes", "local")
+    project.up()
+    assert len(project.listed()) == 1
+
+
+def test_the_emulator_killed_while_jobs_run_is_started_again_and_all_of_them_end_well(project: Project) -> None:
+    project.container["args"] = ["--seconds=5"]
+    project.declarations["hyperparameterTuningJobs"] = {"search": SEARCH}
+    SEARCH["trialJobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] = ["--seconds=2"]
+    project.declare()
+    up = project.start("up", "--yes", "--skip-preview", "--stack", "local")
+    _eventually(lambda: _states(project) == ["JOB_STATE_RUNNING"] * 2)
+    os.kill(project.endpoint()["pid"], signal.SIGKILL)
+
+    output, _ = up.communicate(timeout=120)
+
+    assert up.returncode == 0, output
+    results = project.outputs()["results"]
+    assert results["train"]["state"] == "JOB_STATE_SUCCEEDED"
+    assert [(trial["id"], trial["state"]) for trial in results["search"]["trials"]] == [
+        (number, "SUCCEEDED") for number in "1234"
+    ]
+    assert len(project.listed()) == 1
+    project.assert_no_changes()
+
+
+def test_a_second_up_at_the_same_time_is_refused_and_harms_nothing(project: Project) -> None:
+    project.container["args"] = ["--seconds=4"]
+    project.declare()
+    first = project.start("up", "--yes", "--skip-preview", "--stack", "local")
+    _eventually(lambda: _states(project) == ["JOB_STATE_RUNNING"])
+    assert "locked" in project.up(fails=True)
+    output, _ = first.communicate(timeout=120)
+    assert first.returncode == 0, output
+    assert len(project.listed()) == 1
+
+
+@pytest.mark.parametrize(
+    ("edit", "error"),
+    [
+        pytest.param(
+            lambda project: project.container.update(imageUrl=project.container.pop("imageUri")),
+            "training/jobs.yaml:14: customJobs.train.jobSpec.workerPoolSpecs[0].containerSpec.imageUrl: "
+            "unknown field; did you mean imageUri?",
+            id="an unknown key",
+        ),
+        pytest.param(
+            lambda project: project.container.update(args=[5]),
+            "training/jobs.yaml:15: customJobs.train.jobSpec.workerPoolSpecs[0].containerSpec.args[0]: "
+            '5 is not a string; write "5" in quotes',
+            id="a wrong type",
+        ),
+        pytest.param(
+            lambda project: project.container.update(imageUri="${images.trainr}"),
+            "training/jobs.yaml:13: customJobs.train.jobSpec.workerPoolSpecs[0].containerSpec.imageUri: "
+            "${images.trainr} is not declared; did you mean trainer?",
+            id="an image that does not exist",
+        ),
+        pytest.param(
+            lambda project: (project.root / "trainer" / "Dockerfile").unlink(),
+            "training/jobs.yaml:4: images.trainer.dockerfile: there is no trainer/Dockerfile",
+            id="no Dockerfile",
+        ),
+        pytest.param(
+            lambda project: project.stack.update({"vertex-training:targett": "local"}),
+            "vertex-training:targett: unknown field; did you mean target?",
+            id="an unknown key in the stack file",
+        ),
+    ],
+)
+def test_a_typo_is_one_line_with_its_place_and_stops_before_anything_is_done(
+    project: Project, edit: Callable[[Project], object], error: str
+) -> None:
+    edit(project)
+    project.declare()
+    output = project.up(fails=True)
+    assert error in output
+    assert project.resources().keys() <= {"vertex-training-local"}
+    assert not project.data.exists()
+
+
+def test_docker_not_running_is_said_in_one_line_and_the_next_up_goes_on(project: Project) -> None:
+    project.environment["DOCKER_HOST"] = "unix:///nonexistent/docker.sock"
+    output = project.up(fails=True)
+    assert "Docker does not answer on unix:///nonexistent/docker.sock" in output
+    assert project.listed() == []
+    project.emulator("stop")
+    del project.environment["DOCKER_HOST"]
+    project.up()
+
+
+def test_a_port_in_use_is_said_in_one_line_and_the_next_up_with_another_goes_on(project: Project) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        project.stack["vertex-training:emulator"] = {"port": port}
+        project.declare()
+        output = project.up(fails=True)
+    assert f"port {port} is in use" in output
+    assert "train" not in project.resources()
+    del project.stack["vertex-training:emulator"]
+    project.declare()
+    project.up()
+
+
+def test_an_image_that_does_not_build_is_named_with_the_end_of_its_output_and_no_job_is_submitted(
+    project: Project,
+) -> None:
+    dockerfile = project.root / "trainer" / "Dockerfile"
+    good = dockerfile.read_text()
+    dockerfile.write_text(good + "RUN echo no such wheel && exit 3\n")
+    output = project.up(fails=True)
+    assert "trainer" in output and "cannot be built" in output and "no such wheel" in output
+    assert project.listed() == []
+    dockerfile.write_text(good)
+    project.up()
+
+
+def _up_and_kill(project: Project, method: str, path: str) -> None:
+    """An `up` whose engine is killed while the provider waits for the answer to a call."""
+    project.emulator("serve", "--help")
+    project.job["lifecycle"] = {"wait": True}
+    project.declare()
+    started = project.start_emulator()
+    proxy = StallingProxy(started["url"], method, path)
+    with proxy.serving() as url:
+        file = project.data / "endpoint.json"
+        file.write_text(json.dumps({**started, "url": url}))
+        up = project.start("up", "--yes", "--skip-preview", "--stack", "local")
+        assert proxy.reached.wait(60)
+        up.kill()
+        up.communicate()
+        proxy.release.set()
+        _eventually(lambda: not _providers(project))
+        file.write_text(json.dumps(started))
+
+
+def _providers(project: Project) -> list[str]:
+    """The provider processes that run in the project's folder."""
+    found = []
+    for process in os.listdir("/proc"):
+        try:
+            if os.readlink(f"/proc/{process}/cwd") == str(project.root):
+                command = open(f"/proc/{process}/cmdline").read()
+                found += [process] if "pulumi.dynamic" in command else []
+        except OSError:
+            continue
+    return found
+
+
+def _states(project: Project) -> list[str]:
+    try:
+        return [job["state"] for kind in ("customJobs", "hyperparameterTuningJobs") for job in project.listed(kind)]
+    except OSError:
+        return []
+
+
+def _eventually(condition: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.05)

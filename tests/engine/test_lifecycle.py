@@ -1,0 +1,201 @@
+"""What reviewers and engineers see of a stack's life, through the real engine, Docker and the emulator."""
+
+import docker
+
+from tests.engine.golden import golden
+from tests.engine.project import PARENT, SEARCH, Project, running
+
+
+def test_the_first_up_trains_and_its_outputs_hold_the_results(project: Project) -> None:
+    project.declarations["hyperparameterTuningJobs"] = {"search": SEARCH}
+    project.declare()
+    assert project.steps() == golden("first")
+
+    project.up()
+
+    outputs = project.outputs()
+    uri = outputs["images"]["trainer"]
+    assert uri.startswith("localhost/vertex-training/trainer:") and len(uri.rpartition(":")[2]) == 16
+    assert {name: run["state"] for name, run in outputs["jobs"].items()} == dict.fromkeys(
+        ("train", "search"), "JOB_STATE_SUCCEEDED"
+    )
+    assert outputs["jobs"]["train"]["page"].startswith(f"{project.endpoint()['url']}/jobs/customJobs/")
+    bucket, _, folder = outputs["results"]["train"]["modelDir"].removeprefix("gs://").partition("/")
+    assert (project.data / "gcs" / bucket / folder / "model.txt").read_text() == "0.5"
+    result = outputs["results"]["search"]
+    assert [trial["id"] for trial in result["trials"]] == ["1", "2", "3", "4"]
+    best = max(result["trials"], key=lambda trial: trial["metrics"]["score"])
+    assert result["bestTrial"] == best
+    assert f"/{best['id']}/model/" in result["modelDir"]
+    project.assert_no_changes()
+
+
+def test_the_provider_takes_less_than_200_bytes_of_the_state_of_each_resource(project: Project) -> None:
+    project.up()
+    inputs = {name: item.get("inputs", {}) for name, item in project.resources().items()}
+    providers = {name: given["__provider"] for name, given in inputs.items() if "__provider" in given}
+    assert providers.keys() == {"emulator", "trainer", "train", "completion"}
+    assert all(len(text) < 200 for text in providers.values()), providers
+
+
+def test_a_second_up_changes_nothing_and_builds_nothing(project: Project) -> None:
+    project.up()
+    images = _images()
+    job = project.listed()
+    output = project.up()
+    assert "6 unchanged" in output and "Step 1/" not in output
+    assert _images() == images
+    assert project.listed() == job
+
+
+def test_a_copy_of_the_project_elsewhere_with_other_times_and_modes_previews_no_change(project: Project) -> None:
+    project.up()
+    for file in (project.root / "trainer").iterdir():
+        file.chmod(0o600)
+        file.touch()
+    moved = project.root.with_name("elsewhere")
+    project.root.rename(moved)
+    project.root = moved
+    project.assert_no_changes()
+
+
+def test_a_code_edit_shows_the_new_tag_and_the_replaced_job_and_nothing_else(project: Project) -> None:
+    project.up()
+    before = project.outputs()
+    project.edit_code()
+    assert project.steps() == golden("code-edit")
+
+    project.up()
+
+    after = project.outputs()
+    assert after["images"]["trainer"] != before["images"]["trainer"]
+    assert [job["name"] for job in project.listed()] == [after["jobs"]["train"]["name"]]
+    assert after["jobs"]["train"]["name"] != before["jobs"]["train"]["name"]
+    assert after["results"]["train"]["modelDir"] != before["results"]["train"]["modelDir"]
+    project.assert_no_changes()
+
+
+def test_a_spec_edit_replaces_the_job_and_keeps_the_image(project: Project) -> None:
+    project.up()
+    project.declarations["vars"]["epochs"] = 2
+    project.declare()
+    assert project.steps() == golden("spec-edit")
+    project.up()
+    (job,) = project.listed()
+    assert job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--epochs=2"]
+    project.assert_no_changes()
+
+
+def test_a_lifecycle_edit_updates_in_place_and_runs_nothing(project: Project) -> None:
+    project.up()
+    before = project.listed()
+    project.job["lifecycle"]["onDelete"] = "keep"
+    project.declare()
+    assert project.steps() == golden("lifecycle-edit")
+    project.up()
+    assert project.listed() == before
+    project.assert_no_changes()
+
+
+def test_rerun_runs_an_unchanged_job_again(project: Project) -> None:
+    project.up()
+    (before,) = project.listed()
+    project.job["lifecycle"]["rerun"] = 1
+    project.declare()
+    assert project.steps() == golden("rerun")
+    project.up()
+    (after,) = project.listed()
+    assert after["name"] != before["name"]
+    project.assert_no_changes()
+
+
+def test_a_secret_reaches_the_container_and_no_preview_or_state(project: Project) -> None:
+    canary = "canary-4711"
+    project.container["env"] = [{"name": "TOKEN", "value": "${secrets.token}"}, {"name": "PLAIN", "value": "shown"}]
+    project.declare()
+    project.pulumi("config", "set", "--stack", "local", "--secret", "--path", "vertex-training:secrets.token", canary)
+    preview = project.pulumi("preview", "--stack", "local", "--diff")
+    assert "shown" in preview and "${secrets.token}" in preview
+    output = project.up()
+    (job,) = project.listed()
+    assert job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["env"][0]["value"] == canary
+    state = project.pulumi("stack", "export", "--stack", "local")
+    assert canary not in preview + output + state
+    project.pulumi("refresh", "--yes", "--stack", "local", "--expect-no-changes")
+    project.assert_no_changes()
+
+
+def test_a_failing_job_is_named_with_its_exit_code_and_last_log_lines_and_a_fix_goes_through(project: Project) -> None:
+    project.container["args"] = ["--exit=7"]
+    project.declare()
+    output = project.up(fails=True)
+    assert "train failed: The replica workerpool0-0 exited with a non-zero status of 7." in output
+    assert "the data is not there" in output
+
+    again = project.up(fails=True)
+    assert "exited with a non-zero status of 7" in again
+    assert len(project.listed()) == 1
+
+    project.container["args"] = []
+    project.declare()
+    project.up()
+    assert project.outputs()["results"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
+    project.assert_no_changes()
+
+
+def test_a_job_deleted_behind_the_stack_is_shown_by_refresh_and_restored_by_up(project: Project) -> None:
+    project.up()
+    (job,) = project.listed()
+    project.request("DELETE", job["name"])
+    refreshed = project.pulumi("refresh", "--yes", "--stack", "local")
+    assert "1 deleted" in refreshed
+    assert project.steps() == golden("drift")
+    project.up()
+    (restored,) = project.listed()
+    assert restored["name"] != job["name"]
+    assert project.outputs()["jobs"]["train"]["name"] == restored["name"]
+    project.assert_no_changes()
+
+
+def test_an_image_removed_from_docker_is_shown_by_refresh_and_built_again_by_up(project: Project) -> None:
+    project.up()
+    uri = project.outputs()["images"]["trainer"]
+    client = docker.from_env()
+    client.images.remove(uri, force=True)
+    project.pulumi("refresh", "--yes", "--stack", "local")
+    assert [step["name"] for step in project.steps()] == ["trainer"]
+    project.up()
+    assert client.images.get(uri)
+    client.close()
+    project.assert_no_changes()
+
+
+def test_destroy_leaves_no_job_no_container_and_no_emulator(project: Project) -> None:
+    project.container["args"] = ["--seconds=600"]
+    project.job["lifecycle"] = {"wait": False}
+    project.declare()
+    project.up()
+    pid = project.endpoint()["pid"]
+    project.pulumi("destroy", "--yes", "--stack", "local")
+    assert project.resources().keys() <= {"vertex-training-local"}
+    assert not running(pid)
+    assert not (project.data / "endpoint.json").exists()
+    assert project.containers() == []
+    assert project.stored("SELECT count(*) FROM jobs") == 0
+
+
+def test_destroy_leaves_the_emulator_to_jobs_of_others(project: Project) -> None:
+    project.up()
+    container = {"imageUri": project.outputs()["images"]["trainer"], "args": ["--seconds=600"]}
+    by_hand = {"displayName": "by hand", "jobSpec": {"workerPoolSpecs": [{"containerSpec": container}]}}
+    project.request("POST", f"{PARENT}/customJobs", by_hand)
+    output = project.pulumi("destroy", "--yes", "--stack", "local")
+    assert [job["displayName"] for job in project.listed()] == ["by hand"]
+    assert "active" in output or "running" in output
+
+
+def _images() -> set[str]:
+    client = docker.from_env()
+    found = {image.id for image in client.images.list()}
+    client.close()
+    return found
