@@ -7,16 +7,15 @@ import pulumi
 from pulumi import dynamic
 
 from components import waiting
+from components.engine import Provider
 from components.foundation import Foundation
 from components.job import CustomJob, HyperparameterTuningJob
 
 _INPUTS = ("owner", "parent", "jobs")
 
 
-class CompletionProvider(dynamic.ResourceProvider):
+class CompletionProvider(Provider):
     """Waits while it is created or updated. When it fails the jobs stay recorded, and the next run waits again."""
-
-    serialize_as_secret_always = False
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         return dynamic.CreateResult("completion", {**props, "results": self._results(props)})

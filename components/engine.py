@@ -1,9 +1,27 @@
 """The Pulumi engine that this provider process works for."""
 
+import os
 import socket
 import sys
+import threading
+import time
+
+from pulumi import dynamic
 
 from components.errors import SubmitFailed
+
+_LOOK_SECONDS = 1.0
+_following = threading.Lock()
+
+
+class Provider(dynamic.ResourceProvider):
+    """What all providers here share. They hold nothing, so what Pulumi keeps of them in its state is a constant."""
+
+    serialize_as_secret_always = False
+
+    def configure(self, _req: dynamic.ConfigureRequest) -> None:
+        """Called once before anything else."""
+        follow()
 
 
 def is_alive() -> bool:
@@ -26,3 +44,15 @@ def ensure_alive(doing: str) -> None:
     """Raises SubmitFailed when the engine is gone, so that nothing is started that no state will record."""
     if not is_alive():
         raise SubmitFailed(f"{doing}: stopped, because `pulumi` was killed; the next `pulumi up` goes on from here")
+
+
+def follow() -> None:
+    """Ends this process soon after its engine has gone: Pulumi does not, and what it still did would be lost."""
+    if _following.acquire(blocking=False):
+        threading.Thread(target=_follow, daemon=True).start()
+
+
+def _follow() -> None:
+    while is_alive():
+        time.sleep(_LOOK_SECONDS)
+    os._exit(1)

@@ -10,6 +10,7 @@ from pulumi import dynamic
 
 from components import builder, shapes
 from components.context import BuildContext
+from components.engine import Provider
 from components.errors import BuildFailed
 from components.foundation import Foundation
 
@@ -21,10 +22,8 @@ MOST_FILES = 200
 _INPUTS = ("uri", "context", "dockerfile", "buildArgs", "target", "platform", "files")
 
 
-class TrainingImageProvider(dynamic.ResourceProvider):
+class TrainingImageProvider(Provider):
     """Builds images; deleting one leaves it alone, for other stacks may run it."""
-
-    serialize_as_secret_always = False
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         return dynamic.CreateResult(_repository(props["uri"]), _built(props))

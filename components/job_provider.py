@@ -9,6 +9,7 @@ from pulumi import dynamic
 from pulumi.runtime import rpc
 
 from components import drift, engine, ownership, shapes, target
+from components.engine import Provider
 from components.errors import SubmitFailed
 from components.target import Target
 from vertex.client import JobClient
@@ -49,10 +50,9 @@ class _Inputs:
         return self.owner.rpartition("/")[2]
 
 
-class JobProvider(dynamic.ResourceProvider):
+class JobProvider(Provider):
     """Jobs are immutable: a new spec is a new job. Only `delete` may take a while, until a cancelled job has ended."""
 
-    serialize_as_secret_always = False
     kind: ClassVar[Kind]
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:

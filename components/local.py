@@ -7,6 +7,7 @@ import pulumi
 from pulumi import dynamic
 
 from components import emulator_process
+from components.engine import Provider
 from components.settings import Settings
 from components.target import LOCAL
 from vertex.names import parent
@@ -14,10 +15,8 @@ from vertex.names import parent
 _INPUTS = ("port",)
 
 
-class EmulatorProvider(dynamic.ResourceProvider):
+class EmulatorProvider(Provider):
     """Starts the emulator with the stack and stops it with the stack, unless others' jobs are running in it."""
-
-    serialize_as_secret_always = False
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         emulator_process.url(_port(props))

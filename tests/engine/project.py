@@ -159,6 +159,12 @@ class Project:
         command = [sys.executable, "-m", "emulator", *arguments, f"--data={self.data}"]
         return subprocess.run(command, cwd=self.root, capture_output=True, text=True, check=False, timeout=60)
 
+    def start_emulator(self) -> dict[str, Any]:
+        """Starts the emulator as the provider does, and says where it is."""
+        command = [sys.executable, "-c", "from components import emulator_process; emulator_process.url()"]
+        subprocess.run(command, cwd=self.root, env=self.environment, check=True, timeout=60)
+        return self.endpoint()
+
     @property
     def data(self) -> Path:
         """The emulator's folder."""

@@ -9,7 +9,10 @@ from contextlib import contextmanager
 
 
 class StallingProxy:
-    """Forwards to `upstream`; the first call with `method` whose path holds `path` sets `reached` and waits for `release`."""
+    """Forwards to `upstream`, all but the answer to the first `method` call whose path holds `path`.
+
+    When that call has been made, `reached` is set; its answer waits until `release` is.
+    """
 
     def __init__(self, upstream: str, method: str, path: str) -> None:
         self.reached, self.release = threading.Event(), threading.Event()
@@ -25,9 +28,7 @@ class StallingProxy:
             def answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 headers = {"Content-Type": self.headers.get("Content-Type", "application/json")}
-                request = urllib.request.Request(
-                    proxy.upstream + self.path, body or None, headers, method=self.command
-                )
+                request = urllib.request.Request(proxy.upstream + self.path, body or None, headers, method=self.command)
                 try:
                     with urllib.request.urlopen(request) as reply:
                         status, content = reply.status, reply.read()

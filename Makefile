@@ -1,0 +1,49 @@
+# The first Python on PATH that is new enough; by its own path, as the shims of version managers are slow.
+PYTHON := $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11) or print(sys.executable))' 2>/dev/null && break; done)
+SETUP = $(if $(PYTHON),,$(error Python 3.11 or later is needed, and none of python3, python3.11 ... python3.14 \
+	on PATH is that. Install one (python.org/downloads, or `apt-get install python3`), then try again))$(PYTHON) -m tools.setup
+# Runs the rest of a recipe's line in the environment that `make env` prints.
+IN_ENV = exports=$$($(SETUP) env) && eval "$$exports" &&
+
+.DEFAULT_GOAL := help
+.PHONY: help setup env up preview destroy test lint bench lock types venv
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target text; do \
+		printf '  make %-9s %s\n' "$$target" "$$text"; done
+
+setup:  ## find or install Python packages, Pulumi, Docker and the base image
+	@$(SETUP)
+
+env:  ## the shell environment: eval "$(make -s env)"
+	@$(SETUP) env || { echo false; exit 1; }
+
+up: setup  ## train on this machine: `pulumi up` on the stack `local`
+	@$(IN_ENV) pulumi stack select --create local && pulumi up --yes
+
+preview:  ## what `make up` would do
+	@$(IN_ENV) pulumi stack select --create local && pulumi preview
+
+destroy: setup  ## remove all that `make up` made
+	@$(IN_ENV) pulumi destroy --stack local --yes
+
+test: setup  ## run all tests
+	@$(IN_ENV) python -m pytest
+
+lint: venv  ## check style, format and types
+	@.venv/bin/ruff check
+	@.venv/bin/ruff format --check
+	@.venv/bin/mypy
+
+bench: setup  ## measure against other tools
+	@$(IN_ENV) python -m benchmarks
+
+lock: venv  ## pin requirements.in in requirements.lock, keeping the versions that still fit
+	@.venv/bin/python -m tools.lock
+
+types: venv  ## generate vertex/types.py from the API's discovery document
+	@.venv/bin/python -m tools.generate_types
+
+venv:
+	@$(SETUP) python

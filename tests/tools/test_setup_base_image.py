@@ -1,0 +1,125 @@
+"""The base image: present, pulled, or made here."""
+
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tools.setup import debootstrap
+from tools.setup.base_image import LABEL, TAG, find, make
+from tools.setup.commands import CommandFailed
+from tools.setup.console import Console
+from tools.setup.debootstrap import bring_trust_and_pip_settings, make_image, make_like_the_official_image
+from tools.setup.errors import SetupError
+
+Program = Callable[[str | Path, str], Path]
+CONSOLE = Console(io.StringIO())
+
+
+@pytest.mark.parametrize(
+    ("labels", "line"),
+    [
+        ("null", f"Base image: {TAG}"),
+        ("{}", f"Base image: {TAG}"),
+        (f'{{"{LABEL}":"debootstrap"}}', f"Base image: {TAG}, made here with debootstrap"),
+    ],
+)
+def test_an_image_that_is_there_is_found_and_one_made_here_is_named_as_such(
+    program: Program, labels: str, line: str
+) -> None:
+    program("docker", f"echo '{labels}'")
+    assert find() == line
+
+
+def test_an_image_that_is_not_there_is_not_found(program: Program) -> None:
+    program("docker", "echo 'No such image' >&2; exit 1")
+    assert find() is None
+
+
+def test_an_image_that_can_be_pulled_is_never_made(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(debootstrap, "make_image", lambda *_: pytest.fail("made although it could be pulled"))
+    program("docker", f'[ "$1 $2" = "pull {TAG}" ]')
+    assert make(CONSOLE) == f"Base image: {TAG}, pulled"
+
+
+def test_an_image_that_cannot_be_pulled_is_made_under_the_same_tag(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[str, str]] = []
+    monkeypatch.setattr(debootstrap, "make_image", lambda tag, label, console: made.append((tag, label)))
+    program("docker", "exit 1")
+    assert make(CONSOLE) == f"Base image: {TAG}, made here with debootstrap because it could not be pulled"
+    assert made == [(TAG, LABEL)]
+
+
+def test_when_both_fail_the_message_gives_both_reasons_and_a_way_out(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(debootstrap.debian, "can_install", lambda: False)
+    program("docker", "echo 'no such host' >&2; exit 1")
+    with pytest.raises(SetupError) as failure:
+        make(CONSOLE)
+    message = str(failure.value)
+    assert "no such host" in message
+    assert "there is no `debootstrap`" in message
+    assert message.endswith("then run `make setup` again.")
+
+
+def test_a_debootstrap_that_fails_leaves_no_folder_behind(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(debootstrap, "WORK_FOLDER", tmp_path / "work")
+    (tmp_path / "work").mkdir()
+    program("debootstrap", 'for last; do :; done; /bin/mkdir -p "$last/usr"; echo "E: no mirror" >&2; exit 1')
+    program("rm", 'exec /bin/rm "$@"')
+    with pytest.raises(CommandFailed, match="E: no mirror"):
+        make_image(TAG, LABEL, CONSOLE)
+    assert list((tmp_path / "work").iterdir()) == []
+
+
+def test_the_image_is_imported_with_its_label_and_without_what_a_container_does_not_need(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(debootstrap, "WORK_FOLDER", tmp_path)
+    program(
+        "debootstrap",
+        'for last; do :; done; cd "$(/usr/bin/dirname "$last")"; /bin/mkdir -p root/usr/bin root/etc/ssl/certs '
+        "root/usr/share/doc root/usr/share/man; : > root/usr/share/doc/changelog; : > root/etc/kept",
+    )
+    for name in ("tar", "rm"):
+        program(name, f'exec /bin/{name} "$@"')
+    listing = f"case $a in *.tar) /bin/tar -tf $a > {tmp_path}/content;; esac"
+    program("docker", f'for a; do echo "$a" >> {tmp_path}/asked; {listing}; done')
+    make_image(TAG, LABEL, CONSOLE)
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert asked[0] == "import"
+    assert asked[-1] == TAG
+    assert f"--change=LABEL {LABEL}=debootstrap" in asked
+    content = (tmp_path / "content").read_text().split()
+    assert "./etc/kept" in content
+    assert "./usr/share/doc/changelog" not in content
+
+
+def test_the_image_has_python_and_a_pip_that_installs_without_a_virtual_environment(tmp_path: Path) -> None:
+    library = tmp_path / "usr/lib/python3.11"
+    library.mkdir(parents=True)
+    (library / "EXTERNALLY-MANAGED").touch()
+    (tmp_path / "usr/bin").mkdir()
+    make_like_the_official_image(tmp_path)
+    assert str((tmp_path / "usr/bin/python").readlink()) == "python3"
+    assert not (library / "EXTERNALLY-MANAGED").exists()
+
+
+def test_the_image_trusts_whom_pip_trusts_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "own.pem"
+    own.write_text("-----BEGIN OUR AUTHORITY-----\n")
+    monkeypatch.setenv("PIP_CERT", str(own))
+    bundle = tmp_path / "root/etc/ssl/certs/ca-certificates.crt"
+    bundle.parent.mkdir(parents=True)
+    bring_trust_and_pip_settings(tmp_path / "root")
+    assert bundle.read_text().endswith("\n-----BEGIN OUR AUTHORITY-----\n")
+    assert "cert = /etc/ssl/certs/ca-certificates.crt" in (tmp_path / "root/etc/pip.conf").read_text()

@@ -1,0 +1,146 @@
+"""When Docker can be started or installed, and what a user is told when it cannot."""
+
+import io
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools.setup import docker_daemon
+from tools.setup.console import Console
+from tools.setup.docker_daemon import Situation, find, make, start, what_stands_in_the_way
+from tools.setup.errors import SetupError
+
+REAL_POPEN = subprocess.Popen
+Program = Callable[[str | Path, str], Path]
+CONSOLE = Console(io.StringIO())
+STOPPED = Situation(
+    command=True,
+    failure="Cannot connect to the Docker daemon",
+    endpoint="unix:///var/run/docker.sock",
+    daemon_installed=True,
+    root=True,
+    can_install=True,
+    macos=False,
+)
+ANSWERS = 'case "$1" in version) echo 28.2.2;; context) echo unix:///var/run/docker.sock;; esac'
+SILENT = 'case "$1" in version) echo no daemon >&2; exit 1;; context) echo unix:///var/run/docker.sock;; esac'
+
+
+@pytest.mark.parametrize(
+    "situation",
+    [
+        STOPPED,
+        replace(STOPPED, can_install=False),
+        replace(STOPPED, daemon_installed=False),
+        replace(STOPPED, command=False, endpoint="", daemon_installed=False),
+    ],
+)
+def test_root_starts_an_installed_daemon_and_installs_a_missing_one(situation: Situation) -> None:
+    assert what_stands_in_the_way(situation) is None
+
+
+@pytest.mark.parametrize(
+    ("situation", "told"),
+    [
+        (replace(STOPPED, root=False, can_install=False), r"not running. Run `sudo systemctl start docker`"),
+        (replace(STOPPED, root=False, can_install=False, failure="permission denied"), r"usermod -aG docker"),
+        (replace(STOPPED, endpoint="ssh://far"), r"ssh://far, where DOCKER_HOST(.|\n)*Cannot connect to the Docker"),
+        (replace(STOPPED, endpoint="ssh://far", failure="permission denied"), r"ssh://far(.|\n)*permission denied"),
+        (replace(STOPPED, macos=True, root=False, can_install=False), r"Docker Desktop \(`open -a Docker`\)"),
+        (replace(STOPPED, daemon_installed=False, can_install=False), r"none is installed. Install Docker Engine"),
+        (replace(STOPPED, command=False, endpoint="", can_install=False), r"there is no `docker` command. Install"),
+    ],
+)
+def test_a_user_is_told_what_to_do_where_set_up_can_do_nothing(situation: Situation, told: str) -> None:
+    obstacle = what_stands_in_the_way(situation)
+    assert obstacle
+    assert re.search(told, obstacle)
+    assert obstacle.endswith("then run `make setup` again.")
+
+
+def test_a_running_daemon_is_found_with_its_version_and_address(program: Program) -> None:
+    program("docker", ANSWERS)
+    assert find() == "Docker: 28.2.2 at unix:///var/run/docker.sock"
+
+
+def test_a_daemon_that_does_not_answer_is_not_found(program: Program) -> None:
+    assert find() is None
+    program("docker", SILENT)
+    assert find() is None
+
+
+def test_a_daemon_elsewhere_that_does_not_answer_is_never_replaced_by_one_here(
+    program: Program, tmp_path: Path
+) -> None:
+    program("docker", SILENT.replace("unix:///var/run/docker.sock", "tcp://build-host:2376"))
+    program("dockerd", f"echo started > {tmp_path}/started")
+    with pytest.raises(SetupError, match="no daemon answers at tcp://build-host:2376"):
+        make(CONSOLE)
+    assert not (tmp_path / "started").exists()
+
+
+@pytest.fixture
+def no_systemd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """A machine without systemd; the daemon that a test starts ends with the test."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def popen(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(REAL_POPEN(*arguments, **options))
+        return started[-1]
+
+    monkeypatch.setattr(docker_daemon, "SYSTEMD", tmp_path / "no-systemd")
+    monkeypatch.setattr(docker_daemon.subprocess, "Popen", popen)
+    yield
+    for process in started:
+        process.terminate()
+        process.wait()
+
+
+@pytest.mark.usefixtures("no_systemd")
+def test_a_started_daemon_is_waited_for_until_it_answers(program: Program, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    program("docker", f'[ -e {ready} ] || [ "$1" = context ] || exit 1\n{ANSWERS}')
+    program("dockerd", f"/bin/sleep 0.3; : > {ready}; exec /bin/sleep 5")
+    log = tmp_path / "cache/vertex-training/dockerd.log"
+    assert start(CONSOLE) == f"Docker: 28.2.2 at unix:///var/run/docker.sock, started (log in {log})"
+
+
+@pytest.mark.usefixtures("no_systemd")
+def test_a_daemon_that_ends_at_once_is_quoted_with_the_place_of_its_log(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "asked").touch()
+    program("docker", f"echo >> {tmp_path}/asked; {SILENT}")
+    program("dockerd", "echo 'failed to mount overlay: not permitted'; echo 'level=info msg=bye' >&2; exit 1")
+    with pytest.raises(SetupError) as failure:
+        start(CONSOLE)
+    message = str(failure.value)
+    assert "`dockerd` ended by itself" in message
+    assert "\n    failed to mount overlay: not permitted\n" in message
+    assert "level=info" not in message
+    assert len((tmp_path / "asked").read_text()) < 50, "went on asking a daemon that had ended"
+    assert str(tmp_path / "cache/vertex-training/dockerd.log") in message
+
+
+@pytest.mark.usefixtures("no_systemd")
+def test_a_daemon_that_never_answers_is_stopped_and_reported(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(docker_daemon, "START_LIMIT_SECONDS", 0.5)
+    program("docker", SILENT)
+    program("dockerd", "echo waiting; exec /bin/sleep 60")
+    with pytest.raises(SetupError, match=r"did not answer within 0\.5 s"):
+        start(CONSOLE)
+
+
+def test_systemd_starts_the_daemon_where_it_runs(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(docker_daemon, "SYSTEMD", tmp_path)
+    program("docker", ANSWERS)
+    program("systemctl", f'echo "$@" > {tmp_path}/asked')
+    assert start(CONSOLE).endswith("started with systemctl")
+    assert (tmp_path / "asked").read_text() == "start docker\n"

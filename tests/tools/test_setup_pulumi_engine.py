@@ -1,0 +1,160 @@
+"""Which engine is chosen, and that nothing half done is ever chosen."""
+
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tools.setup.commands import CommandFailed
+from tools.setup.console import Console
+from tools.setup.engine_build import (
+    ENGINE_MODULE,
+    PROGRAMS,
+    SDK,
+    build,
+    go_environment,
+    go_floor,
+    required_version,
+)
+from tools.setup.errors import SetupError
+from tools.setup.folders import REQUIREMENTS
+from tools.setup.pulumi_engine import (
+    ENGINE_VERSION,
+    Engine,
+    cached_folder,
+    find,
+    find_engine,
+    first_success,
+    parse_version,
+)
+
+Program = Callable[[str | Path, str], Path]
+CONSOLE = Console(io.StringIO())
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("3.259.0", (3, 259, 0)),
+        ("v3.9.10", (3, 9, 10)),
+        ("3.260.0-alpha.1", (3, 260, 0)),
+        ("", None),
+        ("3.259", None),
+        ("dev", None),
+    ],
+)
+def test_version_numbers_are_read_as_pulumi_prints_them(text: str, version: tuple[int, int, int] | None) -> None:
+    assert parse_version(text) == version
+
+
+def test_versions_compare_by_number_not_by_letter() -> None:
+    assert parse_version("3.99.0") < parse_version("3.216.0") < parse_version("10.0.0")  # type: ignore[operator]
+
+
+def test_a_recent_engine_on_path_is_preferred_to_the_cached_one(program: Program) -> None:
+    on_path = program("pulumi", "echo v3.216.0")
+    program("pulumi-language-python", "")
+    _cache_engine(program)
+    assert find_engine() == Engine("3.216.0", on_path.parent)
+    assert find() == f"Pulumi: 3.216.0 from {on_path.parent}"
+
+
+@pytest.mark.parametrize("script", ["echo v3.215.9", "echo", "exit 1", "echo v3.260.0; exit 1"])
+def test_an_engine_on_path_that_is_too_old_or_broken_is_passed_over(program: Program, script: str) -> None:
+    program("pulumi", script)
+    program("pulumi-language-python", "")
+    assert find_engine() is None
+    _cache_engine(program)
+    assert find_engine() == Engine(ENGINE_VERSION, cached_folder())
+
+
+def test_an_engine_without_its_host_for_python_programs_is_passed_over(program: Program) -> None:
+    program("pulumi", "echo v3.260.0")
+    assert find_engine() is None
+
+
+def test_the_host_is_also_found_beside_the_program_that_a_link_points_to(program: Program, tmp_path: Path) -> None:
+    program(tmp_path / "opt/pulumi", "echo v3.260.0")
+    program(tmp_path / "opt/pulumi-language-python", "")
+    (tmp_path / "bin/pulumi").symlink_to(tmp_path / "opt/pulumi")
+    assert find_engine() == Engine("3.260.0", tmp_path / "bin")
+
+
+def test_asking_an_engine_for_its_version_asks_for_no_news(program: Program) -> None:
+    program("pulumi", '[ "$PULUMI_SKIP_UPDATE_CHECK" = true ] && echo v3.260.0')
+    program("pulumi-language-python", "")
+    assert find_engine() is not None
+
+
+def test_the_first_way_that_works_is_taken_and_no_other_is_tried(program: Program) -> None:
+    def fill(folder: Path, console: Console) -> None:
+        program(folder / "bin/pulumi", f"echo v{ENGINE_VERSION}")
+
+    def untouched(folder: Path, console: Console) -> None:
+        raise AssertionError("tried although an earlier way worked")
+
+    way, engine = first_success([("a", _refuse), ("b", fill), ("c", untouched)], CONSOLE)
+    assert (way, engine) == ("b", Engine(ENGINE_VERSION, cached_folder()))
+    assert [entry.name for entry in cached_folder().parent.parent.iterdir()] == [f"engine-{ENGINE_VERSION}"]
+
+
+def test_an_engine_of_another_version_does_not_reach_the_cache(program: Program) -> None:
+    def fill(folder: Path, console: Console) -> None:
+        program(folder / "bin/pulumi", "echo v3.258.0")
+
+    with pytest.raises(SetupError, match=f"prints 3.258.0 instead of {ENGINE_VERSION}"):
+        first_success([("a", fill)], CONSOLE)
+    assert list(cached_folder().parent.parent.iterdir()) == []
+
+
+def test_what_an_interrupted_set_up_left_is_removed_and_a_broken_engine_replaced(program: Program) -> None:
+    left_over = cached_folder().parent.with_name(f"engine-{ENGINE_VERSION}.partial-0")
+    program(left_over / "bin/pulumi", "half done")
+    program(cached_folder() / "pulumi", "broken")
+
+    def fill(folder: Path, console: Console) -> None:
+        assert not list(folder.iterdir())
+        program(folder / "bin/pulumi", f"echo v{ENGINE_VERSION}")
+
+    first_success([("a", fill)], CONSOLE)
+    assert not left_over.exists()
+    assert f"echo v{ENGINE_VERSION}" in (cached_folder() / "pulumi").read_text()
+
+
+@pytest.mark.usefixtures("program")
+def test_when_nothing_works_the_message_gives_every_reason_and_a_way_out() -> None:
+    with pytest.raises(SetupError) as failure:
+        first_success([("the installer", _refuse), ("a build", build)], CONSOLE)
+    lines = str(failure.value).splitlines()
+    assert lines[1:3] == ["  the installer: no network", "  a build: there is no `go` on PATH"]
+    assert "Install Pulumi 3.216.0 or later" in lines[-1]
+    assert f"Go {go_floor()} or later" in lines[-1]
+
+
+def test_the_engine_its_modules_and_the_python_package_have_one_version() -> None:
+    locked = re.search(r"^pulumi==(\S+)", REQUIREMENTS.read_text(), re.MULTILINE)
+    assert locked
+    go_mod = (ENGINE_MODULE / "go.mod").read_text()
+    assert {locked[1], required_version(go_mod, PROGRAMS[0].required), required_version(go_mod, SDK)} == {
+        ENGINE_VERSION
+    }
+
+
+def test_a_build_checks_checksums_whatever_the_users_go_settings_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOFLAGS", "-mod=mod")
+    monkeypatch.setenv("GOWORK", "/elsewhere/go.work")
+    monkeypatch.setenv("GOPROXY", "a proxy of the user's")
+    environment = go_environment()
+    assert (environment["GOFLAGS"], environment["GOWORK"]) == ("-mod=readonly", "off")
+    assert environment["GOPROXY"] == "a proxy of the user's"
+
+
+def _cache_engine(program: Program) -> None:
+    program(cached_folder() / "pulumi", f"echo v{ENGINE_VERSION}")
+    program(cached_folder() / "pulumi-language-python", "")
+
+
+def _refuse(folder: Path, console: Console) -> None:
+    raise CommandFailed("no network")

@@ -1,0 +1,154 @@
+"""When `.venv` is good as it is, and when it is made anew."""
+
+import importlib.util
+import io
+import json
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.setup import debian, python_environment
+from tools.setup.commands import CommandFailed
+from tools.setup.console import Console
+from tools.setup.errors import SetupError
+from tools.setup.python_environment import PROMPT, find, make, may_replace, wanted
+
+CONSOLE = Console(io.StringIO())
+
+
+@pytest.fixture
+def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A finished environment of a checkout of its own."""
+    folder = tmp_path / ".venv"
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin/python").touch()
+    (folder / "pyvenv.cfg").write_text("home = /usr/bin\nprompt = 'vertex-training'\n")
+    (tmp_path / "requirements.lock").write_text("a==1 \\\n    --hash=sha256:0\nb.c-d==2 \\\n    --hash=sha256:1\n")
+    monkeypatch.setattr(python_environment, "VENV", folder)
+    monkeypatch.setattr(python_environment, "PYTHON", folder / "bin/python")
+    monkeypatch.setattr(python_environment, "STAMP", folder / "setup.json")
+    monkeypatch.setattr(python_environment, "REQUIREMENTS", tmp_path / "requirements.lock")
+    (folder / "setup.json").write_text(json.dumps({**wanted(), "packages": 83}))
+    return folder
+
+
+def test_a_finished_environment_is_found_with_its_number_of_packages(venv: Path) -> None:
+    line = find()
+    assert line
+    assert line.startswith("Python environment: .venv, Python 3.")
+    assert line.endswith(", 83 packages")
+
+
+def test_a_changed_lock_makes_it_out_of_date(venv: Path) -> None:
+    (venv.parent / "requirements.lock").write_text("a==2\n")
+    assert find() is None
+
+
+def test_another_interpreter_or_another_version_of_it_makes_it_out_of_date(
+    venv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(python_environment, "base_python", lambda: Path("/opt/other/python3"))
+        assert find() is None
+    assert find() is not None
+    monkeypatch.setattr(platform, "python_version", lambda: "3.11.0")
+    assert find() is None
+
+
+def test_a_moved_checkout_makes_it_out_of_date(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved = venv.rename(venv.with_name("moved"))
+    monkeypatch.setattr(python_environment, "VENV", moved)
+    monkeypatch.setattr(python_environment, "PYTHON", moved / "bin/python")
+    monkeypatch.setattr(python_environment, "STAMP", moved / "setup.json")
+    assert find() is None
+
+
+@pytest.mark.parametrize("content", [None, "", "[]", "{}"])
+def test_an_unfinished_one_is_not_found(venv: Path, content: str | None) -> None:
+    (venv / "setup.json").unlink()
+    if content is not None:
+        (venv / "setup.json").write_text(content)
+    assert find() is None
+
+
+def test_one_whose_interpreter_is_gone_is_not_found(venv: Path) -> None:
+    (venv / "bin/python").unlink()
+    (venv / "bin/python").symlink_to("/no/longer/python3")
+    assert find() is None
+
+
+def test_packages_are_installed_as_locked_and_nothing_else(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[tuple[str, ...]] = []
+
+    def run(*command: str | Path, **_: object) -> str:
+        commands.append(tuple(map(str, command)))
+        if "--clear" in command:
+            (venv / "setup.json").unlink()
+        else:
+            assert find() is None, "taken for finished while packages are being installed"
+        return ""
+
+    monkeypatch.setattr(python_environment, "run", run)
+    (venv / "lib/python3.11/site-packages/a-1.dist-info").mkdir(parents=True)
+    assert make(CONSOLE).endswith(", 1 packages")
+    create, install = commands
+    assert {"venv", "--clear", str(venv)} <= set(create)
+    assert {"--require-hashes", "--no-deps", str(venv.parent / "requirements.lock")} <= set(install)
+    assert find() is not None
+
+
+def test_a_failed_installation_is_not_taken_for_a_finished_one(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*command: str | Path, **_: object) -> str:
+        if "venv" in command:
+            (venv / "setup.json").unlink()
+            return ""
+        raise CommandFailed("no network")
+
+    monkeypatch.setattr(python_environment, "run", run)
+    with pytest.raises(SetupError, match=r"could not be installed\. no network"):
+        make(CONSOLE)
+    assert find() is None
+
+
+def test_without_ensurepip_a_user_is_told_which_package_brings_it(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(debian, "can_install", lambda: False)
+    with pytest.raises(SetupError, match=r"sudo apt-get install python3\.\d+-venv"):
+        make(CONSOLE)
+
+
+def test_an_environment_of_this_set_up_may_be_replaced(tmp_path: Path) -> None:
+    options = ["--without-pip", "--prompt", PROMPT]
+    subprocess.run([sys.executable, "-m", "venv", *options, tmp_path / "own"], check=True)
+    (tmp_path / "empty").mkdir()
+    assert may_replace(tmp_path / "own")
+    assert may_replace(tmp_path / "empty")
+    assert may_replace(tmp_path / "missing")
+
+
+def test_what_this_set_up_did_not_make_is_never_emptied(
+    venv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(python_environment, "run", lambda *_, **__: pytest.fail("ran a program"))
+    (venv / "setup.json").unlink()
+    elsewhere = venv.rename(tmp_path / "elsewhere")
+    venv.symlink_to(elsewhere)
+    with pytest.raises(SetupError, match="did not make it"):
+        make(CONSOLE)
+    venv.unlink()
+    venv.mkdir()
+    (venv / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    with pytest.raises(SetupError, match="did not make it"):
+        make(CONSOLE)
+    assert (elsewhere / "bin/python").exists()
+
+
+def test_neither_a_file_nor_a_folder_of_other_things_is_taken_for_an_environment(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/work.txt").touch()
+    assert not any(may_replace(tmp_path / name) for name in ("file", "dangling", "folder"))

@@ -1,0 +1,106 @@
+"""What `make env` prints, as a shell understands it."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tools.setup import shell_environment
+from tools.setup.pulumi_engine import ENGINE_VERSION, cached_folder
+from tools.setup.shell_environment import exports, has_backend, local_backend, path
+
+ODD = "it's a $HOME `folder`"
+VARIABLES = (
+    "PULUMI_BACKEND_URL",
+    "PULUMI_ACCESS_TOKEN",
+    "PULUMI_CREDENTIALS_PATH",
+    "PULUMI_CONFIG_PASSPHRASE",
+    "PULUMI_CONFIG_PASSPHRASE_FILE",
+    "PULUMI_SKIP_UPDATE_CHECK",
+    "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION",
+)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Callable[[str | Path, str], Path]) -> Path:
+    """A checkout in a folder with an odd name, of a user who has set nothing, with an engine in the cache."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "pulumi-home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ODD))
+    program(cached_folder() / "pulumi", f"echo v{ENGINE_VERSION}")
+    program(cached_folder() / "pulumi-language-python", "")
+    folder = tmp_path / "checkouts" / ODD
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(shell_environment, "CHECKOUT", folder)
+    monkeypatch.setattr(shell_environment, "VENV", folder / ".venv")
+    monkeypatch.setattr(shell_environment, "LOCAL_STATE", folder / ".pulumi-state")
+    return folder
+
+
+def test_a_shell_reads_the_exports_as_they_were_meant_whatever_the_folders_are_called(checkout: Path) -> None:
+    seen = _evaluate(exports())
+    assert seen["PATH"].startswith(f"{checkout}/.venv/bin:{cached_folder()}:")
+    assert seen["PULUMI_BACKEND_URL"].startswith("file:///")
+    assert seen["PULUMI_CONFIG_PASSPHRASE"] == ""
+    assert seen["PULUMI_SKIP_UPDATE_CHECK"] == "true"
+    assert seen["PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"] == "true"
+    assert (checkout / ".pulumi-state").is_dir()
+
+
+def test_the_exports_are_nothing_but_exports(checkout: Path) -> None:
+    assert all(line.startswith("export ") for line in exports().splitlines())
+
+
+def test_an_engine_that_is_on_path_already_adds_no_folder(
+    checkout: Path, program: Callable[[str | Path, str], Path]
+) -> None:
+    folder = program("pulumi", "echo v3.300.0").parent
+    program("pulumi-language-python", "")
+    assert _evaluate(exports())["PATH"] == f"{checkout}/.venv/bin:{folder}"
+
+
+def test_a_users_own_settings_are_left_as_they_are(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULUMI_BACKEND_URL", "gs://ours")
+    monkeypatch.setenv("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "false")
+    printed = exports()
+    assert "PULUMI_BACKEND_URL" not in printed
+    assert "PASSPHRASE" not in printed
+    assert "PLUGIN_ACQUISITION" not in printed
+    assert not (checkout / ".pulumi-state").exists()
+
+
+def test_path_begins_with_the_wanted_folders_and_repeats_none() -> None:
+    assert path("/usr/bin:/venv/bin:/bin", [Path("/venv/bin"), Path("/engine")]) == "/venv/bin:/engine:/usr/bin:/bin"
+
+
+def test_a_backend_is_recognised_where_pulumi_itself_looks(tmp_path: Path) -> None:
+    project, home = tmp_path / "Pulumi.yaml", {"PULUMI_HOME": str(tmp_path)}
+    assert not has_backend(home, project)
+    assert has_backend(home | {"PULUMI_BACKEND_URL": "s3://ours"}, project)
+    assert has_backend(home | {"PULUMI_ACCESS_TOKEN": "pul-1"}, project)
+    project.write_text("name: x\nbackend:\n  url: gs://ours\n")
+    assert has_backend(home, project)
+    project.write_text("name: x\ndescription: a backend: of sorts\n")
+    assert not has_backend(home, project)
+    (tmp_path / "credentials.json").write_text(json.dumps({"current": "gs://ours"}))
+    assert has_backend(home, project)
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"current": ""}', "[]", "not JSON"])
+def test_without_a_login_there_is_no_backend(tmp_path: Path, content: str) -> None:
+    (tmp_path / "credentials.json").write_text(content)
+    assert not has_backend({"PULUMI_CREDENTIALS_PATH": str(tmp_path)}, tmp_path / "Pulumi.yaml")
+
+
+@pytest.mark.parametrize("name", ["PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"])
+def test_a_passphrase_of_the_users_is_kept(name: str) -> None:
+    assert local_backend({name: "x"}, Path("/state")) == {"PULUMI_BACKEND_URL": "file:///state"}
+
+
+def _evaluate(code: str) -> dict[str, str]:
+    script = 'eval "$1"; /usr/bin/env -0'
+    result = subprocess.run(["/bin/sh", "-c", script, "sh", code], capture_output=True, text=True, check=True)
+    return dict(entry.split("=", 1) for entry in result.stdout.split("\0") if entry)

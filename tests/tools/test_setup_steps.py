@@ -1,0 +1,140 @@
+"""The steps together: what is found is left alone, and what fails ends the set-up."""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tools.setup import __main__ as setup
+from tools.setup import base_image, docker_daemon, pulumi_engine, python_environment
+from tools.setup.console import Console
+from tools.setup.errors import SetupError
+
+Program = Callable[[str | Path, str], Path]
+
+
+class FakeStep:
+    """A step that notes what it is asked to do."""
+
+    def __init__(self, name: str, asked: list[str], found: bool = True, fails: bool = False) -> None:
+        self.name, self.asked, self.found, self.fails = name, asked, found, fails
+
+    def find(self) -> str | None:
+        return f"{self.name}: found" if self.found else None
+
+    def make(self, console: Console) -> str:
+        self.asked.append(self.name)
+        if self.fails:
+            raise SetupError(f"{self.name}: cannot be made")
+        return f"{self.name}: made"
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., list[str]]:
+    """Puts fake steps in place of all real ones; returns the list of those that were made."""
+
+    def put(missing: tuple[str, ...] = (), failing: tuple[str, ...] = ()) -> list[str]:
+        asked: list[str] = []
+        for name in setup.STEPS:
+            step = FakeStep(name, asked, found=name not in missing, fails=name in failing)
+            monkeypatch.setitem(setup.STEPS, name, step)
+        return asked
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return put
+
+
+def test_every_step_says_one_line_in_order(steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    asked = steps(missing=("pulumi", "image"))
+    assert setup.main([]) == 0
+    assert asked == ["pulumi", "image"]
+    expected = ["python: found", "pulumi: made", "docker: found", "image: made"]
+    assert capsys.readouterr().out.splitlines() == expected
+
+
+def test_a_step_that_fails_ends_the_set_up_with_its_message_and_exit_code_1(
+    steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = steps(missing=("pulumi", "docker"), failing=("pulumi",))
+    assert setup.main([]) == 1
+    assert asked == ["pulumi"]
+    assert capsys.readouterr().err == "\npulumi: cannot be made\n"
+
+
+def test_one_step_can_be_asked_for_alone(steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    asked = steps(missing=("python", "pulumi", "docker"))
+    assert setup.main(["python"]) == 0
+    assert asked == ["python"]
+
+
+def test_an_unknown_step_is_refused_with_the_known_ones(
+    steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps()
+    with pytest.raises(SystemExit) as exit_:
+        setup.main(["dokcer"])
+    assert exit_.value.code == 2
+    assert "the steps are python, pulumi, docker, image" in capsys.readouterr().err
+
+
+def test_env_makes_what_it_builds_on_and_keeps_standard_output_for_the_shell(
+    steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setup.shell_environment, "exports", lambda: "export A=b\n")
+    asked = steps(missing=("pulumi", "docker", "image"))
+    assert setup.main(["env"]) == 0
+    assert asked == ["pulumi"]
+    written = capsys.readouterr()
+    assert (written.out, written.err) == ("export A=b\n", "pulumi: made\n")
+
+
+def test_env_prints_no_exports_when_a_step_fails(
+    steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps(missing=("python",), failing=("python",))
+    assert setup.main(["env"]) == 1
+    assert capsys.readouterr().out == ""
+
+
+def test_what_another_set_up_made_meanwhile_is_not_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    answers = iter([None, "python: found"])
+    step = FakeStep("python", asked := [])
+    monkeypatch.setattr(step, "find", lambda: next(answers))
+    monkeypatch.setitem(setup.STEPS, "python", step)
+    stream = io.StringIO()
+    setup.set_up(["python"], Console(stream), tell_found=True)
+    assert (asked, stream.getvalue()) == ([], "python: found\n")
+
+
+def test_with_nothing_to_do_only_local_programs_are_asked(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No network, that is: no pip, no pull, no download; neither do the programs get a chance to."""
+    note = f'echo "${{0##*/}} $1" >> {tmp_path}/asked'
+    program("pulumi", f"{note}; echo v3.259.0")
+    program("pulumi-language-python", note)
+    program("docker", f'{note}; case "$1" in image) echo null;; *) echo 28.2.2;; esac')
+    for name in ("pip", "go", "apt-get", "dockerd", "debootstrap", "curl"):
+        program(name, note)
+    for step in (pulumi_engine, docker_daemon, base_image, python_environment):
+        monkeypatch.setattr(step, "make", lambda console: pytest.fail("made something"))
+    monkeypatch.setattr(python_environment, "find", lambda: "Python environment: found")
+    assert setup.main([]) == 0
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert asked == ["pulumi version", "docker version", "docker context", "docker image"]
+    assert len(capsys.readouterr().out.splitlines()) == 4
+
+
+def test_a_folder_that_cannot_be_written_is_named_without_a_traceback(
+    steps: Callable[..., list[str]],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    steps(missing=("python",))
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert setup.main([]) == 1
+    assert str(tmp_path / "file") in capsys.readouterr().err

@@ -1,0 +1,1 @@
+"""Set-up of this checkout, and generators of its checked-in files."""

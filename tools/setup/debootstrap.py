@@ -1,0 +1,90 @@
+"""A stand-in for Docker Hub's Python image, made of Debian's packages with debootstrap."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from tools.setup import debian
+from tools.setup.commands import CommandFailed, run
+from tools.setup.console import Console
+from tools.setup.pip_settings import CA_BUNDLE, read_pip_settings
+
+RELEASE = "bookworm"
+PACKAGES = ("python3", "python3-pip", "python3-venv", "ca-certificates")
+CA_FOLDER = "/usr/local/share/ca-certificates"
+# Of no use in a container; what /dev, /proc and /sys hold comes from Docker.
+LEFT_OUT = (
+    "./dev/*",
+    "./proc/*",
+    "./sys/*",
+    "./var/cache/apt/*",
+    "./var/lib/apt/lists/*",
+    "./var/log/*",
+    "./usr/share/doc/*",
+    "./usr/share/man/*",
+    "./usr/share/locale/*",
+)
+# On disk, while /tmp may be in memory and may forbid device files.
+WORK_FOLDER = Path("/var/tmp")
+CHANGES = (
+    'CMD ["python3"]',
+    "ENV PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "ENV LANG=C.UTF-8",
+)
+BOOTSTRAP_LIMIT_SECONDS = 900
+IMPORT_LIMIT_SECONDS = 300
+
+
+def make_image(tag: str, label: str, console: Console) -> None:
+    """Make a Debian system with Python and pip, and import it as `tag`. Raises CommandFailed."""
+    if shutil.which("debootstrap") is None:
+        if not debian.can_install():
+            raise CommandFailed("there is no `debootstrap`, which root can install on Debian with apt-get")
+        debian.install(console, "debootstrap", "debian-archive-keyring")
+    if os.geteuid() != 0:
+        raise CommandFailed("debootstrap needs root: `sudo python3 -m tools.setup image` makes the image")
+    folder = Path(tempfile.mkdtemp(prefix="vertex-training-", dir=WORK_FOLDER))
+    try:
+        root = folder / "root"
+        run(
+            *("debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", RELEASE, root),
+            limit=BOOTSTRAP_LIMIT_SECONDS,
+            progress=console.progress("making the base image with debootstrap, a minute or two, once"),
+        )
+        make_like_the_official_image(root)
+        bring_trust_and_pip_settings(root)
+        _import(folder, root, tag, label, console)
+    finally:
+        # Should debootstrap have left its mounts of /proc and /sys, this does not go into them.
+        run("rm", "-rf", "--one-file-system", folder, limit=IMPORT_LIMIT_SECONDS)
+
+
+def make_like_the_official_image(root: Path) -> None:
+    """Give it the `python` command, and a pip that installs without a virtual environment."""
+    (root / "usr/bin/python").symlink_to("python3")
+    for marker in root.glob("usr/lib/python3*/EXTERNALLY-MANAGED"):
+        marker.unlink()
+
+
+def bring_trust_and_pip_settings(root: Path) -> None:
+    """Let pip in builds reach what it reaches on this machine: the same certificate authorities, the same index."""
+    settings, extra_bundle = read_pip_settings()
+    bundle = root / CA_BUNDLE.lstrip("/")
+    if Path(CA_BUNDLE).exists():
+        shutil.copyfile(CA_BUNDLE, bundle)
+    if extra_bundle:
+        with bundle.open("a") as file:
+            file.write("\n" + extra_bundle)
+    if Path(CA_FOLDER).is_dir():  # they survive an update-ca-certificates in a build
+        shutil.copytree(CA_FOLDER, root / CA_FOLDER.lstrip("/"), dirs_exist_ok=True)
+    (root / "etc/pip.conf").write_text(settings)
+
+
+def _import(folder: Path, root: Path, tag: str, label: str, console: Console) -> None:
+    progress = console.progress("importing the base image into Docker")
+    archive = folder / "root.tar"
+    left_out = [f"--exclude={pattern}" for pattern in LEFT_OUT]
+    run("tar", "-C", root, *left_out, "-cf", archive, ".", limit=IMPORT_LIMIT_SECONDS, progress=progress)
+    changes = [f"--change={change}" for change in (*CHANGES, f"LABEL {label}=debootstrap")]
+    run("docker", "import", *changes, archive, tag, limit=IMPORT_LIMIT_SECONDS, progress=progress)
