@@ -74,7 +74,7 @@ def test_a_second_up_at_the_same_time_is_refused_and_harms_nothing(project: Proj
     [
         pytest.param(
             lambda project: project.container.update(imageUrl=project.container.pop("imageUri")),
-            "training/jobs.yaml:14: customJobs.train.jobSpec.workerPoolSpecs[0].containerSpec.imageUrl: "
+            "training/jobs.yaml:15: customJobs.train.jobSpec.workerPoolSpecs[0].containerSpec.imageUrl: "
             "unknown field; did you mean imageUri?",
             id="an unknown key",
         ),

@@ -1,0 +1,36 @@
+"""Preview is sacred: it reads files, and does nothing else."""
+
+import json
+from pathlib import Path
+
+from tests.engine.project import Project
+
+WITNESS = Path(__file__).parent / "witness"
+
+
+def test_a_preview_touches_no_docker_no_network_and_imports_no_google_cloud(project: Project, tmp_path: Path) -> None:
+    reports = tmp_path / "reports"
+    reports.mkdir()
+    project.environment |= {"PYTHONPATH": str(WITNESS), "WITNESS": str(reports), "DOCKER_HOST": "unix:///nonexistent"}
+
+    project.pulumi("preview", "--stack", "local")
+
+    seen = [json.loads(file.read_text()) for file in reports.iterdir()]
+    program = [report for report in seen if report["argv"] == ["."]]
+    provider = [report for report in seen if report["argv"][0].endswith("pulumi/dynamic/__main__.py")]
+    assert len(program) == len(provider) == 1
+    engine = provider[0]["argv"][1].rpartition(":")
+    assert program[0]["connected"] == []
+    assert set(provider[0]["connected"]) <= {str((engine[0], int(engine[2])))}
+    for report in program + provider:
+        heavy = [name for name in report["modules"] if name.split(".")[0] in ("docker", "requests", "emulator")]
+        assert heavy + [name for name in report["modules"] if name.startswith("google.cloud.")] == []
+    assert not project.data.exists()
+
+
+def test_nothing_that_can_be_known_is_unknown_in_the_first_preview(project: Project) -> None:
+    preview = project.pulumi("preview", "--stack", "local", "--diff")
+    spec = preview[preview.index("CustomJob: (create)") : preview.index("Completion: (create)")]
+    assert "[unknown]" not in spec
+    assert 'outputUriPrefix: "gs://vertex-training-local/train/' in spec
+    assert 'imageUri: "localhost/vertex-training/trainer:' in spec
