@@ -1,0 +1,121 @@
+"""`python -m emulator`: start, watch and stop the emulator."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from emulator import __version__
+from emulator.errors import EmulatorError, StartError
+
+_DESCRIPTION = """\
+Vertex AI training on this machine. Jobs that are sent to it run in Docker, in the environment
+that Vertex AI gives them. Jobs, logs and buckets (as folders) lie in the data folder and survive
+a restart, an orderly one or not.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; its exit code. 1 is a failure, 3 says that an emulator already runs on the data folder."""
+    options = _parser().parse_args(arguments)
+    try:
+        return _run(options)
+    except StartError as error:
+        print(f"emulator: {error}", file=sys.stderr)
+        return error.exit_code
+    except EmulatorError as error:
+        print(f"emulator: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; nothing may be written at exit either.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    # Imported here, for each command loads no more than it needs.
+    match options.command:
+        case "serve":
+            from emulator.server import serve
+
+            logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+            serve(options.data, options.host, options.port, options.allow_remote)
+        case "status":
+            from emulator import console
+
+            for line in console.status(options.data):
+                print(line)
+        case "stop":
+            from emulator import console
+
+            print(console.stop(options.data, options.if_idle))
+        case "logs":
+            from emulator import console
+
+            for line in console.logs(options.data, options.job, options.follow):
+                print(line, flush=True)
+        case "reset":
+            from emulator import console
+
+            question = f"Remove all jobs, their containers and logs in {options.data}? [y/N] "
+            if not options.yes and input(question).strip().lower() not in ("y", "yes"):
+                print("nothing was removed")
+                return 1
+            print(console.reset(options.data))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument(
+        "--data",
+        type=Path,
+        default=Path(os.environ.get("VERTEX_EMULATOR_DATA", ".emulator")),
+        metavar="DIR",
+        help="folder of jobs, logs and buckets (default: $VERTEX_EMULATOR_DATA, else .emulator)",
+    )
+    parser = argparse.ArgumentParser("python -m emulator", description=_DESCRIPTION)
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    serve = commands.add_parser("serve", parents=[common], help="run the emulator in the foreground")
+    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    serve.add_argument(
+        "--port", type=_port, metavar="N", help="port (default: the last one used here, else a free one)"
+    )
+    serve.add_argument(
+        "--allow-remote",
+        action="store_true",
+        help="listen on an address that other machines reach; whoever reaches it can run containers here",
+    )
+
+    commands.add_parser("status", parents=[common], help="say whether an emulator runs, and how many jobs it has")
+
+    stop = commands.add_parser("stop", parents=[common], help="stop the emulator; its containers go on running")
+    stop.add_argument("--if-idle", action="store_true", help="leave it running while jobs have not ended")
+
+    logs = commands.add_parser("logs", parents=[common], help="print a job's log")
+    logs.add_argument("job", metavar="JOB", help="id or full name of a custom or tuning job")
+    logs.add_argument("--follow", "-f", action="store_true", help="go on until the job ends")
+
+    reset = commands.add_parser("reset", parents=[common], help="remove all jobs, containers and logs; buckets stay")
+    reset.add_argument("--yes", "-y", action="store_true", help="do not ask")
+    return parser
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 65536:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: a number from 1 to 65535")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

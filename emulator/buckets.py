@@ -1,0 +1,40 @@
+"""Cloud Storage as folders: `gs://bucket/object` is `<data>/gcs/bucket/object`, mounted at `/gcs`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from emulator.errors import EmulatorError
+
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")  # Google's page on bucket names
+
+
+class BadUri(EmulatorError):
+    """A gs:// URI that names no folder."""
+
+
+def folder(root: Path, uri: str) -> Path:
+    """The folder on disk of a gs:// URI, which never lies outside `root`. Raises BadUri."""
+    if not uri.startswith("gs://"):
+        raise BadUri(f'"{uri}" is not a Cloud Storage URI: it must start with gs://')
+    bucket, _, name = uri.removeprefix("gs://").partition("/")
+    if not _BUCKET.fullmatch(bucket) or ".." in bucket:
+        raise BadUri(f'"{uri}" names no bucket: bucket names are 3 to 222 lowercase letters, digits, ".", "_", "-"')
+    parts = name.strip("/").split("/") if name.strip("/") else []
+    if any(part in ("", ".", "..") or "\0" in part for part in parts):
+        raise BadUri(f'"{uri}" has an empty, "." or ".." part, which cannot be a folder')
+    path = root.joinpath(bucket, *parts)
+    # A symbolic link that a container left in a bucket must not lead anywhere else.
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise BadUri(f'"{uri}" leaves the bucket folder through a symbolic link')
+    return path
+
+
+def make_folder(root: Path, uri: str) -> Path:
+    """Make the folder of a gs:// URI. Open to every user, because containers run as any user. Raises BadUri."""
+    path = folder(root, uri)
+    for missing in [ancestor for ancestor in [*reversed(path.parents), path] if not ancestor.exists()]:
+        missing.mkdir(exist_ok=True)
+        missing.chmod(0o777)
+    return path

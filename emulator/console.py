@@ -1,0 +1,162 @@
+"""The commands that talk to a running emulator, or clean up after one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from emulator.containers import DockerExecutor
+from emulator.data import DataFolder
+from emulator.endpoint import Endpoint, acquire, running
+from emulator.errors import EmulatorError, ExecutorUnavailable, NotRunning, StartError
+from emulator.store import Store
+from emulator.times import format_time, now_ns
+
+_STOP_SECONDS = 10.0
+_FOLLOW_SECONDS = 0.5
+_LOG_PAGE = 1000
+
+
+def status(data: Path) -> Iterator[str]:
+    """Lines about the running emulator. Raises NotRunning."""
+    endpoint = running(data)
+    found = _get(endpoint, "/emulator/status")
+    ready = _get(endpoint, "/readyz")
+    yield f"running    {endpoint.url} (pid {endpoint.pid}, version {endpoint.version})"
+    yield f"data       {found['data']}"
+    yield f"docker     {'answers' if ready['status'] == 'ok' else ready['reason']}"
+    yield f"replicas   {found['replicas']['running']} of {found['replicas']['capacity']}"
+    counts = ", ".join(f"{count} {state.removeprefix('JOB_STATE_').lower()}" for state, count in found["jobs"].items())
+    yield f"jobs       {counts or 'none'}"
+
+
+def stop(data: Path, if_idle: bool) -> str:
+    """Stop the running emulator, if any; with `if_idle` not while jobs are active. Containers go on."""
+    try:
+        endpoint = running(data)
+    except NotRunning:
+        return f"no emulator is running on {data}"
+    if if_idle:
+        active = _get(endpoint, "/emulator/status")["unfinished"]
+        if active:
+            return f"left running: {active} jobs have not ended"
+    os.kill(endpoint.pid, signal.SIGTERM)
+    deadline = time.monotonic() + _STOP_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            acquire(data / "lock").close()
+        except StartError:
+            time.sleep(0.02)
+        else:
+            return "stopped"
+    raise EmulatorError(f"the emulator (pid {endpoint.pid}) does not stop; kill -9 does no harm, its jobs are kept")
+
+
+def logs(data: Path, job: str, follow: bool) -> Iterator[str]:
+    """The log of a job, by id or full name; with `follow` until the job ends. Raises NotRunning, EmulatorError."""
+    endpoint = running(data)
+    job_id = job.rpartition("/")[2]
+    shown: set[str] = set()
+    since = 0
+    while True:
+        ended = _get(endpoint, f"/emulator/jobs/{job_id}")["ended"]
+        for entry in _entries(endpoint, job_id, since):
+            if entry["insertId"] not in shown:
+                shown.add(entry["insertId"])
+                yield _line(entry)
+        if ended or not follow:
+            return
+        # A little overlap, because lines of different replicas arrive out of order.
+        since = now_ns() - 10 * 10**9
+        time.sleep(_FOLLOW_SECONDS)
+
+
+def reset(root: Path) -> str:
+    """Remove all jobs with their containers and logs; buckets stay. Raises StartError while an emulator runs."""
+    if not root.is_dir():
+        return f"there is nothing at {root}"
+    data = DataFolder.open(root)
+    with acquire(data.lock):
+        emulator_id = _known_id(data)
+        if emulator_id is not None:
+            executor = DockerExecutor(emulator_id, pulled=lambda _: None)
+            try:
+                for job in executor.jobs():
+                    executor.remove(job)
+            except ExecutorUnavailable as error:
+                raise EmulatorError(f"containers cannot be removed, nothing was reset: {error}") from error
+        for suffix in ("", "-wal", "-shm"):
+            data.store.with_name(data.store.name + suffix).unlink(missing_ok=True)
+        for folder in (data.logs, data.trials):
+            shutil.rmtree(folder, ignore_errors=True)
+    return f"reset {root}: jobs, containers and logs are gone, buckets are left"
+
+
+def _known_id(data: DataFolder) -> str | None:
+    if not data.store.exists():
+        return None
+    try:
+        store = Store(data.store)
+    except StartError:
+        connection = sqlite3.connect(data.store)
+        try:
+            row = connection.execute("SELECT value FROM settings WHERE key = 'emulator'").fetchone()
+        except sqlite3.Error:
+            return None
+        finally:
+            connection.close()
+        return row[0] if row else None
+    with store.reading() as look:
+        found = look.setting("emulator")
+    store.close()
+    return found
+
+
+def _entries(endpoint: Endpoint, job_id: str, since: int) -> Iterator[dict[str, Any]]:
+    body = {
+        "filter": f'resource.labels.job_id="{job_id}" AND timestamp>="{format_time(since)}"',
+        "pageSize": _LOG_PAGE,
+    }
+    while True:
+        reply = _request(endpoint, "/v2/entries:list", body)
+        yield from reply.get("entries", [])
+        if "nextPageToken" not in reply:
+            return
+        body["pageToken"] = reply["nextPageToken"]
+
+
+def _line(entry: Mapping[str, Any]) -> str:
+    task = entry["resource"]["labels"]["task_name"]
+    trial = entry["labels"].get("ml.googleapis.com/trial_id")
+    payload = entry.get("jsonPayload")
+    text = entry.get("textPayload") or (payload and (payload.get("message") or json.dumps(payload))) or ""
+    return f"{entry['timestamp'][:23]}Z {entry['severity']:<7} {task}{f' trial {trial}' if trial else ''}  {text}"
+
+
+def _get(endpoint: Endpoint, path: str) -> Any:
+    return _request(endpoint, path, None)
+
+
+def _request(endpoint: Endpoint, path: str, body: Mapping[str, Any] | None) -> Any:
+    request = urllib.request.Request(endpoint.url + path, None if body is None else json.dumps(body).encode())
+    # No proxy: the emulator is on this machine, whatever http_proxy says.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=60) as reply:
+            return json.load(reply)
+    except urllib.error.HTTPError as error:
+        answer = json.load(error)
+        if "error" in answer:
+            raise EmulatorError(answer["error"]["message"]) from error
+        return answer
+    except OSError as error:
+        raise NotRunning(f"the emulator at {endpoint.url} does not answer: {error}") from error

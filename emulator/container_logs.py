@@ -1,0 +1,55 @@
+"""A container's log, line by line, from the daemon."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from emulator.docker_errors import translated
+from emulator.executor import LogLine
+from emulator.times import parse_time
+
+Call = Callable[[Callable[[Any], Any]], Any]
+
+
+def read(call: Call, name: str, since: int) -> Iterator[LogLine]:
+    """What a container wrote at or after `since`, both streams in order of time; nothing when it is gone."""
+    return heapq.merge(*(_stream(call, name, stream, since) for stream in ("o", "e")), key=lambda line: line.at)
+
+
+def _stream(call: Call, name: str, stream: str, since: int) -> Iterator[LogLine]:
+    from docker.errors import NotFound
+
+    def opened(client: Any) -> Any:
+        return client.logs(
+            name,
+            stdout=stream == "o",
+            stderr=stream == "e",
+            timestamps=True,
+            stream=True,
+            follow=False,
+            since=since // 10**9 or None,
+        )
+
+    with translated():
+        try:
+            frames = call(opened)
+        except NotFound:
+            return
+        yield from (line for line in _lines(frames, stream) if line.at >= since)
+
+
+def _lines(frames: Iterator[bytes], stream: str) -> Iterator[LogLine]:
+    """Log frames as lines. Docker cuts a long line into frames, each with its time, only the last with a newline."""
+    at, text = 0, b""
+    for frame in frames:
+        stamp, _, piece = frame.partition(b" ")
+        if not text:
+            at = parse_time(stamp.decode()) or 0
+        text += piece
+        if text.endswith(b"\n"):
+            yield LogLine(at, stream, text[:-1].decode(errors="replace").rstrip("\r"))
+            text = b""
+    if text:
+        yield LogLine(at, stream, text.decode(errors="replace"))

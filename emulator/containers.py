@@ -1,0 +1,228 @@
+"""Docker as the executor: a replica is a container, a job with several replicas has a network of its own.
+
+All that is needed to find a replica again stands in its labels, so any process on the same data folder can go on where
+another one was killed. Names are deterministic: creating a container twice is a name conflict, "it is there".
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from emulator import container_logs, networks
+from emulator.docker_errors import explanation, translated
+from emulator.errors import ExecutorUnavailable, ReplicaCannotStart
+from emulator.executor import LogLine, Phase, ReplicaSpec, ReplicaStatus
+from emulator.images import Images
+from emulator.records import Replica
+from emulator.times import parse_time
+
+if TYPE_CHECKING:
+    import docker
+
+LABEL = "vertex-training.emulator"
+_SHM_BYTES = 1 << 30  # Docker's default of 64 MiB breaks PyTorch's data loaders
+_CALL_SECONDS = 60
+_PHASES: Mapping[str, Phase] = {"created": "created", "exited": "exited", "dead": "exited"}
+
+
+class DockerExecutor:
+    """Executor on the local Docker daemon; `emulator_id` tells one data folder's containers from another's."""
+
+    def __init__(self, emulator_id: str, pulled: Callable[[str], None]) -> None:
+        self._id = emulator_id
+        self._lock = threading.Lock()
+        self._connected: docker.APIClient | None = None
+        self._images = Images(self._call, pulled)
+
+    def ping(self) -> None:
+        self._call(lambda client: client.ping())
+
+    def prepare(self, job: str, image: str) -> bool:
+        return self._images.ready(job, image)
+
+    def start(self, spec: ReplicaSpec) -> None:
+        name = self._name(spec.job, spec.replica)
+        network = None
+        if len(spec.peers) > 1:
+            network = f"vertex-{self._id}-{spec.job}"
+            subnet = networks.ensure(self._call, network, self._labels(spec.job))
+            hosts = networks.addresses(subnet, spec.peers)
+        else:
+            hosts = {}
+        if not self._call(lambda client: self._create(client, name, network, hosts, spec)):
+            found = self._inspected(name)
+            # Docker would run a container again that has ended already.
+            if found is not None and found.phase != "created":
+                return
+        self._call(lambda client: self._start(client, name))
+
+    def inspect(self, job: str) -> Mapping[Replica, ReplicaStatus]:
+        found = {}
+        for container in self._call(lambda client: client.containers(all=True, filters=self._filters(job))):
+            state = self._inspected(container["Id"])
+            if state is not None:
+                found[_replica(container["Labels"])] = state
+        return found
+
+    def signal(self, job: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
+        def kill(client: docker.APIClient) -> None:
+            from docker.errors import APIError
+
+            try:
+                client.kill(self._name(job, replica), signal)
+            except APIError as error:
+                if error.status_code not in (404, 409):
+                    raise
+
+        self._call(kill)
+
+    def log(self, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
+        return container_logs.read(self._call, self._name(job, replica), since)
+
+    def remove(self, job: str) -> None:
+        for container in self._call(lambda client: client.containers(all=True, filters=self._filters(job))):
+            self._ignoring_absence("remove_container", container["Id"], v=True, force=True)
+        for network in self._call(lambda client: client.networks(filters=self._filters(job))):
+            self._ignoring_absence("remove_network", network["Id"])
+
+    def jobs(self) -> set[str]:
+        labelled = {"label": [f"{LABEL}={self._id}"]}
+        held = self._call(
+            lambda client: client.containers(all=True, filters=labelled) + client.networks(filters=labelled)
+        )
+        return {found["Labels"][f"{LABEL}.job"] for found in held}
+
+    def changes(self) -> Iterator[str | None]:
+        watched = {"label": [f"{LABEL}={self._id}"], "type": ["container"], "event": ["die", "oom"]}
+        # A client of its own: the stream occupies it, and no read on it may time out.
+        client = self._connect(timeout=None)
+        try:
+            with translated():
+                events = client.events(filters=watched, decode=True)
+                yield None
+                for event in events:
+                    yield event["Actor"]["Attributes"][f"{LABEL}.job"]
+        finally:
+            client.close()
+
+    def _create(
+        self, client: docker.APIClient, name: str, network: str | None, hosts: Mapping[str, str], spec: ReplicaSpec
+    ) -> bool:
+        """Create a replica's container; False when it is there already."""
+        from docker.errors import APIError, ImageNotFound
+
+        host = client.create_host_config(
+            binds=[f"{here}:{there}:rw" for here, there in spec.mounts.items()],
+            network_mode=network,
+            extra_hosts=dict(hosts),
+            shm_size=_SHM_BYTES,
+            security_opt=["no-new-privileges"],
+        )
+        endpoints = None
+        if network is not None:
+            endpoints = client.create_networking_config(
+                {network: client.create_endpoint_config(ipv4_address=hosts[spec.hostname])}
+            )
+        try:
+            client.create_container(
+                spec.image,
+                name=name,
+                entrypoint=list(spec.command) if spec.command is not None else None,
+                command=list(spec.args) if spec.args is not None else None,
+                environment=dict(spec.environment),
+                hostname=spec.hostname,
+                labels=self._labels(spec.job) | _place_labels(spec.replica),
+                host_config=host,
+                networking_config=endpoints,
+            )
+        except ImageNotFound as error:
+            raise ReplicaCannotStart(
+                f"the image {spec.image} was removed from this machine: {explanation(error)}"
+            ) from error
+        except APIError as error:
+            if error.status_code == 409:
+                return False
+            if error.status_code in (400, 404):
+                raise ReplicaCannotStart(explanation(error)) from error
+            raise
+        return True
+
+    def _start(self, client: docker.APIClient, name: str) -> None:
+        from docker.errors import APIError
+
+        try:
+            client.start(name)
+        except APIError as error:
+            if _is_start_failure(error):
+                raise ReplicaCannotStart(explanation(error)) from error
+            raise
+
+    def _inspected(self, container: str) -> ReplicaStatus | None:
+        from docker.errors import NotFound
+
+        try:
+            state = self._call(lambda client: client.inspect_container(container))["State"]
+        except NotFound:
+            return None
+        phase = _PHASES.get(state["Status"], "running")
+        return ReplicaStatus(
+            phase=phase,
+            exit_code=state["ExitCode"],
+            out_of_memory=state["OOMKilled"],
+            started=None if phase == "created" else parse_time(state["StartedAt"]),
+            finished=parse_time(state["FinishedAt"]) if phase == "exited" else None,
+        )
+
+    def _name(self, job: str, replica: Replica) -> str:
+        return f"vertex-{self._id}-{job}-{replica.task}-{replica.attempt}"
+
+    def _labels(self, job: str) -> dict[str, str]:
+        return {LABEL: self._id, f"{LABEL}.job": job}
+
+    def _filters(self, job: str) -> dict[str, list[str]]:
+        return {"label": [f"{key}={value}" for key, value in self._labels(job).items()]}
+
+    def _ignoring_absence(self, method: str, id_: str, **options: bool) -> None:
+        from docker.errors import APIError
+
+        try:
+            self._call(lambda client: getattr(client, method)(id_, **options))
+        except APIError as error:
+            # 409: its removal is already under way.
+            if error.status_code not in (404, 409):
+                raise
+
+    def _call(self, call: Callable[[Any], Any]) -> Any:
+        with self._lock:
+            client = self._connected = self._connected or self._connect(_CALL_SECONDS)
+        with translated():
+            return call(client)
+
+    def _connect(self, timeout: int | None) -> docker.APIClient:
+        import docker
+        from docker.errors import DockerException
+
+        try:
+            settings = docker.utils.kwargs_from_env()
+            return docker.APIClient(version="auto", timeout=timeout, **settings)
+        except DockerException as error:
+            raise ExecutorUnavailable(f"Docker does not answer: {explanation(error)}") from error
+
+
+def _place_labels(replica: Replica) -> dict[str, str]:
+    return {
+        f"{LABEL}.pool": str(replica.pool),
+        f"{LABEL}.replica": str(replica.index),
+        f"{LABEL}.attempt": str(replica.attempt),
+    }
+
+
+def _replica(labels: Mapping[str, str]) -> Replica:
+    return Replica(*(int(labels[f"{LABEL}.{part}"]) for part in ("pool", "replica", "attempt")))
+
+
+def _is_start_failure(error: Any) -> bool:
+    """Whether the container itself is at fault: no such executable, not executable, a mount that cannot be made."""
+    return error.status_code in (400, 404) or "OCI runtime create failed" in explanation(error)

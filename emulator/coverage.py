@@ -1,0 +1,88 @@
+"""Fields of a job that this machine cannot honour: refused by name, or accepted with a line in the job's log.
+
+docs/fidelity.md lists every field with its status; this is the part of it that a job's owner is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vertex.kinds import CUSTOM_JOB, Kind
+from vertex.validation import Problem
+
+MOST_REPLICAS = 100
+
+Found = tuple[tuple[str | int, ...], Any]
+
+REFUSED = {
+    "workerPoolSpecs.pythonPackageSpec": "the emulator does not run Python packages yet: use containerSpec",
+    "workerPoolSpecs.nfsMounts": "the emulator mounts no NFS shares: read from /gcs instead",
+    "workerPoolSpecs.lustreMounts": "the emulator mounts no Lustre file systems: read from /gcs instead",
+    "models": "the emulator runs no Google-provided jobs that take models",
+    "studySpec.studyStoppingConfig": "the emulator does not stop a study early yet: use maxTrialCount",
+    "studySpec.metrics.safetyConfig": "the emulator knows no safety metrics yet",
+}
+NOTED = {
+    "workerPoolSpecs.machineSpec.acceleratorType": "no accelerator is attached",
+    "scheduling.restartJobOnWorkerRestart": "replicas are not restarted",
+    "scheduling.strategy": "the job runs at once, whatever the strategy",
+    "scheduling.maxWaitDuration": "the job waits in the queue as long as it takes",
+    "network": "containers use a network of this machine",
+    "pscInterfaceConfig": "containers use a network of this machine",
+    "reservedIpRanges": "containers use a network of this machine",
+    "serviceAccount": "containers have no Google identity; only CLOUD_ML_JOB_SA is set",
+    "tensorboard": "nothing is uploaded; only AIP_TENSORBOARD_RESOURCE_NAME is set",
+    "enableWebAccess": "there is no web shell; use `docker exec`",
+    "enableDashboardAccess": "there is no dashboard",
+    "persistentResourceId": "the job runs on this machine, not on the persistent resource",
+    "protectedArtifactLocationId": "artifacts stay on this machine",
+    "studySpec.medianAutomatedStoppingSpec": "no trial is stopped early",
+    "studySpec.decayCurveStoppingSpec": "no trial is stopped early",
+    "studySpec.convexAutomatedStoppingSpec": "no trial is stopped early",
+    "encryptionSpec": "nothing is encrypted",
+}
+
+
+def refusals(kind: Kind, job: Mapping[str, Any]) -> list[Problem]:
+    """A problem for each field of a canonical job that is refused."""
+    return [Problem(path, REFUSED[name]) for name, (path, _) in _present(kind, job) if name in REFUSED]
+
+
+def oversized(kind: Kind, job: Mapping[str, Any]) -> list[Problem]:
+    """A problem for each pool whose number of replicas no machine like this can run."""
+    field = "jobSpec" if kind == CUSTOM_JOB else "trialJobSpec"
+    return [
+        Problem(
+            (field, "workerPoolSpecs", index, "replicaCount"),
+            f"{pool['replicaCount']} replicas: the emulator runs 1 to {MOST_REPLICAS} in a pool",
+        )
+        for index, pool in enumerate(job[field]["workerPoolSpecs"])
+        if not 1 <= pool.get("replicaCount", 1) <= MOST_REPLICAS
+    ]
+
+
+def notes(kind: Kind, job: Mapping[str, Any]) -> list[str]:
+    """A line for each field that is accepted and not honoured in full, in the order of the table."""
+    present = {name: value for name, (_, value) in _present(kind, job)}
+    return [f"{name}: on this machine {note}." for name, note in NOTED.items() if present.get(name)]
+
+
+def _present(kind: Kind, job: Mapping[str, Any]) -> Iterator[tuple[str, Found]]:
+    """Each field that is set, under its name as the tables write it: without indices, relative to the job's spec."""
+    prefix = "jobSpec." if kind == CUSTOM_JOB else "trialJobSpec."
+    for path, value in _walk(job, ()):
+        name = ".".join(str(part) for part in path if not isinstance(part, int))
+        yield name.removeprefix(prefix), (path, value)
+
+
+def _walk(value: Any, path: tuple[str | int, ...]) -> Iterator[Found]:
+    children: Iterator[tuple[str | int, Any]] = iter(())
+    if isinstance(value, Mapping):
+        children = iter(value.items())
+    elif isinstance(value, list):
+        children = iter(enumerate(value))
+    for key, child in children:
+        if not isinstance(key, int):
+            yield (*path, key), child
+        yield from _walk(child, (*path, key))

@@ -1,0 +1,86 @@
+"""The data folder: where each thing of one emulator lies."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from emulator.errors import StartError
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """The folder of `--data`. Buckets outlive everything; the rest belongs to jobs."""
+
+    root: Path
+
+    @classmethod
+    def open(cls, root: Path) -> DataFolder:
+        """The folder, made if need be. Raises StartError."""
+        data = cls(root.absolute())
+        try:
+            for folder in (data.root, data.buckets, data.logs, data.trials):
+                folder.mkdir(parents=True, exist_ok=True)
+            # Training code runs as any user.
+            data.buckets.chmod(0o777)
+            probe = data.root / ".writable"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise StartError(
+                f"the data folder {root} cannot be used: {error.strerror}; choose one with --data"
+            ) from error
+        return data
+
+    @property
+    def store(self) -> Path:
+        """The SQLite file."""
+        return self.root / "emulator.db"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the one process that serves the folder."""
+        return self.root / "lock"
+
+    @property
+    def endpoint(self) -> Path:
+        """Where the serving process says how to reach it."""
+        return self.root / "endpoint.json"
+
+    @property
+    def buckets(self) -> Path:
+        """What containers see as `/gcs`."""
+        return self.root / "gcs"
+
+    @property
+    def logs(self) -> Path:
+        """Saved container logs, a folder per job."""
+        return self.root / "logs"
+
+    @property
+    def trials(self) -> Path:
+        """What trials see as `/tmp/hypertune`, a folder per trial's job."""
+        return self.root / "trials"
+
+    def metric_folder(self, job: str) -> Path:
+        """The `/tmp/hypertune` of a trial's job."""
+        return self.trials / job
+
+    def make_metric_folder(self, job: str) -> Path:
+        """Make it, open to every user."""
+        folder = self.metric_folder(job)
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o777)
+        return folder
+
+    def jobs_with_files(self) -> Iterator[str]:
+        """Ids of jobs that have files here."""
+        for parent in (self.logs, self.trials):
+            yield from (folder.name for folder in parent.iterdir())
+
+    def remove_files(self, job: str) -> None:
+        """Remove a job's logs and metric files; outputs in buckets stay."""
+        for parent in (self.logs, self.trials):
+            shutil.rmtree(parent / job, ignore_errors=True)

@@ -1,0 +1,27 @@
+"""Errors of the Docker SDK in the emulator's words."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from emulator.errors import ExecutorUnavailable
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """Connection errors of the SDK as ExecutorUnavailable; errors that the daemon answers pass."""
+    import requests
+    import urllib3
+
+    try:
+        yield
+    except (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError, OSError) as error:
+        if isinstance(error, requests.HTTPError):
+            raise
+        raise ExecutorUnavailable(f"Docker does not answer: {explanation(error)}") from error
+
+
+def explanation(error: Exception) -> str:
+    """What the daemon, or else the SDK, says went wrong."""
+    return str(getattr(error, "explanation", None) or error).strip()

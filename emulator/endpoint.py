@@ -1,0 +1,61 @@
+"""How a running emulator is found: endpoint.json in its data folder, true as long as the folder's lock is held."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+from emulator.errors import NotRunning, StartError
+
+EXIT_ALREADY_RUNNING = 3
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where an emulator listens, and which process it is."""
+
+    pid: int
+    host: str
+    port: int
+    url: str
+    version: str
+
+    def write(self, path: Path) -> None:
+        """Write the file, all of it or nothing."""
+        partial = path.with_suffix(".partial")
+        partial.write_text(json.dumps(asdict(self)) + "\n")
+        partial.replace(path)
+
+
+def running(data: Path) -> Endpoint:
+    """The emulator that serves a data folder. Raises NotRunning."""
+    nobody = NotRunning(f"no emulator is running on {data}; start one with: python -m emulator serve --data {data}")
+    try:
+        held = acquire(data / "lock")
+    except StartError:
+        pass
+    except FileNotFoundError:
+        raise nobody from None
+    else:
+        held.close()
+        raise nobody
+    try:
+        return Endpoint(**json.loads((data / "endpoint.json").read_text()))
+    except (OSError, ValueError, TypeError) as error:
+        raise NotRunning(f"the emulator on {data} is just starting or stopping; try again") from error
+
+
+def acquire(lock: Path) -> IO[str]:
+    """Hold the data folder's lock for as long as the file is open. Raises StartError when someone else holds it."""
+    file = os.fdopen(os.open(lock, os.O_RDWR | (os.O_CREAT if lock.parent.is_dir() else 0), 0o644), "r+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        message = f"an emulator is already running on {lock.parent}; stop it with: python -m emulator stop"
+        raise StartError(message, EXIT_ALREADY_RUNNING) from error
+    return file

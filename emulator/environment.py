@@ -1,0 +1,124 @@
+"""The environment variables that Vertex sets in a training container.
+
+Source: Google's page on code requirements and distributed training, and environments of real jobs that people
+published; open points are listed in docs/fidelity.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from emulator.names import host_id, replica_hostname
+from emulator.records import Job, Replica
+
+TF_PORT = 2222
+TRAINING_PORT = 3333
+STATUSZ_PORT = 6000
+METRIC_FOLDER = "/tmp/hypertune"  # the default of Google's hypertune library, inside the container
+METRIC_FILE = f"{METRIC_FOLDER}/output.metrics"
+_TF_TASKS = ("chief", "worker", "ps", "evaluator")
+_OUTPUT_FOLDERS = {
+    "AIP_MODEL_DIR": "model",
+    "AIP_CHECKPOINT_DIR": "checkpoints",
+    "AIP_TENSORBOARD_LOG_DIR": "logs",
+}
+
+
+def service_environment(job: Job, replica: Replica, metric_id: str | None = None) -> dict[str, str]:
+    """The variables of one replica; `metric_id` is the study's first metric, for a trial's job."""
+    spec = job.spec["jobSpec"]
+    places = job.places
+    environment = {
+        "AIP_USE_CUSTOM_CONTAINER": "true",
+        "CLOUD_ML_JOB": _program(),
+        "CLOUD_ML_JOB_ID": job.shown_as[1],
+        "CLOUD_ML_PROJECT_ID": job.location.number,
+        "CLOUD_ML_REGION": job.location.region,
+        "CLUSTER_SPEC": json.dumps(_cluster_spec(job, replica)),
+        "RANK": str(places.index(replica)),
+        "WORLD_SIZE": str(len(places)),
+        "MASTER_ADDR": replica_hostname(job.id, 0, 0),
+        "MASTER_PORT": str(TRAINING_PORT),
+        **_kubernetes_service(job),
+        **output_directories(spec),
+    }
+    if len(places) > 1:
+        environment["TF_CONFIG"] = json.dumps(_tf_config(job, replica))
+    if "serviceAccount" in spec:
+        environment["CLOUD_ML_JOB_SA"] = spec["serviceAccount"]
+    if "tensorboard" in spec:
+        environment["AIP_TENSORBOARD_RESOURCE_NAME"] = spec["tensorboard"]
+    if "experiment" in spec:
+        environment["AIP_EXPERIMENT_NAME"] = spec["experiment"].rpartition("/")[2]
+    if "experimentRun" in spec:
+        environment["AIP_EXPERIMENT_RUN_NAME"] = spec["experimentRun"].rpartition("/")[2]
+    if job.trial is not None:
+        environment["CLOUD_ML_TRIAL_ID"] = str(job.trial)
+        environment["CLOUD_ML_HP_METRIC_FILE"] = METRIC_FILE
+        if metric_id is not None:
+            environment["CLOUD_ML_HP_METRIC_TAG"] = metric_id
+    return environment
+
+
+def output_directories(spec: Mapping[str, Any]) -> dict[str, str]:
+    """The `AIP_*_DIR` variables of a CustomJobSpec: gs:// folders below its baseOutputDirectory, if it has one."""
+    prefix = spec.get("baseOutputDirectory", {}).get("outputUriPrefix")
+    if not prefix:
+        return {}
+    return {name: f"{prefix.rstrip('/')}/{folder}/" for name, folder in _OUTPUT_FOLDERS.items()}
+
+
+def _program() -> str:
+    """What CLOUD_ML_JOB and the `job` of CLUSTER_SPEC hold for a container: empty fields (seen in real jobs)."""
+    return json.dumps({"python_module": "", "package_uris": [], "job_args": []})
+
+
+def _cluster_spec(job: Job, replica: Replica) -> dict[str, Any]:
+    cluster: dict[str, list[str]] = {}
+    for place in job.places:
+        cluster.setdefault(f"workerpool{place.pool}", []).append(_address(job, place))
+    return {
+        "cluster": cluster,
+        "environment": "cloud",
+        "task": _task(job, f"workerpool{replica.pool}", replica),
+        "job": _program(),
+        "open_ports": [TRAINING_PORT],
+    }
+
+
+def _tf_config(job: Job, replica: Replica) -> dict[str, Any]:
+    cluster: dict[str, list[str]] = {}
+    for place in job.places:
+        # An evaluator has a task of its own but is no part of the cluster (TensorFlow's rule).
+        if _TF_TASKS[place.pool] != "evaluator":
+            cluster.setdefault(_TF_TASKS[place.pool], []).append(_address(job, place))
+    return {
+        "cluster": cluster,
+        "environment": "cloud",
+        "task": _task(job, _TF_TASKS[replica.pool], replica),
+        "job": _program(),
+    }
+
+
+def _task(job: Job, type_: str, replica: Replica) -> dict[str, Any]:
+    task: dict[str, Any] = {"type": type_, "index": replica.index}
+    if job.trial is not None:
+        task["trial"] = str(job.trial)
+    return task
+
+
+def _address(job: Job, replica: Replica) -> str:
+    return f"{replica_hostname(job.id, replica.pool, replica.index)}:{TF_PORT}"
+
+
+def _kubernetes_service(job: Job) -> dict[str, str]:
+    prefix = f"CMLE_TRAINING_WORKERPOOL0_{host_id(job.id).upper()}_0_SERVICE"
+    return {
+        f"{prefix}_HOST": replica_hostname(job.id, 0, 0),
+        f"{prefix}_PORT": str(TF_PORT),
+        f"{prefix}_PORT_TF_PORT": str(TF_PORT),
+        f"{prefix}_PORT_TRAINING_PORT": str(TRAINING_PORT),
+        f"{prefix}_PORT_STATUSZ": str(STATUSZ_PORT),
+    }

@@ -1,0 +1,84 @@
+"""What can go wrong, in the words that a client or a user reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from vertex.validation import Problem
+
+_HTTP_OF_STATUS = {
+    "INVALID_ARGUMENT": 400,
+    "FAILED_PRECONDITION": 400,
+    "PERMISSION_DENIED": 403,
+    "NOT_FOUND": 404,
+    "UNIMPLEMENTED": 501,
+    "UNAVAILABLE": 503,
+    "INTERNAL": 500,
+}
+
+
+class EmulatorError(Exception):
+    """A failure with one line for the person at the terminal."""
+
+
+class StartError(EmulatorError):
+    """The emulator cannot start; `exit_code` is the code the process ends with."""
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class NotRunning(EmulatorError):
+    """A command needs a running emulator and there is none."""
+
+
+class ExecutorUnavailable(EmulatorError):
+    """Docker does not answer; the job waits and the step is tried again."""
+
+
+class ImageUnavailable(EmulatorError):
+    """An image is neither on this machine nor can it be pulled."""
+
+
+class ReplicaCannotStart(EmulatorError):
+    """Docker has the image and refuses to start the container (a missing executable, a bad mount)."""
+
+
+class ApiError(Exception):
+    """A reply that is not 200: `status` is a google.rpc.Code name, `violations` pairs of field and description."""
+
+    def __init__(
+        self, status: str, message: str, violations: Iterable[tuple[str, str]] = (), http: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.violations = list(violations)
+        self.http = http if http is not None else _HTTP_OF_STATUS[status]
+
+    def body(self) -> dict[str, Any]:
+        """The google.rpc.Status body as Google's REST front end writes it."""
+        error: dict[str, Any] = {"code": self.http, "message": self.message, "status": self.status}
+        if self.violations:
+            error["details"] = [
+                {
+                    "@type": "type.googleapis.com/google.rpc.BadRequest",
+                    "fieldViolations": [{"field": field, "description": text} for field, text in self.violations],
+                }
+            ]
+        return {"error": error}
+
+
+def invalid(problems: Iterable[Problem]) -> ApiError:
+    """All problems of a request in the service's one-line form, `List of found errors:\\t1.Field: a.b; Message: c`."""
+    pairs = [(snake_path(problem.field), problem.message) for problem in problems]
+    text = "\t".join(f"{i}.Field: {field}; Message: {message}" for i, (field, message) in enumerate(pairs, 1))
+    return ApiError("INVALID_ARGUMENT", f"List of found errors:\t{text}", pairs)
+
+
+def snake_path(path: str) -> str:
+    """`jobSpec.workerPoolSpecs[0].x` as the service names it in errors: `job_spec.worker_pool_specs[0].x`."""
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match.group(1).lower(), path)

@@ -1,0 +1,81 @@
+"""What runs replicas: the seam between the scheduler and Docker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from emulator.records import Replica
+
+Phase = Literal["created", "running", "exited"]
+
+
+@dataclass(frozen=True)
+class ReplicaSpec:
+    """A container to start.
+
+    `command` None keeps the image's ENTRYPOINT, `args` None its CMD. `mounts` maps folders on this machine to folders
+    in the container. `peers` are the host names of all of the job's replicas, its own among them.
+    """
+
+    job: str
+    replica: Replica
+    image: str
+    command: Sequence[str] | None
+    args: Sequence[str] | None
+    environment: Mapping[str, str]
+    hostname: str
+    mounts: Mapping[str, str]
+    peers: Sequence[str]
+
+
+@dataclass(frozen=True)
+class ReplicaStatus:
+    """What became of a container; times in nanoseconds since 1970."""
+
+    phase: Phase
+    exit_code: int = 0
+    out_of_memory: bool = False
+    started: int | None = None
+    finished: int | None = None
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """One line that a container wrote: `at` in nanoseconds since 1970, `stream` is `o` (stdout) or `e` (stderr)."""
+
+    at: int
+    stream: str
+    text: str
+
+
+class Executor(Protocol):
+    """Runs replicas. Every method may raise ExecutorUnavailable; every method can be repeated."""
+
+    def ping(self) -> None:
+        """Return when the executor answers."""
+
+    def prepare(self, job: str, image: str) -> bool:
+        """Whether the image is here; if not, its pull is under way. Raises ImageUnavailable."""
+
+    def start(self, spec: ReplicaSpec) -> None:
+        """Make sure that the replica was started. Raises ReplicaCannotStart."""
+
+    def inspect(self, job: str) -> Mapping[Replica, ReplicaStatus]:
+        """The containers of a job."""
+
+    def signal(self, job: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
+        """Signal a replica; nothing happens when it no longer runs."""
+
+    def log(self, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
+        """What a replica wrote at or after `since`, in order of time; nothing when it is gone."""
+
+    def remove(self, job: str) -> None:
+        """Remove all that a job holds: containers, running or not, and its network."""
+
+    def jobs(self) -> set[str]:
+        """Ids of the jobs that hold anything."""
+
+    def changes(self) -> Iterator[str | None]:
+        """Ids of jobs whose containers change, as it happens; None first, once the watch has begun."""

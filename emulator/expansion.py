@@ -1,0 +1,32 @@
+"""`$(VAR)` references in a container's env, command and args, with Kubernetes' rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+_REFERENCE = re.compile(r"\$\$|\$\(([^()]*)\)")
+
+
+def expand(text: str, values: Mapping[str, str]) -> str:
+    """Replace `$(NAME)` by its value; an unknown name stays as written and `$$(NAME)` becomes `$(NAME)`.
+
+    Kubernetes reads left to right and makes `$$` one `$` wherever it stands
+    (its documentation on dependent environment variables; Vertex's containers run under it).
+    """
+
+    def value(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name is None:
+            return "$"
+        return values.get(name, match.group(0))
+
+    return _REFERENCE.sub(value, text)
+
+
+def expand_environment(service: Mapping[str, str], user: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The container's environment: the service's variables, then the user's in order, each seeing those before it."""
+    environment = dict(service)
+    for name, text in user:
+        environment[name] = expand(text, environment)
+    return environment

@@ -1,0 +1,73 @@
+"""A job's network: one bridge on which every replica's name resolves before any of them runs.
+
+Docker's own names resolve only once a container runs, but on Vertex a replica may look for its peers as soon as it
+starts. So addresses are fixed when containers are created, and every container gets the whole list as /etc/hosts.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from emulator.errors import EmulatorError
+
+_TRIES = 5
+_FIRST_HOST = 2  # the first address is the gateway's
+
+Call = Callable[[Callable[[Any], Any]], Any]
+
+
+class NoNetwork(EmulatorError):
+    """Docker found no room for another network."""
+
+
+def ensure(call: Call, name: str, labels: Mapping[str, str]) -> ipaddress.IPv4Network:
+    """The subnet of a job's network, which is made if need be. `call` runs a function on a Docker client.
+
+    Docker fixes addresses only in a subnet that was asked for, and only Docker knows which are free: so it chooses one
+    for a first network, which then makes room for one that asks for the same.
+    """
+    for _ in range(_TRIES):
+        known: ipaddress.IPv4Network | None = call(lambda client: _subnet(client, name))
+        if known is not None:
+            return known
+        call(lambda client: _create_like(client, name, f"{name}-probe", labels))
+    raise NoNetwork(f"Docker made no network for {name}; `docker network prune` makes room")
+
+
+def addresses(subnet: ipaddress.IPv4Network, hostnames: Sequence[str]) -> dict[str, str]:
+    """An address for each of a job's host names, in their order."""
+    return {name: str(subnet[_FIRST_HOST + i]) for i, name in enumerate(hostnames)}
+
+
+def _subnet(client: Any, name: str) -> ipaddress.IPv4Network | None:
+    from docker.errors import NotFound
+
+    try:
+        network = client.inspect_network(name)
+    except NotFound:
+        return None
+    return ipaddress.IPv4Network(network["IPAM"]["Config"][0]["Subnet"])
+
+
+def _create_like(client: Any, name: str, probe: str, labels: Mapping[str, str]) -> None:
+    from docker.errors import APIError
+    from docker.types import IPAMConfig, IPAMPool
+
+    try:
+        client.create_network(probe, driver="bridge", check_duplicate=True, labels=dict(labels))
+    except APIError as error:
+        if error.status_code != 409:
+            raise
+    subnet = _subnet(client, probe)
+    client.remove_network(probe)
+    try:
+        pools = [IPAMPool(subnet=str(subnet))]
+        client.create_network(
+            name, driver="bridge", check_duplicate=True, labels=dict(labels), ipam=IPAMConfig(pool_configs=pools)
+        )
+    except APIError as error:
+        # 403: another job was given the subnet in between; 409: the network is there.
+        if error.status_code not in (403, 409):
+            raise

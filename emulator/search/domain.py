@@ -1,0 +1,143 @@
+"""The values that a parameter may take: an interval, integers, listed numbers or categories.
+
+Each domain answers the same questions. `count` is how many values it has, None for a continuum. `draw` turns a quantile
+(0 to 1) into a value, so that uniform quantiles give the scale's density. `position` is the place of a value as a model
+sees it and `nearest` the value closest to such a place. Iterating lists the values in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from emulator.search.scale import Scale, from_unit, to_unit
+
+if TYPE_CHECKING:
+    from vertex.types import StudySpecParameterSpec
+
+Value = float | int | str
+
+
+@dataclass(frozen=True)
+class Interval:
+    """DOUBLE: every number between two bounds, which belong to it."""
+
+    lower: float
+    upper: float
+    scale: Scale
+
+    @property
+    def count(self) -> int | None:
+        return 1 if self.lower == self.upper else None
+
+    def draw(self, quantile: float) -> float:
+        return from_unit(quantile, self.lower, self.upper, self.scale)
+
+    def position(self, value: Value) -> float:
+        return to_unit(float(value), self.lower, self.upper, self.scale)
+
+    def nearest(self, position: float) -> float:
+        return from_unit(position, self.lower, self.upper, self.scale)
+
+    def __iter__(self) -> Iterator[float]:
+        if self.count is None:
+            raise ValueError(f"the numbers from {self.lower} to {self.upper} cannot be listed")
+        return iter((self.lower,))
+
+
+@dataclass(frozen=True)
+class Integers:
+    """INTEGER: every whole number between two bounds, which belong to it."""
+
+    lower: int
+    upper: int
+    scale: Scale
+
+    @property
+    def count(self) -> int:
+        return self.upper - self.lower + 1
+
+    def draw(self, quantile: float) -> int:
+        # Half a step more on both sides: else the two ends would come up half as often as their neighbours.
+        return self._round(from_unit(quantile, self.lower - 0.5, self.upper + 0.5, self.scale))
+
+    def position(self, value: Value) -> float:
+        return to_unit(float(value), self.lower, self.upper, self.scale)
+
+    def nearest(self, position: float) -> int:
+        return self._round(from_unit(position, self.lower, self.upper, self.scale))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.lower, self.upper + 1))
+
+    def _round(self, value: float) -> int:
+        return min(max(round(value), self.lower), self.upper)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """DISCRETE: a list of numbers. The scale says how far apart they are, and each is as likely as the next."""
+
+    values: tuple[float, ...]
+    scale: Scale
+
+    @property
+    def count(self) -> int:
+        return len(self.values)
+
+    def draw(self, quantile: float) -> float:
+        return self.values[_index(quantile, self.count)]
+
+    def position(self, value: Value) -> float:
+        return to_unit(float(value), self.values[0], self.values[-1], self.scale)
+
+    def nearest(self, position: float) -> float:
+        return min(self.values, key=lambda value: abs(self.position(value) - position))
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self.values)
+
+
+@dataclass(frozen=True)
+class Categories:
+    """CATEGORICAL: a list of strings without an order. A position is an index into it."""
+
+    values: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.values)
+
+    def draw(self, quantile: float) -> str:
+        return self.values[_index(quantile, self.count)]
+
+    def position(self, value: Value) -> float:
+        return float(self.values.index(str(value)))
+
+    def nearest(self, position: float) -> str:
+        return self.values[min(max(round(position), 0), self.count - 1)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values)
+
+
+Domain = Interval | Integers | Numbers | Categories
+
+
+def domain_of(spec: StudySpecParameterSpec) -> Domain:
+    """The domain of a canonical parameter spec; an absent minValue or maxValue is 0, an absent scale is linear."""
+    scale: Scale = spec.get("scaleType", "SCALE_TYPE_UNSPECIFIED")
+    if "doubleValueSpec" in spec:
+        double = spec["doubleValueSpec"]
+        return Interval(float(double.get("minValue", 0)), float(double.get("maxValue", 0)), scale)
+    if "integerValueSpec" in spec:
+        integer = spec["integerValueSpec"]
+        return Integers(int(integer.get("minValue", 0)), int(integer.get("maxValue", 0)), scale)
+    if "discreteValueSpec" in spec:
+        return Numbers(tuple(map(float, spec["discreteValueSpec"]["values"])), scale)
+    return Categories(tuple(spec["categoricalValueSpec"]["values"]))
+
+
+def _index(quantile: float, count: int) -> int:
+    return min(int(quantile * count), count - 1)

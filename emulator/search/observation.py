@@ -1,0 +1,20 @@
+"""What a study knows of one trial."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from emulator.search.domain import Value
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A trial as the search sees it.
+
+    `parameters` by parameter id (active ones only, as suggested), `state` by the API's names, `metrics` by metric id:
+    the final measurement, empty when there is none.
+    """
+
+    parameters: Mapping[str, Value]
+    state: Literal["ACTIVE", "SUCCEEDED", "INFEASIBLE"]
+    metrics: Mapping[str, float] = field(default_factory=dict)

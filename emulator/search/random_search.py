@@ -1,0 +1,23 @@
+"""RANDOM_SEARCH: every point as likely as the next, on the parameters' own scales."""
+
+from collections.abc import Sequence
+from random import Random
+
+from emulator.search.domain import Value
+from emulator.search.observation import Observation
+from emulator.search.space import Space, by_id
+
+
+def suggest(space: Space, observations: Sequence[Observation], seed: int) -> dict[str, Value]:
+    """A random point; which one depends on `seed` and on how many observations there are."""
+    return point(space, generator(seed, "random", len(observations)))
+
+
+def point(space: Space, random: Random) -> dict[str, Value]:
+    """A point at random: uniform on each active parameter's scale, uniform among listed values."""
+    return by_id(space.choose(lambda parameter: parameter.domain.draw(random.random())))
+
+
+def generator(*key: int | str) -> Random:
+    """A random generator that is the same for the same key in every process (a string seed goes through SHA-512)."""
+    return Random("/".join(map(str, key)))

@@ -1,0 +1,34 @@
+"""The next trial of a study, by the study's own algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from emulator.search import bayesian, grid_search, random_search
+from emulator.search.domain import Value
+from emulator.search.observation import Observation
+from emulator.search.space import Space
+
+if TYPE_CHECKING:
+    from vertex.types import StudySpec
+
+
+def suggest(study_spec: StudySpec, observations: Sequence[Observation], seed: int) -> dict[str, Value]:
+    """The parameters of the next trial, active ones only: ints, floats (DOUBLE, DISCRETE) and strings by id.
+
+    `study_spec` is canonical (an absent minValue or maxValue is 0, an absent enum is its UNSPECIFIED). `observations`
+    holds every trial of the study in the order they were made, running ones too: asked twice with the same ones, it
+    answers the same. `seed` is the study's, one for all its trials. ALGORITHM_UNSPECIFIED is Bayesian, as on Vertex
+    (Google's page on hyperparameter tuning), and there the first metric alone guides the search.
+
+    Raises `SearchSpaceExhausted` when a grid has no further point, and ValueError when a grid has a DOUBLE parameter.
+    """
+    space = Space.of(study_spec["parameters"])
+    match study_spec.get("algorithm", "ALGORITHM_UNSPECIFIED"):
+        case "GRID_SEARCH":
+            return grid_search.suggest(space, observations)
+        case "RANDOM_SEARCH":
+            return random_search.suggest(space, observations, seed)
+        case _:
+            return bayesian.suggest(space, study_spec["metrics"][0], observations, seed)

@@ -1,0 +1,156 @@
+"""The serving process: data folder, lock, store, port, scheduler, and an orderly end."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import signal
+import socket
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from secrets import token_hex
+
+import uvicorn
+
+from emulator import __version__
+from emulator.admin import Admin
+from emulator.app import App
+from emulator.containers import DockerExecutor
+from emulator.data import DataFolder
+from emulator.endpoint import Endpoint, acquire
+from emulator.entries import Entries
+from emulator.errors import StartError
+from emulator.guard import is_loopback
+from emulator.jobs import Jobs
+from emulator.records import Job
+from emulator.scheduler import Scheduler
+from emulator.store import Store
+from emulator.workqueue import WorkQueue
+
+_MIN_CAPACITY = 4
+_STOP_SECONDS = 1.0
+_log = logging.getLogger("emulator")
+
+
+def serve(root: Path, host: str, port: int | None, allow_remote: bool) -> None:
+    """Serve a data folder until SIGTERM or SIGINT; containers go on running. Raises StartError."""
+    if not is_loopback(host) and not allow_remote:
+        raise StartError(
+            f"{host} can be reached from other machines, and whoever reaches the emulator runs containers here without "
+            "any credential; add --allow-remote if that is what you want"
+        )
+    data = DataFolder.open(root)
+    with acquire(data.lock):
+        store = Store(data.store)
+        listener = _listen(host, port, store)
+        try:
+            _run(data, store, listener, host, allow_remote)
+        finally:
+            data.endpoint.unlink(missing_ok=True)
+            listener.close()
+            store.close()
+
+
+def _run(data: DataFolder, store: Store, listener: socket.socket, host: str, allow_remote: bool) -> None:
+    port = listener.getsockname()[1]
+    endpoint = Endpoint(os.getpid(), host, port, _url(host, port), __version__)
+    queue = WorkQueue()
+    executor = DockerExecutor(_emulator_id(store), pulled=queue.add)
+    capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
+
+    def link(job: Job) -> str:
+        kind, job_id = job.shown_as
+        return f"{endpoint.url}/jobs/{kind.collection}/{job_id}"
+
+    scheduler = Scheduler(store, executor, data, queue, capacity, link)
+    app = App(
+        version=__version__,
+        store=store,
+        executor=executor,
+        jobs=Jobs(store, data.buckets, scheduler.wake),
+        entries=Entries(store, executor, data),
+        admin=Admin(store, data, capacity),
+        allowed_host=host if allow_remote else None,
+    )
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            endpoint.write(data.endpoint)
+            scheduler.start()
+            _log.info("Vertex training emulator %s on %s, data in %s", __version__, endpoint.url, data.root)
+
+    config = uvicorn.Config(
+        app.asgi(),
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=int(_STOP_SECONDS),
+    )
+    with _quiet_signals():
+        Server(config).run(sockets=[listener])
+    data.endpoint.unlink(missing_ok=True)
+    scheduler.stop(_STOP_SECONDS)
+    _log.info("stopped; containers go on and are found again by the next start")
+
+
+@contextlib.contextmanager
+def _quiet_signals() -> Iterator[None]:
+    """uvicorn raises the signal that stopped it once more when it is done; by then there is nothing left to stop."""
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _listen(host: str, port: int | None, store: Store) -> socket.socket:
+    """A listening socket on the port asked for, else on the last one (so that links stay true), else on a free one."""
+    with store.reading() as look:
+        remembered = look.setting("port")
+    candidates = [port] if port is not None else [*([int(remembered)] if remembered else []), 0]
+    for candidate in candidates:
+        try:
+            listener = socket.create_server((host, candidate), family=_family(host), backlog=128)
+        except OSError as error:
+            if port is None and candidate and error.errno == errno.EADDRINUSE:
+                continue
+            raise StartError(_why_not_listening(host, candidate, error)) from error
+        break
+    try:
+        with store.transaction() as change:
+            change.set_setting("port", str(listener.getsockname()[1]))
+    except sqlite3.Error as error:
+        listener.close()
+        raise StartError(f"the store cannot be written: {error}") from error
+    return listener
+
+
+def _why_not_listening(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} is in use: choose another with --port, or leave --port out for a free one"
+    return f"cannot listen on {host}:{port}: {error.strerror}"
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def _url(host: str, port: int) -> str:
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
+
+
+def _emulator_id(store: Store) -> str:
+    """What tells the containers of this data folder from those of others."""
+    with store.transaction() as change:
+        known = change.setting("emulator")
+        if known is None:
+            known = token_hex(6)
+            change.set_setting("emulator", known)
+    return known

@@ -1,0 +1,114 @@
+"""The store: jobs, trials, service lines and operations in one SQLite file.
+
+One connection under one lock: the work is a few statements at a time, and a reader never sees half a change. Every
+state change is one transaction, so a process killed at any moment leaves either the state before or the state after.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from emulator.errors import StartError
+from emulator.transaction import Transaction
+
+SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE jobs (
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  collection TEXT NOT NULL,
+  project TEXT NOT NULL,
+  number TEXT NOT NULL,
+  region TEXT NOT NULL,
+  spec TEXT NOT NULL,
+  state TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  updated INTEGER NOT NULL,
+  started INTEGER,
+  ended INTEGER,
+  ending TEXT,
+  study TEXT REFERENCES jobs (id) ON DELETE CASCADE,
+  trial INTEGER,
+  slots INTEGER NOT NULL,
+  replicas TEXT NOT NULL DEFAULT '[]'
+);
+CREATE INDEX jobs_by_parent ON jobs (collection, number, region, sequence);
+CREATE INDEX jobs_by_state ON jobs (state);
+CREATE INDEX jobs_by_study ON jobs (study);
+CREATE TABLE trials (
+  study TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+  number INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  parameters TEXT NOT NULL,
+  job TEXT NOT NULL,
+  started INTEGER,
+  ended INTEGER,
+  measurements TEXT NOT NULL DEFAULT '[]',
+  final TEXT,
+  infeasible_reason TEXT,
+  PRIMARY KEY (study, number)
+) WITHOUT ROWID;
+CREATE TABLE service_lines (
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+  job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+  at INTEGER NOT NULL,
+  severity TEXT NOT NULL,
+  text TEXT NOT NULL
+);
+CREATE INDEX service_lines_by_job ON service_lines (job, sequence);
+CREATE TABLE operations (name TEXT PRIMARY KEY, created INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+
+class Store:
+    """The file. Raises StartError for one that this version cannot use."""
+
+    def __init__(self, path: Path) -> None:
+        self._lock = threading.RLock()
+        try:
+            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
+            self._connection.row_factory = sqlite3.Row
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA busy_timeout = 10000")
+            self._connection.execute("PRAGMA foreign_keys = ON")
+            self._migrate(path)
+        except sqlite3.Error as error:
+            raise StartError(f"the store {path} cannot be used: {error}") from error
+
+    def _migrate(self, path: Path) -> None:
+        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            raise StartError(
+                f"the store {path} was written by a newer emulator (schema {version}, this one knows "
+                f"{SCHEMA_VERSION}): upgrade, or choose another folder with --data"
+            )
+        if version == 0:
+            self._connection.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;")
+
+    def close(self) -> None:
+        """Close the file; nothing may use the store afterwards."""
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """One change, all of it or nothing."""
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield Transaction(self._connection)
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """A consistent look at the store, for reading only."""
+        with self._lock:
+            yield Transaction(self._connection)

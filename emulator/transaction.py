@@ -1,0 +1,232 @@
+"""The statements on the store: reading and writing jobs, trials, service lines and operations."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from emulator.names import Location
+from emulator.records import CANCELLING, PENDING, QUEUED, RUNNING, Ending, Job, ServiceLine, Trial
+from emulator.times import now_ns
+from vertex.kinds import CUSTOM_JOB, KINDS, Kind
+
+_ACTIVE = (PENDING, RUNNING, CANCELLING)
+_UNFINISHED = (QUEUED, *_ACTIVE)
+
+
+class Transaction:
+    """The statements, valid while its transaction is open."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def setting(self, key: str, default: str | None = None) -> str | None:
+        """A value kept with the data."""
+        row = self._connection.execute("SELECT value FROM settings WHERE key = ?", (key,)).fetchone()
+        return row["value"] if row else default
+
+    def set_setting(self, key: str, value: str) -> None:
+        """Keep a value with the data."""
+        self._connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (key, value))
+
+    def add_job(
+        self,
+        job_id: str,
+        kind: Kind,
+        location: Location,
+        spec: Mapping[str, Any],
+        slots: int,
+        study: str | None = None,
+        trial: int | None = None,
+    ) -> Job:
+        """A new job in QUEUED; `slots` is how many replicas it takes up."""
+        now = now_ns()
+        self._connection.execute(
+            "INSERT INTO jobs (id, collection, project, number, region, spec, state, created, updated, study, trial,"
+            " slots) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                job_id,
+                kind.collection,
+                location.project,
+                location.number,
+                location.region,
+                json.dumps(spec),
+                QUEUED,
+                now,
+                now,
+                study,
+                trial,
+                slots,
+            ),
+        )
+        job = self.job(job_id)
+        assert job is not None
+        return job
+
+    def job(self, job_id: str) -> Job | None:
+        """A job by its id."""
+        row = self._connection.execute("SELECT * FROM jobs WHERE id = ?", (job_id,)).fetchone()
+        return _job(row) if row else None
+
+    def jobs(
+        self, kind: Kind | None = None, location: Location | None = None, before: int | None = None
+    ) -> Iterator[Job]:
+        """The jobs that clients created (no trials' jobs), the newest first, those older than `before`."""
+        where, values = ["study IS NULL"], list[Any]()
+        if kind is not None:
+            where.append("collection = ?")
+            values.append(kind.collection)
+        if location is not None:
+            where.append("number = ? AND region = ?")
+            values += [location.number, location.region]
+        if before is not None:
+            where.append("sequence < ?")
+            values.append(before)
+        query = f"SELECT * FROM jobs WHERE {' AND '.join(where)} ORDER BY sequence DESC"
+        for row in self._connection.execute(query, values):
+            yield _job(row)
+
+    def unfinished(self) -> list[str]:
+        """Ids of all jobs that are not in a terminal state, trials' jobs too."""
+        marks = ", ".join("?" * len(_UNFINISHED))
+        rows = self._connection.execute(f"SELECT id FROM jobs WHERE state IN ({marks}) ORDER BY sequence", _UNFINISHED)
+        return [row["id"] for row in rows]
+
+    def queued(self, limit: int) -> list[tuple[Job, int]]:
+        """At most `limit` custom jobs that wait for room, the oldest first, with the slots each needs."""
+        rows = self._connection.execute(
+            "SELECT * FROM jobs WHERE state = ? AND collection = ? ORDER BY sequence LIMIT ?",
+            (QUEUED, CUSTOM_JOB.collection, limit),
+        )
+        return [(_job(row), row["slots"]) for row in rows]
+
+    def slots_in_use(self) -> int:
+        """Replicas of the jobs that have left the queue and not yet ended."""
+        marks = ", ".join("?" * len(_ACTIVE))
+        query = f"SELECT coalesce(sum(slots), 0) FROM jobs WHERE state IN ({marks})"
+        return int(self._connection.execute(query, _ACTIVE).fetchone()[0])
+
+    def change_job(self, job: Job, **columns: Any) -> Job:
+        """Set columns of a job; its update time moves on by at least a microsecond."""
+        now = max(now_ns(), job.updated + 1000)
+        values: dict[str, Any] = {"updated": now}
+        for name, value in columns.items():
+            if isinstance(value, Ending):
+                value = json.dumps([value.state, value.code, value.message, value.at])
+            values[name] = json.dumps(value) if name == "replicas" else value
+            if name in ("started", "ended"):
+                values[name] = max(value, job.created if name == "started" else job.started or job.created)
+                values["updated"] = max(values["updated"], values[name])
+        assignments = ", ".join(f"{name} = ?" for name in values)
+        self._connection.execute(f"UPDATE jobs SET {assignments} WHERE id = ?", (*values.values(), job.id))
+        changed = self.job(job.id)
+        assert changed is not None
+        return changed
+
+    def remove_job(self, job: Job) -> None:
+        """Forget a job with its trials, their jobs and its lines."""
+        self._connection.execute("DELETE FROM jobs WHERE id = ?", (job.id,))
+
+    def trials(self, study: str) -> list[Trial]:
+        """The trials of a tuning job, by number."""
+        rows = self._connection.execute("SELECT * FROM trials WHERE study = ? ORDER BY number", (study,))
+        return [_trial(row) for row in rows]
+
+    def trial_jobs(self, study: str) -> dict[str, Job]:
+        """The jobs of a study's trials, by id."""
+        rows = self._connection.execute("SELECT * FROM jobs WHERE study = ?", (study,))
+        return {row["id"]: _job(row) for row in rows}
+
+    def add_trial(self, trial: Trial) -> None:
+        """A new trial; its job is added in the same transaction."""
+        self._connection.execute(
+            "INSERT INTO trials (study, number, state, parameters, job) VALUES (?, ?, ?, ?, ?)",
+            (trial.study, trial.number, trial.state, json.dumps(dict(trial.parameters)), trial.job),
+        )
+
+    def change_trial(self, trial: Trial) -> None:
+        """Write a trial's state, times and measurements."""
+        self._connection.execute(
+            "UPDATE trials SET state = ?, started = ?, ended = ?, measurements = ?, final = ?, infeasible_reason = ?"
+            " WHERE study = ? AND number = ?",
+            (
+                trial.state,
+                trial.started,
+                trial.ended,
+                json.dumps(trial.measurements),
+                None if trial.final is None else json.dumps(trial.final),
+                trial.infeasible_reason,
+                trial.study,
+                trial.number,
+            ),
+        )
+
+    def say(self, job_id: str, text: str, severity: str = "INFO") -> None:
+        """Add a service line to a job's log."""
+        self._connection.execute(
+            "INSERT INTO service_lines (job, at, severity, text) VALUES (?, ?, ?, ?)",
+            (job_id, now_ns(), severity, text),
+        )
+
+    def service_lines(self, job_id: str) -> list[ServiceLine]:
+        """A job's service lines, oldest first."""
+        rows = self._connection.execute("SELECT * FROM service_lines WHERE job = ? ORDER BY sequence", (job_id,))
+        return [ServiceLine(row["at"], row["sequence"], row["severity"], row["text"]) for row in rows]
+
+    def add_operation(self, name: str) -> None:
+        """Remember a finished deletion."""
+        self._connection.execute("INSERT INTO operations VALUES (?, ?)", (name, now_ns()))
+
+    def operation(self, name: str) -> int | None:
+        """When an operation was created; None when there is none."""
+        row = self._connection.execute("SELECT created FROM operations WHERE name = ?", (name,)).fetchone()
+        return row["created"] if row else None
+
+    def operations(self, parent: str) -> list[tuple[str, int]]:
+        """Name and creation time of the operations right below `parent`, the newest first."""
+        prefix = f"{parent}/operations/"
+        rows = self._connection.execute(
+            "SELECT name, created FROM operations WHERE substr(name, 1, ?) = ? ORDER BY created DESC",
+            (len(prefix), prefix),
+        )
+        return [(row["name"], row["created"]) for row in rows]
+
+    def remove_operation(self, name: str) -> bool:
+        """Forget an operation; False when there is none."""
+        return self._connection.execute("DELETE FROM operations WHERE name = ?", (name,)).rowcount > 0
+
+
+def _job(row: sqlite3.Row) -> Job:
+    return Job(
+        id=row["id"],
+        sequence=row["sequence"],
+        kind=KINDS[row["collection"]],
+        location=Location(row["project"], row["region"]),
+        spec=json.loads(row["spec"]),
+        state=row["state"],
+        created=row["created"],
+        updated=row["updated"],
+        started=row["started"],
+        ended=row["ended"],
+        ending=Ending(*json.loads(row["ending"])) if row["ending"] else None,
+        study=row["study"],
+        trial=row["trial"],
+        replicas=tuple(json.loads(row["replicas"])),
+    )
+
+
+def _trial(row: sqlite3.Row) -> Trial:
+    return Trial(
+        study=row["study"],
+        number=row["number"],
+        state=row["state"],
+        parameters=json.loads(row["parameters"]),
+        job=row["job"],
+        started=row["started"],
+        ended=row["ended"],
+        measurements=tuple(json.loads(row["measurements"])),
+        final=json.loads(row["final"]) if row["final"] else None,
+        infeasible_reason=row["infeasible_reason"],
+    )
