@@ -1,0 +1,23 @@
+"""Real emulators for tests."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.emulator.running import RunningEmulator
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
+    """One emulator for all tests that leave it as they found it, but for their jobs."""
+    emulator = RunningEmulator(tmp_path_factory.mktemp("shared") / "data")
+    yield emulator
+    emulator.close()
+
+
+@pytest.fixture
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
+    """An emulator that a test may stop, kill and start again."""
+    emulator = RunningEmulator(tmp_path_factory.mktemp("own") / "data")
+    yield emulator
+    emulator.close()

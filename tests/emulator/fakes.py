@@ -1,0 +1,229 @@
+"""A machine in memory: containers that outlive the emulator, a clock, and a kill at any step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from emulator import cancelling, custom_job, study, transaction
+from emulator.data import DataFolder
+from emulator.errors import ExecutorUnavailable, ImageUnavailable
+from emulator.executor import LogLine, ReplicaSpec, ReplicaStatus
+from emulator.jobs import Jobs
+from emulator.records import Job, Replica
+from emulator.scheduler import Scheduler
+from emulator.store import Store
+from emulator.transaction import Transaction
+from emulator.workqueue import WorkQueue
+from tests.emulator.jobs import IMAGE
+
+SECOND = 10**9
+
+
+class Killed(BaseException):
+    """The process is gone from here on."""
+
+
+class Clock:
+    """Seconds for the queue and nanoseconds for the store, from one hand."""
+
+    def __init__(self) -> None:
+        self.nanoseconds = 1_700_000_000 * SECOND
+
+    def __call__(self) -> float:
+        return self.nanoseconds / SECOND
+
+    def now_ns(self) -> int:
+        self.nanoseconds += 1000
+        return self.nanoseconds
+
+    def advance(self, seconds: float) -> None:
+        self.nanoseconds += int(seconds * SECOND) + 1000
+
+
+class Fuse:
+    """Kills the process at its n-th step; None never does."""
+
+    def __init__(self, steps: int | None = None) -> None:
+        self.left = steps
+
+    def step(self) -> None:
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                self.left = None
+                raise Killed
+
+
+@dataclass
+class Container:
+    """A container of the machine."""
+
+    spec: ReplicaSpec
+    status: ReplicaStatus
+
+
+@dataclass
+class Machine:
+    """What Docker holds; `program` gives a container's exit code and may write files, as training code would."""
+
+    clock: Clock
+    program: Callable[[ReplicaSpec], int] = lambda spec: 0
+    ignores_sigterm: bool = False
+    is_down: bool = False
+    fuse: Fuse = field(default_factory=Fuse)
+    images: set[str] = field(default_factory=lambda: {IMAGE})
+    containers: dict[tuple[str, Replica], Container] = field(default_factory=dict)
+    started: Counter[tuple[str, Replica]] = field(default_factory=Counter)
+    most_at_once: int = 0
+    signals: list[str] = field(default_factory=list)
+
+    def ping(self) -> None:
+        self._reach()
+
+    def prepare(self, job: str, image: str) -> bool:
+        self._reach()
+        if image not in self.images:
+            raise ImageUnavailable(f"{image} cannot be pulled: not found")
+        return True
+
+    def start(self, spec: ReplicaSpec) -> None:
+        self._reach()
+        place = (spec.job, spec.replica)
+        if place not in self.containers:
+            self.containers[place] = Container(spec, ReplicaStatus("created"))
+        self.fuse.step()
+        container = self.containers[place]
+        if container.status.phase == "created":
+            container.status = ReplicaStatus("running", started=self.clock.now_ns())
+            self.started[place] += 1
+            self.most_at_once = max(self.most_at_once, len(self._running()))
+        self.fuse.step()
+
+    def inspect(self, job: str) -> Mapping[Replica, ReplicaStatus]:
+        self._reach()
+        return {place[1]: found.status for place, found in self.containers.items() if place[0] == job}
+
+    def signal(self, job: str, replica: Replica, signal: str) -> None:
+        self._reach()
+        self.signals.append(signal)
+        container = self.containers.get((job, replica))
+        if container and container.status.phase == "running" and not (signal == "SIGTERM" and self.ignores_sigterm):
+            self._exit(container, 143 if signal == "SIGTERM" else 137)
+        self.fuse.step()
+
+    def log(self, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
+        self._reach()
+        yield LogLine(self.clock.now_ns(), "o", f"hello from {replica.task}")
+        self.fuse.step()
+
+    def remove(self, job: str) -> None:
+        self._reach()
+        for place in [place for place in self.containers if place[0] == job]:
+            del self.containers[place]
+            self.fuse.step()
+
+    def jobs(self) -> set[str]:
+        self._reach()
+        return {job for job, _ in self.containers}
+
+    def changes(self) -> Iterator[str | None]:
+        raise NotImplementedError("tests wake jobs themselves")
+
+    def finish_one(self) -> str | None:
+        """Let the container that has run longest come to its end; the job's id, None when none runs."""
+        running = self._running()
+        if not running:
+            return None
+        container = running[0]
+        self._exit(container, self.program(container.spec))
+        return container.spec.job
+
+    def _running(self) -> list[Container]:
+        return [found for found in self.containers.values() if found.status.phase == "running"]
+
+    def _exit(self, container: Container, code: int) -> None:
+        container.status = replace(container.status, phase="exited", exit_code=code, finished=self.clock.now_ns())
+
+    def _reach(self) -> None:
+        self.fuse.step()
+        if self.is_down:
+            raise ExecutorUnavailable("Docker does not answer: it is down")
+
+
+class FusedStore(Store):
+    """A store that the process may be killed right before and right after a transaction."""
+
+    def __init__(self, path: Path, fuse: Fuse) -> None:
+        super().__init__(path)
+        self._fuse = fuse
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        self._fuse.step()
+        with super().transaction() as change:
+            yield change
+        self._fuse.step()
+
+
+class Emulator:
+    """The emulator without threads or HTTP: `run` looks at keys until every job has ended."""
+
+    def __init__(self, root: Path, machine: Machine, capacity: int = 4) -> None:
+        self.machine = machine
+        self.capacity = capacity
+        self.data = DataFolder.open(root)
+        self.start()
+
+    def start(self) -> None:
+        """Start, or start again on what a killed process left."""
+        self.store = FusedStore(self.data.store, self.machine.fuse)
+        self.queue = WorkQueue(self.machine.clock)
+        self.scheduler = Scheduler(
+            self.store, self.machine, self.data, self.queue, self.capacity, link=lambda job: f"http://x/{job.id}"
+        )
+        self.jobs = Jobs(self.store, self.data.buckets, self.scheduler.wake)
+        self.queue.add("admission")
+        self.queue.add("everything")
+
+    def job(self, job_id: str) -> Job:
+        with self.store.reading() as look:
+            found = look.job(job_id)
+        assert found is not None
+        return found
+
+    def look(self) -> None:
+        """Take every step that can be taken now."""
+        while self.scheduler.step(timeout=0):
+            pass
+
+    def run(self, until: Callable[[Emulator], bool] | None = None) -> None:
+        """Go on until `until`, by default until every job has ended: containers end, and time passes."""
+        for _ in range(2000):
+            self.look()
+            if (until or _all_ended)(self):
+                return
+            ended = self.machine.finish_one()
+            if ended is not None:
+                self.queue.add(ended)
+            else:
+                timer = self.queue.next_timer()
+                assert timer is not None, "nothing is left to wait for"
+                self.machine.clock.advance(max(timer - self.machine.clock(), 0))
+        raise AssertionError("the jobs do not end")
+
+
+def _all_ended(emulator: Emulator) -> bool:
+    with emulator.store.reading() as look:
+        return not look.unfinished()
+
+
+def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the emulator's modules read the time from `clock`."""
+    for module in (cancelling, custom_job, study, transaction):
+        monkeypatch.setattr(module, "now_ns", clock.now_ns)

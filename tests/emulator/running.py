@@ -1,0 +1,140 @@
+"""A real emulator process on a data folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import requests
+
+PARENT = "projects/my-project/locations/us-central1"
+IMAGE = "python:3.11-slim-bookworm"
+ENDED = frozenset({"JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED"})
+PATIENCE_SECONDS = 60.0
+Value = TypeVar("Value")
+
+
+def until(look: Callable[[], Value], what: str = "it") -> Value:
+    """The first true value that `look` gives; fails after a minute."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"{what} does not happen")
+
+
+def command(*arguments: str, data: Path) -> subprocess.CompletedProcess[str]:
+    """Run `python -m emulator …` to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "emulator", *arguments, "--data", str(data)], capture_output=True, text=True, timeout=60
+    )
+
+
+def pool(script: str, replicas: int = 1, **container: Any) -> dict[str, Any]:
+    """A worker pool that runs a Python script."""
+    spec = {"imageUri": IMAGE, "command": ["python3", "-c", script], **container}
+    return {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": replicas, "containerSpec": spec}
+
+
+def custom_job(*pools: dict[str, Any], name: str = "a job", labels: dict[str, str] | None = None, **spec: Any) -> Any:
+    """The body of a custom job."""
+    return {"displayName": name, "labels": labels or {}, "jobSpec": {"workerPoolSpecs": list(pools), **spec}}
+
+
+class RunningEmulator:
+    """The process, its HTTP side, and its folder."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.http = requests.Session()
+        self.http.trust_env = False
+        self.start()
+
+    def start(self) -> None:
+        self._log = (self.data.parent / f"{self.data.name}.log").open("a")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "emulator", "serve", "--data", str(self.data)],
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,
+        )
+        endpoint = self.data / "endpoint.json"
+
+        def announced() -> Any:
+            assert self.process.poll() is None, Path(self._log.name).read_text()
+            try:
+                found = json.loads(endpoint.read_text())
+            except (FileNotFoundError, ValueError):
+                return None
+            return found if found["pid"] == self.process.pid else None
+
+        self.url = until(announced, "the start")["url"]
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Signal the process and wait for its end; its exit code."""
+        self.process.send_signal(number)
+        code = self.process.wait(timeout=30)
+        self._log.close()
+        return code
+
+    def close(self) -> None:
+        """Stop it, and remove what it left on the machine."""
+        if self.process.poll() is None:
+            self.end()
+        self._log.close()
+        self.http.close()
+        done = command("reset", "--yes", data=self.data)
+        assert done.returncode == 0, done.stderr
+
+    def call(self, method: str, path: str, body: Any = None, expect: int = 200, **options: Any) -> Any:
+        """An API call; the reply's JSON."""
+        reply = self.http.request(method, f"{self.url}/{path}", json=body, timeout=30, **options)
+        assert reply.status_code == expect, reply.text
+        return reply.json()
+
+    def create(self, body: Any, collection: str = "customJobs") -> str:
+        """Submit a job; its name."""
+        return str(self.call("POST", f"v1/{PARENT}/{collection}", body)["name"])
+
+    def get(self, name: str) -> Any:
+        return self.call("GET", f"v1/{name}")
+
+    def in_state(self, name: str, state: str) -> Any:
+        """The job once it is in a state."""
+        return until(lambda: (job := self.get(name))["state"] == state and job, f"{name} in {state}")
+
+    def ended(self, name: str) -> Any:
+        """The job once it has ended."""
+        return until(lambda: (job := self.get(name))["state"] in ENDED and job, f"the end of {name}")
+
+    def lines(self, name: str, condition: str = 'resource.labels.task_name!="service"') -> list[str]:
+        """What the containers of a job wrote."""
+        return [entry.get("textPayload", "") for entry in self.entries(name, condition)]
+
+    def entries(self, name: str, condition: str = "") -> list[Any]:
+        """Log entries of a job."""
+        text = f'resource.type="ml_job" AND resource.labels.job_id="{name.rpartition("/")[2]}"'
+        body = {"filter": f"{text} AND {condition}" if condition else text, "pageSize": 1000}
+        return list(self.call("POST", "v2/entries:list", body).get("entries", []))
+
+
+def labelled(name: str) -> list[str]:
+    """Ids of the containers of a job."""
+    label = f"label=vertex-training.emulator.job={name.rpartition('/')[2]}"
+    done = subprocess.run(["docker", "ps", "-aq", "--filter", label], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory of a process."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")

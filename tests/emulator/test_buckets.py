@@ -1,0 +1,43 @@
+from pathlib import Path
+
+import pytest
+
+from emulator.buckets import BadUri, folder, make_folder
+
+
+def test_a_uri_is_a_folder_below_its_bucket(tmp_path: Path) -> None:
+    assert folder(tmp_path, "gs://my-bucket/run/1/") == tmp_path / "my-bucket" / "run" / "1"
+
+
+def test_folders_are_made_open_to_every_user(tmp_path: Path) -> None:
+    made = make_folder(tmp_path, "gs://my-bucket/run/model/")
+    assert [each.stat().st_mode & 0o777 for each in (made, made.parent, made.parent.parent)] == [0o777] * 3
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "gs://../etc",
+        "gs://my-bucket/../../etc",
+        "gs://my-bucket/a/../b",
+        "gs://my-bucket/./a",
+        "gs://my-bucket/a//b",
+        "gs:///etc",
+        "gs://My_Bucket!/x",
+        "gs://a..b/x",
+        "/etc",
+        "https://bucket/x",
+        "gs://my-bucket/a\0b",
+    ],
+)
+def test_nothing_leads_out_of_the_bucket_folder(tmp_path: Path, uri: str) -> None:
+    with pytest.raises(BadUri):
+        folder(tmp_path, uri)
+
+
+def test_a_link_left_by_a_container_is_not_followed_out(tmp_path: Path) -> None:
+    root = tmp_path / "gcs"
+    (root / "my-bucket").mkdir(parents=True)
+    (root / "my-bucket" / "out").symlink_to("/etc")
+    with pytest.raises(BadUri, match="symbolic link"):
+        folder(root, "gs://my-bucket/out/x")

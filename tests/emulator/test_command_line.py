@@ -1,0 +1,155 @@
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from emulator import __version__
+from tests.emulator.running import PARENT, RunningEmulator, command, custom_job, labelled, pool, until
+
+
+def test_the_endpoint_file_says_where_the_emulator_is(shared: RunningEmulator) -> None:
+    found = json.loads((shared.data / "endpoint.json").read_text())
+    assert found == {
+        "pid": shared.process.pid,
+        "host": "127.0.0.1",
+        "port": int(shared.url.rpartition(":")[2]),
+        "url": shared.url,
+        "version": __version__,
+    }
+    assert shared.call("GET", "readyz") == {"status": "ok"}
+
+
+def test_a_second_emulator_on_the_same_folder_is_refused_with_exit_code_3(shared: RunningEmulator) -> None:
+    done = command("serve", data=shared.data)
+    assert done.returncode == 3
+    assert done.stderr.count("\n") == 1
+    assert "already running" in done.stderr
+
+
+def test_a_port_in_use_is_named_with_the_way_out(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = command("serve", "--port", str(port), data=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert f"port {port} is in use" in done.stderr
+    assert "--port" in done.stderr
+
+
+def test_an_address_that_others_reach_needs_a_flag(tmp_path: Path) -> None:
+    done = command("serve", "--host", "0.0.0.0", data=tmp_path)
+    assert done.returncode == 1
+    assert "--allow-remote" in done.stderr
+
+
+def test_a_store_of_a_newer_emulator_is_refused(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "emulator.db")
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    done = command("serve", data=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "schema 99" in done.stderr
+
+
+def test_a_store_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "emulator.db").write_text("this is no database, whatever its name says")
+    done = command("serve", data=tmp_path)
+    assert done.returncode == 1
+    assert "emulator.db cannot be used" in done.stderr
+
+
+def test_a_data_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = command("serve", data=tmp_path / "file" / "data")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "cannot be used" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["status", "logs"])
+def test_commands_without_an_emulator_say_how_to_start_one(tmp_path: Path, name: str) -> None:
+    done = command(name, *(["1"] if name == "logs" else []), data=tmp_path)
+    assert done.returncode == 1
+    assert "python -m emulator serve" in done.stderr
+
+
+def test_stopping_where_nothing_runs_is_no_error(tmp_path: Path) -> None:
+    assert command("stop", data=tmp_path).returncode == 0
+
+
+def test_status_and_logs_of_a_running_emulator(shared: RunningEmulator) -> None:
+    name = shared.create(custom_job(pool("print('to be seen')")))
+    shared.ended(name)
+    status = command("status", data=shared.data)
+    assert status.returncode == 0
+    assert shared.url in status.stdout
+    logs = command("logs", name, data=shared.data)
+    assert logs.returncode == 0
+    assert "workerpool0-0  to be seen" in logs.stdout
+    unknown = command("logs", "123", data=shared.data)
+    assert (unknown.returncode, "123" in unknown.stderr) == (1, True)
+
+
+def test_followed_logs_end_with_the_job_and_hold_each_line_once(shared: RunningEmulator) -> None:
+    script = "import time\nfor i in range(4): print('line', i, flush=True); time.sleep(0.4)"
+    name = shared.create(custom_job(pool(script)))
+    done = command("logs", "--follow", name, data=shared.data)
+    assert done.returncode == 0
+    lines = [line.rpartition("  ")[2] for line in done.stdout.splitlines() if "workerpool0-0" in line]
+    assert lines == ["line 0", "line 1", "line 2", "line 3"]
+
+
+def test_stop_if_idle_leaves_an_emulator_with_active_jobs_running(own: RunningEmulator) -> None:
+    name = own.create(custom_job(pool("import time; time.sleep(600)")))
+    own.in_state(name, "JOB_STATE_RUNNING")
+    busy = command("stop", "--if-idle", data=own.data)
+    assert (busy.returncode, own.process.poll()) == (0, None)
+    assert "1 job" in busy.stdout
+    own.call("POST", f"v1/{name}:cancel")
+    own.ended(name)
+    assert command("stop", "--if-idle", data=own.data).stdout == "stopped\n"
+    assert own.process.wait(10) == 0
+
+
+def test_reset_removes_jobs_containers_and_logs_and_leaves_buckets(own: RunningEmulator) -> None:
+    name = own.create(custom_job(pool("import time; time.sleep(600)")))
+    own.in_state(name, "JOB_STATE_RUNNING")
+    (own.data / "gcs" / "kept").mkdir()
+    refused = command("reset", "--yes", data=own.data)
+    assert (refused.returncode, "stop" in refused.stderr) == (3, True)
+    own.end()
+    assert command("reset", "--yes", data=own.data).returncode == 0
+    assert labelled(name) == []
+    own.start()
+    assert own.call("GET", f"v1/{PARENT}/customJobs") == {}
+    assert (own.data / "gcs" / "kept").is_dir()
+
+
+def test_without_docker_the_emulator_starts_and_a_job_waits_and_says_why(tmp_path: Path) -> None:
+    environment = {**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/no-docker.sock"}
+    arguments = [sys.executable, "-m", "emulator", "serve", "--data", str(tmp_path / "data")]
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(arguments, env=environment, stdout=log, stderr=log)
+        try:
+            until((tmp_path / "data" / "endpoint.json").exists, "the start")
+            emulator = RunningEmulator.__new__(RunningEmulator)
+            emulator.__dict__.update(json.loads((tmp_path / "data" / "endpoint.json").read_text()))
+            import requests
+
+            emulator.http = requests.Session()
+            name = emulator.create(custom_job(pool("pass")))
+            until(lambda: emulator.entries(name, 'textPayload:"Waiting for Docker*"'), "the reason")
+            assert emulator.get(name)["state"] in ("JOB_STATE_QUEUED", "JOB_STATE_PENDING")
+            assert emulator.call("GET", "readyz", expect=503)["status"] == "unavailable"
+            assert emulator.call("GET", "healthz")["status"] == "ok"
+            emulator.http.close()
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(10) == 0

@@ -1,0 +1,71 @@
+"""What the emulator relies on in Docker, shown on the real one."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from secrets import token_hex
+
+import pytest
+
+from emulator.containers import DockerExecutor
+from emulator.executor import ReplicaSpec
+from emulator.names import new_id
+from emulator.records import Replica
+from tests.emulator.running import IMAGE, until
+
+CHIEF = Replica(0, 0)
+
+
+@pytest.fixture
+def executor() -> Iterator[DockerExecutor]:
+    executor = DockerExecutor(token_hex(6), pulled=lambda _: None)
+    yield executor
+    for job in executor.jobs():
+        executor.remove(job)
+
+
+def spec(folder: Path, script: str, job: str) -> ReplicaSpec:
+    return ReplicaSpec(job, CHIEF, IMAGE, ["sh", "-c", script], None, {}, "host", {str(folder): "/out"}, ["host"])
+
+
+def test_starting_a_replica_that_has_ended_does_not_run_it_again(executor: DockerExecutor, tmp_path: Path) -> None:
+    replica = spec(tmp_path, "echo ran >> /out/runs", new_id())
+    executor.start(replica)
+    until(lambda: executor.inspect(replica.job)[CHIEF].phase == "exited", "its end")
+    executor.start(replica)
+    assert executor.inspect(replica.job)[CHIEF].phase == "exited"
+    assert (tmp_path / "runs").read_text() == "ran\n"
+
+
+def test_a_replica_that_was_created_and_not_started_is_started(executor: DockerExecutor, tmp_path: Path) -> None:
+    import docker
+
+    replica = spec(tmp_path, "echo ran >> /out/runs", new_id())
+    executor.start(replica)
+    until(lambda: executor.inspect(replica.job)[CHIEF].phase == "exited", "its end")
+    client = docker.APIClient()
+    (found,) = client.containers(all=True, filters={"label": f"vertex-training.emulator.job={replica.job}"})
+    labels, name = found["Labels"], found["Names"][0].lstrip("/")
+    client.remove_container(name)
+    client.create_container(IMAGE, ["sleep", "60"], name=name, labels=labels)
+    assert executor.inspect(replica.job)[CHIEF].phase == "created"
+    executor.start(replica)
+    assert executor.inspect(replica.job)[CHIEF].phase == "running"
+    executor.signal(replica.job, CHIEF, "SIGKILL")
+    until(lambda: executor.inspect(replica.job)[CHIEF].exit_code == 137, "its death")
+    client.close()
+
+
+def test_signals_and_removal_of_what_is_gone_are_no_errors(executor: DockerExecutor) -> None:
+    executor.signal("1", CHIEF, "SIGKILL")
+    executor.remove("1")
+    assert list(executor.log("1", CHIEF)) == []
+    assert executor.inspect("1") == {}
+
+
+def test_changes_name_the_job_whose_container_ended(executor: DockerExecutor, tmp_path: Path) -> None:
+    changes = executor.changes()
+    assert next(changes) is None
+    replica = spec(tmp_path, "true", new_id())
+    executor.start(replica)
+    assert next(changes) == replica.job
+    changes.close()  # type: ignore[attr-defined]

@@ -1,0 +1,36 @@
+import pytest
+
+from emulator.coverage import notes, oversized, refusals
+from tests.emulator.jobs import custom_job_spec, pool, tuning_job_spec
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+
+
+def test_a_field_that_cannot_be_honoured_is_refused_by_its_name() -> None:
+    mount = {"server": "10.0.0.1", "path": "/x", "mountPoint": "x"}
+    problems = refusals(CUSTOM_JOB, custom_job_spec(pool(), {**pool(), "nfsMounts": [mount]}))
+    assert [problem.field for problem in problems] == ["jobSpec.workerPoolSpecs[1].nfsMounts"]
+
+
+def test_a_tuning_job_s_trial_spec_is_held_to_the_same_rules() -> None:
+    spec = tuning_job_spec(trialJobSpec={"workerPoolSpecs": [{"pythonPackageSpec": {"pythonModule": "m"}}]})
+    problems = refusals(HYPERPARAMETER_TUNING_JOB, spec)
+    assert [problem.field for problem in problems] == ["trialJobSpec.workerPoolSpecs[0].pythonPackageSpec"]
+
+
+def test_a_field_that_is_only_approximated_is_noted_once() -> None:
+    accelerated = {**pool(), "machineSpec": {"machineType": "a2-highgpu-1g", "acceleratorType": "NVIDIA_TESLA_A100"}}
+    found = notes(CUSTOM_JOB, custom_job_spec(accelerated, accelerated, enableWebAccess=True))
+    assert len(found) == 2
+    assert found[0].startswith("workerPoolSpecs.machineSpec.acceleratorType: ")
+    assert found[1].startswith("enableWebAccess: ")
+
+
+def test_a_plain_job_is_neither_refused_nor_noted() -> None:
+    assert refusals(CUSTOM_JOB, custom_job_spec()) == []
+    assert notes(CUSTOM_JOB, custom_job_spec()) == []
+
+
+@pytest.mark.parametrize("replicas", [-1, 0, 101, 10**18])
+def test_a_number_of_replicas_that_no_machine_runs_is_refused(replicas: int) -> None:
+    (problem,) = oversized(CUSTOM_JOB, custom_job_spec(pool(), pool(replicas), {}))
+    assert problem.field == "jobSpec.workerPoolSpecs[1].replicaCount"

@@ -1,0 +1,206 @@
+import json
+
+from tests.emulator.running import PARENT, RunningEmulator, custom_job, labelled, pool, until
+
+SLEEP = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(9)); print('up', flush=True); time.sleep(600)"
+MEET = """
+import json, os, socket, sys, time
+cluster = json.loads(os.environ["CLUSTER_SPEC"])
+peers = [host for hosts in cluster["cluster"].values() for host in hosts]
+addresses = [socket.gethostbyname(peer.split(":")[0]) for peer in peers]
+print(json.dumps({"severity": "NOTICE", "message": "met", "peers": addresses}), flush=True)
+if cluster["task"]["type"] == "workerpool0":
+    server = socket.create_server(("", 2222))
+    names = sorted(server.accept()[0].recv(100).decode() for _ in peers[1:])
+    print(" ".join(names))
+else:
+    host, port = cluster["cluster"]["workerpool0"][0].split(":")
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            connection = socket.create_connection((host, int(port)))
+            break
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    connection.send(f"{cluster['task']['type']}-{cluster['task']['index']}".encode())
+    time.sleep(600)
+"""
+
+
+def test_a_job_runs_its_image_and_its_output_is_in_its_log_and_its_bucket(shared: RunningEmulator) -> None:
+    script = (
+        "import os, sys; print(sys.argv[1:]); open('/gcs/my-bucket/run/model/weights', 'w').write(os.environ['TOKEN'])"
+    )
+    body = custom_job(
+        pool(
+            script, args=["--out=$(AIP_MODEL_DIR)", "$$(X)"], env=[{"name": "TOKEN", "value": "t-$(CLOUD_ML_REGION)"}]
+        ),
+        baseOutputDirectory={"outputUriPrefix": "gs://my-bucket/run"},
+    )
+    name = shared.create(body)
+    job = shared.ended(name)
+    assert job["state"] == "JOB_STATE_SUCCEEDED"
+    assert job["createTime"] < job["startTime"] < job["endTime"] <= job["updateTime"]
+    assert "error" not in job
+    assert shared.lines(name) == ["['--out=gs://my-bucket/run/model/', '$(X)']"]
+    assert (shared.data / "gcs/my-bucket/run/model/weights").read_text() == "t-us-central1"
+    until(lambda: not labelled(name), "removal of the containers")
+
+
+def test_a_failure_names_replica_and_exit_code_and_its_last_lines_are_in_the_log(shared: RunningEmulator) -> None:
+    name = shared.create(custom_job(pool("import sys; print('so far'); sys.exit('out of luck')")))
+    job = shared.ended(name)
+    assert job["state"] == "JOB_STATE_FAILED"
+    assert job["error"]["code"] == 3
+    assert (
+        "The replica workerpool0-0 exited with a non-zero status of 1. Termination reason: Error."
+        in job["error"]["message"]
+    )
+    link = job["error"]["message"].rpartition(" ")[2]
+    assert "out of luck" in shared.http.get(link, timeout=30).text
+    entries = shared.entries(name, "severity>=ERROR AND resource.labels.task_name=workerpool0-0")
+    assert [entry["textPayload"] for entry in entries] == ["out of luck"]
+    assert entries[0]["severity"] == "ERROR"
+    assert entries[0]["logName"].endswith("/logs/workerpool0-0")
+
+
+def test_an_executable_that_is_not_there_fails_the_job_with_docker_s_reason(shared: RunningEmulator) -> None:
+    body = custom_job(pool("", command=["/no/such/program"]))
+    job = shared.ended(shared.create(body))
+    assert job["state"] == "JOB_STATE_FAILED"
+    assert "failed to start" in job["error"]["message"]
+    assert "/no/such/program" in job["error"]["message"]
+
+
+def test_an_image_that_is_nowhere_fails_the_job_with_its_name(shared: RunningEmulator) -> None:
+    job = shared.ended(shared.create(custom_job(pool("", imageUri="127.0.0.1:9/none/such:1"))))
+    assert job["state"] == "JOB_STATE_FAILED"
+    assert "127.0.0.1:9/none/such:1 cannot be pulled" in job["error"]["message"]
+
+
+def test_a_cancelled_job_is_asked_to_stop_and_ends_cancelled_with_code_1(shared: RunningEmulator) -> None:
+    name = shared.create(custom_job(pool(SLEEP)))
+    shared.in_state(name, "JOB_STATE_RUNNING")
+    until(lambda: shared.lines(name) == ["up"], "the first line")
+    assert shared.call("POST", f"v1/{name}:cancel", {}) == {}
+    job = shared.ended(name)
+    assert job["state"] == "JOB_STATE_CANCELLED"
+    assert job["error"]["code"] == 1
+    assert shared.call("POST", f"v1/{name}:cancel") == {}
+
+
+def test_a_running_job_is_not_deleted_and_an_ended_one_is_with_its_log(shared: RunningEmulator) -> None:
+    name = shared.create(custom_job(pool(SLEEP)))
+    shared.in_state(name, "JOB_STATE_RUNNING")
+    error = shared.call("DELETE", f"v1/{name}", expect=400)["error"]
+    assert error["status"] == "FAILED_PRECONDITION"
+    shared.call("POST", f"v1/{name}:cancel")
+    shared.ended(name)
+    operation = shared.call("DELETE", f"v1/{name}")
+    assert operation["done"] is True
+    assert operation["response"] == {"@type": "type.googleapis.com/google.protobuf.Empty"}
+    assert shared.call("GET", f"v1/{operation['name']}") == operation
+    assert shared.call("GET", f"v1/{name}/operations")["operations"] == [operation]
+    shared.call("GET", f"v1/{name}", expect=404)
+    until(lambda: not (shared.data / "logs" / name.rpartition("/")[2]).exists(), "removal of the log")
+    assert shared.call("DELETE", f"v1/{operation['name']}") == {}
+    shared.call("GET", f"v1/{operation['name']}", expect=404)
+
+
+def test_a_timeout_ends_a_job(shared: RunningEmulator) -> None:
+    job = shared.ended(shared.create(custom_job(pool(SLEEP), scheduling={"timeout": "1s"})))
+    assert job["state"] == "JOB_STATE_FAILED"
+    assert "1s" in job["error"]["message"]
+
+
+def test_replicas_of_two_pools_find_each_other_by_name_as_soon_as_they_start(shared: RunningEmulator) -> None:
+    name = shared.create(custom_job(pool(MEET), pool(MEET, replicas=2)))
+    job = shared.ended(name)
+    assert job["state"] == "JOB_STATE_SUCCEEDED", shared.lines(name)
+    assert "workerpool1-0 workerpool1-1" in shared.lines(name)
+    met = shared.entries(name, "severity=NOTICE")
+    assert sorted(entry["resource"]["labels"]["task_name"] for entry in met) == [
+        "workerpool0-0",
+        "workerpool1-0",
+        "workerpool1-1",
+    ]
+    assert len({json.dumps(entry["jsonPayload"]["peers"]) for entry in met}) == 1
+    assert "severity" not in met[0]["jsonPayload"]
+
+
+def test_logs_come_in_pages_in_either_order_each_line_once(shared: RunningEmulator) -> None:
+    name = shared.create(custom_job(pool("for i in range(10): print('line', i)")))
+    shared.ended(name)
+    job_id = name.rpartition("/")[2]
+    for order in ("timestamp asc", "timestamp desc"):
+        body = {
+            "resourceNames": ["projects/my-project"],
+            "filter": f'resource.labels.job_id="{job_id}" AND resource.labels.task_name!="service"',
+            "orderBy": order,
+            "pageSize": 4,
+        }
+        lines: list[str] = []
+        while True:
+            reply = shared.call("POST", "v2/entries:list", body)
+            lines += [entry["textPayload"] for entry in reply["entries"]]
+            if "nextPageToken" not in reply:
+                break
+            body["pageToken"] = reply["nextPageToken"]
+        expected = [f"line {i}" for i in range(10)]
+        assert lines == (expected if order == "timestamp asc" else expected[::-1])
+
+
+def test_a_line_longer_than_docker_s_frames_is_one_entry(shared: RunningEmulator) -> None:
+    name = shared.create(custom_job(pool("print('x' * 50_000 + 'end')")))
+    shared.ended(name)
+    assert shared.lines(name) == ["x" * 50_000 + "end"]
+
+
+def test_logs_can_be_followed_from_a_time_while_the_job_runs(shared: RunningEmulator) -> None:
+    name = shared.create(custom_job(pool("import time\nfor i in range(3): print(i, flush=True)\ntime.sleep(600)")))
+    until(lambda: shared.lines(name) == ["0", "1", "2"], "three lines")
+    second = shared.entries(name, "resource.labels.task_name=workerpool0-0")[1]
+    later = f'timestamp>="{second["timestamp"]}" AND resource.labels.task_name=workerpool0-0'
+    followed = shared.entries(name, later)
+    assert [entry["textPayload"] for entry in followed] == ["1", "2"]
+    assert followed[0]["insertId"] == second["insertId"]
+    shared.call("POST", f"v1/{name}:cancel")
+    shared.ended(name)
+
+
+def test_an_approximated_field_is_noted_in_the_job_s_log(shared: RunningEmulator) -> None:
+    accelerated = pool("pass")
+    accelerated["machineSpec"] |= {"acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1}
+    name = shared.create(custom_job(accelerated))
+    notes = shared.entries(name, "severity=WARNING AND resource.labels.task_name=service")
+    assert [note["textPayload"] for note in notes] == [
+        "workerPoolSpecs.machineSpec.acceleratorType: on this machine no accelerator is attached."
+    ]
+    assert shared.ended(name)["state"] == "JOB_STATE_SUCCEEDED"
+
+
+def test_a_container_has_neither_privileges_nor_docker_s_socket(shared: RunningEmulator) -> None:
+    script = (
+        "import os; status = dict(line.split(':', 1) for line in open('/proc/self/status') if ':' in line);"
+        "admin = int(status['CapEff'], 16) >> 21 & 1;"
+        "print(status['NoNewPrivs'].strip(), admin, os.path.exists('/var/run/docker.sock'))"
+    )
+    name = shared.create(custom_job(pool(script)))
+    shared.ended(name)
+    assert shared.lines(name) == ["1 0 False"]
+
+
+def test_more_jobs_than_the_machine_holds_wait_in_the_queue(own: RunningEmulator) -> None:
+    capacity = own.call("GET", "emulator/status")["replicas"]["capacity"]
+    names = [own.create(custom_job(pool(SLEEP))) for _ in range(capacity)]
+    for name in names:
+        own.in_state(name, "JOB_STATE_RUNNING")
+    late = own.create(custom_job(pool("print('my turn')")))
+    assert own.get(late)["state"] == "JOB_STATE_QUEUED"
+    own.call("POST", f"v1/{names[0]}:cancel")
+    assert own.ended(late)["state"] == "JOB_STATE_SUCCEEDED"
+    assert own.get(names[1])["state"] == "JOB_STATE_RUNNING"
+    for name in names[1:]:
+        own.call("POST", f"v1/{name}:cancel")
+    assert own.call("GET", f"v1/{PARENT}/customJobs", params={"filter": "state=JOB_STATE_QUEUED"}) == {}

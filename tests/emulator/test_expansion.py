@@ -1,0 +1,35 @@
+import pytest
+
+from emulator.expansion import expand, expand_environment
+
+
+@pytest.mark.parametrize(
+    ("text", "expanded"),
+    [
+        ("$(A)/model", "one/model"),
+        ("$(A)$(B)", "onetwo"),
+        ("$(UNKNOWN)", "$(UNKNOWN)"),
+        ("$$(A)", "$(A)"),
+        ("$$$(A)", "$one"),
+        ("$$$$(A)", "$$(A)"),
+        ("$A ${A} $", "$A ${A} $"),
+        ("$(A", "$(A"),
+        ("$(A B)", "$(A B)"),
+    ],
+)
+def test_references_expand_as_kubernetes_expands_them(text: str, expanded: str) -> None:
+    assert expand(text, {"A": "one", "B": "two"}) == expanded
+
+
+def test_a_variable_sees_the_service_s_and_those_before_it_but_none_after() -> None:
+    environment = expand_environment(
+        {"AIP_MODEL_DIR": "gs://b/model/"},
+        [("HERE", "$(AIP_MODEL_DIR)x"), ("EARLY", "$(LATE)"), ("LATE", "$(HERE)!")],
+    )
+    assert environment["HERE"] == "gs://b/model/x"
+    assert environment["EARLY"] == "$(LATE)"
+    assert environment["LATE"] == "gs://b/model/x!"
+
+
+def test_an_expanded_value_is_not_expanded_again() -> None:
+    assert expand_environment({}, [("A", "$$(B)"), ("B", "b"), ("C", "$(A)")])["C"] == "$(B)"

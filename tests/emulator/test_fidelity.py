@@ -1,0 +1,68 @@
+"""docs/fidelity.md is complete, and agrees with what the emulator does."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import googleapiclient
+import pytest
+
+from emulator.coverage import NOTED, REFUSED
+
+PREFIX = "GoogleCloudAiplatformV1"
+STATUSES = {"same", "approximated", "refused", "not yet"}
+
+
+@pytest.fixture(scope="module")
+def schemas() -> dict[str, Any]:
+    """The messages of the API's discovery document."""
+    documents = Path(googleapiclient.__file__).parent / "discovery_cache" / "documents"
+    found: dict[str, Any] = json.loads((documents / "aiplatform.v1.json").read_text())["schemas"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def rows() -> dict[str, str]:
+    """Status by field (or method), as the page's tables give it."""
+    text = (Path(__file__).parents[2] / "docs" / "fidelity.md").read_text()
+    found = re.findall(r"^\| `([^`]+)` \| ([^|]+?) \|", text, re.MULTILINE)
+    assert len(found) == len(dict(found)), "a field has two rows"
+    return dict(found)
+
+
+def fields(schemas: dict[str, Any], message: str, path: str, above: tuple[str, ...] = ()) -> Iterator[str]:
+    """Every field below a message, messages themselves included; a message within itself is not opened again."""
+    for name, schema in schemas[PREFIX + message].get("properties", {}).items():
+        yield f"{path}{name}"
+        reference = schema.get("$ref") or schema.get("items", {}).get("$ref", "")
+        inner = reference.removeprefix(PREFIX)
+        if reference.startswith(PREFIX) and inner not in above:
+            yield from fields(schemas, inner, f"{path}{name}.", (*above, message, inner))
+
+
+def test_every_field_of_jobs_and_studies_has_a_row(schemas: dict[str, Any], rows: dict[str, str]) -> None:
+    wanted = {
+        *fields(schemas, "CustomJobSpec", ""),
+        *fields(schemas, "StudySpec", "studySpec.", ("StudySpec",)),
+        *(f"customJobs.{name}" for name in schemas[f"{PREFIX}CustomJob"]["properties"]),
+        *(f"hyperparameterTuningJobs.{name}" for name in schemas[f"{PREFIX}HyperparameterTuningJob"]["properties"]),
+        *(f"trials.{name}" for name in schemas[f"{PREFIX}Trial"]["properties"]),
+    }
+    assert wanted - set(rows) == set()
+
+
+def test_every_status_is_one_of_the_four(rows: dict[str, str]) -> None:
+    assert set(rows.values()) <= STATUSES
+
+
+def test_what_the_emulator_refuses_or_notes_is_what_the_page_says(rows: dict[str, str]) -> None:
+    assert {name: rows[name] for name in REFUSED} == dict.fromkeys(REFUSED, "refused")
+    assert {name: rows[name] for name in NOTED} == dict.fromkeys(NOTED, "approximated")
+
+
+def test_no_field_is_said_to_be_refused_that_is_not(rows: dict[str, str], schemas: dict[str, Any]) -> None:
+    known = {*fields(schemas, "CustomJobSpec", ""), *fields(schemas, "StudySpec", "studySpec.", ("StudySpec",))}
+    said = {name for name, status in rows.items() if status == "refused" and name in known}
+    assert said == {name for name in known if any(name == each or name.startswith(f"{each}.") for each in REFUSED)}

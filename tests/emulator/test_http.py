@@ -1,0 +1,214 @@
+from typing import Any
+
+import pytest
+
+from emulator import __version__
+from emulator.names import project_number
+from tests.emulator.running import PARENT, RunningEmulator, custom_job, pool
+
+LOCAL_ONLY = {"imageUri": "localhost/absent:1"}  # never pulled, so a job of it fails at once
+
+
+def absent(name: str, labels: dict[str, str] | None = None) -> Any:
+    return custom_job({**pool("pass"), "containerSpec": LOCAL_ONLY}, name=name, labels=labels)
+
+
+def test_a_created_job_is_queued_and_named_with_the_project_s_number(shared: RunningEmulator) -> None:
+    job = shared.call("POST", f"v1/{PARENT}/customJobs", absent("created"))
+    assert job["state"] == "JOB_STATE_QUEUED"
+    assert job["name"].startswith(f"projects/{project_number('my-project')}/locations/us-central1/customJobs/")
+    assert job["createTime"].endswith("Z")
+    assert job["jobSpec"]["workerPoolSpecs"][0]["replicaCount"] == "1"
+
+
+def test_a_job_is_found_by_project_id_and_number_on_both_versions(shared: RunningEmulator) -> None:
+    name = shared.create(absent("found"))
+    job_id = name.rpartition("/")[2]
+    for path in (f"v1/{name}", f"v1/{PARENT}/customJobs/{job_id}", f"v1beta1/{name}"):
+        assert shared.call("GET", path)["name"] == name
+
+
+def test_the_cases_and_enum_forms_of_all_clients_are_one(shared: RunningEmulator) -> None:
+    bodies = [
+        {
+            "display_name": "snake",
+            "job_spec": {
+                "worker_pool_specs": [
+                    {
+                        "machine_spec": {
+                            "machine_type": "n1-standard-4",
+                            "accelerator_type": 11,
+                            "accelerator_count": 1,
+                        },
+                        "replica_count": "1",
+                        "container_spec": {"image_uri": "localhost/absent:1"},
+                    }
+                ]
+            },
+        },
+        {
+            "displayName": "camel",
+            "jobSpec": {
+                "workerPoolSpecs": [
+                    {
+                        "machineSpec": {
+                            "machineType": "n1-standard-4",
+                            "acceleratorType": "NVIDIA_L4",
+                            "acceleratorCount": 1,
+                        },
+                        "replicaCount": 1,
+                        "containerSpec": {"imageUri": "localhost/absent:1"},
+                    }
+                ]
+            },
+        },
+    ]
+    specs = [
+        shared.call("POST", f"v1/{PARENT}/customJobs?$alt=json;enum-encoding=int", body)["jobSpec"] for body in bodies
+    ]
+    assert specs[0] == specs[1]
+    assert specs[0]["workerPoolSpecs"][0]["machineSpec"]["acceleratorType"] == "NVIDIA_L4"
+
+
+def test_every_problem_of_a_request_is_reported_at_once_with_its_snake_path(shared: RunningEmulator) -> None:
+    body = {"displayName": "x", "jobSpec": {"workerPoolSpecs": [{"replicaCount": "many", "bogus": 1}]}}
+    error = shared.call("POST", f"v1/{PARENT}/customJobs", body, expect=400)["error"]
+    assert error["status"] == "INVALID_ARGUMENT"
+    assert error["message"].startswith("List of found errors:\t1.Field: job_spec.worker_pool_specs[0].")
+    assert "\t2.Field: " in error["message"]
+    details = error["details"][0]
+    assert details["@type"] == "type.googleapis.com/google.rpc.BadRequest"
+    fields = {violation["field"] for violation in details["fieldViolations"]}
+    assert fields >= {"job_spec.worker_pool_specs[0].replica_count", "job_spec.worker_pool_specs[0].bogus"}
+
+
+def test_a_field_that_is_not_honoured_is_refused_by_name(shared: RunningEmulator) -> None:
+    mounts = [{"server": "10.0.0.1", "path": "/x", "mountPoint": "x"}]
+    error = shared.call(
+        "POST", f"v1/{PARENT}/customJobs", custom_job({**pool("pass"), "nfsMounts": mounts}), expect=400
+    )
+    assert "job_spec.worker_pool_specs[0].nfs_mounts" in error["error"]["message"]
+
+
+def test_an_output_directory_outside_every_bucket_is_refused(shared: RunningEmulator) -> None:
+    body = custom_job(pool("pass"), baseOutputDirectory={"outputUriPrefix": "gs://bucket/../../etc"})
+    error = shared.call("POST", f"v1/{PARENT}/customJobs", body, expect=400)["error"]
+    assert "job_spec.base_output_directory.output_uri_prefix" in error["message"]
+
+
+def test_an_unknown_job_is_not_found_by_its_name(shared: RunningEmulator) -> None:
+    for method, suffix in (("GET", ""), ("POST", ":cancel"), ("DELETE", "")):
+        error = shared.call(method, f"v1/{PARENT}/customJobs/123{suffix}", expect=404)["error"]
+        assert error["status"] == "NOT_FOUND"
+        assert "customJobs/123" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code"),
+    [
+        ("GET", f"v1/{PARENT}/models", 501),
+        ("POST", f"v1/{PARENT}/customJobs/1:pause", 501),
+        ("PATCH", f"v1/{PARENT}/customJobs/1", 501),
+        ("GET", "v1/projects/x", 404),
+        ("GET", "nowhere", 404),
+        ("POST", f"v1/{PARENT}/customJobs?bogus=1", 400),
+        ("GET", f"v1/{PARENT}/customJobs?pageSize=-1", 400),
+        ("GET", f"v1/{PARENT}/customJobs?pageSize=x", 400),
+        ("GET", f"v1/{PARENT}/customJobs?pageToken=x", 400),
+        ("GET", f"v1/{PARENT}/customJobs?filter=state", 400),
+        ("GET", f"v1/{PARENT}/customJobs?filter=bogus%3D1", 400),
+    ],
+)
+def test_what_the_emulator_has_not_is_said_in_the_api_s_form(
+    shared: RunningEmulator, method: str, path: str, code: int
+) -> None:
+    error = shared.call(method, path, expect=code)["error"]
+    assert error["code"] == code
+    assert error["message"]
+    assert error["status"]
+
+
+def test_a_body_that_is_no_json_object_is_refused(shared: RunningEmulator) -> None:
+    for raw in (b"{", b"[]", b"\xff", b'"x"'):
+        reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", data=raw, timeout=30)
+        assert (reply.status_code, reply.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
+
+
+def test_a_request_of_more_than_four_mebibytes_is_refused(shared: RunningEmulator) -> None:
+    reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", data=b" " * (5 << 20), timeout=30)
+    assert reply.status_code == 413
+
+
+def test_a_list_comes_in_pages_the_newest_first_each_job_once(shared: RunningEmulator) -> None:
+    parent = "projects/paging/locations/us-central1"
+    names = [shared.call("POST", f"v1/{parent}/customJobs", absent(f"page {i}"))["name"] for i in range(7)]
+    seen: list[str] = []
+    token, pages = "", 0
+    while True:
+        reply = shared.call("GET", f"v1/{parent}/customJobs", params={"pageSize": 3, "pageToken": token})
+        seen += [job["name"] for job in reply["customJobs"]]
+        pages += 1
+        token = reply.get("nextPageToken", "")
+        if not token:
+            break
+    assert seen == names[::-1]
+    assert pages == 3
+
+
+def test_a_list_is_filtered_by_label_name_and_state(shared: RunningEmulator) -> None:
+    parent = "projects/filtering/locations/us-central1"
+    for team in ("vision", "speech"):
+        shared.call("POST", f"v1/{parent}/customJobs", absent(f"{team} job", {"team": team}))
+
+    def found(text: str) -> list[str]:
+        reply = shared.call("GET", f"v1/{parent}/customJobs", params={"filter": text})
+        return [job["displayName"] for job in reply.get("customJobs", [])]
+
+    assert found('labels.team="vision"') == ["vision job"]
+    assert found("labels.team:*") == ["speech job", "vision job"]
+    assert found('display_name:"sp*" AND NOT state=JOB_STATE_RUNNING') == ["speech job"]
+    assert found('labels.team="none"') == []
+
+
+def test_an_empty_list_is_an_empty_object_and_other_regions_are_not_seen(shared: RunningEmulator) -> None:
+    assert shared.call("GET", "v1/projects/nobody/locations/us-central1/customJobs") == {}
+    shared.call("POST", "v1/projects/elsewhere/locations/europe-west1/customJobs", absent("there"))
+    assert shared.call("GET", "v1/projects/elsewhere/locations/us-central1/customJobs") == {}
+
+
+def test_a_read_mask_leaves_only_what_it_names(shared: RunningEmulator) -> None:
+    parent = "projects/masking/locations/us-central1"
+    shared.call("POST", f"v1/{parent}/customJobs", absent("masked"))
+    jobs = shared.call("GET", f"v1/{parent}/customJobs", params={"readMask": "name,displayName"})["customJobs"]
+    assert [set(job) for job in jobs] == [{"name", "displayName"}]
+
+
+def test_every_answer_bears_the_marker_errors_too(shared: RunningEmulator) -> None:
+    for path in ("healthz", "readyz", "", f"v1/{PARENT}/customJobs/1", "nowhere"):
+        reply = shared.http.get(f"{shared.url}/{path}", timeout=30)
+        assert reply.headers["x-vertex-emulator"] == __version__
+
+
+@pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Origin": "null"}])
+def test_pages_of_other_hosts_are_refused(shared: RunningEmulator, headers: dict[str, str]) -> None:
+    reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", json=absent("evil"), headers=headers, timeout=30)
+    assert reply.status_code == 403
+    assert reply.json()["error"]["status"] == "PERMISSION_DENIED"
+
+
+@pytest.mark.parametrize("headers", [{"Host": "localhost:1"}, {"Host": "[::1]"}, {"Origin": "http://localhost:3000"}])
+def test_this_machine_s_own_names_are_let_in(shared: RunningEmulator, headers: dict[str, str]) -> None:
+    assert shared.http.get(f"{shared.url}/healthz", headers=headers, timeout=30).status_code == 200
+
+
+def test_the_page_shows_jobs_and_escapes_what_they_bring(shared: RunningEmulator) -> None:
+    name = shared.create(absent("<script>alert(1)</script>"))
+    shared.ended(name)
+    index = shared.http.get(f"{shared.url}/", timeout=30)
+    assert "&lt;script&gt;alert(1)" in index.text
+    page = shared.http.get(f"{shared.url}/jobs/customJobs/{name.rpartition('/')[2]}", timeout=30)
+    assert page.status_code == 200
+    assert "localhost/absent:1 is not on this machine" in page.text
+    for text in (index.text, page.text):
+        assert "<script" not in text
+    assert shared.http.get(f"{shared.url}/jobs/customJobs/1", timeout=30).status_code == 404

@@ -1,0 +1,58 @@
+import signal
+
+from tests.emulator.running import RunningEmulator, command, custom_job, labelled, pool, until
+from tests.emulator.test_studies import REPORT, study
+
+SLOW = "import time\nprint('begun', flush=True)\ntime.sleep(3)\nopen('/gcs/runs/x', 'a').write('ran\\n')"
+
+
+def test_an_orderly_stop_leaves_containers_running_and_the_next_start_finds_them(own: RunningEmulator) -> None:
+    (own.data / "gcs" / "runs").mkdir()
+    name = own.create(custom_job(pool(SLOW)))
+    own.in_state(name, "JOB_STATE_RUNNING")
+    (container,) = labelled(name)
+    assert own.end(signal.SIGTERM) == 0
+    assert not (own.data / "endpoint.json").exists()
+    assert labelled(name) == [container]
+    url = own.url
+    own.start()
+    assert own.url == url
+    assert own.ended(name)["state"] == "JOB_STATE_SUCCEEDED"
+    assert own.lines(name) == ["begun"]
+
+
+def test_what_ended_while_no_emulator_ran_is_known_to_the_next(own: RunningEmulator) -> None:
+    name = own.create(custom_job(pool("import time; time.sleep(1); raise SystemExit(7)")))
+    own.in_state(name, "JOB_STATE_RUNNING")
+    own.end(signal.SIGKILL)
+    own.start()
+    assert "non-zero status of 7" in own.ended(name)["error"]["message"]
+
+
+def test_killed_with_jobs_and_a_study_running_nothing_is_lost_and_nothing_runs_twice(own: RunningEmulator) -> None:
+    (own.data / "gcs" / "runs").mkdir()
+    jobs = [own.create(custom_job(pool(SLOW))) for _ in range(2)]
+    counted = REPORT + "\ntime.sleep(0.5)\nopen('/gcs/runs/trials', 'a').write(os.environ['CLOUD_ML_TRIAL_ID'] + '\\n')"
+    tuning = own.create(study(counted, trials=6), "hyperparameterTuningJobs")
+    for trials in (1, 2, 4):
+        until(lambda trials=trials: len(own.get(tuning).get("trials", [])) >= trials, "a trial")  # type: ignore[misc]
+        own.end(signal.SIGKILL)
+        own.start()
+    assert [own.ended(name)["state"] for name in jobs] == ["JOB_STATE_SUCCEEDED"] * 2
+    job = own.ended(tuning)
+    assert job["state"] == "JOB_STATE_SUCCEEDED", job
+    assert [trial["state"] for trial in job["trials"]] == ["SUCCEEDED"] * 6
+    assert sorted((own.data / "gcs/runs/trials").read_text().split()) == ["1", "2", "3", "4", "5", "6"]
+    assert (own.data / "gcs/runs/x").read_text() == "ran\n" * 2
+    until(lambda: not [each for name in jobs for each in labelled(name)], "removal of the containers")
+
+
+def test_one_emulator_leaves_the_containers_of_another_alone(own: RunningEmulator, shared: RunningEmulator) -> None:
+    name = shared.create(custom_job(pool("import time; time.sleep(600)")))
+    shared.in_state(name, "JOB_STATE_RUNNING")
+    own.end()
+    assert command("reset", "--yes", data=own.data).returncode == 0
+    own.start()
+    assert labelled(name)
+    shared.call("POST", f"v1/{name}:cancel")
+    shared.ended(name)

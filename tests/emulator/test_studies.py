@@ -1,0 +1,92 @@
+import json
+
+from tests.emulator.running import PARENT, RunningEmulator, pool, until
+
+REPORT = """
+import json, os, sys, time
+x = next(float(a.split("=")[1]) for a in sys.argv if a.startswith("--x="))
+path = os.environ["CLOUD_ML_HP_METRIC_FILE"]
+for step in range(1, 4):
+    with open(path, "a") as file:
+        entry = {"timestamp": time.time(), "trial": os.environ["CLOUD_ML_TRIAL_ID"], "global_step": str(step)}
+        entry[os.environ["CLOUD_ML_HP_METRIC_TAG"]] = str(step * x)
+        file.write(json.dumps(entry) + "\\n")
+print(os.environ["AIP_MODEL_DIR"])
+"""
+
+
+def study(script: str = REPORT, trials: int = 4, parallel: int = 2, **fields: object) -> dict[str, object]:
+    return {
+        "displayName": "a study",
+        "maxTrialCount": trials,
+        "parallelTrialCount": parallel,
+        "studySpec": {
+            "algorithm": "RANDOM_SEARCH",
+            "metrics": [{"metricId": "score", "goal": "MAXIMIZE"}],
+            "parameters": [{"parameterId": "x", "doubleValueSpec": {"minValue": 1, "maxValue": 2}}],
+        },
+        "trialJobSpec": {
+            "workerPoolSpecs": [pool(script)],
+            "baseOutputDirectory": {"outputUriPrefix": "gs://tuning/out"},
+        },
+        **fields,
+    }
+
+
+def test_trials_run_in_docker_and_report_through_the_metric_file(shared: RunningEmulator) -> None:
+    name = shared.create(study(), "hyperparameterTuningJobs")
+    job = shared.ended(name)
+    assert job["state"] == "JOB_STATE_SUCCEEDED", job
+    assert sorted(trial["id"] for trial in job["trials"]) == ["1", "2", "3", "4"]
+    for trial in job["trials"]:
+        assert trial["state"] == "SUCCEEDED"
+        (parameter,) = trial["parameters"]
+        assert [found["stepCount"] for found in trial["measurements"]] == ["1", "2", "3"]
+        assert trial["finalMeasurement"]["metrics"] == [{"metricId": "score", "value": 3 * parameter["value"]}]
+        assert trial["startTime"] < trial["endTime"]
+        own = shared.entries(name, f'labels."ml.googleapis.com/trial_id"="{trial["id"]}" AND severity=INFO')
+        assert f"gs://tuning/out/{trial['id']}/model/" in [entry.get("textPayload") for entry in own]
+        assert shared.call("GET", f"v1/{trial['customJob']}")["state"] == "JOB_STATE_SUCCEEDED"
+
+
+def test_a_trial_s_job_is_not_listed_and_cannot_be_cancelled_or_deleted_by_itself(shared: RunningEmulator) -> None:
+    parent = "projects/hidden/locations/us-central1"
+    name = shared.call("POST", f"v1/{parent}/hyperparameterTuningJobs", study(trials=1, parallel=1))["name"]
+    job = shared.ended(name)
+    assert shared.call("GET", f"v1/{parent}/customJobs") == {}
+    assert len(shared.call("GET", f"v1/{parent}/hyperparameterTuningJobs")["hyperparameterTuningJobs"]) == 1
+    trial = job["trials"][0]["customJob"]
+    for method, path in (("POST", f"v1/{trial}:cancel"), ("DELETE", f"v1/{trial}")):
+        assert shared.call(method, path, expect=400)["error"]["status"] == "FAILED_PRECONDITION"
+    shared.call("DELETE", f"v1/{name}")
+    shared.call("GET", f"v1/{trial}", expect=404)
+
+
+def test_measurements_are_seen_while_a_trial_runs_and_cancelling_the_study_ends_it(shared: RunningEmulator) -> None:
+    name = shared.create(study(REPORT + "\ntime.sleep(600)", trials=9), "hyperparameterTuningJobs")
+
+    def measured() -> object:
+        trials = shared.get(name).get("trials", [])
+        return [trial for trial in trials if trial["state"] == "ACTIVE" and "measurements" in trial]
+
+    until(measured, "a measurement")
+    shared.call("POST", f"v1/{name}:cancel")
+    job = shared.ended(name)
+    assert job["state"] == "JOB_STATE_CANCELLED"
+    assert {trial["state"] for trial in job["trials"]} == {"INFEASIBLE"}
+
+
+def test_a_first_trial_that_fails_ends_the_study_with_the_trial_s_reason(shared: RunningEmulator) -> None:
+    name = shared.create(study("raise SystemExit(5)", parallel=1), "hyperparameterTuningJobs")
+    job = shared.ended(name)
+    assert job["state"] == "JOB_STATE_FAILED"
+    assert "non-zero status of 5" in job["error"]["message"]
+    assert "non-zero status of 5" in job["trials"][0]["infeasibleReason"]
+
+
+def test_the_page_of_a_study_shows_its_trials(shared: RunningEmulator) -> None:
+    name = shared.create(study(trials=1, parallel=1), "hyperparameterTuningJobs")
+    job = shared.ended(name)
+    page = shared.http.get(f"{shared.url}/jobs/hyperparameterTuningJobs/{name.rpartition('/')[2]}", timeout=30).text
+    assert json.dumps(job["trials"][0]["parameters"][0]["value"]) in page
+    assert PARENT.split("/")[-1] in page

@@ -1,0 +1,110 @@
+import pytest
+
+from emulator.custom_job import verdict
+from emulator.executor import ReplicaStatus
+from emulator.records import FAILED, SUCCEEDED, Replica, Trial
+from emulator.study import trial_job_spec
+from emulator.study import verdict as study_verdict
+from tests.emulator.jobs import custom_job, custom_job_spec, pool, tuning_job, tuning_job_spec
+
+CHIEF, WORKER = Replica(0, 0), Replica(1, 0)
+RUNS = ReplicaStatus("running", started=1)
+SECOND = 10**9
+DISTRIBUTED = custom_job_spec(pool(), pool())
+LINK = "http://127.0.0.1:1/jobs/customJobs/42"
+
+
+def exited(code: int, at: int, out_of_memory: bool = False) -> ReplicaStatus:
+    return ReplicaStatus("exited", code, out_of_memory, 1, at)
+
+
+def judged(statuses: dict[Replica, ReplicaStatus], now: int = 3 * SECOND) -> tuple[str, int] | None:
+    ending = verdict(custom_job(DISTRIBUTED), statuses, now, LINK)
+    return None if ending is None else (ending.state, ending.code)
+
+
+def test_a_job_goes_on_while_its_replicas_run_and_when_a_worker_is_done() -> None:
+    assert judged({CHIEF: RUNS, WORKER: RUNS}) is None
+    assert judged({CHIEF: RUNS, WORKER: exited(0, 5)}) is None
+
+
+def test_the_primary_s_success_is_the_job_s_whatever_the_workers_do() -> None:
+    assert judged({CHIEF: exited(0, 5), WORKER: RUNS}) == (SUCCEEDED, 0)
+
+
+def test_any_replica_s_failure_fails_the_job() -> None:
+    assert judged({CHIEF: RUNS, WORKER: exited(1, 5)}) == (FAILED, 3)
+
+
+def test_what_ended_first_decides_however_late_we_look() -> None:
+    assert judged({CHIEF: exited(0, 5), WORKER: exited(1, 6)}) == (SUCCEEDED, 0)
+    assert judged({CHIEF: exited(0, 6), WORKER: exited(1, 5)}) == (FAILED, 3)
+
+
+def test_a_failure_is_worded_as_the_service_words_it_and_leads_to_the_logs() -> None:
+    ending = verdict(custom_job(), {CHIEF: exited(17, 5)}, 6, LINK)
+    assert ending is not None
+    assert ending.message == (
+        "The replica workerpool0-0 exited with a non-zero status of 17. Termination reason: Error. "
+        f"To find out more about why your job exited please check the logs: {LINK}"
+    )
+
+
+def test_a_replica_out_of_memory_says_so() -> None:
+    ending = verdict(custom_job(), {CHIEF: exited(137, 5, out_of_memory=True)}, 6, LINK)
+    assert ending is not None
+    assert "workerpool0-0 ran out of memory and exited with a non-zero status of 137." in ending.message
+
+
+def test_a_container_removed_from_outside_fails_the_job_as_an_internal_error() -> None:
+    assert judged({CHIEF: RUNS}) == (FAILED, 13)
+
+
+def test_the_timeout_counts_from_the_start() -> None:
+    job = custom_job(custom_job_spec(scheduling={"timeout": "10s"}))
+    assert verdict(job, {CHIEF: RUNS}, 12 * SECOND - 1, LINK) is None
+    ending = verdict(job, {CHIEF: RUNS}, 12 * SECOND, LINK)
+    assert ending is not None
+    assert (ending.state, ending.code) == (FAILED, 4)
+    assert "10s" in ending.message
+
+
+def trials(states: str) -> list[Trial]:
+    """One trial per letter: s(ucceeded), i(nfeasible), a(ctive)."""
+    names = {"s": "SUCCEEDED", "i": "INFEASIBLE", "a": "ACTIVE"}
+    return [Trial("7", i, names[state], {"x": 0.5}, str(i)) for i, state in enumerate(states, 1)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("states", "allowed", "state"),
+    [
+        ("", 0, None),
+        ("aa", 0, None),
+        ("ss", 0, None),
+        ("sss", 0, SUCCEEDED),
+        ("i", 0, FAILED),
+        ("ai", 0, FAILED),
+        ("si", 0, None),
+        ("sii", 0, FAILED),
+        ("ssi", 0, SUCCEEDED),
+        ("ia", 2, None),
+        ("ii", 2, FAILED),
+        ("iss", 2, SUCCEEDED),
+    ],
+)
+def test_a_study_ends_with_its_trials_or_by_their_failures(states: str, allowed: int, state: str | None) -> None:
+    study = tuning_job(tuning_job_spec(trials=3, **({"maxFailedTrialCount": allowed} if allowed else {})))
+    ending = study_verdict(study, trials(states), 1)
+    assert (ending.state if ending else None) == state
+
+
+def test_parameters_are_appended_to_every_pool_s_args_in_the_forms_of_their_types() -> None:
+    spec = {"workerPoolSpecs": [pool(args=["--a"]), {}, pool()], "baseOutputDirectory": {"outputUriPrefix": "gs://b/o"}}
+    study = tuning_job(tuning_job_spec(trialJobSpec=spec))
+    made = trial_job_spec(study, 3, {"n": 4, "batch": 256.0, "rate": 1e-05, "kind": "sgd"})
+    flags = ["--n=4", "--batch=256.0", "--rate=1e-05", "--kind=sgd"]
+    assert made["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--a", *flags]
+    assert made["workerPoolSpecs"][1] == {}
+    assert made["workerPoolSpecs"][2]["containerSpec"]["args"] == flags
+    assert made["baseOutputDirectory"] == {"outputUriPrefix": "gs://b/o/3/"}
+    assert spec["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--a"]

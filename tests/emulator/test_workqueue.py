@@ -1,0 +1,78 @@
+import threading
+
+from emulator.workqueue import WorkQueue
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_key_added_twice_is_taken_once() -> None:
+    queue = WorkQueue(Clock())
+    queue.add("a")
+    queue.add("a")
+    assert queue.take(0) == "a"
+    queue.done("a")
+    assert queue.take(0) is None
+
+
+def test_a_key_that_is_held_is_given_to_nobody_else_and_comes_again_afterwards() -> None:
+    queue = WorkQueue(Clock())
+    queue.add("a")
+    assert queue.take(0) == "a"
+    queue.add("a")
+    assert queue.take(0) is None
+    queue.done("a")
+    assert queue.take(0) == "a"
+
+
+def test_a_timer_rings_once_when_it_is_due() -> None:
+    clock = Clock()
+    queue = WorkQueue(clock)
+    queue.add("a")
+    queue.take(0)
+    queue.done("a", again_after=5)
+    assert queue.take(0) is None
+    clock.now = 5.0
+    assert queue.take(0) == "a"
+    queue.done("a")
+    clock.now = 50.0
+    assert queue.take(0) is None
+
+
+def test_the_latest_look_sets_the_one_timer_of_a_key() -> None:
+    clock = Clock()
+    queue = WorkQueue(clock)
+    for again in (1, 3):
+        queue.add("a")
+        assert queue.take(0) == "a"
+        queue.done("a", again_after=again)
+    clock.now = 2.0
+    assert queue.take(0) is None
+    clock.now = 3.0
+    assert queue.take(0) == "a"
+
+
+def test_a_look_that_asks_for_none_cancels_the_timer() -> None:
+    clock = Clock()
+    queue = WorkQueue(clock)
+    for again in (5, None):
+        queue.add("a")
+        assert queue.take(0) == "a"
+        queue.done("a", again_after=again)
+    clock.now = 50.0
+    assert queue.take(0) is None
+
+
+def test_closing_lets_a_waiting_worker_go() -> None:
+    queue = WorkQueue()
+    taken: list[str | None] = ["never"]
+    worker = threading.Thread(target=lambda: taken.append(queue.take()))
+    worker.start()
+    queue.close()
+    worker.join(5)
+    assert taken == ["never", None]
