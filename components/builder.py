@@ -36,7 +36,12 @@ class Buildx:
         with (
             context.archive() as archive,
             subprocess.Popen(
-                [*command, "-"], stdin=archive, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+                [*command, "-"],
+                stdin=archive,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                encoding="utf-8",
+                errors="replace",
             ) as process,
         ):
             assert process.stdout
@@ -49,6 +54,8 @@ class ClassicBuilder:
     """The daemon's own builder through the Docker SDK: no BuildKit features such as `RUN --mount`."""
 
     def build(self, context: BuildContext, uri: str, report: Report) -> None:
+        import docker
+
         errors: list[str] = []
 
         def output(stream: Iterator[dict[str, Any]]) -> Iterator[str]:
@@ -58,18 +65,21 @@ class ClassicBuilder:
                 yield from str(message.get("stream", "")).splitlines()
 
         with closing(docker_client()) as client, context.archive() as archive:
-            stream = client.api.build(
-                fileobj=archive,
-                custom_context=True,
-                dockerfile=context.dockerfile,
-                tag=uri,
-                buildargs=dict(context.build_args),
-                target=context.target or "",
-                platform=context.platform,
-                rm=True,
-                forcerm=True,
-                decode=True,
-            )
+            try:
+                stream = client.api.build(
+                    fileobj=archive,
+                    custom_context=True,
+                    dockerfile=context.dockerfile,
+                    tag=uri,
+                    buildargs=dict(context.build_args),
+                    target=context.target or "",
+                    platform=context.platform,
+                    rm=True,
+                    forcerm=True,
+                    decode=True,
+                )
+            except docker.errors.APIError as error:
+                raise _failure(uri, [str(error.explanation or error)]) from error
             lines = list(_reported(output(stream), report))
         if errors:
             raise _failure(uri, [*lines, *errors])

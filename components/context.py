@@ -56,6 +56,7 @@ class BuildContext:
         file = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
         with tarfile.open(fileobj=file, mode="w") as tar:
             for path in self.files:
+                tar.inodes.clear()  # type: ignore[attr-defined]  # or files that share their bytes become links
                 tar.add(self.folder / path, path, recursive=False, filter=_plain)
         file.seek(0)
         return file

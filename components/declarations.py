@@ -1,10 +1,11 @@
 """Declarations: the images and jobs that a stack and its included files declare, read together."""
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from components import references, shapes
 from components.errors import Problem
@@ -12,8 +13,9 @@ from components.sources import KeyPath, Source, included
 from vertex.kinds import KINDS, Kind
 from vertex.validation import nearest, shape, validate
 
+_NO_OBJECT = "must be an object with named fields"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
-_SECTIONS = ("vars", "images", *KINDS)
+SECTIONS = ("vars", "images", *KINDS)
 
 
 @dataclass(frozen=True)
@@ -47,49 +49,65 @@ class Declarations:
     stack: Source
     values: dict[str, Any]
     problems: list[Problem] = field(default_factory=list)
-    sections: dict[str, dict[str, _Declared]] = field(default_factory=lambda: {name: {} for name in _SECTIONS})
+    sections: dict[str, dict[str, _Declared]] = field(default_factory=lambda: {name: {} for name in SECTIONS})
     vars_used: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         sources, self.problems = included(self.root, self.values.get("include", []), self.stack)
-        self._add(self.stack, {name: self.values.get(name, {}) for name in ("images", *KINDS)})
+        self._add_all(self.stack, {name: self.values[name] for name in ("images", *KINDS) if name in self.values})
         for source in sources:
             content, unreadable = source.read()
-            content, broken = shape(shapes.Declarations, content)
-            self.problems += unreadable + [source.problem(problem.path, problem.message) for problem in broken]
-            if not broken:
-                self._add(source, content)
-        overrides = self.values.get("vars", {})
+            self.problems += unreadable
+            self._add_all(source, content)
+        overrides = self.overrides = self.values.get("vars") or {}
+        if not isinstance(overrides, Mapping):
+            self.problems.append(self.stack.problem(("vars",), _NO_OBJECT))
+            overrides = self.overrides = {}
+        for declared in (
+            *self.sections["vars"].values(),
+            *(_Declared(self.stack, ("vars", name), value) for name, value in overrides.items()),
+        ):
+            for path, reference in references.found(declared.value):
+                message = f"${{{reference}}} must stand where the var is used; vars hold plain values"
+                self.problems.append(declared.problem(path, message))
         self.tables = {
-            "vars": {name: declared.value for name, declared in self.sections["vars"].items()} | overrides,
+            "vars": {name: declared.value for name, declared in self.sections["vars"].items()} | {**overrides},
             "images": self.sections["images"],
             "secrets": self.values.get("secrets", {}),
         }
 
-    def _add(self, source: Source, content: Mapping[str, Mapping[str, Any]]) -> None:
+    def _add_all(self, source: Source, content: Mapping[str, Any]) -> None:
         for section, entries in content.items():
-            for name, value in entries.items():
-                declared = _Declared(source, (section, name), value)
-                other = next(
-                    (self.sections[peer][name] for peer in _peers(section) if name in self.sections[peer]), None
-                )
-                if other:
-                    place = other.source.place(other.path)
-                    self.problems.append(declared.problem((), f'"{name}" is declared already, at {place}'))
-                elif section != "vars" and not _NAME.fullmatch(name):
-                    message = f'"{name}" must be lower-case letters, digits, "-", "_" and ".", at most 63'
-                    self.problems.append(declared.problem((), message))
-                else:
-                    self.sections[section][name] = declared
+            if section not in SECTIONS:
+                self.problems.append(source.problem((section,), f"unknown field{nearest(section, SECTIONS)}"))
+            elif isinstance(entries, Mapping):
+                for name, value in entries.items():
+                    self._add(source, section, name, value)
+            elif entries is not None:
+                self.problems.append(source.problem((section,), _NO_OBJECT))
+
+    def _add(self, source: Source, section: str, name: str, value: Any) -> None:
+        declared = _Declared(source, (section, name), value)
+        other = next((self.sections[peer][name] for peer in _peers(section) if name in self.sections[peer]), None)
+        if other:
+            place = other.source.place(other.path)
+            self.problems.append(declared.problem((), f'"{name}" is declared already, at {place}'))
+        elif section != "vars" and not _NAME.fullmatch(name):
+            message = f'"{name}" must be lower-case letters, digits, "-", "_" and ".", at most 63'
+            self.problems.append(declared.problem((), message))
+        else:
+            self.sections[section][name] = declared
 
     def images(self) -> dict[str, shapes.Image]:
         """The declared images, with their vars resolved."""
         return {name: self._image(declared) for name, declared in self.sections["images"].items()}
 
     def _image(self, declared: _Declared) -> shapes.Image:
-        image: shapes.Image = self._resolved(declared, allowed=("vars",))
-        self.problems += [declared.problem(path, message) for path, message in _image_problems(image, self.root)]
-        return image
+        given = references.unescaped(self._resolved(declared, allowed=("vars",)))
+        image, broken = shape(shapes.Image, given)
+        found = [(p.path, p.message) for p in broken] or list(_image_problems(image, self.root))
+        self.problems += [declared.problem(path, message) for path, message in found]
+        return cast(shapes.Image, image)
 
     def jobs(self) -> tuple[JobDeclaration, ...]:
         """The declared jobs, canonical, with their vars resolved."""
@@ -99,7 +117,11 @@ class Declarations:
 
     def _job(self, kind: Kind, declared: _Declared) -> JobDeclaration:
         name = str(declared.path[-1])
-        body = {"displayName": name, **self._resolved(declared, allowed=("vars", "images", "secrets"))}
+        body = self._resolved(declared, allowed=("vars", "images", "secrets"))
+        if not isinstance(body, Mapping):
+            self.problems.append(declared.problem((), _NO_OBJECT))
+            return JobDeclaration(kind, name, {}, {})
+        body = {**({} if "display_name" in body else {"displayName": name}), **body}
         lifecycle, broken = shape(shapes.Lifecycle, body.pop("lifecycle", {}))
         self.problems += [declared.problem(("lifecycle", *problem.path), problem.message) for problem in broken]
         spec, broken = validate(kind, body)
@@ -124,7 +146,7 @@ class Declarations:
     def unused_vars(self) -> list[Problem]:
         """Vars of the stack that nothing declares or uses: typos."""
         known = self.sections["vars"].keys() | self.vars_used
-        unused = self.values.get("vars", {}).keys() - known
+        unused = self.overrides.keys() - known
         return [self.stack.problem(("vars", name), f"nothing uses it{nearest(name, known)}") for name in unused]
 
 
@@ -139,8 +161,11 @@ def _image_problems(image: shapes.Image, root: Path) -> Iterator[tuple[KeyPath, 
     elif not (root / image["context"]).is_dir():
         yield ("context",), f'"{image["context"]}" is not a folder in {root.name}/'
     else:
-        dockerfile = Path(image["context"], image.get("dockerfile", "Dockerfile"))
-        if not (root / dockerfile).is_file():
+        named = posixpath.normpath(image.get("dockerfile", "Dockerfile"))
+        dockerfile = Path(image["context"], named)
+        if posixpath.isabs(named) or named.split("/")[0] == "..":
+            yield ("dockerfile",), f'"{named}" must lie in the context, {image["context"]}'
+        elif not (root / dockerfile).is_file():
             yield ("dockerfile",), f"there is no {dockerfile}; write one, or name another with dockerfile"
 
 

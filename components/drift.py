@@ -16,7 +16,7 @@ def declared_part(declared: Any, actual: Any, secrets: Mapping[str, str]) -> Any
         return {key: part for key, part in parts.items() if part is not None}
     if isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
         return [declared_part(*pair, secrets) for pair in zip(declared, actual, strict=True)]
-    return declared if _same(declared, actual, secrets) else actual
+    return declared if _same(declared, actual, secrets) else _hidden(actual, secrets)
 
 
 def _same(declared: Any, actual: Any, secrets: Mapping[str, str]) -> bool:
@@ -30,4 +30,16 @@ def _same(declared: Any, actual: Any, secrets: Mapping[str, str]) -> bool:
 
 def submitted(spec: Any, secrets: Mapping[str, str]) -> Any:
     """The spec as it is sent: with the values of secrets in place of references to them."""
-    return references.unescaped(references.resolve(spec, {"secrets": secrets}))
+    return references.filled(spec, {"secrets": secrets})
+
+
+def _hidden(actual: Any, secrets: Mapping[str, str]) -> Any:
+    """With references in place of the values of secrets: what differs is shown, and they are not."""
+    if isinstance(actual, Mapping):
+        return {key: _hidden(child, secrets) for key, child in actual.items()}
+    if isinstance(actual, list):
+        return [_hidden(child, secrets) for child in actual]
+    if isinstance(actual, str):
+        for name, value in sorted(secrets.items(), key=lambda item: -len(item[1])):
+            actual = actual.replace(value, f"${{secrets.{name}}}") if value else actual
+    return actual

@@ -6,6 +6,7 @@ provider, or wait for its pipes to close.
 
 import contextlib
 import fcntl
+import http.client
 import json
 import os
 import subprocess
@@ -18,12 +19,14 @@ from pathlib import Path
 from components.errors import EmulatorFailed
 
 START_SECONDS = 15.0
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""Past the proxies that are set for the internet."""
 _PROJECT = Path(__file__).parents[1]
 
 
 def data_folder() -> Path:
     """Where the emulator keeps its jobs, logs and buckets: `.emulator` in the project, or `VERTEX_EMULATOR_DATA`."""
-    return Path(os.environ.get("VERTEX_EMULATOR_DATA", ".emulator")).absolute()
+    return Path(os.environ.get("VERTEX_EMULATOR_DATA") or ".emulator").absolute()
 
 
 def url(port: int | None = None) -> str:
@@ -44,9 +47,9 @@ def stop(*, only_if_idle: bool = False) -> None:
 def _running() -> str | None:
     try:
         found = str(json.loads((data_folder() / "endpoint.json").read_text())["url"])
-        with urllib.request.urlopen(f"{found}/healthz", timeout=5):
+        with _DIRECT.open(f"{found}/healthz", timeout=5):
             return found
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError, http.client.HTTPException):
         return None
 
 
@@ -76,7 +79,9 @@ def _start(port: int | None) -> str:
             if found := _running():
                 return found
             if process.poll() is not None:
-                raise EmulatorFailed(f"the emulator does not start: {_last_line(log.read_bytes()[written:].decode())}")
+                raise EmulatorFailed(
+                    f"the emulator does not start: {_last_line(log.read_bytes()[written:].decode(errors='replace'))}"
+                )
             time.sleep(0.05)
         raise EmulatorFailed(f"the emulator does not answer after {START_SECONDS:.0f} s; its log is {log}")
 

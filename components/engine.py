@@ -35,8 +35,10 @@ def is_alive() -> bool:
         return True
     try:
         socket.create_connection((host, int(port)), timeout=2).close()
-    except OSError:
+    except ConnectionRefusedError:
         return False
+    except OSError:  # slow to answer, on a machine that has much to do, is not gone
+        return True
     return True
 
 

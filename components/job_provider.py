@@ -1,7 +1,8 @@
 """The provider of training jobs: submits a job once, finds it again, and removes it in the right order."""
 
+import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ from components.engine import Provider
 from components.errors import SubmitFailed
 from components.target import Target
 from vertex.client import JobClient
-from vertex.errors import NotFound, VertexError
+from vertex.errors import InvalidRequest, NotFound, VertexError
 from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
 from vertex.names import ResourceName
 from vertex.states import TERMINAL
@@ -68,12 +69,10 @@ class JobProvider(Provider):
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         inputs = _Inputs.of(props)
         token = ownership.token(self.kind, inputs.owner, self._spec(inputs), inputs.secrets, inputs.rerun)
-        try:
+        with _named(f"{inputs.name}: not submitted"):
             at = target.connect(inputs.parent)
             same = at.client.list(self.kind, at.parent, f'labels.{ownership.TOKEN_LABEL}="{token}"')
             job = ownership.adoptable(same) or self._submit(at, inputs, token)
-        except VertexError as error:
-            raise SubmitFailed(f"{inputs.name}: not submitted: {error}") from error
         return dynamic.CreateResult(str(job["name"]), {**props, "run": _run(inputs, job)})
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
@@ -81,10 +80,11 @@ class JobProvider(Provider):
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = _Inputs.of(props)
-        try:
-            job = target.connect(inputs.parent).client.get(ResourceName.parse(id_))
-        except NotFound:
-            return dynamic.ReadResult(None, {})
+        with _named(f"{inputs.name}: not read"):
+            try:
+                job = target.connect(inputs.parent).client.get(ResourceName.parse(id_))
+            except NotFound:
+                return dynamic.ReadResult(None, {})
         actual, _ = validate(self.kind, job, output_only="drop")
         spec = drift.declared_part(self._spec(inputs), actual, inputs.secrets)
         declared = {name: props[name] for name in INPUTS if name in props} | {"spec": spec}
@@ -95,14 +95,12 @@ class JobProvider(Provider):
         if inputs.on_delete == "keep":
             return
         client = target.connect(inputs.parent).client
-        try:
+        with _named(f"{inputs.name}: not deleted"), contextlib.suppress(NotFound):
             if client.get(name)["state"] not in TERMINAL:
-                client.cancel(name)
+                _cancel(client, name)
                 _await_end(client, name, inputs.name)
             if inputs.on_delete == "delete":
                 client.delete(name)
-        except NotFound:
-            return
 
     def _submit(self, at: Target, inputs: _Inputs, token: str) -> Mapping[str, Any]:
         job = drift.submitted(self._spec(inputs), inputs.secrets)
@@ -130,6 +128,22 @@ class HyperparameterTuningJobProvider(JobProvider):
 def _run(inputs: _Inputs, job: Mapping[str, Any]) -> dict[str, Any]:
     page = target.connect(inputs.parent).page(ResourceName.parse(str(job["name"])))
     return {"name": job["name"], "state": job["state"], "page": page}
+
+
+@contextlib.contextmanager
+def _named(what: str) -> Iterator[None]:
+    try:
+        yield
+    except VertexError as error:
+        raise SubmitFailed(f"{what}: {error}") from error
+
+
+def _cancel(client: JobClient, name: ResourceName) -> None:
+    try:
+        client.cancel(name)
+    except InvalidRequest:
+        if client.get(name)["state"] not in TERMINAL:
+            raise
 
 
 def _await_end(client: JobClient, name: ResourceName, shown: str) -> None:

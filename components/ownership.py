@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from vertex.kinds import Kind
@@ -43,7 +44,7 @@ def adoptable(jobs: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """The job with a token that stands for it: the newest that is under way or has succeeded; failed ones do not."""
     ended_badly = {"JOB_STATE_FAILED", "JOB_STATE_CANCELLING", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED"}
     alive = [job for job in jobs if job["state"] not in ended_badly]
-    return max(alive, key=lambda job: str(job["createTime"]), default=None)
+    return max(alive, key=lambda job: datetime.fromisoformat(job["createTime"]), default=None)
 
 
 def _digest(*parts: object) -> str:

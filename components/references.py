@@ -12,6 +12,7 @@ from typing import Any
 KeyPath = tuple[str | int, ...]
 Tables = Mapping[str, Mapping[str, Any]]
 
+_TOKEN = re.compile(r"\$\$\{|\$\{([^}]*)\}")
 _REFERENCE = re.compile(r"(?<!\$)\$\{([^}]*)\}")
 
 
@@ -54,19 +55,37 @@ def unescaped(value: Any) -> Any:
     return value
 
 
+def filled(value: Any, tables: Tables) -> Any:
+    """The last step: references replaced and each `$${` as `${`, in one pass, so that what is filled in stays as is."""
+    if isinstance(value, Mapping):
+        return {key: filled(child, tables) for key, child in value.items()}
+    if isinstance(value, list):
+        return [filled(child, tables) for child in value]
+    if not isinstance(value, str) or "${" not in value:
+        return value
+    if _REFERENCE.fullmatch(value):
+        return _resolved(value, tables)
+
+    def replaced(match: re.Match[str]) -> str:
+        return "${" if match.group() == "$${" else _text(match, tables)
+
+    return _TOKEN.sub(replaced, value)
+
+
 def _resolved(text: str, tables: Tables) -> Any:
     whole = _REFERENCE.fullmatch(text)
     if whole:
         known, value = _lookup(whole.group(1), tables)
         return value if known else text
+    return _REFERENCE.sub(lambda match: _text(match, tables), text)
 
-    def replaced(match: re.Match[str]) -> str:
-        known, value = _lookup(match.group(1), tables)
-        if not known:
-            return match.group()
-        return value if isinstance(value, str) else json.dumps(value)
 
-    return _REFERENCE.sub(replaced, text)
+def _text(match: re.Match[str], tables: Tables) -> str:
+    """What stands for a reference inside a text; the reference itself where it is not known yet."""
+    known, value = _lookup(match.group(1), tables)
+    if not known:
+        return match.group()
+    return json.dumps(value) if isinstance(value, bool | int | float | list | dict | None) else str(value)
 
 
 def _lookup(reference: str, tables: Tables) -> tuple[bool, Any]:

@@ -4,12 +4,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from components import shapes
-from components.declarations import Declarations, JobDeclaration
+from components.declarations import SECTIONS, Declarations, JobDeclaration
 from components.errors import DeclarationErrors
 from components.sources import Source
-from vertex.validation import shape
+from vertex.validation import Problem, shape
 
 NAMESPACE = "vertex-training"
 """Always this one: a project made from the template has another name, but the same keys."""
@@ -46,16 +47,17 @@ class Settings:
         """
         source = Source(root / "stacks" / f"Pulumi.{stack}.yaml", f"stacks/Pulumi.{stack}.yaml", f"{NAMESPACE}:")
         given = {
-            key.removeprefix(source.namespace): json.loads(text) if text[:1] in ("{", "[") else text
+            key.removeprefix(source.namespace): _value(text)
             for key, text in config.items()
             if key.startswith(source.namespace)
         }
-        values, broken = shape(shapes.Stack, given)
-        if broken:
-            raise DeclarationErrors([source.problem(problem.path, problem.message) for problem in broken])
-        declarations = Declarations(root, source, values)
+        values, broken = shape(shapes.Stack, {key: value for key, value in given.items() if key not in SECTIONS})
+        problems = [source.problem(problem.path, _discreet(problem)) for problem in broken]
+        values = {key: value for key, value in values.items() if key not in {problem.path[0] for problem in broken}}
+        declarations = Declarations(root, source, {**values, **{key: given[key] for key in SECTIONS if key in given}})
         images, jobs = declarations.images(), declarations.jobs()
-        if problems := declarations.problems + declarations.unused_vars():
+        problems += declarations.problems + declarations.unused_vars()
+        if problems:
             raise DeclarationErrors(sorted(problems, key=lambda problem: _by_line(problem.place)))
         return cls(
             pulumi_project=pulumi_project,
@@ -69,6 +71,18 @@ class Settings:
             jobs=jobs,
             secrets=values.get("secrets", {}),
         )
+
+
+def _value(text: str) -> Any:
+    """A value of the config: the engine hands texts over as they are, and lists and objects as JSON."""
+    try:
+        return json.loads(text) if text[:1] in ("{", "[") else text
+    except ValueError:
+        return text
+
+
+def _discreet(problem: Problem) -> str:
+    return "must be a string" if problem.path[0] == "secrets" and len(problem.path) > 1 else problem.message
 
 
 def _by_line(place: str) -> tuple[str, int]:

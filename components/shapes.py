@@ -16,6 +16,12 @@ def _not_negative(value: int) -> int:
     return value
 
 
+def _port(value: int) -> int:
+    if not 0 <= value <= 65535:
+        raise ValueError(f"{value} is not between 0 and 65535")
+    return value
+
+
 @_shape
 class Image(TypedDict, total=False):
     """An image built from a `context` folder of the project, or one that is built elsewhere (`uri`)."""
@@ -41,7 +47,7 @@ class Lifecycle(TypedDict, total=False):
 class Emulator(TypedDict, total=False):
     """Settings of the local emulator."""
 
-    port: Annotated[Int32, AfterValidator(_not_negative)]
+    port: Annotated[Int32, AfterValidator(_port)]
 
 
 @_shape

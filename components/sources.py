@@ -14,21 +14,41 @@ from vertex.validation import dotted
 KeyPath = tuple[str | int, ...]
 
 
-class _Loader(yaml.CSafeLoader):
-    """Refuses a key that stands twice in one mapping, of which YAML's readers drop one without a word."""
+def _loaded(content: bytes) -> Any:
+    loader = yaml.CSafeLoader(content)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _refuse_lost(node, ())
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        mapping = super().construct_mapping(node, deep=deep)
-        if len(mapping) < len(node.value):
-            first: dict[str, yaml.Node] = {}
-            for key, _ in node.value:
-                if key.value in first and key.value != "<<":
+
+def _refuse_lost(node: yaml.Node, above: tuple[yaml.Node, ...]) -> None:
+    """Refuses what YAML's readers drop or change without a word, and what has no end.
+
+    A key that stands twice in one mapping, a name that YAML takes for a number or truth, an alias to what it stands in.
+    """
+    if any(node is other for other in above):
+        raise yaml.MarkedYAMLError(problem="an alias refers to what it stands in", problem_mark=node.start_mark)
+    if isinstance(node, yaml.MappingNode):
+        first: dict[str, yaml.Node] = {}
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                if key.tag != "tag:yaml.org,2002:str":
+                    message = f'names are texts; write "{key.value}" in quotes'
+                    raise yaml.MarkedYAMLError(problem=message, problem_mark=key.start_mark)
+                if key.value in first:
                     lines = f"lines {first[key.value].start_mark.line + 1} and {key.start_mark.line + 1}"
-                    raise yaml.MarkedYAMLError(
-                        problem=f'"{key.value}" is there twice, {lines}', problem_mark=key.start_mark
-                    )
+                    message = f'"{key.value}" is there twice, {lines}'
+                    raise yaml.MarkedYAMLError(problem=message, problem_mark=key.start_mark)
                 first[key.value] = key
-        return mapping
+            _refuse_lost(value, (*above, node))
+    elif isinstance(node, yaml.SequenceNode):
+        for child in node.value:
+            _refuse_lost(child, (*above, node))
 
 
 @dataclass(frozen=True)
@@ -45,7 +65,7 @@ class Source:
     def read(self) -> tuple[dict[str, Any], list[Problem]]:
         """What the file holds, or why it cannot be read."""
         try:
-            content = yaml.load(self.file.read_bytes(), _Loader)
+            content = _loaded(self.file.read_bytes())
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
             return {}, [Problem(f"{self.name}:{line}", "", error.problem or "is not valid YAML")]

@@ -7,7 +7,7 @@ from typing import Any
 from components import engine, ownership, target
 from components.errors import TrainingFailed
 from vertex import trials
-from vertex.errors import Unavailable, VertexError
+from vertex.errors import QuotaExceeded, Unavailable, VertexError
 from vertex.names import ResourceName
 from vertex.states import SUCCEEDED, TERMINAL
 
@@ -30,7 +30,7 @@ def wait(parent: str, owner: str, names: Mapping[str, str]) -> dict[str, Any]:
         engine.ensure_alive("waiting")
         try:
             jobs = look(parent, owner, names)
-        except Unavailable as error:
+        except (Unavailable, QuotaExceeded) as error:
             if time.monotonic() - reached > UNREACHABLE_SECONDS:
                 raise TrainingFailed(f"the jobs' state is unknown for {UNREACHABLE_SECONDS:.0f} s: {error}") from error
         else:

@@ -23,6 +23,8 @@ from google.cloud import aiplatform_v1
 PREFIX = "GoogleCloudAiplatformV1"
 ROOTS = ("CustomJob", "HyperparameterTuningJob", "TrainingPipeline")
 TARGET = Path(__file__).parents[1] / "vertex" / "types.py"
+MAY_BE_EMPTY = {("EnvVar", "value")}
+"""Required texts whose empty value says something, and is left out by clients."""
 SCALARS = {
     ("string", None): "String",
     ("string", "int64"): "Int64",
@@ -98,13 +100,13 @@ class Writer:
             return f"dict[str, {self.type_of(field['additionalProperties'])}]"
         return SCALARS[field["type"], field.get("format")]
 
-    def annotation(self, field: Schema) -> str:
+    def annotation(self, owner: str, name: str, field: Schema) -> str:
         annotation = self.type_of(field)
         if field.get("readOnly"):
             return f"OutputOnly[{annotation}]"
         # Zeros are left out of proto JSON, so only what has no zero can be required.
         has_no_zero = "enum" not in field and ("$ref" in field or annotation == "String" or field["type"] == "array")
-        if has_no_zero and re.match(r"Required\.", field.get("description", "")):
+        if has_no_zero and (owner, name) not in MAY_BE_EMPTY and re.match(r"Required\.", field.get("description", "")):
             return f"Required[{annotation}]"
         return annotation
 
@@ -112,7 +114,10 @@ class Writer:
         schema = self.schemas[schema_id]
         sentence = re.split(r"(?<=\.)\s", schema.get("description", f"{short(schema_id)}."))[0]
         doc = "\n    ".join(textwrap.wrap(f'"""{sentence}"""', 104))
-        fields = [f"    {name}: {self.annotation(field)}" for name, field in schema.get("properties", {}).items()]
+        fields = [
+            f"    {name}: {self.annotation(short(schema_id), name, field)}"
+            for name, field in schema.get("properties", {}).items()
+        ]
         return f"@_message\nclass {short(schema_id)}(TypedDict, total=False):\n    {doc}\n\n" + "\n".join(fields)
 
 

@@ -95,9 +95,12 @@ class RestClient:
             "orderBy": "timestamp desc",
             "pageSize": count,
         }
+        from google.api_core.exceptions import from_http_response
+
         with _translated():
             reply = self._session.post(f"{self._endpoint.logging}/v2/entries:list", json=body, timeout=CALL_TIMEOUT)
-            reply.raise_for_status()
+            if not reply.ok:
+                raise from_http_response(reply)
             return [_line(entry) for entry in reversed(reply.json().get("entries", []))]
 
     def _call(self, verb: str, kind: Kind, **request: Any) -> Job:
@@ -131,7 +134,12 @@ class RestClient:
     def _session(self) -> Any:
         from google.auth.transport.requests import AuthorizedSession
 
-        return AuthorizedSession(self._credentials)
+        return self._direct(AuthorizedSession(self._credentials))
+
+    def _direct(self, session: Any) -> Any:
+        """A session that goes to a server on this machine past the proxies that are set for the internet."""
+        session.trust_env = not self._endpoint.jobs.startswith("http://")
+        return session
 
     @cached_property
     def _jobs(self) -> Any:
@@ -140,6 +148,7 @@ class RestClient:
 
         scheme, _, host = self._endpoint.jobs.partition("://")
         transport = JobServiceRestTransport(host=host, url_scheme=scheme, credentials=self._credentials)
+        self._direct(transport._session)
         return JobServiceClient(transport=transport)
 
 
@@ -165,22 +174,46 @@ def _translated() -> Iterator[None]:
     import requests
     from google.api_core import exceptions as api
     from google.auth import exceptions as auth
+    from google.protobuf import json_format
 
     try:
         yield
     except (api.NotFound, api.MethodNotImplemented) as error:
-        raise errors.NotFound(error.message) from error
+        raise errors.NotFound(_said(error)) from error
     except (api.Unauthorized, api.Forbidden) as error:
-        raise errors.PermissionRefused(error.message) from error
+        raise errors.PermissionRefused(_said(error)) from error
     except api.TooManyRequests as error:
-        raise errors.QuotaExceeded(error.message) from error
+        raise errors.QuotaExceeded(_said(error)) from error
     except api.ClientError as error:
-        raise errors.InvalidRequest(error.message) from error
-    except auth.DefaultCredentialsError as error:
-        raise errors.PermissionRefused(
-            "no Google credentials: run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS"
-        ) from error
+        raise errors.InvalidRequest(_said(error)) from error
     except (api.GoogleAPICallError, api.RetryError) as error:
-        raise errors.Unavailable(error.message) from error
+        raise errors.Unavailable(_said(error)) from error
+    except (json_format.ParseError, requests.JSONDecodeError) as error:
+        raise errors.Unavailable("what answers is not the API, or a proxy stands before it") from error
+    except TimeoutError as error:
+        raise errors.Unavailable(f"still not done after {CALL_TIMEOUT:.0f} s") from error
     except (requests.RequestException, auth.TransportError) as error:
-        raise errors.Unavailable(f"no answer from the API: {error}") from error
+        raise errors.Unavailable(f"no answer from {_address(error)}: {_cause(error)}") from error
+    except auth.GoogleAuthError as error:
+        raise errors.PermissionRefused(
+            "no valid Google credentials: run `gcloud auth application-default login`, "
+            "or set GOOGLE_APPLICATION_CREDENTIALS"
+        ) from error
+
+
+def _said(error: Any) -> str:
+    """What the service says, in one line and without the request's address that Google's client puts before it."""
+    said = " ".join(re.sub(r"^[A-Z]+ https?://\S+: ", "", str(error.message)).split())
+    return said if len(said) <= 500 else f"{said[:497]}..."
+
+
+def _address(error: Any) -> str:
+    request = getattr(error, "request", None)
+    return "/".join(request.url.split("/")[:3]) if request is not None else "the API"
+
+
+def _cause(error: BaseException) -> str:
+    """The system's own word for what went wrong below the layers of HTTP libraries."""
+    while cause := error.__cause__ or error.__context__:
+        error = cause
+    return getattr(error, "strerror", None) or type(error).__name__

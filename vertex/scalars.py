@@ -4,6 +4,7 @@ Each accepts what Google's own clients send (proto3's JSON mapping: numbers as s
 canonical value, so that equal specs compare, hash and preview as equal.
 """
 
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BeforeValidator, GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticOmit, core_schema
 
-_DURATION = re.compile(r"-?\d+(\.\d{1,9})?s")
+_DURATION = re.compile(r"(-?)0*(\d+)(?:\.(\d{1,9}))?s")
 _LARGEST = {32: 2**31 - 1, 64: 2**63 - 1}
 
 Value = TypeVar("Value")
@@ -24,7 +25,10 @@ def shown(value: object) -> str:
     """The value as an error message quotes it: JSON-like, at most 60 characters."""
     if value is None or isinstance(value, bool):
         return {True: "true", False: "false", None: "null"}[value]
-    text = f'"{value}"' if isinstance(value, str) else str(value)
+    if isinstance(value, Mapping | list):
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    else:
+        text = f'"{value}"' if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -61,9 +65,9 @@ def _double(value: object) -> float:
 def _string(value: object) -> str:
     if isinstance(value, str):
         return value
-    if isinstance(value, bool | int | float):
-        raise _refuse(value, f'is not a string; write "{shown(value)}" in quotes')
-    raise _refuse(value, "is not a string; put it in quotes")
+    if isinstance(value, Mapping | list):
+        raise _refuse(value, "is not a string")
+    raise _refuse(value, f'is not a string; write "{shown(value)}" in quotes')
 
 
 def _boolean(value: object) -> bool:
@@ -73,9 +77,14 @@ def _boolean(value: object) -> bool:
 
 
 def _duration(value: object) -> str:
-    if not isinstance(value, str) or not _DURATION.fullmatch(value):
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if not match:
         raise _refuse(value, 'is not a duration; write seconds followed by s, such as "3600s"')
-    return value
+    sign, seconds, fraction = match.groups(default="")
+    # As proto JSON writes it: no, three, six or nine decimals.
+    fraction = fraction.rstrip("0")
+    fraction += "0" * (-len(fraction) % 3)
+    return f"{sign}{seconds}.{fraction}s" if fraction else f"{sign}{seconds}s"
 
 
 def _timestamp(value: object) -> str:

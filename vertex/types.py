@@ -882,7 +882,7 @@ class EnvVar(TypedDict, total=False):
     """Represents an environment variable present in a Container or Python Module."""
 
     name: Required[String]
-    value: Required[String]
+    value: String
 
 
 @_message

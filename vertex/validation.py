@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic.alias_generators import to_snake
 from pydantic_core import ErrorDetails
 
 from vertex import rules
@@ -93,7 +94,12 @@ def _message(detail: ErrorDetails, message: Any) -> str:
     path = detail["loc"]
     match detail["type"]:
         case "extra_forbidden":
-            return f"unknown field{nearest(str(path[-1]), _fields_at(message, path[:-1]))}"
+            fields = _fields_at(message, path[:-1])
+            if path[-1] in fields:
+                return f"is there twice, also as {to_snake(str(path[-1]))}"
+            return f"unknown field{nearest(str(path[-1]), fields)}"
+        case "value_error":
+            return str(detail["ctx"]["error"])
         case "missing":
             return "is required"
         case "dict_type" | "mapping_type":

@@ -1,0 +1,47 @@
+"""A project on disk for tests: a stack file, files beside it, and the settings or problems that come of them."""
+
+import json
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from components.errors import DeclarationErrors
+from components.settings import Settings
+
+LOCAL = """\
+config:
+  vertex-training:target: local
+"""
+INCLUDING = f"""{LOCAL}\
+  vertex-training:include: [jobs.yaml]
+"""
+
+
+def write(root: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(textwrap.dedent(text))
+
+
+def load(root: Path, stack: str, **files: str) -> Settings:
+    """The settings of stack `dev`; keys of `files` are file names, and `jobs` is short for `jobs.yaml`."""
+    named = {"jobs.yaml" if name == "jobs" else name: text for name, text in files.items()}
+    write(root, {"stacks/Pulumi.dev.yaml": stack, **named})
+    given = yaml.safe_load(textwrap.dedent(stack))["config"]
+    # As the engine hands it over: texts as they are, everything else as JSON.
+    config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
+    return Settings.parse("team", "dev", root, config)
+
+
+def problems(root: Path, stack: str, **files: str) -> list[str]:
+    """What is wrong, a line each, and nothing else is said."""
+    with pytest.raises(DeclarationErrors) as failure:
+        load(root, stack, **files)
+    count, *lines = str(failure.value).splitlines()
+    assert len(lines) == len(failure.value.problems)
+    assert count == f"{len(lines)} problem{'s' if len(lines) > 1 else ''} in what is declared:"
+    return [line.removeprefix("  ") for line in lines]

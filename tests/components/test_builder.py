@@ -1,0 +1,160 @@
+"""Builders: the context goes in, steps are told on the way, and a failed build quotes its end."""
+
+import gc
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import IO, Any
+
+import docker
+import pytest
+
+from components import builder
+from components.builder import Buildx, ClassicBuilder
+from components.context import BuildContext
+from components.errors import BuildFailed, DockerUnavailable
+
+URI = "localhost/team/digits:1"
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> BuildContext:
+    folder = tmp_path / "context"
+    folder.mkdir()
+    (folder / "Dockerfile").write_text("FROM scratch\n")
+    return BuildContext(folder, "Dockerfile", {"B": "2", "A": "1"}, "slim", "linux/amd64")
+
+
+@pytest.fixture
+def daemon(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A daemon that answers a build with `messages`, or fails with `error`; `asked` is what it was asked to build."""
+    daemon = SimpleNamespace(messages=[], error=None, asked={}, files=[])
+
+    def build(fileobj: IO[bytes], **asked: Any) -> list[dict[str, str]]:
+        daemon.asked = asked
+        with tarfile.open(fileobj=fileobj) as tar:
+            daemon.files = tar.getnames()
+        if daemon.error:
+            raise daemon.error
+        return list(daemon.messages)
+
+    client = SimpleNamespace(api=SimpleNamespace(build=build), close=lambda: None)
+    monkeypatch.setattr(builder, "docker_client", lambda: client)
+    return daemon
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Writes `docker` as a shell script, the only program on PATH beside the system's."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+    def write(script: str) -> Path:
+        file = folder / "docker"
+        file.write_text(f"#!/bin/sh\n{script}\n")
+        file.chmod(0o755)
+        return folder
+
+    return write
+
+
+def failure(build: builder.Builder, context: BuildContext) -> list[str]:
+    with pytest.raises(BuildFailed) as failure:
+        build.build(context, URI, lambda line: None)
+    first, *quoted = str(failure.value).splitlines()
+    assert first == f"{URI} cannot be built; the last lines of its build:"
+    return quoted
+
+
+def test_the_classic_builder_is_given_the_context_and_how_to_build_it(
+    daemon: SimpleNamespace, context: BuildContext
+) -> None:
+    ClassicBuilder().build(context, URI, lambda line: None)
+    assert daemon.files == ["Dockerfile"]
+    expected = {
+        "dockerfile": "Dockerfile",
+        "tag": URI,
+        "buildargs": {"A": "1", "B": "2"},
+        "target": "slim",
+        "platform": "linux/amd64",
+    }
+    assert daemon.asked.items() >= expected.items()
+
+
+def test_the_steps_of_a_build_are_told_and_what_they_write_is_not(
+    daemon: SimpleNamespace, context: BuildContext
+) -> None:
+    steps = ["Step 1/2 : FROM scratch", "Step 2/2 : RUN pip install"]
+    daemon.messages = [{"stream": line + "\n"} for line in [steps[0], " ---> 123", steps[1], "Collecting numpy", ""]]
+    told: list[str] = []
+    ClassicBuilder().build(context, URI, told.append)
+    assert told == steps
+
+
+def test_a_failed_build_quotes_its_last_lines_and_the_error(daemon: SimpleNamespace, context: BuildContext) -> None:
+    daemon.messages = [{"stream": f"line {number}\n"} for number in range(30)] + [{"error": "exit code 1"}]
+    assert failure(ClassicBuilder(), context) == [*[f"  line {number}" for number in range(19, 30)], "  exit code 1"]
+
+
+def test_a_build_that_the_daemon_refuses_is_a_failed_build_that_says_why(
+    daemon: SimpleNamespace, context: BuildContext
+) -> None:
+    reason = "dockerfile parse error line 1: unknown instruction: FRMO"
+    daemon.error = docker.errors.APIError("400 Client Error", explanation=reason)
+    assert failure(ClassicBuilder(), context) == [f"  {reason}"]
+
+
+def test_buildx_is_given_the_context_and_how_to_build_it(program: Callable[[str], Path], context: BuildContext) -> None:
+    folder = program('echo "$@" > "$(dirname "$0")/asked"; tar -t > "$(dirname "$0")/files"; echo "#5 [2/3] RUN pip"')
+    told: list[str] = []
+    Buildx().build(context, URI, told.append)
+    assert told == ["#5 [2/3] RUN pip"]
+    assert (folder / "files").read_text().split() == ["Dockerfile"]
+    asked = (folder / "asked").read_text()
+    assert asked.startswith("buildx build --load ")
+    assert asked.endswith(
+        f"--tag {URI} --platform linux/amd64 --file Dockerfile --target slim --build-arg=A=1 --build-arg=B=2 -\n"
+    )
+
+
+def test_a_failed_build_of_buildx_quotes_its_last_lines(program: Callable[[str], Path], context: BuildContext) -> None:
+    program("cat > /dev/null; for i in 1 2 3; do echo line $i; done; echo 'ERROR: failed to solve' >&2; exit 1")
+    assert failure(Buildx(), context) == ["  line 1", "  line 2", "  line 3", "  ERROR: failed to solve"]
+
+
+def test_output_in_another_encoding_does_not_stop_a_build(
+    program: Callable[[str], Path], context: BuildContext
+) -> None:
+    program(r"cat > /dev/null; printf '#5 [1/1] RUN caf\351\n'")
+    told: list[str] = []
+    Buildx().build(context, URI, told.append)
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize(("script", "kind"), [("exit 0", Buildx), ("exit 1", ClassicBuilder)])
+def test_buildx_is_taken_where_it_is_installed(program: Callable[[str], Path], script: str, kind: type) -> None:
+    program(f'test "$*" = "buildx version" && {script}')
+    assert type(builder.builder()) is kind
+
+
+def test_without_docker_s_command_the_classic_builder_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert type(builder.builder()) is ClassicBuilder
+
+
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+def test_a_daemon_that_does_not_answer_is_named_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = f"unix://{tmp_path}/docker.sock"
+    monkeypatch.setenv("DOCKER_HOST", host)
+    for name in ("DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "DOCKER_CONTEXT"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(DockerUnavailable) as unavailable:
+        builder.image_id(URI)
+    assert str(unavailable.value).startswith(f"Docker does not answer on {host}: start it")
+    assert len(str(unavailable.value).splitlines()) == 1
+    del unavailable
+    gc.collect()  # the Docker SDK leaves the socket open; here is where the warning is expected

@@ -1,0 +1,56 @@
+"""Completion: holds the results of the jobs that were waited for."""
+
+from typing import Any
+
+import pytest
+
+from components.completion import CompletionProvider
+from components.errors import TrainingFailed
+from tests.components.fakes import FakeClient
+
+PARENT = "//local/projects/local/locations/us-central1"
+TRAIN = f"{PARENT.removeprefix('//local/')}/customJobs/1"
+INPUTS: dict[str, Any] = {"owner": "team/dev", "parent": PARENT, "jobs": {"digits": TRAIN}}
+LABELS = {"pulumi_project": "team", "pulumi_stack": "dev"}
+DONE = {"digits": {"state": "JOB_STATE_SUCCEEDED"}}
+
+provider = CompletionProvider()
+pytestmark = pytest.mark.usefixtures("clock")
+
+
+def add(api: FakeClient, state: str, *coming: str) -> None:
+    api.add(TRAIN, labels=LABELS, jobSpec={}, state=state)
+    api.coming[TRAIN] = list(coming)
+
+
+def test_creating_and_updating_wait_and_keep_the_results(api: FakeClient) -> None:
+    add(api, "JOB_STATE_PENDING", "JOB_STATE_RUNNING", "JOB_STATE_SUCCEEDED")
+    created = provider.create(INPUTS)
+    assert (created.id, created.outs) == ("completion", {**INPUTS, "results": DONE})
+    assert provider.update("completion", {}, INPUTS).outs == {**INPUTS, "results": DONE}
+
+
+@pytest.mark.parametrize("act", [lambda: provider.create(INPUTS), lambda: provider.update("completion", {}, INPUTS)])
+def test_a_job_that_fails_fails_it(api: FakeClient, act: Any) -> None:
+    add(api, "JOB_STATE_FAILED")
+    with pytest.raises(TrainingFailed, match=r"^digits failed"):
+        act()
+
+
+def test_reading_looks_once_and_does_not_wait(api: FakeClient) -> None:
+    add(api, "JOB_STATE_RUNNING")
+    read = provider.read("completion", {**INPUTS, "results": DONE})
+    assert (read.id, read.inputs) == ("completion", INPUTS)
+    assert read.outs == {**INPUTS, "results": {"digits": {"state": "JOB_STATE_RUNNING"}}}
+    assert api.calls == ["list"]
+
+
+def test_reading_leaves_out_a_job_that_is_gone(api: FakeClient) -> None:
+    read = provider.read("completion", {**INPUTS, "results": DONE})
+    assert read.outs == {**INPUTS, "results": {}}
+
+
+def test_deleting_touches_no_job(api: FakeClient) -> None:
+    add(api, "JOB_STATE_RUNNING")
+    provider.delete("completion", {**INPUTS, "results": DONE})
+    assert api.calls == []

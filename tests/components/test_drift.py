@@ -1,0 +1,122 @@
+"""Drift: a job as the service holds it compares equal to its declaration unless something in it differs."""
+
+from typing import Any
+
+import pytest
+
+from components.drift import declared_part, submitted
+from tests.vertex.jobs import ABSENT, custom_job, edited
+from vertex.kinds import CUSTOM_JOB
+from vertex.validation import validate
+
+SECRETS = {"token": "hunter2", "key": "abc"}
+ENV = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "env")
+DECLARED: dict[str, Any] = edited(
+    custom_job(), *ENV, to=[{"name": "A", "value": "1"}, {"name": "TOKEN", "value": "bearer ${secrets.token}"}]
+) | {"labels": {"team": "vision"}}
+DECLARED["jobSpec"] |= {
+    "baseOutputDirectory": {"outputUriPrefix": "gs://bucket/out"},
+    "scheduling": {"timeout": "3600s", "restartJobOnWorkerRestart": False},
+}
+
+
+def held() -> dict[str, Any]:
+    """The declared job as the service gives it back, in canonical form."""
+    job = submitted(DECLARED, SECRETS)
+    job["labels"] = {**job["labels"], "pulumi_token": "t"}
+    job["jobSpec"] = {
+        **job["jobSpec"],
+        "baseOutputDirectory": {"outputUriPrefix": "gs://bucket/out/"},
+        "scheduling": {"timeout": "3600s"},
+        "serviceAccount": "default@example.com",
+    }
+    pool = job["jobSpec"]["workerPoolSpecs"][0]
+    pool["diskSpec"] = {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100}
+    canonical, problems = validate(CUSTOM_JOB, job)
+    assert problems == []
+    return dict(canonical)
+
+
+def seen(actual: dict[str, Any], declared: dict[str, Any] = DECLARED) -> Any:
+    return declared_part(declared, actual, SECRETS)
+
+
+def test_defaults_labels_zeros_slashes_and_secrets_of_the_service_are_no_drift() -> None:
+    assert held() != DECLARED
+    assert seen(held()) == DECLARED
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        (("displayName",), "other"),
+        (("labels", "team"), "speech"),
+        (("jobSpec", "scheduling", "timeout"), "60s"),
+        (("jobSpec", "scheduling", "restartJobOnWorkerRestart"), True),
+        (("jobSpec", "baseOutputDirectory", "outputUriPrefix"), "gs://bucket/elsewhere/"),
+        (("jobSpec", "workerPoolSpecs", 0, "machineSpec", "machineType"), "n1-highmem-2"),
+        (("jobSpec", "workerPoolSpecs", 0, "containerSpec", "args"), ["--epochs=4"]),
+        (("jobSpec", "workerPoolSpecs", 0, "containerSpec", "args"), ["--epochs=3", "--more"]),
+        ((*ENV, 0, "value"), "2"),
+    ],
+)
+def test_a_real_change_is_shown_and_nothing_beside_it(path: tuple[Any, ...], to: Any) -> None:
+    assert seen(edited(held(), *path, to=to)) == edited(DECLARED, *path, to=to)
+
+
+@pytest.mark.parametrize("path", [("labels", "team"), ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "args")])
+def test_what_is_gone_at_the_service_is_shown_as_gone(path: tuple[Any, ...]) -> None:
+    assert seen(edited(held(), *path, to=ABSENT)) == edited(DECLARED, *path, to=ABSENT)
+
+
+@pytest.mark.parametrize("zero", [0, 0.0, False, "", [], {}])
+def test_a_declared_zero_that_the_service_leaves_out_is_no_drift(zero: Any) -> None:
+    assert declared_part({"a": zero}, {}, {}) == {"a": zero}
+    assert declared_part({"a": zero}, {"a": 1}, {}) == {"a": 1}
+
+
+def test_only_a_folder_s_slash_is_overlooked() -> None:
+    assert declared_part("gs://a/b/", "gs://a/b", {}) == "gs://a/b"
+    assert declared_part("gs://a/b", "gs://a/b//", {}) == "gs://a/b//"
+
+
+def test_a_secret_keeps_its_reference_as_long_as_its_value_is_the_one_that_was_sent() -> None:
+    assert "hunter2" in str(held())
+    assert "hunter2" not in str(seen(held()))
+    assert "${secrets.token}" in str(seen(held()))
+
+
+def test_a_secret_that_differs_is_shown_as_a_change() -> None:
+    found = seen(edited(held(), *ENV, 1, "value", to="bearer stolen"))
+    assert found == edited(DECLARED, *ENV, 1, "value", to="bearer stolen")
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        [{"name": "TOKEN", "value": "bearer hunter2"}],
+        [{"name": "A", "value": "1"}, {"name": "TOKEN", "value": "bearer hunter2"}, {"name": "B", "value": "2"}],
+        [{"name": "TOKEN", "value": "bearer hunter2"}, {"name": "A", "value": "1"}],
+    ],
+    ids=["one less", "one more", "another order"],
+)
+def test_a_change_beside_a_secret_does_not_put_the_secret_into_the_open(env: list[dict[str, str]]) -> None:
+    found = seen(edited(held(), *ENV, to=env))
+    assert found != DECLARED
+    assert "hunter2" not in str(found)
+
+
+def test_what_is_sent_has_secrets_filled_in_and_nothing_else_changed() -> None:
+    sent = submitted(DECLARED, SECRETS)
+    assert sent == edited(DECLARED, *ENV, 1, "value", to="bearer hunter2")
+    assert "${secrets.token}" in str(DECLARED)
+
+
+def test_what_is_sent_has_escapes_as_the_text_that_they_stand_for() -> None:
+    args = ["$${secrets.token}", "$(MODEL_DIR)", "${secrets.key}$${x}"]
+    assert submitted({"args": args}, SECRETS) == {"args": ["${secrets.token}", "$(MODEL_DIR)", "abc${x}"]}
+
+
+@pytest.mark.parametrize("value", ["a$${b}", "${secrets.key}", "$$", "x\n"])
+def test_a_secret_is_sent_exactly_as_it_is_whatever_is_in_it(value: str) -> None:
+    assert submitted(["${secrets.token}", "a ${secrets.token}"], {"token": value}) == [value, f"a {value}"]

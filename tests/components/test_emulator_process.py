@@ -1,0 +1,259 @@
+"""The emulator's process: started once, found again, stopped, and its reason given where it does not start."""
+
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+import textwrap
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from components import emulator_process
+from components.errors import EmulatorFailed
+
+# It is detached, so nobody waits for it, which Python's own record of child processes would complain about.
+pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
+
+# What is asked of `python -m emulator`: `serve` answers on /healthz and says where in endpoint.json; `stop` ends it.
+EMULATOR = """
+    import json, os, pathlib, signal, sys
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+
+    verb, *flags = sys.argv[1:]
+    data = pathlib.Path(next(flag for flag in flags if flag.startswith("--data=")).partition("=")[2])
+    port = next((int(flag.partition("=")[2]) for flag in flags if flag.startswith("--port=")), 0)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200 if self.path == "/healthz" else 404)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    if verb == "serve":
+        server = HTTPServer(("127.0.0.1", port), Handler)
+        endpoint = {"url": f"http://127.0.0.1:{server.server_port}", "pid": os.getpid(), "session": os.getsid(0)}
+        endpoint["pulumi"] = [name for name in os.environ if name.startswith("PULUMI_")]
+        with (data / "starts").open("a") as starts:
+            starts.write(f"{os.getpid()}\\n")
+        (data / "new.json").write_text(json.dumps(endpoint))
+        (data / "new.json").rename(data / "endpoint.json")
+        server.serve_forever()
+    elif "--if-idle" in flags and (data / "busy").exists():
+        print("goes on: 2 jobs are active")
+    else:
+        os.kill(json.loads((data / "endpoint.json").read_text())["pid"], signal.SIGTERM)
+        (data / "endpoint.json").unlink()
+"""
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The emulator's folder, in a project whose emulator is the one above; all that was started is ended."""
+    monkeypatch.setattr(emulator_process, "_PROJECT", tmp_path / "project")
+    monkeypatch.setenv("VERTEX_EMULATOR_DATA", str(tmp_path / "data"))
+    for name in ("http_proxy", "HTTP_PROXY", "PYTHONPATH"):
+        monkeypatch.delenv(name, raising=False)
+    write_emulator(tmp_path, EMULATOR)
+    yield tmp_path / "data"
+    for pid in started(tmp_path / "data"):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    gc.collect()  # an error's traceback holds on to a process; here is where its warning is expected
+
+
+def write_emulator(folder: Path, text: str) -> None:
+    package = folder / "project" / "emulator"
+    package.mkdir(parents=True, exist_ok=True)
+    (package / "__main__.py").write_text(textwrap.dedent(text))
+
+
+def started(data: Path) -> list[int]:
+    file = data / "starts"
+    return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+
+def endpoint(data: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads((data / "endpoint.json").read_text())
+    return found
+
+
+def test_an_emulator_that_does_not_run_is_started_and_then_found_again(data: Path) -> None:
+    url = emulator_process.url()
+    assert url == endpoint(data)["url"]
+    assert emulator_process.url() == url
+    assert len(started(data)) == 1
+
+
+def test_of_two_that_ask_at_the_same_time_one_starts_it_and_both_find_it(data: Path) -> None:
+    urls: list[str] = []
+    together = threading.Barrier(4)
+
+    def ask() -> None:
+        together.wait()
+        urls.append(emulator_process.url())
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert urls == [endpoint(data)["url"]] * 4
+    assert len(started(data)) == 1
+
+
+def test_it_is_started_on_the_port_that_is_asked_for(data: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    assert emulator_process.url(port) == f"http://127.0.0.1:{port}"
+
+
+def test_it_outlives_the_provider_for_it_has_a_session_of_its_own(data: Path) -> None:
+    emulator_process.url()
+    assert endpoint(data)["session"] == endpoint(data)["pid"]
+
+
+def test_it_is_told_nothing_of_what_the_engine_tells_its_plugins(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULUMI_CONFIG", '{"vertex-training:secrets": "hunter2"}')
+    emulator_process.url()
+    assert endpoint(data)["pulumi"] == []
+
+
+def test_one_that_was_killed_is_started_again(data: Path) -> None:
+    emulator_process.url()
+    (pid,) = started(data)
+    os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while emulator_process._running() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    url = emulator_process.url()
+    assert len(started(data)) == 2
+    assert url == endpoint(data)["url"]
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"pid": 1}', '{"url": "nonsense"}', '{"url": "http://127.0.0.1:1"}']
+)
+def test_whatever_an_interrupted_emulator_has_left_behind_a_new_one_is_started(data: Path, content: str) -> None:
+    data.mkdir()
+    (data / "endpoint.json").write_text(content)
+    assert emulator_process.url() == endpoint(data)["url"]
+
+
+def test_another_server_that_has_taken_its_port_meanwhile_is_not_taken_for_it(data: Path) -> None:
+    data.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        (data / "endpoint.json").write_text(json.dumps({"url": f"http://127.0.0.1:{other.getsockname()[1]}"}))
+
+        def greet() -> None:
+            connection, _ = other.accept()
+            connection.sendall(b"220 mail.example.com ready\r\n\r\n")
+            connection.close()
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        url = emulator_process.url()
+        thread.join()
+    assert url == endpoint(data)["url"]
+    assert len(started(data)) == 1
+
+
+def test_it_is_found_past_a_proxy_that_is_set_for_the_internet(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = emulator_process.url()
+    with socket.create_server(("127.0.0.1", 0)) as nothing:
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{nothing.getsockname()[1]}")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(urllib.request, "_opener", None)  # which remembers the proxies of the first call
+    assert emulator_process._running() == url
+
+
+def test_an_emulator_that_does_not_start_is_reported_with_its_last_line(data: Path) -> None:
+    write_emulator(data.parent, "import sys; sys.exit('the port is taken\\n')")
+    with pytest.raises(EmulatorFailed) as failure:
+        emulator_process.url()
+    assert str(failure.value) == "the emulator does not start: the port is taken"
+
+
+def test_of_an_old_log_nothing_is_quoted(data: Path) -> None:
+    data.mkdir()
+    (data / "emulator.log").write_text("an error of last week\n")
+    write_emulator(data.parent, "raise SystemExit(1)")
+    with pytest.raises(EmulatorFailed, match=r"^the emulator does not start: it says nothing$"):
+        emulator_process.url()
+    assert (data / "emulator.log").read_text() == "an error of last week\n"
+
+
+def test_one_that_dies_with_words_in_another_encoding_is_reported_all_the_same(data: Path) -> None:
+    write_emulator(data.parent, r"import sys; sys.stderr.buffer.write(b'caf\xe9 closed\n'); sys.exit(1)")
+    with pytest.raises(EmulatorFailed, match="closed"):
+        emulator_process.url()
+
+
+def test_an_emulator_that_never_answers_is_given_up_with_the_place_of_its_log(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(emulator_process, "START_SECONDS", 0.5)
+    text = "import os, pathlib, time; pathlib.Path({!r}).write_text(str(os.getpid())); time.sleep(60)"
+    write_emulator(data.parent, text.format(str(data / "starts")))
+    with pytest.raises(EmulatorFailed) as failure:
+        emulator_process.url()
+    assert str(failure.value).endswith(f"its log is {data / 'emulator.log'}")
+
+
+def test_a_folder_that_cannot_be_made_is_named(data: Path) -> None:
+    data.write_text("a file is in the way")
+    with pytest.raises(EmulatorFailed) as failure:
+        emulator_process.url()
+    assert str(failure.value) == f"the emulator's folder {data} cannot be made: File exists"
+
+
+def test_stopping_ends_it(data: Path) -> None:
+    emulator_process.url()
+    emulator_process.stop()
+    assert emulator_process._running() is None
+
+
+def test_stopping_only_an_idle_one_leaves_a_busy_one_and_says_so(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = emulator_process.url()
+    (data / "busy").touch()
+    emulator_process.stop(only_if_idle=True)
+    assert capsys.readouterr().out == "goes on: 2 jobs are active\n"
+    assert emulator_process.url() == url
+    (data / "busy").unlink()
+    emulator_process.stop(only_if_idle=True)
+    assert emulator_process._running() is None
+
+
+def test_one_that_cannot_be_stopped_is_reported_with_its_last_line(data: Path) -> None:
+    write_emulator(data.parent, "import sys; sys.exit('Docker does not answer')")
+    with pytest.raises(EmulatorFailed, match=r"^the emulator does not stop: Docker does not answer$"):
+        emulator_process.stop()
+
+
+def test_its_data_lies_in_the_project_or_where_the_environment_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("VERTEX_EMULATOR_DATA", raising=False)
+    assert emulator_process.data_folder() == tmp_path / ".emulator"
+    monkeypatch.setenv("VERTEX_EMULATOR_DATA", "elsewhere")
+    assert emulator_process.data_folder() == tmp_path / "elsewhere"
+    monkeypatch.setenv("VERTEX_EMULATOR_DATA", "")
+    assert emulator_process.data_folder() == tmp_path / ".emulator"
+
+
+def test_the_emulator_that_is_run_is_the_project_s_with_this_python(data: Path) -> None:
+    assert emulator_process._command("serve") == [sys.executable, "-m", "emulator", "serve", f"--data={data}"]

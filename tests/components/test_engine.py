@@ -1,0 +1,52 @@
+"""The engine: a provider process finds out when it was left behind, and ends."""
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from components.engine import ensure_alive, is_alive
+from components.errors import SubmitFailed
+
+
+def test_an_engine_that_listens_is_alive_and_one_that_was_killed_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        monkeypatch.setattr(sys, "argv", ["provider", f"127.0.0.1:{listening.getsockname()[1]}"])
+        assert is_alive()
+        ensure_alive("digits: not submitted")
+    assert not is_alive()
+    with pytest.raises(SubmitFailed, match=r"^digits: not submitted: stopped, because `pulumi` was killed"):
+        ensure_alive("digits: not submitted")
+
+
+@pytest.mark.parametrize("arguments", [[], ["tests/test_engine.py::test"], ["-q"], ["127.0.0.1"]])
+def test_where_there_is_no_engine_there_is_none_to_miss(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["program", *arguments])
+    assert is_alive()
+
+
+def test_an_engine_that_is_only_slow_to_answer_is_not_taken_for_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*_: object, **__: object) -> socket.socket:
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr(sys, "argv", ["provider", "127.0.0.1:1"])
+    monkeypatch.setattr(socket, "create_connection", slow)
+    assert is_alive()
+
+
+def test_a_provider_ends_soon_after_its_engine_and_not_before() -> None:
+    following = (
+        "import time; from components import engine; engine.follow(); print('follows', flush=True); time.sleep(60)"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        command = [sys.executable, "-c", following, f"127.0.0.1:{listening.getsockname()[1]}"]
+        with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True) as provider:
+            assert provider.stdout
+            assert provider.stdout.readline() == "follows\n"
+            listening.accept()[0].close()
+            listening.accept()[0].close()
+            assert provider.poll() is None
+            listening.close()
+            assert provider.wait(timeout=30) == 1

@@ -1,0 +1,117 @@
+"""Training images: built once for a content, and never from other files than a preview has shown."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components import builder, image
+from components.context import BuildContext
+from components.errors import BuildFailed
+from components.image import TrainingImageProvider, build_context, short_digests
+
+
+class Daemon:
+    """Images by URI, and the URIs that were built."""
+
+    def __init__(self) -> None:
+        self.images: dict[str, str] = {}
+        self.built: list[str] = []
+
+    def image_id(self, uri: str) -> str | None:
+        return self.images.get(uri)
+
+    def build(self, context: BuildContext, uri: str, report: builder.Report) -> None:
+        self.built.append(uri)
+        report("Step 1/1")
+        self.images[uri] = f"sha256:{context.tag}"
+
+
+@pytest.fixture
+def daemon(monkeypatch: pytest.MonkeyPatch) -> Daemon:
+    daemon = Daemon()
+    monkeypatch.setattr(builder, "image_id", daemon.image_id)
+    monkeypatch.setattr(builder, "builder", lambda: daemon)
+    return daemon
+
+
+@pytest.fixture
+def props(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What a TrainingImage of the folder `trainer` has as inputs."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trainer").mkdir()
+    (tmp_path / "trainer/Dockerfile").write_text("FROM scratch\n")
+    context = build_context(tmp_path, {"context": "trainer"})
+    return {
+        "uri": f"localhost/team/digits:{context.tag}",
+        "context": "trainer",
+        "dockerfile": "Dockerfile",
+        "buildArgs": {},
+        "platform": "linux/amd64",
+        "files": short_digests(context.files),
+    }
+
+
+def test_an_image_that_is_not_there_is_built_and_its_progress_told(
+    props: dict[str, Any], daemon: Daemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    created = TrainingImageProvider().create(props)
+    assert daemon.built == [props["uri"]]
+    assert created.id == "localhost/team/digits"  # stays the same from build to build
+    assert created.outs == {**props, "imageId": daemon.images[props["uri"]]}
+    assert capsys.readouterr().out == "digits: Step 1/1\n"
+
+
+def test_an_image_that_is_there_is_not_built_again(props: dict[str, Any], daemon: Daemon) -> None:
+    daemon.images[props["uri"]] = "sha256:1"
+    created = TrainingImageProvider().create(props)
+    updated = TrainingImageProvider().update(props["uri"], {}, props)
+    assert daemon.built == []
+    assert created.outs == updated.outs == {**props, "imageId": "sha256:1"}
+
+
+def test_files_that_changed_since_the_preview_are_not_built_under_its_tag(
+    props: dict[str, Any], daemon: Daemon
+) -> None:
+    Path("trainer/Dockerfile").write_text("FROM other\n")
+    with pytest.raises(BuildFailed) as failure:
+        TrainingImageProvider().create(props)
+    message = f'{props["uri"]}: the files in "trainer" changed since the preview; run `pulumi up` again'
+    assert str(failure.value) == message
+    assert daemon.built == []
+
+
+def test_an_image_is_read_with_its_inputs_and_one_that_is_gone_as_gone(props: dict[str, Any], daemon: Daemon) -> None:
+    gone = TrainingImageProvider().read(props["uri"], props)
+    assert (gone.id, gone.outs) == (None, {})
+    daemon.images[props["uri"]] = "sha256:1"
+    found = TrainingImageProvider().read(props["uri"], {**props, "imageId": "sha256:0"})
+    assert (found.id, found.outs, found.inputs) == (props["uri"], {**props, "imageId": "sha256:1"}, props)
+
+
+def test_deleting_leaves_the_image_for_others(props: dict[str, Any], daemon: Daemon) -> None:
+    daemon.images[props["uri"]] = "sha256:1"
+    TrainingImageProvider().delete(props["uri"], props)
+    assert daemon.images == {props["uri"]: "sha256:1"}
+
+
+def test_images_are_built_for_the_processors_of_the_service_unless_they_say_otherwise(tmp_path: Path) -> None:
+    assert build_context(tmp_path, {"context": "a"}) == BuildContext(
+        tmp_path / "a", "Dockerfile", build_args={}, target=None, platform="linux/amd64"
+    )
+    whole = {
+        "context": "a",
+        "dockerfile": "./docker/../Dockerfile.gpu",
+        "buildArgs": {"A": "1"},
+        "target": "slim",
+        "platform": "linux/arm64",
+    }
+    assert build_context(tmp_path, whole) == BuildContext(
+        tmp_path / "a", "Dockerfile.gpu", build_args={"A": "1"}, target="slim", platform="linux/arm64"
+    )
+
+
+def test_each_file_has_a_few_digits_as_long_as_someone_would_read_them() -> None:
+    files = {f"f{number}": f"{number:064}" for number in range(image.MOST_FILES)}
+    assert short_digests(files) == {name: digest[:10] for name, digest in files.items()}
+    assert short_digests(files | {"one more": "0" * 64}) is None

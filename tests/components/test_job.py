@@ -1,0 +1,65 @@
+"""Jobs completed: what a declaration leaves out is filled in before a preview shows it."""
+
+from typing import Any
+
+import pytest
+
+from components.job import completed
+from tests.vertex.jobs import ABSENT, custom_job, edited, job_of
+from vertex.kinds import CUSTOM_JOB, KINDS, Kind
+
+SPEC_FIELD = {"customJobs": "jobSpec", "hyperparameterTuningJobs": "trialJobSpec"}
+FOLDER = "gs://staging/digits"
+
+
+def complete(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> Any:
+    return completed(kind, spec, rerun, FOLDER)[SPEC_FIELD[kind.collection]]
+
+
+def output(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> str:
+    return str(complete(kind, spec, rerun)["baseOutputDirectory"]["outputUriPrefix"])
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_a_pool_that_says_no_number_of_replicas_has_one_and_an_empty_pool_stays_empty(kind: Kind) -> None:
+    field = SPEC_FIELD[kind.collection]
+    pool = {"containerSpec": {"imageUri": "x"}}
+    spec = edited(job_of(kind), field, "workerPoolSpecs", to=[pool, {}, {**pool, "replicaCount": 3}])
+    pools = complete(kind, spec)["workerPoolSpecs"]
+    assert pools == [{**pool, "replicaCount": 1}, {}, {**pool, "replicaCount": 3}]
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_every_run_has_an_output_folder_of_its_own(kind: Kind) -> None:
+    spec = job_of(kind)
+    folders = [
+        output(kind, spec),
+        output(kind, spec, rerun=1),
+        output(kind, spec | {"labels": {"a": "b"}}),
+    ]
+    assert all(folder.startswith(f"{FOLDER}/") for folder in folders)
+    assert len(set(folders)) == 3
+    assert output(kind, spec) == folders[0]
+
+
+def test_what_is_left_out_and_what_is_said_the_same_is_the_same_job() -> None:
+    silent = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "replicaCount", to=ABSENT)
+    assert completed(CUSTOM_JOB, silent, 0, FOLDER) == completed(CUSTOM_JOB, custom_job(), 0, FOLDER)
+    floats = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "replicaCount", to=1.0)
+    assert completed(CUSTOM_JOB, floats, 0, FOLDER) == completed(CUSTOM_JOB, custom_job(), 0, FOLDER)
+
+
+def test_an_output_folder_that_is_declared_is_kept() -> None:
+    spec = edited(custom_job(), "jobSpec", "baseOutputDirectory", to={"outputUriPrefix": "gs://mine/out"})
+    assert output(CUSTOM_JOB, spec, rerun=2) == "gs://mine/out"
+
+
+def test_the_given_spec_is_not_changed() -> None:
+    spec = custom_job()
+    complete(CUSTOM_JOB, spec)
+    assert spec == custom_job()
+
+
+def test_a_spec_with_problems_is_left_for_the_provider_to_report() -> None:
+    spec = custom_job() | {"lables": {}}
+    assert completed(CUSTOM_JOB, spec, 0, FOLDER) == spec

@@ -1,0 +1,352 @@
+"""The provider of jobs, called as the engine calls it: one job a declaration, found again, and removed in order."""
+
+import socket
+import sys
+from typing import Any
+
+import pytest
+from pulumi.runtime import rpc
+
+from components.errors import SubmitFailed
+from components.job_provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider
+from components.ownership import TOKEN_LABEL
+from tests.components.fakes import Clock, FakeClient
+from tests.vertex.jobs import custom_job, edited, job_of, tuning_job
+from vertex import errors
+from vertex.kinds import CUSTOM_JOB, KINDS, Kind
+
+PARENT = "projects/local/locations/us-central1"
+FIRST = f"{PARENT}/customJobs/1"
+ARGS = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "args")
+POOL = ("jobSpec", "workerPoolSpecs", 0)
+WITH_SECRET = edited(custom_job(), *ARGS, to=["--token=${secrets.token}"])
+
+custom = CustomJobProvider()
+
+
+def inputs(spec: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    """What the program gives the engine."""
+    return {
+        "owner": "team/dev/digits",
+        "parent": f"//local/{PARENT}",
+        "spec": spec or custom_job(),
+        **changes,
+    }
+
+
+def engine_s(value: Any) -> Any:
+    """A value as the engine hands it over: every number is a float."""
+    if isinstance(value, dict):
+        return {key: engine_s(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [engine_s(child) for child in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def create(provider: JobProvider = custom, **given: Any) -> dict[str, Any]:
+    """Checks and creates a job; its state, id included."""
+    checked = provider.check({}, engine_s(inputs(**given)))
+    assert checked.failures == []
+    created = provider.create(engine_s(checked.inputs))
+    return {"id": created.id, **(created.outs or {})}
+
+
+def test_check_gives_the_canonical_inputs_and_leaves_unset_outputs_out() -> None:
+    given = engine_s(inputs(lifecycle={"rerun": 2}, secrets=None, run=None))
+    given["spec"]["jobSpec"]["workerPoolSpecs"][0]["replica_count"] = 1.0
+    del given["spec"]["jobSpec"]["workerPoolSpecs"][0]["replicaCount"]
+    checked = custom.check({}, given)
+    assert checked.failures == []
+    assert checked.inputs == inputs(lifecycle={"rerun": 2})
+    assert isinstance(checked.inputs["spec"]["jobSpec"]["workerPoolSpecs"][0]["replicaCount"], int)
+
+
+def test_check_names_every_field_that_is_wrong() -> None:
+    spec = custom_job() | {"lables": {}}
+    spec["jobSpec"]["workerPoolSpecs"][0]["replicaCount"] = "one"
+    failures = custom.check({}, inputs(spec)).failures
+    assert [(failure.property, failure.reason) for failure in failures] == [
+        ("spec.jobSpec.workerPoolSpecs[0].replicaCount", '"one" is not a whole number'),
+        ("spec.lables", "unknown field; did you mean labels?"),
+    ]
+
+
+def test_check_reports_the_rules_of_its_kind() -> None:
+    provider = HyperparameterTuningJobProvider()
+    failures = provider.check({}, inputs(tuning_job() | {"maxTrialCount": 0})).failures
+    assert [failure.property for failure in failures] == ["spec.maxTrialCount"]
+
+
+def test_check_lets_pass_what_is_not_known_before_the_update() -> None:
+    spec = edited(custom_job(), *POOL, "replicaCount", to=rpc.UNKNOWN)
+    assert custom.check({}, inputs(spec)).failures == []
+    spec = edited(custom_job(), *POOL, "containerSpec", to=rpc.UNKNOWN) | {"lables": {}}
+    failures = custom.check({}, inputs(spec)).failures
+    assert [failure.property for failure in failures] == ["spec.lables"]
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_a_job_is_submitted_once_with_its_spec_and_who_owns_it(api: FakeClient, kind: Kind) -> None:
+    provider = CustomJobProvider() if kind == CUSTOM_JOB else HyperparameterTuningJobProvider()
+    spec = job_of(kind) | {"labels": {"team": "vision"}}
+    state = create(provider, spec=spec)
+    assert api.calls == ["list", "create"]
+    (sent,) = api.sent
+    labels = sent.pop("labels")
+    assert sent == {key: value for key, value in spec.items() if key != "labels"}
+    assert labels.pop(TOKEN_LABEL) in api.filters[0]
+    assert labels == {
+        "team": "vision",
+        "pulumi_project": "team",
+        "pulumi_stack": "dev",
+        "pulumi_name": "digits",
+    }
+    name = f"{PARENT}/{kind.collection}/1"
+    page = f"http://127.0.0.1:1/jobs/{kind.collection}/1"
+    assert state["id"] == name
+    assert state["run"] == {"name": name, "state": "JOB_STATE_PENDING", "page": page}
+
+
+def test_whole_numbers_are_sent_as_such_though_the_engine_has_only_floats(api: FakeClient) -> None:
+    spec = tuning_job() | {"maxFailedTrialCount": 1}
+    create(HyperparameterTuningJobProvider(), spec=spec)
+    (sent,) = api.sent
+    numbers = [
+        sent["maxTrialCount"],
+        sent["maxFailedTrialCount"],
+        sent["trialJobSpec"]["workerPoolSpecs"][0]["replicaCount"],
+        sent["studySpec"]["parameters"][1]["integerValueSpec"]["maxValue"],
+    ]
+    assert numbers == [8, 1, 1, 64]
+    assert [type(number) for number in numbers] == [int] * 4
+
+
+def test_an_equal_job_that_an_interrupted_run_has_left_is_adopted(api: FakeClient) -> None:
+    first = create()
+    second = create(spec=dict(reversed(custom_job().items())))
+    assert first == second
+    assert api.calls == ["list", "create", "list"]
+
+
+def test_numbers_from_the_engine_and_from_the_program_are_the_same_job(api: FakeClient) -> None:
+    create()
+    custom.create(custom.check({}, inputs()).inputs)
+    custom.create(engine_s(inputs()))
+    assert len(api.sent) == 1
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "SUCCEEDED"])
+def test_an_adopted_job_s_state_is_its_own(api: FakeClient, state: str) -> None:
+    create()
+    api.jobs[FIRST]["state"] = f"JOB_STATE_{state}"
+    assert create()["run"]["state"] == f"JOB_STATE_{state}"
+
+
+@pytest.mark.parametrize("state", ["FAILED", "CANCELLED", "CANCELLING", "EXPIRED"])
+def test_a_job_that_came_to_nothing_is_submitted_anew(api: FakeClient, state: str) -> None:
+    create()
+    api.jobs[FIRST]["state"] = f"JOB_STATE_{state}"
+    assert create()["id"] == f"{PARENT}/customJobs/2"
+    assert len(api.sent) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"lifecycle": {"rerun": 1}},
+        {"spec": edited(WITH_SECRET, *ARGS, to=["--token=${secrets.token}", "-v"])},
+        {"secrets": {"token": "other"}},
+        {"owner": "team/prod/digits"},
+        {"parent": "//local/projects/local/locations/europe-west4"},
+    ],
+    ids=["rerun", "spec", "secret", "stack", "region"],
+)
+def test_anything_that_makes_another_job_is_submitted_anew(api: FakeClient, change: dict[str, Any]) -> None:
+    plain: dict[str, Any] = {"spec": WITH_SECRET, "secrets": {"token": "hunter2"}}
+    create(**plain)
+    create(**plain | change)
+    assert api.calls == ["list", "create", "list", "create"]
+
+
+@pytest.mark.parametrize("lifecycle", [{}, {"wait": True}, {"onDelete": "keep"}, {"rerun": 0}])
+def test_what_happens_around_a_job_does_not_make_it_another(api: FakeClient, lifecycle: dict[str, Any]) -> None:
+    create()
+    create(lifecycle=lifecycle)
+    assert len(api.sent) == 1
+
+
+def test_secrets_are_sent_filled_in_and_kept_nowhere_but_in_their_own_input(api: FakeClient) -> None:
+    given: dict[str, Any] = {"spec": WITH_SECRET, "secrets": {"token": "hunter2"}}
+    state = create(**given)
+    assert api.sent[0]["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--token=hunter2"]
+    assert state.pop("secrets") == {"token": "hunter2"}
+    assert "hunter2" not in str(state)
+    read = custom.read(FIRST, {**inputs(**given), "run": state["run"]})
+    for found in (read.outs, read.inputs):
+        assert found is not None
+        assert found.pop("secrets") == {"token": "hunter2"}
+        assert "hunter2" not in str(found)
+
+
+def test_nothing_is_submitted_once_the_engine_is_gone(api: FakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as engine:
+        address = f"127.0.0.1:{engine.getsockname()[1]}"
+    monkeypatch.setattr(sys, "argv", ["provider", address])
+    with pytest.raises(SubmitFailed, match="digits: not submitted: stopped, because `pulumi` was killed"):
+        create()
+    assert api.calls == ["list"]
+
+
+def test_an_update_changes_only_what_happens_around_the_job(api: FakeClient) -> None:
+    state = create()
+    news = inputs(lifecycle={"wait": True})
+    updated = custom.update(FIRST, state, news)
+    assert updated.outs == {**state, "lifecycle": {"wait": True}}
+    assert api.calls == ["list", "create"]
+
+
+def test_an_unchanged_job_is_read_without_drift_and_with_its_state_as_it_is(api: FakeClient) -> None:
+    spec = edited(custom_job(), "jobSpec", "baseOutputDirectory", to={"outputUriPrefix": "gs://b/out"})
+    state = create(spec=spec, secrets={"token": "x"})
+    api.jobs[FIRST]["state"] = "JOB_STATE_SUCCEEDED"
+    api.jobs[FIRST]["jobSpec"]["baseOutputDirectory"] = {"outputUriPrefix": "gs://b/out/"}
+    read = custom.read(FIRST, engine_s({name: value for name, value in state.items() if name != "id"}))
+    assert read.id == FIRST
+    assert read.inputs == inputs(spec, secrets={"token": "x"})
+    assert read.outs == {
+        **inputs(spec, secrets={"token": "x"}),
+        "run": {**state["run"], "state": "JOB_STATE_SUCCEEDED"},
+    }
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        edited(custom_job(), *POOL, "containerSpec", "env", to=[{"name": "EMPTY", "value": ""}]),
+        edited(custom_job(), "jobSpec", "scheduling", to={"timeout": "3600.0s"}),
+        edited(custom_job(), "jobSpec", "scheduling", to={"timeout": "90.5s", "restartJobOnWorkerRestart": False}),
+        edited(custom_job(), *ARGS, to=["$${HOME}", "$(X)", ""]),
+        custom_job() | {"labels": {"empty": ""}},
+        edited(custom_job(), "jobSpec", "workerPoolSpecs", to=[custom_job()["jobSpec"]["workerPoolSpecs"][0], {}]),
+    ],
+    ids=["empty variable", "duration", "fraction of a second", "escapes", "empty label", "empty pool"],
+)
+def test_nothing_that_the_service_only_writes_otherwise_is_drift(api: FakeClient, spec: dict[str, Any]) -> None:
+    create(spec=spec)
+    checked = custom.check({}, inputs(spec)).inputs
+    assert custom.read(FIRST, checked).inputs == checked
+
+
+def test_a_tuning_job_is_read_without_drift_after_its_trials(api: FakeClient) -> None:
+    provider = HyperparameterTuningJobProvider()
+    name = create(provider, spec=tuning_job())["id"]
+    api.jobs[name] |= {"state": "JOB_STATE_SUCCEEDED", "trials": [{"id": "1", "state": "SUCCEEDED"}]}
+    assert provider.read(name, inputs(tuning_job())).inputs == inputs(tuning_job())
+
+
+def test_a_job_that_someone_changed_is_read_with_other_inputs_than_were_declared(api: FakeClient) -> None:
+    create()
+    api.jobs[FIRST]["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] = ["--epochs=99"]
+    read = custom.read(FIRST, inputs())
+    assert read.inputs == inputs(edited(custom_job(), *ARGS, to=["--epochs=99"]))
+    assert read.outs is not None
+    assert read.outs["spec"] == read.inputs["spec"]
+
+
+def test_a_job_that_is_gone_is_read_as_gone(api: FakeClient) -> None:
+    read = custom.read(FIRST, inputs())
+    assert (read.id, read.outs) == (None, {})
+
+
+def test_a_running_job_is_cancelled_awaited_and_then_deleted(api: FakeClient, clock: Clock) -> None:
+    create()
+    api.calls.clear()
+    api.coming[FIRST] = ["JOB_STATE_RUNNING", "JOB_STATE_CANCELLING", "JOB_STATE_CANCELLING", "JOB_STATE_CANCELLED"]
+    custom.delete(FIRST, engine_s(inputs()))
+    assert api.calls == ["get", "cancel", "get", "get", "get", "delete"]
+    assert api.jobs == {}
+
+
+@pytest.mark.parametrize("state", ["SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED", "PARTIALLY_SUCCEEDED"])
+def test_a_job_that_has_ended_is_deleted_at_once(api: FakeClient, clock: Clock, state: str) -> None:
+    api.add(FIRST, state=f"JOB_STATE_{state}")
+    custom.delete(FIRST, inputs())
+    assert api.calls == ["get", "delete"]
+
+
+def test_a_job_to_keep_is_left_alone(api: FakeClient, clock: Clock) -> None:
+    api.add(FIRST, state="JOB_STATE_RUNNING")
+    custom.delete(FIRST, inputs(lifecycle={"onDelete": "keep"}))
+    assert (api.calls, list(api.jobs)) == ([], [FIRST])
+
+
+def test_a_job_to_cancel_is_stopped_and_its_record_kept(api: FakeClient, clock: Clock) -> None:
+    api.add(FIRST, state="JOB_STATE_RUNNING")
+    api.coming[FIRST] = ["JOB_STATE_RUNNING", "JOB_STATE_CANCELLED"]
+    custom.delete(FIRST, inputs(lifecycle={"onDelete": "cancel"}))
+    assert api.calls == ["get", "cancel", "get"]
+    assert api.jobs[FIRST]["state"] == "JOB_STATE_CANCELLED"
+
+
+def test_a_job_that_is_gone_already_is_deleted(api: FakeClient) -> None:
+    custom.delete(FIRST, inputs())
+    assert api.calls == ["get"]
+
+
+def test_a_job_that_someone_deletes_meanwhile_is_deleted(api: FakeClient, clock: Clock) -> None:
+    api.add(FIRST, state="JOB_STATE_RUNNING")
+    api.before = lambda verb: api.jobs.clear() if verb == "cancel" else None
+    custom.delete(FIRST, inputs())
+    assert api.calls == ["get", "cancel"]
+
+
+def test_a_job_that_ends_before_it_can_be_cancelled_is_deleted_all_the_same(api: FakeClient, clock: Clock) -> None:
+    api.add(FIRST, state="JOB_STATE_RUNNING")
+    api.coming[FIRST] = ["JOB_STATE_RUNNING", "JOB_STATE_SUCCEEDED"]
+    api.failing["cancel"] = errors.InvalidRequest("the job is in state JOB_STATE_SUCCEEDED and cannot be cancelled")
+    custom.delete(FIRST, inputs())
+    assert api.jobs == {}
+
+
+def test_a_job_that_does_not_end_is_given_up_with_its_name_and_what_to_do(api: FakeClient, clock: Clock) -> None:
+    api.add(FIRST, state="JOB_STATE_RUNNING")
+    with pytest.raises(SubmitFailed) as failure:
+        custom.delete(FIRST, inputs())
+    message = "digits: still JOB_STATE_CANCELLING 180 s after it was cancelled; run this again"
+    assert str(failure.value) == message
+    assert list(api.jobs) == [FIRST]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.InvalidRequest("machineType: n9 is not known"),
+        errors.PermissionRefused("no permission aiplatform.customJobs.create"),
+        errors.QuotaExceeded("too many jobs"),
+        errors.Unavailable("no answer from the API"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+@pytest.mark.parametrize("verb", ["list", "create", "get", "cancel", "delete"])
+def test_an_error_of_the_api_is_one_line_that_names_the_job(
+    api: FakeClient, clock: Clock, verb: str, error: errors.VertexError
+) -> None:
+    if verb == "delete":
+        api.add(FIRST, state="JOB_STATE_SUCCEEDED")
+    if verb == "cancel":
+        api.add(FIRST, state="JOB_STATE_RUNNING")
+    api.failing[verb] = error
+    with pytest.raises(SubmitFailed) as failure:
+        create() if verb in ("list", "create") else custom.delete(FIRST, inputs())
+    message = str(failure.value)
+    assert message.startswith("digits: ")
+    assert message.endswith(f": {error}")
+    assert len(message.splitlines()) == 1
+
+
+def test_an_error_while_reading_is_one_line_that_names_the_job(api: FakeClient) -> None:
+    api.failing["get"] = errors.Unavailable("no answer from the API")
+    with pytest.raises(SubmitFailed) as failure:
+        custom.read(FIRST, inputs())
+    assert str(failure.value).startswith("digits: ")
+    assert str(failure.value).endswith(": no answer from the API")

@@ -1,0 +1,46 @@
+"""The local target: the emulator lives as long as the stack, and its address is no input of anything."""
+
+from typing import Any
+
+import pytest
+
+from components import emulator_process
+from components.local import EmulatorProvider
+
+provider = EmulatorProvider()
+
+
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What was done to the emulator."""
+    done: list[Any] = []
+
+    def url(port: int | None = None) -> str:
+        done.append(("started", port))
+        return "http://127.0.0.1:1"
+
+    monkeypatch.setattr(emulator_process, "url", url)
+    monkeypatch.setattr(emulator_process, "stop", lambda **how: done.append(("stopped", how)))
+    return done
+
+
+@pytest.mark.parametrize(("props", "port"), [({}, None), ({"port": None}, None), ({"port": 8080.0}, 8080)])
+def test_creating_starts_the_emulator_on_its_port(done: list[Any], props: dict[str, Any], port: int | None) -> None:
+    created = provider.create(props)
+    assert done == [("started", port)]
+    assert (created.id, created.outs) == ("emulator", props)
+
+
+def test_another_port_is_taken_by_starting_again(done: list[Any]) -> None:
+    assert provider.update("emulator", {"port": 1.0}, {"port": 2.0}).outs == {"port": 2.0}
+    assert done == [("stopped", {}), ("started", 2)]
+
+
+def test_reading_does_not_start_it_and_keeps_its_port_as_input(done: list[Any]) -> None:
+    read = provider.read("emulator", {"port": 8080.0, "__provider": "x"})
+    assert (read.id, read.outs, read.inputs, done) == ("emulator", {"port": 8080.0}, {"port": 8080.0}, [])
+
+
+def test_it_is_stopped_with_its_stack_unless_others_jobs_are_running(done: list[Any]) -> None:
+    provider.delete("emulator", {})
+    assert done == [("stopped", {"only_if_idle": True})]

@@ -1,0 +1,80 @@
+"""References: found with their place, replaced with their type, and left alone where they are none."""
+
+from typing import Any
+
+import pytest
+
+from components.references import found, resolve, unescaped
+
+VARS = {"vars": {"epochs": 20, "rate": 0.5, "deep": True, "name": "digits", "list": ["a", 1], "nothing": None}}
+
+
+@pytest.mark.parametrize("name", VARS["vars"])
+def test_a_string_that_is_nothing_but_a_reference_becomes_the_value_with_its_type(name: str) -> None:
+    value = resolve(f"${{vars.{name}}}", VARS)
+    assert value == VARS["vars"][name]
+    assert type(value) is type(VARS["vars"][name])
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("--epochs=${vars.epochs}", "--epochs=20"),
+        ("${vars.rate} ", "0.5 "),
+        ("--deep=${vars.deep}", "--deep=true"),
+        ("a-${vars.name}-b", "a-digits-b"),
+        ("--list=${vars.list}", '--list=["a", 1]'),
+    ],
+)
+def test_a_reference_inside_a_text_becomes_text_written_as_json_writes_it(text: str, result: str) -> None:
+    assert resolve(text, VARS) == result
+
+
+def test_several_references_in_one_text_are_all_replaced() -> None:
+    text = "${vars.name}/${vars.epochs}${vars.epochs}:${vars.rate}"
+    assert resolve(text, VARS) == "digits/2020:0.5"
+    assert list(found(text)) == [((), "vars.name"), ((), "vars.epochs"), ((), "vars.epochs"), ((), "vars.rate")]
+
+
+def test_space_within_the_braces_plays_no_part() -> None:
+    assert resolve("${ vars.epochs }", VARS) == 20
+    assert list(found("${ vars.epochs }")) == [((), "vars.epochs")]
+
+
+def test_references_are_replaced_wherever_they_stand_and_keys_are_left_alone() -> None:
+    value = {"a": [{"${vars.name}": "${vars.epochs}"}, 3], "b": None}
+    assert resolve(value, VARS) == {"a": [{"${vars.name}": 20}, 3], "b": None}
+
+
+def test_a_reference_into_a_table_that_is_not_known_yet_stays_as_it_is() -> None:
+    value = ["${secrets.token}", "x${secrets.token}${vars.epochs}", "${vars.unknown}"]
+    assert resolve(value, VARS) == ["${secrets.token}", "x${secrets.token}20", "${vars.unknown}"]
+
+
+def test_the_value_that_is_filled_in_is_not_looked_through_again() -> None:
+    secrets = {"secrets": {"a": "${secrets.b}", "b": "hidden"}}
+    assert resolve("${secrets.a} ${secrets.a}", secrets) == "${secrets.b} ${secrets.b}"
+
+
+def test_every_reference_is_found_with_the_place_where_it_stands() -> None:
+    value = {"spec": {"args": ["x", "--a=${vars.a}"], "uri": "${images.b}"}, "n": 1}
+    assert list(found(value)) == [(("spec", "args", 1), "vars.a"), (("spec", "uri"), "images.b")]
+
+
+def test_an_escaped_reference_is_neither_found_nor_replaced_and_unescaped_at_last() -> None:
+    text = "echo $${vars.epochs} ${vars.epochs}"
+    assert list(found(text)) == [((), "vars.epochs")]
+    assert resolve(text, VARS) == "echo $${vars.epochs} 20"
+    assert unescaped({"args": [resolve(text, VARS), 1]}) == {"args": ["echo ${vars.epochs} 20", 1]}
+
+
+@pytest.mark.parametrize("text", ["$(MODEL_DIR)/out", "$HOME", "100$", "{x}", "$ {vars.name}", "", "$$(X)"])
+def test_what_is_no_reference_passes_through(text: str) -> None:
+    assert list(found(text)) == []
+    assert unescaped(resolve(text, VARS)) == text
+
+
+@pytest.mark.parametrize("value", [1, 1.5, True, None])
+def test_values_that_are_no_text_pass_through(value: Any) -> None:
+    assert list(found(value)) == []
+    assert unescaped(resolve(value, VARS)) is value

@@ -1,0 +1,121 @@
+"""Settings: a stack's config, parsed once."""
+
+from pathlib import Path
+
+import pytest
+
+from components.settings import Settings
+from tests.components.projects import LOCAL, load, problems
+
+ROOT = Path(__file__).parents[2]
+STACK = "stacks/Pulumi.dev.yaml"
+
+
+def test_a_stack_that_only_names_its_target_has_defaults_for_the_rest(tmp_path: Path) -> None:
+    assert load(tmp_path, LOCAL) == Settings(
+        pulumi_project="team",
+        stack="dev",
+        root=tmp_path,
+        target="local",
+        project="local",
+        region="us-central1",
+        emulator_port=None,
+        images={},
+        jobs=(),
+        secrets={},
+    )
+
+
+def test_what_a_stack_says_is_in_its_settings(tmp_path: Path) -> None:
+    stack = f"""{LOCAL}\
+  vertex-training:project: my-project
+  vertex-training:region: europe-west4
+  vertex-training:emulator: {{port: 8080}}
+  vertex-training:secrets: {{hfToken: hidden}}
+"""
+    settings = load(tmp_path, stack)
+    assert (settings.project, settings.region) == ("my-project", "europe-west4")
+    assert settings.emulator_port == 8080
+    assert settings.secrets == {"hfToken": "hidden"}
+
+
+def test_config_of_other_namespaces_is_none_of_its_business(tmp_path: Path) -> None:
+    settings = load(tmp_path, f"{LOCAL}  gcp:project: other\n  team:regon: x\n")
+    assert (settings.project, settings.region) == ("local", "us-central1")
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("regon: x", ":3: vertex-training:regon: unknown field; did you mean region?"),
+        ("custom_jobs: {}", ":3: vertex-training:custom_jobs: unknown field; did you mean customJobs?"),
+        ("include: training", ":3: vertex-training:include: must be a list"),
+        ("include: [1]", ':3: vertex-training:include[0]: 1 is not a string; write "1" in quotes'),
+        ("vars: [a]", ":3: vertex-training:vars: must be an object with named fields"),
+        ("emulator: 8080", ":3: vertex-training:emulator: must be an object with named fields"),
+        ("emulator: {prt: 1}", ":3: vertex-training:emulator.prt: unknown field; did you mean port?"),
+        ("emulator: {port: http}", ':3: vertex-training:emulator.port: "http" is not a whole number'),
+    ],
+)
+def test_one_slip_in_a_stack_is_one_line_that_names_file_line_key_and_remedy(
+    tmp_path: Path, line: str, problem: str
+) -> None:
+    assert problems(tmp_path, f"{LOCAL}  vertex-training:{line}\n") == [STACK + problem]
+
+
+@pytest.mark.parametrize("port", [-1, 65536])
+def test_a_port_that_does_not_exist_is_refused(tmp_path: Path, port: int) -> None:
+    (problem,) = problems(tmp_path, f"{LOCAL}  vertex-training:emulator: {{port: {port}}}\n")
+    assert problem.startswith(f"{STACK}:3: vertex-training:emulator.port: {port} ")
+
+
+def test_the_target_is_required_and_one_that_there_is(tmp_path: Path) -> None:
+    assert problems(tmp_path, "config:\n  vertex-training:region: r\n") == [
+        f"{STACK}:1: vertex-training:target: is required"
+    ]
+    (problem,) = problems(tmp_path, LOCAL.replace("local", "lokal"))
+    assert problem.startswith(f'{STACK}:2: vertex-training:target: "lokal" is not one of ')
+    assert "local" in problem
+
+
+def test_problems_of_a_stack_are_ordered_by_line(tmp_path: Path) -> None:
+    stack = f"{LOCAL}  vertex-training:vars: 3\n  vertex-training:emulator: 4\n  vertex-training:a: 5\n"
+    found = problems(tmp_path, stack)
+    assert [line.split(":")[1] for line in found] == ["3", "4", "5"]
+
+
+@pytest.mark.parametrize("text", ["{unfinished", "[eu]west"])
+def test_a_text_that_looks_like_json_and_is_none_is_reported_by_its_key(tmp_path: Path, text: str) -> None:
+    (problem,) = problems(tmp_path, f"{LOCAL}  vertex-training:vars: '{text}'\n")
+    assert problem.startswith(f"{STACK}:3: vertex-training:vars: ")
+
+
+def test_a_problem_with_a_secret_does_not_show_it(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, f"{LOCAL}  vertex-training:secrets: {{pin: {{a: '4711'}}}}\n")
+    assert problem.startswith(f"{STACK}:3: vertex-training:secrets.pin: ")
+    assert "4711" not in problem
+
+
+def test_a_stack_whose_file_is_elsewhere_has_its_problems_reported_without_lines(tmp_path: Path) -> None:
+    from components.errors import DeclarationErrors
+
+    with pytest.raises(DeclarationErrors) as failure:
+        Settings.parse("team", "dev", tmp_path, {"vertex-training:target": "local", "vertex-training:regon": "x"})
+    assert [str(problem) for problem in failure.value.problems] == [
+        f"{STACK}: vertex-training:regon: unknown field; did you mean region?"
+    ]
+
+
+def test_the_errors_need_no_traceback_in_pulumi() -> None:
+    import pulumi
+
+    from components.errors import DeclarationErrors
+
+    assert issubclass(DeclarationErrors, pulumi.RunError)
+
+
+def test_the_example_that_the_project_comes_with_is_right() -> None:
+    config = {"vertex-training:target": "local", "vertex-training:include": '["training"]'}
+    settings = Settings.parse("vertex-training", "local", ROOT, config)
+    assert {"digits", "digits-search"} <= {job.name for job in settings.jobs}
+    assert all("context" in image for image in settings.images.values())

@@ -1,0 +1,105 @@
+"""Shapes: each field that a user may write is described in docs/configuration.md, with its default."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typing_extensions import is_typeddict
+
+from components import shapes
+from components.image import PLATFORM
+from components.settings import Settings
+from tests.components.projects import INCLUDING, problems, write
+from vertex.validation import shape
+
+PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
+SECTIONS = {
+    "Stack": "Stack file",
+    "Emulator": "Emulator",
+    "Declarations": "Declarations",
+    "Image": "Images",
+    "Lifecycle": "Lifecycle",
+}
+
+
+def section(heading: str) -> str:
+    """The text below a heading, up to the next one."""
+    (found,) = re.findall(rf"^##+ {heading}\n(.*?)(?=^##+ |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    return str(found)
+
+
+def rows(heading: str) -> dict[str, list[str]]:
+    """The cells of a section's table by the key in the first column."""
+    found = re.findall(r"^\| `([^`]+)` \|(.*)\|$", section(heading), re.MULTILINE)
+    return {key: [cell.strip() for cell in cells.split("|")] for key, cells in found}
+
+
+def fields(name: str) -> set[str]:
+    own = set(getattr(shapes, name).__annotations__)
+    return own - set(shapes.Declarations.__annotations__) if name == "Stack" else own
+
+
+def test_every_shape_has_its_section() -> None:
+    own = {name for name, value in vars(shapes).items() if is_typeddict(value) and value.__module__ == shapes.__name__}
+    assert own == SECTIONS.keys()
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_the_page_describes_the_fields_of_a_shape_and_no_others(name: str) -> None:
+    assert rows(SECTIONS[name]).keys() == fields(name)
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_every_field_has_its_type_what_it_says_and_what_an_edit_does(name: str) -> None:
+    for key, cells in rows(SECTIONS[name]).items():
+        assert len(cells) == 4, key
+        type_, _, meaning, edit = cells
+        assert type_ and meaning and edit, key
+
+
+def test_the_defaults_on_the_page_are_those_of_the_program(tmp_path: Path) -> None:
+    defaults = {key: json.loads(cells[1].strip("`")) for key, cells in rows("Lifecycle").items()}
+    assert defaults == shapes.LIFECYCLE
+    assert rows("Images")["platform"][1] == f"`{PLATFORM}`"
+    settings = Settings.parse("team", "dev", tmp_path, {"vertex-training:target": "local"})
+    stack = rows("Stack file")
+    assert stack["project"][1] == f"`{settings.project}`"
+    assert stack["region"][1] == f"`{settings.region}`"
+
+
+@pytest.mark.parametrize(
+    ("user", "declaration"),
+    [
+        ("jobs", "customJobs: {a: {jobSpec: {workerPoolSpecs: [{containerSpec: {imageUri: '${x.y}'}}]}}}"),
+        ("images", "images: {a: {uri: '${x.y}'}}"),
+    ],
+)
+def test_the_references_on_the_page_are_those_that_are_known_there(tmp_path: Path, user: str, declaration: str) -> None:
+    described = {reference for reference, (_, places) in rows("References").items() if user in places.split()}
+    (problem,) = problems(tmp_path, INCLUDING, jobs=declaration)
+    assert set(re.findall(r"\$\{\w+\.NAME\}", problem)) == described
+
+
+def test_the_example_of_the_page_is_right(tmp_path: Path) -> None:
+    blocks = re.findall(r"^```yaml\n# (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    files = dict(blocks)
+    assert list(files) == ["training/digits.yaml", "stacks/Pulumi.dev.yaml"]
+    write(tmp_path, {**files, "examples/digits/Dockerfile": "FROM scratch"})
+    given = yaml.safe_load(files["stacks/Pulumi.dev.yaml"])["config"]
+    given["vertex-training:secrets"] = dict.fromkeys(given["vertex-training:secrets"], "decrypted")
+    config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
+    settings = Settings.parse("team", "dev", tmp_path, config)
+    (job,) = settings.jobs
+    assert job.spec["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--epochs=2"]
+
+
+@pytest.mark.parametrize(
+    "lifecycle", [{}, {"wait": True, "onDelete": "keep", "rerun": 3}, {"rerun": "3"}, {"rerun": 3.0}]
+)
+def test_a_lifecycle_is_canonical(lifecycle: dict[str, Any]) -> None:
+    found, problems = shape(shapes.Lifecycle, lifecycle)
+    assert problems == []
+    assert found == ({**lifecycle, "rerun": 3} if "rerun" in lifecycle else {})

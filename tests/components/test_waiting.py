@@ -1,0 +1,237 @@
+"""Waiting: progress as it happens, results when all is done, and a failure that says why."""
+
+import itertools
+from typing import Any
+
+import pytest
+
+from components import waiting
+from components.errors import TrainingFailed
+from tests.components.fakes import Clock, FakeClient
+from vertex import errors
+
+PARENT = "projects/local/locations/us-central1"
+OWNER = "team/dev"
+LABELS = {"pulumi_project": "team", "pulumi_stack": "dev"}
+TRAIN, SEARCH = f"{PARENT}/customJobs/1", f"{PARENT}/hyperparameterTuningJobs/2"
+RUNNING, SUCCEEDED, FAILED = "JOB_STATE_RUNNING", "JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED"
+FOLDER = {"baseOutputDirectory": {"outputUriPrefix": "gs://b/out"}}
+
+pytestmark = pytest.mark.usefixtures("clock")
+
+
+def add_training(api: FakeClient, name: str = TRAIN, *states: str, **fields: Any) -> None:
+    api.add(name, labels=LABELS, jobSpec=FOLDER, state="JOB_STATE_PENDING", **fields)
+    api.coming[name] = list(states)
+
+
+def trial(number: int, state: str = "SUCCEEDED", value: float | None = None) -> dict[str, Any]:
+    measured = {"finalMeasurement": {"metrics": [{"metricId": "loss", "value": value}]}} if value is not None else {}
+    return {"id": str(number), "state": state, "parameters": [{"parameterId": "units", "value": 8.0}], **measured}
+
+
+def add_search(api: FakeClient, *states: str, trials: list[dict[str, Any]]) -> None:
+    study = {"metrics": [{"metricId": "loss", "goal": "MINIMIZE"}]}
+    fields = {"studySpec": study, "trialJobSpec": FOLDER, "maxTrialCount": 4, "trials": trials}
+    api.add(SEARCH, labels=LABELS, state="JOB_STATE_PENDING", **fields)
+    api.coming[SEARCH] = list(states)
+
+
+def wait(**names: str) -> dict[str, Any]:
+    return waiting.wait(f"//local/{PARENT}", OWNER, names)
+
+
+def failure_of(**names: str) -> str:
+    with pytest.raises(TrainingFailed) as failure:
+        wait(**names)
+    return str(failure.value)
+
+
+def test_a_job_s_result_has_its_state_and_where_its_model_is(api: FakeClient) -> None:
+    add_training(api, TRAIN, RUNNING, SUCCEEDED)
+    assert wait(digits=TRAIN) == {"digits": {"state": SUCCEEDED, "modelDir": "gs://b/out/model/"}}
+
+
+def test_a_job_without_an_output_folder_has_no_model(api: FakeClient) -> None:
+    api.add(TRAIN, labels=LABELS, jobSpec={}, state=SUCCEEDED)
+    assert wait(digits=TRAIN) == {"digits": {"state": SUCCEEDED}}
+
+
+def test_a_tuning_job_s_result_has_its_trials_the_best_of_them_and_that_one_s_model(api: FakeClient) -> None:
+    add_search(api, SUCCEEDED, trials=[trial(2, value=0.1), trial(1, value=0.5), trial(3, "INFEASIBLE")])
+    (result,) = wait(search=SEARCH).values()
+    best = {"id": "2", "state": "SUCCEEDED", "parameters": {"units": 8}, "metrics": {"loss": 0.1}}
+    assert result["bestTrial"] == best
+    assert [row["id"] for row in result["trials"]] == ["1", "2", "3"]
+    assert (result["state"], result["modelDir"]) == (SUCCEEDED, "gs://b/out/2/model/")
+
+
+def test_a_tuning_job_without_a_trial_that_succeeded_has_no_best_and_no_model(api: FakeClient) -> None:
+    add_search(api, SUCCEEDED, trials=[trial(1, "INFEASIBLE")])
+    (result,) = wait(search=SEARCH).values()
+    assert result["bestTrial"] is None
+    assert "modelDir" not in result
+
+
+def test_a_folder_that_ends_with_a_slash_is_the_same_folder() -> None:
+    job = {"state": SUCCEEDED, "jobSpec": {"baseOutputDirectory": {"outputUriPrefix": "gs://b/out/"}}}
+    assert waiting.result(job)["modelDir"] == "gs://b/out/model/"
+
+
+def test_a_failed_job_s_result_says_what_the_service_says() -> None:
+    job = {"state": FAILED, "jobSpec": {}, "error": {"code": 3, "message": "exit code 1"}}
+    assert waiting.result(job) == {"state": FAILED, "error": "exit code 1"}
+
+
+def test_all_jobs_are_waited_for_and_named_as_they_were_declared(api: FakeClient) -> None:
+    add_training(api, TRAIN, SUCCEEDED)
+    add_search(api, RUNNING, RUNNING, RUNNING, SUCCEEDED, trials=[])
+    assert {name: result["state"] for name, result in wait(a=TRAIN, b=SEARCH).items()} == {
+        "a": SUCCEEDED,
+        "b": SUCCEEDED,
+    }
+
+
+def test_a_look_is_one_list_call_a_collection_and_for_this_stack_only(api: FakeClient) -> None:
+    names = {f"job{number}": f"{PARENT}/customJobs/{number}" for number in range(50)}
+    for name in names.values():
+        add_training(api, name, RUNNING, SUCCEEDED)
+    add_search(api, RUNNING, SUCCEEDED, trials=[])
+    assert len(wait(**names, search=SEARCH)) == 51
+    assert api.calls == ["list"] * 4
+    assert set(api.filters) == {'labels.pulumi_project="team" AND labels.pulumi_stack="dev"'}
+
+
+def test_only_collections_that_are_waited_for_are_listed(api: FakeClient) -> None:
+    add_search(api, SUCCEEDED, trials=[])
+    wait(search=SEARCH)
+    assert api.calls == ["list"]
+
+
+def test_jobs_of_the_stack_that_are_not_waited_for_play_no_part(api: FakeClient) -> None:
+    add_training(api, TRAIN, SUCCEEDED)
+    add_training(api, f"{PARENT}/customJobs/2", FAILED)
+    assert list(wait(digits=TRAIN)) == ["digits"]
+
+
+def test_each_state_is_told_once(api: FakeClient, capsys: pytest.CaptureFixture[str]) -> None:
+    add_training(api, TRAIN, "JOB_STATE_PENDING", RUNNING, RUNNING, RUNNING, SUCCEEDED)
+    wait(digits=TRAIN)
+    assert capsys.readouterr().out.splitlines() == ["digits: PENDING", "digits: RUNNING", "digits: SUCCEEDED"]
+
+
+def test_a_search_tells_how_many_trials_are_done_and_the_best_so_far(
+    api: FakeClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_search(api, RUNNING, SUCCEEDED, trials=[trial(1, value=0.123456), trial(2, "INFEASIBLE"), trial(3, "ACTIVE")])
+    wait(search=SEARCH)
+    assert capsys.readouterr().out.splitlines() == [
+        "search: RUNNING, 2 of 4 trials done, best loss 0.1235 in trial 1",
+        "search: SUCCEEDED, 2 of 4 trials done, best loss 0.1235 in trial 1",
+    ]
+
+
+def test_hours_without_a_change_still_show_a_sign_of_life_about_once_a_minute(
+    api: FakeClient, clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_training(api, TRAIN, *[RUNNING] * 500, SUCCEEDED)
+    add_training(api, f"{PARENT}/customJobs/2", SUCCEEDED)
+    began = clock.now
+    wait(digits=TRAIN, other=f"{PARENT}/customJobs/2")
+    minutes = (clock.now - began) / 60
+    lines = capsys.readouterr().out.splitlines()
+    signs = [line for line in lines if line == "waiting: 1 of 2 jobs done"]
+    assert minutes > 60
+    assert minutes * 0.7 < len(signs) < minutes
+    assert len(lines) == len(signs) + 3
+
+
+def test_looks_are_frequent_at_first_and_seldom_after_an_hour(api: FakeClient, clock: Clock) -> None:
+    add_training(api, TRAIN, *[RUNNING] * 500, SUCCEEDED)
+    looks: list[float] = []
+    api.before = lambda verb: looks.append(clock.now)
+    wait(digits=TRAIN)
+    pauses = [round(later - earlier, 3) for earlier, later in itertools.pairwise(looks)]
+    assert max(pauses[:5]) < 1
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == 15
+
+
+def test_a_failed_job_is_named_with_what_the_service_says_its_last_lines_and_what_to_do(api: FakeClient) -> None:
+    add_training(api, TRAIN, RUNNING, FAILED, error={"code": 3, "message": "replica workerpool0-0 exited with 1"})
+    api.logs[TRAIN] = [f"line {number}" for number in range(20)] + ["ValueError: no data"]
+    lines = failure_of(digits=TRAIN).splitlines()
+    assert lines == [
+        "digits failed: replica workerpool0-0 exited with 1",
+        "  its last log lines:",
+        *[f"    line {number}" for number in range(11, 20)],
+        "    ValueError: no data",
+        "  mend it, or run it again with lifecycle.rerun",
+    ]
+
+
+def test_every_job_that_has_failed_is_accounted_for(api: FakeClient) -> None:
+    add_training(api, TRAIN, FAILED)
+    add_training(api, f"{PARENT}/customJobs/2", "JOB_STATE_EXPIRED")
+    add_training(api, f"{PARENT}/customJobs/3", RUNNING)
+    message = failure_of(a=TRAIN, b=f"{PARENT}/customJobs/2", c=f"{PARENT}/customJobs/3")
+    assert "a failed: JOB_STATE_FAILED\n" in message
+    assert "b failed: JOB_STATE_EXPIRED\n" in message
+    assert "c failed" not in message
+    assert message.count("(it wrote nothing)") == 2
+
+
+def test_a_job_that_someone_cancels_ends_the_wait(api: FakeClient) -> None:
+    add_training(api, TRAIN, RUNNING, "JOB_STATE_CANCELLING", "JOB_STATE_CANCELLED")
+    assert failure_of(digits=TRAIN).startswith("digits failed: JOB_STATE_CANCELLED\n")
+
+
+def test_a_log_that_cannot_be_read_does_not_hide_the_failure(api: FakeClient) -> None:
+    add_training(api, TRAIN, FAILED, error={"message": "out of memory"})
+    api.failing["log_lines"] = errors.PermissionRefused("no permission logging.logEntries.list")
+    message = failure_of(digits=TRAIN)
+    assert message.startswith("digits failed: out of memory\n")
+    assert "(its log cannot be read: no permission logging.logEntries.list)" in message
+
+
+def test_a_job_that_is_deleted_while_it_is_waited_for_is_named(api: FakeClient) -> None:
+    add_training(api, TRAIN, RUNNING)
+    add_training(api, f"{PARENT}/customJobs/2", RUNNING)
+    api.before = lambda verb: api.jobs.clear() if len(api.calls) > 2 else None
+    message = "digits, other: deleted while waited for; run `pulumi refresh`"
+    assert failure_of(digits=TRAIN, other=f"{PARENT}/customJobs/2") == message
+
+
+@pytest.mark.parametrize("error", [errors.Unavailable("no answer"), errors.QuotaExceeded("too many requests")])
+def test_a_wait_outlives_an_api_that_is_out_of_reach_for_a_while(
+    api: FakeClient, clock: Clock, error: errors.VertexError
+) -> None:
+    add_training(api, TRAIN, SUCCEEDED)
+    api.failing["list"] = error
+    began = clock.now
+    api.before = lambda verb: api.failing.clear() if clock.now - began > 100 else None
+    assert wait(digits=TRAIN)["digits"]["state"] == SUCCEEDED
+
+
+def test_a_wait_is_given_up_once_the_api_is_out_of_reach_for_too_long(api: FakeClient, clock: Clock) -> None:
+    add_training(api, TRAIN, RUNNING)
+    api.failing["list"] = errors.Unavailable("no answer from the API")
+    began = clock.now
+    assert failure_of(digits=TRAIN) == "the jobs' state is unknown for 120 s: no answer from the API"
+    assert 120 < clock.now - began < 150
+
+
+def test_time_out_of_reach_counts_from_the_last_answer(api: FakeClient, clock: Clock) -> None:
+    add_training(api, TRAIN, *[RUNNING] * 200, SUCCEEDED)
+
+    def half_of_the_time(verb: str) -> None:
+        api.failing = {"list": errors.Unavailable("no answer")} if clock.now % 200 < 100 else {}
+
+    api.before = half_of_the_time
+    assert wait(digits=TRAIN)["digits"]["state"] == SUCCEEDED
+
+
+def test_a_look_leaves_out_jobs_that_are_gone(api: FakeClient) -> None:
+    add_training(api, TRAIN, RUNNING)
+    found = waiting.look(f"//local/{PARENT}", OWNER, {"digits": TRAIN, "gone": f"{PARENT}/customJobs/9"})
+    assert {name: job["state"] for name, job in found.items()} == {"digits": RUNNING}

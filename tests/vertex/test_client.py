@@ -1,0 +1,323 @@
+"""The client against a server on this machine: what it sends, what it gives back, and how it says what went wrong."""
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.vertex.jobs import job_of
+from vertex import client as client_module
+from vertex import errors
+from vertex.client import Endpoint, RestClient
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, Kind
+from vertex.names import ResourceName, parent
+
+PARENT = parent("p", "us-central1")
+NAME = ResourceName.parse(f"{PARENT}/customJobs/7")
+HELD = {"name": str(NAME), "displayName": "digits", "state": "JOB_STATE_PENDING"}
+
+
+@dataclass
+class Api:
+    """A server that gives one answer, and keeps what it was asked: `(method, path, query, body)`."""
+
+    port: int = 0
+    status: int = 200
+    answer: Any = field(default_factory=dict)
+    pages: dict[str, Any] = field(default_factory=dict)
+    asked: list[tuple[str, str, dict[str, list[str]], Any]] = field(default_factory=list)
+
+    def replies(self, answer: Any, status: int = 200) -> None:
+        self.answer, self.status = answer, status
+
+    def fails(self, status: int, message: str) -> None:
+        self.replies({"error": {"code": status, "message": message, "status": "X"}}, status)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ThreadingHTTPServer]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def respond(self) -> None:
+            api: Api = self.server.api  # type: ignore[attr-defined]
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            url = urlsplit(self.path)
+            query = parse_qs(url.query)
+            api.asked.append((self.command, url.path, query, json.loads(body) if body else None))
+            answer = api.pages.get(query.get("pageToken", [""])[0], api.answer)
+            text = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+            self.send_response(api.status)
+            self.send_header("content-length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        do_GET = do_POST = do_DELETE = respond  # noqa: N815
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def api(server: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch) -> Api:
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    server.api = Api(server.server_port)  # type: ignore[attr-defined]
+    return server.api  # type: ignore[attr-defined,no-any-return]
+
+
+@pytest.fixture
+def client(api: Api) -> RestClient:
+    return RestClient(Endpoint.at(f"http://127.0.0.1:{api.port}"))
+
+
+def unused_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_a_job_is_created_by_one_post_of_its_fields_in_the_api_s_own_form(
+    kind: Kind, api: Api, client: RestClient
+) -> None:
+    job = job_of(kind) | {"labels": {"team_name": "vision"}}
+    api.replies({**HELD, "name": f"{PARENT}/{kind.collection}/7"})
+    created = client.create(kind, PARENT, job)
+    ((method, path, _, sent),) = api.asked
+    assert (method, path) == ("POST", f"/v1/{PARENT}/{kind.collection}")
+    pools = sent["jobSpec" if kind == CUSTOM_JOB else "trialJobSpec"]["workerPoolSpecs"]
+    assert pools[0].pop("replicaCount") == "1"  # proto JSON writes an int64 as text
+    del job["jobSpec" if kind == CUSTOM_JOB else "trialJobSpec"]["workerPoolSpecs"][0]["replicaCount"]
+    assert (sent | {"studySpec": None}) == (job | {"studySpec": None})
+    assert created["name"] == f"{PARENT}/{kind.collection}/7"
+
+
+def test_a_tuning_job_s_study_is_sent_with_all_its_parameters(api: Api, client: RestClient) -> None:
+    client.create(HYPERPARAMETER_TUNING_JOB, PARENT, job_of(HYPERPARAMETER_TUNING_JOB))
+    study = api.asked[0][3]["studySpec"]
+    assert [metric["metricId"] for metric in study["metrics"]] == ["accuracy"]
+    assert [parameter["parameterId"] for parameter in study["parameters"]] == ["rate", "units", "batch", "activation"]
+    assert study["parameters"][0]["doubleValueSpec"] == {"minValue": 0.001, "maxValue": 0.1}
+    assert study["parameters"][1]["integerValueSpec"] == {"minValue": "1", "maxValue": "64"}
+
+
+def test_a_job_comes_back_as_json_with_enum_names_even_where_the_service_sends_numbers(
+    api: Api, client: RestClient
+) -> None:
+    api.replies(HELD | {"state": 4, "createTime": "2026-01-31T12:00:00Z"})
+    assert client.get(NAME) == HELD | {"state": "JOB_STATE_SUCCEEDED", "createTime": "2026-01-31T12:00:00Z"}
+    assert [asked[:2] for asked in api.asked] == [("GET", f"/v1/{NAME}")]
+
+
+def test_fields_that_this_client_does_not_know_yet_are_left_out(api: Api, client: RestClient) -> None:
+    api.replies(HELD | {"inventedLater": {"a": 1}})
+    assert client.get(NAME) == HELD
+
+
+def test_a_list_is_asked_for_with_its_filter_and_read_to_its_last_page(api: Api, client: RestClient) -> None:
+    other = HELD | {"name": f"{PARENT}/customJobs/8"}
+    api.pages = {"": {"customJobs": [HELD], "nextPageToken": "more"}, "more": {"customJobs": [other]}}
+    assert client.list(CUSTOM_JOB, PARENT, 'labels.team="vision"') == [HELD, other]
+    assert [asked[1] for asked in api.asked] == [f"/v1/{PARENT}/customJobs"] * 2
+    assert [asked[2]["filter"] for asked in api.asked] == [['labels.team="vision"']] * 2
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_a_job_of_each_kind_is_listed_cancelled_and_deleted_by_its_own_name(
+    kind: Kind, api: Api, client: RestClient
+) -> None:
+    name = ResourceName("p", "us-central1", kind, "7")
+    assert client.list(kind, PARENT, "") == []
+    client.cancel(name)
+    api.replies(
+        {
+            "name": f"{PARENT}/operations/1",
+            "done": True,
+            "response": {"@type": "type.googleapis.com/google.protobuf.Empty"},
+        }
+    )
+    client.delete(name)
+    assert [asked[:2] for asked in api.asked] == [
+        ("GET", f"/v1/{PARENT}/{kind.collection}"),
+        ("POST", f"/v1/{name}:cancel"),
+        ("DELETE", f"/v1/{name}"),
+    ]
+
+
+def test_a_deletion_that_the_service_refuses_later_is_an_error(api: Api, client: RestClient) -> None:
+    refused = {"code": 9, "message": "the job is still running"}
+    api.replies({"name": f"{PARENT}/operations/1", "done": True, "error": refused})
+    with pytest.raises(errors.InvalidRequest, match="the job is still running"):
+        client.delete(NAME)
+
+
+def test_a_deletion_that_does_not_end_is_an_error(
+    api: Api, client: RestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "CALL_TIMEOUT", 0.2)
+    api.replies({"name": f"{PARENT}/operations/1"})
+    with pytest.raises(errors.Unavailable):
+        client.delete(NAME)
+
+
+def test_the_last_log_lines_are_those_of_the_job_s_containers_oldest_first(api: Api, client: RestClient) -> None:
+    newest_first = [{"textPayload": "done"}, {"jsonPayload": {"message": "epoch 1"}}, {"jsonPayload": {"loss": 1}}]
+    api.replies({"entries": newest_first})
+    assert client.log_lines(NAME, 3) == ["{'loss': 1}", "epoch 1", "done"]
+    ((method, path, _, sent),) = api.asked
+    assert (method, path) == ("POST", "/v2/entries:list")
+    assert (sent["resourceNames"], sent["orderBy"], sent["pageSize"]) == (["projects/p"], "timestamp desc", 3)
+    assert 'resource.labels.job_id="7"' in sent["filter"]
+    assert 'resource.labels.task_name!="service"' in sent["filter"]
+
+
+def test_a_job_that_wrote_nothing_has_no_log_lines(api: Api, client: RestClient) -> None:
+    assert client.log_lines(NAME, 3) == []
+
+
+CALLS: dict[str, Callable[[RestClient], object]] = {
+    "create": lambda client: client.create(CUSTOM_JOB, PARENT, job_of(CUSTOM_JOB)),
+    "get": lambda client: client.get(NAME),
+    "list": lambda client: client.list(CUSTOM_JOB, PARENT, ""),
+    "cancel": lambda client: client.cancel(NAME),
+    "delete": lambda client: client.delete(NAME),
+    "log_lines": lambda client: client.log_lines(NAME, 1),
+}
+ERRORS = {
+    400: errors.InvalidRequest,
+    401: errors.PermissionRefused,
+    403: errors.PermissionRefused,
+    404: errors.NotFound,
+    409: errors.InvalidRequest,
+    412: errors.InvalidRequest,
+    429: errors.QuotaExceeded,
+    500: errors.Unavailable,
+    503: errors.Unavailable,
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("status", ERRORS)
+def test_an_error_of_the_service_is_the_one_of_this_room_that_stands_for_it(
+    status: int, call: str, api: Api, client: RestClient
+) -> None:
+    api.fails(status, "no such luck")
+    with pytest.raises(errors.VertexError) as failure:
+        CALLS[call](client)
+    assert type(failure.value) is ERRORS[status]
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 429, 503])
+def test_an_error_s_message_is_what_the_service_says_without_the_address_that_was_called(
+    status: int, api: Api, client: RestClient
+) -> None:
+    api.fails(status, "replicaCount: must be 1")
+    with pytest.raises(errors.VertexError) as failure:
+        client.get(NAME)
+    assert str(failure.value) == "replicaCount: must be 1"
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(
+    ("status", "answer"),
+    [
+        (400, {"error": {"code": 400, "message": "first\nsecond"}}),
+        (502, b"<html>\n<body>Bad gateway</body>\n</html>"),
+    ],
+    ids=["two lines", "a gateway's page"],
+)
+def test_whatever_refuses_the_call_the_error_is_one_line(
+    status: int, answer: Any, call: str, api: Api, client: RestClient
+) -> None:
+    api.replies(answer, status)
+    with pytest.raises(errors.VertexError) as failure:
+        CALLS[call](client)
+    assert len(str(failure.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("call", [name for name in CALLS if name != "cancel"])  # whose answer has no content
+def test_an_answer_that_is_not_the_api_s_is_unavailability_in_one_line(call: str, api: Api, client: RestClient) -> None:
+    api.replies(b"<html>\n<body>Welcome to the hotel's network</body>\n</html>")
+    with pytest.raises(errors.Unavailable) as failure:
+        CALLS[call](client)
+    assert len(str(failure.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_where_nothing_listens_the_api_is_unavailable_and_the_message_names_the_address(call: str) -> None:
+    address = f"127.0.0.1:{unused_port()}"
+    with pytest.raises(errors.Unavailable) as failure:
+        CALLS[call](RestClient(Endpoint.at(f"http://{address}")))
+    message = str(failure.value)
+    assert message.startswith("no answer from ")
+    assert address.partition(":")[2] in message
+    assert len(message.splitlines()) == 1
+
+
+def test_where_nothing_listens_the_message_shows_no_insides_of_the_http_library() -> None:
+    with pytest.raises(errors.Unavailable) as failure:
+        RestClient(Endpoint.at(f"http://127.0.0.1:{unused_port()}")).get(NAME)
+    assert "HTTPConnection" not in str(failure.value)
+
+
+def test_the_local_server_is_reached_past_a_proxy_that_is_set_for_the_internet(
+    api: Api, client: RestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{unused_port()}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    api.replies(HELD)
+    assert client.get(NAME) == HELD
+    assert client.log_lines(NAME, 1) == []
+
+
+def test_without_credentials_a_call_to_the_cloud_is_refused_with_the_way_to_get_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import google.auth
+    from google.auth.exceptions import DefaultCredentialsError
+
+    def none_found(**_: Any) -> Any:
+        raise DefaultCredentialsError("a page of text")
+
+    monkeypatch.setattr(google.auth, "default", none_found)
+    with pytest.raises(errors.PermissionRefused, match="gcloud auth application-default login"):
+        RestClient(Endpoint.cloud("us-central1")).get(NAME)
+
+
+def test_credentials_that_have_expired_are_refused_with_the_way_to_renew_them(api: Api, client: RestClient) -> None:
+    from google.auth.credentials import Credentials
+    from google.auth.exceptions import RefreshError
+
+    class Expired(Credentials):
+        def refresh(self, request: Any) -> None:
+            raise RefreshError("Reauthentication is needed.")
+
+    vars(client)["_credentials"] = Expired()  # type: ignore[no-untyped-call]
+    with pytest.raises(errors.PermissionRefused, match="gcloud auth application-default login"):
+        client.get(NAME)
+
+
+def test_the_cloud_s_endpoints_are_those_of_the_region() -> None:
+    assert Endpoint.cloud("europe-west4") == Endpoint(
+        "https://europe-west4-aiplatform.googleapis.com", "https://logging.googleapis.com"
+    )
+
+
+def test_one_server_stands_for_both_endpoints() -> None:
+    assert Endpoint.at("http://127.0.0.1:8080") == Endpoint("http://127.0.0.1:8080", "http://127.0.0.1:8080")

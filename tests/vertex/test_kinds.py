@@ -1,0 +1,20 @@
+"""Kinds: each is known by its collection and has its messages."""
+
+import typing
+
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS
+from vertex.types import CustomJob, HyperparameterTuningJob
+
+
+def test_every_kind_is_found_by_the_name_of_its_collection() -> None:
+    assert {"customJobs": CUSTOM_JOB, "hyperparameterTuningJobs": HYPERPARAMETER_TUNING_JOB} == KINDS
+
+
+def test_the_message_of_a_kind_is_the_one_that_bears_its_type() -> None:
+    assert CUSTOM_JOB.message is CustomJob
+    assert HYPERPARAMETER_TUNING_JOB.message is HyperparameterTuningJob
+
+
+def test_every_kind_has_a_state_that_only_the_service_sets() -> None:
+    for kind in KINDS.values():
+        assert "state" in typing.get_type_hints(kind.message)

@@ -1,0 +1,54 @@
+"""The generated messages: what the generator writes, and the same fields as Google's own client knows."""
+
+import sys
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.cloud import aiplatform_v1
+
+from tools import generate_types
+from vertex import types
+from vertex.kinds import KINDS, Kind
+
+
+def check(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(sys, "argv", ["generate_types", "--check"])
+    return generate_types.main()
+
+
+def test_the_file_is_what_the_generator_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check(monkeypatch) == 0
+
+
+def test_a_file_edited_by_hand_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edited = tmp_path / "types.py"
+    edited.write_text(Path(types.__file__).read_text().replace("replicaCount: Int64", "replicaCount: Int32"))
+    monkeypatch.setattr(generate_types, "TARGET", edited)
+    assert check(monkeypatch) == 1
+    assert capsys.readouterr().err == f"{edited} is out of date: run python -m tools.generate_types\n"
+
+
+def fields_that_differ(name: str, descriptor: Any, seen: set[str]) -> Iterator[str]:
+    ours = typing.get_type_hints(getattr(types, name), include_extras=True)
+    theirs = {field.json_name: field.message_type for field in descriptor.fields}
+    yield from (f"{name}.{field}" for field in ours.keys() ^ theirs.keys())
+    for message in theirs.values():
+        if message and message.full_name not in seen and not message.GetOptions().map_entry:
+            seen.add(message.full_name)
+            package, _, nested = message.full_name.partition(".v1.")
+            if package == "google.cloud.aiplatform":
+                yield from fields_that_differ(nested.replace(".", ""), message, seen)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_every_field_is_one_that_google_s_client_can_send_and_read(kind: Kind) -> None:
+    # Else a declaration that passes validation could not be submitted, or what is read back not be understood.
+    message = getattr(aiplatform_v1, kind.type)
+    seen: set[str] = set()
+    assert list(fields_that_differ(kind.type, message.pb(message()).DESCRIPTOR, seen)) == []
+    assert "google.cloud.aiplatform.v1.ContainerSpec" in seen
