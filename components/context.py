@@ -68,6 +68,7 @@ class BuildContext:
                 PurePosixPath(Path(root, name).relative_to(self.folder)).as_posix()
                 for root, folders, names in os.walk(self.folder)
                 for name in names + [folder for folder in folders if Path(root, folder).is_symlink()]
+                if Path(root, name).is_symlink() or Path(root, name).is_file()
             }
         else:
             # The Docker SDK's matcher: .dockerignore's rules in full. Imported here, as it brings the whole SDK along.

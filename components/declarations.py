@@ -4,6 +4,8 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any, cast
 
@@ -125,7 +127,9 @@ class Declarations:
         lifecycle, broken = shape(shapes.Lifecycle, body.pop("lifecycle", {}))
         self.problems += [declared.problem(("lifecycle", *problem.path), problem.message) for problem in broken]
         spec, broken = validate(kind, body)
-        self.problems += [declared.problem(p.path, p.message) for p in broken]
+        if _written_out(declared.value, body, [problem.path for problem in broken]):
+            spec, broken = validate(kind, body)
+        self.problems += [declared.problem(problem.path, problem.message) for problem in broken]
         return JobDeclaration(kind, name, spec, lifecycle)
 
     def _resolved(self, declared: _Declared, allowed: tuple[str, ...]) -> Any:
@@ -148,6 +152,16 @@ class Declarations:
         known = self.sections["vars"].keys() | self.vars_used
         unused = self.overrides.keys() - known
         return [self.stack.problem(("vars", name), f"nothing uses it{nearest(name, known)}") for name in unused]
+
+
+def _written_out(declared: Any, body: dict[str, Any], paths: list[KeyPath]) -> bool:
+    """Writes numbers out as text where a var stands alone (`args: [--epochs, "${vars.epochs}"]`) and text is wanted."""
+    alone = references.alone(declared).intersection(paths)
+    for *above, last in alone:
+        holder = reduce(getitem, above, cast(Any, body))
+        if isinstance(holder[last], bool | int | float):
+            holder[last] = references.written(holder[last])
+    return bool(alone)
 
 
 def _image_problems(image: shapes.Image, root: Path) -> Iterator[tuple[KeyPath, str]]:

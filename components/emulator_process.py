@@ -83,6 +83,7 @@ def _start(port: int | None) -> str:
                     f"the emulator does not start: {_last_line(log.read_bytes()[written:].decode(errors='replace'))}"
                 )
             time.sleep(0.05)
+        process.kill()
         raise EmulatorFailed(f"the emulator does not answer after {START_SECONDS:.0f} s; its log is {log}")
 
 

@@ -13,7 +13,7 @@ from vertex import types
 from vertex.kinds import CUSTOM_JOB, Kind
 from vertex.validation import validate
 
-_REPLACE = ["spec", "secrets", "lifecycle.rerun", "parent"]
+_REPLACE = ["spec", "secrets", "rerun", "parent"]
 
 
 class _Job(dynamic.Resource):
@@ -39,8 +39,11 @@ class _Job(dynamic.Resource):
             "spec": _whole(spec, lambda spec: completed(kind, spec, rerun, f"{foundation.staging}/{name}")),
             "run": None,
         }
-        if lifecycle:
-            props["lifecycle"] = lifecycle
+        if rerun:
+            # By itself, as a first `lifecycle` would not be seen as a change of what is in it.
+            props["rerun"] = rerun
+        if others := {key: value for key, value in (lifecycle or {}).items() if key != "rerun"}:
+            props["lifecycle"] = others
         if secrets:
             props["secrets"] = pulumi.Output.secret(dict(secrets))
         # Deleted before it is replaced: a running job's machines are free before the new one asks for them, and a

@@ -20,7 +20,7 @@ from vertex.names import ResourceName
 from vertex.states import TERMINAL
 from vertex.validation import Problem, validate
 
-INPUTS = ("owner", "parent", "spec", "secrets", "lifecycle")
+INPUTS = ("owner", "parent", "spec", "secrets", "rerun", "lifecycle")
 CANCEL_SECONDS = 180.0
 """How long a cancelled job may take to end before its deletion is given up until the next run."""
 
@@ -43,7 +43,7 @@ class _Inputs:
             spec=props["spec"],
             secrets=props.get("secrets") or {},
             on_delete=lifecycle["onDelete"],
-            rerun=int(lifecycle["rerun"]),
+            rerun=int(props.get("rerun") or 0),
         )
 
     @property

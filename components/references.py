@@ -16,18 +16,21 @@ _TOKEN = re.compile(r"\$\$\{|\$\{([^}]*)\}")
 _REFERENCE = re.compile(r"(?<!\$)\$\{([^}]*)\}")
 
 
-def found(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
+def found(value: Any) -> Iterator[tuple[KeyPath, str]]:
     """Every reference in a value with its place: `(path, "images.digits")`."""
-    if isinstance(value, str):
-        if "${" in value:
-            for match in _REFERENCE.finditer(value):
-                yield path, match.group(1).strip()
-    elif isinstance(value, Mapping):
-        for key, child in value.items():
-            yield from found(child, (*path, key))
-    elif isinstance(value, list):
-        for index, child in enumerate(value):
-            yield from found(child, (*path, index))
+    for path, text in _texts(value, ()):
+        for match in _REFERENCE.finditer(text):
+            yield path, match.group(1).strip()
+
+
+def alone(value: Any) -> set[KeyPath]:
+    """The places of the strings in a value that are nothing but one reference."""
+    return {path for path, text in _texts(value, ()) if _REFERENCE.fullmatch(text)}
+
+
+def written(value: Any) -> str:
+    """A value as it stands inside a text: numbers, true and false as JSON has them."""
+    return json.dumps(value) if isinstance(value, bool | int | float | list | dict | None) else str(value)
 
 
 def resolve(value: Any, tables: Tables) -> Any:
@@ -85,7 +88,20 @@ def _text(match: re.Match[str], tables: Tables) -> str:
     known, value = _lookup(match.group(1), tables)
     if not known:
         return match.group()
-    return json.dumps(value) if isinstance(value, bool | int | float | list | dict | None) else str(value)
+    return written(value)
+
+
+def _texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    """The strings in a value that may hold references."""
+    if isinstance(value, str):
+        if "${" in value:
+            yield path, value
+    elif isinstance(value, Mapping):
+        for key, child in value.items():
+            yield from _texts(child, (*path, key))
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            yield from _texts(child, (*path, index))
 
 
 def _lookup(reference: str, tables: Tables) -> tuple[bool, Any]:

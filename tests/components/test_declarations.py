@@ -256,6 +256,19 @@ def test_a_var_of_the_stack_overrides_the_default_and_keeps_its_type(tmp_path: P
     assert job.spec["maxTrialCount"] == 9
 
 
+@pytest.mark.parametrize(("value", "argument"), [("5", "5"), ("0.25", "0.25"), ("true", "true"), ("relu", "relu")])
+def test_a_var_that_stands_alone_where_text_is_wanted_is_written_out(tmp_path: Path, value: str, argument: str) -> None:
+    declared = f"""\
+    vars: {{v: {value}}}
+    customJobs:
+      j:
+        jobSpec:
+          workerPoolSpecs: [{{containerSpec: {{imageUri: x, args: [--v, "${{vars.v}}"]}}}}]
+    """
+    (job,) = load(tmp_path, INCLUDING, jobs=declared).jobs
+    assert job.spec["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--v", argument]
+
+
 def test_a_var_may_be_an_empty_list_or_null(tmp_path: Path) -> None:
     jobs = small_job('"${vars.flags}"') + "vars: {flags: [--fast]}\n"
     assert args_of(tmp_path, INCLUDING, jobs) == ["--fast"]

@@ -52,12 +52,12 @@ def create(provider: JobProvider = custom, **given: Any) -> dict[str, Any]:
 
 
 def test_check_gives_the_canonical_inputs_and_leaves_unset_outputs_out() -> None:
-    given = engine_s(inputs(lifecycle={"rerun": 2}, secrets=None, run=None))
+    given = engine_s(inputs(rerun=2, lifecycle={"onDelete": "keep"}, secrets=None, run=None))
     given["spec"]["jobSpec"]["workerPoolSpecs"][0]["replica_count"] = 1.0
     del given["spec"]["jobSpec"]["workerPoolSpecs"][0]["replicaCount"]
     checked = custom.check({}, given)
     assert checked.failures == []
-    assert checked.inputs == inputs(lifecycle={"rerun": 2})
+    assert checked.inputs == inputs(rerun=2, lifecycle={"onDelete": "keep"})
     assert isinstance(checked.inputs["spec"]["jobSpec"]["workerPoolSpecs"][0]["replicaCount"], int)
 
 
@@ -153,7 +153,7 @@ def test_a_job_that_came_to_nothing_is_submitted_anew(api: FakeClient, state: st
 @pytest.mark.parametrize(
     "change",
     [
-        {"lifecycle": {"rerun": 1}},
+        {"rerun": 1},
         {"spec": edited(WITH_SECRET, *ARGS, to=["--token=${secrets.token}", "-v"])},
         {"secrets": {"token": "other"}},
         {"owner": "team/prod/digits"},
@@ -168,7 +168,7 @@ def test_anything_that_makes_another_job_is_submitted_anew(api: FakeClient, chan
     assert api.calls == ["list", "create", "list", "create"]
 
 
-@pytest.mark.parametrize("lifecycle", [{}, {"wait": True}, {"onDelete": "keep"}, {"rerun": 0}])
+@pytest.mark.parametrize("lifecycle", [{}, {"wait": True}, {"onDelete": "keep"}])
 def test_what_happens_around_a_job_does_not_make_it_another(api: FakeClient, lifecycle: dict[str, Any]) -> None:
     create()
     create(lifecycle=lifecycle)

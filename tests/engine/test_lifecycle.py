@@ -109,6 +109,20 @@ def test_rerun_runs_an_unchanged_job_again(project: Project) -> None:
     project.assert_no_changes()
 
 
+def test_a_first_rerun_runs_a_job_again_that_says_itself_where_its_outputs_go(project: Project) -> None:
+    project.job["jobSpec"]["baseOutputDirectory"] = {"outputUriPrefix": "gs://mine/out"}
+    del project.job["lifecycle"]
+    project.declare()
+    project.up()
+    (before,) = project.listed()
+    project.job["lifecycle"] = {"rerun": 1}
+    project.declare()
+    assert project.steps() == golden("first-rerun")
+    project.up()
+    (after,) = project.listed()
+    assert after["name"] != before["name"]
+
+
 def test_a_secret_reaches_the_container_and_no_preview_or_state(project: Project) -> None:
     canary = "canary-4711"
     project.container["env"] = [{"name": "TOKEN", "value": "${secrets.token}"}, {"name": "PLAIN", "value": "shown"}]
