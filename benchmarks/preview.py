@@ -7,11 +7,14 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from components.job import completed
+from vertex.kinds import CUSTOM_JOB
 
 JOBS = 1_000
 ROUNDS = 5
@@ -69,6 +72,12 @@ def _job(index: int) -> dict[str, Any]:
     return {"workerPoolSpecs": [pool], "scheduling": {"timeout": "3600s"}}
 
 
+def _spec(index: int) -> Mapping[str, Any]:
+    """What the program makes of a declared job."""
+    declared = {"displayName": f"job-{index}", "jobSpec": _job(index)}
+    return completed(CUSTOM_JOB, declared, 0, f"gs://vertex-training-benchmark/job-{index}")
+
+
 def _ours(folder: Path) -> Path:
     project = folder / "ours"
     for room in ("components", "vertex"):
@@ -95,7 +104,7 @@ def _plain(folder: Path) -> Path:
         f"job-{index}": {
             "owner": f"benchmark/benchmark/job-{index}",
             "parent": "//local/projects/local/locations/us-central1",
-            "spec": {"displayName": f"job-{index}", "jobSpec": _job(index)},
+            "spec": _spec(index),
         }
         for index in range(JOBS)
     }

@@ -1,7 +1,7 @@
 """Training jobs as Pulumi resources: CustomJob and HyperparameterTuningJob."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pulumi
 from pulumi import dynamic
@@ -16,7 +16,10 @@ from vertex.validation import validate
 _REPLACE = ["spec", "secrets", "rerun", "parent"]
 
 
-class _Job(dynamic.Resource):
+Spec = TypeVar("Spec", types.CustomJob, types.HyperparameterTuningJob)
+
+
+class _Job(dynamic.Resource, Generic[Spec]):
     """What both kinds share. The job's resource name is its `id`; `run` has `name`, `page`, `state` as last seen."""
 
     provider: type[JobProvider]
@@ -25,7 +28,7 @@ class _Job(dynamic.Resource):
     def __init__(
         self,
         name: str,
-        spec: Mapping[str, Any],
+        spec: Spec,
         *,
         foundation: Foundation,
         lifecycle: shapes.Lifecycle | None = None,
@@ -54,22 +57,16 @@ class _Job(dynamic.Resource):
         super().__init__(self.provider(), name, props, pulumi.ResourceOptions.merge(ours, opts))
 
 
-class CustomJob(_Job, module="vertex", name="CustomJob"):
+class CustomJob(_Job[types.CustomJob], module="vertex", name="CustomJob"):
     """A CustomJob of Vertex AI. `spec` has the API's fields; see `vertex.types.CustomJob`."""
 
     provider = CustomJobProvider
 
-    def __init__(self, name: str, spec: types.CustomJob, **options: Any) -> None:
-        super().__init__(name, spec, **options)
 
-
-class HyperparameterTuningJob(_Job, module="vertex", name="HyperparameterTuningJob"):
+class HyperparameterTuningJob(_Job[types.HyperparameterTuningJob], module="vertex", name="HyperparameterTuningJob"):
     """A HyperparameterTuningJob of Vertex AI. `spec` has the API's fields; see `vertex.types`."""
 
     provider = HyperparameterTuningJobProvider
-
-    def __init__(self, name: str, spec: types.HyperparameterTuningJob, **options: Any) -> None:
-        super().__init__(name, spec, **options)
 
 
 def completed(kind: Kind, spec: Mapping[str, Any], rerun: int, folder: str) -> Mapping[str, Any]:
