@@ -1,0 +1,47 @@
+"""What the README shows is what happens."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from components.errors import DeclarationErrors
+from components.settings import Settings
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+STACK = yaml.safe_load((ROOT / "stacks" / "Pulumi.local.yaml").read_text())["config"]
+CONFIG = {key: value if isinstance(value, str) else json.dumps(value) for key, value in STACK.items()}
+
+
+def test_the_declaration_it_shows_is_the_example_s() -> None:
+    (shown,) = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
+    declared = yaml.safe_load((ROOT / "training" / "digits.yaml").read_text())
+    for section, entries in yaml.safe_load(shown).items():
+        assert entries == {name: declared[section][name] for name in entries}
+
+
+def test_the_problems_it_shows_are_those_of_the_slips_it_means(tmp_path: Path) -> None:
+    for folder in ("examples", "stacks", "training"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    file = tmp_path / "training" / "digits.yaml"
+    slipped = file.read_text().replace("${vars.epochs}", "${vars.epoch}", 1)
+    file.write_text(slipped.replace("3600s", "3600", 1))
+    with pytest.raises(DeclarationErrors) as raised:
+        Settings.parse("vertex-training", "local", tmp_path, CONFIG)
+    assert f"error: {raised.value}\n" in README
+
+
+def test_every_make_target_it_names_exists() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"(?:`|\$ |\()make (?:-s )?([a-z]+)", README))
+    assert {"up", "test", "env"} <= named <= targets
+
+
+def test_every_file_it_links_to_exists() -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", README)
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
