@@ -20,7 +20,7 @@ Spec = TypeVar("Spec", types.CustomJob, types.HyperparameterTuningJob)
 
 
 class _Job(dynamic.Resource, Generic[Spec]):
-    """What both kinds share. The job's resource name is its `id`; `run` has `name`, `page`, `state` as last seen."""
+    """What both kinds share. The job's resource name is its `id`; `run` has its `name`, `state`, `page`, `logs`."""
 
     provider: type[JobProvider]
     run: pulumi.Output[Mapping[str, Any]]

@@ -126,8 +126,8 @@ class HyperparameterTuningJobProvider(JobProvider):
 
 
 def _run(inputs: _Inputs, job: Mapping[str, Any]) -> dict[str, Any]:
-    page = target.connect(inputs.parent).page(ResourceName.parse(str(job["name"])))
-    return {"name": job["name"], "state": job["state"], "page": page}
+    at, name = target.connect(inputs.parent), ResourceName.parse(str(job["name"]))
+    return {"name": job["name"], "state": job["state"], "page": at.page(name), "logs": at.logs(name)}
 
 
 @contextlib.contextmanager

@@ -24,6 +24,10 @@ class Target:
         """The address of a job's page."""
         return f"{self.url}/jobs/{name.kind.collection}/{name.id}"
 
+    def logs(self, name: ResourceName) -> str:
+        """The command that prints a job's log."""
+        return f"python -m emulator logs {name.id}"
+
 
 def connect(parent: str) -> Target:
     """The target of a full resource name such as `//local/projects/P/locations/R`. Starts the emulator if need be."""

@@ -59,7 +59,7 @@ class Jobs:
 
 
 def export(images: Images, jobs: Jobs) -> None:
-    """The stack's outputs: `images`, `jobs` (name, state, page) and `results`, each a map by name."""
+    """The stack's outputs: `images`, `jobs` (name, state, page, logs) and `results`, each a map by name."""
     results = jobs.completion.results if jobs.completion else pulumi.Output.from_input({})
     runs = pulumi.Output.all(**{name: job.run for name, job in jobs.resources.items()})
     pulumi.export("images", images.uris)

@@ -104,7 +104,8 @@ def test_a_job_is_submitted_once_with_its_spec_and_who_owns_it(api: FakeClient, 
     name = f"{PARENT}/{kind.collection}/1"
     page = f"http://127.0.0.1:1/jobs/{kind.collection}/1"
     assert state["id"] == name
-    assert state["run"] == {"name": name, "state": "JOB_STATE_PENDING", "page": page}
+    logs = f"python -m emulator logs {name.rpartition('/')[2]}"
+    assert state["run"] == {"name": name, "state": "JOB_STATE_PENDING", "page": page, "logs": logs}
 
 
 def test_whole_numbers_are_sent_as_such_though_the_engine_has_only_floats(api: FakeClient) -> None:

@@ -22,6 +22,7 @@ def test_a_local_name_leads_to_the_emulator_and_its_page(urls: list[str]) -> Non
     assert (at.parent, at.url) == (PARENT, "http://127.0.0.1:1")
     name = ResourceName.parse(f"{PARENT}/customJobs/7")
     assert at.page(name) == "http://127.0.0.1:1/jobs/customJobs/7"
+    assert at.logs(name) == "python -m emulator logs 7"
 
 
 def test_an_emulator_that_has_moved_is_followed(urls: list[str]) -> None:

@@ -20,6 +20,8 @@ def test_the_first_up_trains_and_its_outputs_hold_the_results(project: Project) 
         ("train", "search"), "JOB_STATE_SUCCEEDED"
     )
     assert outputs["jobs"]["train"]["page"].startswith(f"{project.endpoint()['url']}/jobs/customJobs/")
+    printed = project.emulator("logs", outputs["jobs"]["train"]["logs"].rpartition(" ")[2])
+    assert "epoch 1 of 1" in printed.stdout
     bucket, _, folder = outputs["results"]["train"]["modelDir"].removeprefix("gs://").partition("/")
     assert (project.data / "gcs" / bucket / folder / "model.txt").read_text() == "0.5"
     result = outputs["results"]["search"]
