@@ -38,6 +38,8 @@ def _worker_pools(spec: Mapping[str, Any], path: Path) -> Iterator[Finding]:
             continue
         if index == 0 and pool.get("replicaCount", 1) != 1:
             yield (*at, "replicaCount"), f"{pool['replicaCount']} must be 1: the first pool is the primary replica"
+        elif pool.get("replicaCount", 1) < 1:
+            yield (*at, "replicaCount"), f"{pool['replicaCount']} is less than 1; an empty pool is written {{}}"
         if ("containerSpec" in pool) == ("pythonPackageSpec" in pool):
             yield at, "needs exactly one of containerSpec and pythonPackageSpec"
         yield from _environment(pool, at)

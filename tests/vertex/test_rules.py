@@ -34,6 +34,12 @@ def pool(**changes: Any) -> dict[str, Any]:
             "0 must be 1: the first pool is the primary replica",
         ),
         (
+            ("jobSpec", "workerPoolSpecs"),
+            [pool(), pool(replicaCount=0)],
+            "jobSpec.workerPoolSpecs[1].replicaCount",
+            "0 is less than 1; an empty pool is written {}",
+        ),
+        (
             CONTAINER,
             ABSENT,
             "jobSpec.workerPoolSpecs[0]",
