@@ -76,7 +76,7 @@ class JobProvider(Provider):
         return dynamic.CreateResult(str(job["name"]), {**props, "run": _run(inputs, job)})
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
-        return dynamic.UpdateResult({**olds, **news})
+        return dynamic.UpdateResult({**news, "run": olds["run"]})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = _Inputs.of(props)

@@ -99,6 +99,20 @@ def test_a_lifecycle_edit_updates_in_place_and_runs_nothing(project: Project) ->
     project.assert_no_changes()
 
 
+def test_a_lifecycle_that_is_taken_out_again_holds_no_longer(project: Project) -> None:
+    project.job["lifecycle"] = {"onDelete": "keep"}
+    project.declare()
+    project.up()
+    del project.job["lifecycle"]
+    project.declare()
+    project.up()
+    assert "lifecycle" not in project.resources()["train"]["outputs"]
+    project.pulumi("refresh", "--yes", "--stack", "local", "--expect-no-changes")
+    project.assert_no_changes()
+    project.pulumi("destroy", "--yes", "--stack", "local")
+    assert project.stored("SELECT count(*) FROM jobs") == 0
+
+
 def test_rerun_runs_an_unchanged_job_again(project: Project) -> None:
     project.up()
     (before,) = project.listed()
