@@ -11,11 +11,11 @@ from typing import Any, cast
 
 from components import references, shapes
 from components.errors import Problem
-from components.sources import KeyPath, Source, included
+from components.sources import Source, included
 from vertex.kinds import KINDS, Kind
-from vertex.validation import nearest, shape, validate
+from vertex.rules import KeyPath
+from vertex.validation import NO_OBJECT, nearest, shape, validate
 
-_NO_OBJECT = "must be an object with named fields"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 SECTIONS = ("vars", "images", *KINDS)
 
@@ -63,7 +63,7 @@ class Declarations:
             self._add_all(source, content)
         overrides = self.overrides = self.values.get("vars") or {}
         if not isinstance(overrides, Mapping):
-            self.problems.append(self.stack.problem(("vars",), _NO_OBJECT))
+            self.problems.append(self.stack.problem(("vars",), NO_OBJECT))
             overrides = self.overrides = {}
         for declared in (
             *self.sections["vars"].values(),
@@ -86,7 +86,7 @@ class Declarations:
                 for name, value in entries.items():
                     self._add(source, section, name, value)
             elif entries is not None:
-                self.problems.append(source.problem((section,), _NO_OBJECT))
+                self.problems.append(source.problem((section,), NO_OBJECT))
 
     def _add(self, source: Source, section: str, name: str, value: Any) -> None:
         declared = _Declared(source, (section, name), value)
@@ -121,7 +121,7 @@ class Declarations:
         name = str(declared.path[-1])
         body = self._resolved(declared, allowed=("vars", "images", "secrets"))
         if not isinstance(body, Mapping):
-            self.problems.append(declared.problem((), _NO_OBJECT))
+            self.problems.append(declared.problem((), NO_OBJECT))
             return JobDeclaration(kind, name, {}, {})
         body = {**({} if "display_name" in body else {"displayName": name}), **body}
         lifecycle, broken = shape(shapes.Lifecycle, body.pop("lifecycle", {}))

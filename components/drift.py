@@ -35,11 +35,11 @@ def submitted(spec: Any, secrets: Mapping[str, str]) -> Any:
 
 def _hidden(actual: Any, secrets: Mapping[str, str]) -> Any:
     """With references in place of the values of secrets: what differs is shown, and they are not."""
-    if isinstance(actual, Mapping):
-        return {key: _hidden(child, secrets) for key, child in actual.items()}
-    if isinstance(actual, list):
-        return [_hidden(child, secrets) for child in actual]
-    if isinstance(actual, str):
-        for name, value in sorted(secrets.items(), key=lambda item: -len(item[1])):
-            actual = actual.replace(value, f"${{secrets.{name}}}") if value else actual
-    return actual
+    longest_first = sorted(secrets.items(), key=lambda item: -len(item[1]))
+
+    def hidden(text: str) -> str:
+        for name, value in longest_first:
+            text = text.replace(value, f"${{secrets.{name}}}") if value else text
+        return text
+
+    return references.each_text(actual, hidden)

@@ -4,6 +4,7 @@ from typing import Protocol
 
 import pulumi
 
+from components.local import LocalFoundation
 from components.settings import Settings
 
 
@@ -26,6 +27,4 @@ class Foundation(Protocol):
 
 def foundation(settings: Settings) -> Foundation:
     """The foundation of a stack's target."""
-    from components.local import LocalFoundation
-
     return LocalFoundation(settings)

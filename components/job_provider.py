@@ -68,12 +68,13 @@ class JobProvider(Provider):
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         inputs = _Inputs.of(props)
-        token = ownership.token(self.kind, inputs.owner, self._spec(inputs), inputs.secrets, inputs.rerun)
+        spec = self._spec(inputs)
+        token = ownership.token(self.kind, inputs.owner, spec, inputs.secrets, inputs.rerun)
         with _named(f"{inputs.name}: not submitted"):
             at = target.connect(inputs.parent)
             same = at.client.list(self.kind, at.parent, f'labels.{ownership.TOKEN_LABEL}="{token}"')
-            job = ownership.adoptable(same) or self._submit(at, inputs, token)
-        return dynamic.CreateResult(str(job["name"]), {**props, "run": _run(inputs, job)})
+            job = ownership.adoptable(same) or self._submit(at, inputs, spec, token)
+        return dynamic.CreateResult(str(job["name"]), {**props, "run": _run(at, job)})
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         return dynamic.UpdateResult({**news, "run": olds["run"]})
@@ -81,14 +82,15 @@ class JobProvider(Provider):
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = _Inputs.of(props)
         with _named(f"{inputs.name}: not read"):
+            at = target.connect(inputs.parent)
             try:
-                job = target.connect(inputs.parent).client.get(ResourceName.parse(id_))
+                job = at.client.get(ResourceName.parse(id_))
             except NotFound:
                 return dynamic.ReadResult(None, {})
         actual, _ = validate(self.kind, job, output_only="drop")
         spec = drift.declared_part(self._spec(inputs), actual, inputs.secrets)
         declared = {name: props[name] for name in INPUTS if name in props} | {"spec": spec}
-        return dynamic.ReadResult(id_, {**declared, "run": _run(inputs, job)}, declared)
+        return dynamic.ReadResult(id_, {**declared, "run": _run(at, job)}, declared)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         inputs, name = _Inputs.of(props), ResourceName.parse(id_)
@@ -102,8 +104,8 @@ class JobProvider(Provider):
             if inputs.on_delete == "delete":
                 client.delete(name)
 
-    def _submit(self, at: Target, inputs: _Inputs, token: str) -> Mapping[str, Any]:
-        job = drift.submitted(self._spec(inputs), inputs.secrets)
+    def _submit(self, at: Target, inputs: _Inputs, spec: dict[str, Any], token: str) -> Mapping[str, Any]:
+        job = drift.submitted(spec, inputs.secrets)
         job["labels"] = {**job.get("labels", {}), **ownership.labels(inputs.owner, token)}
         engine.ensure_alive(f"{inputs.name}: not submitted")
         return at.client.create(self.kind, at.parent, job)
@@ -125,8 +127,8 @@ class HyperparameterTuningJobProvider(JobProvider):
     kind = HYPERPARAMETER_TUNING_JOB
 
 
-def _run(inputs: _Inputs, job: Mapping[str, Any]) -> dict[str, Any]:
-    at, name = target.connect(inputs.parent), ResourceName.parse(str(job["name"]))
+def _run(at: Target, job: Mapping[str, Any]) -> dict[str, Any]:
+    name = ResourceName.parse(str(job["name"]))
     return {"name": job["name"], "state": job["state"], "page": at.page(name), "logs": at.logs(name)}
 
 

@@ -6,10 +6,11 @@ the program runs, secrets when a job is submitted. `$${` stands for `${`; Vertex
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-KeyPath = tuple[str | int, ...]
+from vertex.rules import KeyPath
+
 Tables = Mapping[str, Mapping[str, Any]]
 
 _TOKEN = re.compile(r"\$\$\{|\$\{([^}]*)\}")
@@ -33,46 +34,39 @@ def written(value: Any) -> str:
     return json.dumps(value) if isinstance(value, bool | int | float | list | dict | None) else str(value)
 
 
+def each_text(value: Any, change: Callable[[str], Any]) -> Any:
+    """The value with `change` applied to every string in it."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {key: each_text(child, change) for key, child in value.items()}
+    if isinstance(value, list):
+        return [each_text(child, change) for child in value]
+    return value
+
+
 def resolve(value: Any, tables: Tables) -> Any:
     """The value with every reference into one of `tables` replaced; the others stay as they are.
 
     A string that is nothing but one reference becomes the value itself, with its type.
     """
-    if isinstance(value, str):
-        return _resolved(value, tables) if "${" in value else value
-    if isinstance(value, Mapping):
-        return {key: resolve(child, tables) for key, child in value.items()}
-    if isinstance(value, list):
-        return [resolve(child, tables) for child in value]
-    return value
-
-
-def unescaped(value: Any) -> Any:
-    """The value with each `$${` as the `${` that it stands for: the last step."""
-    if isinstance(value, str):
-        return value.replace("$${", "${")
-    if isinstance(value, Mapping):
-        return {key: unescaped(child) for key, child in value.items()}
-    if isinstance(value, list):
-        return [unescaped(child) for child in value]
-    return value
+    return each_text(value, lambda text: _resolved(text, tables) if "${" in text else text)
 
 
 def filled(value: Any, tables: Tables) -> Any:
     """The last step: references replaced and each `$${` as `${`, in one pass, so that what is filled in stays as is."""
-    if isinstance(value, Mapping):
-        return {key: filled(child, tables) for key, child in value.items()}
-    if isinstance(value, list):
-        return [filled(child, tables) for child in value]
-    if not isinstance(value, str) or "${" not in value:
-        return value
-    if _REFERENCE.fullmatch(value):
-        return _resolved(value, tables)
+    return each_text(value, lambda text: _filled(text, tables) if "${" in text else text)
 
-    def replaced(match: re.Match[str]) -> str:
-        return "${" if match.group() == "$${" else _text(match, tables)
 
-    return _TOKEN.sub(replaced, value)
+def unescaped(value: Any) -> Any:
+    """The value with each `$${` as the `${` that it stands for: the last step where nothing is left to fill in."""
+    return filled(value, {})
+
+
+def _filled(text: str, tables: Tables) -> Any:
+    if _REFERENCE.fullmatch(text):
+        return _resolved(text, tables)
+    return _TOKEN.sub(lambda match: "${" if match.group() == "$${" else _text(match, tables), text)
 
 
 def _resolved(text: str, tables: Tables) -> Any:

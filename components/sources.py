@@ -9,9 +9,8 @@ from typing import Any
 import yaml
 
 from components.errors import Problem
-from vertex.validation import dotted
-
-KeyPath = tuple[str | int, ...]
+from vertex.rules import KeyPath
+from vertex.validation import NO_OBJECT, dotted
 
 
 def _loaded(content: bytes) -> Any:
@@ -74,7 +73,7 @@ class Source:
         except OSError as error:
             return {}, [Problem(self.name, "", f"cannot be read: {error.strerror}")]
         if content is not None and not isinstance(content, dict):
-            return {}, [Problem(self.name, "", "must be an object with named fields")]
+            return {}, [Problem(self.name, "", NO_OBJECT)]
         return content or {}, []
 
     def problem(self, path: KeyPath, message: str) -> Problem:

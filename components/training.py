@@ -42,16 +42,18 @@ class Jobs:
     def __init__(self, settings: Settings, foundation: Foundation, images: Images) -> None:
         self.resources: dict[str, Job] = {}
         for declared in settings.jobs:
-            used = {name for _, name in references.found(declared.spec)}
-            secrets = {name: value for name, value in settings.secrets.items() if f"secrets.{name}" in used}
+            used: dict[str, set[str]] = {"images": set(), "secrets": set()}
+            for _, reference in references.found(declared.spec):
+                table, _, name = reference.partition(".")
+                used[table].add(name)
             self.resources[declared.name] = _RESOURCES[declared.kind.collection](
                 declared.name,
                 references.resolve(declared.spec, {"images": images.uris}),
                 foundation=foundation,
                 lifecycle=declared.lifecycle,
-                secrets=secrets,
+                secrets={name: settings.secrets[name] for name in sorted(used["secrets"])},
                 opts=pulumi.ResourceOptions(
-                    depends_on=[image for name, image in images.built.items() if f"images.{name}" in used]
+                    depends_on=[images.built[name] for name in sorted(used["images"] & images.built.keys())]
                 ),
             )
         waited = {job.name: self.resources[job.name] for job in settings.jobs if job.lifecycle.get("wait")}

@@ -88,6 +88,8 @@ class RestClient:
             operation.result(timeout=CALL_TIMEOUT)
 
     def log_lines(self, name: ResourceName, count: int) -> Sequence[str]:
+        from google.api_core.exceptions import from_http_response
+
         body = {
             "resourceNames": [f"projects/{name.project}"],
             "filter": f'resource.type="ml_job" AND resource.labels.job_id="{name.id}" '
@@ -95,8 +97,6 @@ class RestClient:
             "orderBy": "timestamp desc",
             "pageSize": count,
         }
-        from google.api_core.exceptions import from_http_response
-
         with _translated():
             reply = self._session.post(f"{self._endpoint.logging}/v2/entries:list", json=body, timeout=CALL_TIMEOUT)
             if not reply.ok:

