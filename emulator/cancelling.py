@@ -18,7 +18,6 @@ def cancel(change: Transaction, job_id: str) -> None:
     ending = Ending(CANCELLED, _CODE_CANCELLED, "CANCELED", now_ns())
     # A custom job in the queue has no containers yet.
     if job.state == QUEUED and job.kind == CUSTOM_JOB:
-        change.say(job_id, "Job is cancelled.")
-        change.change_job(job, state=CANCELLED, ending=ending, ended=ending.at)
+        change.end_job(job, ending)
     else:
         change.change_job(job, state=CANCELLING, ending=ending)

@@ -29,7 +29,6 @@ _CODE_INVALID_ARGUMENT = 3
 _CODE_DEADLINE_EXCEEDED = 4
 _CODE_RESOURCE_EXHAUSTED = 9
 CODE_INTERNAL = 13
-_LAST_LINES = {SUCCEEDED: "Job completed successfully.", FAILED: "Job failed."}
 
 
 @dataclass(frozen=True)
@@ -110,11 +109,8 @@ class CustomJobReconciler:
         with self.store.transaction() as change:
             current = change.job(job.id)
             if current is not None and not current.is_terminal:
-                change.say(job.id, _LAST_LINES.get(ending.state, "Job is cancelled."))
-                if ending.state == FAILED:
-                    change.say(job.id, ending.message, "ERROR")
                 replicas = [_outcome(replica, status) for replica, status in sorted(statuses.items())]
-                change.change_job(current, state=ending.state, ended=now_ns(), replicas=replicas)
+                change.end_job(current, ending, replicas=replicas)
         self._asked_to_stop.difference_update({(job.id, replica) for replica in statuses})
         # The next look removes the containers; others may take their room from now on.
         self.wake(job.id)

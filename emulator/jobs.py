@@ -88,11 +88,7 @@ class Jobs:
     def cancel(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
         """Ask for a job's end; nothing happens to one that has ended. Raises ApiError."""
         with self.store.transaction() as change:
-            job = self._found(change, kind, location, job_id)
-            if job.study is not None:
-                raise ApiError(
-                    "FAILED_PRECONDITION", f"{job.name} is a trial of tuning job {job.study}: cancel that one"
-                )
+            self._own(change, kind, location, job_id, "cancel")
             cancelling.cancel(change, job_id)
         self.wake(job_id)
         return {}
@@ -100,11 +96,7 @@ class Jobs:
     def delete(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
         """Forget an ended job with its logs; its outputs stay. A done operation. Raises ApiError."""
         with self.store.transaction() as change:
-            job = self._found(change, kind, location, job_id)
-            if job.study is not None:
-                raise ApiError(
-                    "FAILED_PRECONDITION", f"{job.name} is a trial of tuning job {job.study}: delete that one"
-                )
+            job = self._own(change, kind, location, job_id, "delete")
             if not job.is_terminal:
                 raise ApiError(
                     "FAILED_PRECONDITION",
@@ -146,6 +138,13 @@ class Jobs:
         if job is None or (job.kind, job.location.name) != (kind, location.name):
             name = f"{location.name}/{kind.collection}/{job_id}"
             raise ApiError("NOT_FOUND", f"The {kind.type} {name} does not exist.")
+        return job
+
+    def _own(self, look: Transaction, kind: Kind, location: Location, job_id: str, verb: str) -> Job:
+        """A job that may be told to end or go; a trial's only through its tuning job."""
+        job = self._found(look, kind, location, job_id)
+        if job.study is not None:
+            raise ApiError("FAILED_PRECONDITION", f"{job.name} is a trial of tuning job {job.study}: {verb} that one")
         return job
 
     def _bad_output(self, kind: Kind, spec: Mapping[str, Any]) -> list[Problem]:

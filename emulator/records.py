@@ -19,6 +19,8 @@ SUCCEEDED = "JOB_STATE_SUCCEEDED"
 FAILED = "JOB_STATE_FAILED"
 CANCELLED = "JOB_STATE_CANCELLED"
 
+_LAST_LINES = {SUCCEEDED: "Job completed successfully.", FAILED: "Job failed.", CANCELLED: "Job is cancelled."}
+
 TrialState = Literal["REQUESTED", "ACTIVE", "STOPPING", "SUCCEEDED", "INFEASIBLE"]
 
 
@@ -39,6 +41,11 @@ class Ending:
     def status(self) -> dict[str, Any] | None:
         """The job's `error`, which only failed and cancelled jobs have."""
         return {"code": self.code, "message": self.message} if self.state in (FAILED, CANCELLED) else None
+
+    @property
+    def last_line(self) -> str:
+        """What the service says of it in the job's log."""
+        return _LAST_LINES[self.state]
 
 
 @dataclass(frozen=True, order=True)

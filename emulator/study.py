@@ -18,7 +18,6 @@ from vertex.kinds import CUSTOM_JOB
 
 _METRICS_SECONDS = 1.0  # how often a running trial's metric file is read
 _CODE_FAILED_PRECONDITION = 9
-_LAST_LINES = {SUCCEEDED: "Job completed successfully.", FAILED: "Job failed."}
 
 Values = Mapping[str, float | int | str]
 
@@ -134,10 +133,7 @@ class StudyReconciler:
                 for job in open_jobs:
                     cancel(change, job.id)
             else:
-                change.say(study.id, _LAST_LINES.get(ending.state, "Job is cancelled."))
-                if ending.state == FAILED:
-                    change.say(study.id, ending.message, "ERROR")
-                change.change_job(current, state=ending.state, ending=ending, ended=now_ns())
+                change.end_job(current, ending)
         for job in open_jobs:
             self.wake(job.id)
         if open_jobs and all(job.state == QUEUED for job in open_jobs):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from emulator.names import Location
-from emulator.records import CANCELLING, PENDING, QUEUED, RUNNING, Ending, Job, ServiceLine, Trial
+from emulator.records import CANCELLING, FAILED, PENDING, QUEUED, RUNNING, Ending, Job, ServiceLine, Trial
 from emulator.times import now_ns
 from vertex.kinds import CUSTOM_JOB, KINDS, Kind
 
@@ -124,6 +124,13 @@ class Transaction:
         changed = self.job(job.id)
         assert changed is not None
         return changed
+
+    def end_job(self, job: Job, ending: Ending, **columns: Any) -> None:
+        """Bring a job to its terminal state, with the last service lines of its log."""
+        self.say(job.id, ending.last_line)
+        if ending.state == FAILED:
+            self.say(job.id, ending.message, "ERROR")
+        self.change_job(job, state=ending.state, ending=ending, ended=now_ns(), **columns)
 
     def remove_job(self, job: Job) -> None:
         """Forget a job with its trials, their jobs and its lines."""
