@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from emulator.containers import DockerExecutor
+from emulator.containers.docker_executor import DockerExecutor
 from emulator.data import DataFolder
 from emulator.endpoint import Endpoint, acquire, running
 from emulator.errors import EmulatorError, ExecutorUnavailable, NotRunning, StartError

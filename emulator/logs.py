@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from emulator.executor import LogLine
+from emulator.containers.executor import LogLine
 from emulator.records import Replica
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from string import Template
 
-from emulator.entries import Entries
+from emulator.api.entries import Entries
 from emulator.records import Job, Trial
 from emulator.store import Store
 from emulator.times import format_time, now_ns

@@ -16,19 +16,19 @@ from secrets import token_hex
 import uvicorn
 
 from emulator import __version__
-from emulator.admin import Admin
-from emulator.app import App
-from emulator.containers import DockerExecutor
+from emulator.api.admin import Admin
+from emulator.api.app import App
+from emulator.api.entries import Entries
+from emulator.api.guard import is_loopback
+from emulator.api.jobs import Jobs
+from emulator.containers.docker_executor import DockerExecutor
 from emulator.data import DataFolder
 from emulator.endpoint import Endpoint, acquire
-from emulator.entries import Entries
 from emulator.errors import StartError
-from emulator.guard import is_loopback
-from emulator.jobs import Jobs
 from emulator.records import Job
-from emulator.scheduler import Scheduler
+from emulator.scheduling.scheduler import Scheduler
+from emulator.scheduling.workqueue import WorkQueue
 from emulator.store import Store
-from emulator.workqueue import WorkQueue
 
 _MIN_CAPACITY = 4
 _STOP_SECONDS = 1.0

@@ -10,16 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from emulator import cancelling, custom_job, study, transaction
+from emulator.api.jobs import Jobs
+from emulator.containers.executor import LogLine, ReplicaSpec, ReplicaStatus
 from emulator.data import DataFolder
 from emulator.errors import ExecutorUnavailable, ImageUnavailable
-from emulator.executor import LogLine, ReplicaSpec, ReplicaStatus
-from emulator.jobs import Jobs
 from emulator.records import Job, Replica
-from emulator.scheduler import Scheduler
-from emulator.store import Store
-from emulator.transaction import Transaction
-from emulator.workqueue import WorkQueue
+from emulator.scheduling import cancelling, custom_job, study, verdict
+from emulator.scheduling.scheduler import Scheduler
+from emulator.scheduling.workqueue import WorkQueue
+from emulator.store import Store, Transaction, transaction
 from tests.emulator.jobs import IMAGE
 
 SECOND = 10**9
@@ -225,5 +224,5 @@ def _all_ended(emulator: Emulator) -> bool:
 
 def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the emulator's modules read the time from `clock`."""
-    for module in (cancelling, custom_job, study, transaction):
+    for module in (cancelling, custom_job, study, verdict, transaction):
         monkeypatch.setattr(module, "now_ns", clock.now_ns)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from emulator.records import CANCELLED, CANCELLING, QUEUED, Ending
+from emulator.store import Transaction
 from emulator.times import now_ns
-from emulator.transaction import Transaction
 from vertex.kinds import CUSTOM_JOB
 
 _CODE_CANCELLED = 1

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from emulator.measurements import Measurement, final, merge, read
+from emulator.scheduling.measurements import Measurement, final, merge, read
 
 STARTED = 1_700_000_000.0
 

@@ -1,6 +1,6 @@
 import pytest
 
-from emulator.filters import FilterError, matches, parse, required
+from emulator.api.filters import FilterError, matches, parse, required
 
 JOB = {
     "state": "JOB_STATE_RUNNING",

@@ -1,6 +1,6 @@
 import pytest
 
-from emulator.expansion import expand, expand_environment
+from emulator.replica.expansion import expand, expand_environment
 
 
 @pytest.mark.parametrize(

@@ -16,15 +16,15 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from emulator import page
-from emulator.admin import Admin
-from emulator.entries import Entries
+from emulator.api.admin import Admin
+from emulator.api.entries import Entries
+from emulator.api.guard import Guard
+from emulator.api.jobs import Jobs
+from emulator.api.wire import masked
+from emulator.containers.executor import Executor
 from emulator.errors import ApiError, EmulatorError
-from emulator.executor import Executor
-from emulator.guard import Guard
-from emulator.jobs import Jobs
 from emulator.names import Path, parse_path
 from emulator.store import Store
-from emulator.wire import masked
 from vertex.kinds import KINDS, Kind
 
 MAX_BODY_BYTES = 4 << 20

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from emulator import logs
-from emulator.executor import ReplicaSpec
+from emulator.containers.executor import ReplicaSpec
 from emulator.records import Replica
 from tests.emulator.fakes import Clock, Emulator, Fuse, Killed, Machine, use_clock
 from tests.emulator.jobs import LOCATION, custom_job_spec, pool, tuning_job_spec

@@ -6,8 +6,8 @@ import heapq
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from emulator.docker_errors import translated
-from emulator.executor import LogLine
+from emulator.containers.docker_errors import translated
+from emulator.containers.executor import LogLine
 from emulator.times import parse_time
 
 Call = Callable[[Callable[[Any], Any]], Any]

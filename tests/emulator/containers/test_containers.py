@@ -6,8 +6,8 @@ from secrets import token_hex
 
 import pytest
 
-from emulator.containers import DockerExecutor
-from emulator.executor import ReplicaSpec
+from emulator.containers.docker_executor import DockerExecutor
+from emulator.containers.executor import ReplicaSpec
 from emulator.names import new_id
 from emulator.records import Replica
 from tests.emulator.running import IMAGE, until

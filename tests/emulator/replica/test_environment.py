@@ -1,8 +1,8 @@
 import json
 
-from emulator.environment import service_environment
 from emulator.names import project_number, replica_hostname
 from emulator.records import Replica
+from emulator.replica.environment import service_environment
 from tests.emulator.jobs import custom_job, custom_job_spec, pool
 
 

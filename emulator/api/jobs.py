@@ -11,15 +11,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from emulator import buckets, cancelling, coverage, filters
-from emulator.environment import output_directories
+from emulator import buckets, coverage
+from emulator.api import filters
+from emulator.api.wire import job_json
 from emulator.errors import ApiError, invalid
 from emulator.names import Location, new_id
 from emulator.records import Job
-from emulator.store import Store
+from emulator.replica.environment import output_directories
+from emulator.scheduling import cancelling
+from emulator.store import Store, Transaction
 from emulator.times import format_time
-from emulator.transaction import Transaction
-from emulator.wire import job_json
 from vertex.kinds import CUSTOM_JOB, Kind
 from vertex.validation import Problem, validate
 

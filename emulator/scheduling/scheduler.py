@@ -11,15 +11,16 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from emulator.custom_job import CODE_INTERNAL, CustomJobReconciler
+from emulator.containers.executor import Executor
 from emulator.data import DataFolder
 from emulator.errors import ExecutorUnavailable
-from emulator.executor import Executor
 from emulator.records import FAILED, PENDING, Ending, Job
+from emulator.scheduling.custom_job import CustomJobReconciler
+from emulator.scheduling.study import StudyReconciler
+from emulator.scheduling.verdict import CODE_INTERNAL
+from emulator.scheduling.workqueue import WorkQueue
 from emulator.store import Store
-from emulator.study import StudyReconciler
 from emulator.times import now_ns
-from emulator.workqueue import WorkQueue
 from vertex.kinds import HYPERPARAMETER_TUNING_JOB
 
 _WORKERS = 4

@@ -10,11 +10,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from emulator import container_logs, networks
-from emulator.docker_errors import explanation, translated
+from emulator.containers import networks
+from emulator.containers import output as container_logs
+from emulator.containers.docker_errors import explanation, translated
+from emulator.containers.executor import LogLine, Phase, ReplicaSpec, ReplicaStatus
+from emulator.containers.images import Images
 from emulator.errors import ExecutorUnavailable, ReplicaCannotStart
-from emulator.executor import LogLine, Phase, ReplicaSpec, ReplicaStatus
-from emulator.images import Images
 from emulator.records import Replica
 from emulator.times import parse_time
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from emulator.errors import StartError
-from emulator.transaction import Transaction
+from emulator.store.transaction import Transaction
 
 SCHEMA_VERSION = 1
 _SCHEMA = """

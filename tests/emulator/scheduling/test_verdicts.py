@@ -1,10 +1,10 @@
 import pytest
 
-from emulator.custom_job import verdict
-from emulator.executor import ReplicaStatus
+from emulator.containers.executor import ReplicaStatus
 from emulator.records import FAILED, SUCCEEDED, Replica, Trial
-from emulator.study import trial_job_spec
-from emulator.study import verdict as study_verdict
+from emulator.scheduling.study import verdict as study_verdict
+from emulator.scheduling.trial import trial_job_spec
+from emulator.scheduling.verdict import verdict
 from tests.emulator.jobs import custom_job, custom_job_spec, pool, tuning_job, tuning_job_spec
 
 CHIEF, WORKER = Replica(0, 0), Replica(1, 0)

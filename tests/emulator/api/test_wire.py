@@ -1,5 +1,5 @@
+from emulator.api.wire import job_json, masked, with_int64_strings
 from emulator.records import FAILED, SUCCEEDED, Ending, Trial
-from emulator.wire import job_json, masked, with_int64_strings
 from tests.emulator.jobs import custom_job, tuning_job
 
 

@@ -1,6 +1,6 @@
 import threading
 
-from emulator.workqueue import WorkQueue
+from emulator.scheduling.workqueue import WorkQueue
 
 
 class Clock:

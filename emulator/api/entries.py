@@ -11,10 +11,11 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from emulator import filters, logs
+from emulator import logs
+from emulator.api import filters
+from emulator.containers.executor import Executor, LogLine
 from emulator.data import DataFolder
 from emulator.errors import ApiError, ExecutorUnavailable
-from emulator.executor import Executor, LogLine
 from emulator.records import Job, Replica
 from emulator.store import Store
 from emulator.times import format_time, parse_time

@@ -1,0 +1,1 @@
+"""What runs replicas: the executor's protocol, and Docker behind it."""

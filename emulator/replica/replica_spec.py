@@ -1,0 +1,43 @@
+"""A replica as the executor starts it: image, command, environment, folders and name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from emulator import buckets
+from emulator.containers.executor import ReplicaSpec
+from emulator.data import DataFolder
+from emulator.names import replica_hostname
+from emulator.records import Job, Replica
+from emulator.replica.environment import METRIC_FOLDER, output_directories, service_environment
+from emulator.replica.expansion import expand, expand_environment
+
+
+def replica_spec(job: Job, replica: Replica, data: DataFolder, metric_id: str | None = None) -> ReplicaSpec:
+    """What to start for one replica; its folders in the data folder are made. `metric_id` is a study's first metric."""
+    spec = job.spec["jobSpec"]
+    container = spec["workerPoolSpecs"][replica.pool]["containerSpec"]
+    environment = expand_environment(
+        service_environment(job, replica, metric_id),
+        [(variable["name"], variable.get("value", "")) for variable in container.get("env", [])],
+    )
+    for uri in output_directories(spec).values():
+        buckets.make_folder(data.buckets, uri)
+    mounts = {str(data.buckets): "/gcs"}
+    if job.trial is not None:
+        mounts[str(data.make_metric_folder(job.id))] = METRIC_FOLDER
+    return ReplicaSpec(
+        job=job.id,
+        replica=replica,
+        image=container["imageUri"],
+        command=_expanded(container.get("command"), environment),
+        args=_expanded(container.get("args"), environment),
+        environment=environment,
+        hostname=replica_hostname(job.id, replica.pool, replica.index),
+        mounts=mounts,
+        peers=[replica_hostname(job.id, place.pool, place.index) for place in job.places],
+    )
+
+
+def _expanded(words: list[str] | None, environment: Mapping[str, str]) -> list[str] | None:
+    return None if words is None else [expand(word, environment) for word in words]
