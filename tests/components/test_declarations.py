@@ -248,7 +248,7 @@ def test_a_var_of_the_stack_overrides_the_default_and_keeps_its_type(tmp_path: P
         studySpec:
           metrics: [{metricId: a}]
           parameters: [{parameterId: p, integerValueSpec: {maxValue: 3}}]
-        trialJobSpec: {workerPoolSpecs: [{containerSpec: {imageUri: x}}]}
+        trialJobSpec: {workerPoolSpecs: [{machineSpec: {machineType: n1-standard-4}, containerSpec: {imageUri: x}}]}
     """
     (job,) = load(tmp_path, INCLUDING, jobs=tuning).jobs
     assert (job.kind, job.spec["maxTrialCount"]) == (HYPERPARAMETER_TUNING_JOB, 4)
@@ -263,7 +263,9 @@ def test_a_var_that_stands_alone_where_text_is_wanted_is_written_out(tmp_path: P
     customJobs:
       j:
         jobSpec:
-          workerPoolSpecs: [{{containerSpec: {{imageUri: x, args: [--v, "${{vars.v}}"]}}}}]
+          workerPoolSpecs:
+            - machineSpec: {{machineType: n1-standard-4}}
+              containerSpec: {{imageUri: x, args: [--v, "${{vars.v}}"]}}
     """
     (job,) = load(tmp_path, INCLUDING, jobs=declared).jobs
     assert job.spec["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--v", argument]
