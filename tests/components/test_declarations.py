@@ -328,12 +328,13 @@ def test_jobs_and_images_may_stand_in_the_stack_file_and_are_held_to_the_same_ru
     digits:
       jobSpec:
         workerPoolSpecs:
-          - containerSpec:
+          - machineSpec: {{machineType: n1-standard-4}}
+            containerSpec:
               imageUri: ${{images.digits}}
               arg: [x]
 """
     field = "vertex-training:customJobs.digits.jobSpec.workerPoolSpecs[0].containerSpec.arg"
-    assert problems(tmp_path, stack) == [f"stacks/Pulumi.dev.yaml:11: {field}: unknown field; did you mean args?"]
+    assert problems(tmp_path, stack) == [f"stacks/Pulumi.dev.yaml:12: {field}: unknown field; did you mean args?"]
     settings = load(tmp_path, stack.replace("arg:", "args:"))
     assert [job.name for job in settings.jobs] == ["digits"]
     assert settings.images == {"digits": {"uri": "trainer:1"}}
