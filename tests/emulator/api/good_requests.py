@@ -5,9 +5,10 @@ None runs anything: the image is one that is never pulled and not there.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from tests.emulator.api.input_fields import sample
+from tests.emulator.api.input_fields import Names, input_fields, sample
 from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex.pipelines import CUSTOM_TASK
 from vertex.types import Model
@@ -205,3 +206,10 @@ GOOD: dict[Kind, tuple[dict[str, Any], ...]] = {
     HYPERPARAMETER_TUNING_JOB: TUNING_JOBS,
     TRAINING_PIPELINE: PIPELINES,
 }
+
+
+def fields_of(kind: Kind) -> Iterator[tuple[Names, Any]]:
+    """Each field that a client may set, with its type. Those of `trialJobSpec` are the ones of a custom job's spec."""
+    for names, hint in input_fields(kind.message):
+        if names[0] != "trialJobSpec" or len(names) == 1:
+            yield names, hint

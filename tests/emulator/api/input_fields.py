@@ -12,7 +12,8 @@ from vertex import scalars
 Names = tuple[str, ...]
 
 _SET_BY_THE_SERVICE = get_args(scalars.OutputOnly[int])[1]
-_TEXTS = {get_args(scalars.Duration)[1]: "60s", get_args(scalars.Timestamp)[1]: "2026-01-31T12:00:00Z"}
+DURATION, TIMESTAMP = get_args(scalars.Duration)[1], get_args(scalars.Timestamp)[1]
+_TEXTS = {DURATION: "60s", TIMESTAMP: "2026-01-31T12:00:00Z"}
 _KEY = "key"
 _SAMPLES = {str: "sample", bool: True, int: 1, float: 0.5, Any: {"any": ["value"]}}
 
@@ -20,19 +21,19 @@ _SAMPLES = {str: "sample", bool: True, int: 1, float: 0.5, Any: {"any": ["value"
 def input_fields(message: Any, at: Names = (), above: tuple[Any, ...] = ()) -> Iterator[tuple[Names, Any]]:
     """Each field that a client may set below a message, with its type; a message within itself is not opened again."""
     for name, hint in get_type_hints(message, include_extras=True).items():
-        inner, marks = _unwrapped(hint)
+        inner, marks = unwrapped(hint)
         if _SET_BY_THE_SERVICE in marks:
             continue
         yield (*at, name), hint
         while get_origin(inner) in (list, dict):
-            inner, _ = _unwrapped(get_args(inner)[-1])
+            inner, _ = unwrapped(get_args(inner)[-1])
         if is_typeddict(inner) and inner not in above:
             yield from input_fields(inner, (*at, name), (*above, message, inner))
 
 
 def sample(hint: Any) -> Any:
     """A value of a type; a message with every field that a client may set."""
-    inner, marks = _unwrapped(hint)
+    inner, marks = unwrapped(hint)
     if get_origin(inner) is list:
         return [sample(get_args(inner)[0])]
     if get_origin(inner) is dict:
@@ -41,7 +42,7 @@ def sample(hint: Any) -> Any:
         return get_args(inner)[1]
     if is_typeddict(inner):
         hints = get_type_hints(inner, include_extras=True)
-        return {name: sample(each) for name, each in hints.items() if _SET_BY_THE_SERVICE not in _unwrapped(each)[1]}
+        return {name: sample(each) for name, each in hints.items() if _SET_BY_THE_SERVICE not in unwrapped(each)[1]}
     return next((_TEXTS[mark] for mark in marks if mark in _TEXTS), _SAMPLES[inner])
 
 
@@ -56,9 +57,10 @@ def is_set(body: Any, path: Names) -> bool:
     return (path[0] in body and is_set(body[path[0]], path[1:])) or is_set(body.get(_KEY), path)
 
 
-def _unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+def unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A type without Required and Annotated, and what it was annotated with."""
     if get_origin(hint) is Required:
-        return _unwrapped(get_args(hint)[0])
+        return unwrapped(get_args(hint)[0])
     if get_origin(hint) is Annotated:
         inner, *marks = get_args(hint)
         return inner, tuple(marks)

@@ -11,7 +11,7 @@ import pytest
 
 from emulator.coverage import REFUSED
 from emulator.errors import snake_path
-from tests.emulator.api.good_requests import GOOD, MODEL, PARENT_MODEL
+from tests.emulator.api.good_requests import GOOD, MODEL, PARENT_MODEL, fields_of
 from tests.emulator.api.input_fields import Names, input_fields, is_set
 from tests.emulator.running import PARENT, RunningEmulator
 from vertex import pipelines
@@ -21,8 +21,6 @@ from vertex.validation import validate
 SPEC_FIELDS = {CUSTOM_JOB: "jobSpec", HYPERPARAMETER_TUNING_JOB: "trialJobSpec"}
 # What only an emulated service behind the field could honour, besides what coverage.REFUSED names.
 PIPELINE_REFUSED = {"inputDataConfig.bigqueryDestination"}
-# Trials take a CustomJobSpec as custom jobs do; its fields are looked at there.
-LOOKED_AT_ELSEWHERE = ("trialJobSpec",)
 
 
 def cases() -> list[Any]:
@@ -30,8 +28,7 @@ def cases() -> list[Any]:
     return [
         pytest.param(kind, path, id=f"{kind.collection}.{'.'.join(path)}")
         for kind in GOOD
-        for path, _ in input_fields(kind.message)
-        if len(path) == 1 or path[0] not in LOOKED_AT_ELSEWHERE
+        for path, _ in fields_of(kind)
     ]
 
 
