@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sqlite3
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from emulator import page
+from emulator.api import body
 from emulator.api.admin import Admin
 from emulator.api.entries import Entries
 from emulator.api.guard import Guard
@@ -24,7 +24,6 @@ from emulator.containers.executor import Executor
 from emulator.errors import ApiError, EmulatorError
 from emulator.store import Store
 
-MAX_BODY_BYTES = 4 << 20
 _log = logging.getLogger("emulator.http")
 
 
@@ -93,39 +92,17 @@ class App:
         return JSONResponse(found)
 
     async def _entries(self, request: Request) -> Response:
-        body = await _body(request)
-        return await _in_thread(lambda: self.entries.page(body))
+        sent = await body.read(request.stream())
+        return await _in_thread(lambda: self.entries.page(sent))
 
     async def _api(self, request: Request) -> Response:
-        body = await _body(request) if request.method == "POST" else {}
+        sent = await body.read(request.stream()) if request.method == "POST" else {}
         query = dict(request.query_params)
-        return await _in_thread(lambda: self.methods.answer(request.method, request.path_params["path"], query, body))
+        return await _in_thread(lambda: self.methods.answer(request.method, request.path_params["path"], query, sent))
 
 
 async def _in_thread(call: Callable[[], dict[str, Any]]) -> Response:
-    return JSONResponse(await to_thread.run_sync(call))
-
-
-async def _body(request: Request) -> Mapping[str, Any]:
-    """The request's JSON object; an absent body is an empty one."""
-    size, parts = 0, []
-    async for part in request.stream():
-        size += len(part)
-        if size > MAX_BODY_BYTES:
-            raise ApiError(
-                "INVALID_ARGUMENT", f"Request payload size exceeds the limit: {MAX_BODY_BYTES} bytes.", http=413
-            )
-        parts.append(part)
-    raw = b"".join(parts)
-    if not raw.strip():
-        return {}
-    try:
-        body = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise ApiError("INVALID_ARGUMENT", f"Invalid JSON payload received. {error}") from error
-    if not isinstance(body, Mapping):
-        raise ApiError("INVALID_ARGUMENT", "Invalid JSON payload received. The root must be an object.")
-    return body
+    return await to_thread.run_sync(lambda: JSONResponse(call()))
 
 
 def _not_found(path: str) -> ApiError:
