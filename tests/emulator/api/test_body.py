@@ -32,8 +32,10 @@ def test_an_object_is_read_as_it_is() -> None:
         b'{"a":1e999}',
         b'{"a":"\\ud800"}',
         b'{"\\uDFFF":1}',
-    ]
-    + [nested(MAX_DEPTH + 1), nested(2000), nested(200_000)],
+        nested(MAX_DEPTH + 1),
+        nested(2000),
+        nested(200_000),
+    ],
     ids=lambda raw: repr(raw[:12]),
 )
 def test_what_could_not_be_kept_and_shown_again_is_refused(raw: bytes) -> None:

@@ -48,8 +48,8 @@ def submit(emulator: Emulator, **fields: Any) -> str:
     return str(emulator.jobs.create(TRAINING_PIPELINE, LOCATION, body)["name"]).rpartition("/")[2]
 
 
-def submit_study(emulator: Emulator, **fields: Any) -> str:
-    spec = tuning_job_spec(trialJobSpec={"workerPoolSpecs": [pool()], "baseOutputDirectory": OUTPUT})
+def submit_study(emulator: Emulator, trials: int = 3, **fields: Any) -> str:
+    spec = tuning_job_spec(trials, 1, trialJobSpec={"workerPoolSpecs": [pool()], "baseOutputDirectory": OUTPUT})
     inputs = {name: value for name, value in spec.items() if name != "displayName"}
     return submit(emulator, trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs, **fields)
 
@@ -244,7 +244,7 @@ def a_pipeline_with_a_model(emulator: Emulator) -> str:
 
 
 def a_tuning_pipeline_with_a_model(emulator: Emulator) -> str:
-    return submit_study(emulator, modelToUpload=MODEL)
+    return submit_study(emulator, trials=1, modelToUpload=MODEL)
 
 
 def a_failing_pipeline(emulator: Emulator) -> str:
