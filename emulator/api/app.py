@@ -92,11 +92,11 @@ class App:
         return JSONResponse(found)
 
     async def _entries(self, request: Request) -> Response:
-        sent = await body.read(request.stream())
+        sent = await body.read(request)
         return await _in_thread(lambda: self.entries.page(sent))
 
     async def _api(self, request: Request) -> Response:
-        sent = await body.read(request.stream()) if request.method == "POST" else {}
+        sent = await body.read(request) if request.method == "POST" else {}
         query = dict(request.query_params)
         return await _in_thread(lambda: self.methods.answer(request.method, request.path_params["path"], query, sent))
 

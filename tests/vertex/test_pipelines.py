@@ -30,7 +30,7 @@ def test_the_mixed_names_and_float_numbers_of_google_s_sdk_are_one_custom_job() 
     inputs = {
         "worker_pool_specs": [
             {
-                "machine_spec": {"machine_type": "n1-standard-4", "accelerator_type": 11.0, "accelerator_count": 1.0},
+                "machine_spec": {"machine_type": "g2-standard-4", "accelerator_type": 11.0, "accelerator_count": 1.0},
                 "replica_count": 1.0,
                 "containerSpec": {"imageUri": "x", "env": [{"name": "A", "value": "b"}]},
             }
@@ -48,7 +48,7 @@ def test_the_mixed_names_and_float_numbers_of_google_s_sdk_are_one_custom_job() 
             "workerPoolSpecs": [
                 {
                     "machineSpec": {
-                        "machineType": "n1-standard-4",
+                        "machineType": "g2-standard-4",
                         "acceleratorType": "NVIDIA_L4",
                         "acceleratorCount": 1,
                     },
@@ -146,6 +146,8 @@ def test_tasks_that_run_no_training_code_are_refused_by_name() -> None:
         ({"modelToUpload": MODEL, "modelId": "m" * 64}, "modelId"),
         ({"modelToUpload": {"displayName": "m" * 129}}, "modelToUpload.displayName"),
         ({"modelToUpload": MODEL | {"versionAliases": ["ok", "1"]}}, "modelToUpload.versionAliases[1]"),
+        ({"modelToUpload": MODEL | {"labels": {"A": "b"}}}, "modelToUpload.labels"),
+        ({"labels": {"a": "B"}}, "labels.a"),
         ({"modelToUpload": MODEL | {"bogus": 1}}, "modelToUpload.bogus"),
         ({"modelToUpload": {}}, "modelToUpload.displayName"),
         ({"inputDataConfig": {}}, "inputDataConfig.datasetId"),
