@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sqlite3
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from emulator import page
+from emulator.api import body
 from emulator.api.admin import Admin
 from emulator.api.entries import Entries
 from emulator.api.guard import Guard
@@ -24,10 +24,10 @@ from emulator.api.wire import masked
 from emulator.containers.executor import Executor
 from emulator.errors import ApiError, EmulatorError
 from emulator.names import Path, parse_path
-from emulator.store import Store
+from emulator.store import Store, failures
+from emulator.times import format_time, now_ns
 from vertex.kinds import KINDS, Kind
 
-MAX_BODY_BYTES = 4 << 20
 _QUERY = {
     "list": frozenset({"filter", "pageSize", "pageToken", "readMask"}),
     "operations": frozenset({"filter", "pageSize", "pageToken"}),
@@ -68,7 +68,7 @@ class App:
             ApiError: _api_error,
             404: lambda request, _: _answer(_not_found(request.url.path)),
             405: lambda request, _: _answer(_unimplemented(request.method, request.url.path)),
-            sqlite3.OperationalError: _store_error,
+            sqlite3.Error: _store_error,
             Exception: _internal_error,
         }
         return Guard(Starlette(routes=routes, exception_handlers=handlers), self.version, self.allowed_host)
@@ -79,9 +79,11 @@ class App:
     def _ready(self, _request: Request) -> Response:
         try:
             with self.store.transaction() as change:
-                change.set_setting("ready", "1")
+                change.set_setting("ready", format_time(now_ns()))
             self.executor.ping()
-        except (sqlite3.Error, EmulatorError) as error:
+        except sqlite3.Error as error:
+            return JSONResponse({"status": "unavailable", "reason": failures.reason(error)}, status_code=503)
+        except EmulatorError as error:
             return JSONResponse({"status": "unavailable", "reason": str(error)}, status_code=503)
         return JSONResponse({"status": "ok"})
 
@@ -104,8 +106,8 @@ class App:
         return JSONResponse(found)
 
     async def _entries(self, request: Request) -> Response:
-        body = await _body(request)
-        return await _in_thread(lambda: self.entries.page(body))
+        asked = await body.read(request)
+        return await _in_thread(lambda: self.entries.page(asked))
 
     async def _api(self, request: Request) -> Response:
         path = parse_path(request.path_params["path"])
@@ -121,8 +123,8 @@ class App:
             return await _in_thread(lambda: self._operations(request, path))
         if kind is None:
             raise _unimplemented(request.method, request.url.path)
-        body = await _body(request) if request.method == "POST" else {}
-        return await _in_thread(lambda: self._jobs(request, path, kind, body))
+        sent = await body.read(request) if request.method == "POST" else {}
+        return await _in_thread(lambda: self._jobs(request, path, kind, sent))
 
     def _jobs(self, request: Request, path: Path, kind: Kind, body: Mapping[str, Any]) -> dict[str, Any]:
         match request.method, path.id, path.verb:
@@ -172,28 +174,6 @@ async def _in_thread(call: Callable[[], dict[str, Any]]) -> Response:
     return JSONResponse(await to_thread.run_sync(call))
 
 
-async def _body(request: Request) -> Mapping[str, Any]:
-    """The request's JSON object; an absent body is an empty one."""
-    size, parts = 0, []
-    async for part in request.stream():
-        size += len(part)
-        if size > MAX_BODY_BYTES:
-            raise ApiError(
-                "INVALID_ARGUMENT", f"Request payload size exceeds the limit: {MAX_BODY_BYTES} bytes.", http=413
-            )
-        parts.append(part)
-    raw = b"".join(parts)
-    if not raw.strip():
-        return {}
-    try:
-        body = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise ApiError("INVALID_ARGUMENT", f"Invalid JSON payload received. {error}") from error
-    if not isinstance(body, Mapping):
-        raise ApiError("INVALID_ARGUMENT", "Invalid JSON payload received. The root must be an object.")
-    return body
-
-
 def _check_query(request: Request, method: str | None = None) -> dict[str, str]:
     """The query of a method; Google's front end refuses names that the method has not."""
     known = _QUERY[method] if method else frozenset[str]()
@@ -233,12 +213,15 @@ def _api_error(_request: Request, error: Exception) -> Response:
 
 
 def _store_error(request: Request, error: Exception) -> Response:
-    _log.error("%s %s: %s", request.method, request.url.path, error)
-    return _answer(ApiError("UNAVAILABLE", f"The emulator cannot use its store: {error}. Nothing was changed."))
+    assert isinstance(error, sqlite3.Error)
+    _log.error("%s %a: %s", request.method, request.url.path, error)
+    message = f"{failures.reason(error)}. Nothing was changed."
+    full = failures.is_disk_full(error)
+    return _answer(ApiError("RESOURCE_EXHAUSTED", message, http=507) if full else ApiError("UNAVAILABLE", message))
 
 
 def _internal_error(request: Request, error: Exception) -> Response:
-    _log.error("%s %s", request.method, request.url.path, exc_info=error)
+    _log.error("%s %a", request.method, request.url.path, exc_info=error)
     return _answer(
         ApiError("INTERNAL", f"Internal error in the emulator: {type(error).__name__}; its log has the rest.")
     )

@@ -91,10 +91,12 @@ def _entry(job: Job, task: str, key: Key, severity: str, text: str) -> Entry:
 
 
 def _json_object(text: str) -> dict[str, Any] | None:
+    """The object in a line; None for one that no JSON reply can hold: Python writes NaN, and halves of characters."""
     if not text.startswith("{"):
         return None
     try:
         payload = json.loads(text)
+        json.dumps(payload, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         return None
     return payload if isinstance(payload, dict) else None
