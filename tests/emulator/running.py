@@ -95,6 +95,10 @@ class RunningEmulator:
         done = command("reset", "--yes", data=self.data)
         assert done.returncode == 0, done.stderr
 
+    def answer(self, path: str) -> requests.Response:
+        """The answer to a GET, whatever its status."""
+        return self.http.get(f"{self.url}/{path}", timeout=30)
+
     def call(self, method: str, path: str, body: Any = None, expect: int = 200, **options: Any) -> Any:
         """An API call; the reply's JSON."""
         reply = self.http.request(method, f"{self.url}/{path}", json=body, timeout=30, **options)
