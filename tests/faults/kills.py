@@ -92,10 +92,8 @@ class Run:
             "leftovers": self.leftovers,
             "outputs": self.traces["outputs"],
             # A cancelled study may have begun one trial or two.
-            "starts": {
-                start: count for start, count in self.traces["starts"].items() if start.split()[0] in self._fixed
-            },
-            "most starts of one replica": max(self.traces["starts"].values()),
+            "starts": {start: count for start, count in starts.items() if start.split()[0] in self._fixed},
+            "most starts of one replica": max(starts.values()),
         }
 
     @property
