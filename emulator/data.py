@@ -91,9 +91,13 @@ class DataFolder:
             number = os.open(self.metric_folder(job) / "output.metrics", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             return ""
-        with os.fdopen(number, "rb") as file:
-            is_file = stat.S_ISREG(os.fstat(number).st_mode)
-            return file.read(_METRIC_BYTES).decode(errors="replace") if is_file else ""
+        try:
+            if not stat.S_ISREG(os.fstat(number).st_mode):
+                return ""
+            with os.fdopen(number, "rb", closefd=False) as file:
+                return file.read(_METRIC_BYTES).decode(errors="replace")
+        finally:
+            os.close(number)
 
     def jobs_with_files(self) -> Iterator[str]:
         """Ids of jobs that have files here."""
