@@ -141,10 +141,12 @@ class Store:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield Transaction(self._connection)
+                self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                # SQLite itself rolls back on some errors, a full disk for one.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
                 raise
-            self._connection.execute("COMMIT")
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
