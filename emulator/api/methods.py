@@ -112,9 +112,10 @@ def _elsewhere(method: str, path: str) -> ApiError:
     served = (*ALL_KINDS, _MODELS, "operations")
     below = re.sub(r"^projects/[^/]+(/locations/[^/]+)?/", "", path)
     first, *rest = re.split("[/:]", below)
-    # The discovery document also has paths without a project, and a model's evaluations.
+    # The discovery document also has paths without a project, verbs of projects, and a model's evaluations.
+    is_verb = re.fullmatch(r"projects/[^/:]+:\w+", path) is not None
     is_elsewhere = (first in served and below == path) or (first == _MODELS and rest[1:2] == ["evaluations"])
-    if first in UNSERVED or is_elsewhere:
+    if first in UNSERVED or is_verb or is_elsewhere:
         return ApiError(
             "UNIMPLEMENTED", f"This emulator has no {below} ({method}); it has {', '.join(served)} (docs/fidelity.md)."
         )
