@@ -16,8 +16,6 @@ from vertex.scalars import shown
 from vertex.spelling import nearest
 
 OutputOnly = Literal["refuse", "drop"]
-_DEEPEST = 100  # levels, as protocol buffers' own parsers
-_SHOWN_LEVELS = 8
 NO_OBJECT = "must be an object with named fields"
 
 
@@ -71,8 +69,6 @@ def shape(message: Any, value: object, *, output_only: OutputOnly = "refuse") ->
     """
     try:
         return _adapter(message).validate_python(_pruned(value), context={"output_only": output_only}), []
-    except _TooDeep as error:
-        return value, [Problem(error.path, f"is nested more than {_DEEPEST} levels deep")]
     except ValidationError as error:
         problems = (
             Problem(tuple(detail["loc"]), _message(detail, message)) for detail in error.errors(include_url=False)
@@ -95,22 +91,12 @@ def _adapter(message: Any) -> TypeAdapter[Any]:
     return TypeAdapter(message)
 
 
-class _TooDeep(Exception):
-    """A value has more levels than a message may have; `path` leads into them."""
-
-    def __init__(self, path: KeyPath = ()) -> None:
-        super().__init__(path)
-        self.path = path
-
-
-def _pruned(value: Any, path: KeyPath = ()) -> Any:
+def _pruned(value: Any) -> Any:
     """Without nulls and empty lists, which mean "unset" in proto JSON; an empty message says something and stays."""
-    if len(path) > _DEEPEST:
-        raise _TooDeep(path[:_SHOWN_LEVELS])
     if isinstance(value, Mapping):
-        return {key: _pruned(child, (*path, key)) for key, child in value.items() if child is not None and child != []}
+        return {key: _pruned(child) for key, child in value.items() if child is not None and child != []}
     if isinstance(value, list | tuple):
-        return [_pruned(child, (*path, index)) for index, child in enumerate(value)]
+        return [_pruned(child) for child in value]
     return value
 
 

@@ -22,7 +22,8 @@ from emulator.api.guard import Guard
 from emulator.api.methods import Methods, unimplemented
 from emulator.containers.executor import Executor
 from emulator.errors import ApiError, EmulatorError
-from emulator.store import Store
+from emulator.store import Store, failures
+from emulator.times import format_time, now_ns
 
 _log = logging.getLogger("emulator.http")
 
@@ -56,7 +57,7 @@ class App:
             ApiError: _api_error,
             404: lambda request, _: _answer(_not_found(request.url.path)),
             405: lambda request, _: _answer(unimplemented(request.method, request.url.path)),
-            sqlite3.OperationalError: _store_error,
+            sqlite3.Error: _store_error,
             Exception: _internal_error,
         }
         return Guard(Starlette(routes=routes, exception_handlers=handlers), self.version, self.allowed_host)
@@ -67,9 +68,11 @@ class App:
     def _ready(self, _request: Request) -> Response:
         try:
             with self.store.transaction() as change:
-                change.set_setting("ready", "1")
+                change.set_setting("ready", format_time(now_ns()))
             self.executor.ping()
-        except (sqlite3.Error, EmulatorError) as error:
+        except sqlite3.Error as error:
+            return JSONResponse({"status": "unavailable", "reason": failures.reason(error)}, status_code=503)
+        except EmulatorError as error:
             return JSONResponse({"status": "unavailable", "reason": str(error)}, status_code=503)
         return JSONResponse({"status": "ok"})
 
@@ -92,8 +95,8 @@ class App:
         return JSONResponse(found)
 
     async def _entries(self, request: Request) -> Response:
-        asked = await body.read(request)
-        return await _in_thread(lambda: self.entries.page(asked))
+        sent = await body.read(request)
+        return await _in_thread(lambda: self.entries.page(sent))
 
     async def _api(self, request: Request) -> Response:
         sent = await body.read(request) if request.method == "POST" else {}
@@ -102,7 +105,7 @@ class App:
 
 
 async def _in_thread(call: Callable[[], dict[str, Any]]) -> Response:
-    return JSONResponse(await to_thread.run_sync(call))
+    return await to_thread.run_sync(lambda: JSONResponse(call()))
 
 
 def _not_found(path: str) -> ApiError:
@@ -119,12 +122,15 @@ def _api_error(_request: Request, error: Exception) -> Response:
 
 
 def _store_error(request: Request, error: Exception) -> Response:
-    _log.error("%s %s: %s", request.method, request.url.path, error)
-    return _answer(ApiError("UNAVAILABLE", f"The emulator cannot use its store: {error}. Nothing was changed."))
+    assert isinstance(error, sqlite3.Error)
+    _log.error("%s %a: %s", request.method, request.url.path, error)
+    message = f"{failures.reason(error)}. Nothing was changed."
+    full = failures.is_disk_full(error)
+    return _answer(ApiError("RESOURCE_EXHAUSTED", message, http=507) if full else ApiError("UNAVAILABLE", message))
 
 
 def _internal_error(request: Request, error: Exception) -> Response:
-    _log.error("%s %s", request.method, request.url.path, exc_info=error)
+    _log.error("%s %a", request.method, request.url.path, exc_info=error)
     return _answer(
         ApiError("INTERNAL", f"Internal error in the emulator: {type(error).__name__}; its log has the rest.")
     )
