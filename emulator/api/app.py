@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anyio import to_thread
+from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -105,7 +106,8 @@ class App:
 
 
 async def _in_thread(call: Callable[[], dict[str, Any]]) -> Response:
-    return await to_thread.run_sync(lambda: JSONResponse(call()))
+    # A page of studies with many trials is large, and this encoder four times as fast as Python's own.
+    return await to_thread.run_sync(lambda: Response(to_json(call()), media_type="application/json"))
 
 
 def _not_found(path: str) -> ApiError:

@@ -128,6 +128,12 @@ def test_a_model_with_an_artifact_of_its_own_and_one_without_output_are_uploaded
     emulator.run()
     assert {shown(emulator, each)["state"] for each in (elsewhere, nowhere)} == {"PIPELINE_STATE_SUCCEEDED"}
     assert models(emulator) == [("a model", 1, "gs://elsewhere/model"), ("a model", 1, None)]
+    with emulator.store.reading() as look:
+        warned = [
+            [line.text for line in look.service_lines(backing(emulator, each)) if "no artifact" in line.text]
+            for each in (elsewhere, nowhere)
+        ]
+    assert [len(lines) for lines in warned] == [0, 1]
 
 
 def test_a_tuning_pipeline_uploads_the_model_of_the_best_trial_by_the_goal(emulator: Emulator) -> None:
