@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from vertex import models, rules
 from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex.rules import KeyPath
+from vertex.rules import KeyPath, input_data
 from vertex.validation import NO_OBJECT, OutputOnly, Problem, shape, validate
 
 DEFINITIONS = "gs://google-cloud-aiplatform/schema/trainingjob/definition/"
@@ -24,7 +24,6 @@ _KINDS = {CUSTOM_TASK: CUSTOM_JOB, TUNING_TASK: HYPERPARAMETER_TUNING_JOB}
 _TASK_NAMES = {CUSTOM_TASK: "custom task", TUNING_TASK: "hyperparameter tuning task"}
 _SUFFIXES = {CUSTOM_TASK: "custom-job", TUNING_TASK: "hyperparameter-tuning-job"}
 _SHARED = ("displayName", "labels", "encryptionSpec")  # what the pipeline itself says of its job
-_SPLITS = ("fractionSplit", "filterSplit", "predefinedSplit", "timestampSplit", "stratifiedSplit")
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ def _headline(definition: str) -> str:
 
 
 def _broken(spec: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Discovery document, TrainingPipeline and InputDataConfig; a split and a destination are oneofs in its proto."""
+    """Discovery document, TrainingPipeline."""
     yield from rules.broken(TRAINING_PIPELINE, spec)
     for field in ("modelId", "parentModel"):
         if spec.get(field) and "modelToUpload" not in spec:
@@ -113,8 +112,5 @@ def _broken(spec: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
         yield from models.id_broken(spec["modelId"], ("modelId",))
     if "modelToUpload" in spec:
         yield from models.broken(spec["modelToUpload"], ("modelToUpload",))
-    data = spec.get("inputDataConfig", {})
-    for choices in (_SPLITS, ("gcsDestination", "bigqueryDestination")):
-        given = [name for name in choices if name in data]
-        if len(given) > 1:
-            yield ("inputDataConfig", given[1]), f"cannot be set beside {given[0]}"
+    if "inputDataConfig" in spec:
+        yield from input_data.broken(spec["inputDataConfig"], ("inputDataConfig",))

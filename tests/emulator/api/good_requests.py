@@ -72,6 +72,11 @@ def pipeline(**fields: Any) -> dict[str, Any]:
     return {"displayName": "good", **task, **fields}
 
 
+def of_data(**fields: Any) -> dict[str, Any]:
+    data = {"datasetId": "1", "gcsDestination": {"outputUriPrefix": "gs://bucket/data"}, **fields}
+    return pipeline(inputDataConfig=data)
+
+
 CUSTOM_JOBS = (
     custom_job(),
     custom_job(labels={"team": "vision"}, encryptionSpec={"kmsKeyName": KEY}),
@@ -179,7 +184,6 @@ TUNING_JOBS = (
         }
     ),
 )
-DATA = {"datasetId": "1", "gcsDestination": {"outputUriPrefix": "gs://bucket/data"}}
 MODEL = {"displayName": "model"}
 PARENT_MODEL = "a-parent"  # must be uploaded before it can have another version
 SPLITS = {
@@ -195,10 +199,10 @@ PIPELINES = (
     pipeline(modelToUpload=MODEL, modelId="a-model"),
     pipeline(modelToUpload=MODEL, parentModel=f"{LOCATION}/models/{PARENT_MODEL}"),
     pipeline(modelToUpload={**sample(Model), "encryptionSpec": {"kmsKeyName": KEY}}),
-    *(pipeline(inputDataConfig={**DATA, name: split}) for name, split in SPLITS.items()),
-    pipeline(inputDataConfig={**DATA, "persistMlUseAssignment": True, "annotationsFilter": "labels.a=b"}),
-    pipeline(inputDataConfig={**DATA, "savedQueryId": "1"}),
-    pipeline(inputDataConfig={**DATA, "annotationSchemaUri": "gs://google-cloud-aiplatform/schema/x.yaml"}),
+    *(of_data(**{name: split}) for name, split in SPLITS.items()),
+    of_data(persistMlUseAssignment=True, annotationsFilter="labels.a=b"),
+    of_data(savedQueryId="1"),
+    of_data(annotationSchemaUri="gs://google-cloud-aiplatform/schema/x.yaml"),
     pipeline(inputDataConfig={"datasetId": "1", "bigqueryDestination": {"outputUri": "bq://my-project"}}),
 )
 GOOD: dict[Kind, tuple[dict[str, Any], ...]] = {

@@ -13,6 +13,7 @@ from tests.emulator.api.good_requests import (
     KEY,
     LOCATION,
     custom_job,
+    of_data,
     of_parameter,
     of_spec,
     of_study,
@@ -26,6 +27,7 @@ from tests.emulator.running import PARENT, RunningEmulator
 from vertex.kinds import ALL_KINDS, CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 
 POOL = "job_spec.worker_pool_specs[0]"
+INPUT = "input_data_config"
 PARAMETER = "study_spec.parameters[0]"
 GPU = {"machineType": "n1-standard-4", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
 V5E = {"machineType": "ct5lp-hightpu-1t", "tpuTopology": "1x1"}
@@ -97,6 +99,20 @@ AGAINST_THE_RULES: list[tuple[Any, str]] = [
     (pipeline(trainingTaskInputs=None), "training_task_inputs"),
     (pipeline(trainingTaskInputs={"worker_pool_specs": []}), "training_task_inputs.worker_pool_specs"),
     (pipeline(modelId="model"), "model_id"),
+    (
+        pipeline(inputDataConfig={**DATA, "bigqueryDestination": {"outputUri": "bq://p"}}),
+        f"{INPUT}.bigquery_destination",
+    ),
+    (
+        pipeline(inputDataConfig={**DATA, "predefinedSplit": {"key": "a"}, "fractionSplit": {}}),
+        f"{INPUT}.predefined_split",
+    ),
+    (
+        pipeline(inputDataConfig={**DATA, "fractionSplit": {"testFraction": 1.5}}),
+        f"{INPUT}.fraction_split.test_fraction",
+    ),
+    (of_data(datasetId=""), f"{INPUT}.dataset_id"),
+    (of_data(gcsDestination={"outputUriPrefix": "/tmp"}), f"{INPUT}.gcs_destination"),
 ]
 # What is no request for a job at all: (what, raw body, status, text in the message).
 NO_JSON: list[tuple[str, bytes, int, str]] = [

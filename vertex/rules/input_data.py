@@ -1,0 +1,51 @@
+"""Rules for the InputDataConfig of a training pipeline."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vertex.rules.finding import Finding, KeyPath, unset
+from vertex.rules.form import STORAGE_URI, Form
+
+_UNIONS = (
+    ("fractionSplit", "filterSplit", "predefinedSplit", "timestampSplit", "stratifiedSplit"),
+    ("gcsDestination", "bigqueryDestination"),
+    ("annotationSchemaUri", "savedQueryId"),
+)
+_FRACTIONS = ("trainingFraction", "validationFraction", "testFraction")
+_ROUNDING = 1e-9
+_BIGQUERY = Form(
+    re.compile(r"bq://[^./\s]+(\.[^./\s]+){0,2}"), "must have the form bq://{project}[.{dataset}[.{table}]]"
+)
+
+
+def broken(config: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, InputDataConfig and its splits; a split and a destination are unions in its proto."""
+    yield from unset(config, ["datasetId"], at)
+    for choices in _UNIONS:
+        given = [name for name in choices if config.get(name) is not None]
+        if len(given) > 1:
+            yield (*at, given[1]), f"cannot be set beside {given[0]}"
+    for name in ("fractionSplit", "timestampSplit", "stratifiedSplit"):
+        if name in config:
+            yield from _fractions(config[name], (*at, name))
+    yield from STORAGE_URI.broken(config.get("annotationSchemaUri"), (*at, "annotationSchemaUri"))
+    if "gcsDestination" in config:
+        yield from unset(config["gcsDestination"], ["outputUriPrefix"], (*at, "gcsDestination"))
+        uri = config["gcsDestination"]["outputUriPrefix"]
+        yield from STORAGE_URI.broken(uri, (*at, "gcsDestination", "outputUriPrefix"))
+    if "bigqueryDestination" in config:
+        yield from unset(config["bigqueryDestination"], ["outputUri"], (*at, "bigqueryDestination"))
+        yield from _BIGQUERY.broken(
+            config["bigqueryDestination"]["outputUri"], (*at, "bigqueryDestination", "outputUri")
+        )
+
+
+def _fractions(split: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """They "must sum to up to 1"."""
+    for name in _FRACTIONS:
+        if not 0 <= split.get(name, 0.0) <= 1:
+            yield (*at, name), f"{split[name]} is not within 0 to 1"
+    total = sum(split.get(name, 0.0) for name in _FRACTIONS)
+    if total > 1 + _ROUNDING:
+        yield at, f"the fractions sum to {total:.6g}, which is more than 1"
