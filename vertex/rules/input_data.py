@@ -17,6 +17,7 @@ _ROUNDING = 1e-9
 _BIGQUERY = Form(
     re.compile(r"bq://[^./\s]+(\.[^./\s]+){0,2}"), "must have the form bq://{project}[.{dataset}[.{table}]]"
 )
+_DESTINATIONS = {"gcsDestination": ("outputUriPrefix", STORAGE_URI), "bigqueryDestination": ("outputUri", _BIGQUERY)}
 
 
 def broken(config: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
@@ -30,15 +31,10 @@ def broken(config: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
         if name in config:
             yield from _fractions(config[name], (*at, name))
     yield from STORAGE_URI.broken(config.get("annotationSchemaUri"), (*at, "annotationSchemaUri"))
-    if "gcsDestination" in config:
-        yield from unset(config["gcsDestination"], ["outputUriPrefix"], (*at, "gcsDestination"))
-        uri = config["gcsDestination"]["outputUriPrefix"]
-        yield from STORAGE_URI.broken(uri, (*at, "gcsDestination", "outputUriPrefix"))
-    if "bigqueryDestination" in config:
-        yield from unset(config["bigqueryDestination"], ["outputUri"], (*at, "bigqueryDestination"))
-        yield from _BIGQUERY.broken(
-            config["bigqueryDestination"]["outputUri"], (*at, "bigqueryDestination", "outputUri")
-        )
+    for name, (field, form) in _DESTINATIONS.items():
+        if name in config:
+            yield from unset(config[name], [field], (*at, name))
+            yield from form.broken(config[name][field], (*at, name, field))
 
 
 def _fractions(split: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:

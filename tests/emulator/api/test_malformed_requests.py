@@ -100,15 +100,15 @@ AGAINST_THE_RULES: list[tuple[Any, str]] = [
     (pipeline(trainingTaskInputs={"worker_pool_specs": []}), "training_task_inputs.worker_pool_specs"),
     (pipeline(modelId="model"), "model_id"),
     (
-        pipeline(inputDataConfig={**DATA, "bigqueryDestination": {"outputUri": "bq://p"}}),
+        of_data(bigqueryDestination={"outputUri": "bq://p"}),
         f"{INPUT}.bigquery_destination",
     ),
     (
-        pipeline(inputDataConfig={**DATA, "predefinedSplit": {"key": "a"}, "fractionSplit": {}}),
+        of_data(predefinedSplit={"key": "a"}, fractionSplit={}),
         f"{INPUT}.predefined_split",
     ),
     (
-        pipeline(inputDataConfig={**DATA, "fractionSplit": {"testFraction": 1.5}}),
+        of_data(fractionSplit={"testFraction": 1.5}),
         f"{INPUT}.fraction_split.test_fraction",
     ),
     (of_data(datasetId=""), f"{INPUT}.dataset_id"),
