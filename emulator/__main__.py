@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from emulator import __version__
+from emulator import __version__, injecting
 from emulator.errors import EmulatorError, StartError
 
 _DESCRIPTION = """\
@@ -62,6 +62,9 @@ def _run(options: argparse.Namespace) -> int:
 
             for line in console.logs(options.data, options.job, options.follow):
                 print(line, flush=True)
+        case "inject":
+            for line in injecting.run(options.data, options):
+                print(line)
         case "reset":
             from emulator import console
 
@@ -105,6 +108,8 @@ def _parser() -> argparse.ArgumentParser:
     logs = commands.add_parser("logs", parents=[common], help="print a job's log")
     logs.add_argument("job", metavar="JOB", help="id or full name of a custom or tuning job")
     logs.add_argument("--follow", "-f", action="store_true", help="go on until the job ends")
+
+    injecting.add_parser(commands, common)
 
     reset = commands.add_parser("reset", parents=[common], help="remove all jobs, containers and logs; buckets stay")
     reset.add_argument("--yes", "-y", action="store_true", help="do not ask")

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from emulator import faults
 from emulator.containers.docker_executor import DockerExecutor
 from emulator.data import DataFolder
 from emulator.endpoint import Endpoint, acquire, running
@@ -29,14 +30,16 @@ _LOG_PAGE = 1000
 def status(data: Path) -> Iterator[str]:
     """Lines about the running emulator. Raises NotRunning."""
     endpoint = running(data)
-    found = _get(endpoint, "/emulator/status")
-    ready = _get(endpoint, "/readyz")
+    found = ask(endpoint, "/emulator/status")
+    ready = ask(endpoint, "/readyz")
     yield f"running    {endpoint.url} (pid {endpoint.pid}, version {endpoint.version})"
     yield f"data       {found['data']}"
     yield f"docker     {'answers' if ready['status'] == 'ok' else ready['reason']}"
     yield f"replicas   {found['replicas']['running']} of {found['replicas']['capacity']}"
     counts = ", ".join(f"{count} {state.removeprefix('JOB_STATE_').lower()}" for state, count in found["jobs"].items())
     yield f"jobs       {counts or 'none'}"
+    for each in found["faults"]:
+        yield f"injected   {faults.in_words(each['fault'], each['remaining'])}"
 
 
 def stop(data: Path, if_idle: bool) -> str:
@@ -46,7 +49,7 @@ def stop(data: Path, if_idle: bool) -> str:
     except NotRunning:
         return f"no emulator is running on {data}"
     if if_idle:
-        active = _get(endpoint, "/emulator/status")["unfinished"]
+        active = ask(endpoint, "/emulator/status")["unfinished"]
         if active:
             return f"left running: {active} jobs have not ended"
     os.kill(endpoint.pid, signal.SIGTERM)
@@ -68,7 +71,7 @@ def logs(data: Path, job: str, follow: bool) -> Iterator[str]:
     shown: set[str] = set()
     since = 0
     while True:
-        ended = _get(endpoint, f"/emulator/jobs/{job_id}")["ended"]
+        ended = ask(endpoint, f"/emulator/jobs/{job_id}")["ended"]
         for entry in _entries(endpoint, job_id, since):
             if entry["insertId"] not in shown:
                 shown.add(entry["insertId"])
@@ -127,7 +130,7 @@ def _entries(endpoint: Endpoint, job_id: str, since: int) -> Iterator[dict[str, 
         "pageSize": _LOG_PAGE,
     }
     while True:
-        reply = _request(endpoint, "/v2/entries:list", body)
+        reply = ask(endpoint, "/v2/entries:list", body)
         yield from reply.get("entries", [])
         if "nextPageToken" not in reply:
             return
@@ -142,21 +145,21 @@ def _line(entry: Mapping[str, Any]) -> str:
     return f"{entry['timestamp'][:23]}Z {entry['severity']:<7} {task}{f' trial {trial}' if trial else ''}  {text}"
 
 
-def _get(endpoint: Endpoint, path: str) -> Any:
-    return _request(endpoint, path, None)
-
-
-def _request(endpoint: Endpoint, path: str, body: Mapping[str, Any] | None) -> Any:
-    request = urllib.request.Request(endpoint.url + path, None if body is None else json.dumps(body).encode())
+def ask(
+    endpoint: Endpoint, path: str, body: Mapping[str, Any] | None = None, method: str | None = None
+) -> dict[str, Any]:
+    """What a running emulator answers to GET, or to POST with a body. Raises EmulatorError, NotRunning."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(endpoint.url + path, data, method=method)
     # No proxy: the emulator is on this machine, whatever http_proxy says.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=60) as reply:
-            return json.load(reply)
+            return json.load(reply)  # type: ignore[no-any-return]
     except urllib.error.HTTPError as error:
         answer = json.load(error)
         if "error" in answer:
             raise EmulatorError(answer["error"]["message"]) from error
-        return answer
+        return answer  # type: ignore[no-any-return]
     except OSError as error:
         raise NotRunning(f"the emulator at {endpoint.url} does not answer: {error}") from error

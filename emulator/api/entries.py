@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import heapq
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from emulator import logs
@@ -85,7 +86,7 @@ class Entries:
         since = _since(condition)
         sources: list[Iterable[tuple[int, Entry]]] = [self._service_lines(each) for each in jobs]
         for each in jobs:
-            sources += [self._replica_lines(each, place, since) for place in each.places]
+            sources += [self._replica_lines(each, replica, since) for replica in each.attempts]
         for _, entry in heapq.merge(*sources, key=lambda found: found[0]):
             if filters.matches(condition, partial(_field, entry)):
                 yield entry
@@ -110,12 +111,13 @@ class Entries:
     def _lines(self, job: Job, replica: Replica, since: int) -> Iterator[LogLine]:
         lines = logs.saved(self.data.logs, job.id, replica, since)
         if lines is None:
-            try:
-                yield from self.executor.log(job.id, replica, since)
-            except ExecutorUnavailable:
-                return
-        else:
-            yield from lines
+            with contextlib.suppress(ExecutorUnavailable):
+                found = self.executor.log(job.id, replica, since)
+                first = next(found, None)
+                # Nothing: perhaps the container went, its log saved, between the two looks.
+                lines = chain([first], found) if first else logs.saved(self.data.logs, job.id, replica, since)
+        with contextlib.suppress(ExecutorUnavailable):
+            yield from lines or ()
 
 
 def _entry(job: Job, task: str, at: int, insert_id: str, severity: str, text: str) -> Entry:

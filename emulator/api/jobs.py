@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from emulator import buckets, coverage
-from emulator.api import filters
+from emulator.api import filters, quota
 from emulator.api.wire import job_json
 from emulator.errors import ApiError, invalid
 from emulator.names import Location, new_id
@@ -46,6 +46,7 @@ class Jobs:
         ]
         if problems:
             raise invalid(problems)
+        quota.check(self.store, spec)
         job_id = new_id()
         with self.store.transaction() as change:
             job = change.add_job(job_id, kind, location, spec, slots=_slots(kind, spec))

@@ -15,7 +15,7 @@ from pathlib import Path
 from emulator.errors import StartError
 from emulator.store.transaction import Transaction
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _SCHEMA = """
 CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE jobs (
@@ -35,11 +35,15 @@ CREATE TABLE jobs (
   study TEXT REFERENCES jobs (id) ON DELETE CASCADE,
   trial INTEGER,
   slots INTEGER NOT NULL,
-  replicas TEXT NOT NULL DEFAULT '[]'
+  replicas TEXT NOT NULL DEFAULT '[]',
+  restarts TEXT NOT NULL DEFAULT '{}',
+  fault TEXT,
+  served INTEGER
 );
 CREATE INDEX jobs_by_parent ON jobs (collection, number, region, sequence);
 CREATE INDEX jobs_by_state ON jobs (state);
 CREATE INDEX jobs_by_study ON jobs (study);
+CREATE INDEX jobs_in_queue ON jobs (collection, study, sequence) WHERE state = 'JOB_STATE_QUEUED';
 CREATE TABLE trials (
   study TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
   number INTEGER NOT NULL,
@@ -62,6 +66,14 @@ CREATE TABLE service_lines (
 );
 CREATE INDEX service_lines_by_job ON service_lines (job, sequence);
 CREATE TABLE operations (name TEXT PRIMARY KEY, created INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE injections (sequence INTEGER PRIMARY KEY AUTOINCREMENT, remaining INTEGER NOT NULL, fault TEXT NOT NULL);
+"""
+_FROM_VERSION_1 = """
+ALTER TABLE jobs ADD COLUMN restarts TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE jobs ADD COLUMN fault TEXT;
+ALTER TABLE jobs ADD COLUMN served INTEGER;
+CREATE INDEX jobs_in_queue ON jobs (collection, study, sequence) WHERE state = 'JOB_STATE_QUEUED';
+CREATE TABLE injections (sequence INTEGER PRIMARY KEY AUTOINCREMENT, remaining INTEGER NOT NULL, fault TEXT NOT NULL);
 """
 
 
@@ -87,8 +99,9 @@ class Store:
                 f"the store {path} was written by a newer emulator (schema {version}, this one knows "
                 f"{SCHEMA_VERSION}): upgrade, or choose another folder with --data"
             )
-        if version == 0:
-            self._connection.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;")
+        if version < SCHEMA_VERSION:
+            script = _FROM_VERSION_1 if version else _SCHEMA
+            self._connection.executescript(f"BEGIN IMMEDIATE;{script}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;")
 
     def close(self) -> None:
         """Close the file; nothing may use the store afterwards."""

@@ -18,7 +18,7 @@ from emulator.records import Job, Replica
 from emulator.scheduling import cancelling, custom_job, study, verdict
 from emulator.scheduling.scheduler import Scheduler
 from emulator.scheduling.workqueue import WorkQueue
-from emulator.store import Store, Transaction, transaction
+from emulator.store import Store, Transaction, transaction, waiting
 from tests.emulator.jobs import IMAGE
 
 SECOND = 10**9
@@ -143,6 +143,11 @@ class Machine:
         self._exit(container, self.program(container.spec))
         return container.spec.job
 
+    def end(self, job: str, replica: Replica, code: int | None = None) -> None:
+        """Let one container come to its end, by its program's exit code or by another."""
+        container = self.containers[job, replica]
+        self._exit(container, self.program(container.spec) if code is None else code)
+
     def _running(self) -> list[Container]:
         return [found for found in self.containers.values() if found.status.phase == "running"]
 
@@ -224,5 +229,5 @@ def _all_ended(emulator: Emulator) -> bool:
 
 def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the emulator's modules read the time from `clock`."""
-    for module in (cancelling, custom_job, study, verdict, transaction):
+    for module in (cancelling, custom_job, study, verdict, transaction, waiting):
         monkeypatch.setattr(module, "now_ns", clock.now_ns)
