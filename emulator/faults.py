@@ -52,7 +52,8 @@ class Fault:
             if isinstance(value, bool) or not isinstance(value, allowed):
                 raise BadFault(f"{key} is {value!r}; it must be of type {allowed[0].__name__}")
         if body.get("kind") not in KINDS:
-            raise BadFault(f"kind is {body.get('kind')!r}; it must be one of {', '.join(KINDS)}")
+            given = f"kind is {body['kind']!r}" if "kind" in body else "there is no kind"
+            raise BadFault(f"{given}: say what is to go wrong, {' or '.join(KINDS)}")
         fault = cls(**body)
         fault._check()
         return fault

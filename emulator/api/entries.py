@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import heapq
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from emulator import logs
@@ -111,13 +110,12 @@ class Entries:
     def _lines(self, job: Job, replica: Replica, since: int) -> Iterator[LogLine]:
         lines = logs.saved(self.data.logs, job.id, replica, since)
         if lines is None:
-            with contextlib.suppress(ExecutorUnavailable):
-                found = self.executor.log(job.id, replica, since)
-                first = next(found, None)
-                # Nothing: perhaps the container went, its log saved, between the two looks.
-                lines = chain([first], found) if first else logs.saved(self.data.logs, job.id, replica, since)
-        with contextlib.suppress(ExecutorUnavailable):
-            yield from lines or ()
+            try:
+                yield from self.executor.log(job.id, replica, since)
+            except ExecutorUnavailable:
+                return
+        else:
+            yield from lines
 
 
 def _entry(job: Job, task: str, at: int, insert_id: str, severity: str, text: str) -> Entry:

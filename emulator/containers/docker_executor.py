@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LABEL = "vertex-training.emulator"
 _SHM_BYTES = 1 << 30  # Docker's default of 64 MiB breaks PyTorch's data loaders
 _CALL_SECONDS = 60
-_PHASES: Mapping[str, Phase] = {"created": "created", "exited": "exited", "dead": "exited"}
+_PHASES: Mapping[str, Phase] = {"created": "created", "exited": "exited", "dead": "exited", "removing": "exited"}
 
 
 class DockerExecutor:

@@ -37,7 +37,7 @@ def service_environment(job: Job, replica: Replica, metric_id: str | None = None
         "CLOUD_ML_PROJECT_ID": job.location.number,
         "CLOUD_ML_REGION": job.location.region,
         "CLUSTER_SPEC": json.dumps(_cluster_spec(job, replica)),
-        "RANK": str(places.index(replica.place)),
+        "RANK": str(places.index(replica)),
         "WORLD_SIZE": str(len(places)),
         "MASTER_ADDR": replica_hostname(job.id, 0, 0),
         "MASTER_PORT": str(TRAINING_PORT),

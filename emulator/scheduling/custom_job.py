@@ -88,9 +88,12 @@ class CustomJobReconciler:
             again = self._stop(job, _running(statuses) - set(job.current), begun)
             if again is not None:
                 return again
+        metric_id = self._metric_id(job)
         image, task = "", PRIMARY.task
         try:
-            specs = [replica_spec(job, replica, self.data, self._metric_id(job)) for replica in job.current]
+            # What a replica is given is the same at every attempt.
+            placed = [(replica, replica_spec(job, replica.place, self.data, metric_id)) for replica in job.current]
+            specs = [replace(spec, replica=replica) for replica, spec in placed]
             for image in sorted({spec.image for spec in specs}):
                 if not self.executor.prepare(job.id, image):
                     return None
