@@ -86,6 +86,8 @@ class Store:
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
             self._connection.row_factory = sqlite3.Row
             self._connection.execute("PRAGMA journal_mode = WAL")
+            # Nothing is lost when a process is killed; the loss of power may take the last changes, like the containers.
+            self._connection.execute("PRAGMA synchronous = NORMAL")
             self._connection.execute("PRAGMA busy_timeout = 10000")
             self._connection.execute("PRAGMA foreign_keys = ON")
             self._migrate(path)

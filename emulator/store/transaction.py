@@ -141,6 +141,15 @@ class Transaction:
         rows = self._connection.execute("SELECT * FROM jobs WHERE study = ?", (study,))
         return {row["id"]: _job(row) for row in rows}
 
+    def open_trial_jobs(self, study: str) -> dict[str, Job]:
+        """The jobs of a study's trials that have not ended, by id."""
+        rows = self._connection.execute(
+            "SELECT jobs.* FROM trials JOIN jobs ON jobs.id = trials.job"
+            " WHERE trials.study = ? AND trials.state NOT IN ('SUCCEEDED', 'INFEASIBLE')",
+            (study,),
+        )
+        return {row["id"]: _job(row) for row in rows}
+
     def add_trial(self, trial: Trial) -> None:
         """A new trial; its job is added in the same transaction."""
         self._connection.execute(
