@@ -16,7 +16,6 @@ MOST_REPLICAS = 100
 Found = tuple[tuple[str | int, ...], Any]
 
 REFUSED = {
-    "workerPoolSpecs.pythonPackageSpec": "the emulator does not run Python packages yet: use containerSpec",
     "workerPoolSpecs.nfsMounts": "the emulator mounts no NFS shares: read from /gcs instead",
     "workerPoolSpecs.lustreMounts": "the emulator mounts no Lustre file systems: read from /gcs instead",
     "models": "the emulator runs no Google-provided jobs that take models",

@@ -11,12 +11,17 @@ from emulator.names import replica_hostname
 from emulator.records import Job, Replica
 from emulator.replica.environment import METRIC_FOLDER, output_directories, service_environment
 from emulator.replica.expansion import expand, expand_environment
+from emulator.replica.python_package import as_container
 
 
 def replica_spec(job: Job, replica: Replica, data: DataFolder, metric_id: str | None = None) -> ReplicaSpec:
-    """What to start for one replica; its folders in the data folder are made. `metric_id` is a study's first metric."""
+    """What to start for one replica; its folders in the data folder are made. `metric_id` is a study's first metric.
+
+    Raises ReplicaCannotStart when a Python package is not in its bucket.
+    """
     spec = job.spec["jobSpec"]
-    container = spec["workerPoolSpecs"][replica.pool]["containerSpec"]
+    pool = spec["workerPoolSpecs"][replica.pool]
+    container = pool.get("containerSpec") or as_container(pool["pythonPackageSpec"], data.buckets)
     environment = expand_environment(
         service_environment(job, replica, metric_id),
         [(variable["name"], variable.get("value", "")) for variable in container.get("env", [])],

@@ -12,9 +12,9 @@ def test_a_field_that_cannot_be_honoured_is_refused_by_its_name() -> None:
 
 
 def test_a_tuning_job_s_trial_spec_is_held_to_the_same_rules() -> None:
-    spec = tuning_job_spec(trialJobSpec={"workerPoolSpecs": [{"pythonPackageSpec": {"pythonModule": "m"}}]})
+    spec = tuning_job_spec(trialJobSpec={"workerPoolSpecs": [{**pool(), "lustreMounts": [{"mountPoint": "x"}]}]})
     problems = refusals(HYPERPARAMETER_TUNING_JOB, spec)
-    assert [problem.field for problem in problems] == ["trialJobSpec.workerPoolSpecs[0].pythonPackageSpec"]
+    assert [problem.field for problem in problems] == ["trialJobSpec.workerPoolSpecs[0].lustreMounts"]
 
 
 def test_a_field_that_is_only_approximated_is_noted_once() -> None:
