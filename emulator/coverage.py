@@ -23,7 +23,6 @@ REFUSED = {
     "studySpec.metrics.safetyConfig": "the emulator knows no safety metrics yet",
 }
 NOTED = {
-    "workerPoolSpecs.machineSpec.acceleratorType": "no accelerator is attached",
     "scheduling.restartJobOnWorkerRestart": "replicas are not restarted",
     "scheduling.strategy": "the job runs at once, whatever the strategy",
     "scheduling.maxWaitDuration": "the job waits in the queue as long as it takes",

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from emulator import buckets
-from emulator.containers.executor import ReplicaSpec
+from emulator.containers.executor import Host, ReplicaSpec
 from emulator.data import DataFolder
 from emulator.names import replica_hostname
 from emulator.records import Job, Replica
 from emulator.replica.environment import METRIC_FOLDER, output_directories, service_environment
 from emulator.replica.expansion import expand, expand_environment
 from emulator.replica.python_package import as_container
+from emulator.replica.resources import resources
 
 
-def replica_spec(job: Job, replica: Replica, data: DataFolder, metric_id: str | None = None) -> ReplicaSpec:
-    """What to start for one replica; its folders in the data folder are made. `metric_id` is a study's first metric.
+def replica_spec(job: Job, replica: Replica, data: DataFolder, host: Host, metric_id: str | None = None) -> ReplicaSpec:
+    """What to start for one replica on `host`; its folders in the data folder are made.
 
-    Raises ReplicaCannotStart when a Python package is not in its bucket.
+    `metric_id` is a study's first metric. Raises ReplicaCannotStart when a Python package is not in its bucket.
     """
     spec = job.spec["jobSpec"]
     pool = spec["workerPoolSpecs"][replica.pool]
@@ -41,6 +42,8 @@ def replica_spec(job: Job, replica: Replica, data: DataFolder, metric_id: str | 
         hostname=replica_hostname(job.id, replica.pool, replica.index),
         mounts=mounts,
         peers=[replica_hostname(job.id, place.pool, place.index) for place in job.places],
+        # Trials run side by side, as replicas do.
+        resources=resources(pool.get("machineSpec", {}), host, turn=job.places.index(replica) + (job.trial or 0)),
     )
 
 
