@@ -16,6 +16,7 @@ from emulator.data import DataFolder
 from emulator.errors import ImageUnavailable, ReplicaCannotStart
 from emulator.records import FAILED, PENDING, QUEUED, RUNNING, Ending, Job, Replica
 from emulator.replica.replica_spec import replica_spec
+from emulator.replica.resources import shortfalls
 from emulator.scheduling import injected, unreadable_image, waiting_time
 from emulator.scheduling.restarts import Restart
 from emulator.scheduling.verdict import (
@@ -88,12 +89,12 @@ class CustomJobReconciler:
             again = self._stop(job, _running(statuses) - set(job.current), begun)
             if again is not None:
                 return again
-        metric_id = self._metric_id(job)
         image, task = "", PRIMARY.task
         try:
+            host, metric_id = self.executor.host(), self._metric_id(job)
             # What a replica is given is the same at every attempt.
-            placed = [(replica, replica_spec(job, replica.place, self.data, metric_id)) for replica in job.current]
-            specs = [replace(spec, replica=replica) for replica, spec in placed]
+            given = [replica_spec(job, place, self.data, host, metric_id) for place in job.places]
+            specs = [replace(spec, replica=replica) for spec, replica in zip(given, job.current, strict=True)]
             for image in sorted({spec.image for spec in specs}):
                 if not self.executor.prepare(job.id, image):
                     return None
@@ -112,6 +113,8 @@ class CustomJobReconciler:
                 if current.state == PENDING:
                     for text in ("Waiting for training program to start.", "Job is preparing.", "Job is running."):
                         change.say(job.id, text)
+                for text in shortfalls(job.spec["jobSpec"]["workerPoolSpecs"], host) if current.started is None else ():
+                    change.say(job.id, text, "WARNING")
                 restarts = replace(current.restarts, begun=None)
                 change.change_job(current, state=RUNNING, started=current.started or now_ns(), restarts=restarts)
         if job.study is not None:
