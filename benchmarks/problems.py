@@ -112,7 +112,12 @@ def _family(point: Point) -> float:
     if point["model"] == "trees":
         return 0.2 + 0.1 * ((point["depth"] - 6) / 2) ** 2 + (math.log10(point["shrinkage"]) + 1) ** 2
     width = 0.4 if point["layers"] == 1 else abs(math.log2(point["width"] / 128)) / 4
-    return (math.log10(point["rate"]) + 2.5) ** 2 + ((point["layers"] - 3) / 3) ** 2 + width + (point["dropout"] - 0.2) ** 2
+    return (
+        (math.log10(point["rate"]) + 2.5) ** 2
+        + ((point["layers"] - 3) / 3) ** 2
+        + width
+        + (point["dropout"] - 0.2) ** 2
+    )
 
 
 def _under(kind: str, values: list[Any], child: dict[str, Any]) -> dict[str, Any]:
@@ -145,7 +150,9 @@ _FAMILY = [
 
 # The numbers: medians over 20 seeds after 50 trials of egobox alone, and of a tree-structured Parzen estimator.
 PROBLEMS = [
-    Problem("Branin, 2", _cube(2, 0.0, 1.0), lambda p: _branin({"x0": 15 * p["x0"] - 5, "x1": 15 * p["x1"]}), 1e-6, 0.109),
+    Problem(
+        "Branin, 2", _cube(2, 0.0, 1.0), lambda p: _branin({"x0": 15 * p["x0"] - 5, "x1": 15 * p["x1"]}), 1e-6, 0.109
+    ),
     Problem("Hartmann, 6", _cube(6, 0.0, 1.0), _hartmann, 0.014, 0.330),
     Problem("Rosenbrock, 4", _cube(4, -2.0, 2.0), _rosenbrock, 3.78, 9.09),
     Problem("Ackley, 5", _cube(5, -15.0, 30.0), _ackley, 3.08, 8.83),

@@ -17,7 +17,9 @@ SEEDS = 20
 ONE, FOUR = 1, 4
 
 
-def regret(problem: Problem, seed: int, at_once: int, algorithm: str = "ALGORITHM_UNSPECIFIED", trials: int = TRIALS) -> float:
+def regret(
+    problem: Problem, seed: int, at_once: int, algorithm: str = "ALGORITHM_UNSPECIFIED", trials: int = TRIALS
+) -> float:
     """The best of a study's trials, `at_once` of them running at any time, the oldest ending first."""
     study_spec: Any = problem.study_spec(algorithm)
     observations: list[Observation] = []
@@ -49,6 +51,8 @@ if __name__ == "__main__":
                 t = time.perf_counter()
                 found = pool.map(_study, [(index, seed, at_once) for seed in range(seeds)], chunksize=1)
                 q = statistics.quantiles(found, n=4)
-                out.append(f"{at_once}: {statistics.median(found):.3g} [{q[0]:.2g} {q[2]:.2g}] ({time.perf_counter() - t:.0f}s)")
+                out.append(
+                    f"{at_once}: {statistics.median(found):.3g} [{q[0]:.2g} {q[2]:.2g}] ({time.perf_counter() - t:.0f}s)"
+                )
             rnd = statistics.median(regret(problem, seed, 1, "RANDOM_SEARCH") for seed in range(seeds))
             print(*out, f"random {rnd:.3g}", problem.one_at_a_time, problem.four_at_a_time, flush=True)
