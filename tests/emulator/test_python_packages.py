@@ -10,6 +10,7 @@ import pytest
 
 from tests.emulator import packages
 from tests.emulator.running import IMAGE, RunningEmulator, custom_job
+from tests.emulator.test_studies import study
 
 BUCKET = "my-packages"
 
@@ -144,3 +145,26 @@ def test_an_image_of_any_user_whose_python_has_another_name_and_without_a_networ
     assert shared.ended(name)["state"] == "JOB_STATE_SUCCEEDED", shared.lines(name)
     assert shared.lines(name)[-1] == "12345 from a wheel"
     assert "Installing again without build isolation, with the build tools of the image." in shared.lines(name)
+
+
+TRIAL = """
+import json, os, sys
+x = float(sys.argv[2].partition("=")[2])
+print(json.dumps({"args": sys.argv[1:], "known": json.loads(os.environ["CLOUD_ML_JOB"])["job_args"]}))
+with open(os.environ["CLOUD_ML_HP_METRIC_FILE"], "w") as file:
+    entry = {"trial": os.environ["CLOUD_ML_TRIAL_ID"], "global_step": "1", os.environ["CLOUD_ML_HP_METRIC_TAG"]: str(x)}
+    json.dump(entry, file)
+"""
+
+
+def test_a_trial_s_parameters_are_arguments_of_the_module(shared: RunningEmulator) -> None:
+    wheel = packages.wheel(shared.data / "gcs" / BUCKET, "tuned", TRIAL)
+    body = study(trials=2, trialJobSpec={"workerPoolSpecs": [pool(wheel, module="tuned.task", args=["--fixed"])]})
+    name = shared.create(body, "hyperparameterTuningJobs")
+    job = shared.ended(name)
+    assert job["state"] == "JOB_STATE_SUCCEEDED", shared.lines(name)
+    said = [entry["jsonPayload"] for entry in shared.entries(name) if "jsonPayload" in entry]
+    flags = [["--fixed", f"--x={trial['parameters'][0]['value']!r}"] for trial in job["trials"]]
+    assert sorted(line["args"] for line in said) == sorted(line["known"] for line in said) == sorted(flags)
+    for trial in job["trials"]:
+        assert trial["finalMeasurement"]["metrics"][0]["value"] == trial["parameters"][0]["value"]
