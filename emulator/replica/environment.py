@@ -52,9 +52,11 @@ def service_environment(job: Job, replica: Replica, metric_id: str | None = None
     if "tensorboard" in spec:
         environment["AIP_TENSORBOARD_RESOURCE_NAME"] = spec["tensorboard"]
     if "experiment" in spec:
-        environment["AIP_EXPERIMENT_NAME"] = spec["experiment"].rpartition("/")[2]
+        environment["AIP_EXPERIMENT_NAME"] = _last(spec["experiment"])
     if "experimentRun" in spec:
-        environment["AIP_EXPERIMENT_RUN_NAME"] = spec["experimentRun"].rpartition("/")[2]
+        # The context of a run is called EXPERIMENT-RUN; Google's SDK takes the run's own name.
+        prefix = f"{_last(spec.get('experiment', ''))}-"
+        environment["AIP_EXPERIMENT_RUN_NAME"] = _last(spec["experimentRun"]).removeprefix(prefix)
     if job.trial is not None:
         environment["CLOUD_ML_TRIAL_ID"] = str(job.trial)
         environment["CLOUD_ML_HP_METRIC_FILE"] = METRIC_FILE
@@ -69,6 +71,10 @@ def output_directories(spec: Mapping[str, Any]) -> dict[str, str]:
     if not prefix:
         return {}
     return {name: f"{prefix.rstrip('/')}/{folder}/" for name, folder in _OUTPUT_FOLDERS.items()}
+
+
+def _last(resource_name: str) -> str:
+    return resource_name.rpartition("/")[2]
 
 
 def _program(job: Job, replica: Replica) -> str:

@@ -76,6 +76,6 @@ def test_account_tensorboard_and_experiment_are_known_by_name_and_nothing_that_w
     assert environment["CLOUD_ML_JOB_SA"] == spec["serviceAccount"]
     assert environment["AIP_TENSORBOARD_RESOURCE_NAME"] == spec["tensorboard"]
     assert environment["AIP_EXPERIMENT_NAME"] == "tuning"
-    assert environment["AIP_EXPERIMENT_RUN_NAME"] == "tuning-first"
+    assert environment["AIP_EXPERIMENT_RUN_NAME"] == "first"
     unset = {"AIP_TENSORBOARD_API_URI", "AIP_TF_PROFILER_PORT", "AIP_HTTP_HANDLER_PORT", "GOOGLE_CLOUD_PROJECT"}
     assert not unset & set(environment)
