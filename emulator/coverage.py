@@ -21,9 +21,6 @@ REFUSED = {
     "models": "the emulator runs no Google-provided jobs that take models",
 }
 NOTED = {
-    "scheduling.restartJobOnWorkerRestart": "replicas are not restarted",
-    "scheduling.strategy": "the job runs at once, whatever the strategy",
-    "scheduling.maxWaitDuration": "the job waits in the queue as long as it takes",
     "network": "containers use a network of this machine",
     "pscInterfaceConfig": "containers use a network of this machine",
     "reservedIpRanges": "containers use a network of this machine",

@@ -6,6 +6,7 @@ killed in the middle is followed by one that takes the same step again.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -33,6 +34,8 @@ from emulator.times import now_ns
 
 STOP_GRACE_SECONDS = 5.0
 _KILL_AGAIN_SECONDS = 1.0
+_SAVE_AGAIN_SECONDS = 5.0
+_log = logging.getLogger("emulator.jobs")
 _Statuses = Mapping[Replica, ReplicaStatus]
 
 
@@ -50,8 +53,7 @@ class CustomJobReconciler:
     def advance(self, job: Job) -> float | None:
         """Take the next step; the seconds after which to look again, or None to wait for a change."""
         if job.is_terminal:
-            self._clear(job)
-            return None
+            return self._clear(job)
         if job.ending is not None:
             return self._finish(job, job.ending, self.executor.inspect(job.id))
         if job.state == QUEUED:
@@ -168,13 +170,18 @@ class CustomJobReconciler:
             self.wake(job.study)
         return None
 
-    def _clear(self, job: Job) -> None:
-        """Keep the logs of an ended job's containers, then remove them."""
-        statuses = self.executor.inspect(job.id)
-        for replica in statuses:
-            logs.save(self.data.logs, job.id, replica, self.executor.log(job.id, replica))
-        self._asked_to_stop.difference_update({(job.id, replica) for replica in statuses})
+    def _clear(self, job: Job) -> float | None:
+        """Save the logs of an ended job, then remove its containers: a log that finds no room stays in Docker."""
+        for replica in (Replica(found["pool"], found["index"], found["attempt"]) for found in job.replicas):
+            self._asked_to_stop.discard((job.id, replica))
+            if not logs.is_saved(self.data.logs, job.id, replica):
+                try:
+                    logs.save(self.data.logs, job.id, replica, self.executor.log(job.id, replica))
+                except OSError as error:
+                    _log.warning("the log of %s of job %s cannot be saved yet: %s", replica.task, job.id, error)
+                    return _SAVE_AGAIN_SECONDS
         self.executor.remove(job.id)
+        return None
 
     def _stop(self, job: Job, running: Collection[Replica], since: int) -> float | None:
         """End running replicas, by force once the grace since `since` (ns) is over; seconds to the next look."""

@@ -1,4 +1,4 @@
-"""The store: jobs, trials, service lines and operations in one SQLite file.
+"""The store: jobs, trials, models, service lines and operations in one SQLite file.
 
 One connection under one lock: the work is a few statements at a time, and a reader never sees half a change. Every
 state change is one transaction, so a process killed at any moment leaves either the state before or the state after.
@@ -16,7 +16,30 @@ from emulator.errors import StartError
 from emulator.store.transaction import Transaction
 
 SCHEMA_VERSION = 2
-_SCHEMA = """
+_PIPELINES_AND_MODELS = """
+CREATE TABLE pipelines (
+  pipeline TEXT PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE,
+  job TEXT NOT NULL,
+  model TEXT
+) WITHOUT ROWID;
+CREATE INDEX pipelines_by_job ON pipelines (job);
+CREATE TABLE models (
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  project TEXT NOT NULL,
+  number TEXT NOT NULL,
+  region TEXT NOT NULL,
+  spec TEXT NOT NULL,
+  aliases TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  updated INTEGER NOT NULL,
+  pipeline TEXT,
+  UNIQUE (number, region, id, version)
+);
+"""
+_SCHEMA = (
+    """
 CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE jobs (
   sequence INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -40,7 +63,7 @@ CREATE TABLE jobs (
   fault TEXT,
   served INTEGER
 );
-CREATE INDEX jobs_by_parent ON jobs (collection, number, region, sequence);
+CREATE INDEX jobs_listed ON jobs (collection, number, region, sequence) WHERE study IS NULL;
 CREATE INDEX jobs_by_state ON jobs (state);
 CREATE INDEX jobs_by_study ON jobs (study);
 CREATE INDEX jobs_in_queue ON jobs (collection, study, sequence) WHERE state = 'JOB_STATE_QUEUED';
@@ -65,16 +88,30 @@ CREATE TABLE service_lines (
   text TEXT NOT NULL
 );
 CREATE INDEX service_lines_by_job ON service_lines (job, sequence);
-CREATE TABLE operations (name TEXT PRIMARY KEY, created INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE operations (
+  name TEXT PRIMARY KEY,
+  created INTEGER NOT NULL,
+  metadata_type TEXT NOT NULL DEFAULT 'DeleteOperationMetadata',
+  response TEXT NOT NULL DEFAULT '{"@type": "type.googleapis.com/google.protobuf.Empty"}'
+) WITHOUT ROWID;
 CREATE TABLE injections (sequence INTEGER PRIMARY KEY AUTOINCREMENT, remaining INTEGER NOT NULL, fault TEXT NOT NULL);
 """
-_FROM_VERSION_1 = """
-ALTER TABLE jobs ADD COLUMN restarts TEXT NOT NULL DEFAULT '{}';
-ALTER TABLE jobs ADD COLUMN fault TEXT;
-ALTER TABLE jobs ADD COLUMN served INTEGER;
-CREATE INDEX jobs_in_queue ON jobs (collection, study, sequence) WHERE state = 'JOB_STATE_QUEUED';
-CREATE TABLE injections (sequence INTEGER PRIMARY KEY AUTOINCREMENT, remaining INTEGER NOT NULL, fault TEXT NOT NULL);
-"""
+    + _PIPELINES_AND_MODELS
+)
+_FROM_1_TO_2 = [
+    "DROP INDEX jobs_by_parent;",
+    "CREATE INDEX jobs_listed ON jobs (collection, number, region, sequence) WHERE study IS NULL;",
+    "ALTER TABLE operations ADD COLUMN metadata_type TEXT NOT NULL DEFAULT 'DeleteOperationMetadata';",
+    "ALTER TABLE operations ADD COLUMN response TEXT NOT NULL"
+    """ DEFAULT '{"@type": "type.googleapis.com/google.protobuf.Empty"}';""",
+    _PIPELINES_AND_MODELS,
+    "ALTER TABLE jobs ADD COLUMN restarts TEXT NOT NULL DEFAULT '{}';",
+    "ALTER TABLE jobs ADD COLUMN fault TEXT;",
+    "ALTER TABLE jobs ADD COLUMN served INTEGER;",
+    "CREATE INDEX jobs_in_queue ON jobs (collection, study, sequence) WHERE state = 'JOB_STATE_QUEUED';",
+    "CREATE TABLE injections (sequence INTEGER PRIMARY KEY AUTOINCREMENT, remaining INTEGER NOT NULL,"
+    " fault TEXT NOT NULL);",
+]
 
 
 class Store:
@@ -86,7 +123,7 @@ class Store:
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
             self._connection.row_factory = sqlite3.Row
             self._connection.execute("PRAGMA journal_mode = WAL")
-            # Nothing is lost when a process is killed; the loss of power may take the last changes, like the containers.
+            # A killed process loses nothing; the loss of power may take the last changes, and it ends all containers.
             self._connection.execute("PRAGMA synchronous = NORMAL")
             self._connection.execute("PRAGMA busy_timeout = 10000")
             self._connection.execute("PRAGMA foreign_keys = ON")
@@ -102,7 +139,7 @@ class Store:
                 f"{SCHEMA_VERSION}): upgrade, or choose another folder with --data"
             )
         if version < SCHEMA_VERSION:
-            script = _FROM_VERSION_1 if version else _SCHEMA
+            script = _SCHEMA if version == 0 else "".join(_FROM_1_TO_2)
             self._connection.executescript(f"BEGIN IMMEDIATE;{script}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;")
 
     def close(self) -> None:
@@ -117,10 +154,12 @@ class Store:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield Transaction(self._connection)
+                self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                # SQLite itself rolls back on some errors, a full disk for one.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
                 raise
-            self._connection.execute("COMMIT")
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:

@@ -12,20 +12,26 @@ from emulator.faults import Fault
 from emulator.names import Location
 from emulator.records import FAILED, QUEUED, Ending, Job, Restarts, ServiceLine, Trial, replica_places
 from emulator.store.injections import Injections
+from emulator.store.models import Models
+from emulator.store.operations import Operations
+from emulator.store.pipelines import Pipelines
 from emulator.store.waiting import ACTIVE, Queue
 from emulator.times import now_ns
-from vertex.kinds import KINDS, Kind
+from vertex.kinds import ALL_KINDS, Kind
 
 _UNFINISHED = (QUEUED, *ACTIVE)
 
 
 class Transaction:
-    """The statements, valid while its transaction is open."""
+    """The statements, valid while its transaction is open; those on other things than jobs are in its parts."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self.injections = Injections(connection)
         self.queue = Queue(connection)
+        self.models = Models(connection)
+        self.operations = Operations(connection)
+        self.pipelines = Pipelines(connection)
 
     def setting(self, key: str, default: str | None = None) -> str | None:
         """A value kept with the data."""
@@ -186,34 +192,12 @@ class Transaction:
         rows = self._connection.execute("SELECT * FROM service_lines WHERE job = ? ORDER BY sequence", (job_id,))
         return [ServiceLine(row["at"], row["sequence"], row["severity"], row["text"]) for row in rows]
 
-    def add_operation(self, name: str) -> None:
-        """Remember a finished deletion."""
-        self._connection.execute("INSERT INTO operations VALUES (?, ?)", (name, now_ns()))
-
-    def operation(self, name: str) -> int | None:
-        """When an operation was created; None when there is none."""
-        row = self._connection.execute("SELECT created FROM operations WHERE name = ?", (name,)).fetchone()
-        return row["created"] if row else None
-
-    def operations(self, parent: str) -> list[tuple[str, int]]:
-        """Name and creation time of the operations right below `parent`, the newest first."""
-        prefix = f"{parent}/operations/"
-        rows = self._connection.execute(
-            "SELECT name, created FROM operations WHERE substr(name, 1, ?) = ? ORDER BY created DESC",
-            (len(prefix), prefix),
-        )
-        return [(row["name"], row["created"]) for row in rows]
-
-    def remove_operation(self, name: str) -> bool:
-        """Forget an operation; False when there is none."""
-        return self._connection.execute("DELETE FROM operations WHERE name = ?", (name,)).rowcount > 0
-
 
 def _job(row: sqlite3.Row) -> Job:
     return Job(
         id=row["id"],
         sequence=row["sequence"],
-        kind=KINDS[row["collection"]],
+        kind=ALL_KINDS[row["collection"]],
         location=Location(row["project"], row["region"]),
         spec=json.loads(row["spec"]),
         state=row["state"],

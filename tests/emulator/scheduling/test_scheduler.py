@@ -169,7 +169,9 @@ def test_a_study_shares_the_machine_with_the_jobs_that_come_after_it(emulator: E
 def test_a_flexible_job_gives_up_when_it_has_waited_long_enough_and_another_does_not(emulator: Emulator) -> None:
     patient = submit(emulator, custom_job_spec(pool(), pool(3)))
     scheduling = {"strategy": "FLEX_START", "maxWaitDuration": "60s"}
-    flexible, other = submit(emulator, custom_job_spec(scheduling=scheduling)), submit(emulator)
+    accelerator = {"machineType": "g2-standard-4", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
+    flexible = submit(emulator, custom_job_spec(pool() | {"machineSpec": accelerator}, scheduling=scheduling))
+    other = submit(emulator)
     emulator.machine.finish_one = lambda: None  # type: ignore[method-assign]
     emulator.run(lambda _: emulator.job(flexible).is_terminal)
     ending = emulator.job(flexible).ending
