@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
 
+_KERNELS = ("SQUARED_EXPONENTIAL", "MATERN52")
 _SMALLEST_VARIANCE = 1e-18
 _STDERR = 2
 _one_at_a_time = threading.Lock()
@@ -56,11 +57,10 @@ def fit(features: Matrix, values: Matrix, seed: int) -> Surrogate | None:
     import egobox
     import numpy as np
 
-    kernels = (egobox.CorrelationSpec.SQUARED_EXPONENTIAL, egobox.CorrelationSpec.MATERN52)
     x, y = _averaged(features, values)
     fitted = [
-        _unless_it_panics(lambda kernel=kernel: egobox.GpMix(corr_spec=int(kernel), seed=seed).fit(x, y))  # type: ignore[misc]
-        for kernel in kernels
+        _unless_it_panics(lambda kernel=kernel: egobox.GpMix(corr_spec=getattr(egobox.CorrelationSpec, kernel), seed=seed).fit(x, y))  # type: ignore[misc]
+        for kernel in _KERNELS
     ]
     known = [process for process in fitted if process is not None]
     best = max(known, key=lambda process: float(process.likelihoods[0]), default=None)
