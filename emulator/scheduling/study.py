@@ -41,7 +41,7 @@ class StudyReconciler:
             self._mark_progress(study, trials)
             ending = self._request_trials(study, trials)
         if ending is not None and not self._waits(study, ending, trials):
-            return self._finish(study, ending, jobs)
+            return self._finish(study, ending)
         self._stop_hopeless(study, trials)
         return _METRICS_SECONDS
 
@@ -138,9 +138,9 @@ class StudyReconciler:
         self.wake(trial.job)
         return trial
 
-    def _finish(self, study: Job, ending: Ending, jobs: Mapping[str, Job]) -> float | None:
-        open_jobs = [job for job in jobs.values() if not job.is_terminal]
+    def _finish(self, study: Job, ending: Ending) -> float | None:
         with self.store.transaction() as change:
+            open_jobs = [job for job in change.trial_jobs(study.id).values() if not job.is_terminal]
             current = change.job(study.id)
             if current is None or current.is_terminal:
                 return None

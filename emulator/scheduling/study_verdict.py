@@ -38,21 +38,23 @@ def reason_to_end(study: Job, trials: Sequence[Trial], now: int) -> str | None:
     """Which of the study's stopping conditions is met; None while it may go on.
 
     They are looked at before each new suggestion, and with shouldStopAsap at any time (discovery document,
-    StudyStoppingConfig).
+    StudyStoppingConfig): in between, trials that run do not count, or the last one would be stopped as it starts.
     """
     config = study.spec["studySpec"].get("studyStoppingConfig")
-    if config is None or not (config.get("shouldStopAsap") or wants_trial(study, trials)):
+    before_a_suggestion = wants_trial(study, trials)
+    if config is None or not (config.get("shouldStopAsap") or before_a_suggestion):
         return None
     from emulator.search import EndedTrial, study_stopping
 
     ended = [EndedTrial(trial.ended or 0, final_metrics(trial)) for trial in trials if trial.has_ended]
-    return study_stopping.reason_to_stop(study.spec["studySpec"], len(trials), ended, study.created, now)
+    count = len(trials) if before_a_suggestion else len(ended)
+    return study_stopping.reason_to_stop(study.spec["studySpec"], count, ended, study.created, now)
 
 
 def wants_trial(study: Job, trials: Sequence[Trial]) -> bool:
     """Whether a study has room for another trial."""
     running = sum(not trial.has_ended for trial in trials)
-    return len(trials) < study.spec["maxTrialCount"] and running < study.spec["parallelTrialCount"]
+    return bool(len(trials) < study.spec["maxTrialCount"] and running < study.spec["parallelTrialCount"])
 
 
 def hopeless(study: Job, trials: Sequence[Trial]) -> Iterator[tuple[Trial, str]]:

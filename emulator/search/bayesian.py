@@ -85,7 +85,7 @@ def _modelled_point(
 
     def model(values: Sequence[float]) -> surrogate.Surrogate | None:
         chosen = np.array([values[index] for index in fitted])
-        found = surrogate.fit(candidates.features(rows), chosen, random.getrandbits(31)) if np.ptp(chosen) > 0 else None
+        found = surrogate.fit(candidates.features(rows), chosen, random.getrandbits(31))
         return found.believing(candidates.features(np.array(running))) if found is not None and running else found
 
     limits = [excesses for safety in safeties(study_spec) if (excesses := with_failures(safety.excess, ended))]

@@ -11,6 +11,7 @@ from emulator.search.observation import Observation
 # How much of the plain sum is added to the worst of the weighed losses, so that no trial that is beaten in one
 # objective and equal in the rest looks as good (Knowles 2006).
 _SUM_SHARE = 0.05
+_LARGEST_SHARE = 1e100  # a number that stays finite
 
 
 def with_failures(value_of: Callable[[Mapping[str, float]], float | None], ended: Sequence[Observation]) -> list[float]:
@@ -33,7 +34,7 @@ def compressed(losses: list[float]) -> list[float]:
     if span == 0:
         return losses
     knee = median(losses) + span
-    return [loss if loss <= knee else knee + span * log1p((loss - knee) / span) for loss in losses]
+    return [loss if loss <= knee else knee + span * log1p(min((loss - knee) / span, _LARGEST_SHARE)) for loss in losses]
 
 
 def scalarised(objectives: Sequence[list[float]], weights: Sequence[float]) -> list[float]:

@@ -26,8 +26,8 @@ def reason_to_stop(
 ) -> str | None:
     """Which condition of `studyStoppingConfig` is met, one clause for the log; None while the study may go on.
 
-    `trials` counts all trials so far, `created` and `now` are in ns since 1970. The min* conditions come first and block
-    the others until they are met; then the first condition that holds decides (discovery document,
+    `trials` counts all trials so far, `created` and `now` are in ns since 1970. The min* conditions come first and
+    block the others until they are met; then the first condition that holds decides (discovery document,
     StudyStoppingConfig). No progress is judged by the only objective, and not at all when there are several.
     """
     config: Mapping[str, Any] = study_spec.get("studyStoppingConfig", {})

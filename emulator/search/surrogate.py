@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
 
+_KERNELS = ("SQUARED_EXPONENTIAL", "MATERN52")
 _SMALLEST_VARIANCE = 1e-18
 _STDERR = 2
 _one_at_a_time = threading.Lock()
@@ -27,10 +29,11 @@ Result = TypeVar("Result")
 class Surrogate:
     """A fitted model of one quantity over the space's features (0 to 1 each).
 
-    `spread` is the standard deviation of the values that it was fitted to.
+    The process knows the values less `mean` and divided by `spread`, their mean and standard deviation.
     """
 
     process: egobox.Gpx
+    mean: float
     spread: float
 
     def predict(self, features: Matrix) -> tuple[Matrix, Matrix]:
@@ -38,16 +41,16 @@ class Surrogate:
         import numpy as np
 
         variance = np.maximum(self.process.predict_var(features).ravel(), _SMALLEST_VARIANCE)
-        return self.process.predict(features).ravel(), np.sqrt(variance)
+        return self.mean + self.spread * self.process.predict(features).ravel(), self.spread * np.sqrt(variance)
 
     def believing(self, features: Matrix) -> Surrogate:
         """The model as if each row had turned out as predicted, so that it is sure of them; itself when that fails."""
-        updated = _unless_it_panics(lambda: self.process.update(features, self.process.predict(features)[:, None]))
+        updated = _unless_it_fails(lambda: self.process.update(features, self.process.predict(features)[:, None]))
         return self if updated is None else replace(self, process=updated)
 
 
 def fit(features: Matrix, values: Matrix, seed: int) -> Surrogate | None:
-    """A model of `values` (finite, of at least two sizes), one per row of `features`; None when none can be fitted.
+    """A model of finite `values`, one per row of `features`; None when they are all the same, or the fit fails.
 
     The smoothest kernel or a rough one, whichever makes the values more likely: the first is far better on smooth
     functions and the second on rugged ones (measured: Hartmann 6 and Levy 3).
@@ -56,15 +59,19 @@ def fit(features: Matrix, values: Matrix, seed: int) -> Surrogate | None:
     import egobox
     import numpy as np
 
-    kernels = (egobox.CorrelationSpec.SQUARED_EXPONENTIAL, egobox.CorrelationSpec.MATERN52)
-    x, y = _averaged(features, values)
-    fitted = [
-        _unless_it_panics(lambda kernel=kernel: egobox.GpMix(corr_spec=int(kernel), seed=seed).fit(x, y))  # type: ignore[misc]
-        for kernel in kernels
-    ]
-    known = [process for process in fitted if process is not None]
-    best = max(known, key=lambda process: float(process.likelihoods[0]), default=None)
-    return None if best is None else Surrogate(best, float(np.std(y)) or 1.0)
+    mean, spread = float(np.mean(values)), float(np.std(values))
+    if spread == 0:
+        return None
+    x, y = _averaged(features, (values - mean) / spread)
+
+    def fitted(kernel: str) -> egobox.Gpx:
+        return egobox.GpMix(corr_spec=getattr(egobox.CorrelationSpec, kernel), seed=seed).fit(x, y)
+
+    processes = [_unless_it_fails(partial(fitted, kernel)) for kernel in _KERNELS]
+    known = [process for process in processes if process is not None]
+    if not known:
+        return None
+    return Surrogate(max(known, key=lambda process: float(process.likelihoods[0])), mean, spread)
 
 
 def _averaged(features: Matrix, values: Matrix) -> tuple[Matrix, Matrix]:
@@ -77,11 +84,13 @@ def _averaged(features: Matrix, values: Matrix) -> tuple[Matrix, Matrix]:
     return distinct, (sums / np.bincount(index))[:, None]
 
 
-def _unless_it_panics(work: Callable[[], Result]) -> Result | None:
-    """The result of `work`, None when Rust code panics in it."""
+def _unless_it_fails(work: Callable[[], Result]) -> Result | None:
+    """The result of `work`, None when Rust code refuses or panics in it."""
     try:
         with _panic_unprinted():
             return work()
+    except RuntimeError:
+        return None
     except BaseException as failure:
         # A Rust panic passes by `except Exception`, and its class cannot be imported.
         if type(failure).__name__ != "PanicException":
