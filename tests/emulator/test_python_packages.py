@@ -9,7 +9,7 @@ import docker
 import pytest
 
 from tests.emulator import packages
-from tests.emulator.running import IMAGE, RunningEmulator, custom_job
+from tests.emulator.running import IMAGE, PARENT, RunningEmulator, custom_job
 from tests.emulator.test_studies import study
 
 BUCKET = "my-packages"
@@ -73,6 +73,14 @@ def test_a_package_that_is_not_in_its_bucket_fails_the_job_with_its_uri_before_a
     assert expected in job["error"]["message"]
     assert "startTime" not in job
     assert shared.lines(name) == []
+
+
+def test_a_package_outside_its_bucket_is_refused_by_the_field_s_name(shared: RunningEmulator) -> None:
+    body = custom_job(pool("a-0.1.tar.gz"), pool("b-0.1.tar.gz", "../../c-0.1.tar.gz"))
+    error = shared.call("POST", f"v1/{PARENT}/customJobs", body, expect=400)["error"]
+    (violation,) = error["details"][0]["fieldViolations"]
+    assert violation["field"].endswith("worker_pool_specs[1].python_package_spec.package_uris[1]")
+    assert f"gs://{BUCKET}/../../c-0.1.tar.gz" in violation["description"]
 
 
 def test_what_pip_says_of_a_package_that_cannot_be_installed_is_in_the_job_s_log(shared: RunningEmulator) -> None:
