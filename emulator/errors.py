@@ -13,6 +13,7 @@ _HTTP_OF_STATUS = {
     "FAILED_PRECONDITION": 400,
     "PERMISSION_DENIED": 403,
     "NOT_FOUND": 404,
+    "RESOURCE_EXHAUSTED": 429,
     "ALREADY_EXISTS": 409,
     "UNIMPLEMENTED": 501,
     "UNAVAILABLE": 503,
@@ -53,7 +54,7 @@ class ImageUnavailable(EmulatorError):
 
 
 class ReplicaCannotStart(EmulatorError):
-    """Docker has the image and refuses to start the container (a missing executable, a bad mount)."""
+    """The image is there and its container cannot be started: a missing executable or package, a bad mount."""
 
 
 class ApiError(Exception):

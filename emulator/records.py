@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from emulator.faults import Fault
 from emulator.names import Location
-from vertex.kinds import CUSTOM_JOB, KINDS, Kind
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
 from vertex.names import ResourceName
 from vertex.states import TERMINAL
 
@@ -61,6 +62,27 @@ class Replica:
         """The task's name in logs and errors, `workerpool0-0`."""
         return f"workerpool{self.pool}-{self.index}"
 
+    @property
+    def place(self) -> Replica:
+        """The replica without regard to attempts."""
+        return replace(self, attempt=0)
+
+
+@dataclass(frozen=True)
+class Restarts:
+    """How often a job, or single replicas of it, were started again.
+
+    `retries` and `preemptions` count restarts of the whole job, after a passing error and after a preemption; `workers`
+    counts restarts of single replicas since the last retry, by task. `attempts` is the attempt that each replica is at,
+    by task, 0 where it has none. `begun` is when the restart that is under way was decided (ns), None when none is.
+    """
+
+    retries: int = 0
+    preemptions: int = 0
+    workers: Mapping[str, int] = field(default_factory=dict)
+    attempts: Mapping[str, int] = field(default_factory=dict)
+    begun: int | None = None
+
 
 @dataclass(frozen=True)
 class Job:
@@ -68,7 +90,7 @@ class Job:
 
     `spec` is the request in canonical form (camelCase, enum names). Times are nanoseconds since 1970. A trial's job
     has the tuning job's id as `study` and the trial's number as `trial`. `replicas` holds what the containers of an
-    ended job came to, one object per replica.
+    ended job came to, one object per replica and attempt. `fault` is what was injected into it.
     """
 
     id: str
@@ -85,6 +107,8 @@ class Job:
     study: str | None = None
     trial: int | None = None
     replicas: tuple[Mapping[str, Any], ...] = ()
+    restarts: Restarts = Restarts()
+    fault: Fault | None = None
 
     @property
     def name(self) -> str:
@@ -97,22 +121,43 @@ class Job:
         return self.state in TERMINAL
 
     @property
+    def waits_for_trials(self) -> bool:
+        """Whether this is a study that has stopped and lets its last trials come to their end."""
+        stopped = self.ending is not None and self.ending.state == SUCCEEDED
+        return stopped and self.kind == HYPERPARAMETER_TUNING_JOB and not self.is_terminal
+
+    @property
     def shown_as(self) -> tuple[Kind, str]:
         """Kind and id under which people know it: for a trial's job, the tuning job."""
-        return (KINDS["hyperparameterTuningJobs"], self.study) if self.study else (self.kind, self.id)
+        return (HYPERPARAMETER_TUNING_JOB, self.study) if self.study else (self.kind, self.id)
 
     @property
     def places(self) -> list[Replica]:
         """The replicas that a custom job asks for; a tuning job has none of its own."""
-        if self.kind != CUSTOM_JOB:
-            return []
-        pools = self.spec["jobSpec"]["workerPoolSpecs"]
-        return [
-            Replica(pool, index)
-            for pool, spec in enumerate(pools)
-            if spec
-            for index in range(spec.get("replicaCount", 1))
-        ]
+        return replica_places(self.kind, self.spec)
+
+    @property
+    def current(self) -> list[Replica]:
+        """The replicas that should run now: every place, at the attempt it has come to."""
+        return [replace(place, attempt=self.restarts.attempts.get(place.task, 0)) for place in self.places]
+
+    @property
+    def attempts(self) -> list[Replica]:
+        """Every container that the job may have had: all places, each at every attempt so far."""
+        return [replace(now, attempt=attempt) for now in self.current for attempt in range(now.attempt + 1)]
+
+    @property
+    def scheduling(self) -> Mapping[str, Any]:
+        """A custom job's Scheduling, `{}` when it asks for nothing."""
+        return self.spec["jobSpec"].get("scheduling", {})  # type: ignore[no-any-return]
+
+
+def replica_places(kind: Kind, spec: Mapping[str, Any]) -> list[Replica]:
+    """The replicas that a job's spec asks for; a tuning job has none of its own."""
+    if kind != CUSTOM_JOB:
+        return []
+    pools = enumerate(spec["jobSpec"]["workerPoolSpecs"])
+    return [Replica(pool, index) for pool, found in pools if found for index in range(found.get("replicaCount", 1))]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,12 @@ def _refused_here(kind: Kind, spec: Mapping[str, Any], root: Path) -> list[Probl
         _bad_folder(uri, (field, "baseOutputDirectory", "outputUriPrefix"), root)
         for uri in output_directories(spec[field]).values()
     )
-    return [*coverage.refusals(kind, spec), *coverage.oversized(kind, spec), *next(filter(None, bad_folders), [])]
+    return [
+        *coverage.refusals(kind, spec),
+        *coverage.oversized(kind, spec),
+        *next(filter(None, bad_folders), []),
+        *_bad_packages(spec[field]["workerPoolSpecs"], (field, "workerPoolSpecs"), root),
+    ]
 
 
 def _bad_data(config: Mapping[str, Any] | None, root: Path) -> list[Problem]:
@@ -62,6 +67,12 @@ def _bad_data(config: Mapping[str, Any] | None, root: Path) -> list[Problem]:
         return [Problem(("inputDataConfig", "gcsDestination"), message)]
     uri = config["gcsDestination"]["outputUriPrefix"]
     return _bad_folder(uri, ("inputDataConfig", "gcsDestination", "outputUriPrefix"), root)
+
+
+def _bad_packages(pools: Sequence[Mapping[str, Any]], path: KeyPath, root: Path) -> Iterator[Problem]:
+    for index, pool in enumerate(pools):
+        for number, uri in enumerate(pool.get("pythonPackageSpec", {}).get("packageUris", [])):
+            yield from _bad_folder(uri, (*path, index, "pythonPackageSpec", "packageUris", number), root)
 
 
 def _bad_folder(uri: str, path: KeyPath, root: Path) -> list[Problem]:

@@ -50,6 +50,7 @@ class App:
             Route("/readyz", self._ready),
             Route("/emulator/status", self._status),
             Route("/emulator/jobs/{id}", self._job_status),
+            Route("/emulator/faults", self._faults, methods=["GET", "POST", "DELETE"]),
             Route("/v2/entries:list", self._entries, methods=["POST"]),
             Route("/v1/{path:path}", self._api, methods=["GET", "POST", "DELETE", "PATCH", "PUT"]),
             Route("/v1beta1/{path:path}", self._api, methods=["GET", "POST", "DELETE", "PATCH", "PUT"]),
@@ -94,6 +95,10 @@ class App:
         if found is None:
             raise ApiError("NOT_FOUND", f"There is no job {request.path_params['id']} here.")
         return JSONResponse(found)
+
+    async def _faults(self, request: Request) -> Response:
+        sent = await body.read(request)
+        return await _in_thread(lambda: self.admin.faults(request.method, sent))
 
     async def _entries(self, request: Request) -> Response:
         sent = await body.read(request)

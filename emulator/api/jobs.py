@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from emulator.api import filters
+from emulator.api import filters, quota
 from emulator.api.acceptance import accepted
 from emulator.api.listing import Listing, answer
 from emulator.api.masks import masked, read_mask, wants
@@ -39,6 +39,7 @@ class Jobs:
     def create(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
         """Take a job; it is in the queue when this returns. Raises ApiError with every problem of the request."""
         spec = accepted(kind, body, self.buckets)
+        quota.check(self.store, kind, spec)
         job_id = new_id()
         with self.store.transaction() as change:
             _check_destination(change, location, spec)

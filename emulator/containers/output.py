@@ -19,7 +19,7 @@ def read(call: Call, name: str, since: int) -> Iterator[LogLine]:
 
 
 def _stream(call: Call, name: str, stream: str, since: int) -> Iterator[LogLine]:
-    from docker.errors import NotFound
+    from docker.errors import APIError
 
     def opened(client: Any) -> Any:
         return client.logs(
@@ -35,7 +35,10 @@ def _stream(call: Call, name: str, stream: str, since: int) -> Iterator[LogLine]
     with translated():
         try:
             frames = call(opened)
-        except NotFound:
+        except APIError as error:
+            # 409: it is being removed.
+            if error.status_code not in (404, 409):
+                raise
             return
         yield from (line for line in _lines(frames, stream) if line.at >= since)
 

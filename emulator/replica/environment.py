@@ -31,8 +31,7 @@ def service_environment(job: Job, replica: Replica, metric_id: str | None = None
     spec = job.spec["jobSpec"]
     places = job.places
     environment = {
-        "AIP_USE_CUSTOM_CONTAINER": "true",
-        "CLOUD_ML_JOB": _program(),
+        "CLOUD_ML_JOB": _program(job, replica),
         "CLOUD_ML_JOB_ID": job.shown_as[1],
         "CLOUD_ML_PROJECT_ID": job.location.number,
         "CLOUD_ML_REGION": job.location.region,
@@ -44,6 +43,8 @@ def service_environment(job: Job, replica: Replica, metric_id: str | None = None
         **_kubernetes_service(job),
         **output_directories(spec),
     }
+    if "containerSpec" in spec["workerPoolSpecs"][replica.pool]:
+        environment["AIP_USE_CUSTOM_CONTAINER"] = "true"
     if len(places) > 1:
         environment["TF_CONFIG"] = json.dumps(_tf_config(job, replica))
     if "serviceAccount" in spec:
@@ -51,9 +52,11 @@ def service_environment(job: Job, replica: Replica, metric_id: str | None = None
     if "tensorboard" in spec:
         environment["AIP_TENSORBOARD_RESOURCE_NAME"] = spec["tensorboard"]
     if "experiment" in spec:
-        environment["AIP_EXPERIMENT_NAME"] = spec["experiment"].rpartition("/")[2]
+        environment["AIP_EXPERIMENT_NAME"] = _last(spec["experiment"])
     if "experimentRun" in spec:
-        environment["AIP_EXPERIMENT_RUN_NAME"] = spec["experimentRun"].rpartition("/")[2]
+        # The context of a run is called EXPERIMENT-RUN; Google's SDK takes the run's own name.
+        prefix = f"{_last(spec.get('experiment', ''))}-"
+        environment["AIP_EXPERIMENT_RUN_NAME"] = _last(spec["experimentRun"]).removeprefix(prefix)
     if job.trial is not None:
         environment["CLOUD_ML_TRIAL_ID"] = str(job.trial)
         environment["CLOUD_ML_HP_METRIC_FILE"] = METRIC_FILE
@@ -70,9 +73,22 @@ def output_directories(spec: Mapping[str, Any]) -> dict[str, str]:
     return {name: f"{prefix.rstrip('/')}/{folder}/" for name, folder in _OUTPUT_FOLDERS.items()}
 
 
-def _program() -> str:
-    """What CLOUD_ML_JOB and the `job` of CLUSTER_SPEC hold for a container: empty fields (seen in real jobs)."""
-    return json.dumps({"python_module": "", "package_uris": [], "job_args": []})
+def _last(resource_name: str) -> str:
+    return resource_name.rpartition("/")[2]
+
+
+def _program(job: Job, replica: Replica) -> str:
+    """What CLOUD_ML_JOB and the `job` of CLUSTER_SPEC hold: the Python package's fields, empty for a container.
+
+    Seen in the logs and environments of real jobs; the arguments are as they were given, `$(VAR)` unexpanded.
+    """
+    package = job.spec["jobSpec"]["workerPoolSpecs"][replica.pool].get("pythonPackageSpec", {})
+    program = {
+        "python_module": package.get("pythonModule", ""),
+        "package_uris": package.get("packageUris", []),
+        "job_args": package.get("args", []),
+    }
+    return json.dumps(program, separators=(",", ":"))
 
 
 def _cluster_spec(job: Job, replica: Replica) -> dict[str, Any]:
@@ -83,7 +99,7 @@ def _cluster_spec(job: Job, replica: Replica) -> dict[str, Any]:
         "cluster": cluster,
         "environment": "cloud",
         "task": _task(job, f"workerpool{replica.pool}", replica),
-        "job": _program(),
+        "job": _program(job, replica),
         "open_ports": [TRAINING_PORT],
     }
 
@@ -98,7 +114,7 @@ def _tf_config(job: Job, replica: Replica) -> dict[str, Any]:
         "cluster": cluster,
         "environment": "cloud",
         "task": _task(job, _TF_TASKS[replica.pool], replica),
-        "job": _program(),
+        "job": _program(job, replica),
     }
 
 

@@ -58,11 +58,15 @@ CREATE TABLE jobs (
   study TEXT REFERENCES jobs (id) ON DELETE CASCADE,
   trial INTEGER,
   slots INTEGER NOT NULL,
-  replicas TEXT NOT NULL DEFAULT '[]'
+  replicas TEXT NOT NULL DEFAULT '[]',
+  restarts TEXT NOT NULL DEFAULT '{}',
+  fault TEXT,
+  served INTEGER
 );
 CREATE INDEX jobs_listed ON jobs (collection, number, region, sequence) WHERE study IS NULL;
 CREATE INDEX jobs_by_state ON jobs (state);
 CREATE INDEX jobs_by_study ON jobs (study);
+CREATE INDEX jobs_in_queue ON jobs (collection, study, sequence) WHERE state = 'JOB_STATE_QUEUED';
 CREATE TABLE trials (
   study TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
   number INTEGER NOT NULL,
@@ -90,19 +94,24 @@ CREATE TABLE operations (
   metadata_type TEXT NOT NULL DEFAULT 'DeleteOperationMetadata',
   response TEXT NOT NULL DEFAULT '{"@type": "type.googleapis.com/google.protobuf.Empty"}'
 ) WITHOUT ROWID;
+CREATE TABLE injections (sequence INTEGER PRIMARY KEY AUTOINCREMENT, remaining INTEGER NOT NULL, fault TEXT NOT NULL);
 """
     + _PIPELINES_AND_MODELS
 )
-_FROM_VERSION_1 = (
-    """
-DROP INDEX jobs_by_parent;
-CREATE INDEX jobs_listed ON jobs (collection, number, region, sequence) WHERE study IS NULL;
-ALTER TABLE operations ADD COLUMN metadata_type TEXT NOT NULL DEFAULT 'DeleteOperationMetadata';
-ALTER TABLE operations ADD COLUMN response TEXT NOT NULL
-  DEFAULT '{"@type": "type.googleapis.com/google.protobuf.Empty"}';
-"""
-    + _PIPELINES_AND_MODELS
-)
+_FROM_1_TO_2 = [
+    "DROP INDEX jobs_by_parent;",
+    "CREATE INDEX jobs_listed ON jobs (collection, number, region, sequence) WHERE study IS NULL;",
+    "ALTER TABLE operations ADD COLUMN metadata_type TEXT NOT NULL DEFAULT 'DeleteOperationMetadata';",
+    "ALTER TABLE operations ADD COLUMN response TEXT NOT NULL"
+    """ DEFAULT '{"@type": "type.googleapis.com/google.protobuf.Empty"}';""",
+    _PIPELINES_AND_MODELS,
+    "ALTER TABLE jobs ADD COLUMN restarts TEXT NOT NULL DEFAULT '{}';",
+    "ALTER TABLE jobs ADD COLUMN fault TEXT;",
+    "ALTER TABLE jobs ADD COLUMN served INTEGER;",
+    "CREATE INDEX jobs_in_queue ON jobs (collection, study, sequence) WHERE state = 'JOB_STATE_QUEUED';",
+    "CREATE TABLE injections (sequence INTEGER PRIMARY KEY AUTOINCREMENT, remaining INTEGER NOT NULL,"
+    " fault TEXT NOT NULL);",
+]
 
 
 class Store:
@@ -114,6 +123,8 @@ class Store:
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
             self._connection.row_factory = sqlite3.Row
             self._connection.execute("PRAGMA journal_mode = WAL")
+            # A killed process loses nothing; the loss of power may take the last changes, and it ends all containers.
+            self._connection.execute("PRAGMA synchronous = NORMAL")
             self._connection.execute("PRAGMA busy_timeout = 10000")
             self._connection.execute("PRAGMA foreign_keys = ON")
             self._migrate(path)

@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from pydantic_core import from_json
 
+from emulator.faults import Fault
 from emulator.names import Location
-from emulator.records import CANCELLING, FAILED, PENDING, QUEUED, RUNNING, Ending, Job, ServiceLine, Trial
+from emulator.records import FAILED, QUEUED, Ending, Job, Restarts, ServiceLine, Trial, replica_places
+from emulator.store.injections import Injections
 from emulator.store.models import Models
 from emulator.store.operations import Operations
 from emulator.store.pipelines import Pipelines
+from emulator.store.waiting import ACTIVE, Queue
 from emulator.times import now_ns
-from vertex.kinds import ALL_KINDS, CUSTOM_JOB, Kind
+from vertex.kinds import ALL_KINDS, Kind
 
-_ACTIVE = (PENDING, RUNNING, CANCELLING)
-_UNFINISHED = (QUEUED, *_ACTIVE)
+_UNFINISHED = (QUEUED, *ACTIVE)
 
 
 class Transaction:
@@ -26,6 +29,8 @@ class Transaction:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self.injections = Injections(connection)
+        self.queue = Queue(connection)
         self.models = Models(connection)
         self.operations = Operations(connection)
         self.pipelines = Pipelines(connection)
@@ -49,11 +54,12 @@ class Transaction:
         study: str | None = None,
         trial: int | None = None,
     ) -> Job:
-        """A new job in QUEUED; `slots` is how many replicas it takes up."""
+        """A new job in QUEUED, with the fault that waits for it, if any; `slots` is how many replicas it takes up."""
         now = now_ns()
+        fault = self.injections.take(spec["displayName"], replica_places(kind, spec))
         self._connection.execute(
             "INSERT INTO jobs (id, collection, project, number, region, spec, state, created, updated, study, trial,"
-            " slots) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " slots, fault) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 job_id,
                 kind.collection,
@@ -67,6 +73,7 @@ class Transaction:
                 study,
                 trial,
                 slots,
+                None if fault is None else json.dumps(asdict(fault)),
             ),
         )
         job = self.job(job_id)
@@ -102,20 +109,6 @@ class Transaction:
         rows = self._connection.execute(f"SELECT id FROM jobs WHERE state IN ({marks}) ORDER BY sequence", _UNFINISHED)
         return [row["id"] for row in rows]
 
-    def queued(self, limit: int) -> list[tuple[Job, int]]:
-        """At most `limit` custom jobs that wait for room, the oldest first, with the slots each needs."""
-        rows = self._connection.execute(
-            "SELECT * FROM jobs WHERE state = ? AND collection = ? ORDER BY sequence LIMIT ?",
-            (QUEUED, CUSTOM_JOB.collection, limit),
-        )
-        return [(_job(row), row["slots"]) for row in rows]
-
-    def slots_in_use(self) -> int:
-        """Replicas of the jobs that have left the queue and not yet ended."""
-        marks = ", ".join("?" * len(_ACTIVE))
-        query = f"SELECT coalesce(sum(slots), 0) FROM jobs WHERE state IN ({marks})"
-        return int(self._connection.execute(query, _ACTIVE).fetchone()[0])
-
     def change_job(self, job: Job, **columns: Any) -> Job:
         """Set columns of a job; its update time moves on by at least a microsecond."""
         now = max(now_ns(), job.updated + 1000)
@@ -123,6 +116,8 @@ class Transaction:
         for name, value in columns.items():
             if isinstance(value, Ending):
                 value = json.dumps([value.state, value.code, value.message, value.at])
+            if isinstance(value, Restarts):
+                value = json.dumps(asdict(value))
             values[name] = json.dumps(value) if name == "replicas" else value
             if name in ("started", "ended"):
                 values[name] = max(value, job.created if name == "started" else job.started or job.created)
@@ -152,6 +147,15 @@ class Transaction:
     def trial_jobs(self, study: str) -> dict[str, Job]:
         """The jobs of a study's trials, by id."""
         rows = self._connection.execute("SELECT * FROM jobs WHERE study = ?", (study,))
+        return {row["id"]: _job(row) for row in rows}
+
+    def open_trial_jobs(self, study: str) -> dict[str, Job]:
+        """The jobs of a study's trials that have not ended, by id."""
+        rows = self._connection.execute(
+            "SELECT jobs.* FROM trials JOIN jobs ON jobs.id = trials.job"
+            " WHERE trials.study = ? AND trials.state NOT IN ('SUCCEEDED', 'INFEASIBLE')",
+            (study,),
+        )
         return {row["id"]: _job(row) for row in rows}
 
     def add_trial(self, trial: Trial) -> None:
@@ -207,6 +211,8 @@ def _job(row: sqlite3.Row) -> Job:
         study=row["study"],
         trial=row["trial"],
         replicas=tuple(from_json(row["replicas"])),
+        restarts=Restarts(**from_json(row["restarts"])),
+        fault=Fault(**from_json(row["fault"])) if row["fault"] else None,
     )
 
 

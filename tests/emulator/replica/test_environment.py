@@ -61,3 +61,21 @@ def test_a_trial_knows_its_number_metric_and_metric_file_and_its_study_s_id() ->
     assert environment["CLOUD_ML_HP_METRIC_TAG"] == "acc"
     assert environment["CLOUD_ML_JOB_ID"] == "7"
     assert json.loads(environment["CLUSTER_SPEC"])["task"]["trial"] == "3"
+
+
+def test_account_tensorboard_and_experiment_are_known_by_name_and_nothing_that_would_call_google_is_set() -> None:
+    parent = "projects/1/locations/us-central1"
+    contexts = f"{parent}/metadataStores/default/contexts"
+    spec = {
+        "serviceAccount": "me@my-project.iam.gserviceaccount.com",
+        "tensorboard": f"{parent}/tensorboards/5",
+        "experiment": f"{contexts}/tuning",
+        "experimentRun": f"{contexts}/tuning-first",
+    }
+    environment = service_environment(custom_job(custom_job_spec(**spec)), Replica(0, 0))
+    assert environment["CLOUD_ML_JOB_SA"] == spec["serviceAccount"]
+    assert environment["AIP_TENSORBOARD_RESOURCE_NAME"] == spec["tensorboard"]
+    assert environment["AIP_EXPERIMENT_NAME"] == "tuning"
+    assert environment["AIP_EXPERIMENT_RUN_NAME"] == "first"
+    unset = {"AIP_TENSORBOARD_API_URI", "AIP_TF_PROFILER_PORT", "AIP_HTTP_HANDLER_PORT", "GOOGLE_CLOUD_PROJECT"}
+    assert not unset & set(environment)

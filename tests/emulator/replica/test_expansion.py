@@ -1,6 +1,6 @@
 import pytest
 
-from emulator.replica.expansion import expand, expand_environment
+from emulator.replica.expansion import escaped, expand, expand_environment
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,8 @@ def test_a_variable_sees_the_service_s_and_those_before_it_but_none_after() -> N
 
 def test_an_expanded_value_is_not_expanded_again() -> None:
     assert expand_environment({}, [("A", "$$(B)"), ("B", "b"), ("C", "$(A)")])["C"] == "$(B)"
+
+
+@pytest.mark.parametrize("text", ["plain", "$(A)", "$$(A)", "$", "a $(B", "$$$(A)"])
+def test_escaped_text_is_what_its_expansion_gives(text: str) -> None:
+    assert expand(escaped(text), {"A": "one"}) == text

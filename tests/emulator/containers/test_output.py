@@ -1,0 +1,31 @@
+"""Logs as the daemon gives them; the daemon here is a stand-in for the answers that come too seldom to wait for."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import requests
+from docker.errors import APIError
+
+from emulator.containers.output import read
+
+
+def daemon(status: int) -> Callable[[Callable[[Any], Any]], Any]:
+    """A daemon that answers every call with an error."""
+
+    def call(_: Callable[[Any], Any]) -> Any:
+        response = requests.Response()
+        response.status_code = status
+        raise APIError("no log", response=response)
+
+    return call
+
+
+@pytest.mark.parametrize("status", [404, 409])
+def test_a_container_that_is_gone_or_being_removed_has_no_log(status: int) -> None:
+    assert list(read(daemon(status), "name", 0)) == []
+
+
+def test_any_other_answer_is_an_error_and_not_an_empty_log() -> None:
+    with pytest.raises(APIError):
+        list(read(daemon(500), "name", 0))
