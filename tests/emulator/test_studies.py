@@ -61,6 +61,8 @@ def test_trials_run_in_docker_and_report_through_the_metric_file(shared: Running
     assert sorted(trial["id"] for trial in job["trials"]) == ["1", "2", "3", "4"]
     for trial in job["trials"]:
         assert trial["state"] == "SUCCEEDED"
+        assert trial["name"].endswith(f"/studies/{name.rpartition('/')[2]}/trials/{trial['id']}")
+        assert trial.keys().isdisjoint({"clientId", "webAccessUris"})
         (parameter,) = trial["parameters"]
         assert [found["stepCount"] for found in trial["measurements"]] == ["1", "2", "3"]
         assert trial["finalMeasurement"]["metrics"] == [{"metricId": "score", "value": 3 * parameter["value"]}]
