@@ -73,7 +73,9 @@ _HARTMANN_P = (
 def _hartmann(point: Point) -> float:
     total = 3.32236801141551
     for weight, row, place in zip((1, 1.2, 3, 3.2), _HARTMANN_A, _HARTMANN_P, strict=True):
-        total -= weight * math.exp(-sum(a * (point[f"x{i}"] - p) ** 2 for i, (a, p) in enumerate(zip(row, place))))
+        total -= weight * math.exp(
+            -sum(a * (point[f"x{i}"] - p) ** 2 for i, (a, p) in enumerate(zip(row, place, strict=True)))
+        )
     return max(total, 0.0)
 
 

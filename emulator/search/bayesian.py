@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 _FITTED_POINTS = 100
 _DRAWS_FOR_A_NEW_POINT = 64
 _BEST_TRIALS = 5
+# How many standard deviations below the mean a loss is hoped for. Everywhere the coefficient of Vertex's own algorithm
+# (Song et al. 2024).
+_OPTIMISM_EVERYWHERE, _OPTIMISM_NEAR_THE_BEST = 1.8, 1.0
 
 Seen = set[frozenset[tuple[str, Value]]]
 
@@ -94,9 +97,12 @@ def _modelled_point(
     if objective is None and not limited:
         return None
     best = [fitted.index(index) for index in safe[:_BEST_TRIALS] if index in fitted]
-    acquisition = Acquisition(objective, limited, required_safety(study_spec, ended))
     # Every other suggestion stays near the best trial: the local step of trust region methods.
-    begin = proposals.near_the_best if len(observations) % 2 else proposals.everywhere
+    if len(observations) % 2:
+        begin, optimism = proposals.near_the_best, _OPTIMISM_NEAR_THE_BEST
+    else:
+        begin, optimism = proposals.everywhere, _OPTIMISM_EVERYWHERE
+    acquisition = Acquisition(objective, limited, required_safety(study_spec, ended), optimism)
     generated = np.random.default_rng(random.getrandbits(32))
     points = begin(candidates, rows[best], generated)
     found = proposals.refined(candidates, acquisition, points, generated)

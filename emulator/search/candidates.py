@@ -50,12 +50,7 @@ class Candidates:
 
     def draw(self, count: int, random: np.random.Generator) -> Matrix:
         """Random points, uniform on the scales and among listed values."""
-        import numpy as np
-
-        rows = random.random((count, len(self.axes)))
-        for column, listed in self._listed.items():
-            rows[:, column] = listed[(rows[:, column] * len(listed)).astype(int)]
-        return self._only_active(np.asarray(rows))
+        return self._only_active(self._drawn(count, random))
 
     def near(self, rows: Matrix, widths: Matrix, random: np.random.Generator) -> Matrix:
         """Each row moved on about half of its axes (one at least) by steps of the row's width; some axes jump."""
@@ -64,7 +59,7 @@ class Candidates:
         count, columns = rows.shape
         moves = random.random((count, columns)) < max(0.5, 1 / columns)
         moves[np.arange(count), random.integers(columns, size=count)] = True
-        fresh = self.draw(count, random)
+        fresh = self._drawn(count, random)
         start = np.where(np.isnan(rows), 0.5, rows)
         moved = np.clip(start + widths[:, None] * random.standard_normal(rows.shape), 0, 1)
         for column, listed in self._listed.items():
@@ -78,7 +73,7 @@ class Candidates:
             nearest = np.abs(listed[None, :] - moved[:, column, None]).argmin(axis=1)
             moved[:, column] = listed[np.where(random.random(count) < _NEIGHBOUR, aside, nearest)]
         # An axis that was not active has no place to move from.
-        moved = np.where(np.isnan(rows), np.nan_to_num(fresh, nan=0.5), moved)
+        moved = np.where(np.isnan(rows), fresh, moved)
         return self._only_active(np.where(moves | np.isnan(rows), moved, rows))
 
     def features(self, rows: Matrix) -> Matrix:
@@ -118,6 +113,13 @@ class Candidates:
             if dimensions <= _CATEGORY_DIMENSIONS:
                 spread.add(axis)
         return spread
+
+    def _drawn(self, count: int, random: np.random.Generator) -> Matrix:
+        """Values for every axis, active or not."""
+        rows = random.random((count, len(self.axes)))
+        for column, listed in self._listed.items():
+            rows[:, column] = listed[(rows[:, column] * len(listed)).astype(int)]
+        return rows
 
     def _only_active(self, rows: Matrix) -> Matrix:
         """The rows with nan where an axis is not active under the values of the others."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.float64]
 
 _KERNELS = ("SQUARED_EXPONENTIAL", "MATERN52")
+# From how many places the likelihood's maximum is searched for: the more points, the dearer and the less ambiguous.
+_FEW, _STARTS, _STARTS_OF_MANY = 60, 10, 3
 _SMALLEST_VARIANCE = 1e-18
 _STDERR = 2
 _one_at_a_time = threading.Lock()
@@ -64,8 +66,11 @@ def fit(features: Matrix, values: Matrix, seed: int) -> Surrogate | None:
         return None
     x, y = _averaged(features, (values - mean) / spread)
 
+    starts = _STARTS if len(x) <= _FEW else _STARTS_OF_MANY
+
     def fitted(kernel: str) -> egobox.Gpx:
-        return egobox.GpMix(corr_spec=getattr(egobox.CorrelationSpec, kernel), seed=seed).fit(x, y)
+        correlation = getattr(egobox.CorrelationSpec, kernel)
+        return egobox.GpMix(corr_spec=correlation, theta_n_start=starts, seed=seed).fit(x, y)
 
     processes = [_unless_it_fails(partial(fitted, kernel)) for kernel in _KERNELS]
     known = [process for process in processes if process is not None]

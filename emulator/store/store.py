@@ -139,7 +139,7 @@ class Store:
                 f"{SCHEMA_VERSION}): upgrade, or choose another folder with --data"
             )
         if version < SCHEMA_VERSION:
-            script = "".join(_FROM_1_TO_2) if version else _SCHEMA
+            script = _SCHEMA if version == 0 else "".join(_FROM_1_TO_2)
             self._connection.executescript(f"BEGIN IMMEDIATE;{script}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;")
 
     def close(self) -> None:

@@ -123,6 +123,14 @@ def test_as_soon_as_possible_stops_the_trials_that_run(start: Any) -> None:
     assert len(lines(emulator, study, "maximumRuntimeConstraint: its time has passed")) == 1
 
 
+def test_as_soon_as_possible_does_not_stop_the_last_of_the_trials_as_it_starts(start: Any) -> None:
+    emulator = start(0.5, 0.5)
+    study = submit(emulator, 9, 1, studyStoppingConfig={"maxNumTrials": 2, "shouldStopAsap": True})
+    emulator.run()
+    assert states(emulator, study) == ["SUCCEEDED"] * 2
+    assert emulator.machine.signals == []
+
+
 def test_a_study_that_waits_for_its_last_trials_can_be_cancelled(start: Any) -> None:
     emulator = start(0.5, 0.5)
     study = submit(emulator, 9, 2, studyStoppingConfig={"maximumRuntimeConstraint": {"maxDuration": "1s"}})

@@ -94,3 +94,14 @@ def test_numpy_and_egobox_are_loaded_by_a_first_fit_alone():
 
 def test_the_exports_are_these():
     assert sorted(emulator.search.__all__) == ["EndedTrial", "Observation", "SearchSpaceExhausted", "suggest"]
+
+
+@pytest.mark.parametrize("algorithm", ["ALGORITHM_UNSPECIFIED", "RANDOM_SEARCH", "GRID_SEARCH"])
+def test_a_default_value_is_without_effect(algorithm):
+    plain, with_default = (
+        study(
+            {"parameterId": "layers", "integerValueSpec": {"minValue": 1, "maxValue": 9} | default}, algorithm=algorithm
+        )
+        for default in ({}, {"defaultValue": 5})
+    )
+    assert suggest(plain, [], 1) == suggest(with_default, [], 1)
