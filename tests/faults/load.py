@@ -21,16 +21,18 @@ _SCORE = (
     " > $CLOUD_ML_HP_METRIC_FILE"
 )
 _WRITE = "echo done >> /gcs/faults/$ITEM-"
+# A shell that is a container's first process would sit out the time between SIGTERM and SIGKILL.
+_FOREVER = _BEGIN + "trap 'exit 143' TERM; sleep 600 & wait"
 _PROGRAMS = {
     "succeeds": _BEGIN + "sleep 0.7; " + _WRITE,
     "runs long": _BEGIN + "sleep 4; " + _WRITE,
     "fails": _BEGIN + "sleep 0.3; exit 3",
-    "times out": _BEGIN + "sleep 600",
-    "is cancelled": _BEGIN + "sleep 600",
+    "times out": _FOREVER,
+    "is cancelled": _FOREVER,
     "is deleted": _BEGIN + _WRITE,
     "has two replicas": _BEGIN + "sleep 1; " + _WRITE + "$HOSTNAME",
     "study": _SCORE,
-    "study is cancelled": _BEGIN + "sleep 600",
+    "study is cancelled": _FOREVER,
 }
 _WEIGHTS = (4, 2, 2, 1, 2, 2, 2, 3, 1)
 
