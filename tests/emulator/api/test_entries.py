@@ -157,11 +157,15 @@ def test_a_log_that_moves_from_docker_to_the_folder_while_it_is_read_is_whole(lo
 
     log.daemon.on_read = end
     assert log.pages(CONTAINERS, pageSize=100) == [[f"line {i}" for i in range(20)]]
-    # And when it has moved before the first byte was read.
-    log.add("2", [], saved=False)
-    del log.daemon.written["2"]
-    log.daemon.on_read = lambda: logs.save(log.data.logs, "2", CHIEF, lines)
-    assert log.pages(CONTAINERS, job="2", pageSize=100) == [[f"line {i}" for i in range(20)]]
+
+
+@pytest.mark.parametrize("order", ["timestamp asc", "timestamp desc"])
+def test_a_log_that_has_moved_before_its_first_byte_was_read_is_whole(log: Log, order: str) -> None:
+    lines = log.lines(20)
+    log.add("1", [], saved=False)
+    log.daemon.on_read = lambda: logs.save(log.data.logs, "1", CHIEF, lines)
+    (page,) = log.pages(CONTAINERS, pageSize=100, orderBy=order)
+    assert sorted(page) == sorted(f"line {i}" for i in range(20))
 
 
 def test_times_bound_what_is_read_and_what_is_found(log: Log) -> None:
