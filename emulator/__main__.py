@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from emulator import __version__
+from emulator import __version__, injecting
 from emulator.errors import EmulatorError
 
 _DESCRIPTION = """\
@@ -67,6 +67,9 @@ def _run(options: argparse.Namespace) -> int:
             found = console.logs(options.data, options.job, options.follow, options.task, options.trial, options.raw)
             for line in found:
                 print(line, flush=True)
+        case "inject":
+            for line in injecting.run(options.data, options):
+                print(line)
         case "reset":
             from emulator import console
 
@@ -120,6 +123,8 @@ def _parser() -> argparse.ArgumentParser:
     logs.add_argument("--task", type=_task, metavar="TASK", help="only this replica, as workerpool1-0, or `service`")
     logs.add_argument("--trial", type=_trial, metavar="N", help="only this trial of a tuning job")
     logs.add_argument("--raw", action="store_true", help="print control characters as they are, colours for example")
+
+    injecting.add_parser(commands, common)
 
     reset = commands.add_parser("reset", parents=[common], help="remove all jobs, containers and logs; buckets stay")
     reset.add_argument("--yes", "-y", action="store_true", help="do not ask")

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from emulator import faults
 from emulator.containers.docker_executor import DockerExecutor
 from emulator.data import DataFolder
 from emulator.endpoint import Endpoint, acquire, running
@@ -28,14 +29,16 @@ _STOP_SECONDS = 10.0
 def status(data: Path) -> Iterator[str]:
     """Lines about the running emulator. Raises NotRunning."""
     endpoint = running(data)
-    found = _get(endpoint, "/emulator/status")
-    ready = _get(endpoint, "/readyz")
+    found = ask(endpoint, "/emulator/status")
+    ready = ask(endpoint, "/readyz")
     yield f"running    {endpoint.url} (pid {endpoint.pid}, version {endpoint.version})"
     yield f"data       {found['data']}"
     yield f"docker     {'answers' if ready['status'] == 'ok' else ready['reason']}"
     yield f"replicas   {found['replicas']['running']} running, room for {found['replicas']['capacity']}"
     counts = ", ".join(f"{count} {state.removeprefix('JOB_STATE_').lower()}" for state, count in found["jobs"].items())
     yield f"jobs       {counts or 'none'}"
+    for each in found["faults"]:
+        yield f"injected   {faults.in_words(each['fault'], each['remaining'])}"
 
 
 def stop(data: Path, if_idle: bool) -> str:
@@ -45,7 +48,7 @@ def stop(data: Path, if_idle: bool) -> str:
     except NotRunning:
         return f"no emulator is running on {data}"
     if if_idle:
-        active = _get(endpoint, "/emulator/status")["unfinished"]
+        active = ask(endpoint, "/emulator/status")["unfinished"]
         if active:
             return f"left running: {active} jobs have not ended"
     os.kill(endpoint.pid, signal.SIGTERM)
@@ -65,7 +68,7 @@ def logs(
 ) -> Iterator[str]:
     """The log of a job, by id or full name; see JobLog. Raises NotRunning, EmulatorError, JobFailed."""
     running(data)
-    log = JobLog(lambda path, body: _request(running(data), path, body), job, task, trial, raw)
+    log = JobLog(lambda path, body: ask(running(data), path, body), job, task, trial, raw)
     return log.follow() if follow else log.lines()
 
 
@@ -110,12 +113,10 @@ def _known_id(data: DataFolder) -> str | None:
     return found
 
 
-def _get(endpoint: Endpoint, path: str) -> Any:
-    return _request(endpoint, path, None)
-
-
-def _request(endpoint: Endpoint, path: str, body: Mapping[str, Any] | None) -> Any:
-    request = urllib.request.Request(endpoint.url + path, None if body is None else json.dumps(body).encode())
+def ask(endpoint: Endpoint, path: str, body: Mapping[str, Any] | None = None, method: str | None = None) -> Any:
+    """What a running emulator answers to GET, or to POST with a body. Raises EmulatorError, NotRunning."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(endpoint.url + path, data, method=method)
     # No proxy: the emulator is on this machine, whatever http_proxy says.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:

@@ -1,4 +1,4 @@
-"""The body of a request: one JSON object, of limited size, that arrives in limited time."""
+"""The body of a request: one JSON object, of limited size and depth, that arrives in limited time."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from starlette.requests import Request
 from emulator.errors import ApiError
 
 MAX_BYTES = 4 << 20
+MAX_DEPTH = 100  # as deep as Google's own JSON readers go
 SECONDS = 30
 
 
@@ -23,17 +24,24 @@ async def read(request: Request) -> Mapping[str, Any]:
     except TimeoutError as error:
         message = f"The request's body did not arrive within {SECONDS} seconds."
         raise ApiError("INVALID_ARGUMENT", message, http=408) from error
+    return parse(raw)
+
+
+def parse(raw: bytes) -> Mapping[str, Any]:
+    """The JSON object in some bytes, empty for none. Raises ApiError."""
     if not raw.strip():
         return {}
     try:
-        body = json.loads(raw)
+        found = json.loads(raw)
         # NaN and halves of characters pass Python's reader, and no reply could hold them.
-        json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+        json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
-        raise ApiError("INVALID_ARGUMENT", f"Invalid JSON payload received. {error}") from error
-    if not isinstance(body, Mapping):
-        raise ApiError("INVALID_ARGUMENT", "Invalid JSON payload received. The root must be an object.")
-    return body
+        raise _invalid(str(error)) from error
+    if not isinstance(found, Mapping):
+        raise _invalid("The root must be an object.")
+    if _is_too_deep(found):
+        raise _invalid(f"It nests more than {MAX_DEPTH} deep.")
+    return found
 
 
 async def _limited(request: Request) -> bytes:
@@ -46,3 +54,21 @@ async def _limited(request: Request) -> bytes:
             raise ApiError("INVALID_ARGUMENT", message, http=413)
         parts.append(part)
     return b"".join(parts)
+
+
+def _is_too_deep(found: Any) -> bool:
+    level = [found]
+    for _ in range(MAX_DEPTH):
+        level = [
+            child
+            for value in level
+            for child in (value.values() if isinstance(value, Mapping) else value)
+            if isinstance(child, Mapping | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _invalid(text: str) -> ApiError:
+    return ApiError("INVALID_ARGUMENT", f"Invalid JSON payload received. {text}")

@@ -86,9 +86,9 @@ class Entries:
         ]
         for each in jobs:
             if newest_first:
-                sources += [self._newest_first(each, place, until) for place in each.places]
+                sources += [self._newest_first(each, replica, until) for replica in each.attempts]
             else:
-                sources += [self._oldest_first(each, place, since) for place in each.places]
+                sources += [self._oldest_first(each, replica, since) for replica in each.attempts]
         for key, entry in heapq.merge(*sources, key=_by_key, reverse=newest_first):
             if key[0] > until if not newest_first else key[0] < since:
                 return

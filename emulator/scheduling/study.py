@@ -34,7 +34,7 @@ class StudyReconciler:
             return None
         with self.store.reading() as look:
             trials = look.trials(study.id)
-            jobs = look.trial_jobs(study.id)
+            jobs = look.open_trial_jobs(study.id)
         trials = self._refresh(study, trials, jobs)
         ending = study.ending or verdict(study, trials, now_ns())
         if ending is not None:
