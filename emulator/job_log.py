@@ -52,6 +52,7 @@ class JobLog:
         newest = 0
         away_since: float | None = None
         while True:
+            begin = time.monotonic()
             try:
                 status = self._status()
                 for entry in self._entries(status, max(newest - _OVERLAP_NS, 0)):
@@ -71,7 +72,8 @@ class JobLog:
                         raise JobFailed(f"{status['name']} ended in {status['state']}: {status['error']}")
                     return
                 shown = {insert_id: at for insert_id, at in shown.items() if at >= newest - _OVERLAP_NS}
-            time.sleep(_POLL_SECONDS)
+            # Docker goes through the whole log of a running container at every look.
+            time.sleep(max(_POLL_SECONDS, time.monotonic() - begin))
 
     def _status(self) -> Any:
         from urllib.parse import quote

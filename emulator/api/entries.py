@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from emulator import logs
@@ -112,9 +112,15 @@ class Entries:
     def _newest_first(self, job: Job, replica: Replica, until: int) -> Iterator[Found]:
         saved = logs.saved_backward(self.data.logs, job.id, replica, until)
         if saved is None:
-            saved = logs.backward(self._live(job, replica, 0), until)
+            lines = self._live(job, replica, 0)
+            first = next(lines, None)
+            # Nothing: its container may have gone meanwhile; its log was saved before.
+            saved = logs.backward(chain([first], lines), until) if first else self._saved_by_now(job, replica, until)
         for same in _groups(saved):
             yield from reversed(list(_counted(job, replica, same)))
+
+    def _saved_by_now(self, job: Job, replica: Replica, until: int) -> Iterator[LogLine]:
+        return logs.saved_backward(self.data.logs, job.id, replica, until) or iter(())
 
     def _live(self, job: Job, replica: Replica, since: int) -> Iterator[LogLine]:
         try:

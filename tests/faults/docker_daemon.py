@@ -19,16 +19,17 @@ def why_impossible() -> str:
     """Why no second daemon can run here; empty where one can."""
     if os.geteuid() != 0:
         return "a second Docker daemon needs root"
-    missing = [program for program in ("dockerd", "unshare", "nsenter") if shutil.which(program) is None]
+    missing = [program for program in ("dockerd", "unshare", "nsenter", "mount") if shutil.which(program) is None]
     return f"{', '.join(missing)} not found" if missing else ""
 
 
 class DockerDaemon:
-    """The daemon, with its data below `folder`; `host` is its DOCKER_HOST."""
+    """The daemon, with its data below `folder`, which is a disk in memory; `host` is its DOCKER_HOST."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.host = f"unix://{folder}/docker.sock"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1g", "docker-data", str(folder)], check=True)
         self._network = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
         ours = Path("/proc/self/ns/net").readlink()
         until(lambda: Path(f"/proc/{self._network.pid}/ns/net").readlink() != ours, "the network namespace")
@@ -83,4 +84,5 @@ class DockerDaemon:
         finally:
             self._network.kill()
             self._network.wait()
-            shutil.rmtree(self.folder, ignore_errors=True)
+            subprocess.run(["umount", "--recursive", "--lazy", str(self.folder)], check=True)
+            self.folder.rmdir()

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.emulator.running import ENDED, IMAGE
+from tests.emulator.test_pipelines import ENDED as PIPELINE_ENDED
+from tests.emulator.test_pipelines import model, pipeline
 from tests.faults.client import PatientClient
 
 # Each start of a container leaves one line: what item, which trial, which replica.
@@ -21,18 +23,22 @@ _SCORE = (
     " > $CLOUD_ML_HP_METRIC_FILE"
 )
 _WRITE = "echo done >> /gcs/faults/$ITEM-"
+# A shell that is a container's first process would sit out the time between SIGTERM and SIGKILL.
+_FOREVER = _BEGIN + "trap 'exit 143' TERM; sleep 600 & wait"
 _PROGRAMS = {
     "succeeds": _BEGIN + "sleep 0.7; " + _WRITE,
     "runs long": _BEGIN + "sleep 4; " + _WRITE,
     "fails": _BEGIN + "sleep 0.3; exit 3",
-    "times out": _BEGIN + "sleep 600",
-    "is cancelled": _BEGIN + "sleep 600",
+    "times out": _FOREVER,
+    "is cancelled": _FOREVER,
     "is deleted": _BEGIN + _WRITE,
     "has two replicas": _BEGIN + "sleep 1; " + _WRITE + "$HOSTNAME",
     "study": _SCORE,
-    "study is cancelled": _BEGIN + "sleep 600",
+    "study is cancelled": _FOREVER,
+    "pipeline": _BEGIN + "sleep 0.5; echo 1 > /gcs/${AIP_MODEL_DIR#gs://}weights; " + _WRITE,
+    "pipeline is cancelled": _FOREVER,
 }
-_WEIGHTS = (4, 2, 2, 1, 2, 2, 2, 3, 1)
+_WEIGHTS = (4, 2, 2, 1, 2, 2, 2, 3, 1, 2, 1)
 
 
 @dataclass
@@ -53,8 +59,11 @@ class Item:
         job = client.get(self.resource)
         if job is None:
             raise AssertionError(f"{self.name}: {self.resource} is lost")
-        if job["state"] in ENDED:
+        if job["state"] in ENDED | PIPELINE_ENDED:
             self.outcome = _outcome(job, "cancelled" in self.kind)
+            if self.kind == "pipeline":
+                uploaded = client.get(job["modelToUpload"]["name"]) or {}
+                self.outcome["model"] = (uploaded.get("displayName"), uploaded.get("versionId"))
             if self.kind == "is deleted":
                 client.delete(self.resource)
                 self.outcome["deleted"] = client.get(self.resource) is None
@@ -67,7 +76,8 @@ class Item:
 
     @property
     def collection(self) -> str:
-        return "hyperparameterTuningJobs" if self.kind.startswith("study") else "customJobs"
+        by_kind = {"study": "hyperparameterTuningJobs", "pipeline": "trainingPipelines"}
+        return by_kind.get(self.kind.split()[0], "customJobs")
 
     def body(self) -> dict[str, Any]:
         container = {
@@ -80,8 +90,11 @@ class Item:
         if self.kind == "times out":
             spec["scheduling"] = {"timeout": "2s"}
         common = {"displayName": self.name, "labels": {"item": self.name}}
-        if not self.kind.startswith("study"):
+        if self.collection == "customJobs":
             return {**common, "jobSpec": spec}
+        if self.collection == "trainingPipelines":
+            spec["baseOutputDirectory"] = {"outputUriPrefix": f"gs://models/{self.name}"}
+            return pipeline(spec, **common, modelToUpload=model(self.name), modelId=self.name)
         study = {
             "algorithm": "GRID_SEARCH",
             "metrics": [{"metricId": "score", "goal": "MAXIMIZE"}],

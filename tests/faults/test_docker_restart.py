@@ -13,6 +13,12 @@ from tests.faults.docker_daemon import DockerDaemon, why_impossible
 
 pytestmark = pytest.mark.skipif(bool(why_impossible()), reason=why_impossible())
 
+# A first process must ask for SIGTERM, or the daemon waits ten seconds before it kills it.
+ENDLESS = (
+    "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
+    "print('begun', flush=True); time.sleep(600)"
+)
+
 
 def bridge() -> list[bytes]:
     """Number and name of the bridge of the machine's own daemon."""
@@ -43,10 +49,8 @@ def emulator(daemon: DockerDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_when_the_daemon_restarts_waiting_jobs_go_on_and_others_end_with_the_reason(
     daemon: DockerDaemon, emulator: RunningEmulator
 ) -> None:
-    running = emulator.create(custom_job(pool("import time; print('begun', flush=True); time.sleep(600)")))
-    tuning = emulator.create(
-        study(REPORT + "\ntime.sleep(1)", trials=6, maxFailedTrialCount=6), "hyperparameterTuningJobs"
-    )
+    running = emulator.create(custom_job(pool(ENDLESS)))
+    tuning = emulator.create(study(REPORT + "\ntime.sleep(1)", maxFailedTrialCount=4), "hyperparameterTuningJobs")
     until(lambda: emulator.lines(running) == ["begun"], "the first line")
     until(lambda: emulator.get(tuning).get("trials"), "a trial")
     daemon.end()
