@@ -21,7 +21,7 @@ class DataFolder:
         """The folder, made if need be. Raises StartError."""
         data = cls(root.absolute())
         try:
-            for folder in (data.root, data.buckets, data.logs, data.trials):
+            for folder in (data.root, data.buckets, data.uploads, data.logs, data.trials):
                 folder.mkdir(parents=True, exist_ok=True)
             # Training code runs as any user.
             data.buckets.chmod(0o777)
@@ -53,6 +53,11 @@ class DataFolder:
     def buckets(self) -> Path:
         """What containers see as `/gcs`."""
         return self.root / "gcs"
+
+    @property
+    def uploads(self) -> Path:
+        """Objects that are being sent to Cloud Storage."""
+        return self.root / "uploads"
 
     @property
     def logs(self) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sqlite3
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ from starlette.routing import Route
 
 from emulator import page
 from emulator.api.admin import Admin
+from emulator.api.body import json_object
 from emulator.api.entries import Entries
 from emulator.api.guard import Guard
 from emulator.api.jobs import Jobs
@@ -24,10 +24,10 @@ from emulator.api.wire import masked
 from emulator.containers.executor import Executor
 from emulator.errors import ApiError, EmulatorError
 from emulator.names import Path, parse_path
+from emulator.storage.service import Storage
 from emulator.store import Store
 from vertex.kinds import KINDS, Kind
 
-MAX_BODY_BYTES = 4 << 20
 _QUERY = {
     "list": frozenset({"filter", "pageSize", "pageToken", "readMask"}),
     "operations": frozenset({"filter", "pageSize", "pageToken"}),
@@ -49,6 +49,7 @@ class App:
     jobs: Jobs
     entries: Entries
     admin: Admin
+    storage: Storage
     allowed_host: str | None = None
 
     def asgi(self) -> Guard:
@@ -63,12 +64,14 @@ class App:
             Route("/v2/entries:list", self._entries, methods=["POST"]),
             Route("/v1/{path:path}", self._api, methods=["GET", "POST", "DELETE", "PATCH", "PUT"]),
             Route("/v1beta1/{path:path}", self._api, methods=["GET", "POST", "DELETE", "PATCH", "PUT"]),
+            *self.storage.routes(),
         ]
         handlers: Mapping[Any, Any] = {
             ApiError: _api_error,
             404: lambda request, _: _answer(_not_found(request.url.path)),
             405: lambda request, _: _answer(_unimplemented(request.method, request.url.path)),
             sqlite3.OperationalError: _store_error,
+            **self.storage.handlers(),
             Exception: _internal_error,
         }
         return Guard(Starlette(routes=routes, exception_handlers=handlers), self.version, self.allowed_host)
@@ -104,7 +107,7 @@ class App:
         return JSONResponse(found)
 
     async def _entries(self, request: Request) -> Response:
-        body = await _body(request)
+        body = await json_object(request)
         return await _in_thread(lambda: self.entries.page(body))
 
     async def _api(self, request: Request) -> Response:
@@ -121,7 +124,7 @@ class App:
             return await _in_thread(lambda: self._operations(request, path))
         if kind is None:
             raise _unimplemented(request.method, request.url.path)
-        body = await _body(request) if request.method == "POST" else {}
+        body = await json_object(request) if request.method == "POST" else {}
         return await _in_thread(lambda: self._jobs(request, path, kind, body))
 
     def _jobs(self, request: Request, path: Path, kind: Kind, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,28 +173,6 @@ class App:
 
 async def _in_thread(call: Callable[[], dict[str, Any]]) -> Response:
     return JSONResponse(await to_thread.run_sync(call))
-
-
-async def _body(request: Request) -> Mapping[str, Any]:
-    """The request's JSON object; an absent body is an empty one."""
-    size, parts = 0, []
-    async for part in request.stream():
-        size += len(part)
-        if size > MAX_BODY_BYTES:
-            raise ApiError(
-                "INVALID_ARGUMENT", f"Request payload size exceeds the limit: {MAX_BODY_BYTES} bytes.", http=413
-            )
-        parts.append(part)
-    raw = b"".join(parts)
-    if not raw.strip():
-        return {}
-    try:
-        body = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise ApiError("INVALID_ARGUMENT", f"Invalid JSON payload received. {error}") from error
-    if not isinstance(body, Mapping):
-        raise ApiError("INVALID_ARGUMENT", "Invalid JSON payload received. The root must be an object.")
-    return body
 
 
 def _check_query(request: Request, method: str | None = None) -> dict[str, str]:
