@@ -18,6 +18,11 @@ Vertex AI training on this machine. Jobs that are sent to it run in Docker, in t
 that Vertex AI gives them. Jobs, logs and buckets (as folders) lie in the data folder and survive
 a restart, an orderly one or not.
 """
+_ENV_EXAMPLE = """\
+example:
+  eval "$(python -m emulator env)"
+  gcloud ai custom-jobs list
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,6 +67,11 @@ def _run(options: argparse.Namespace) -> int:
 
             for line in console.logs(options.data, options.job, options.follow):
                 print(line, flush=True)
+        case "env":
+            from emulator.clients import environment
+
+            for line in environment(options.data, options.project, options.region):
+                print(line)
         case "reset":
             from emulator import console
 
@@ -105,6 +115,17 @@ def _parser() -> argparse.ArgumentParser:
     logs = commands.add_parser("logs", parents=[common], help="print a job's log")
     logs.add_argument("job", metavar="JOB", help="id or full name of a custom or tuning job")
     logs.add_argument("--follow", "-f", action="store_true", help="go on until the job ends")
+
+    env = commands.add_parser(
+        "env",
+        parents=[common],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        help="print what points gcloud and Google's libraries at the emulator",
+        description="Print shell lines that point gcloud and Google's libraries at the running emulator.",
+        epilog=_ENV_EXAMPLE,
+    )
+    env.add_argument("--project", default="local", metavar="P", help="project of the jobs (default: %(default)s)")
+    env.add_argument("--region", default="us-central1", metavar="R", help="region of the jobs (default: %(default)s)")
 
     reset = commands.add_parser("reset", parents=[common], help="remove all jobs, containers and logs; buckets stay")
     reset.add_argument("--yes", "-y", action="store_true", help="do not ask")

@@ -60,6 +60,11 @@ class DataFolder:
         return self.root / "uploads"
 
     @property
+    def gcloud(self) -> Path:
+        """The configuration folder of a gcloud that talks to this emulator; the user's own stays as it is."""
+        return self.root / "gcloud"
+
+    @property
     def logs(self) -> Path:
         """Saved container logs, a folder per job."""
         return self.root / "logs"

@@ -23,7 +23,8 @@ class RelatedBody:
     def __init__(self, content_type: str) -> None:
         header = Message()
         header["content-type"] = content_type
-        boundary = header.get_boundary()
+        # gcloud puts the boundary into single quotes, which are no quotes to the mail standards.
+        boundary = (header.get_boundary() or "").strip("'")
         if header.get_content_type() != "multipart/related" or not boundary:
             raise _broken(f'Content-Type is "{content_type}", not multipart/related with a boundary')
         mark = rb"--" + re.escape(boundary.encode())

@@ -22,6 +22,8 @@ from emulator.storage.wire import bucket_json, content_type, object_json
 MAX_PAGE = 1000
 _SYSTEM = frozenset({"alt", "fields", "key", "prettyPrint", "projection", "quotaUser", "userProject", "$prettyPrint"})
 _CONDITIONS = frozenset({"ifGenerationMatch", "ifGenerationNotMatch"})
+# An object has one version here, so that all of them are what is listed; folders are prefixes already.
+_IGNORED = frozenset({"versions", "includeFoldersAsPrefixes"})
 # Above every name that starts with the same text, so that a page can go on behind a prefix.
 _LAST = "\U0010ffff"
 
@@ -62,10 +64,7 @@ class StorageRoutes:
         return Response(status_code=204)
 
     def _list(self, request: Request) -> Response:
-        query = check_query(request, {"prefix", "delimiter", "maxResults", "pageToken", "versions", "softDeleted"})
-        for flag in ("versions", "softDeleted"):
-            if query.get(flag, "false") != "false":
-                raise ApiError("INVALID_ARGUMENT", f"{flag}: this emulator keeps no older versions of objects.")
+        query = check_query(request, {"prefix", "delimiter", "maxResults", "pageToken", *_IGNORED})
         bucket, prefix = request.path_params["bucket"], query.get("prefix", "")
         names = self.objects.names(bucket, prefix, _after(query.get("pageToken", "")))
         grouped = _grouped(names, prefix, query.get("delimiter", ""))

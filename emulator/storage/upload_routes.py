@@ -33,14 +33,16 @@ class UploadRoutes:
     uploads: Uploads
 
     def routes(self) -> list[Route]:
-        """The routes, below `/upload/storage/v1`, and the bucket's."""
-        objects = "/upload/storage/v1/b/{bucket}/o"
-        return [
-            Route("/storage/v1/b", self._make_bucket, methods=["POST"]),
-            Route(objects, self._upload, methods=["POST"]),
-            Route(objects, self._continue, methods=["PUT"]),
-            Route(objects, self._cancel, methods=["DELETE"]),
-        ]
+        """The routes below `/upload`, or gcloud's `/resumable/upload`, and the bucket's."""
+        routes = [Route("/storage/v1/b", self._make_bucket, methods=["POST"])]
+        for prefix in ("", "/resumable"):
+            objects = f"{prefix}/upload/storage/v1/b/{{bucket}}/o"
+            routes += [
+                Route(objects, self._upload, methods=["POST"]),
+                Route(objects, self._continue, methods=["PUT"]),
+                Route(objects, self._cancel, methods=["DELETE"]),
+            ]
+        return routes
 
     async def _make_bucket(self, request: Request) -> Response:
         check_query(request, {"project", "predefinedAcl", "predefinedDefaultObjectAcl", "enableObjectRetention"})

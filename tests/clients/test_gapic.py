@@ -14,8 +14,8 @@ SUCCEEDED = aiplatform_v1.JobState.JOB_STATE_SUCCEEDED
 
 
 @pytest.fixture
-def client(shared: RunningEmulator) -> aiplatform_v1.JobServiceClient:
-    host = shared.url.removeprefix("http://")
+def client(emulator: RunningEmulator) -> aiplatform_v1.JobServiceClient:
+    host = emulator.url.removeprefix("http://")
     transport = JobServiceRestTransport(host=host, url_scheme="http", credentials=AnonymousCredentials())
     return aiplatform_v1.JobServiceClient(transport=transport)
 
