@@ -41,6 +41,8 @@ class StorageRoutes:
             Route("/storage/v1/b", self._buckets, methods=["GET"]),
             Route("/storage/v1/b/{bucket}", self._bucket, methods=["GET"]),
             Route("/storage/v1/b/{bucket}", self._delete_bucket, methods=["DELETE"]),
+            Route("/storage/v1/b/{bucket}/storageLayout", self._layout, methods=["GET"]),
+            Route("/storage/v1/b/{bucket}/managedFolders", self._managed_folders, methods=["GET"]),
             Route("/storage/v1/b/{bucket}/o", self._list, methods=["GET"]),
             Route(f"/storage/v1{one}", self._get, methods=["GET"]),
             Route(f"/storage/v1{one}", self._delete, methods=["DELETE"]),
@@ -57,6 +59,18 @@ class StorageRoutes:
         check_query(request)
         name = request.path_params["bucket"]
         return JSONResponse(bucket_json(base_url(request), name, self.objects.bucket(name)))
+
+    def _layout(self, request: Request) -> Response:
+        """What gcloud asks before it removes a bucket: a flat one has no folders to be removed first."""
+        name = request.path_params["bucket"]
+        self.objects.bucket(name)
+        flat = {"hierarchicalNamespace": {"enabled": False}}
+        return JSONResponse({"kind": "storage#storageLayout", "bucket": name, **flat})
+
+    def _managed_folders(self, request: Request) -> Response:
+        """Managed folders carry access rules, which there are none of here."""
+        self.objects.bucket(request.path_params["bucket"])
+        return JSONResponse({"kind": "storage#managedFolders"})
 
     def _delete_bucket(self, request: Request) -> Response:
         check_query(request)

@@ -11,6 +11,8 @@ import pytest
 from tests.clients.environment import snippet, variables
 from tests.emulator.running import RunningEmulator
 
+# The first process of a container ignores SIGTERM unless it handles it.
+IDLE = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(1)); signal.pause()"
 Gcloud = Callable[..., subprocess.CompletedProcess[str]]
 
 

@@ -8,7 +8,17 @@ from pathlib import Path
 
 from tests.emulator.running import command
 
-_OURS = ("CLOUDSDK_", "STORAGE_", "GOOGLE_", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+_OURS = (
+    "CLOUDSDK_",
+    "STORAGE_",
+    "GOOGLE_",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+)
 
 
 def variables(data: Path, given: Mapping[str, str], *options: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import aiplatform_v1
 from google.cloud.aiplatform_v1.services.job_service.transports.rest import JobServiceRestTransport
 
+from tests.clients.conftest import IDLE
 from tests.emulator.running import IMAGE, PARENT, RunningEmulator, until
 
 SUCCEEDED = aiplatform_v1.JobState.JOB_STATE_SUCCEEDED
@@ -43,7 +44,7 @@ def test_a_custom_job_from_creation_to_deletion(client: aiplatform_v1.JobService
 
 
 def test_cancelling_and_refusals(client: aiplatform_v1.JobServiceClient) -> None:
-    created = client.create_custom_job(parent=PARENT, custom_job=job("to be cancelled", "import time; time.sleep(600)"))
+    created = client.create_custom_job(parent=PARENT, custom_job=job("to be cancelled", IDLE))
     with pytest.raises(exceptions.BadRequest, match="cancel it"):
         client.delete_custom_job(name=created.name)
     client.cancel_custom_job(name=created.name)
