@@ -13,6 +13,7 @@ _HTTP_OF_STATUS = {
     "FAILED_PRECONDITION": 400,
     "PERMISSION_DENIED": 403,
     "NOT_FOUND": 404,
+    "ALREADY_EXISTS": 409,
     "UNIMPLEMENTED": 501,
     "UNAVAILABLE": 503,
     "INTERNAL": 500,
@@ -72,11 +73,15 @@ class ApiError(Exception):
         return {"error": error}
 
 
-def invalid(problems: Iterable[Problem]) -> ApiError:
-    """All problems of a request in the service's one-line form, `List of found errors:\\t1.Field: a.b; Message: c`."""
+def invalid(problems: Iterable[Problem], headline: str = "") -> ApiError:
+    """All problems of a request in the service's one-line form, `List of found errors:\\t1.Field: a.b; Message: c`.
+
+    `headline` is a text of the service's that comes before them.
+    """
     pairs = [(snake_path(problem.field), problem.message) for problem in problems]
     text = "\t".join(f"{i}.Field: {field}; Message: {message}" for i, (field, message) in enumerate(pairs, 1))
-    return ApiError("INVALID_ARGUMENT", f"List of found errors:\t{text}", pairs)
+    found = f"List of found errors:\t{text}"
+    return ApiError("INVALID_ARGUMENT", f"{headline}. {found}" if headline else found, pairs)
 
 
 def snake_path(path: str) -> str:

@@ -38,6 +38,7 @@ class Location:
 class Path:
     """One request path below the version, taken apart; absent parts are None."""
 
+    text: str
     location: Location
     collection: str | None
     id: str | None
@@ -52,6 +53,7 @@ def parse_path(path: str) -> Path | None:
     if match is None or (match["operations"] and match["collection"] and not match["id"]):
         return None
     return Path(
+        text=path,
         location=Location(match["project"], match["location"]),
         collection=match["collection"],
         id=match["id"],

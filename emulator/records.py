@@ -1,4 +1,4 @@
-"""What the store holds: jobs and trials as the emulator sees them."""
+"""What the store holds: jobs, trials and models as the emulator sees them."""
 
 from __future__ import annotations
 
@@ -134,6 +134,48 @@ class Trial:
     def has_ended(self) -> bool:
         """Whether the trial is over."""
         return self.state in ("SUCCEEDED", "INFEASIBLE")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a training pipeline is: the id of the job that runs its task, the name of the model it uploaded."""
+
+    job: str
+    model: str | None = None
+
+
+@dataclass(frozen=True)
+class ModelVersion:
+    """One version of a model.
+
+    `spec` is the request's Model in canonical form. `aliases` are the names that lead to this version; the default
+    version has "default" among them. `pipeline` is the name of the training pipeline that uploaded it.
+    """
+
+    id: str
+    version: int
+    sequence: int
+    location: Location
+    spec: Mapping[str, Any]
+    aliases: tuple[str, ...]
+    created: int
+    updated: int
+    pipeline: str | None = None
+
+    @property
+    def model_name(self) -> str:
+        """The resource name of the model, without the version."""
+        return f"{self.location.name}/models/{self.id}"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A finished google.longrunning.Operation: `response` is its Any, `metadata_type` the message of its metadata."""
+
+    name: str
+    created: int
+    metadata_type: str
+    response: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from emulator.api.admin import Admin
 from emulator.api.app import App
 from emulator.api.entries import Entries
 from emulator.api.guard import is_loopback
-from emulator.api.jobs import Jobs
+from emulator.api.methods import Methods
 from emulator.containers.docker_executor import DockerExecutor
 from emulator.data import DataFolder
 from emulator.endpoint import Endpoint, acquire
@@ -71,7 +71,7 @@ def _run(data: DataFolder, store: Store, listener: socket.socket, host: str, all
         version=__version__,
         store=store,
         executor=executor,
-        jobs=Jobs(store, data.buckets, scheduler.wake),
+        methods=Methods.on(store, data.buckets, scheduler.wake),
         entries=Entries(store, executor, data),
         admin=Admin(store, data, capacity),
         storage=Storage(data.buckets, data.uploads),

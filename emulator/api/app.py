@@ -19,23 +19,12 @@ from emulator.api.admin import Admin
 from emulator.api.body import json_object
 from emulator.api.entries import Entries
 from emulator.api.guard import Guard
-from emulator.api.jobs import Jobs
-from emulator.api.wire import masked
+from emulator.api.methods import Methods, unimplemented
 from emulator.containers.executor import Executor
 from emulator.errors import ApiError, EmulatorError
-from emulator.names import Path, parse_path
 from emulator.storage.service import Storage
 from emulator.store import Store
-from vertex.kinds import KINDS, Kind
 
-_QUERY = {
-    "list": frozenset({"filter", "pageSize", "pageToken", "readMask"}),
-    "operations": frozenset({"filter", "pageSize", "pageToken"}),
-}
-_SYSTEM_QUERY = frozenset(
-    {"$alt", "alt", "$.xgafv", "access_token", "callback", "fields", "key", "oauth_token", "prettyPrint"}
-    | {"quotaUser", "uploadType", "upload_protocol", "$prettyPrint", "$apiVersion"}
-)
 _log = logging.getLogger("emulator.http")
 
 
@@ -46,7 +35,7 @@ class App:
     version: str
     store: Store
     executor: Executor
-    jobs: Jobs
+    methods: Methods
     entries: Entries
     admin: Admin
     storage: Storage
@@ -69,7 +58,7 @@ class App:
         handlers: Mapping[Any, Any] = {
             ApiError: _api_error,
             404: lambda request, _: _answer(_not_found(request.url.path)),
-            405: lambda request, _: _answer(_unimplemented(request.method, request.url.path)),
+            405: lambda request, _: _answer(unimplemented(request.method, request.url.path)),
             sqlite3.OperationalError: _store_error,
             **self.storage.handlers(),
             Exception: _internal_error,
@@ -111,97 +100,17 @@ class App:
         return await _in_thread(lambda: self.entries.page(body))
 
     async def _api(self, request: Request) -> Response:
-        path = parse_path(request.path_params["path"])
-        if path is None:
-            raise _not_found(request.url.path)
-        kind = KINDS.get(path.collection) if path.collection else None
-        if path.collection and kind is None:
-            raise ApiError(
-                "UNIMPLEMENTED",
-                f"This emulator has no {path.collection}; it has {', '.join(KINDS)} and operations (docs/fidelity.md).",
-            )
-        if path.in_operations:
-            return await _in_thread(lambda: self._operations(request, path))
-        if kind is None:
-            raise _unimplemented(request.method, request.url.path)
         body = await json_object(request) if request.method == "POST" else {}
-        return await _in_thread(lambda: self._jobs(request, path, kind, body))
-
-    def _jobs(self, request: Request, path: Path, kind: Kind, body: Mapping[str, Any]) -> dict[str, Any]:
-        match request.method, path.id, path.verb:
-            case "POST", None, None:
-                _check_query(request)
-                return self.jobs.create(kind, path.location, body)
-            case "GET", None, None:
-                query = _check_query(request, "list")
-                reply = self.jobs.page(
-                    kind, path.location, query.get("filter", ""), _page_size(query), query.get("pageToken", "")
-                )
-                paths = [part.strip() for part in query.get("readMask", "").split(",") if part.strip()]
-                if paths and kind.collection in reply:
-                    reply[kind.collection] = [masked(job, paths) for job in reply[kind.collection]]
-                return reply
-            case "GET", str(id_), None:
-                _check_query(request)
-                return self.jobs.get(kind, path.location, id_)
-            case "POST", str(id_), "cancel":
-                _check_query(request)
-                return self.jobs.cancel(kind, path.location, id_)
-            case "DELETE", str(id_), None:
-                _check_query(request)
-                return self.jobs.delete(kind, path.location, id_)
-        raise _unimplemented(request.method, request.url.path)
-
-    def _operations(self, request: Request, path: Path) -> dict[str, Any]:
-        parent = path.location.name + (f"/{path.collection}/{path.id}" if path.collection else "")
-        name = f"{parent}/operations/{path.operation}"
-        match request.method, path.operation, path.verb:
-            case "GET", None, None:
-                _check_query(request, "operations")
-                return self.jobs.operations(parent)
-            case "GET", str(), None:
-                return self.jobs.operation(name)
-            case "POST", str(), "wait":
-                return self.jobs.operation(name)
-            case "POST", str(), "cancel":
-                self.jobs.operation(name)
-                return {}
-            case "DELETE", str(), None:
-                return self.jobs.delete_operation(name)
-        raise _unimplemented(request.method, request.url.path)
+        query = dict(request.query_params)
+        return await _in_thread(lambda: self.methods.answer(request.method, request.path_params["path"], query, body))
 
 
 async def _in_thread(call: Callable[[], dict[str, Any]]) -> Response:
     return JSONResponse(await to_thread.run_sync(call))
 
 
-def _check_query(request: Request, method: str | None = None) -> dict[str, str]:
-    """The query of a method; Google's front end refuses names that the method has not."""
-    known = _QUERY[method] if method else frozenset[str]()
-    for name in request.query_params:
-        if name not in known and name not in _SYSTEM_QUERY:
-            message = f'Invalid JSON payload received. Unknown name "{name}": Cannot bind query parameter.'
-            raise ApiError("INVALID_ARGUMENT", message, [(name, "unknown query parameter")])
-    return dict(request.query_params)
-
-
-def _page_size(query: Mapping[str, str]) -> int:
-    text = query.get("pageSize", "0")
-    if not text.lstrip("-").isdecimal() or abs(int(text)) > 2**31 - 1:
-        raise ApiError(
-            "INVALID_ARGUMENT", f"pageSize is {text!r}; it must be a number", [("page_size", "not a number")]
-        )
-    return int(text)
-
-
 def _not_found(path: str) -> ApiError:
     return ApiError("NOT_FOUND", f"The requested URL {path} was not found on this emulator.")
-
-
-def _unimplemented(method: str, path: str) -> ApiError:
-    return ApiError(
-        "UNIMPLEMENTED", f"This emulator has no method {method} {path} (docs/fidelity.md lists what it has)."
-    )
 
 
 def _answer(error: ApiError) -> Response:

@@ -16,12 +16,13 @@ from emulator.data import DataFolder
 from emulator.errors import ExecutorUnavailable
 from emulator.records import FAILED, PENDING, Ending, Job
 from emulator.scheduling.custom_job import CustomJobReconciler
+from emulator.scheduling.pipeline import PipelineReconciler
 from emulator.scheduling.study import StudyReconciler
 from emulator.scheduling.verdict import CODE_INTERNAL
 from emulator.scheduling.workqueue import WorkQueue
 from emulator.store import Store
 from emulator.times import now_ns
-from vertex.kinds import HYPERPARAMETER_TUNING_JOB
+from vertex.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 
 _WORKERS = 4
 _ADMISSION = "admission"  # two keys that are no jobs: who may leave the queue,
@@ -48,6 +49,7 @@ class Scheduler:
     def __post_init__(self) -> None:
         self._custom_jobs = CustomJobReconciler(self.store, self.executor, self.data, self.link, self.wake)
         self._studies = StudyReconciler(self.store, self.data, self.wake)
+        self._pipelines = PipelineReconciler(self.store, self.data, self.wake)
         self._failures: dict[str, int] = {}
         self._stopping = threading.Event()
 
@@ -116,13 +118,19 @@ class Scheduler:
             return _EVERYTHING_SECONDS
         with self.store.reading() as look:
             job = look.job(key)
+            pipeline = look.pipelines.of_job(key)
         if job is None:
             self.executor.remove(key)
             self.data.remove_files(key)
             return None
-        if job.kind == HYPERPARAMETER_TUNING_JOB:
-            return self._studies.advance(job)
-        return self._custom_jobs.advance(job)
+        if job.kind == TRAINING_PIPELINE:
+            self._pipelines.advance(job)
+            return None
+        reconciler = self._studies if job.kind == HYPERPARAMETER_TUNING_JOB else self._custom_jobs
+        again = reconciler.advance(job)
+        if pipeline is not None:
+            self.queue.add(pipeline)
+        return again
 
     def _admit(self) -> None:
         """Let jobs out of the queue, the oldest first, as long as there is room; a job larger than that runs alone."""

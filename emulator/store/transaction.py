@@ -9,18 +9,24 @@ from typing import Any
 
 from emulator.names import Location
 from emulator.records import CANCELLING, FAILED, PENDING, QUEUED, RUNNING, Ending, Job, ServiceLine, Trial
+from emulator.store.models import Models
+from emulator.store.operations import Operations
+from emulator.store.pipelines import Pipelines
 from emulator.times import now_ns
-from vertex.kinds import CUSTOM_JOB, KINDS, Kind
+from vertex.kinds import ALL_KINDS, CUSTOM_JOB, Kind
 
 _ACTIVE = (PENDING, RUNNING, CANCELLING)
 _UNFINISHED = (QUEUED, *_ACTIVE)
 
 
 class Transaction:
-    """The statements, valid while its transaction is open."""
+    """The statements, valid while its transaction is open; those on other things than jobs are in its parts."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self.models = Models(connection)
+        self.operations = Operations(connection)
+        self.pipelines = Pipelines(connection)
 
     def setting(self, key: str, default: str | None = None) -> str | None:
         """A value kept with the data."""
@@ -182,34 +188,12 @@ class Transaction:
         rows = self._connection.execute("SELECT * FROM service_lines WHERE job = ? ORDER BY sequence", (job_id,))
         return [ServiceLine(row["at"], row["sequence"], row["severity"], row["text"]) for row in rows]
 
-    def add_operation(self, name: str) -> None:
-        """Remember a finished deletion."""
-        self._connection.execute("INSERT INTO operations VALUES (?, ?)", (name, now_ns()))
-
-    def operation(self, name: str) -> int | None:
-        """When an operation was created; None when there is none."""
-        row = self._connection.execute("SELECT created FROM operations WHERE name = ?", (name,)).fetchone()
-        return row["created"] if row else None
-
-    def operations(self, parent: str) -> list[tuple[str, int]]:
-        """Name and creation time of the operations right below `parent`, the newest first."""
-        prefix = f"{parent}/operations/"
-        rows = self._connection.execute(
-            "SELECT name, created FROM operations WHERE substr(name, 1, ?) = ? ORDER BY created DESC",
-            (len(prefix), prefix),
-        )
-        return [(row["name"], row["created"]) for row in rows]
-
-    def remove_operation(self, name: str) -> bool:
-        """Forget an operation; False when there is none."""
-        return self._connection.execute("DELETE FROM operations WHERE name = ?", (name,)).rowcount > 0
-
 
 def _job(row: sqlite3.Row) -> Job:
     return Job(
         id=row["id"],
         sequence=row["sequence"],
-        kind=KINDS[row["collection"]],
+        kind=ALL_KINDS[row["collection"]],
         location=Location(row["project"], row["region"]),
         spec=json.loads(row["spec"]),
         state=row["state"],

@@ -15,10 +15,10 @@ from emulator.containers.executor import LogLine, ReplicaSpec, ReplicaStatus
 from emulator.data import DataFolder
 from emulator.errors import ExecutorUnavailable, ImageUnavailable
 from emulator.records import Job, Replica
-from emulator.scheduling import cancelling, custom_job, study, verdict
+from emulator.scheduling import cancelling, custom_job, pipeline, study, verdict
 from emulator.scheduling.scheduler import Scheduler
 from emulator.scheduling.workqueue import WorkQueue
-from emulator.store import Store, Transaction, transaction
+from emulator.store import Store, Transaction, models, operations, transaction
 from tests.emulator.jobs import IMAGE
 
 SECOND = 10**9
@@ -224,5 +224,5 @@ def _all_ended(emulator: Emulator) -> bool:
 
 def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the emulator's modules read the time from `clock`."""
-    for module in (cancelling, custom_job, study, verdict, transaction):
+    for module in (cancelling, custom_job, pipeline, study, verdict, transaction, models, operations):
         monkeypatch.setattr(module, "now_ns", clock.now_ns)

@@ -106,7 +106,10 @@ def test_an_unknown_job_is_not_found_by_its_name(shared: RunningEmulator) -> Non
 @pytest.mark.parametrize(
     ("method", "path", "code"),
     [
-        ("GET", f"v1/{PARENT}/models", 501),
+        ("GET", f"v1/{PARENT}/pipelineJobs", 501),
+        ("GET", "v1/projects/x/locations/y/models/1/evaluations/2", 501),
+        ("PATCH", f"v1/{PARENT}/models/1", 501),
+        ("GET", f"v1/{PARENT}/nowhere", 404),
         ("POST", f"v1/{PARENT}/customJobs/1:pause", 501),
         ("PATCH", f"v1/{PARENT}/customJobs/1", 501),
         ("GET", "v1/projects/x", 404),
