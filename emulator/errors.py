@@ -45,7 +45,7 @@ class ImageUnavailable(EmulatorError):
 
 
 class ReplicaCannotStart(EmulatorError):
-    """Docker has the image and refuses to start the container (a missing executable, a bad mount)."""
+    """The image is there and its container cannot be started: a missing executable or package, a bad mount."""
 
 
 class ApiError(Exception):

@@ -16,6 +16,7 @@ from emulator.data import DataFolder
 from emulator.errors import ImageUnavailable, ReplicaCannotStart
 from emulator.records import FAILED, PENDING, QUEUED, RUNNING, Ending, Job, Replica
 from emulator.replica.replica_spec import replica_spec
+from emulator.replica.resources import shortfalls
 from emulator.scheduling.verdict import CODE_INVALID_ARGUMENT, PRIMARY, deadline, verdict
 from emulator.store import Store
 from emulator.times import now_ns
@@ -59,7 +60,8 @@ class CustomJobReconciler:
 
     def _launch(self, job: Job) -> None:
         try:
-            specs = [replica_spec(job, place, self.data, self._metric_id(job)) for place in job.places]
+            host = self.executor.host()
+            specs = [replica_spec(job, place, self.data, host, self._metric_id(job)) for place in job.places]
             ready = [self.executor.prepare(job.id, image) for image in sorted({spec.image for spec in specs})]
             if not all(ready):
                 return
@@ -76,6 +78,8 @@ class CustomJobReconciler:
             if current is not None and current.state == PENDING and current.ending is None:
                 for text in ("Waiting for training program to start.", "Job is preparing.", "Job is running."):
                     change.say(job.id, text)
+                for text in shortfalls(job.spec["jobSpec"]["workerPoolSpecs"], host):
+                    change.say(job.id, text, "WARNING")
                 change.change_job(current, state=RUNNING, started=now_ns())
         self.wake(job.id)
         if job.study is not None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from emulator.api.jobs import Jobs
-from emulator.containers.executor import LogLine, ReplicaSpec, ReplicaStatus
+from emulator.containers.executor import Host, LogLine, ReplicaSpec, ReplicaStatus
 from emulator.data import DataFolder
 from emulator.errors import ExecutorUnavailable, ImageUnavailable
 from emulator.records import Job, Replica
@@ -84,6 +84,10 @@ class Machine:
 
     def ping(self) -> None:
         self._reach()
+
+    def host(self) -> Host:
+        self._reach()
+        return Host(cpus=8, memory=64 << 30)
 
     def prepare(self, job: str, image: str) -> bool:
         self._reach()
