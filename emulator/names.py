@@ -6,6 +6,7 @@ import hashlib
 import re
 import secrets
 from dataclasses import dataclass
+from functools import lru_cache
 
 _SEGMENT = r"[^/:]+"
 _PATH = re.compile(
@@ -63,6 +64,7 @@ def parse_path(path: str) -> Path | None:
     )
 
 
+@lru_cache
 def project_number(project: str) -> str:
     """The number of a project: digits stay, an id gets a stable 12-digit number of its own."""
     if project.isdigit():

@@ -32,8 +32,11 @@ def int64_as_strings(message: Any, value: Mapping[str, Any]) -> dict[str, Any]:
 
     Only the fields below which there can be such a number are looked at; the rest is taken over as it is.
     """
-    known = _fields_with_int64(message)
-    return {key: _written(known[key], child) if key in known else child for key, child in value.items()}
+    shown = dict(value)
+    for name, field in _fields_with_int64(message).items():
+        if name in shown:
+            shown[name] = _written(field, shown[name])
+    return shown
 
 
 def _written(field: Field, value: Any) -> Any:

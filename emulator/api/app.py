@@ -15,11 +15,12 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from emulator import page
+from emulator.api import body
 from emulator.api.admin import Admin
-from emulator.api.body import json_object
 from emulator.api.entries import Entries
 from emulator.api.guard import Guard
 from emulator.api.methods import Methods, unimplemented
+from emulator.api.wire import of_version
 from emulator.containers.executor import Executor
 from emulator.errors import ApiError, EmulatorError
 from emulator.storage.service import Storage
@@ -96,17 +97,18 @@ class App:
         return JSONResponse(found)
 
     async def _entries(self, request: Request) -> Response:
-        body = await json_object(request)
-        return await _in_thread(lambda: self.entries.page(body))
+        sent = await body.read(request.stream())
+        return await _in_thread(lambda: self.entries.page(sent))
 
     async def _api(self, request: Request) -> Response:
-        body = await json_object(request) if request.method == "POST" else {}
+        sent = await body.read(request.stream()) if request.method == "POST" else {}
         query = dict(request.query_params)
-        return await _in_thread(lambda: self.methods.answer(request.method, request.path_params["path"], query, body))
+        version, path = request.scope["path"].split("/")[1], request.path_params["path"]
+        return await _in_thread(lambda: of_version(version, self.methods.answer(request.method, path, query, sent)))
 
 
 async def _in_thread(call: Callable[[], dict[str, Any]]) -> Response:
-    return JSONResponse(await to_thread.run_sync(call))
+    return await to_thread.run_sync(lambda: JSONResponse(call()))
 
 
 def _not_found(path: str) -> ApiError:

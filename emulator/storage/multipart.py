@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Mapping
 from email.message import Message
 from typing import Any
 
+from emulator.api import body
 from emulator.errors import ApiError
 
 _MAX_HEAD = 1 << 20
@@ -34,7 +35,7 @@ class RelatedBody:
         self._tail = re.compile(rb"\r?\n" + mark + rb"--\s*\Z")
         self._kept = len(boundary) + _PADDING
         self._buffer = b""
-        self.metadata: dict[str, Any] | None = None
+        self.metadata: Mapping[str, Any] | None = None
 
     def feed(self, data: bytes) -> bytes:
         """Take the next bytes of the body; the media bytes among those known so far."""
@@ -47,7 +48,7 @@ class RelatedBody:
                 return b""
             if b"base64" in head["second"].lower():
                 raise _broken("the media part is base64; send it as it is")
-            self.metadata = _object(head["json"])
+            self.metadata = body.parse(head["json"])
             self._buffer = self._buffer[head.end() :]
         cut = max(0, len(self._buffer) - self._kept)
         media, self._buffer = self._buffer[:cut], self._buffer[cut:]
@@ -60,16 +61,6 @@ class RelatedBody:
         if self.metadata is None or closing is None:
             raise _broken("it ends before its closing boundary")
         return self._buffer[: max(0, closing.start())]
-
-
-def _object(text: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(text or b"{}")
-    except ValueError as error:
-        raise _broken(f"the first part is no JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise _broken("the first part is no JSON object")
-    return found
 
 
 def _broken(reason: str) -> ApiError:

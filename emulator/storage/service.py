@@ -23,7 +23,6 @@ _BOTH = "objects are files here, and no name can be both a file and a folder wit
 _ANSWERS = {
     errno.ENOSPC: ("RESOURCE_EXHAUSTED", 507, "the disk is full; nothing was stored"),
     errno.EDQUOT: ("RESOURCE_EXHAUSTED", 507, "the disk quota is used up; nothing was stored"),
-    errno.ENAMETOOLONG: ("INVALID_ARGUMENT", 400, "a part of the name is longer than file names can be"),
     errno.EISDIR: ("FAILED_PRECONDITION", 409, _BOTH),
     errno.ENOTDIR: ("FAILED_PRECONDITION", 409, _BOTH),
     errno.EEXIST: ("FAILED_PRECONDITION", 409, _BOTH),

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from emulator.api.body import json_object
+from emulator.api import body
 from emulator.errors import ApiError
 from emulator.storage.multipart import RelatedBody
 from emulator.storage.objects import Objects
@@ -46,7 +46,7 @@ class UploadRoutes:
 
     async def _make_bucket(self, request: Request) -> Response:
         check_query(request, {"project", "predefinedAcl", "predefinedDefaultObjectAcl", "enableObjectRetention"})
-        name = str((await json_object(request)).get("name", ""))
+        name = str((await body.read(request.stream())).get("name", ""))
         self.objects.make_bucket(name)
         return JSONResponse(bucket_json(base_url(request), name, self.objects.bucket(name)))
 
@@ -61,26 +61,26 @@ class UploadRoutes:
             case "multipart":
                 return await self._multipart(request)
             case "resumable":
-                upload = self._begin(request, await json_object(request))
+                upload = self._begin(request, await body.read(request.stream()))
                 url = f"{base_url(request)}{request.url.path}?uploadType=resumable&upload_id={upload.id}"
                 return Response(headers={"location": url, "x-guploader-uploadid": upload.id})
         raise ApiError("INVALID_ARGUMENT", "uploadType must be media, multipart or resumable")
 
     async def _multipart(self, request: Request) -> Response:
-        body = RelatedBody(request.headers.get("content-type", ""))
+        related = RelatedBody(request.headers.get("content-type", ""))
         stream = request.stream()
         first = b""
         async for part in stream:
-            first += body.feed(part)
-            if body.metadata is not None:
+            first += related.feed(part)
+            if related.metadata is not None:
                 break
-        upload = self._begin(request, body.metadata or {})
+        upload = self._begin(request, related.metadata or {})
 
         async def media() -> AsyncIterator[bytes]:
             yield first
             async for part in stream:
-                yield body.feed(part)
-            yield body.end()
+                yield related.feed(part)
+            yield related.end()
 
         return await self._finish(request, upload, media())
 

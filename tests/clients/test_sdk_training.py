@@ -29,7 +29,7 @@ def test_a_container_is_trained_and_its_model_is_there(aiplatform: Any, emulator
     )
     assert job.state.name == "PIPELINE_STATE_SUCCEEDED"
     assert (model.display_name, model.description, model.labels) == ("a model", "by a test", {"team": "vision"})
-    assert model.uri == "gs://sdk-models/container/model"
+    assert model.uri == "gs://sdk-models/container/model/"
     assert (emulator.data / "gcs/sdk-models/container/model/m").read_text() == "model"
     assert model.container_spec.image_uri == "localhost/serve:1"
     assert model.resource_name in [
@@ -61,9 +61,8 @@ def test_a_script_becomes_a_package_that_is_installed_and_run(
 
 
 def test_a_package_from_a_bucket_is_installed_and_run(aiplatform: Any, emulator: RunningEmulator) -> None:
-    wheel = packages.wheel(
-        emulator.data / "gcs" / "sdk-packages", "trainer", "import sys; print('package', sys.argv[1:])"
-    )
+    script = f"import sys; print('package', sys.argv[1:]); {SAVE}"
+    wheel = packages.wheel(emulator.data / "gcs" / "sdk-packages", "trainer", script)
     job = aiplatform.CustomPythonPackageTrainingJob(
         display_name="sdk-package",
         python_package_gcs_uri=f"gs://sdk-packages/{wheel}",
@@ -72,6 +71,6 @@ def test_a_package_from_a_bucket_is_installed_and_run(aiplatform: Any, emulator:
         **SERVING,
     )
     model = job.run(base_output_dir="gs://sdk-models/package", args=["--x"], machine_type="n1-standard-4")
-    assert model.uri == "gs://sdk-models/package/model"
+    assert model.uri == "gs://sdk-models/package/model/"
     (custom,) = aiplatform.CustomJob.list(filter='display_name="sdk-package-custom-job"')
     assert "package ['--x']" in emulator.lines(custom.resource_name)

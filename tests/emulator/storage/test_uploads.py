@@ -118,7 +118,7 @@ def test_a_full_disk_is_answered_as_such_and_leaves_nothing(
         (f"{URL}?uploadType=media", "name"),
         (f"{URL}?name=x", "uploadType"),
         (f"{URL}?uploadType=media&name=x&surprise=1", "surprise"),
-        (f"{URL}?uploadType=media&name={'x' * 300}", "longer"),
+        (f"{URL}?uploadType=media&name={'x' * 300}", "255 bytes"),
         ("/upload/storage/v1/b/NO/o?uploadType=media&name=x", "bucket names"),
     ],
 )
