@@ -31,6 +31,8 @@ _ANSWERS = {
     errno.EACCES: ("PERMISSION_DENIED", 403, "the emulator's user may not use this file"),
     errno.EPERM: ("PERMISSION_DENIED", 403, "the emulator's user may not use this file"),
 }
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_ALL_PATHS = ("/storage/v1/{path:path}", "/upload/storage/v1/{path:path}", "/batch/storage/v1")
 _log = logging.getLogger("emulator.storage")
 
 
@@ -44,7 +46,9 @@ class Storage:
     def routes(self) -> list[Route]:
         """All routes."""
         objects = Objects(self.buckets)
-        return [*StorageRoutes(objects).routes(), *UploadRoutes(objects, Uploads(self.uploads, objects)).routes()]
+        uploads = UploadRoutes(objects, Uploads(self.uploads, objects))
+        everything = [Route(path, _unimplemented, methods=list(_METHODS)) for path in _ALL_PATHS]
+        return [*StorageRoutes(objects).routes(), *uploads.routes(), *everything]
 
     def handlers(self) -> Mapping[Any, Any]:
         """Answers to errors that any of the routes can meet."""
@@ -57,6 +61,13 @@ def _file_error(request: Request, error: Exception) -> Response:
     _log.warning("%s %s: %s", request.method, request.url.path, error)
     refusal = ApiError(status, f"{request.url.path}: {reason}.", http=http)
     return JSONResponse(refusal.body(), status_code=refusal.http)
+
+
+def _unimplemented(request: Request) -> Response:
+    call = f"{request.method} {request.url.path}"
+    raise ApiError(
+        "UNIMPLEMENTED", f"This emulator's Cloud Storage has no {call} (docs/fidelity.md lists what it has)."
+    )
 
 
 def _disconnected(_request: Request, _error: Exception) -> Response:

@@ -131,3 +131,10 @@ def test_a_folder_that_a_client_makes_is_there_for_containers(
     assert made.is_dir()
     assert made.stat().st_mode & 0o777 == 0o777
     assert client.bucket("folders").blob("made/").exists()
+
+
+def test_a_method_that_is_not_here_says_so(client: storage.Client) -> None:
+    bucket = client.bucket("unimplemented")
+    bucket.blob("x").upload_from_string("x")
+    with pytest.raises(exceptions.MethodNotImplemented, match="copyTo"):
+        bucket.copy_blob(bucket.blob("x"), bucket, "y")
