@@ -44,11 +44,12 @@ class Storage:
     uploads: Path
 
     def routes(self) -> list[Route]:
-        """All routes."""
+        """All routes; uploads that no one goes on with are forgotten first."""
         objects = Objects(self.buckets)
-        uploads = UploadRoutes(objects, Uploads(self.uploads, objects))
+        uploads = Uploads(self.uploads, objects)
+        uploads.expire()
         everything = [Route(path, _unimplemented, methods=list(_METHODS)) for path in _ALL_PATHS]
-        return [*StorageRoutes(objects).routes(), *uploads.routes(), *everything]
+        return [*StorageRoutes(objects).routes(), *UploadRoutes(objects, uploads).routes(), *everything]
 
     def handlers(self) -> Mapping[Any, Any]:
         """Answers to errors that any of the routes can meet."""

@@ -15,6 +15,7 @@ from emulator.storage.checksums import checksums
 from emulator.storage.objects import Objects, StoredObject
 
 EXPIRY_SECONDS = 7 * 24 * 3600  # Cloud Storage, "Resumable uploads": a session lives for a week
+_RECORD = ".json"
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -26,6 +27,11 @@ class Upload:
     bucket: str
     name: str
     expected: Mapping[str, str]
+
+    @property
+    def record(self) -> Path:
+        """What the file is to become."""
+        return self.partial.with_suffix(_RECORD)
 
     @property
     def id(self) -> str:
@@ -63,10 +69,9 @@ class Uploads:
         if not name:
             raise ApiError("INVALID_ARGUMENT", "The upload names no object: set `name` in the query or the metadata.")
         self.objects.path(bucket, name)
-        self._expire()
         upload = Upload(self.folder / f"{secrets.token_hex(16)}.partial", bucket, name, dict(expected))
+        upload.record.write_text(json.dumps([bucket, name, upload.expected]))
         upload.partial.touch()
-        upload.partial.with_suffix(".json").write_text(json.dumps([bucket, name, upload.expected]))
         return upload
 
     def find(self, id_: str) -> Upload:
@@ -75,7 +80,7 @@ class Uploads:
         try:
             if not _ID.fullmatch(id_):
                 raise FileNotFoundError(id_)
-            return Upload(partial, *json.loads(partial.with_suffix(".json").read_text()))
+            return Upload(partial, *json.loads(partial.with_suffix(_RECORD).read_text()))
         except (FileNotFoundError, ValueError) as error:
             raise ApiError("NOT_FOUND", f"There is no upload {id_!r} here, or it has expired.") from error
 
@@ -102,12 +107,13 @@ class Uploads:
     def discard(self, upload: Upload) -> None:
         """Forget an upload."""
         upload.partial.unlink(missing_ok=True)
-        upload.partial.with_suffix(".json").unlink(missing_ok=True)
+        upload.record.unlink(missing_ok=True)
 
-    def _expire(self) -> None:
-        for record in self.folder.glob("*.json"):
-            if time.time() - record.stat().st_mtime > EXPIRY_SECONDS:
-                self.discard(self.find(record.stem))
+    def expire(self) -> None:
+        """Forget all uploads that began too long ago."""
+        for path in self.folder.iterdir():
+            if time.time() - path.stat().st_mtime > EXPIRY_SECONDS:
+                path.unlink()
 
 
 def check_preconditions(query: Mapping[str, str], found: StoredObject | None) -> None:

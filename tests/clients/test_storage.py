@@ -138,3 +138,14 @@ def test_a_method_that_is_not_here_says_so(client: storage.Client) -> None:
     bucket.blob("x").upload_from_string("x")
     with pytest.raises(exceptions.MethodNotImplemented, match="copyTo"):
         bucket.copy_blob(bucket.blob("x"), bucket, "y")
+
+
+def test_what_a_container_wrote_is_not_shown_by_a_browser_nor_to_a_foreign_page(emulator: RunningEmulator) -> None:
+    page = emulator.data / "gcs/for-browsers/page.html"
+    page.parent.mkdir()
+    page.write_text("<script>alert(1)</script>")
+    path = "download/storage/v1/b/for-browsers/o/page.html?alt=media"
+    reply = emulator.http.get(f"{emulator.url}/{path}", timeout=30)
+    assert (reply.text, reply.headers["content-disposition"]) == (page.read_text(), "attachment")
+    for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
+        emulator.call("GET", path, expect=403, headers=headers)

@@ -86,17 +86,16 @@ def test_content_that_does_not_match_its_checksum_is_not_stored(client: ServedSt
     assert list((root / "uploads").iterdir()) == []
 
 
-def test_an_upload_that_is_unknown_cancelled_or_a_week_old_is_gone(
-    client: ServedStorage, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_upload_that_is_unknown_cancelled_or_a_week_old_is_gone(client: ServedStorage, root: Path) -> None:
     assert sent(client, f"{URL}?upload_id=../../x", b"", "*/1").status_code == 404
     cancelled, old = begun(client), begun(client)
     assert client.ask("DELETE", cancelled).status_code == 499
     assert sent(client, cancelled, b"", "*/1").status_code == 404
     for path in (root / "uploads").iterdir():
         os.utime(path, (0, 0))
-    begun(client)
-    assert sent(client, old, b"", "*/1").status_code == 404
+    with ServedStorage(root) as again:
+        assert sent(again, old, b"", "*/1").status_code == 404
+    assert list((root / "uploads").iterdir()) == []
 
 
 def test_a_full_disk_is_answered_as_such_and_leaves_nothing(
