@@ -116,11 +116,14 @@ def test_a_link_that_a_container_left_is_no_object(client: storage.Client, emula
     folder = emulator.data / "gcs/with-links"
     (folder / "file").symlink_to(secret)
     (folder / "folder").symlink_to(emulator.data.parent)
+    (folder / "real").mkdir()
+    (folder / "inside").symlink_to(folder / "real")
     (folder / os.fsdecode(b"no \xff text")).write_text("")
     assert list(client.list_blobs("with-links")) == []
-    for name in ("file", "folder/secret"):
+    for name in ("file", "folder/secret", "inside/x"):
         with pytest.raises(exceptions.BadRequest, match="symbolic link"):
-            client.bucket("with-links").blob(name).download_as_bytes()
+            client.bucket("with-links").blob(name).upload_from_string("x")
+    assert secret.read_text() == "of the host"
 
 
 def test_a_folder_that_a_client_makes_is_there_for_containers(
