@@ -1,8 +1,8 @@
 """Side-by-side measurements: `make bench`."""
 
-from benchmarks import emulator, listing, preview, tuning
+from benchmarks import emulator, listing, local_run, preview, tuning
 
-for measure in (preview, emulator, listing, tuning):
+for measure in (preview, emulator, listing, local_run, tuning):
     for row in measure.rows():
         print(row, flush=True)
     print()

@@ -19,6 +19,11 @@ Vertex AI training on this machine. Jobs that are sent to it run in Docker, in t
 that Vertex AI gives them. Jobs, logs and buckets (as folders) lie in the data folder and survive
 a restart, an orderly one or not.
 """
+_ENV_EXAMPLE = """\
+example:
+  eval "$(python -m emulator env)"
+  gcloud ai custom-jobs list
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,6 +74,11 @@ def _run(options: argparse.Namespace) -> int:
                 print(line, flush=True)
         case "inject":
             for line in injecting.run(options.data, options):
+                print(line)
+        case "env":
+            from emulator.clients import environment
+
+            for line in environment(options.data, options.project, options.region):
                 print(line)
         case "reset":
             from emulator import console
@@ -125,6 +135,17 @@ def _parser() -> argparse.ArgumentParser:
     logs.add_argument("--raw", action="store_true", help="print control characters as they are, colours for example")
 
     injecting.add_parser(commands, common)
+
+    env = commands.add_parser(
+        "env",
+        parents=[common],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        help="print what points gcloud and Google's libraries at the emulator",
+        description="Print shell lines that point gcloud and Google's libraries at the running emulator.",
+        epilog=_ENV_EXAMPLE,
+    )
+    env.add_argument("--project", default="local", metavar="P", help="project of the jobs (default: %(default)s)")
+    env.add_argument("--region", default="us-central1", metavar="R", help="region of the jobs (default: %(default)s)")
 
     reset = commands.add_parser("reset", parents=[common], help="remove all jobs, containers and logs; buckets stay")
     reset.add_argument("--yes", "-y", action="store_true", help="do not ask")

@@ -25,7 +25,7 @@ class DataFolder:
         """The folder, made if need be. Raises StartError."""
         data = cls(root.absolute())
         try:
-            for folder in (data.root, data.buckets, data.logs, data.trials):
+            for folder in (data.root, data.buckets, data.uploads, data.logs, data.trials):
                 folder.mkdir(parents=True, exist_ok=True)
             # Training code runs as any user; what jobs were given and what they wrote is their owner's alone.
             data.buckets.chmod(0o777)
@@ -60,6 +60,16 @@ class DataFolder:
     def buckets(self) -> Path:
         """What containers see as `/gcs`."""
         return self.root / "gcs"
+
+    @property
+    def uploads(self) -> Path:
+        """Objects that are being sent to Cloud Storage."""
+        return self.root / "uploads"
+
+    @property
+    def gcloud(self) -> Path:
+        """The configuration folder of a gcloud that talks to this emulator; the user's own stays as it is."""
+        return self.root / "gcloud"
 
     @property
     def logs(self) -> Path:

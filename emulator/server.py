@@ -28,6 +28,7 @@ from emulator.errors import StartError
 from emulator.records import Job
 from emulator.scheduling.scheduler import Scheduler
 from emulator.scheduling.workqueue import WorkQueue
+from emulator.storage.service import Storage
 from emulator.store import Store
 
 _MIN_CAPACITY = 4
@@ -77,6 +78,7 @@ def _run(data: DataFolder, store: Store, listener: socket.socket, host: str, all
         methods=Methods.on(store, data.buckets, scheduler.wake),
         entries=Entries(store, executor, data),
         admin=Admin(store, data, capacity),
+        storage=Storage(data.buckets, data.uploads),
         allowed_host=host if allow_remote else None,
     )
 

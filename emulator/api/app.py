@@ -21,8 +21,10 @@ from emulator.api.admin import Admin
 from emulator.api.entries import Entries
 from emulator.api.guard import Guard
 from emulator.api.methods import Methods, unimplemented
+from emulator.api.wire import of_version
 from emulator.containers.executor import Executor
 from emulator.errors import ApiError, EmulatorError
+from emulator.storage.service import Storage
 from emulator.store import Store, failures
 from emulator.times import format_time, now_ns
 
@@ -39,6 +41,7 @@ class App:
     methods: Methods
     entries: Entries
     admin: Admin
+    storage: Storage
     allowed_host: str | None = None
 
     def asgi(self) -> Guard:
@@ -54,12 +57,14 @@ class App:
             Route("/v2/entries:list", self._entries, methods=["POST"]),
             Route("/v1/{path:path}", self._api, methods=["GET", "POST", "DELETE", "PATCH", "PUT"]),
             Route("/v1beta1/{path:path}", self._api, methods=["GET", "POST", "DELETE", "PATCH", "PUT"]),
+            *self.storage.routes(),
         ]
         handlers: Mapping[Any, Any] = {
             ApiError: _api_error,
             404: lambda request, _: _answer(_not_found(request.url.path)),
             405: lambda request, _: _answer(unimplemented(request.method, request.url.path)),
             sqlite3.Error: _store_error,
+            **self.storage.handlers(),
             Exception: _internal_error,
         }
         return Guard(Starlette(routes=routes, exception_handlers=handlers), self.version, self.allowed_host)
@@ -107,7 +112,8 @@ class App:
     async def _api(self, request: Request) -> Response:
         sent = await body.read(request) if request.method == "POST" else {}
         query = dict(request.query_params)
-        return await _in_thread(lambda: self.methods.answer(request.method, request.path_params["path"], query, sent))
+        version, path = request.scope["path"].split("/")[1], request.path_params["path"]
+        return await _in_thread(lambda: of_version(version, self.methods.answer(request.method, path, query, sent)))
 
 
 async def _in_thread(call: Callable[[], dict[str, Any]]) -> Response:

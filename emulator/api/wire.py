@@ -12,7 +12,7 @@ from vertex.fields import int64_as_strings
 from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex.pipelines import backing_kind
 
-_METADATA = "type.googleapis.com/google.cloud.aiplatform.v1."
+_TYPES = "type.googleapis.com/google.cloud.aiplatform.v1."
 
 
 def job_json(job: Job, trials: Iterable[Trial] = ()) -> dict[str, Any]:
@@ -103,9 +103,20 @@ def operation_json(operation: Operation) -> dict[str, Any]:
     return {
         "name": operation.name,
         "metadata": {
-            "@type": f"{_METADATA}{operation.metadata_type}",
+            "@type": f"{_TYPES}{operation.metadata_type}",
             "genericMetadata": {"createTime": moment, "updateTime": moment},
         },
         "done": True,
         "response": dict(operation.response),
     }
+
+
+def of_version(version: str, reply: dict[str, Any]) -> dict[str, Any]:
+    """An answer with the message types of the version that was asked: clients of v1beta1 know no types of v1."""
+    if "operations" in reply:
+        return {**reply, "operations": [of_version(version, operation) for operation in reply["operations"]]}
+    if not reply.get("done"):
+        return reply
+    typed = {field: reply[field] for field in ("metadata", "response")}
+    new = _TYPES.replace(".v1.", f".{version}.")
+    return reply | {key: any_ | {"@type": any_["@type"].replace(_TYPES, new)} for key, any_ in typed.items()}

@@ -1,0 +1,51 @@
+"""What points Google's own clients at a running emulator: the output of `python -m emulator env`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from emulator.data import DataFolder
+from emulator.endpoint import running
+
+# The Python SDK takes its endpoint from no variable (google-cloud-aiplatform 2.x, initializer.py).
+_PYTHON = """\
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import aiplatform
+aiplatform.init(project={project!r}, location={region!r}, staging_bucket="gs://staging",
+                api_endpoint={url!r}, api_transport="rest", credentials=AnonymousCredentials())"""
+
+
+def environment(data: Path, project: str, region: str) -> Iterator[str]:
+    """Shell lines for `eval`, then the Python SDK's part as comments. Raises NotRunning, before the first line."""
+    url = running(data).url
+    for name, value in _variables(url, DataFolder(data.absolute()), project, region).items():
+        yield f"export {name}={shlex.quote(value)}"
+    yield "# Google's Python SDK reads no endpoint from the environment:"
+    for line in _PYTHON.format(project=project, region=region, url=url).splitlines():
+        yield f"#   {line}"
+
+
+def _variables(url: str, data: DataFolder, project: str, region: str) -> dict[str, str]:
+    host = urlsplit(url).hostname or ""
+    variables = {
+        # gcloud wants the slash; its property names are its own documentation's ("gcloud topic configurations").
+        **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api}": f"{url}/" for api in ("AIPLATFORM", "LOGGING")},
+        "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE": f"{url}/storage/v1/",
+        "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
+        "CLOUDSDK_CONFIG": str(data.gcloud),
+        "CLOUDSDK_CORE_PROJECT": project,
+        "CLOUDSDK_AI_REGION": region,
+        "CLOUDSDK_CORE_DISABLE_PROMPTS": "1",
+        "STORAGE_EMULATOR_HOST": url,
+        "GOOGLE_CLOUD_PROJECT": project,
+        "GOOGLE_CLOUD_REGION": region,
+    }
+    proxies = getproxies()
+    if "http" in proxies and not proxy_bypass(host):
+        direct = ",".join(part for part in (proxies.get("no"), host) if part)
+        variables |= {"NO_PROXY": direct, "no_proxy": direct}
+    return variables

@@ -1,0 +1,149 @@
+"""The HTTP side of Cloud Storage's uploads: whole, multipart and resumable; and the making of buckets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+
+from anyio import to_thread
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from emulator.api import body
+from emulator.errors import ApiError
+from emulator.storage.multipart import RelatedBody
+from emulator.storage.objects import Objects
+from emulator.storage.routes import base_url, check_query
+from emulator.storage.uploads import Upload, Uploads
+from emulator.storage.wire import bucket_json, check_metadata, object_json
+
+_BATCH = 1 << 20
+_EXPECTED = ("md5Hash", "crc32c", "ifGenerationMatch", "ifGenerationNotMatch")
+_HASH_FIELDS = {"md5": "md5Hash", "crc32c": "crc32c"}
+_RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)")
+
+
+@dataclass(frozen=True)
+class UploadRoutes:
+    """Methods that take content; media is written as it arrives, at most a MiB of it is held."""
+
+    objects: Objects
+    uploads: Uploads
+
+    def routes(self) -> list[Route]:
+        """The routes below `/upload`, or gcloud's `/resumable/upload`, and the bucket's."""
+        routes = [Route("/storage/v1/b", self._make_bucket, methods=["POST"])]
+        for prefix in ("", "/resumable"):
+            objects = f"{prefix}/upload/storage/v1/b/{{bucket}}/o"
+            routes += [
+                Route(objects, self._upload, methods=["POST"]),
+                Route(objects, self._continue, methods=["PUT"]),
+                Route(objects, self._cancel, methods=["DELETE"]),
+            ]
+        return routes
+
+    async def _make_bucket(self, request: Request) -> Response:
+        check_query(request, {"project", "predefinedAcl", "predefinedDefaultObjectAcl", "enableObjectRetention"})
+        name = str((await body.read(request.stream())).get("name", ""))
+        self.objects.make_bucket(name)
+        return JSONResponse(bucket_json(base_url(request), name, self.objects.bucket(name)))
+
+    async def _upload(self, request: Request) -> Response:
+        query = check_query(request, {"uploadType", "name", "predefinedAcl", *_EXPECTED})
+        if "content-encoding" in request.headers:
+            raise ApiError("INVALID_ARGUMENT", "Content-Encoding: send the body as it is to be stored", http=415)
+        match query.get("uploadType"):
+            case "media":
+                upload = self._begin(request, {})
+                return await self._finish(request, upload, request.stream())
+            case "multipart":
+                return await self._multipart(request)
+            case "resumable":
+                upload = self._begin(request, await body.read(request.stream()))
+                url = f"{base_url(request)}{request.url.path}?uploadType=resumable&upload_id={upload.id}"
+                return Response(headers={"location": url, "x-guploader-uploadid": upload.id})
+        raise ApiError("INVALID_ARGUMENT", "uploadType must be media, multipart or resumable")
+
+    async def _multipart(self, request: Request) -> Response:
+        related = RelatedBody(request.headers.get("content-type", ""))
+        stream = request.stream()
+        first = b""
+        async for part in stream:
+            first += related.feed(part)
+            if related.metadata is not None:
+                break
+        upload = self._begin(request, related.metadata or {})
+
+        async def media() -> AsyncIterator[bytes]:
+            yield first
+            async for part in stream:
+                yield related.feed(part)
+            yield related.end()
+
+        return await self._finish(request, upload, media())
+
+    def _begin(self, request: Request, metadata: Mapping[str, object]) -> Upload:
+        check_metadata(metadata)
+        given = {**metadata, **request.query_params}
+        expected = {field: str(given[field]) for field in _EXPECTED if given.get(field)}
+        return self.uploads.begin(request.path_params["bucket"], str(given.get("name") or ""), expected)
+
+    async def _finish(self, request: Request, upload: Upload, media: AsyncIterator[bytes]) -> Response:
+        """Take the whole content in this one request; what is left of a broken one is removed."""
+        try:
+            await _write(media, upload.write)
+            return await self._stored(request, upload)
+        finally:
+            self.uploads.discard(upload)
+
+    async def _continue(self, request: Request) -> Response:
+        """Cloud Storage, "Resumable uploads": a piece by Content-Range, or the question how much has arrived."""
+        upload = self.uploads.find(request.query_params.get("upload_id", ""))
+        start, end, total = _content_range(request.headers.get("content-range"))
+        received = upload.received
+        if received is not None and (start is None or start <= received):
+            if start is not None:
+                upload.truncate(start)
+                await _write(request.stream(), upload.write)
+            received = upload.received
+        if received is None or (end is None and total is None and start is not None) or received == total:
+            return await self._stored(request, upload)
+        return Response(status_code=308, headers={"range": f"bytes=0-{received - 1}"} if received else {})
+
+    def _cancel(self, request: Request) -> Response:
+        self.uploads.discard(self.uploads.find(request.query_params.get("upload_id", "")))
+        return Response(status_code=499)  # what the service answers
+
+    async def _stored(self, request: Request, upload: Upload) -> Response:
+        expected = _hashes(request.headers.get("x-goog-hash", ""))
+        found, sums = await to_thread.run_sync(lambda: self.uploads.finish(upload, expected))
+        return JSONResponse(object_json(base_url(request), found, sums))
+
+
+async def _write(media: AsyncIterator[bytes], write: Callable[[bytes], None]) -> None:
+    batch = bytearray()
+    async for part in media:
+        batch += part
+        if len(batch) >= _BATCH:
+            await to_thread.run_sync(write, bytes(batch))
+            batch.clear()
+    await to_thread.run_sync(write, bytes(batch))
+
+
+def _content_range(header: str | None) -> tuple[int | None, int | None, int | None]:
+    """First byte, last byte and total of a piece; no first byte asks for the state, no header is the whole content."""
+    if header is None:
+        return 0, None, None
+    match = _RANGE.fullmatch(header)
+    if match is None:
+        raise ApiError("INVALID_ARGUMENT", f'Content-Range is "{header}"; it must be like "bytes 0-99/200"')
+    first, last, total = (int(text) if text and text != "*" else None for text in match.groups())
+    return first, last, total
+
+
+def _hashes(header: str) -> dict[str, str]:
+    """The checksums of an `x-goog-hash` header, by their field in the Objects resource."""
+    pairs = (pair.strip().partition("=") for pair in header.split(",") if pair.strip())
+    return {_HASH_FIELDS[name]: value for name, _, value in pairs if name in _HASH_FIELDS}

@@ -1,0 +1,66 @@
+"""An emulator, and clients that know of it only what `python -m emulator env` says."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests.clients.environment import snippet, variables
+from tests.emulator.running import RunningEmulator
+
+# The first process of a container ignores SIGTERM unless it handles it.
+IDLE = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(1)); signal.pause()"
+Gcloud = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
+    """One emulator for all clients."""
+    emulator = RunningEmulator(tmp_path_factory.mktemp("clients") / "it's data")
+    yield emulator
+    emulator.close()
+
+
+@pytest.fixture(scope="session")
+def environment(emulator: RunningEmulator) -> Mapping[str, str]:
+    """What a shell's environment is after `eval "$(python -m emulator env)"`, behind a proxy that leads nowhere."""
+    return variables(emulator.data, {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"})
+
+
+@pytest.fixture(scope="session")
+def gcloud(environment: Mapping[str, str]) -> Gcloud:
+    """Runs gcloud; fails when it does, unless told which exit code to expect."""
+    program = shutil.which("gcloud")
+    if program is None:
+        pytest.skip("gcloud is not installed")
+
+    def run(*arguments: str, code: int = 0, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [program, *arguments], env=environment, capture_output=True, text=True, timeout=timeout, check=False
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture
+def in_environment(environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of the shell in this process."""
+    for name in os.environ.keys() - environment.keys():
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def aiplatform(emulator: RunningEmulator, in_environment: None, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Google's SDK, set up by the lines that `env` prints for it; it looks ten times a second instead of every 5 s."""
+    names: dict[str, Any] = {}
+    exec(snippet(emulator.data), names)
+    for module in ("jobs", "training_jobs"):
+        monkeypatch.setattr(f"google.cloud.aiplatform.{module}._JOB_WAIT_TIME", 0.1)
+    return names["aiplatform"]

@@ -1,0 +1,63 @@
+"""Google's generated clients of pipelines and models over REST, on v1 and v1beta1."""
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+from google.api_core import exceptions
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import aiplatform_v1, aiplatform_v1beta1
+from google.protobuf import json_format, struct_pb2
+
+from tests.emulator.running import PARENT, RunningEmulator, pool, until
+from vertex.pipelines import CUSTOM_TASK
+
+
+@pytest.fixture(params=[aiplatform_v1, aiplatform_v1beta1], ids=["v1", "v1beta1"])
+def api(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def connected(client: Any, emulator: RunningEmulator) -> Any:
+    """A client that finds its endpoint as Google's documentation of client_options says."""
+    return client(transport="rest", credentials=AnonymousCredentials(), client_options={"api_endpoint": emulator.url})
+
+
+def model(api: ModuleType, name: str) -> Any:
+    container = api.ModelContainerSpec(image_uri="localhost/serve:1", predict_route="/predict")
+    return api.Model(display_name=name, container_spec=container, artifact_uri="gs://models/m", labels={"a": "b"})
+
+
+def test_a_pipeline_from_creation_to_deletion(api: Any, emulator: RunningEmulator) -> None:
+    client = connected(api.PipelineServiceClient, emulator)
+    inputs = json_format.ParseDict({"workerPoolSpecs": [pool("print('piped')")]}, struct_pb2.Value())
+    created = client.create_training_pipeline(
+        parent=PARENT,
+        training_pipeline=api.TrainingPipeline(
+            display_name="by gapic", training_task_definition=CUSTOM_TASK, training_task_inputs=inputs
+        ),
+    )
+    succeeded = api.PipelineState.PIPELINE_STATE_SUCCEEDED
+    ended = until(
+        lambda: (found := client.get_training_pipeline(name=created.name)).state == succeeded and found, "the end"
+    )
+    job = dict(ended.training_task_metadata)["backingCustomJob"]
+    assert emulator.lines(job) == ["piped"]
+    listed = client.list_training_pipelines(request={"parent": PARENT, "filter": 'display_name="by gapic"'})
+    assert created.name in [each.name for each in listed]
+    client.delete_training_pipeline(name=created.name).result(timeout=10)
+    with pytest.raises(exceptions.NotFound):
+        client.get_training_pipeline(name=created.name)
+
+
+def test_a_model_from_upload_to_deletion(api: Any, emulator: RunningEmulator) -> None:
+    client = connected(api.ModelServiceClient, emulator)
+    uploaded = client.upload_model(parent=PARENT, model=model(api, "by gapic")).result(timeout=10)
+    found = client.get_model(name=uploaded.model)
+    assert (found.display_name, found.artifact_uri, dict(found.labels)) == ("by gapic", "gs://models/m", {"a": "b"})
+    assert found.container_spec.predict_route == "/predict"
+    listed = client.list_models(request={"parent": PARENT, "filter": 'labels.a="b"', "page_size": 1})
+    assert uploaded.model in [each.name for each in listed]
+    client.delete_model(name=uploaded.model).result(timeout=10)
+    with pytest.raises(exceptions.NotFound):
+        client.get_model(name=uploaded.model)

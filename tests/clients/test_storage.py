@@ -1,0 +1,154 @@
+"""google-cloud-storage, unmodified, on the folder that containers see as `/gcs`."""
+
+import base64
+import hashlib
+import io
+import os
+from pathlib import Path
+
+import pytest
+from google.api_core import exceptions
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import storage
+
+from tests.emulator.running import RunningEmulator, custom_job, pool
+
+LARGE = 20 << 20
+
+
+@pytest.fixture
+def client(in_environment: None) -> storage.Client:
+    """A client that finds the emulator through STORAGE_EMULATOR_HOST."""
+    return storage.Client(credentials=AnonymousCredentials(), project="my-project")
+
+
+def test_a_client_without_any_argument_finds_the_emulator(in_environment: None, emulator: RunningEmulator) -> None:
+    assert storage.Client().create_bucket("no-arguments").exists()
+    assert (emulator.data / "gcs/no-arguments").is_dir()
+
+
+def test_objects_are_files_of_the_bucket_folder(client: storage.Client, emulator: RunningEmulator) -> None:
+    bucket = client.create_bucket("both-ways")
+    bucket.blob("a folder/ä?#.json").upload_from_string('{"x": 1}')
+    file = emulator.data / "gcs/both-ways/a folder/ä?#.json"
+    assert file.read_text() == '{"x": 1}'
+    file.with_name("beside.txt").write_text("by hand")
+    blob = bucket.get_blob("a folder/beside.txt")
+    md5 = base64.b64encode(hashlib.md5(b"by hand").digest()).decode()
+    assert (blob.size, blob.content_type, blob.md5_hash) == (7, "text/plain", md5)
+    assert blob.download_as_text() == "by hand"
+    blob.delete()
+    assert not file.with_name("beside.txt").exists()
+    assert bucket.get_blob("a folder/beside.txt") is None
+
+
+@pytest.mark.parametrize("chunk", [None, 1 << 20], ids=["in one request", "in chunks"])
+def test_a_large_file_is_uploaded_resumably_and_downloaded(client: storage.Client, chunk: int | None) -> None:
+    content = os.urandom(LARGE)
+    blob = client.bucket("large").blob(f"by {chunk}.bin", chunk_size=chunk)
+    blob.upload_from_file(io.BytesIO(content), size=LARGE)
+    again = client.bucket("large").blob(blob.name)
+    assert again.download_as_bytes() == content
+    assert again.download_as_bytes(start=LARGE - 10) == content[-10:]
+    assert again.download_as_bytes(start=1000, end=1999) == content[1000:2000]
+
+
+def test_a_list_has_prefixes_pages_and_what_a_job_wrote(client: storage.Client, emulator: RunningEmulator) -> None:
+    names = ["a.txt", "a/1", "a/2", "a/b/3", "b"]
+    for name in reversed(names):
+        client.bucket("listed").blob(name).upload_from_string(name)
+    script = "import pathlib; pathlib.Path('/gcs/listed/z by job').write_text('trained')"
+    assert emulator.ended(emulator.create(custom_job(pool(script))))["state"] == "JOB_STATE_SUCCEEDED"
+    assert [blob.name for blob in client.list_blobs("listed", page_size=2)] == [*names, "z by job"]
+    assert [blob.name for blob in client.list_blobs("listed", prefix="a/")] == ["a/1", "a/2", "a/b/3"]
+    found = client.list_blobs("listed", delimiter="/", page_size=1)
+    assert ([blob.name for blob in found], found.prefixes) == (["a.txt", "b", "z by job"], {"a/"})
+    found = client.list_blobs("listed", prefix="a/", delimiter="/")
+    assert ([blob.name for blob in found], found.prefixes) == (["a/1", "a/2"], {"a/b/"})
+
+
+def test_buckets_are_listed_and_go_only_when_they_are_empty(client: storage.Client) -> None:
+    bucket = client.create_bucket("to-be-deleted")
+    with pytest.raises(exceptions.Conflict, match="already exists"):
+        client.create_bucket("to-be-deleted")
+    bucket.blob("x/y").upload_from_string("z")
+    assert "to-be-deleted" in [each.name for each in client.list_buckets()]
+    with pytest.raises(exceptions.Conflict, match="not empty"):
+        bucket.delete()
+    bucket.blob("x/y").delete()
+    bucket.delete()
+    assert not bucket.exists()
+    with pytest.raises(exceptions.NotFound, match="to-be-deleted"):
+        list(client.list_blobs("to-be-deleted"))
+
+
+def test_a_precondition_keeps_an_object_from_being_overwritten(client: storage.Client) -> None:
+    blob = client.bucket("conditions").blob("once")
+    blob.upload_from_string("first", if_generation_match=0)
+    with pytest.raises(exceptions.PreconditionFailed):
+        blob.upload_from_string("second", if_generation_match=0)
+    blob.upload_from_string("third", if_generation_match=blob.generation)
+    assert blob.download_as_bytes() == b"third"
+
+
+def test_what_a_file_cannot_be_or_keep_is_refused(client: storage.Client, emulator: RunningEmulator) -> None:
+    bucket = client.bucket("refusals")
+    bucket.blob("folder/file").upload_from_string("x")
+    for name, reason in (
+        ("folder", "both a file and a folder"),
+        ("../outside", "part, which cannot be a folder"),
+        ("/etc", "an empty part"),
+    ):
+        with pytest.raises(exceptions.GoogleAPICallError, match=reason):
+            bucket.blob(name).upload_from_string("x")
+    blob = bucket.blob("with metadata")
+    blob.metadata = {"a": "b"}
+    with pytest.raises(exceptions.BadRequest, match="metadata: is not kept"):
+        blob.upload_from_string("x")
+    assert [each.name for each in client.list_blobs("refusals")] == ["folder/file"]
+    assert [path.name for path in (emulator.data / "uploads").glob("*.partial")] == []
+
+
+def test_a_link_that_a_container_left_is_no_object(client: storage.Client, emulator: RunningEmulator) -> None:
+    secret = emulator.data.parent / "secret"
+    secret.write_text("of the host")
+    client.create_bucket("with-links")
+    folder = emulator.data / "gcs/with-links"
+    (folder / "file").symlink_to(secret)
+    (folder / "folder").symlink_to(emulator.data.parent)
+    (folder / "real").mkdir()
+    (folder / "inside").symlink_to(folder / "real")
+    (folder / os.fsdecode(b"no \xff text")).write_text("")
+    assert list(client.list_blobs("with-links")) == []
+    for name in ("file", "folder/secret", "inside/x"):
+        with pytest.raises(exceptions.BadRequest, match="symbolic link"):
+            client.bucket("with-links").blob(name).upload_from_string("x")
+    assert secret.read_text() == "of the host"
+
+
+def test_a_folder_that_a_client_makes_is_there_for_containers(
+    client: storage.Client, emulator: RunningEmulator
+) -> None:
+    client.bucket("folders").blob("made/").upload_from_string("")
+    made: Path = emulator.data / "gcs/folders/made"
+    assert made.is_dir()
+    assert made.stat().st_mode & 0o777 == 0o777
+    assert client.bucket("folders").blob("made/").exists()
+
+
+def test_a_method_that_is_not_here_says_so(client: storage.Client) -> None:
+    bucket = client.bucket("unimplemented")
+    bucket.blob("x").upload_from_string("x")
+    with pytest.raises(exceptions.MethodNotImplemented, match="copyTo"):
+        bucket.copy_blob(bucket.blob("x"), bucket, "y")
+
+
+def test_what_a_container_wrote_is_not_shown_by_a_browser_nor_to_a_foreign_page(emulator: RunningEmulator) -> None:
+    page = emulator.data / "gcs/for-browsers/page.html"
+    page.parent.mkdir()
+    page.write_text("<script>alert(1)</script>")
+    path = "download/storage/v1/b/for-browsers/o/page.html?alt=media"
+    reply = emulator.http.get(f"{emulator.url}/{path}", timeout=30)
+    assert (reply.text, reply.headers["content-disposition"]) == (page.read_text(), "attachment")
+    for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
+        emulator.call("GET", path, expect=403, headers=headers)

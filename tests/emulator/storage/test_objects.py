@@ -1,0 +1,57 @@
+from pathlib import Path
+
+import pytest
+
+from emulator.errors import ApiError
+from emulator.storage.objects import Objects
+
+NAMES = ["a", "a b/c", "a-/z", "a.txt", "a/1", "a/b/2", "a0", "b/", "ä/x", "z/y/x/w"]
+
+
+@pytest.fixture
+def objects(tmp_path: Path) -> Objects:
+    root = tmp_path / "gcs"
+    for name in NAMES:
+        path = root / "bucket" / name
+        if name == "a":
+            continue  # a folder here, because of the names below it
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir() if name.endswith("/") else path.write_text(name)
+    return Objects(root)
+
+
+def test_names_come_in_their_order_as_whole_texts_and_folders_are_none(objects: Objects) -> None:
+    assert list(objects.names("bucket")) == sorted(name for name in NAMES if name not in ("a", "b/"))
+
+
+@pytest.mark.parametrize("prefix", ["", "a", "a/", "a/b", "ä", "z/y/", "z/y/x/w", "nothing"])
+def test_a_prefix_leaves_the_names_that_start_with_it(objects: Objects, prefix: str) -> None:
+    everything = list(objects.names("bucket"))
+    assert list(objects.names("bucket", prefix)) == [name for name in everything if name.startswith(prefix)]
+
+
+def test_a_list_goes_on_after_any_name(objects: Objects) -> None:
+    everything = list(objects.names("bucket"))
+    for after in [*everything, "a/\U0010ffff", "a", "", "zz"]:
+        assert list(objects.names("bucket", "", after)) == [name for name in everything if name > after]
+
+
+@pytest.mark.parametrize("name", ["../x", "a/../x", "/x", "a//b", "a/./b", "x//", "a\0b"])
+def test_a_name_that_leaves_the_bucket_or_is_no_file_s_is_refused(objects: Objects, name: str) -> None:
+    with pytest.raises(ApiError) as raised:
+        objects.path("bucket", name)
+    assert raised.value.http == 400
+
+
+@pytest.mark.parametrize("bucket", ["..", "UPPER", "a/b", "", "bucket/../other"])
+def test_a_bucket_name_that_is_none_is_refused(objects: Objects, bucket: str) -> None:
+    with pytest.raises(ApiError):
+        objects.make_bucket(bucket)
+    assert not objects.has_bucket(bucket)
+
+
+def test_a_bucket_of_empty_folders_is_empty(objects: Objects) -> None:
+    objects.make_bucket("empty")
+    (objects.root / "empty" / "x" / "y").mkdir(parents=True)
+    objects.remove_bucket("empty")
+    assert objects.buckets() == ["bucket"]
