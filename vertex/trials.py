@@ -1,6 +1,7 @@
 """Results of a hyperparameter tuning job: its trials in brief, and the best of them."""
 
 from collections.abc import Mapping
+from operator import le
 from typing import Any
 
 
@@ -31,6 +32,29 @@ def best(job: Mapping[str, Any]) -> dict[str, Any] | None:
     rows = [row for row in summaries(job) if row["state"] == "SUCCEEDED" and metric["metricId"] in row["metrics"]]
     sign = 1 if metric.get("goal") == "MINIMIZE" else -1
     return min(rows, key=lambda row: sign * row["metrics"][metric["metricId"]], default=None)
+
+
+def front(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The best trials by number: `best` alone, or with several metrics those that no other trial beats.
+
+    A trial beats another when it is as good in every metric, by its goal, and better in one (the Pareto set, which is
+    what the service optimises for with several metrics: Google's page on using hyperparameter tuning).
+    """
+    metrics = job["studySpec"]["metrics"]
+    if len(metrics) == 1:
+        only = best(job)
+        return [] if only is None else [only]
+    signs = {metric["metricId"]: 1 if metric.get("goal") == "MINIMIZE" else -1 for metric in metrics}
+    rows = [row for row in summaries(job) if row["state"] == "SUCCEEDED" and signs.keys() <= row["metrics"].keys()]
+    ranked = sorted((tuple(sign * row["metrics"][name] for name, sign in signs.items()), row["id"]) for row in rows)
+    # In this order no trial is beaten by a later one, and those kept are few.
+    kept: list[tuple[float, ...]] = []
+    ids = set[str]()
+    for costs, id_ in ranked:
+        if not any(other != costs and all(map(le, other, costs)) for other in kept):
+            kept.append(costs)
+            ids.add(id_)
+    return [row for row in rows if row["id"] in ids]
 
 
 def _plain(value: Any) -> Any:

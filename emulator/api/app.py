@@ -12,10 +12,9 @@ from typing import Any
 from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from emulator import page
 from emulator.api.admin import Admin
 from emulator.api.entries import Entries
 from emulator.api.guard import Guard
@@ -24,6 +23,7 @@ from emulator.api.wire import masked
 from emulator.containers.executor import Executor
 from emulator.errors import ApiError, EmulatorError
 from emulator.names import Path, parse_path
+from emulator.page.page import Page
 from emulator.store import Store
 from vertex.kinds import KINDS, Kind
 
@@ -49,13 +49,13 @@ class App:
     jobs: Jobs
     entries: Entries
     admin: Admin
+    page: Page
     allowed_host: str | None = None
 
     def asgi(self) -> Guard:
         """The ASGI application."""
         routes = [
-            Route("/", self._index),
-            Route("/jobs/{collection}/{id}", self._job),
+            *self.page.routes(),
             Route("/healthz", self._health),
             Route("/readyz", self._ready),
             Route("/emulator/status", self._status),
@@ -84,15 +84,6 @@ class App:
         except (sqlite3.Error, EmulatorError) as error:
             return JSONResponse({"status": "unavailable", "reason": str(error)}, status_code=503)
         return JSONResponse({"status": "ok"})
-
-    def _index(self, _request: Request) -> Response:
-        return HTMLResponse(page.index(self.store))
-
-    def _job(self, request: Request) -> Response:
-        shown = page.job(self.store, self.entries, request.path_params["collection"], request.path_params["id"])
-        if shown is None:
-            return HTMLResponse(page.missing(), status_code=404)
-        return HTMLResponse(shown)
 
     def _status(self, _request: Request) -> Response:
         return JSONResponse(self.admin.status())
