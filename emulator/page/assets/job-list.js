@@ -121,7 +121,7 @@ function JobTable({ rows }) {
     <caption class="for-readers">Jobs, the newest first</caption>
     <thead><tr>
       <th scope="col">Job</th><th scope="col">State</th><th scope="col" class="roomy">Trials</th>
-      <th scope="col" class="roomy">Created</th><th scope="col" class="number">Duration</th>
+      <th scope="col" class="roomy">Created</th><th scope="col" class="roomy number">Duration</th>
     </tr></thead>
     <tbody>${rows.map((row) => html`<${JobRow} key=${row.sequence} row=${row} />`)}</tbody>
   </table>`;
@@ -133,12 +133,12 @@ function JobRow({ row }) {
     <th scope="row">
       <a class="name" href=${`/jobs/${row.collection}/${row.id}`}>${row.displayName}</a>
       <span class="under">${kindName(row.kind)} · ${row.project} · ${row.region}</span>
-      <span class="under cramped"><${Moment} at=${row.createTime} />${trials && ` · ${trials.ended} of ${trials.most} trials`}</span>
+      <span class="under cramped"><${Moment} at=${row.createTime} /> · <${Duration} from=${row.startTime} to=${row.endTime} />${trials && ` · ${trials.ended} of ${trials.most} trials`}</span>
     </th>
     <td><${Badge} state=${row.state} /></td>
     <td class="roomy">${trials ? html`<progress max=${trials.most} value=${trials.ended} aria-label="Trials that have ended"></progress> <span class="number">${trials.ended} / ${trials.most}</span>` : html`<span class="muted">–</span>`}</td>
     <td class="roomy"><${Moment} at=${row.createTime} /></td>
-    <td class="number"><${Duration} from=${row.startTime} to=${row.endTime} /></td>
+    <td class="roomy number"><${Duration} from=${row.startTime} to=${row.endTime} /></td>
   </tr>`;
 }
 

@@ -70,7 +70,7 @@ function Replicas({ replicas }) {
   const [isOpen, open] = useState(false);
   const shown = isOpen ? replicas : replicas.slice(0, 20);
   return html`<section aria-labelledby="replicas-title"><h2 id="replicas-title">Replicas</h2>
-    <${Wide} label="Replicas"><table>
+    <${Wide} label="Table of replicas"><table>
       <thead><tr><th scope="col">Replica</th><th scope="col">State</th><th scope="col" class="number">Exit code</th>
         <th scope="col" class="number">Attempt</th><th scope="col">Machine</th><th scope="col">Image</th></tr></thead>
       <tbody>${shown.map((replica) => html`<tr key=${replica.task}>
@@ -84,7 +84,7 @@ function Replicas({ replicas }) {
 
 function Outputs({ outputs }) {
   return html`<section aria-labelledby="outputs-title"><h2 id="outputs-title">Outputs</h2>
-    <${Wide} label="Outputs"><table>
+    <${Wide} label="Table of outputs"><table>
       <thead><tr><th scope="col">Folder</th><th scope="col">URI</th><th scope="col">On this machine</th></tr></thead>
       <tbody>${outputs.map(({ label, uri, path }) => html`<tr key=${label}>
         <th scope="row">${label.startsWith("AIP_") ? html`<code>${label}</code>` : label}</th>

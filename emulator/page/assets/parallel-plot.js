@@ -9,6 +9,7 @@ const TOP = 44;
 const BOTTOM = 14;
 const SIDE = 64;
 const LEAST_GAP = 92;
+const LETTER = 8;
 
 function y(part) {
   return TOP + (1 - part) * (HEIGHT - TOP - BOTTOM);
@@ -41,28 +42,29 @@ export function ParallelPlot({ study, shades, marked, mark, pick }) {
   const room = useWidth(place);
   const axes = useMemo(() => axesOf(study), [study]);
   const width = Math.max(room, 2 * SIDE + LEAST_GAP * (axes.length - 1));
-  const x = (i) => SIDE + (axes.length > 1 ? (i * (width - 2 * SIDE)) / (axes.length - 1) : (width - 2 * SIDE) / 2);
+  const gap = (width - 2 * SIDE) / Math.max(1, axes.length - 1);
+  const x = (i) => SIDE + i * gap;
   const [lines, axisViews] = useMemo(() => [
     study.trials.map((trial) => ({ trial, points: pointsOf(trial, axes, x) })),
-    axes.map((axis, i) => html`<${Axis} key=${axis.key} axis=${axis} x=${x(i)} />`),
+    axes.map((axis, i) => html`<${Axis} key=${axis.key} axis=${axis} x=${x(i)} most=${Math.floor(gap / LETTER)} />`),
   ], [study, width]);
   const drawn = useMemo(() => html`<g>${lines.map(({ trial, points }) => html`<g key=${trial.id} data-trial=${trial.id}>
     <path class=${`line ${shades.has(trial.id) ? "" : "open"}`} style=${{ stroke: shade(shades.get(trial.id)) }} d=${pathOf(points)} />
     <path class="touch" d=${pathOf(points)} /></g>`)}</g>`, [lines, shades]);
   const trialAt = (event) => event.target.closest("[data-trial]")?.dataset.trial ?? null;
   const one = lines.find(({ trial }) => trial.id === marked);
-  return html`<div ref=${place}><${Wide} label="Parallel coordinates">
+  return html`<div ref=${place}><${Wide} label="Plot of parallel coordinates">
     <svg class=${`parallel ${one ? "has-marked" : ""}`} width=${width} height=${HEIGHT} role="img" aria-label=${summaryOf(study, axes)}
       onMouseOver=${(event) => mark(trialAt(event))} onMouseLeave=${() => mark(null)} onClick=${(event) => trialAt(event) && pick(trialAt(event))}>
-      ${axisViews}${drawn}
+      ${drawn}${axisViews}
       ${lines.filter(({ trial }) => study.best.includes(trial.id)).map(({ trial, points }) => html`<${Best} key=${trial.id} id=${trial.id} points=${points} />`)}
       ${one && html`<${Marked} points=${one.points} id=${one.trial.id} />`}
     </svg><//></div>`;
 }
 
-function Axis({ axis, x }) {
+function Axis({ axis, x, most }) {
   return html`<g class=${axis.isMetric ? "axis metric" : "axis"}>
-    <text class="label" x=${x} y="14" text-anchor="middle">${short(axis.label, 14)}<title>${axis.label}</title></text>
+    <text class="label" x=${x} y="14" text-anchor="middle">${short(axis.label, most)}<title>${axis.label}</title></text>
     <text class="tick" x=${x} y="29" text-anchor="middle">${axis.under}</text>
     <line x1=${x} x2=${x} y1=${TOP} y2=${HEIGHT - BOTTOM} />
     ${axis.ticks.map(({ at, text }) => html`<line x1=${x - 4} x2=${x} y1=${y(at)} y2=${y(at)} />
@@ -82,8 +84,10 @@ function Marked({ points, id }) {
       <text x=${point.x + 8} y=${point.y - 6}>${short(point.text, 10)}</text></g>`)}</g>`;
 }
 
+/** With the middle left out, as long names often differ at their ends. */
 function short(text, most) {
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+  const half = Math.floor((most - 1) / 2);
+  return text.length > most ? `${text.slice(0, most - 1 - half)}…${text.slice(-half)}` : text;
 }
 
 function summaryOf({ trials, best }, axes) {

@@ -6,6 +6,9 @@ import { TrialDetails } from "./trial-details.js";
 import { TrialsTable } from "./trials-table.js";
 import { seconds, value } from "./format.js";
 
+const MOST_AXES_BESIDE = 8;
+const MOST_BEST_LISTED = 5;
+
 /** By trial id, how good its value of a metric is among all: 0 the worst, 1 the best. Trials without one are left out. */
 function ranks(trials, { id, goal }) {
   const known = trials.filter((trial) => id in trial.metrics);
@@ -15,7 +18,7 @@ function ranks(trials, { id, goal }) {
 }
 
 export function Study({ study }) {
-  const { trials, metrics, best } = study;
+  const { trials, metrics, parameters, best } = study;
   const [metricId, setMetric] = useState(metrics[0].id);
   const [marked, mark] = useState(null);
   const [picked, pick] = useState(null);
@@ -26,7 +29,7 @@ export function Study({ study }) {
   return html`
     <${Best} study=${study} />
     ${trials.length > 0 && html`
-      <div class="plots">
+      <div class=${parameters.length + metrics.length > MOST_AXES_BESIDE ? "plots" : "plots beside"}>
         <section aria-labelledby="parallel-title">
           <div class="bar"><h2 id="parallel-title">Parameters and metrics</h2>
             <p class="legend" aria-hidden="true">${metrics.length > 1 ? `${metric.id}: ` : ""}worse <span class="ramp"></span> better, <span class="star">★</span> best</p></div>
@@ -47,7 +50,9 @@ function Best({ study: { best, trials, metrics, parameters } }) {
   if (!winners.length) return html`<p class="notice">${trials.length ? "No trial has succeeded yet." : "No trials yet: the first is being prepared."}</p>`;
   if (winners.length > 1) {
     return html`<section class="notice best" aria-labelledby="best-title"><h2 id="best-title"><span class="star" aria-hidden="true">★</span> ${winners.length} best trials</h2>
-      <p>No other trial beats them in every metric: trials ${winners.map(({ id }) => id).join(", ")}.</p></section>`;
+      <p>No other trial is as good as one of them in every metric and better in one.</p>
+      <ul>${winners.slice(0, MOST_BEST_LISTED).map(({ id, metrics: values }) => html`<li key=${id}>Trial ${id}: ${metrics.map((metric) => html`<span class="chip" title=${String(values[metric.id])}>${metric.id} = ${value(values[metric.id])}</span> `)}</li>`)}</ul>
+      ${winners.length > MOST_BEST_LISTED && html`<p class="muted">The table marks all of them.</p>`}</section>`;
   }
   const [{ id, metrics: values, parameters: chosen, startTime, endTime }] = winners;
   return html`<section class="notice best" aria-labelledby="best-title"><h2 id="best-title"><span class="star" aria-hidden="true">★</span> Best trial: ${id}</h2>

@@ -41,7 +41,7 @@ export function TrialsTable({ study, marked, mark, picked, pick }) {
     return () => row?.classList.remove("marked");
   }, [marked, rows]);
   const markRow = (event) => mark(event.target.closest("tr")?.dataset.trial ?? null);
-  return html`<${Wide} label="Trials"><table class="trials">
+  return html`<${Wide} label="Table of trials"><table class="trials">
     <caption class="for-readers">Trials; the headings' buttons sort</caption>
     <thead><tr>${columns.map((column) => html`<${Heading} key=${column.key} column=${column} order=${order} setOrder=${setOrder} />`)}
       ${hasReasons && html`<th scope="col">Reason</th>`}</tr></thead>
@@ -69,6 +69,6 @@ function Row({ trial, study, columns, hasReasons, isPicked, pick }) {
     <td><${Badge} state=${trial.state} /></td>
     ${values.map((column) => html`<td key=${column.key} class=${column.isNumber ? "number" : ""} title=${column.of(trial)}>${value(column.of(trial))}</td>`)}
     <td class="number"><${Duration} from=${trial.startTime} to=${trial.endTime} /></td>
-    ${hasReasons && html`<td class="reason">${trial.infeasibleReason ?? ""}</td>`}
+    ${hasReasons && html`<td class="reason" title=${trial.infeasibleReason}>${trial.infeasibleReason ?? ""}</td>`}
   </tr>`;
 }
