@@ -23,7 +23,7 @@ STATE_GROUPS = ("active", *_ENDED_GROUPS)
 
 @dataclass(frozen=True)
 class Query:
-    """Which jobs: `text` in the name or id, a group of states, older than the job `before`, or only those of `ids`."""
+    """Which jobs: `text` in the display name or id (or a whole resource name), a group of states, older than the job `before`, or only those of `ids`."""
 
     text: str = ""
     group: str = ""
@@ -65,7 +65,8 @@ def _named(look: Transaction, ids: tuple[str, ...]) -> Iterator[Job]:
 def _matches(job: Job, query: Query) -> bool:
     if query.group and query.group != _group(job):
         return False
-    return query.text in str(job.spec["displayName"]).casefold() or query.text in job.name.casefold()
+    known = (str(job.spec["displayName"]).casefold(), job.id)
+    return any(query.text in text for text in known) or job.name.casefold().endswith(query.text)
 
 
 def _group(job: Job) -> str:

@@ -29,9 +29,9 @@ class JobViews:
     def view(self, collection: str, job_id: str) -> dict[str, Any] | None:
         """All of a job; None when there is none of that kind and id.
 
-        `job` as the API answers it (a study's trials left out), `kind`, `place` (`project`, `region`), `outputs` (`label`, `uri`, `path`),
-        `replicas`, `log` (whose entries: `job`, `trial` or null, `tasks`), `study` (see `study_view`) for a tuning
-        job and `parent` (`collection`, `id`, `trial`) for a trial's job.
+        `job` as the API answers it (a study's trials left out), `kind`, `place` (`project`, `region`), `outputs`
+        (`label`, `uri`, `path`), `replicas`, `log` (whose entries: `job`, `trial` or null, `tasks`), `study` (see
+        `study_view`) for a tuning job and `parent` (`collection`, `id`, `trial`) for a trial's job.
         """
         with self.store.reading() as look:
             job = look.job(job_id)

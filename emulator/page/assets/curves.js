@@ -3,6 +3,7 @@ import { html, useEffect, useRef, useState } from "./ui.js";
 import { points, progress, shownTrials } from "./curve-data.js";
 import { property, shade, useScheme } from "./colours.js";
 import { value } from "./format.js";
+import { persistently } from "./server.js";
 
 const HEIGHT = 300;
 const OVER = [["steps", "steps"], ["seconds", "seconds"], ["trials", "trials"]];
@@ -10,13 +11,13 @@ let loading = null;
 
 /** The chart library, which other pages do not need. */
 function chartLibrary() {
-  loading ??= new Promise((done, fail) => {
+  loading ??= persistently(() => new Promise((done, fail) => {
     const script = document.createElement("script");
     script.src = "/assets/vendor/uplot/uPlot.iife.min.js";
     script.onload = () => done(window.uPlot);
     script.onerror = () => fail(new Error("the chart library cannot be loaded"));
     document.head.append(script);
-  });
+  }));
   return loading;
 }
 

@@ -24,7 +24,7 @@ export function Actions({ job }) {
   const act = async () => {
     setWork({ isBusy: true, failure: "" });
     try {
-      await (hasEnded ? ask(`/v1/${job.name}`, { method: "DELETE" }) : ask(`/v1/${job.name}:cancel`, { method: "POST" }));
+      await (hasEnded ? ask(`/v1/${job.name}`, { method: "DELETE" }) : ask(`/v1/${job.name}:cancel`, { method: "POST", isRepeatable: true }));
       dialog.current.close();
       if (hasEnded) location.assign("/");
       setWork({ isBusy: false, failure: "" });

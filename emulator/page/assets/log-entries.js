@@ -16,7 +16,7 @@ export function filterOf({ job, trial, task, severity }) {
 
 /** The last entries, oldest first, and whether there are older ones. */
 export async function lastEntries(filter) {
-  const reply = await ask("/v2/entries:list", { method: "POST", body: { filter, orderBy: "timestamp desc", pageSize: PAGE } });
+  const reply = await list({ filter, orderBy: "timestamp desc", pageSize: PAGE });
   return { lines: (reply.entries ?? []).map(lineOf).reverse(), hasOlder: Boolean(reply.nextPageToken) };
 }
 
@@ -25,10 +25,14 @@ export async function* laterEntries(filter, last) {
   const since = last ? new Date(Date.parse(last.at) - OVERLAP_MILLISECONDS).toISOString() : null;
   const body = { filter: since ? `${filter} AND timestamp>="${since}"` : filter, orderBy: "timestamp asc", pageSize: PAGE };
   do {
-    const reply = await ask("/v2/entries:list", { method: "POST", body });
+    const reply = await list(body);
     yield (reply.entries ?? []).map(lineOf);
     body.pageToken = reply.nextPageToken;
   } while (body.pageToken);
+}
+
+function list(body) {
+  return ask("/v2/entries:list", { method: "POST", body, isRepeatable: true });
 }
 
 function lineOf(entry) {

@@ -2,14 +2,26 @@
 import { useEffect, useRef, useState } from "./vendor/htm/standalone.module.js";
 
 const AGAIN_MILLISECONDS = 2000;
+const TRIES = 4;
 
-/** Ask; the answer's JSON. Throws an Error with the emulator's own words. */
-export async function ask(path, { method = "GET", body } = {}) {
-  const reply = await fetch(path, {
-    method,
-    headers: body ? { "Content-Type": "application/json" } : {},
-    body: body && JSON.stringify(body),
-  });
+/** Do it; where it fails, do it again, a few times. Chromium gives up every request that is under way when a network
+ * appears or goes (ERR_NETWORK_CHANGED), and the networks of jobs do. */
+export async function persistently(work) {
+  for (let tried = 1; ; tried += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (tried === TRIES) throw error;
+      await new Promise((done) => setTimeout(done, 150 * tried));
+    }
+  }
+}
+
+/** Ask; the answer's JSON. Only what can be asked twice is. Throws an Error with the emulator's own words. */
+export async function ask(path, { method = "GET", body, isRepeatable = method === "GET" } = {}) {
+  const headers = body ? { "Content-Type": "application/json" } : {};
+  const send = () => fetch(path, { method, headers, body: body && JSON.stringify(body) });
+  const reply = await (isRepeatable ? persistently(send) : send());
   const answer = await reply.json().catch(() => ({}));
   if (reply.ok) return answer;
   const error = new Error(answer.error?.message ?? `The emulator answered ${reply.status}.`);

@@ -45,7 +45,7 @@ export function TrialsTable({ study, marked, mark, picked, pick }) {
     <caption class="for-readers">Trials; the headings' buttons sort</caption>
     <thead><tr>${columns.map((column) => html`<${Heading} key=${column.key} column=${column} order=${order} setOrder=${setOrder} />`)}
       ${hasReasons && html`<th scope="col">Reason</th>`}</tr></thead>
-    <tbody ref=${body} onMouseOver=${markRow} onMouseLeave=${() => mark(null)} onFocusIn=${markRow} onFocusOut=${() => mark(null)}>${rows}</tbody>
+    <tbody ref=${body} onMouseOver=${markRow} onMouseLeave=${() => mark(null)} onfocusin=${markRow} onfocusout=${() => mark(null)}>${rows}</tbody>
   </table><//>`;
 }
 

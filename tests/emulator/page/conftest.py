@@ -13,7 +13,13 @@ FLAGS = (
     "--disable-component-update --disable-sync"
 )
 
-EXPECTED = ("ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE", "status of 404")
+EXPECTED = (
+    "ERR_NETWORK_CHANGED",
+    "ERR_CONNECTION_REFUSED",
+    "ERR_CONNECTION_RESET",
+    "ERR_EMPTY_RESPONSE",
+    "status of 404",
+)
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +27,7 @@ def browser() -> Iterator[Browser]:
     """A browser; not for the whole run, as its event loop would be in the way of other tests' own."""
     program = shutil.which("chromium")
     if program is None:
-        pytest.skip("there is no Chromium here (`make setup` installs none; on Debian, apt-get install chromium)")
+        pytest.skip("there is no Chromium here (`make test` installs it on Debian, as root)")
     expect.set_options(timeout=PATIENCE_SECONDS * 1000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS.split())

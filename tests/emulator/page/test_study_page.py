@@ -12,7 +12,6 @@ from tests.emulator.running import RunningEmulator, custom_job, pool
 from tests.emulator.test_studies import study
 
 Visit = Callable[..., Page]
-WIDTHS = (360, 1280, 1600)
 MIDDLE = """path => {
   const { x, y } = path.getPointAtLength(path.getTotalLength() / 2).matrixTransform(path.getScreenCTM());
   return [x, y];
@@ -26,6 +25,15 @@ def job(shared: RunningEmulator) -> Any:
     found = shared.ended(name)
     assert found["state"] == "JOB_STATE_SUCCEEDED", found
     return found
+
+
+@pytest.fixture(scope="module")
+def failure(shared: RunningEmulator) -> str:
+    """The page of a job that has failed and whose names are long."""
+    body = custom_job(pool("raise SystemExit('no')"), name="n" * 128, labels={"k" * 60: "v" * 60})
+    name = shared.create(body)
+    shared.ended(name)
+    return f"{shared.url}/jobs/customJobs/{name.rpartition('/')[2]}"
 
 
 def address(emulator: RunningEmulator, job: Any) -> str:
@@ -104,35 +112,32 @@ def test_a_trial_leads_to_the_page_of_its_job_and_back(shared: RunningEmulator, 
     expect(page.get_by_role("heading", name="a study for the page")).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_accessibility_rules_hold_in_both_schemes(shared: RunningEmulator, visit: Visit, job: Any, scheme: str) -> None:
-    failed = shared.create(custom_job(pool("raise SystemExit('no')"), name="a failure", labels={"team": "a"}))
-    shared.ended(failed)
-    addresses = [shared.url, address(shared, job), f"{shared.url}/files", f"{shared.url}/jobs/customJobs/1"]
-    addresses.append(f"{shared.url}/jobs/customJobs/{failed.rpartition('/')[2]}")
+def test_accessibility_rules_hold_in_both_schemes(
+    shared: RunningEmulator, visit: Visit, job: Any, failure: str
+) -> None:
     found = {}
-    for url in addresses:
-        page = visit(url, color_scheme=scheme)
+    for url in (shared.url, address(shared, job), failure, f"{shared.url}/files", f"{shared.url}/jobs/customJobs/1"):
+        page = visit(url)
         expect(page.locator("h1")).to_be_visible()
-        if url == addresses[1]:
+        if url == address(shared, job):
             page.get_by_role("button", name="Trial 2", exact=True).click()
-        if url == addresses[-1]:
+        if url == failure:
             expect(page.get_by_role("log").get_by_text("Job failed.")).to_be_visible()
-        found[url] = [
-            (rule["id"], node["html"]) for rule in Axe().run(page).response["violations"] for node in rule["nodes"]
-        ]
-    assert found == {url: [] for url in addresses}
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            rules = Axe().run(page).response["violations"]
+            found[url, scheme] = [(rule["id"], node["html"]) for rule in rules for node in rule["nodes"]]
+    assert len(found) == 10
+    assert [violations for violations in found.values() if violations] == []
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_nothing_is_wider_than_the_window(shared: RunningEmulator, visit: Visit, job: Any, width: int) -> None:
-    long = shared.create(custom_job(pool("pass"), name="n" * 128, labels={"k" * 60: "v" * 60}))
-    shared.ended(long)
-    for url in (shared.url, address(shared, job), f"{shared.url}/jobs/customJobs/{long.rpartition('/')[2]}"):
-        page = visit(url, viewport={"width": width, "height": 700})
-        expect(page.get_by_role("link", name="Jobs").first).to_be_visible()
+def test_nothing_is_wider_than_the_window(shared: RunningEmulator, visit: Visit, job: Any, failure: str) -> None:
+    for url in (shared.url, address(shared, job), failure, f"{shared.url}/files"):
+        page = visit(url)
         expect(page.locator("h1")).to_be_visible()
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for width in (360, 1280, 1600):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (url, width)
 
 
 def test_the_skip_link_is_first_and_leads_past_the_header(shared: RunningEmulator, visit: Visit) -> None:
