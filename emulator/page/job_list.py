@@ -23,7 +23,9 @@ STATE_GROUPS = ("active", *_ENDED_GROUPS)
 
 @dataclass(frozen=True)
 class Query:
-    """Which jobs: `text` in the display name or id (or a whole resource name), a group of states, older than the job `before`, or only those of `ids`."""
+    """Which jobs: `text` in the display name or id (or a whole resource name), a group of states, older than the job
+    `before`, or only those of `ids`.
+    """
 
     text: str = ""
     group: str = ""

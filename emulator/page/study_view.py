@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from emulator.api.wire import job_json
@@ -10,7 +11,8 @@ from emulator.records import Job, Trial
 from emulator.times import duration_seconds, format_time
 from vertex.trials import front, summaries
 
-_MOST_POINTS = 300  # of one curve, more than a plot has room for
+_MOST_POINTS = 20_000  # of all curves together, so that a long study does not outgrow a browser
+_POINTS_OF_A_CURVE = (20, 300)  # at least and at most, which is more than a plot has room for
 _VALUE_SPECS = {
     "doubleValueSpec": "DOUBLE",
     "integerValueSpec": "INTEGER",
@@ -22,12 +24,14 @@ _VALUE_SPECS = {
 def study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
     """`metrics` (`id`, `goal`), `parameters` (see `_parameters`), `best` (ids of trials) and `trials`.
 
-    A trial has what `vertex.trials.summary` gives, `job`, `startTime`, `endTime`, and its `curve`: `steps`,
-    `seconds` and, by metric, `values` with null where a measurement has none.
+    A trial has what `vertex.trials.summary` gives, `job`, `startTime`, `endTime`, and its `curve`: how many were
+    `measured`, and of those that are shown `steps`, `seconds` and, by metric, `values`, null where there is none.
     """
-    shown = job_json(job, trials)
+    shown = job_json(job, [replace(trial, measurements=()) for trial in trials])
     spec = shown["studySpec"]
     metrics = [{"id": metric["metricId"], "goal": metric.get("goal", "MAXIMIZE")} for metric in spec["metrics"]]
+    fewest, most = _POINTS_OF_A_CURVE
+    points = min(max(_MOST_POINTS // max(len(trials), 1), fewest), most)
     rows = {row["id"]: row for row in summaries(shown)}
     return {
         "metrics": metrics,
@@ -35,7 +39,7 @@ def study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
         "best": [row["id"] for row in front(shown)],
         "most": job.spec["maxTrialCount"],
         "trials": [
-            {**rows[str(trial.number)], **_moments(trial), "job": trial.job, "curve": _curve(trial, metrics)}
+            {**rows[str(trial.number)], **_moments(trial), "job": trial.job, "curve": _curve(trial, metrics, points)}
             for trial in trials
         ],
     }
@@ -62,12 +66,13 @@ def _moments(trial: Trial) -> dict[str, str]:
     return {field: format_time(moment) for field, moment in moments if moment is not None}
 
 
-def _curve(trial: Trial, metrics: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    stride = -(-len(trial.measurements) // _MOST_POINTS) or 1
+def _curve(trial: Trial, metrics: Sequence[Mapping[str, str]], most: int) -> dict[str, Any]:
+    stride = -(-len(trial.measurements) // most) or 1
     # Counted from the end, so that the last one is always there.
     points = trial.measurements[::-1][::stride][::-1]
     values = [{found["metricId"]: found.get("value", 0.0) for found in point.get("metrics", [])} for point in points]
     return {
+        "measured": len(trial.measurements),
         "steps": [int(point.get("stepCount", 0)) for point in points],
         "seconds": [duration_seconds(point.get("elapsedDuration", "0s")) for point in points],
         "values": {metric["id"]: [value.get(metric["id"]) for value in values] for metric in metrics},

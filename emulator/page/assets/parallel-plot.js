@@ -50,14 +50,15 @@ export function ParallelPlot({ study, shades, marked, mark, pick }) {
   ], [study, width]);
   const drawn = useMemo(() => html`<g>${lines.map(({ trial, points }) => html`<g key=${trial.id} data-trial=${trial.id}>
     <path class=${`line ${shades.has(trial.id) ? "" : "open"}`} style=${{ stroke: shade(shades.get(trial.id)) }} d=${pathOf(points)} />
-    <path class="touch" d=${pathOf(points)} /></g>`)}</g>`, [lines, shades]);
+    <path class="touch" d=${pathOf(points)} /></g>`)}</g>
+    ${axisViews}
+    <g>${lines.filter(({ trial }) => study.best.includes(trial.id)).map(({ trial, points }) => html`<${Best} key=${trial.id} id=${trial.id} points=${points} />`)}</g>`, [lines, shades]);
   const trialAt = (event) => event.target.closest("[data-trial]")?.dataset.trial ?? null;
   const one = lines.find(({ trial }) => trial.id === marked);
   return html`<div ref=${place}><${Wide} label="Plot of parallel coordinates">
     <svg class=${`parallel ${one ? "has-marked" : ""}`} width=${width} height=${HEIGHT} role="img" aria-label=${summaryOf(study, axes)}
       onMouseOver=${(event) => mark(trialAt(event))} onMouseLeave=${() => mark(null)} onClick=${(event) => trialAt(event) && pick(trialAt(event))}>
-      ${drawn}${axisViews}
-      ${lines.filter(({ trial }) => study.best.includes(trial.id)).map(({ trial, points }) => html`<${Best} key=${trial.id} id=${trial.id} points=${points} />`)}
+      ${drawn}
       ${one && html`<${Marked} points=${one.points} id=${one.trial.id} />`}
     </svg><//></div>`;
 }

@@ -14,7 +14,7 @@ export function TrialDetails({ trial, metrics, isBest, close }) {
       ${Object.entries(trial.metrics).map(([name, given]) => html`<div key=${`m${name}`}><dt>${name}</dt><dd><strong>${given}</strong></dd></div>`)}
       ${Object.entries(trial.parameters).map(([name, given]) => html`<div key=${name}><dt>${name}</dt><dd>${given}</dd></div>`)}
     </dl>
-    ${curve.steps.length > 0 && html`<details><summary>${curve.steps.length} measurements</summary>
+    ${curve.steps.length > 0 && html`<details><summary>${curve.steps.length < curve.measured ? `${curve.steps.length} of ` : ""}${curve.measured} measurements</summary>
       <${Wide} label=${`Measurements of trial ${trial.id}`}><table>
         <thead><tr><th scope="col" class="number">Step</th><th scope="col" class="number">Elapsed</th>
           ${metrics.map(({ id }) => html`<th scope="col" class="number">${id}</th>`)}</tr></thead>

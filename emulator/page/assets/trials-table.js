@@ -2,6 +2,8 @@
 import { Badge, Duration, html, useEffect, useMemo, useRef, useState, Wide } from "./ui.js";
 import { value } from "./format.js";
 
+const ROWS = 200; // more are drawn when they are asked for
+
 /** What a column is called, and by what it sorts. */
 function columnsOf({ metrics, parameters }) {
   return [
@@ -26,14 +28,16 @@ function sorted(trials, column, isDescending) {
 
 export function TrialsTable({ study, marked, mark, picked, pick }) {
   const [order, setOrder] = useState({ key: "trial", isDescending: false });
+  const [isOpen, open] = useState(false);
   const body = useRef(null);
   const columns = useMemo(() => columnsOf(study), [study]);
   const hasReasons = study.trials.some((trial) => trial.infeasibleReason);
   const rows = useMemo(() => {
     const column = columns.find(({ key }) => key === order.key) ?? columns[0];
-    return sorted(study.trials, column, order.isDescending).map((trial) => html`<${Row} key=${trial.id} trial=${trial} study=${study}
+    const shown = sorted(study.trials, column, order.isDescending).slice(0, isOpen ? study.trials.length : ROWS);
+    return shown.map((trial) => html`<${Row} key=${trial.id} trial=${trial} study=${study}
       columns=${columns} hasReasons=${hasReasons} isPicked=${trial.id === picked} pick=${pick} />`);
-  }, [study, order, picked]);
+  }, [study, order, picked, isOpen]);
   // The marked row changes with every move of the pointer: the rows themselves are left alone.
   useEffect(() => {
     const row = body.current?.querySelector(`[data-trial="${marked}"]`);
@@ -46,7 +50,8 @@ export function TrialsTable({ study, marked, mark, picked, pick }) {
     <thead><tr>${columns.map((column) => html`<${Heading} key=${column.key} column=${column} order=${order} setOrder=${setOrder} />`)}
       ${hasReasons && html`<th scope="col">Reason</th>`}</tr></thead>
     <tbody ref=${body} onMouseOver=${markRow} onMouseLeave=${() => mark(null)} onfocusin=${markRow} onfocusout=${() => mark(null)}>${rows}</tbody>
-  </table><//>`;
+  </table><//>
+  ${rows.length < study.trials.length && html`<p class="more"><button type="button" onClick=${() => open(true)}>Show all ${study.trials.length} trials</button></p>`}`;
 }
 
 function Heading({ column: { key, label, under, isNumber }, order, setOrder }) {

@@ -66,6 +66,7 @@ def test_a_curve_has_a_gap_where_a_measurement_lacks_a_metric() -> None:
     trials = [trial(1, [measured(1, loss=1.0), measured(2, size=3.0), measured(3, loss=0.5, size=2.0)])]
     curve = study_view(study({"loss": "MINIMIZE", "size": "MINIMIZE"}), trials)["trials"][0]["curve"]
     assert curve == {
+        "measured": 3,
         "steps": [1, 2, 3],
         "seconds": [0.5, 1.0, 1.5],
         "values": {"loss": [1.0, None, 0.5], "size": [None, 3.0, 2.0]},
@@ -76,4 +77,10 @@ def test_a_long_curve_is_thinned_and_keeps_its_last_point() -> None:
     trials = [trial(1, [measured(step, loss=1.0) for step in range(1, 1001)])]
     curve = study_view(study({"loss": "MINIMIZE"}), trials)["trials"][0]["curve"]
     assert 200 < len(curve["steps"]) <= 300
-    assert curve["steps"][-1] == 1000
+    assert (curve["steps"][-1], curve["measured"]) == (1000, 1000)
+
+
+def test_all_curves_of_a_long_study_together_stay_small() -> None:
+    trials = [trial(number, [measured(step, loss=1.0) for step in range(1, 101)]) for number in range(1, 1001)]
+    shown = study_view(study({"loss": "MINIMIZE"}), trials)["trials"]
+    assert sum(len(found["curve"]["steps"]) for found in shown) <= 20_000
