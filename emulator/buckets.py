@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 from emulator.errors import EmulatorError
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")  # Google's page on bucket names
+_LONGEST_NAME = 255  # bytes, Linux's limit for a file name
 
 
 class BadUri(EmulatorError):
@@ -24,6 +26,10 @@ def folder(root: Path, uri: str) -> Path:
     parts = name.strip("/").split("/") if name.strip("/") else []
     if any(part in ("", ".", "..") or "\0" in part for part in parts):
         raise BadUri(f'"{uri}" has an empty, "." or ".." part, which cannot be a folder')
+    if any(len(part.encode()) > _LONGEST_NAME for part in parts):
+        raise BadUri(
+            f'"{uri}" has a part of more than {_LONGEST_NAME} bytes, which no file system of this machine takes'
+        )
     path = root.joinpath(bucket, *parts)
     # A symbolic link that a container left in a bucket must not lead anywhere else.
     if not path.resolve().is_relative_to(root.resolve()):
@@ -32,9 +38,17 @@ def folder(root: Path, uri: str) -> Path:
 
 
 def make_folder(root: Path, uri: str) -> Path:
-    """Make the folder of a gs:// URI. Open to every user, because containers run as any user. Raises BadUri."""
+    """Make the folder of a gs:// URI. Raises BadUri, also where a file is in its way.
+
+    It and those above it in the bucket are opened to every user, because containers run as any user; each time, because
+    a process may have been killed after it made a folder.
+    """
     path = folder(root, uri)
-    for missing in [ancestor for ancestor in [*reversed(path.parents), path] if not ancestor.exists()]:
-        missing.mkdir(exist_ok=True)
-        missing.chmod(0o777)
+    for each in [*reversed([above for above in path.parents if above.is_relative_to(root) and above != root]), path]:
+        try:
+            each.mkdir(parents=True, exist_ok=True)
+        except FileExistsError as error:
+            raise BadUri(f'"{uri}" cannot be a folder: {each} is a file') from error
+        if each.stat().st_uid == os.geteuid():
+            each.chmod(0o777)
     return path

@@ -16,7 +16,6 @@ MOST_REPLICAS = 100
 Found = tuple[tuple[str | int, ...], Any]
 
 REFUSED = {
-    "workerPoolSpecs.pythonPackageSpec": "the emulator does not run Python packages yet: use containerSpec",
     "workerPoolSpecs.nfsMounts": "the emulator mounts no NFS shares: read from /gcs instead",
     "workerPoolSpecs.lustreMounts": "the emulator mounts no Lustre file systems: read from /gcs instead",
     "models": "the emulator runs no Google-provided jobs that take models",
@@ -24,7 +23,6 @@ REFUSED = {
     "studySpec.metrics.safetyConfig": "the emulator knows no safety metrics yet",
 }
 NOTED = {
-    "workerPoolSpecs.machineSpec.acceleratorType": "no accelerator is attached",
     "scheduling.restartJobOnWorkerRestart": "replicas are not restarted",
     "scheduling.strategy": "the job runs at once, whatever the strategy",
     "scheduling.maxWaitDuration": "the job waits in the queue as long as it takes",

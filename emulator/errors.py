@@ -13,6 +13,8 @@ _HTTP_OF_STATUS = {
     "FAILED_PRECONDITION": 400,
     "PERMISSION_DENIED": 403,
     "NOT_FOUND": 404,
+    "RESOURCE_EXHAUSTED": 429,
+    "ALREADY_EXISTS": 409,
     "UNIMPLEMENTED": 501,
     "UNAVAILABLE": 503,
     "INTERNAL": 500,
@@ -20,11 +22,13 @@ _HTTP_OF_STATUS = {
 
 
 class EmulatorError(Exception):
-    """A failure with one line for the person at the terminal."""
+    """A failure with one line for the person at the terminal; `exit_code` is what the process ends with."""
+
+    exit_code = 1
 
 
 class StartError(EmulatorError):
-    """The emulator cannot start; `exit_code` is the code the process ends with."""
+    """The emulator cannot start."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
@@ -33,6 +37,12 @@ class StartError(EmulatorError):
 
 class NotRunning(EmulatorError):
     """A command needs a running emulator and there is none."""
+
+
+class JobFailed(EmulatorError):
+    """A job whose log was followed did not succeed."""
+
+    exit_code = 4
 
 
 class ExecutorUnavailable(EmulatorError):
@@ -44,7 +54,7 @@ class ImageUnavailable(EmulatorError):
 
 
 class ReplicaCannotStart(EmulatorError):
-    """Docker has the image and refuses to start the container (a missing executable, a bad mount)."""
+    """The image is there and its container cannot be started: a missing executable or package, a bad mount."""
 
 
 class ApiError(Exception):
@@ -72,11 +82,15 @@ class ApiError(Exception):
         return {"error": error}
 
 
-def invalid(problems: Iterable[Problem]) -> ApiError:
-    """All problems of a request in the service's one-line form, `List of found errors:\\t1.Field: a.b; Message: c`."""
+def invalid(problems: Iterable[Problem], headline: str = "") -> ApiError:
+    """All problems of a request in the service's one-line form, `List of found errors:\\t1.Field: a.b; Message: c`.
+
+    `headline` is a text of the service's that comes before them.
+    """
     pairs = [(snake_path(problem.field), problem.message) for problem in problems]
     text = "\t".join(f"{i}.Field: {field}; Message: {message}" for i, (field, message) in enumerate(pairs, 1))
-    return ApiError("INVALID_ARGUMENT", f"List of found errors:\t{text}", pairs)
+    found = f"List of found errors:\t{text}"
+    return ApiError("INVALID_ARGUMENT", f"{headline}. {found}" if headline else found, pairs)
 
 
 def snake_path(path: str) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import re
 import secrets
 from dataclasses import dataclass
+from functools import lru_cache
 
 _SEGMENT = r"[^/:]+"
 _PATH = re.compile(
@@ -38,6 +39,7 @@ class Location:
 class Path:
     """One request path below the version, taken apart; absent parts are None."""
 
+    text: str
     location: Location
     collection: str | None
     id: str | None
@@ -52,6 +54,7 @@ def parse_path(path: str) -> Path | None:
     if match is None or (match["operations"] and match["collection"] and not match["id"]):
         return None
     return Path(
+        text=path,
         location=Location(match["project"], match["location"]),
         collection=match["collection"],
         id=match["id"],
@@ -61,6 +64,7 @@ def parse_path(path: str) -> Path | None:
     )
 
 
+@lru_cache
 def project_number(project: str) -> str:
     """The number of a project: digits stay, an id gets a stable 12-digit number of its own."""
     if project.isdigit():

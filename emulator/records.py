@@ -1,11 +1,12 @@
-"""What the store holds: jobs and trials as the emulator sees them."""
+"""What the store holds: jobs, trials and models as the emulator sees them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from emulator.faults import Fault
 from emulator.names import Location
 from vertex.kinds import CUSTOM_JOB, KINDS, Kind
 from vertex.names import ResourceName
@@ -61,6 +62,27 @@ class Replica:
         """The task's name in logs and errors, `workerpool0-0`."""
         return f"workerpool{self.pool}-{self.index}"
 
+    @property
+    def place(self) -> Replica:
+        """The replica without regard to attempts."""
+        return replace(self, attempt=0)
+
+
+@dataclass(frozen=True)
+class Restarts:
+    """How often a job, or single replicas of it, were started again.
+
+    `retries` and `preemptions` count restarts of the whole job, after a passing error and after a preemption; `workers`
+    counts restarts of single replicas since the last retry, by task. `attempts` is the attempt that each replica is at,
+    by task, 0 where it has none. `begun` is when the restart that is under way was decided (ns), None when none is.
+    """
+
+    retries: int = 0
+    preemptions: int = 0
+    workers: Mapping[str, int] = field(default_factory=dict)
+    attempts: Mapping[str, int] = field(default_factory=dict)
+    begun: int | None = None
+
 
 @dataclass(frozen=True)
 class Job:
@@ -68,7 +90,7 @@ class Job:
 
     `spec` is the request in canonical form (camelCase, enum names). Times are nanoseconds since 1970. A trial's job
     has the tuning job's id as `study` and the trial's number as `trial`. `replicas` holds what the containers of an
-    ended job came to, one object per replica.
+    ended job came to, one object per replica and attempt. `fault` is what was injected into it.
     """
 
     id: str
@@ -85,6 +107,8 @@ class Job:
     study: str | None = None
     trial: int | None = None
     replicas: tuple[Mapping[str, Any], ...] = ()
+    restarts: Restarts = Restarts()
+    fault: Fault | None = None
 
     @property
     def name(self) -> str:
@@ -104,15 +128,30 @@ class Job:
     @property
     def places(self) -> list[Replica]:
         """The replicas that a custom job asks for; a tuning job has none of its own."""
-        if self.kind != CUSTOM_JOB:
-            return []
-        pools = self.spec["jobSpec"]["workerPoolSpecs"]
-        return [
-            Replica(pool, index)
-            for pool, spec in enumerate(pools)
-            if spec
-            for index in range(spec.get("replicaCount", 1))
-        ]
+        return replica_places(self.kind, self.spec)
+
+    @property
+    def current(self) -> list[Replica]:
+        """The replicas that should run now: every place, at the attempt it has come to."""
+        return [replace(place, attempt=self.restarts.attempts.get(place.task, 0)) for place in self.places]
+
+    @property
+    def attempts(self) -> list[Replica]:
+        """Every container that the job may have had: all places, each at every attempt so far."""
+        return [replace(now, attempt=attempt) for now in self.current for attempt in range(now.attempt + 1)]
+
+    @property
+    def scheduling(self) -> Mapping[str, Any]:
+        """A custom job's Scheduling, `{}` when it asks for nothing."""
+        return self.spec["jobSpec"].get("scheduling", {})  # type: ignore[no-any-return]
+
+
+def replica_places(kind: Kind, spec: Mapping[str, Any]) -> list[Replica]:
+    """The replicas that a job's spec asks for; a tuning job has none of its own."""
+    if kind != CUSTOM_JOB:
+        return []
+    pools = enumerate(spec["jobSpec"]["workerPoolSpecs"])
+    return [Replica(pool, index) for pool, found in pools if found for index in range(found.get("replicaCount", 1))]
 
 
 @dataclass(frozen=True)
@@ -134,6 +173,48 @@ class Trial:
     def has_ended(self) -> bool:
         """Whether the trial is over."""
         return self.state in ("SUCCEEDED", "INFEASIBLE")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a training pipeline is: the id of the job that runs its task, the name of the model it uploaded."""
+
+    job: str
+    model: str | None = None
+
+
+@dataclass(frozen=True)
+class ModelVersion:
+    """One version of a model.
+
+    `spec` is the request's Model in canonical form. `aliases` are the names that lead to this version; the default
+    version has "default" among them. `pipeline` is the name of the training pipeline that uploaded it.
+    """
+
+    id: str
+    version: int
+    sequence: int
+    location: Location
+    spec: Mapping[str, Any]
+    aliases: tuple[str, ...]
+    created: int
+    updated: int
+    pipeline: str | None = None
+
+    @property
+    def model_name(self) -> str:
+        """The resource name of the model, without the version."""
+        return f"{self.location.name}/models/{self.id}"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A finished google.longrunning.Operation: `response` is its Any, `metadata_type` the message of its metadata."""
+
+    name: str
+    created: int
+    metadata_type: str
+    response: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from emulator.api.admin import Admin
 from emulator.api.app import App
 from emulator.api.entries import Entries
 from emulator.api.guard import is_loopback
-from emulator.api.jobs import Jobs
+from emulator.api.methods import Methods
 from emulator.containers.docker_executor import DockerExecutor
 from emulator.data import DataFolder
 from emulator.endpoint import Endpoint, acquire
@@ -46,12 +46,16 @@ def serve(root: Path, host: str, port: int | None, allow_remote: bool) -> None:
     data = DataFolder.open(root)
     with acquire(data.lock):
         store = Store(data.store)
-        listener = _listen(host, port, store)
+        listener = None
         try:
+            listener = _listen(host, port, store)
             _run(data, store, listener, host, allow_remote)
+        except sqlite3.Error as error:
+            raise StartError(f"the store {data.store} cannot be used: {error}") from error
         finally:
             data.endpoint.unlink(missing_ok=True)
-            listener.close()
+            if listener is not None:
+                listener.close()
             store.close()
 
 
@@ -71,7 +75,7 @@ def _run(data: DataFolder, store: Store, listener: socket.socket, host: str, all
         version=__version__,
         store=store,
         executor=executor,
-        jobs=Jobs(store, data.buckets, scheduler.wake),
+        methods=Methods.on(store, data.buckets, scheduler.wake),
         entries=Entries(store, executor, data),
         admin=Admin(store, data, capacity),
         page=Page(store, executor, data.buckets),

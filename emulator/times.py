@@ -16,8 +16,8 @@ def now_ns() -> int:
 
 def format_time(nanoseconds: int) -> str:
     """RFC 3339 in UTC with microseconds, the form of the service's own times."""
-    moment = datetime.fromtimestamp(nanoseconds // 10**9, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{nanoseconds % 10**9 // 1000:06d}Z"
+    moment = datetime.fromtimestamp(nanoseconds // 10**9, UTC).isoformat()
+    return f"{moment[:19]}.{nanoseconds % 10**9 // 1000:06d}Z"
 
 
 def parse_time(text: str) -> int | None:

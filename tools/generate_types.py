@@ -21,7 +21,7 @@ import proto
 from google.cloud import aiplatform_v1
 
 PREFIX = "GoogleCloudAiplatformV1"
-ROOTS = ("CustomJob", "HyperparameterTuningJob", "TrainingPipeline")
+ROOTS = ("CustomJob", "HyperparameterTuningJob", "TrainingPipeline", "UploadModelRequest")
 TARGET = Path(__file__).parents[1] / "vertex" / "types.py"
 MAY_BE_EMPTY = {("EnvVar", "value")}
 """Required texts whose empty value says something, and is left out by clients."""

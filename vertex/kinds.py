@@ -1,4 +1,4 @@
-"""The kinds of training job that the API has."""
+"""The kinds of training job that the API has, and the pipelines around them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,5 +21,10 @@ class Kind:
 
 CUSTOM_JOB = Kind("customJobs", "CustomJob")
 HYPERPARAMETER_TUNING_JOB = Kind("hyperparameterTuningJobs", "HyperparameterTuningJob")
+TRAINING_PIPELINE = Kind("trainingPipelines", "TrainingPipeline")
 
 KINDS = {kind.collection: kind for kind in (CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB)}
+"""The jobs that run training code; these can be declared."""
+
+ALL_KINDS = {**KINDS, TRAINING_PIPELINE.collection: TRAINING_PIPELINE}
+"""Whatever has a state and can be cancelled: jobs, and pipelines that run one."""

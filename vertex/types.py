@@ -320,6 +320,16 @@ class TrainingPipeline(TypedDict, total=False):
 
 
 @_message
+class UploadModelRequest(TypedDict, total=False):
+    """Request message for ModelService.UploadModel."""
+
+    model: Required["Model"]
+    modelId: String
+    parentModel: String
+    serviceAccount: String
+
+
+@_message
 class EncryptionSpec(TypedDict, total=False):
     """Represents a customer-managed encryption key specification that can be applied to a Vertex AI
     resource."""

@@ -2,38 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from emulator.data import DataFolder
-from emulator.store import Store
+from emulator.errors import ApiError
+from emulator.faults import BadFault, Fault
+from emulator.store import Store, Transaction
 
 
 @dataclass(frozen=True)
 class Admin:
-    """Answers for `status`, `stop --if-idle` and `logs`; `capacity` is in replicas."""
+    """Answers for `status`, `stop --if-idle`, `logs` and `inject`; `capacity` is in replicas."""
 
     store: Store
     data: DataFolder
     capacity: int
 
     def status(self) -> dict[str, Any]:
-        """Counts of jobs by state, trials' jobs left out, and how full the machine is."""
+        """Counts of jobs by state, trials' jobs left out, how full the machine is, and the faults that wait."""
         counts: dict[str, int] = {}
         with self.store.reading() as look:
             for job in look.jobs():
                 counts[job.state] = counts.get(job.state, 0) + 1
             active = len(look.unfinished())
-            slots = look.slots_in_use()
+            slots = sum(look.queue.in_use().values())
+            faults = _faults(look)
         return {
             "data": str(self.data.root),
             "jobs": counts,
             "unfinished": active,
             "replicas": {"running": slots, "capacity": self.capacity},
+            "faults": faults,
         }
 
     def job(self, job_id: str) -> dict[str, Any] | None:
-        """Name and state of a job by its bare id."""
+        """Name, state and error of a job by its bare id, and where its log is: `job`, and `trial` or None."""
         with self.store.reading() as look:
             job = look.job(job_id)
-        return None if job is None else {"name": job.name, "state": job.state, "ended": job.is_terminal}
+        if job is None:
+            return None
+        error = job.ending.message if job.is_terminal and job.ending else ""
+        log = {"job": job.shown_as[1], "trial": job.trial}
+        return {"name": job.name, "state": job.state, "error": error, "log": log}
+
+    def faults(self, method: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """POST takes a fault for the jobs to come, GET lists those that wait, DELETE forgets them. Raises ApiError."""
+        match method:
+            case "POST":
+                return self._inject(body)
+            case "DELETE":
+                with self.store.transaction() as change:
+                    return {"cleared": change.injections.clear()}
+        with self.store.reading() as look:
+            return {"faults": _faults(look)}
+
+    def _inject(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            fault = Fault.parse(body)
+        except BadFault as error:
+            raise ApiError("INVALID_ARGUMENT", str(error)) from error
+        with self.store.transaction() as change:
+            change.injections.add(fault)
+        return {"fault": fault.described()}
+
+
+def _faults(look: Transaction) -> list[dict[str, Any]]:
+    return [{"remaining": count, "fault": fault.described()} for count, fault in look.injections.waiting()]

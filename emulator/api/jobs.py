@@ -1,36 +1,36 @@
-"""The API's methods on jobs and operations, without HTTP."""
+"""The API's methods on jobs and training pipelines, without HTTP."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from emulator import buckets, coverage
-from emulator.api import filters
-from emulator.api.wire import job_json
-from emulator.errors import ApiError, invalid
+from emulator.api import filters, quota
+from emulator.api.acceptance import accepted
+from emulator.api.listing import Listing, answer
+from emulator.api.masks import masked, read_mask, wants
+from emulator.api.wire import job_json, operation_json, pipeline_json, shown_state
+from emulator.errors import ApiError
 from emulator.names import Location, new_id
 from emulator.records import Job
-from emulator.replica.environment import output_directories
 from emulator.scheduling import cancelling
+from emulator.scheduling.submission import submit
 from emulator.store import Store, Transaction
 from emulator.times import format_time
-from vertex.kinds import CUSTOM_JOB, Kind
-from vertex.validation import Problem, validate
+from emulator.uploading import UploadRefused, destination
+from vertex import types
+from vertex.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 
-MAX_PAGE = 100
-_FILTERABLE = frozenset({"state", "display_name", "displayName", "create_time", "createTime", "update_time", "name"})
+_FILTERABLE = ("name", "display_name", "state", "create_time", "update_time", "start_time", "end_time")
+EMPTY = {"@type": "type.googleapis.com/google.protobuf.Empty"}
 
 
 @dataclass(frozen=True)
 class Jobs:
-    """Methods on the store; `wake` asks the scheduler for a look at a job."""
+    """Methods on the store; `buckets` is the folder of the buckets, `wake` asks the scheduler for a look at a job."""
 
     store: Store
     buckets: Path
@@ -38,53 +38,34 @@ class Jobs:
 
     def create(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
         """Take a job; it is in the queue when this returns. Raises ApiError with every problem of the request."""
-        spec, problems = validate(kind, body, output_only="drop")
-        problems = problems or [
-            *coverage.refusals(kind, spec),
-            *coverage.oversized(kind, spec),
-            *self._bad_output(kind, spec),
-        ]
-        if problems:
-            raise invalid(problems)
+        spec = accepted(kind, body, self.buckets)
+        quota.check(self.store, kind, spec)
         job_id = new_id()
         with self.store.transaction() as change:
-            job = change.add_job(job_id, kind, location, spec, slots=_slots(kind, spec))
-            change.say(job_id, "Waiting for job to be provisioned.")
-            for note in coverage.notes(kind, spec):
-                change.say(job_id, note, "WARNING")
+            _check_destination(change, location, spec)
+            job = submit(change, job_id, kind, location, spec)
         self.wake(job_id)
         return job_json(job)
 
     def get(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
         """A job. Raises ApiError NOT_FOUND."""
         with self.store.reading() as look:
-            job = self._found(look, kind, location, job_id)
-            return job_json(job, look.trials(job_id))
+            return self._shown(look, kind, [self._found(look, kind, location, job_id)])[0]
 
-    def page(self, kind: Kind, location: Location, filter_: str, size: int, token: str) -> dict[str, Any]:
+    def page(self, kind: Kind, location: Location, listing: Listing) -> dict[str, Any]:
         """A page of jobs, the newest first; trials' jobs are not among them. Raises ApiError."""
-        condition = _condition(filter_)
-        if size < 0:
-            raise ApiError(
-                "INVALID_ARGUMENT", f"page_size is {size}; it must not be negative", [("page_size", "negative")]
-            )
-        size = min(size or MAX_PAGE, MAX_PAGE)
-        page: list[dict[str, Any]] = []
+        condition = listing.condition(_filterable(kind), _states(kind))
+        mask = read_mask(listing.mask, kind.message)
+        before = listing.after(int)
         with self.store.reading() as look:
-            last = None
-            more = False
-            for job in look.jobs(kind, location, before=_before(token, filter_)):
-                if not filters.matches(condition, partial(_field, job)):
-                    continue
-                if len(page) == size:
-                    more = True
-                    break
-                page.append(job_json(job, look.trials(job.id)))
-                last = job.sequence
-        reply: dict[str, Any] = {kind.collection: page} if page else {}
-        if more:
-            reply["nextPageToken"] = _token(last, filter_)
-        return reply
+            found = (
+                job
+                for job in look.jobs(kind, location, before=before)
+                if filters.matches(condition, partial(_field, job))
+            )
+            jobs, token = listing.page(found, lambda job: job.sequence)
+            shown = self._shown(look, kind, jobs, wants(mask, "trials"))
+        return answer(kind.collection, [masked(job, mask) for job in shown], token)
 
     def cancel(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
         """Ask for a job's end; nothing happens to one that has ended. Raises ApiError."""
@@ -95,44 +76,34 @@ class Jobs:
         return {}
 
     def delete(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
-        """Forget an ended job with its logs; its outputs stay. A done operation. Raises ApiError."""
+        """Forget an ended job with its logs; its outputs stay. A done operation. Raises ApiError.
+
+        A pipeline leaves its job and its model behind. Its job cannot go before it.
+        """
         with self.store.transaction() as change:
             job = self._own(change, kind, location, job_id, "delete")
-            if not job.is_terminal:
-                raise ApiError(
-                    "FAILED_PRECONDITION",
-                    f"The {kind.type} {job.name} is in state {job.state}: cancel it, then delete it once it has ended.",
-                )
+            pipeline_id = change.pipelines.of_job(job_id)
+            for holder in (job, change.job(pipeline_id) if pipeline_id is not None else None):
+                if holder is not None and not holder.is_terminal:
+                    raise ApiError(
+                        "FAILED_PRECONDITION",
+                        f"The {holder.kind.type} {holder.name} is in state {shown_state(holder)}: "
+                        "cancel it, then delete it once it has ended.",
+                    )
             gone = [job_id, *change.trial_jobs(job_id)]
-            name = f"{job.name}/operations/{new_id()}"
             change.remove_job(job)
-            change.add_operation(name)
-            created = change.operation(name)
+            operation = change.operations.add(f"{job.name}/operations/{new_id()}", "DeleteOperationMetadata", EMPTY)
         for each in gone:
             self.wake(each)
-        assert created is not None
-        return _operation(name, created)
+        return operation_json(operation)
 
-    def operation(self, name: str) -> dict[str, Any]:
-        """An operation by its full name. Raises ApiError NOT_FOUND."""
-        with self.store.reading() as look:
-            created = look.operation(name)
-        if created is None:
-            raise ApiError("NOT_FOUND", f"The Operation {name} does not exist.")
-        return _operation(name, created)
-
-    def operations(self, parent: str) -> dict[str, Any]:
-        """The operations right below a location or a job."""
-        with self.store.reading() as look:
-            found = look.operations(parent)
-        return {"operations": [_operation(*each) for each in found]} if found else {}
-
-    def delete_operation(self, name: str) -> dict[str, Any]:
-        """Forget an operation. Raises ApiError NOT_FOUND."""
-        with self.store.transaction() as change:
-            if not change.remove_operation(name):
-                raise ApiError("NOT_FOUND", f"The Operation {name} does not exist.")
-        return {}
+    def _shown(self, look: Transaction, kind: Kind, jobs: list[Job], with_trials: bool = True) -> list[dict[str, Any]]:
+        if kind == TRAINING_PIPELINE:
+            progress = look.pipelines.progress([job.id for job in jobs])
+            return [pipeline_json(job, progress.get(job.id)) for job in jobs]
+        if kind == HYPERPARAMETER_TUNING_JOB and with_trials:
+            return [job_json(job, look.trials(job.id)) for job in jobs]
+        return [job_json(job) for job in jobs]
 
     def _found(self, look: Transaction, kind: Kind, location: Location, job_id: str) -> Job:
         job = look.job(job_id)
@@ -148,78 +119,34 @@ class Jobs:
             raise ApiError("FAILED_PRECONDITION", f"{job.name} is a trial of tuning job {job.study}: {verb} that one")
         return job
 
-    def _bad_output(self, kind: Kind, spec: Mapping[str, Any]) -> list[Problem]:
-        field = "jobSpec" if kind == CUSTOM_JOB else "trialJobSpec"
-        for uri in output_directories(spec[field]).values():
-            try:
-                buckets.folder(self.buckets, uri)
-            except buckets.BadUri as error:
-                return [Problem((field, "baseOutputDirectory", "outputUriPrefix"), str(error))]
-        return []
 
-
-def _slots(kind: Kind, spec: Mapping[str, Any]) -> int:
-    """How many replicas a job runs; a tuning job has none but its trials'."""
-    if kind != CUSTOM_JOB:
-        return 0
-    return sum(pool.get("replicaCount", 1) for pool in spec["jobSpec"]["workerPoolSpecs"] if pool)
-
-
-def _condition(text: str) -> filters.Filter | None:
+def _check_destination(look: Transaction, location: Location, spec: Mapping[str, Any]) -> None:
+    """Refuse a pipeline at once whose model could not be uploaded at its end."""
     try:
-        condition = filters.parse(text)
-    except filters.FilterError as error:
-        raise ApiError("INVALID_ARGUMENT", f"Invalid filter {text!r}: {error}", [("filter", str(error))]) from error
-    for comparison in filters.comparisons(condition):
-        if comparison.field not in _FILTERABLE and not comparison.field.startswith("labels."):
-            message = f"{comparison.field!r} cannot be filtered on; known: {', '.join(sorted(_FILTERABLE))}, labels.KEY"
-            raise ApiError("INVALID_ARGUMENT", f"Invalid filter {text!r}: {message}", [("filter", message)])
-    return condition
+        destination(look, location, spec.get("modelId", ""), spec.get("parentModel", ""))
+    except UploadRefused as error:
+        raise ApiError(error.status, str(error)) from error
+
+
+def _filterable(kind: Kind) -> tuple[str, ...]:
+    return (*_FILTERABLE, "training_task_definition") if kind == TRAINING_PIPELINE else _FILTERABLE
+
+
+def _states(kind: Kind) -> tuple[str, ...]:
+    return get_args(get_args(types.PipelineState if kind == TRAINING_PIPELINE else types.JobState)[0])
 
 
 def _field(job: Job, field: str) -> str | None:
     match field:
-        case "state":
-            return job.state
-        case "display_name" | "displayName":
-            return str(job.spec["displayName"])
-        case "create_time" | "createTime":
-            return format_time(job.created)
-        case "update_time" | "updateTime":
-            return format_time(job.updated)
         case "name":
             return job.name
+        case "state":
+            return shown_state(job)
+        case "display_name":
+            return str(job.spec["displayName"])
+        case "training_task_definition":
+            return str(job.spec["trainingTaskDefinition"])
+        case "create_time" | "update_time" | "start_time" | "end_time":
+            moment = {"create": job.created, "update": job.updated, "start": job.started, "end": job.ended}[field[:-5]]
+            return None if moment is None else format_time(moment)
     return job.spec.get("labels", {}).get(field.removeprefix("labels."))  # type: ignore[no-any-return]
-
-
-def _token(last: int | None, filter_: str) -> str:
-    return base64.urlsafe_b64encode(json.dumps([last, filter_]).encode()).decode()
-
-
-def _before(token: str, filter_: str) -> int | None:
-    if not token:
-        return None
-    try:
-        before, made_for = json.loads(base64.urlsafe_b64decode(token.encode()))
-    except (ValueError, TypeError, binascii.Error):
-        before = made_for = None
-    if not isinstance(before, int) or made_for != filter_:
-        raise ApiError(
-            "INVALID_ARGUMENT",
-            "page_token is none that this list with this filter gave out",
-            [("page_token", "unknown token")],
-        )
-    return before
-
-
-def _operation(name: str, created: int) -> dict[str, Any]:
-    moment = format_time(created)
-    return {
-        "name": name,
-        "metadata": {
-            "@type": "type.googleapis.com/google.cloud.aiplatform.v1.DeleteOperationMetadata",
-            "genericMetadata": {"createTime": moment, "updateTime": moment},
-        },
-        "done": True,
-        "response": {"@type": "type.googleapis.com/google.protobuf.Empty"},
-    }

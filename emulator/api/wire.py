@@ -1,21 +1,23 @@
-"""Jobs as the API's JSON shows them."""
+"""Jobs, trials, pipelines, models and operations as the API's JSON shows them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-from emulator.records import Job, Trial
+from emulator.records import Job, ModelVersion, Operation, Progress, Trial
 from emulator.times import format_time
-from vertex.kinds import HYPERPARAMETER_TUNING_JOB
+from vertex import types
+from vertex.fields import int64_as_strings
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex.pipelines import backing_kind
 
-_INT64 = frozenset({"replicaCount", "stepCount", "maxStepCount", "minStepCount", "minMeasurementCount"})
-_INT64_MESSAGES = frozenset({"integerValueSpec", "parentIntValues"})
+_METADATA = "type.googleapis.com/google.cloud.aiplatform.v1."
 
 
 def job_json(job: Job, trials: Iterable[Trial] = ()) -> dict[str, Any]:
     """A job as GET answers it: the request's fields and those that the service sets; int64 values as strings."""
-    shown = {"name": job.name, **with_int64_strings(job.spec), "state": job.state}
+    shown = {"name": job.name, **int64_as_strings(job.kind.message, job.spec), "state": shown_state(job)}
     for field, moment in (
         ("createTime", job.created),
         ("startTime", job.started),
@@ -32,19 +34,38 @@ def job_json(job: Job, trials: Iterable[Trial] = ()) -> dict[str, Any]:
     return shown
 
 
+def pipeline_json(pipeline: Job, progress: Progress | None) -> dict[str, Any]:
+    """A training pipeline as GET answers it, with the names of its job and of its model once it has them."""
+    shown = job_json(pipeline)
+    if progress is not None:
+        kind = backing_kind(pipeline.spec)
+        # Google's SDK reads the first name; the second is made after it.
+        field = "backingCustomJob" if kind == CUSTOM_JOB else "backingHyperparameterTuningJob"
+        shown["trainingTaskMetadata"] = {field: f"{pipeline.location.name}/{kind.collection}/{progress.job}"}
+        if progress.model is not None:
+            shown["modelToUpload"] = {**shown["modelToUpload"], "name": progress.model}
+    return shown
+
+
+def shown_state(job: Job) -> str:
+    """The state under the API's name: a pipeline has the states of a job under names of its own."""
+    if job.kind == TRAINING_PIPELINE:
+        return job.state.replace("JOB_STATE_", "PIPELINE_STATE_")
+    return job.state
+
+
 def trial_json(study: Job, trial: Trial) -> dict[str, Any]:
     """A trial as it stands in a tuning job's `trials`."""
-    location = study.location
     shown: dict[str, Any] = {
         "id": str(trial.number),
         "state": trial.state,
         "parameters": [{"parameterId": name, "value": value} for name, value in trial.parameters.items()],
-        "customJob": f"{location.name}/customJobs/{trial.job}",
+        "customJob": f"{study.location.name}/customJobs/{trial.job}",
     }
     if trial.measurements:
-        shown["measurements"] = [with_int64_strings(measurement) for measurement in trial.measurements]
+        shown["measurements"] = [int64_as_strings(types.Measurement, found) for found in trial.measurements]
     if trial.final is not None:
-        shown["finalMeasurement"] = with_int64_strings(trial.final)
+        shown["finalMeasurement"] = int64_as_strings(types.Measurement, trial.final)
     if trial.started is not None:
         shown["startTime"] = format_time(trial.started)
     if trial.ended is not None:
@@ -54,34 +75,36 @@ def trial_json(study: Job, trial: Trial) -> dict[str, Any]:
     return shown
 
 
-def with_int64_strings(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A canonical message as JSON: whole numbers of type int64 become strings (proto3's JSON mapping)."""
-    return {key: _int64(value) if key in _INT64 else _nested(key, value) for key, value in message.items()}
+def model_json(version: ModelVersion, versions: Iterable[ModelVersion]) -> dict[str, Any]:
+    """A version of a model as GET answers it; `versions` are all of the model's."""
+    versions = list(versions)
+    shown = {
+        "name": version.model_name,
+        **int64_as_strings(types.Model, version.spec),
+        "versionId": str(version.version),
+        "versionCreateTime": format_time(version.created),
+        "versionUpdateTime": format_time(version.updated),
+        "createTime": format_time(min(each.created for each in versions)),
+        "updateTime": format_time(max(each.updated for each in versions)),
+        "etag": f"{version.updated:x}",
+        "modelSourceInfo": {"sourceType": "CUSTOM"},
+    }
+    if version.aliases:
+        shown["versionAliases"] = list(version.aliases)
+    if version.pipeline is not None:
+        shown["trainingPipeline"] = version.pipeline
+    return shown
 
 
-def masked(message: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
-    """Only the fields that a `readMask` names, `name,jobSpec.scheduling`; `*` means all."""
-    if not paths or "*" in paths:
-        return dict(message)
-    kept: dict[str, Any] = {}
-    for key, value in message.items():
-        below = [path.partition(".")[2] for path in paths if path.partition(".")[0] == key]
-        if below:
-            kept[key] = masked(value, below) if all(below) and isinstance(value, Mapping) else value
-    return kept
-
-
-def _nested(key: str, value: Any) -> Any:
-    if key in _INT64_MESSAGES:
-        return {name: _int64(child) for name, child in value.items()}
-    if key in ("labels", "parameters") and isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, Mapping):
-        return with_int64_strings(value)
-    if isinstance(value, list | tuple):
-        return [with_int64_strings(child) if isinstance(child, Mapping) else child for child in value]
-    return value
-
-
-def _int64(value: Any) -> Any:
-    return [str(child) for child in value] if isinstance(value, list | tuple) else str(value)
+def operation_json(operation: Operation) -> dict[str, Any]:
+    """A finished operation."""
+    moment = format_time(operation.created)
+    return {
+        "name": operation.name,
+        "metadata": {
+            "@type": f"{_METADATA}{operation.metadata_type}",
+            "genericMetadata": {"createTime": moment, "updateTime": moment},
+        },
+        "done": True,
+        "response": dict(operation.response),
+    }

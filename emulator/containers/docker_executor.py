@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from emulator.containers import networks
 from emulator.containers import output as container_logs
 from emulator.containers.docker_errors import explanation, translated
-from emulator.containers.executor import LogLine, Phase, ReplicaSpec, ReplicaStatus
+from emulator.containers.executor import Host, LogLine, Phase, ReplicaSpec, ReplicaStatus
+from emulator.containers.host import host, nvidia_gpus
 from emulator.containers.images import Images
+from emulator.containers.limits import limits
 from emulator.errors import ExecutorUnavailable, ReplicaCannotStart
 from emulator.records import Replica
 from emulator.times import parse_time
@@ -23,9 +25,8 @@ if TYPE_CHECKING:
     import docker
 
 LABEL = "vertex-training.emulator"
-_SHM_BYTES = 1 << 30  # Docker's default of 64 MiB breaks PyTorch's data loaders
 _CALL_SECONDS = 60
-_PHASES: Mapping[str, Phase] = {"created": "created", "exited": "exited", "dead": "exited"}
+_PHASES: Mapping[str, Phase] = {"created": "created", "exited": "exited", "dead": "exited", "removing": "exited"}
 
 
 class DockerExecutor:
@@ -36,9 +37,15 @@ class DockerExecutor:
         self._lock = threading.Lock()
         self._connected: docker.APIClient | None = None
         self._images = Images(self._call, pulled)
+        self._host: Host | None = None
 
     def ping(self) -> None:
         self._call(lambda client: client.ping())
+
+    def host(self) -> Host:
+        if self._host is None:
+            self._host = host(self._call(lambda client: client.info()), nvidia_gpus())
+        return self._host
 
     def prepare(self, job: str, image: str) -> bool:
         return self._images.ready(job, image)
@@ -118,8 +125,8 @@ class DockerExecutor:
             binds=[f"{here}:{there}:rw" for here, there in spec.mounts.items()],
             network_mode=network,
             extra_hosts=dict(hosts),
-            shm_size=_SHM_BYTES,
             security_opt=["no-new-privileges"],
+            **limits(spec.resources),
         )
         endpoints = None
         if network is not None:

@@ -12,6 +12,35 @@ Phase = Literal["created", "running", "exited"]
 
 
 @dataclass(frozen=True)
+class Host:
+    """The machine that containers run on.
+
+    `memory` in bytes; `gpus` are the names by which Docker hands them out; the others say whether its kernel lets
+    Docker limit a container's processors and memory.
+    """
+
+    cpus: int
+    memory: int
+    gpus: tuple[str, ...] = ()
+    limits_cpus: bool = True
+    limits_memory: bool = True
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a container may use of its host.
+
+    `cpus` None leaves it all processors, `memory` (bytes) None all memory. `shared_memory` is the size of `/dev/shm` in
+    bytes, None for Docker's own. `gpus` are names of the host's.
+    """
+
+    cpus: int | None = None
+    memory: int | None = None
+    shared_memory: int | None = None
+    gpus: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class ReplicaSpec:
     """A container to start.
 
@@ -28,6 +57,7 @@ class ReplicaSpec:
     hostname: str
     mounts: Mapping[str, str]
     peers: Sequence[str]
+    resources: Resources = Resources()
 
 
 @dataclass(frozen=True)
@@ -55,6 +85,9 @@ class Executor(Protocol):
 
     def ping(self) -> None:
         """Return when the executor answers."""
+
+    def host(self) -> Host:
+        """The machine that containers run on."""
 
     def prepare(self, job: str, image: str) -> bool:
         """Whether the image is here; if not, its pull is under way. Raises ImageUnavailable."""

@@ -31,8 +31,7 @@ def service_environment(job: Job, replica: Replica, metric_id: str | None = None
     spec = job.spec["jobSpec"]
     places = job.places
     environment = {
-        "AIP_USE_CUSTOM_CONTAINER": "true",
-        "CLOUD_ML_JOB": _program(),
+        "CLOUD_ML_JOB": _program(job, replica),
         "CLOUD_ML_JOB_ID": job.shown_as[1],
         "CLOUD_ML_PROJECT_ID": job.location.number,
         "CLOUD_ML_REGION": job.location.region,
@@ -44,6 +43,8 @@ def service_environment(job: Job, replica: Replica, metric_id: str | None = None
         **_kubernetes_service(job),
         **output_directories(spec),
     }
+    if "containerSpec" in spec["workerPoolSpecs"][replica.pool]:
+        environment["AIP_USE_CUSTOM_CONTAINER"] = "true"
     if len(places) > 1:
         environment["TF_CONFIG"] = json.dumps(_tf_config(job, replica))
     if "serviceAccount" in spec:
@@ -70,9 +71,18 @@ def output_directories(spec: Mapping[str, Any]) -> dict[str, str]:
     return {name: f"{prefix.rstrip('/')}/{folder}/" for name, folder in _OUTPUT_FOLDERS.items()}
 
 
-def _program() -> str:
-    """What CLOUD_ML_JOB and the `job` of CLUSTER_SPEC hold for a container: empty fields (seen in real jobs)."""
-    return json.dumps({"python_module": "", "package_uris": [], "job_args": []})
+def _program(job: Job, replica: Replica) -> str:
+    """What CLOUD_ML_JOB and the `job` of CLUSTER_SPEC hold: the Python package's fields, empty for a container.
+
+    Seen in the logs and environments of real jobs; the arguments are as they were given, `$(VAR)` unexpanded.
+    """
+    package = job.spec["jobSpec"]["workerPoolSpecs"][replica.pool].get("pythonPackageSpec", {})
+    program = {
+        "python_module": package.get("pythonModule", ""),
+        "package_uris": package.get("packageUris", []),
+        "job_args": package.get("args", []),
+    }
+    return json.dumps(program, separators=(",", ":"))
 
 
 def _cluster_spec(job: Job, replica: Replica) -> dict[str, Any]:
@@ -83,7 +93,7 @@ def _cluster_spec(job: Job, replica: Replica) -> dict[str, Any]:
         "cluster": cluster,
         "environment": "cloud",
         "task": _task(job, f"workerpool{replica.pool}", replica),
-        "job": _program(),
+        "job": _program(job, replica),
         "open_ports": [TRAINING_PORT],
     }
 
@@ -98,7 +108,7 @@ def _tf_config(job: Job, replica: Replica) -> dict[str, Any]:
         "cluster": cluster,
         "environment": "cloud",
         "task": _task(job, _TF_TASKS[replica.pool], replica),
-        "job": _program(),
+        "job": _program(job, replica),
     }
 
 

@@ -24,6 +24,11 @@ def expand(text: str, values: Mapping[str, str]) -> str:
     return _REFERENCE.sub(value, text)
 
 
+def escaped(text: str) -> str:
+    """Text that `expand` gives back as it is."""
+    return text.replace("$", "$$")
+
+
 def expand_environment(service: Mapping[str, str], user: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The container's environment: the service's variables, then the user's in order, each seeing those before it."""
     environment = dict(service)

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from emulator import buckets
-from emulator.containers.executor import ReplicaSpec
+from emulator.containers.executor import Host, ReplicaSpec
 from emulator.data import DataFolder
+from emulator.errors import ReplicaCannotStart
 from emulator.names import replica_hostname
 from emulator.records import Job, Replica
 from emulator.replica.environment import METRIC_FOLDER, output_directories, service_environment
 from emulator.replica.expansion import expand, expand_environment
+from emulator.replica.python_package import as_container
+from emulator.replica.resources import resources
 
 
-def replica_spec(job: Job, replica: Replica, data: DataFolder, metric_id: str | None = None) -> ReplicaSpec:
-    """What to start for one replica; its folders in the data folder are made. `metric_id` is a study's first metric."""
+def replica_spec(job: Job, replica: Replica, data: DataFolder, host: Host, metric_id: str | None = None) -> ReplicaSpec:
+    """What to start for one replica on `host`; its folders in the data folder are made.
+
+    `metric_id` is a study's first metric. Raises ReplicaCannotStart when a folder of its outputs cannot be made, and
+    when a Python package is not in its bucket.
+    """
     spec = job.spec["jobSpec"]
-    container = spec["workerPoolSpecs"][replica.pool]["containerSpec"]
+    pool = spec["workerPoolSpecs"][replica.pool]
+    container = pool.get("containerSpec") or as_container(pool["pythonPackageSpec"], data.buckets)
     environment = expand_environment(
         service_environment(job, replica, metric_id),
         [(variable["name"], variable.get("value", "")) for variable in container.get("env", [])],
     )
-    for uri in output_directories(spec).values():
-        buckets.make_folder(data.buckets, uri)
+    _make_output_folders(spec, data)
     mounts = {str(data.buckets): "/gcs"}
     if job.trial is not None:
         mounts[str(data.make_metric_folder(job.id))] = METRIC_FOLDER
@@ -36,7 +44,17 @@ def replica_spec(job: Job, replica: Replica, data: DataFolder, metric_id: str | 
         hostname=replica_hostname(job.id, replica.pool, replica.index),
         mounts=mounts,
         peers=[replica_hostname(job.id, place.pool, place.index) for place in job.places],
+        # Trials run side by side, as replicas do.
+        resources=resources(pool.get("machineSpec", {}), host, turn=job.places.index(replica) + (job.trial or 0)),
     )
+
+
+def _make_output_folders(spec: Mapping[str, Any], data: DataFolder) -> None:
+    for name, uri in output_directories(spec).items():
+        try:
+            buckets.make_folder(data.buckets, uri)
+        except buckets.BadUri as error:
+            raise ReplicaCannotStart(f"there is no {name}: {error}") from error
 
 
 def _expanded(words: list[str] | None, environment: Mapping[str, str]) -> list[str] | None:

@@ -6,8 +6,9 @@ killed in the middle is followed by one that takes the same step again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from emulator import logs
@@ -16,12 +17,26 @@ from emulator.data import DataFolder
 from emulator.errors import ImageUnavailable, ReplicaCannotStart
 from emulator.records import FAILED, PENDING, QUEUED, RUNNING, Ending, Job, Replica
 from emulator.replica.replica_spec import replica_spec
-from emulator.scheduling.verdict import CODE_INVALID_ARGUMENT, PRIMARY, deadline, verdict
+from emulator.replica.resources import shortfalls
+from emulator.scheduling import injected, unreadable_image, waiting_time
+from emulator.scheduling.restarts import Restart
+from emulator.scheduling.verdict import (
+    CODE_FAILED_PRECONDITION,
+    CODE_INVALID_ARGUMENT,
+    PRIMARY,
+    deadline,
+    no_resources,
+    timed_out,
+    verdict,
+)
 from emulator.store import Store
 from emulator.times import now_ns
 
 STOP_GRACE_SECONDS = 5.0
 _KILL_AGAIN_SECONDS = 1.0
+_SAVE_AGAIN_SECONDS = 5.0
+_log = logging.getLogger("emulator.jobs")
+_Statuses = Mapping[Replica, ReplicaStatus]
 
 
 @dataclass(frozen=True)
@@ -38,85 +53,148 @@ class CustomJobReconciler:
     def advance(self, job: Job) -> float | None:
         """Take the next step; the seconds after which to look again, or None to wait for a change."""
         if job.is_terminal:
-            self.executor.remove(job.id)
-            return None
+            return self._clear(job)
         if job.ending is not None:
-            return self._finish(job, job.ending)
+            return self._finish(job, job.ending, self.executor.inspect(job.id))
         if job.state == QUEUED:
-            return None
-        if job.state == PENDING:
-            self._launch(job)
-            return None
+            return self._wait(job)
+        if job.state == PENDING or job.restarts.begun is not None:
+            return self._launch(job)
         return self._watch(job)
 
-    def end(self, job: Job, ending: Ending) -> None:
-        """Decide how a job ends, unless that has been decided already."""
+    def end(self, job: Job, ending: Ending) -> Job | None:
+        """Decide how a job ends, unless that has been decided already; the job, None when it is over or gone."""
+        with self.store.transaction() as change:
+            current = change.job(job.id)
+            if current is None or current.is_terminal:
+                return None
+            return current if current.ending is not None else change.change_job(current, ending=ending)
+
+    def _wait(self, job: Job) -> float | None:
+        until = waiting_time.end(job)
+        if until is None or now_ns() < until:
+            return None if until is None else (until - now_ns()) / 10**9
+        with self.store.transaction() as change:
+            current = change.job(job.id)
+            if current is not None and current.state == QUEUED:
+                change.end_job(current, no_resources(job, now_ns()))
+        return None
+
+    def _launch(self, job: Job) -> float | None:
+        """Start the replicas at the attempts that they have come to, once the attempts before are over."""
+        begun = job.restarts.begun
+        if begun is not None:
+            statuses = self.executor.inspect(job.id)
+            ending = timed_out(job, now_ns())
+            if ending is not None:
+                return self._end_now(job, ending, statuses)
+            again = self._stop(job, _running(statuses) - set(job.current), begun)
+            if again is not None:
+                return again
+        image, task = "", PRIMARY.task
+        try:
+            host, metric_id = self.executor.host(), self._metric_id(job)
+            # What a replica is given is the same at every attempt.
+            given = [replica_spec(job, place, self.data, host, metric_id) for place in job.places]
+            specs = [replace(spec, replica=replica) for spec, replica in zip(given, job.current, strict=True)]
+            for image in sorted({spec.image for spec in specs}):
+                if not self.executor.prepare(job.id, image):
+                    return None
+            for spec in specs:
+                task = spec.replica.task
+                self.executor.start(spec)
+        except ImageUnavailable as error:
+            text = unreadable_image.message(image, str(error), job.location)
+            return self._end_now(job, Ending(FAILED, CODE_FAILED_PRECONDITION, text, now_ns()))
+        except ReplicaCannotStart as error:
+            text = f"The replica {task} failed to start: {error}"
+            return self._end_now(job, Ending(FAILED, CODE_INVALID_ARGUMENT, text, now_ns()))
         with self.store.transaction() as change:
             current = change.job(job.id)
             if current is not None and current.ending is None and not current.is_terminal:
-                change.change_job(current, ending=ending)
-        self.wake(job.id)
-
-    def _launch(self, job: Job) -> None:
-        try:
-            specs = [replica_spec(job, place, self.data, self._metric_id(job)) for place in job.places]
-            ready = [self.executor.prepare(job.id, image) for image in sorted({spec.image for spec in specs})]
-            if not all(ready):
-                return
-            for spec in specs:
-                self.executor.start(spec)
-        except ImageUnavailable as error:
-            self.end(job, _failed(f"The replica {PRIMARY.task} failed to start: image {error}."))
-            return
-        except ReplicaCannotStart as error:
-            self.end(job, _failed(f"The replica {PRIMARY.task} failed to start: {error}"))
-            return
-        with self.store.transaction() as change:
-            current = change.job(job.id)
-            if current is not None and current.state == PENDING and current.ending is None:
-                for text in ("Waiting for training program to start.", "Job is preparing.", "Job is running."):
-                    change.say(job.id, text)
-                change.change_job(current, state=RUNNING, started=now_ns())
-        self.wake(job.id)
+                if current.state == PENDING:
+                    for text in ("Waiting for training program to start.", "Job is preparing.", "Job is running."):
+                        change.say(job.id, text)
+                for text in shortfalls(job.spec["jobSpec"]["workerPoolSpecs"], host) if current.started is None else ():
+                    change.say(job.id, text, "WARNING")
+                restarts = replace(current.restarts, begun=None)
+                change.change_job(current, state=RUNNING, started=current.started or now_ns(), restarts=restarts)
         if job.study is not None:
             self.wake(job.study)
+        # Its containers' ends are told, even those before this moment.
+        return 0.0 if job.fault is not None else (deadline(job) - now_ns()) / 10**9
 
     def _watch(self, job: Job) -> float | None:
         now = now_ns()
-        ending = verdict(job, self.executor.inspect(job.id), now, self.link(job))
-        if ending is not None:
-            self.end(job, ending)
-            return None
-        return (deadline(job) - now) / 10**9
-
-    def _finish(self, job: Job, ending: Ending) -> float | None:
         statuses = self.executor.inspect(job.id)
-        running = [replica for replica, status in statuses.items() if status.phase == "running"]
-        if running:
-            left = STOP_GRACE_SECONDS - (now_ns() - ending.at) / 10**9
-            for replica in running:
-                self._stop(job, replica, politely=left > 0)
-            return left if left > 0 else _KILL_AGAIN_SECONDS
-        for replica in statuses:
-            logs.save(self.data.logs, job.id, replica, self.executor.log(job.id, replica))
+        found = verdict(job, statuses, now, self.link(job))
+        if isinstance(found, Ending):
+            return self._end_now(job, found, statuses)
+        if isinstance(found, Restart):
+            self._restart(job, found)
+            return None
+        moments = (deadline(job), injected.moment(job, statuses))
+        return (min(moment for moment in moments if moment is not None) - now) / 10**9
+
+    def _restart(self, job: Job, restart: Restart) -> None:
+        with self.store.transaction() as change:
+            current = change.job(job.id)
+            if current is None or current.ending is not None or current.restarts != job.restarts:
+                return
+            change.say(job.id, restart.line, "WARNING")
+            state = PENDING if restart.whole_job else RUNNING
+            change.change_job(current, state=state, restarts=restart.restarts)
+        self.wake(job.id)
+
+    def _end_now(self, job: Job, ending: Ending, statuses: _Statuses | None = None) -> float | None:
+        statuses = self.executor.inspect(job.id) if statuses is None else statuses
+        if _running(statuses):
+            decided = self.end(job, ending)
+            if decided is None or decided.ending is None:
+                return None
+            ending = decided.ending
+        return self._finish(job, ending, statuses)
+
+    def _finish(self, job: Job, ending: Ending, statuses: _Statuses) -> float | None:
+        again = self._stop(job, _running(statuses), ending.at)
+        if again is not None:
+            return again
         with self.store.transaction() as change:
             current = change.job(job.id)
             if current is not None and not current.is_terminal:
                 replicas = [_outcome(replica, status) for replica, status in sorted(statuses.items())]
-                change.end_job(current, ending, replicas=replicas)
-        self._asked_to_stop.difference_update({(job.id, replica) for replica in statuses})
-        # The next look removes the containers; others may take their room from now on.
+                change.end_job(current, current.ending or ending, replicas=replicas)
+        # Others may take the room from now on; the next look saves the logs and removes the containers.
         self.wake(job.id)
         if job.study is not None:
             self.wake(job.study)
         return None
 
-    def _stop(self, job: Job, replica: Replica, politely: bool) -> None:
-        if not politely:
-            self.executor.signal(job.id, replica, "SIGKILL")
-        elif (job.id, replica) not in self._asked_to_stop:
-            self.executor.signal(job.id, replica, "SIGTERM")
-            self._asked_to_stop.add((job.id, replica))
+    def _clear(self, job: Job) -> float | None:
+        """Save the logs of an ended job, then remove its containers: a log that finds no room stays in Docker."""
+        for replica in (Replica(found["pool"], found["index"], found["attempt"]) for found in job.replicas):
+            self._asked_to_stop.discard((job.id, replica))
+            if not logs.is_saved(self.data.logs, job.id, replica):
+                try:
+                    logs.save(self.data.logs, job.id, replica, self.executor.log(job.id, replica))
+                except OSError as error:
+                    _log.warning("the log of %s of job %s cannot be saved yet: %s", replica.task, job.id, error)
+                    return _SAVE_AGAIN_SECONDS
+        self.executor.remove(job.id)
+        return None
+
+    def _stop(self, job: Job, running: Collection[Replica], since: int) -> float | None:
+        """End running replicas, by force once the grace since `since` (ns) is over; seconds to the next look."""
+        left = STOP_GRACE_SECONDS - (now_ns() - since) / 10**9
+        for replica in running:
+            if left <= 0:
+                self.executor.signal(job.id, replica, "SIGKILL")
+            elif (job.id, replica) not in self._asked_to_stop:
+                self.executor.signal(job.id, replica, "SIGTERM")
+                self._asked_to_stop.add((job.id, replica))
+        if not running:
+            return None
+        return left if left > 0 else _KILL_AGAIN_SECONDS
 
     def _metric_id(self, job: Job) -> str | None:
         if job.study is None:
@@ -126,8 +204,8 @@ class CustomJobReconciler:
         return study.spec["studySpec"]["metrics"][0]["metricId"] if study is not None else None
 
 
-def _failed(message: str) -> Ending:
-    return Ending(FAILED, CODE_INVALID_ARGUMENT, message, now_ns())
+def _running(statuses: _Statuses) -> set[Replica]:
+    return {replica for replica, status in statuses.items() if status.phase == "running"}
 
 
 def _outcome(replica: Replica, status: ReplicaStatus) -> dict[str, Any]:

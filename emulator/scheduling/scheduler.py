@@ -15,13 +15,15 @@ from emulator.containers.executor import Executor
 from emulator.data import DataFolder
 from emulator.errors import ExecutorUnavailable
 from emulator.records import FAILED, PENDING, Ending, Job
+from emulator.scheduling.admission import admitted
 from emulator.scheduling.custom_job import CustomJobReconciler
+from emulator.scheduling.pipeline import PipelineReconciler
 from emulator.scheduling.study import StudyReconciler
 from emulator.scheduling.verdict import CODE_INTERNAL
 from emulator.scheduling.workqueue import WorkQueue
 from emulator.store import Store
 from emulator.times import now_ns
-from vertex.kinds import HYPERPARAMETER_TUNING_JOB
+from vertex.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 
 _WORKERS = 4
 _ADMISSION = "admission"  # two keys that are no jobs: who may leave the queue,
@@ -48,6 +50,7 @@ class Scheduler:
     def __post_init__(self) -> None:
         self._custom_jobs = CustomJobReconciler(self.store, self.executor, self.data, self.link, self.wake)
         self._studies = StudyReconciler(self.store, self.data, self.wake)
+        self._pipelines = PipelineReconciler(self.store, self.data, self.wake)
         self._failures: dict[str, int] = {}
         self._stopping = threading.Event()
 
@@ -116,23 +119,28 @@ class Scheduler:
             return _EVERYTHING_SECONDS
         with self.store.reading() as look:
             job = look.job(key)
+            pipeline = look.pipelines.of_job(key)
         if job is None:
             self.executor.remove(key)
             self.data.remove_files(key)
             return None
-        if job.kind == HYPERPARAMETER_TUNING_JOB:
-            return self._studies.advance(job)
-        return self._custom_jobs.advance(job)
+        if job.kind == TRAINING_PIPELINE:
+            self._pipelines.advance(job)
+            return None
+        reconciler = self._studies if job.kind == HYPERPARAMETER_TUNING_JOB else self._custom_jobs
+        again = reconciler.advance(job)
+        if pipeline is not None:
+            self.queue.add(pipeline)
+        return again
 
     def _admit(self) -> None:
-        """Let jobs out of the queue, the oldest first, as long as there is room; a job larger than that runs alone."""
-        admitted = []
+        """Let jobs out of the queue for which there is room."""
         with self.store.transaction() as change:
-            used = change.slots_in_use()
-            for job, slots in change.queued(self.capacity):
-                if used and used + slots > self.capacity:
-                    break
-                used += slots
+            chosen = admitted(change.queue.heads(self.capacity), change.queue.in_use(), self.capacity)
+            for waiting in chosen:
+                job = change.job(waiting.id)
+                assert job is not None
+                change.queue.admit(job)
                 change.change_job(job, state=PENDING)
                 change.say(
                     job.id,
@@ -140,9 +148,8 @@ class Scheduler:
                     "and subsequent runs can be much faster.",
                 )
                 change.say(job.id, "Vertex AI is setting up this job.")
-                admitted.append(job.id)
-        for job_id in admitted:
-            self.queue.add(job_id)
+        for waiting in chosen:
+            self.queue.add(waiting.id)
 
     def _failed_again(self, key: str) -> int:
         self._failures[key] = failures = self._failures.get(key, 0) + 1
@@ -154,6 +161,7 @@ class Scheduler:
         if job is not None:
             message = f"Internal error occurred for the current attempt: {type(error).__name__}: {error}"
             self._custom_jobs.end(job, Ending(FAILED, CODE_INTERNAL, message, now_ns()))
+            self.wake(key)
 
     def _say_once(self, key: str, text: str) -> None:
         with self.store.transaction() as change:

@@ -5,22 +5,33 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
+from emulator.faults import Fault
 from emulator.names import Location
-from emulator.records import CANCELLING, FAILED, PENDING, QUEUED, RUNNING, Ending, Job, ServiceLine, Trial
+from emulator.records import FAILED, QUEUED, Ending, Job, Restarts, ServiceLine, Trial, replica_places
+from emulator.store.injections import Injections
+from emulator.store.models import Models
+from emulator.store.operations import Operations
+from emulator.store.pipelines import Pipelines
+from emulator.store.waiting import ACTIVE, Queue
 from emulator.times import now_ns
-from vertex.kinds import CUSTOM_JOB, KINDS, Kind
+from vertex.kinds import ALL_KINDS, Kind
 
-_ACTIVE = (PENDING, RUNNING, CANCELLING)
-_UNFINISHED = (QUEUED, *_ACTIVE)
+_UNFINISHED = (QUEUED, *ACTIVE)
 
 
 class Transaction:
-    """The statements, valid while its transaction is open."""
+    """The statements, valid while its transaction is open; those on other things than jobs are in its parts."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self.injections = Injections(connection)
+        self.queue = Queue(connection)
+        self.models = Models(connection)
+        self.operations = Operations(connection)
+        self.pipelines = Pipelines(connection)
 
     def setting(self, key: str, default: str | None = None) -> str | None:
         """A value kept with the data."""
@@ -41,11 +52,12 @@ class Transaction:
         study: str | None = None,
         trial: int | None = None,
     ) -> Job:
-        """A new job in QUEUED; `slots` is how many replicas it takes up."""
+        """A new job in QUEUED, with the fault that waits for it, if any; `slots` is how many replicas it takes up."""
         now = now_ns()
+        fault = self.injections.take(spec["displayName"], replica_places(kind, spec))
         self._connection.execute(
             "INSERT INTO jobs (id, collection, project, number, region, spec, state, created, updated, study, trial,"
-            " slots) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " slots, fault) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 job_id,
                 kind.collection,
@@ -59,6 +71,7 @@ class Transaction:
                 study,
                 trial,
                 slots,
+                None if fault is None else json.dumps(asdict(fault)),
             ),
         )
         job = self.job(job_id)
@@ -94,20 +107,6 @@ class Transaction:
         rows = self._connection.execute(f"SELECT id FROM jobs WHERE state IN ({marks}) ORDER BY sequence", _UNFINISHED)
         return [row["id"] for row in rows]
 
-    def queued(self, limit: int) -> list[tuple[Job, int]]:
-        """At most `limit` custom jobs that wait for room, the oldest first, with the slots each needs."""
-        rows = self._connection.execute(
-            "SELECT * FROM jobs WHERE state = ? AND collection = ? ORDER BY sequence LIMIT ?",
-            (QUEUED, CUSTOM_JOB.collection, limit),
-        )
-        return [(_job(row), row["slots"]) for row in rows]
-
-    def slots_in_use(self) -> int:
-        """Replicas of the jobs that have left the queue and not yet ended."""
-        marks = ", ".join("?" * len(_ACTIVE))
-        query = f"SELECT coalesce(sum(slots), 0) FROM jobs WHERE state IN ({marks})"
-        return int(self._connection.execute(query, _ACTIVE).fetchone()[0])
-
     def change_job(self, job: Job, **columns: Any) -> Job:
         """Set columns of a job; its update time moves on by at least a microsecond."""
         now = max(now_ns(), job.updated + 1000)
@@ -115,6 +114,8 @@ class Transaction:
         for name, value in columns.items():
             if isinstance(value, Ending):
                 value = json.dumps([value.state, value.code, value.message, value.at])
+            if isinstance(value, Restarts):
+                value = json.dumps(asdict(value))
             values[name] = json.dumps(value) if name == "replicas" else value
             if name in ("started", "ended"):
                 values[name] = max(value, job.created if name == "started" else job.started or job.created)
@@ -149,6 +150,15 @@ class Transaction:
     def trial_jobs(self, study: str) -> dict[str, Job]:
         """The jobs of a study's trials, by id."""
         rows = self._connection.execute("SELECT * FROM jobs WHERE study = ?", (study,))
+        return {row["id"]: _job(row) for row in rows}
+
+    def open_trial_jobs(self, study: str) -> dict[str, Job]:
+        """The jobs of a study's trials that have not ended, by id."""
+        rows = self._connection.execute(
+            "SELECT jobs.* FROM trials JOIN jobs ON jobs.id = trials.job"
+            " WHERE trials.study = ? AND trials.state NOT IN ('SUCCEEDED', 'INFEASIBLE')",
+            (study,),
+        )
         return {row["id"]: _job(row) for row in rows}
 
     def add_trial(self, trial: Trial) -> None:
@@ -187,34 +197,12 @@ class Transaction:
         rows = self._connection.execute("SELECT * FROM service_lines WHERE job = ? ORDER BY sequence", (job_id,))
         return [ServiceLine(row["at"], row["sequence"], row["severity"], row["text"]) for row in rows]
 
-    def add_operation(self, name: str) -> None:
-        """Remember a finished deletion."""
-        self._connection.execute("INSERT INTO operations VALUES (?, ?)", (name, now_ns()))
-
-    def operation(self, name: str) -> int | None:
-        """When an operation was created; None when there is none."""
-        row = self._connection.execute("SELECT created FROM operations WHERE name = ?", (name,)).fetchone()
-        return row["created"] if row else None
-
-    def operations(self, parent: str) -> list[tuple[str, int]]:
-        """Name and creation time of the operations right below `parent`, the newest first."""
-        prefix = f"{parent}/operations/"
-        rows = self._connection.execute(
-            "SELECT name, created FROM operations WHERE substr(name, 1, ?) = ? ORDER BY created DESC",
-            (len(prefix), prefix),
-        )
-        return [(row["name"], row["created"]) for row in rows]
-
-    def remove_operation(self, name: str) -> bool:
-        """Forget an operation; False when there is none."""
-        return self._connection.execute("DELETE FROM operations WHERE name = ?", (name,)).rowcount > 0
-
 
 def _job(row: sqlite3.Row) -> Job:
     return Job(
         id=row["id"],
         sequence=row["sequence"],
-        kind=KINDS[row["collection"]],
+        kind=ALL_KINDS[row["collection"]],
         location=Location(row["project"], row["region"]),
         spec=json.loads(row["spec"]),
         state=row["state"],
@@ -226,6 +214,8 @@ def _job(row: sqlite3.Row) -> Job:
         study=row["study"],
         trial=row["trial"],
         replicas=tuple(json.loads(row["replicas"])),
+        restarts=Restarts(**json.loads(row["restarts"])),
+        fault=Fault(**json.loads(row["fault"])) if row["fault"] else None,
     )
 
 

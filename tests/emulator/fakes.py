@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from emulator.api.jobs import Jobs
-from emulator.containers.executor import LogLine, ReplicaSpec, ReplicaStatus
+from emulator.containers.executor import Host, LogLine, ReplicaSpec, ReplicaStatus
 from emulator.data import DataFolder
 from emulator.errors import ExecutorUnavailable, ImageUnavailable
 from emulator.records import Job, Replica
-from emulator.scheduling import cancelling, custom_job, study, verdict
+from emulator.scheduling import cancelling, custom_job, pipeline, study, verdict
 from emulator.scheduling.scheduler import Scheduler
 from emulator.scheduling.workqueue import WorkQueue
-from emulator.store import Store, Transaction, transaction
+from emulator.store import Store, Transaction, models, operations, transaction, waiting
 from tests.emulator.jobs import IMAGE
 
 SECOND = 10**9
@@ -85,6 +85,10 @@ class Machine:
     def ping(self) -> None:
         self._reach()
 
+    def host(self) -> Host:
+        self._reach()
+        return Host(cpus=8, memory=64 << 30)
+
     def prepare(self, job: str, image: str) -> bool:
         self._reach()
         if image not in self.images:
@@ -142,6 +146,11 @@ class Machine:
         container = running[0]
         self._exit(container, self.program(container.spec))
         return container.spec.job
+
+    def end(self, job: str, replica: Replica, code: int | None = None) -> None:
+        """Let one container come to its end, by its program's exit code or by another."""
+        container = self.containers[job, replica]
+        self._exit(container, self.program(container.spec) if code is None else code)
 
     def _running(self) -> list[Container]:
         return [found for found in self.containers.values() if found.status.phase == "running"]
@@ -224,5 +233,5 @@ def _all_ended(emulator: Emulator) -> bool:
 
 def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the emulator's modules read the time from `clock`."""
-    for module in (cancelling, custom_job, study, verdict, transaction):
+    for module in (cancelling, custom_job, pipeline, study, verdict, transaction, waiting, models, operations):
         monkeypatch.setattr(module, "now_ns", clock.now_ns)

@@ -14,6 +14,21 @@ def test_folders_are_made_open_to_every_user(tmp_path: Path) -> None:
     assert [each.stat().st_mode & 0o777 for each in (made, made.parent, made.parent.parent)] == [0o777] * 3
 
 
+def test_a_folder_that_a_killed_process_made_and_did_not_open_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "my-bucket" / "run").mkdir(parents=True, mode=0o700)
+    made = make_folder(tmp_path, "gs://my-bucket/run/model/")
+    assert [each.stat().st_mode & 0o777 for each in (made, made.parent, made.parent.parent)] == [0o777] * 3
+    assert make_folder(tmp_path, "gs://my-bucket/run/model/") == made
+
+
+@pytest.mark.parametrize("uri", ["gs://my-bucket/run", "gs://my-bucket/run/model"])
+def test_a_file_where_a_folder_should_be_is_named(tmp_path: Path, uri: str) -> None:
+    (tmp_path / "my-bucket").mkdir()
+    (tmp_path / "my-bucket" / "run").touch()
+    with pytest.raises(BadUri, match="my-bucket/run is a file"):
+        make_folder(tmp_path, uri)
+
+
 @pytest.mark.parametrize(
     "uri",
     [
@@ -28,6 +43,7 @@ def test_folders_are_made_open_to_every_user(tmp_path: Path) -> None:
         "/etc",
         "https://bucket/x",
         "gs://my-bucket/a\0b",
+        f"gs://my-bucket/{'ä' * 128}",
     ],
 )
 def test_nothing_leads_out_of_the_bucket_folder(tmp_path: Path, uri: str) -> None:

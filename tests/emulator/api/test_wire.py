@@ -1,4 +1,4 @@
-from emulator.api.wire import job_json, masked, with_int64_strings
+from emulator.api.wire import job_json
 from emulator.records import FAILED, SUCCEEDED, Ending, Trial
 from tests.emulator.jobs import custom_job, tuning_job
 
@@ -8,25 +8,6 @@ def test_int64_fields_are_strings_and_int32_fields_numbers() -> None:
     assert shown["jobSpec"]["workerPoolSpecs"][0]["replicaCount"] == "1"
     study = job_json(tuning_job())
     assert (study["maxTrialCount"], study["parallelTrialCount"]) == (3, 2)
-
-
-def test_integer_parameters_are_strings_and_doubles_numbers() -> None:
-    spec = {
-        "parameters": [
-            {"parameterId": "n", "integerValueSpec": {"minValue": 1, "maxValue": 9}},
-            {"parameterId": "x", "doubleValueSpec": {"minValue": 1.0, "maxValue": 9.0}},
-            {
-                "parameterId": "p",
-                "discreteValueSpec": {"values": [1.0, 2.0]},
-                "conditionalParameterSpecs": [{"parentIntValues": {"values": [1, 2]}}],
-            },
-        ]
-    }
-    shown = with_int64_strings(spec)["parameters"]
-    assert shown[0]["integerValueSpec"] == {"minValue": "1", "maxValue": "9"}
-    assert shown[1]["doubleValueSpec"] == {"minValue": 1.0, "maxValue": 9.0}
-    assert shown[2]["discreteValueSpec"] == {"values": [1.0, 2.0]}
-    assert shown[2]["conditionalParameterSpecs"][0]["parentIntValues"] == {"values": ["1", "2"]}
 
 
 def test_a_label_that_is_called_like_a_field_stays_a_string() -> None:
@@ -55,12 +36,3 @@ def test_a_trial_shows_parameters_measurements_and_its_job() -> None:
     assert shown["parameters"] == [{"parameterId": "n", "value": 3}, {"parameterId": "kind", "value": "a"}]
     assert shown["finalMeasurement"]["stepCount"] == "3"
     assert shown["customJob"].endswith("/customJobs/99")
-
-
-def test_a_read_mask_keeps_what_it_names() -> None:
-    message = {"name": "n", "state": "s", "jobSpec": {"scheduling": {"timeout": "1s"}, "network": "x"}}
-    assert masked(message, ["name", "jobSpec.scheduling"]) == {
-        "name": "n",
-        "jobSpec": {"scheduling": {"timeout": "1s"}},
-    }
-    assert masked(message, ["*"]) == message

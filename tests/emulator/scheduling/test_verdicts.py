@@ -1,7 +1,8 @@
 import pytest
 
 from emulator.containers.executor import ReplicaStatus
-from emulator.records import FAILED, SUCCEEDED, Replica, Trial
+from emulator.records import FAILED, SUCCEEDED, Ending, Job, Replica, Trial
+from emulator.scheduling.restarts import Restart
 from emulator.scheduling.study import verdict as study_verdict
 from emulator.scheduling.trial import trial_job_spec
 from emulator.scheduling.verdict import verdict
@@ -18,9 +19,16 @@ def exited(code: int, at: int, out_of_memory: bool = False) -> ReplicaStatus:
     return ReplicaStatus("exited", code, out_of_memory, 1, at)
 
 
-def judged(statuses: dict[Replica, ReplicaStatus], now: int = 3 * SECOND) -> tuple[str, int] | None:
-    ending = verdict(custom_job(DISTRIBUTED), statuses, now, LINK)
-    return None if ending is None else (ending.state, ending.code)
+def ending(job: Job, statuses: dict[Replica, ReplicaStatus], now: int = 3 * SECOND) -> Ending:
+    found = verdict(job, statuses, now, LINK)
+    assert isinstance(found, Ending)
+    return found
+
+
+def judged(statuses: dict[Replica, ReplicaStatus]) -> tuple[str, int] | None:
+    found = verdict(custom_job(DISTRIBUTED), statuses, 3 * SECOND, LINK)
+    assert not isinstance(found, Restart)
+    return None if found is None else (found.state, found.code)
 
 
 def test_a_job_goes_on_while_its_replicas_run_and_when_a_worker_is_done() -> None:
@@ -42,31 +50,24 @@ def test_what_ended_first_decides_however_late_we_look() -> None:
 
 
 def test_a_failure_is_worded_as_the_service_words_it_and_leads_to_the_logs() -> None:
-    ending = verdict(custom_job(), {CHIEF: exited(17, 5)}, 6, LINK)
-    assert ending is not None
-    assert ending.message == (
+    assert ending(custom_job(), {CHIEF: exited(17, 5)}).message == (
         "The replica workerpool0-0 exited with a non-zero status of 17. Termination reason: Error. "
         f"To find out more about why your job exited please check the logs: {LINK}"
     )
 
 
 def test_a_replica_out_of_memory_says_so() -> None:
-    ending = verdict(custom_job(), {CHIEF: exited(137, 5, out_of_memory=True)}, 6, LINK)
-    assert ending is not None
-    assert "workerpool0-0 ran out of memory and exited with a non-zero status of 137." in ending.message
-
-
-def test_a_container_removed_from_outside_fails_the_job_as_an_internal_error() -> None:
-    assert judged({CHIEF: RUNS}) == (FAILED, 13)
+    found = ending(custom_job(), {CHIEF: exited(137, 5, out_of_memory=True)})
+    assert found.code == 9
+    assert "workerpool0-0 ran out of memory and exited with a non-zero status of 137." in found.message
 
 
 def test_the_timeout_counts_from_the_start() -> None:
     job = custom_job(custom_job_spec(scheduling={"timeout": "10s"}))
     assert verdict(job, {CHIEF: RUNS}, 12 * SECOND - 1, LINK) is None
-    ending = verdict(job, {CHIEF: RUNS}, 12 * SECOND, LINK)
-    assert ending is not None
-    assert (ending.state, ending.code) == (FAILED, 4)
-    assert "10s" in ending.message
+    found = ending(job, {CHIEF: RUNS}, 12 * SECOND)
+    assert (found.state, found.code) == (FAILED, 4)
+    assert "10s" in found.message
 
 
 def trials(states: str) -> list[Trial]:
@@ -94,8 +95,8 @@ def trials(states: str) -> list[Trial]:
 )
 def test_a_study_ends_with_its_trials_or_by_their_failures(states: str, allowed: int, state: str | None) -> None:
     study = tuning_job(tuning_job_spec(trials=3, **({"maxFailedTrialCount": allowed} if allowed else {})))
-    ending = study_verdict(study, trials(states), 1)
-    assert (ending.state if ending else None) == state
+    found = study_verdict(study, trials(states), 1)
+    assert (found.state if found else None) == state
 
 
 def test_parameters_are_appended_to_every_pool_s_args_in_the_forms_of_their_types() -> None:

@@ -1,0 +1,72 @@
+"""What of a request for a job is taken, and everything that is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from emulator import buckets, coverage
+from emulator.errors import invalid
+from emulator.replica.environment import output_directories
+from vertex import pipelines
+from vertex.kinds import CUSTOM_JOB, TRAINING_PIPELINE, Kind
+from vertex.rules import KeyPath
+from vertex.validation import Problem, validate
+
+
+def accepted(kind: Kind, body: Mapping[str, Any], root: Path) -> dict[str, Any]:
+    """The canonical form of a request; `root` is the folder of the buckets.
+
+    Raises ApiError with every problem: those of its shape, or else of the service's rules, or else of this machine.
+    """
+    if kind == TRAINING_PIPELINE:
+        return _accepted_pipeline(body, root)
+    spec, problems = validate(kind, body, output_only="drop")
+    problems = problems or _refused_here(kind, spec, root)
+    if problems:
+        raise invalid(problems)
+    return spec
+
+
+def _accepted_pipeline(body: Mapping[str, Any], root: Path) -> dict[str, Any]:
+    reading = pipelines.read(body, output_only="drop")
+    problems = reading.problems
+    if not problems:
+        kind = pipelines.backing_kind(reading.spec)
+        refused = _refused_here(kind, pipelines.backing_job(reading.spec), root)
+        problems = [Problem(pipelines.in_pipeline(kind, problem.path), problem.message) for problem in refused]
+        problems += _bad_data(reading.spec.get("inputDataConfig"), root)
+    if problems:
+        raise invalid(problems, reading.headline)
+    return reading.spec
+
+
+def _refused_here(kind: Kind, spec: Mapping[str, Any], root: Path) -> list[Problem]:
+    field = "jobSpec" if kind == CUSTOM_JOB else "trialJobSpec"
+    bad_folders = (
+        _bad_folder(uri, (field, "baseOutputDirectory", "outputUriPrefix"), root)
+        for uri in output_directories(spec[field]).values()
+    )
+    return [*coverage.refusals(kind, spec), *coverage.oversized(kind, spec), *next(filter(None, bad_folders), [])]
+
+
+def _bad_data(config: Mapping[str, Any] | None, root: Path) -> list[Problem]:
+    if config is None:
+        return []
+    if "bigqueryDestination" in config:
+        message = "the emulator has no BigQuery: use gcsDestination"
+        return [Problem(("inputDataConfig", "bigqueryDestination"), message)]
+    if "gcsDestination" not in config:
+        message = "is required: the emulator has no dataset service, and takes the files that lie there"
+        return [Problem(("inputDataConfig", "gcsDestination"), message)]
+    uri = config["gcsDestination"]["outputUriPrefix"]
+    return _bad_folder(uri, ("inputDataConfig", "gcsDestination", "outputUriPrefix"), root)
+
+
+def _bad_folder(uri: str, path: KeyPath, root: Path) -> list[Problem]:
+    try:
+        buckets.folder(root, uri)
+    except buckets.BadUri as error:
+        return [Problem(path, str(error))]
+    return []

@@ -1,0 +1,69 @@
+"""The API's methods on operations, without HTTP. Every operation is done when its client learns of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from emulator.api import filters
+from emulator.api.listing import Listing, answer
+from emulator.api.wire import operation_json
+from emulator.errors import ApiError
+from emulator.records import Operation
+from emulator.store import Store
+
+_FILTERABLE = ("name", "done")
+
+
+@dataclass(frozen=True)
+class Operations:
+    """Methods on the store."""
+
+    store: Store
+
+    def get(self, name: str) -> dict[str, Any]:
+        """An operation by its full name. Raises ApiError NOT_FOUND."""
+        with self.store.reading() as look:
+            operation = look.operations.get(name)
+        if operation is None:
+            raise _unknown(name)
+        return operation_json(operation)
+
+    def page(self, parent: str, listing: Listing) -> dict[str, Any]:
+        """A page of the operations of a location or of a resource, the newest first. Raises ApiError."""
+        condition = listing.condition(_FILTERABLE)
+        before = listing.after(str)
+        with self.store.reading() as look:
+            found = (
+                operation
+                for operation in look.operations.below(parent)
+                if (before is None or _place(operation) < before)
+                and filters.matches(condition, partial(_field, operation))
+            )
+            operations, token = listing.page(found, _place)
+        return answer("operations", [operation_json(operation) for operation in operations], token)
+
+    def cancel(self, name: str) -> dict[str, Any]:
+        """Nothing is left to cancel. Raises ApiError NOT_FOUND."""
+        self.get(name)
+        return {}
+
+    def delete(self, name: str) -> dict[str, Any]:
+        """Forget an operation. Raises ApiError NOT_FOUND."""
+        with self.store.transaction() as change:
+            if not change.operations.remove(name):
+                raise _unknown(name)
+        return {}
+
+
+def _place(operation: Operation) -> str:
+    return f"{operation.created:020} {operation.name}"
+
+
+def _field(operation: Operation, field: str) -> str | None:
+    return {"name": operation.name, "done": "true"}.get(field)
+
+
+def _unknown(name: str) -> ApiError:
+    return ApiError("NOT_FOUND", f"The Operation {name} does not exist.")

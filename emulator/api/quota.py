@@ -1,0 +1,36 @@
+"""The refusal for want of quota. It only comes when a fault was injected: nothing is limited here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from emulator.errors import ApiError
+from emulator.store import Store
+from vertex.kinds import TRAINING_PIPELINE, Kind
+from vertex.pipelines import backing_job
+
+
+def check(store: Store, kind: Kind, spec: Mapping[str, Any]) -> None:
+    """Refuse a job for which a quota fault waits, which is used up. Raises ApiError RESOURCE_EXHAUSTED."""
+    with store.transaction() as change:
+        is_refused = change.injections.take_quota(spec["displayName"])
+    if is_refused:
+        exceeded = ", ".join(metrics(backing_job(spec) if kind == TRAINING_PIPELINE else spec))
+        raise ApiError("RESOURCE_EXHAUSTED", f"The following quota metrics exceed quota limits: {exceeded}")
+
+
+def metrics(spec: Mapping[str, Any]) -> list[str]:
+    """The quota metrics that a custom or tuning job counts against, named as the service names them in its errors."""
+    job_spec = spec.get("jobSpec") or spec.get("trialJobSpec") or {}
+    # Google's page on Spot VMs: they, and flexible start, count against the quotas named "preemptible".
+    is_preemptible = job_spec.get("scheduling", {}).get("strategy") in ("SPOT", "FLEX_START")
+    prefix = f"aiplatform.googleapis.com/custom_model_training_{'preemptible_' if is_preemptible else ''}"
+    machines = [pool.get("machineSpec", {}) for pool in job_spec.get("workerPoolSpecs", []) if pool]
+    accelerators = {machine["acceleratorType"] for machine in machines if machine.get("acceleratorType")}
+    return [f"{prefix}{_resource(accelerator)}" for accelerator in sorted(accelerators)] or [f"{prefix}cpus"]
+
+
+def _resource(accelerator: str) -> str:
+    name = accelerator.lower().replace("nvidia_tesla_", "nvidia_")
+    return name if name.startswith("tpu") else f"{name}_gpus"

@@ -1,0 +1,38 @@
+"""The machine that Docker runs on, as far as replicas share it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from emulator.containers.executor import Host
+
+_NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")  # a folder per GPU, made by NVIDIA's driver
+_WINDOWS_GPU = Path("/dev/dxg")  # under WSL, where NVIDIA's runtime knows no numbers
+_CDI_GPU = "nvidia.com/gpu="
+
+
+def host(info: Mapping[str, Any], gpus: Sequence[str]) -> Host:
+    """The host by Docker's `/info` and the numbers of this machine's GPUs.
+
+    A GPU counts only when Docker can hand it to a container: by NVIDIA's runtime, or by the Container Device Interface,
+    whose devices newer daemons list.
+    """
+    if "nvidia" not in (info.get("Runtimes") or {}):
+        devices = [device["ID"] for device in info.get("DiscoveredDevices") or []]
+        gpus = sorted(name for name in devices if name.startswith(_CDI_GPU) and name.removeprefix(_CDI_GPU).isdigit())
+    return Host(
+        cpus=info["NCPU"],
+        memory=info["MemTotal"],
+        gpus=tuple(gpus),
+        limits_cpus=info.get("CpuCfsQuota", True),
+        limits_memory=info.get("MemoryLimit", True),
+    )
+
+
+def nvidia_gpus() -> list[str]:
+    """The GPUs of this machine under the names that NVIDIA's runtime takes."""
+    if _NVIDIA_GPUS.is_dir():
+        return [str(number) for number, _ in enumerate(_NVIDIA_GPUS.iterdir())]
+    return ["all"] if _WINDOWS_GPU.exists() else []

@@ -1,0 +1,26 @@
+"""What a container may use, as options of Docker's HostConfig."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.containers.executor import Resources
+
+
+def limits(resources: Resources) -> dict[str, Any]:
+    """Arguments of the SDK's `create_host_config`. Memory is memory: swap would only make its end slow."""
+    from docker.types import DeviceRequest
+
+    options: dict[str, Any] = {}
+    if resources.cpus is not None:
+        options["nano_cpus"] = resources.cpus * 10**9
+    if resources.memory is not None:
+        options["mem_limit"] = options["memswap_limit"] = resources.memory
+    if resources.shared_memory is not None:
+        options["shm_size"] = resources.shared_memory
+    if resources.gpus:
+        driver = "cdi" if "=" in resources.gpus[0] else "nvidia"
+        options["device_requests"] = [
+            DeviceRequest(driver=driver, device_ids=list(resources.gpus), capabilities=[["gpu"]])
+        ]
+    return options

@@ -1,0 +1,93 @@
+"""Faults that a user injects, to see how their own code takes the service's errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from fnmatch import fnmatchcase
+from typing import Any, get_args, get_type_hints
+
+from emulator.errors import EmulatorError
+
+KINDS = {
+    "quota": "the request that creates the job is refused with 429 RESOURCE_EXHAUSTED",
+    "fail": "the job fails with a code and message, or as if a replica had exited with a code",
+    "preempt": "its machines are taken away: a SPOT job is restarted, another fails for lack of resources",
+    "oom": "a replica runs out of memory",
+}
+_MOST = 1000
+_CODES = range(1, 17)  # google.rpc.Code without OK
+
+
+class BadFault(EmulatorError):
+    """A fault that cannot be injected; the message names the field."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is to go wrong with the next `count` jobs whose display name matches `name` (`*` and `?` stand for any).
+
+    `after` seconds after the job's start (or restart), and `times` times for a job that is restarted. `fail` has
+    either `code` and `message` of the job's error, or the `exit_code` of `replica`; `oom` has `replica`.
+    """
+
+    kind: str
+    name: str = "*"
+    count: int = 1
+    after: float = 0.0
+    times: int = 1
+    code: int | None = None
+    message: str | None = None
+    exit_code: int | None = None
+    replica: str = "workerpool0-0"
+
+    @classmethod
+    def parse(cls, body: Mapping[str, Any]) -> Fault:
+        """A fault from JSON, fields as above. Raises BadFault."""
+        types = get_type_hints(cls)
+        for key, value in body.items():
+            if key not in types:
+                raise BadFault(f"{key} is no field of a fault; known: {', '.join(types)}")
+            allowed = (int, float) if types[key] is float else get_args(types[key]) or (types[key],)
+            if isinstance(value, bool) or not isinstance(value, allowed):
+                raise BadFault(f"{key} is {value!r}; it must be of type {allowed[0].__name__}")
+        if body.get("kind") not in KINDS:
+            given = f"kind is {body['kind']!r}" if "kind" in body else "there is no kind"
+            raise BadFault(f"{given}: say what is to go wrong, {' or '.join(KINDS)}")
+        fault = cls(**body)
+        fault._check()
+        return fault
+
+    def _check(self) -> None:
+        for field, value, most in (("count", self.count, _MOST), ("times", self.times, _MOST)):
+            if not 1 <= value <= most:
+                raise BadFault(f"{field} is {value}; it must be from 1 to {most}")
+        if not 0 <= self.after < 10**9:
+            raise BadFault(f"after is {self.after}; it must be a number of seconds, 0 or more")
+        if self.kind != "fail" and (self.code is not None or self.message is not None or self.exit_code is not None):
+            raise BadFault(f"code, message and exit_code belong to kind fail, not to {self.kind}")
+        if self.kind == "fail" and (self.code is None) == (self.exit_code is None):
+            raise BadFault("kind fail needs one of code (the job's error) and exit_code (a replica's end)")
+        if self.code is not None and self.code not in _CODES:
+            raise BadFault(f"code is {self.code}; it must be a google.rpc.Code, from 1 to 16")
+        if self.exit_code is not None and not 1 <= self.exit_code <= 255:
+            raise BadFault(f"exit_code is {self.exit_code}; it must be from 1 to 255")
+
+    def is_for(self, display_name: str) -> bool:
+        """Whether a job of that name is one that the fault is for."""
+        return fnmatchcase(display_name, self.name)
+
+    def described(self) -> dict[str, Any]:
+        """The fields that say something, as JSON."""
+        default = asdict(Fault(self.kind))
+        return {key: value for key, value in asdict(self).items() if key == "kind" or value != default[key]}
+
+
+FIELDS = tuple(field.name for field in fields(Fault))
+
+
+def in_words(fault: Mapping[str, Any], remaining: int) -> str:
+    """A fault, as `described` gives it, in one line: `fail for the next 2 jobs (name=a-*, code=13)`."""
+    rest = ", ".join(f"{key}={value}" for key, value in fault.items() if key not in ("kind", "count"))
+    jobs = "the next job" if remaining == 1 else f"the next {remaining} jobs"
+    return f"{fault['kind']} for {jobs}{f' ({rest})' if rest else ''}"

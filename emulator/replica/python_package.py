@@ -1,0 +1,47 @@
+"""A pythonPackageSpec as the container that it means."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from emulator import buckets
+from emulator.errors import ReplicaCannotStart
+from emulator.replica.expansion import escaped
+
+# Not every image calls its Python python3; the text of the program is $0.
+_LAUNCH = 'exec `command -v python3 || command -v python || echo python3` -c "$0" "$@"'
+
+
+def as_container(package: Mapping[str, Any], root: Path) -> dict[str, Any]:
+    """The ContainerSpec that installs `packageUris` into the executor image and runs `pythonModule`.
+
+    `root` is the folder of the buckets. Raises ReplicaCannotStart, naming the URI, when a package is not in its bucket:
+    on Vertex AI too a job is taken first and fails then, so that packages may follow while it waits in the queue.
+    """
+    uris = package["packageUris"]
+    for uri in uris:
+        _check(uri, root)
+    container = {
+        "imageUri": package["executorImageUri"],
+        "command": ["/bin/sh", "-c", _LAUNCH, escaped(_runner())],
+        "args": [escaped(json.dumps(uris)), escaped(package["pythonModule"]), *package.get("args", [])],
+    }
+    return container | ({"env": package["env"]} if "env" in package else {})
+
+
+def _check(uri: str, root: Path) -> None:
+    try:
+        path = buckets.folder(root, uri)
+    except buckets.BadUri as error:
+        raise ReplicaCannotStart(f"the package {uri} cannot be read: {error}") from error
+    if not path.is_file():
+        raise ReplicaCannotStart(f"the package {uri} does not exist; put the file at {path}")
+
+
+@cache
+def _runner() -> str:
+    return Path(__file__).with_name("package_runner.py").read_text()

@@ -1,0 +1,149 @@
+"""How a training pipeline goes on: the job that runs its task, and the model that comes of it.
+
+Each step looks at the store, does what is missing, and can be repeated. The job and the note that it is the pipeline's
+are written in one transaction, and so are the model and the pipeline's end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from emulator import buckets
+from emulator.data import DataFolder
+from emulator.names import new_id
+from emulator.records import FAILED, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
+from emulator.replica.environment import output_directories
+from emulator.scheduling.cancelling import cancel
+from emulator.scheduling.input_data import input_data, with_data
+from emulator.scheduling.submission import submit
+from emulator.scheduling.trial import trial_job_spec
+from emulator.store import Store, Transaction
+from emulator.times import now_ns
+from emulator.uploading import UploadRefused, upload
+from vertex import trials
+from vertex.kinds import CUSTOM_JOB
+from vertex.pipelines import backing_job, backing_kind
+
+_CODES = {"NOT_FOUND": 5, "ALREADY_EXISTS": 6}
+
+
+@dataclass(frozen=True)
+class PipelineReconciler:
+    """Advances training pipelines; `wake` asks for a look at a job."""
+
+    store: Store
+    data: DataFolder
+    wake: Callable[[str], None]
+
+    def advance(self, pipeline: Job) -> None:
+        """Take the next step; every change of the pipeline's job brings another look."""
+        if pipeline.is_terminal:
+            return
+        with self.store.reading() as look:
+            progress = look.pipelines.progress([pipeline.id]).get(pipeline.id)
+            job = look.job(progress.job) if progress is not None else None
+            found = look.trials(job.id) if job is not None else []
+        if job is None:
+            self._start(pipeline)
+        elif not job.is_terminal:
+            self._follow(pipeline, job)
+        else:
+            self._finish(pipeline, job, found)
+
+    def _start(self, pipeline: Job) -> None:
+        """Submit the job, unless the pipeline was told to end before it had one."""
+        kind, spec = backing_kind(pipeline.spec), backing_job(pipeline.spec)
+        warnings = []
+        if "inputDataConfig" in pipeline.spec:
+            data = input_data(pipeline.spec["inputDataConfig"], self.data.buckets)
+            field = "jobSpec" if kind == CUSTOM_JOB else "trialJobSpec"
+            spec[field] = with_data(spec[field], data)
+            warnings = data.warnings
+        with self.store.transaction() as change:
+            current = change.job(pipeline.id)
+            if current is None or current.is_terminal:
+                return
+            if current.ending is not None:
+                change.end_job(current, current.ending)
+                return
+            job = submit(change, new_id(), kind, pipeline.location, spec, warnings)
+            change.pipelines.start(pipeline.id, job.id)
+            change.say(pipeline.id, f"The pipeline's task is {job.name}.")
+            change.change_job(current, state=PENDING)
+        self.wake(job.id)
+
+    def _follow(self, pipeline: Job, job: Job) -> None:
+        with self.store.transaction() as change:
+            current, job_now = change.job(pipeline.id), change.job(job.id)
+            if current is None or job_now is None:
+                return
+            if current.ending is not None:
+                if job_now.ending is None:
+                    cancel(change, job.id)
+            elif job_now.started is not None and current.state in (QUEUED, PENDING):
+                change.change_job(current, state=RUNNING, started=job_now.started)
+            must_wake = current.ending is not None and job_now.ending is None
+        if must_wake:
+            self.wake(job.id)
+
+    def _finish(self, pipeline: Job, job: Job, found: list[Trial]) -> None:
+        artifact = self._artifact(job, found)
+        with self.store.transaction() as change:
+            current = change.job(pipeline.id)
+            if current is None or current.is_terminal:
+                return
+            ending = current.ending or _copied(job)
+            if ending.state == SUCCEEDED and "modelToUpload" in pipeline.spec:
+                ending = self._upload(change, pipeline, artifact) or ending
+            started = current.started or job.started
+            change.end_job(current, ending, **({} if started is None else {"started": started}))
+
+    def _upload(self, change: Transaction, pipeline: Job, artifact: str | None) -> Ending | None:
+        """Upload the model; how the pipeline ends when that cannot be."""
+        model = dict(pipeline.spec["modelToUpload"])
+        uri = model.setdefault("artifactUri", artifact)
+        if uri is None:
+            del model["artifactUri"]
+        elif uri == artifact and not self._has_files(uri):
+            return _failed(_CODES["NOT_FOUND"], f'There are no files under "{uri}" to copy.')
+        try:
+            version = upload(
+                change,
+                pipeline.location,
+                model,
+                pipeline.spec.get("modelId", ""),
+                pipeline.spec.get("parentModel", ""),
+                pipeline.name,
+            )
+        except UploadRefused as error:
+            return _failed(_CODES[error.status], str(error))
+        change.pipelines.uploaded(pipeline.id, version.model_name)
+        return None
+
+    def _has_files(self, uri: str) -> bool:
+        return any(path.is_file() for path in buckets.folder(self.data.buckets, uri).rglob("*"))
+
+    def _artifact(self, job: Job, found: list[Trial]) -> str | None:
+        """AIP_MODEL_DIR of the job; of a tuning job, that of its best trial."""
+        if job.kind == CUSTOM_JOB:
+            return output_directories(job.spec["jobSpec"]).get("AIP_MODEL_DIR")
+        best = trials.best({"studySpec": job.spec["studySpec"], "trials": [_measured(trial) for trial in found]})
+        if best is None:
+            return None
+        return output_directories(trial_job_spec(job, int(best["id"]), {})).get("AIP_MODEL_DIR")
+
+
+def _measured(trial: Trial) -> dict[str, Any]:
+    return {"id": str(trial.number), "state": trial.state, "finalMeasurement": trial.final or {}}
+
+
+def _copied(job: Job) -> Ending:
+    """The end of a pipeline is that of its job."""
+    assert job.ending is not None
+    return Ending(job.ending.state, job.ending.code, job.ending.message, now_ns())
+
+
+def _failed(code: int, message: str) -> Ending:
+    return Ending(FAILED, code, message, now_ns())

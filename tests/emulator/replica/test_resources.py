@@ -1,0 +1,76 @@
+import pytest
+
+from emulator.containers.executor import Host, Resources
+from emulator.replica.resources import resources, shortfalls
+
+GB = 1 << 30
+WORKSTATION = Host(cpus=16, memory=64 * GB, gpus=("0", "1", "2"))
+LAPTOP = Host(cpus=2, memory=16 * GB)
+
+
+def machine(name: str, gpus: int = 0) -> dict[str, object]:
+    """A MachineSpec."""
+    return {"machineType": name, **({"acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": gpus} if gpus else {})}
+
+
+def test_a_machine_smaller_than_the_host_gets_its_own_size_and_nothing_is_said() -> None:
+    given = resources(machine("n1-standard-4"), WORKSTATION, turn=0)
+    assert given == Resources(cpus=4, memory=15 * GB, shared_memory=15 * GB // 2)
+    assert shortfalls([{"machineSpec": machine("n1-standard-4")}], WORKSTATION) == []
+
+
+def test_a_machine_larger_than_the_host_gets_all_processors_and_leaves_memory_to_the_host() -> None:
+    given = resources(machine("n1-standard-64"), LAPTOP, turn=0)
+    assert given == Resources(cpus=None, memory=14 * GB, shared_memory=7 * GB)
+
+
+def test_what_the_host_lacks_is_said_once_for_all_pools_of_a_machine_type() -> None:
+    pools = [{"machineSpec": machine("n1-standard-64")}, {}, {"machineSpec": machine("n1-standard-64")}]
+    assert shortfalls(pools, LAPTOP) == [
+        "n1-standard-64 has 64 vCPUs and 240 GB of memory; this machine gives a replica 2 and 14 GB."
+    ]
+
+
+def test_as_many_processors_as_the_host_has_need_no_limit() -> None:
+    assert resources(machine("n1-standard-16"), WORKSTATION, turn=0).cpus is None
+
+
+def test_a_pool_without_a_machine_type_gets_what_the_host_has() -> None:
+    assert resources({}, LAPTOP, turn=0) == Resources(memory=14 * GB, shared_memory=7 * GB)
+    assert shortfalls([{}], LAPTOP) == []
+
+
+def test_a_host_whose_kernel_cannot_limit_gets_no_limits_and_the_log_says_so() -> None:
+    rootless = Host(cpus=16, memory=64 * GB, limits_cpus=False, limits_memory=False)
+    assert resources(machine("n1-standard-4"), rootless, turn=0) == Resources(shared_memory=15 * GB // 2)
+    (line,) = shortfalls([{"machineSpec": machine("n1-standard-4")}], rootless)
+    assert "cannot limit memory" in line
+
+
+def test_replicas_that_run_side_by_side_get_different_gpus_in_a_circle() -> None:
+    given = [resources(machine("n1-standard-4", gpus=2), WORKSTATION, turn).gpus for turn in range(3)]
+    assert given == [("0", "1"), ("2", "0"), ("1", "2")]
+
+
+@pytest.mark.parametrize(
+    ("host", "gpus", "said"),
+    [
+        (LAPTOP, (), "NVIDIA_TESLA_T4: 4 asked for; Docker on this machine gives a replica none."),
+        (WORKSTATION, ("0", "1", "2"), "NVIDIA_TESLA_T4: 4 asked for; Docker on this machine gives a replica only 3."),
+    ],
+)
+def test_more_gpus_than_the_host_has_are_not_given_and_the_log_says_so(
+    host: Host, gpus: tuple[str, ...], said: str
+) -> None:
+    spec = machine("n1-highcpu-16", gpus=4)
+    assert resources(spec, host, turn=0).gpus == gpus
+    assert said in shortfalls([{"machineSpec": spec}], host)
+
+
+@pytest.mark.parametrize("name", ["cloud-tpu", "ct5lp-hightpu-4t", "tpu7x-standard-4t"])
+def test_a_tpu_is_never_given_and_always_said_to_be_missing(name: str) -> None:
+    spec = {"machineType": name, "acceleratorType": "TPU_V3", "acceleratorCount": 8}
+    assert resources(spec, WORKSTATION, turn=0).gpus == ()
+    assert f"{name}: this machine has no TPU; the replica runs without one." in shortfalls(
+        [{"machineSpec": spec}], WORKSTATION
+    )

@@ -1,0 +1,321 @@
+"""Training pipelines on a machine in memory: their states, their models, and kills at any step."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.containers.executor import ReplicaSpec
+from emulator.errors import ApiError
+from tests.emulator.fakes import Clock, Emulator, Killed, Machine, use_clock
+from tests.emulator.jobs import LOCATION, pool, tuning_job_spec
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex.pipelines import CUSTOM_TASK, TUNING_TASK
+
+OUTPUT = {"outputUriPrefix": "gs://my-bucket/run"}
+MODEL = {"displayName": "a model", "containerSpec": {"imageUri": "serve:1"}}
+
+
+@pytest.fixture
+def emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Emulator:
+    clock = Clock()
+    use_clock(clock, monkeypatch)
+    return Emulator(tmp_path, Machine(clock, program=saves))
+
+
+def saves(spec: ReplicaSpec) -> int:
+    """A trainer that writes a file to its model folder, and reports how far its x is from 0.5 when it is a trial."""
+    buckets = Path(next(here for here, there in spec.mounts.items() if there == "/gcs"))
+    if "AIP_MODEL_DIR" in spec.environment:
+        (buckets / spec.environment["AIP_MODEL_DIR"].removeprefix("gs://") / "weights").write_text("1")
+    folder = next((here for here, there in spec.mounts.items() if there == "/tmp/hypertune"), None)
+    if folder is not None:
+        value = abs(float(str(spec.args[-1]).partition("=")[2]) - 0.5) if spec.args else 0.0
+        line = {"timestamp": 1_700_000_100.0, "trial": "1", "acc": str(-value), "global_step": "1"}
+        (Path(folder) / "output.metrics").write_text(json.dumps(line) + "\n")
+    return 0
+
+
+def submit(emulator: Emulator, **fields: Any) -> str:
+    body = {
+        "displayName": "a pipeline",
+        "trainingTaskDefinition": CUSTOM_TASK,
+        "trainingTaskInputs": {"workerPoolSpecs": [pool()], "baseOutputDirectory": OUTPUT},
+        **fields,
+    }
+    return str(emulator.jobs.create(TRAINING_PIPELINE, LOCATION, body)["name"]).rpartition("/")[2]
+
+
+def submit_study(emulator: Emulator, trials: int = 3, **fields: Any) -> str:
+    spec = tuning_job_spec(trials, 1, trialJobSpec={"workerPoolSpecs": [pool()], "baseOutputDirectory": OUTPUT})
+    inputs = {name: value for name, value in spec.items() if name != "displayName"}
+    return submit(emulator, trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs, **fields)
+
+
+def shown(emulator: Emulator, pipeline: str) -> dict[str, Any]:
+    return emulator.jobs.get(TRAINING_PIPELINE, LOCATION, pipeline)
+
+
+def backing(emulator: Emulator, pipeline: str) -> str:
+    return str(next(iter(shown(emulator, pipeline)["trainingTaskMetadata"].values()))).rpartition("/")[2]
+
+
+def models(emulator: Emulator) -> list[tuple[str, int, str | None]]:
+    with emulator.store.reading() as look:
+        found = look.models.all_versions(LOCATION)
+    return [(each.spec["displayName"], each.version, each.spec.get("artifactUri")) for each in found]
+
+
+def cancel(emulator: Emulator, pipeline: str) -> None:
+    emulator.jobs.cancel(TRAINING_PIPELINE, LOCATION, pipeline)
+
+
+def test_a_pipeline_goes_through_its_states_with_its_job_and_uploads_the_model_at_the_end(emulator: Emulator) -> None:
+    pipeline = submit(emulator, modelToUpload=MODEL)
+    assert shown(emulator, pipeline)["state"] == "PIPELINE_STATE_QUEUED"
+    assert "trainingTaskMetadata" not in shown(emulator, pipeline)
+    emulator.look()
+    running = shown(emulator, pipeline)
+    assert running["state"] == "PIPELINE_STATE_RUNNING"
+    assert emulator.job(backing(emulator, pipeline)).state == "JOB_STATE_RUNNING"
+    assert "name" not in running["modelToUpload"]
+    emulator.run()
+    done = shown(emulator, pipeline)
+    assert done["state"] == "PIPELINE_STATE_SUCCEEDED"
+    assert models(emulator) == [("a model", 1, "gs://my-bucket/run/model/")]
+    assert done["modelToUpload"]["name"].startswith(f"{LOCATION.name}/models/")
+    assert "error" not in done
+
+
+def test_a_pipeline_waits_while_its_job_waits_for_room(emulator: Emulator) -> None:
+    first = submit(emulator, trainingTaskInputs={"workerPoolSpecs": [pool(), pool(3)]})
+    second = submit(emulator)
+    emulator.look()
+    assert shown(emulator, first)["state"] == "PIPELINE_STATE_RUNNING"
+    assert shown(emulator, second)["state"] == "PIPELINE_STATE_PENDING"
+    assert emulator.job(backing(emulator, second)).state == "JOB_STATE_QUEUED"
+
+
+def test_the_error_of_a_failed_job_is_its_pipeline_s_and_no_model_is_uploaded(emulator: Emulator) -> None:
+    emulator.machine.program = lambda spec: 9
+    pipeline = submit(emulator, modelToUpload=MODEL)
+    emulator.run()
+    done = shown(emulator, pipeline)
+    assert done["state"] == "PIPELINE_STATE_FAILED"
+    job = emulator.jobs.get(CUSTOM_JOB, LOCATION, backing(emulator, pipeline))
+    assert done["error"] == job["error"]
+    assert "non-zero status of 9" in done["error"]["message"]
+    assert models(emulator) == []
+
+
+def test_a_job_that_saves_no_model_fails_its_pipeline_by_the_folder_s_name(emulator: Emulator) -> None:
+    emulator.machine.program = lambda spec: 0
+    pipeline = submit(emulator, modelToUpload=MODEL)
+    emulator.run()
+    error = {"code": 5, "message": 'There are no files under "gs://my-bucket/run/model/" to copy.'}
+    assert shown(emulator, pipeline)["error"] == error
+    assert models(emulator) == []
+
+
+def test_a_model_with_an_artifact_of_its_own_and_one_without_output_are_uploaded_as_they_are(
+    emulator: Emulator,
+) -> None:
+    elsewhere = submit(emulator, modelToUpload=MODEL | {"artifactUri": "gs://elsewhere/model"})
+    emulator.run()
+    nowhere = submit(emulator, modelToUpload=MODEL, trainingTaskInputs={"workerPoolSpecs": [pool()]})
+    emulator.run()
+    assert {shown(emulator, each)["state"] for each in (elsewhere, nowhere)} == {"PIPELINE_STATE_SUCCEEDED"}
+    assert models(emulator) == [("a model", 1, "gs://elsewhere/model"), ("a model", 1, None)]
+
+
+def test_a_tuning_pipeline_uploads_the_model_of_the_best_trial_by_the_goal(emulator: Emulator) -> None:
+    pipeline = submit_study(emulator, modelToUpload=MODEL)
+    emulator.run()
+    done = shown(emulator, pipeline)
+    assert done["state"] == "PIPELINE_STATE_SUCCEEDED"
+    study = emulator.jobs.get(HYPERPARAMETER_TUNING_JOB, LOCATION, backing(emulator, pipeline))
+    values = {trial["id"]: trial["finalMeasurement"]["metrics"][0]["value"] for trial in study["trials"]}
+    best = max(values, key=lambda number: values[number])
+    assert models(emulator) == [("a model", 1, f"gs://my-bucket/run/{best}/model/")]
+    assert len(set(values.values())) == 3
+
+
+def test_a_second_pipeline_uploads_a_new_version_of_its_parent_model(emulator: Emulator) -> None:
+    submit(emulator, modelToUpload=MODEL, modelId="mine")
+    emulator.run()
+    submit(emulator, modelToUpload=MODEL, parentModel="projects/my-project/locations/us-central1/models/mine")
+    emulator.run()
+    assert [version for _, version, _ in models(emulator)] == [1, 2]
+
+
+def test_a_model_id_that_is_taken_is_refused_at_once_or_fails_the_pipeline_at_its_end(emulator: Emulator) -> None:
+    first, second = (submit(emulator, modelToUpload=MODEL, modelId="mine") for _ in range(2))
+    emulator.run()
+    states = [shown(emulator, each) for each in (first, second)]
+    assert [found["state"] for found in states] == ["PIPELINE_STATE_SUCCEEDED", "PIPELINE_STATE_FAILED"]
+    assert states[1]["error"]["code"] == 6
+    with pytest.raises(ApiError) as refusal:
+        submit(emulator, modelToUpload=MODEL, modelId="mine")
+    assert refusal.value.status == "ALREADY_EXISTS"
+
+
+def test_a_parent_model_that_is_not_there_is_refused(emulator: Emulator) -> None:
+    for parent in ("models/x", f"{LOCATION.name}/models/x", "projects/other/locations/us-central1/models/x"):
+        with pytest.raises(ApiError) as refusal:
+            submit(emulator, modelToUpload=MODEL, parentModel=parent)
+        assert refusal.value.status == "NOT_FOUND"
+
+
+def test_a_cancelled_pipeline_cancels_its_job_and_is_cancelled_once_that_has_ended(emulator: Emulator) -> None:
+    pipeline = submit(emulator, modelToUpload=MODEL)
+    emulator.look()
+    cancel(emulator, pipeline)
+    assert shown(emulator, pipeline)["state"] == "PIPELINE_STATE_CANCELLING"
+    emulator.run()
+    done = shown(emulator, pipeline)
+    assert (done["state"], done["error"]["code"]) == ("PIPELINE_STATE_CANCELLED", 1)
+    assert emulator.job(backing(emulator, pipeline)).state == "JOB_STATE_CANCELLED"
+    assert models(emulator) == []
+
+
+def test_a_pipeline_that_is_cancelled_before_it_has_a_job_gets_none(emulator: Emulator) -> None:
+    pipeline = submit(emulator)
+    cancel(emulator, pipeline)
+    emulator.run()
+    done = shown(emulator, pipeline)
+    assert done["state"] == "PIPELINE_STATE_CANCELLED"
+    assert "trainingTaskMetadata" not in done
+    with emulator.store.reading() as look:
+        assert [job.kind for job in look.jobs()] == [TRAINING_PIPELINE]
+
+
+def test_a_pipeline_whose_job_is_cancelled_is_cancelled_with_it(emulator: Emulator) -> None:
+    pipeline = submit(emulator)
+    emulator.look()
+    emulator.jobs.cancel(CUSTOM_JOB, LOCATION, backing(emulator, pipeline))
+    emulator.run()
+    assert shown(emulator, pipeline)["state"] == "PIPELINE_STATE_CANCELLED"
+
+
+def test_a_deleted_pipeline_leaves_its_job_which_cannot_go_before_it_ended(emulator: Emulator) -> None:
+    pipeline = submit(emulator)
+    emulator.run(lambda _: emulator.job(pipeline).state == "JOB_STATE_RUNNING")
+    job = backing(emulator, pipeline)
+    emulator.run(lambda _: emulator.job(job).is_terminal or emulator.machine.finish_one() is not None)
+    for kind, each in ((TRAINING_PIPELINE, pipeline), (CUSTOM_JOB, job)):
+        with pytest.raises(ApiError) as refusal:
+            emulator.jobs.delete(kind, LOCATION, each)
+        assert refusal.value.status == "FAILED_PRECONDITION"
+    emulator.run()
+    emulator.jobs.delete(TRAINING_PIPELINE, LOCATION, pipeline)
+    emulator.look()
+    assert emulator.job(job).state == "JOB_STATE_SUCCEEDED"
+    emulator.jobs.delete(CUSTOM_JOB, LOCATION, job)
+
+
+def test_the_containers_of_a_pipeline_s_job_are_told_where_the_data_lies(emulator: Emulator) -> None:
+    seen: dict[str, str] = {}
+
+    def looks(spec: ReplicaSpec) -> int:
+        seen.update(spec.environment)
+        seen["args"] = str(spec.args)
+        return 0
+
+    emulator.machine.program = looks
+    container = pool(args=["--data=$(AIP_TRAINING_DATA_URI)"], env=[{"name": "AIP_DATA_FORMAT", "value": "mine"}])
+    submit(
+        emulator,
+        trainingTaskInputs={"workerPoolSpecs": [container]},
+        inputDataConfig={"datasetId": "7", "gcsDestination": {"outputUriPrefix": "gs://my-bucket/data/"}},
+    )
+    emulator.run()
+    assert seen["AIP_TEST_DATA_URI"] == "gs://my-bucket/data/test-*.csv"
+    assert seen["args"] == "['--data=gs://my-bucket/data/training-*.csv']"
+    assert seen["AIP_DATA_FORMAT"] == "mine"
+
+
+Scenario = Callable[[Emulator], str]
+
+
+def a_pipeline_with_a_model(emulator: Emulator) -> str:
+    return submit(emulator, modelToUpload=MODEL)
+
+
+def a_tuning_pipeline_with_a_model(emulator: Emulator) -> str:
+    return submit_study(emulator, trials=1, modelToUpload=MODEL)
+
+
+def a_failing_pipeline(emulator: Emulator) -> str:
+    emulator.machine.program = lambda spec: 9
+    return submit(emulator, modelToUpload=MODEL)
+
+
+def a_pipeline_cancelled_at_once(emulator: Emulator) -> str:
+    pipeline = submit(emulator)
+    cancel(emulator, pipeline)
+    return pipeline
+
+
+def a_pipeline_cancelled_while_it_runs(emulator: Emulator) -> str:
+    pipeline = submit(emulator)
+    emulator.look()
+    cancel(emulator, pipeline)
+    return pipeline
+
+
+def outcome(emulator: Emulator, pipeline: str) -> list[Any]:
+    """All that must not depend on when the process was killed."""
+    with emulator.store.reading() as look:
+        jobs = [(job.kind.type, job.state, job.ending and job.ending.code) for job in look.jobs()]
+        unfinished = look.unfinished()
+    found = shown(emulator, pipeline)
+    counts = sorted(emulator.machine.started.values())
+    uploaded = [(name, version, bool(uri)) for name, version, uri in models(emulator)]
+    return [jobs, unfinished, found["state"], "name" in found.get("modelToUpload", {}), uploaded, counts]
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        a_pipeline_with_a_model,
+        a_tuning_pipeline_with_a_model,
+        a_failing_pipeline,
+        a_pipeline_cancelled_at_once,
+        a_pipeline_cancelled_while_it_runs,
+    ],
+)
+def test_killed_at_any_step_the_next_process_comes_to_the_same_end(
+    scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(folder: Path, steps: int | None) -> tuple[list[Any], bool]:
+        clock = Clock()
+        use_clock(clock, monkeypatch)
+        emulator = Emulator(folder, Machine(clock, program=saves))
+        pipeline = scenario(emulator)
+        emulator.machine.fuse.left = steps
+        was_killed = False
+        try:
+            emulator.run()
+            emulator.look()
+        except Killed:
+            was_killed = True
+            emulator.machine.fuse.left = None
+            emulator.store.close()
+            emulator.start()
+            emulator.run()
+            emulator.look()
+        result = outcome(emulator, pipeline)
+        emulator.store.close()
+        return result, was_killed
+
+    undisturbed, _ = run(tmp_path / "undisturbed", None)
+    steps = 0
+    while True:
+        result, was_killed = run(tmp_path / str(steps), steps)
+        assert result == undisturbed, f"killed at step {steps}"
+        if not was_killed:
+            break
+        steps += 1
+    assert steps > 1

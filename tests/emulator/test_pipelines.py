@@ -1,0 +1,122 @@
+"""Training pipelines, with real containers."""
+
+from typing import Any
+
+from tests.emulator.running import IMAGE, PARENT, RunningEmulator, labelled, pool, until
+from vertex.pipelines import CUSTOM_TASK, TUNING_TASK
+
+ENDED = frozenset({"PIPELINE_STATE_SUCCEEDED", "PIPELINE_STATE_FAILED", "PIPELINE_STATE_CANCELLED"})
+SAVES = """
+import os, pathlib
+folder = pathlib.Path(os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/"))
+(folder / "weights.txt").write_text("1")
+print(open(os.environ["AIP_TRAINING_DATA_URI"].replace("gs://", "/gcs/").replace("*", "1")).read().strip())
+print(os.environ["AIP_DATA_FORMAT"], os.environ["AIP_TEST_DATA_URI"])
+"""
+TRIES = """
+import json, os, pathlib, sys
+value = float(sys.argv[1].partition("=")[2])
+folder = pathlib.Path(os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/"))
+(folder / "weights.txt").write_text(str(value))
+line = {"timestamp": 1.0, "trial": os.environ["CLOUD_ML_TRIAL_ID"], "loss": str(value), "global_step": "1"}
+pathlib.Path(os.environ["CLOUD_ML_HP_METRIC_FILE"]).write_text(json.dumps(line) + "\\n")
+"""
+
+
+def pipeline(inputs: Any, definition: str = CUSTOM_TASK, **fields: Any) -> dict[str, Any]:
+    """The body of a training pipeline."""
+    return {
+        "displayName": "a pipeline",
+        "trainingTaskDefinition": definition,
+        "trainingTaskInputs": inputs,
+        **fields,
+    }
+
+
+def model(name: str = "a model") -> dict[str, Any]:
+    """A model to upload, in the form that Google's SDK sends."""
+    return {"displayName": name, "containerSpec": {"imageUri": "serve:1", "ports": [{"containerPort": 8080}]}}
+
+
+def ended(emulator: RunningEmulator, name: str) -> Any:
+    return until(lambda: (found := emulator.get(name))["state"] in ENDED and found, f"the end of {name}")
+
+
+def test_a_pipeline_runs_its_custom_job_on_the_given_data_and_uploads_the_model(shared: RunningEmulator) -> None:
+    data = shared.data / "gcs" / "my-bucket" / "data"
+    data.mkdir(parents=True)
+    (data / "training-1.csv").write_text("x,y\n")
+    body = pipeline(
+        {
+            "worker_pool_specs": [
+                {
+                    "machine_spec": {"machine_type": "n1-standard-4"},
+                    "replica_count": 1.0,
+                    "containerSpec": {"imageUri": IMAGE, "command": ["python3", "-c", SAVES]},
+                }
+            ],
+            "baseOutputDirectory": {"output_uri_prefix": "gs://my-bucket/pipeline"},
+        },
+        labels={"team": "vision"},
+        modelToUpload=model(),
+        modelId="my-model",
+        inputDataConfig={"datasetId": "7", "gcsDestination": {"outputUriPrefix": "gs://my-bucket/data"}},
+    )
+    name = shared.create(body, "trainingPipelines")
+    done = ended(shared, name)
+    assert done["state"] == "PIPELINE_STATE_SUCCEEDED", done
+    assert done["createTime"] <= done["startTime"] <= done["endTime"] <= done["updateTime"]
+    job = shared.get(done["trainingTaskMetadata"]["backingCustomJob"])
+    assert (job["displayName"], job["labels"]) == ("a pipeline-custom-job", {"team": "vision"})
+    assert job["name"] in [each["name"] for each in shared.call("GET", f"v1/{PARENT}/customJobs")["customJobs"]]
+    assert shared.lines(job["name"]) == ["x,y", "csv gs://my-bucket/data/test-*.csv"]
+    warnings = shared.lines(job["name"], 'severity="WARNING"')
+    assert any("there is no dataset service" in line for line in warnings)
+    assert done["modelToUpload"]["name"].endswith("/models/my-model")
+    kept = shared.get(done["modelToUpload"]["name"])
+    assert kept["artifactUri"] == "gs://my-bucket/pipeline/model/"
+    assert kept["trainingPipeline"] == name
+    assert kept["containerSpec"]["ports"] == [{"containerPort": 8080}]
+    assert (kept["versionId"], kept["versionAliases"]) == ("1", ["default"])
+
+
+def test_a_tuning_pipeline_uploads_the_model_of_its_best_trial(shared: RunningEmulator) -> None:
+    inputs = {
+        "studySpec": {
+            "algorithm": "GRID_SEARCH",
+            "metrics": [{"metricId": "loss", "goal": "MINIMIZE"}],
+            "parameters": [{"parameterId": "x", "discreteValueSpec": {"values": [1, 2]}}],
+        },
+        "maxTrialCount": 2.0,
+        "parallelTrialCount": 1.0,
+        "trialJobSpec": {
+            "workerPoolSpecs": [pool(TRIES)],
+            "baseOutputDirectory": {"outputUriPrefix": "gs://my-bucket/tuned"},
+        },
+    }
+    done = ended(
+        shared, shared.create(pipeline(inputs, TUNING_TASK, modelToUpload=model("tuned")), "trainingPipelines")
+    )
+    assert done["state"] == "PIPELINE_STATE_SUCCEEDED", done
+    study = shared.get(done["trainingTaskMetadata"]["backingHyperparameterTuningJob"])
+    best = min(study["trials"], key=lambda trial: float(trial["finalMeasurement"]["metrics"][0]["value"]))
+    kept = shared.get(done["modelToUpload"]["name"])
+    assert kept["artifactUri"] == f"gs://my-bucket/tuned/{best['id']}/model/"
+    folder = shared.data / "gcs" / kept["artifactUri"].removeprefix("gs://")
+    assert (folder / "weights.txt").read_text() == "1.0"
+
+
+def test_a_cancelled_pipeline_ends_its_job_and_its_containers(shared: RunningEmulator) -> None:
+    body = pipeline({"workerPoolSpecs": [pool("import time; time.sleep(600)")]}, modelToUpload=model())
+    name = shared.create(body, "trainingPipelines")
+    shared.in_state(name, "PIPELINE_STATE_RUNNING")
+    shared.call("DELETE", f"v1/{name}", expect=400)
+    shared.call("POST", f"v1/{name}:cancel", {})
+    done = ended(shared, name)
+    assert (done["state"], done["error"]["code"]) == ("PIPELINE_STATE_CANCELLED", 1)
+    job = done["trainingTaskMetadata"]["backingCustomJob"]
+    assert shared.get(job)["state"] == "JOB_STATE_CANCELLED"
+    until(lambda: not labelled(job), "no container is left")
+    shared.call("DELETE", f"v1/{name}")
+    shared.call("GET", f"v1/{name}", expect=404)
+    assert shared.get(job)["state"] == "JOB_STATE_CANCELLED"

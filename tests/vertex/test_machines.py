@@ -1,0 +1,100 @@
+"""Machine types: the table says what Google's page says."""
+
+from typing import get_args
+
+import pytest
+
+from vertex.machines import machine, machines
+from vertex.types import AcceleratorType
+
+
+@pytest.mark.parametrize(
+    ("name", "vcpus", "memory_gb"),
+    [
+        ("n1-standard-4", 4, 15.0),
+        ("n1-highmem-2", 2, 13.0),
+        ("n1-highcpu-16", 16, 14.4),
+        ("n2-highcpu-80", 80, 80.0),
+        ("n4-highcpu-2", 2, 4.0),
+        ("e2-standard-4", 4, 16.0),
+        ("c2-standard-60", 60, 240.0),
+        ("m1-megamem-96", 96, 1433.6),
+        ("a2-highgpu-1g", 12, 85.0),
+        ("ct6e-standard-8t", 180, 1440.0),
+    ],
+)
+def test_a_machine_type_has_the_size_that_compute_engine_gives_it(name: str, vcpus: int, memory_gb: float) -> None:
+    found = machine(name)
+    assert found is not None
+    assert (found.vcpus, found.memory_gb) == (vcpus, memory_gb)
+
+
+@pytest.mark.parametrize(
+    "name", ["n1-standard-2", "n1-highcpu-8", "c3-standard-4", "n2d-standard-4", "n1", "", "N1-STANDARD-4"]
+)
+def test_machine_types_that_training_does_not_take_are_unknown(name: str) -> None:
+    assert machine(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "counts"),
+    [
+        ("n1-standard-16", "NVIDIA_TESLA_T4", (1, 2, 4)),
+        ("n1-standard-32", "NVIDIA_TESLA_T4", (2, 4)),
+        ("n1-standard-96", "NVIDIA_TESLA_P4", (4,)),
+        ("n1-highcpu-64", "NVIDIA_TESLA_P100", (4,)),
+        ("n1-highmem-8", "NVIDIA_TESLA_V100", (1, 2, 4, 8)),
+        ("n1-standard-16", "NVIDIA_TESLA_V100", (2, 4, 8)),
+        ("n1-standard-32", "NVIDIA_TESLA_V100", (4, 8)),
+        ("n1-standard-64", "NVIDIA_TESLA_V100", (8,)),
+        ("n1-standard-96", "NVIDIA_TESLA_V100", (8,)),
+        ("g2-standard-24", "NVIDIA_L4", (2,)),
+        ("a3-megagpu-8g", "NVIDIA_H100_MEGA_80GB", (8,)),
+    ],
+)
+def test_a_machine_type_takes_the_gpu_counts_of_googles_table(name: str, kind: str, counts: tuple[int, ...]) -> None:
+    assert machines()[name].gpus[kind] == counts
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("n1-standard-64", "NVIDIA_TESLA_P100"),
+        ("n1-standard-4", "NVIDIA_TESLA_K80"),
+        ("n1-standard-4", "NVIDIA_L4"),
+        ("e2-standard-4", "NVIDIA_TESLA_T4"),
+        ("a2-highgpu-1g", "NVIDIA_A100_80GB"),
+    ],
+)
+def test_a_machine_type_takes_no_other_gpu(name: str, kind: str) -> None:
+    assert kind not in machines()[name].gpus
+
+
+def test_every_accelerator_of_the_table_is_one_that_the_api_has() -> None:
+    known = set(get_args(get_args(AcceleratorType)[0]))
+    named = {kind for each in machines().values() for kind in (*each.gpus, *each.tpus)}
+    assert named - known == set()
+    assert known - named == {
+        "ACCELERATOR_TYPE_UNSPECIFIED",
+        "NVIDIA_TESLA_K80",
+        "TPU_V4_POD",
+    }
+
+
+def test_a_tpu_topology_fills_whole_machines() -> None:
+    for each in machines().values():
+        for topology in each.topologies:
+            chips = 1
+            for side in topology.split("x"):
+                chips *= int(side)
+            assert chips % each.chips == 0, (each.name, topology)
+
+
+def test_machines_that_exist_for_their_accelerator_are_not_had_without() -> None:
+    families = {each.name.split("-")[0] for each in machines().values() if not each.bare}
+    assert families == {"a2", "a3", "a4", "a4x", "g2", "g4", "cloud"}
+
+
+def test_tpu_hosts_are_told_apart() -> None:
+    families = {each.name.split("-")[0] for each in machines().values() if each.is_tpu}
+    assert families == {"cloud", "ct5lp", "ct6e", "tpu7x"}

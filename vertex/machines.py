@@ -1,0 +1,162 @@
+"""The machine types that training takes, with their size and the accelerators that go with them.
+
+Which types and which accelerator counts: Google's page "Configure compute resources for custom training", as of
+2026-11-21. Sizes: Compute Engine's pages on machine families and Cloud TPU's on TPU versions. Memory is in GB as those
+pages write it (2**30 bytes). `cloud-tpu` has no published size of its own: it is given that of a TPU v3 host,
+approximately.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine type.
+
+    `gpus` and `tpus`: the values of `acceleratorType` that it takes, each with its possible `acceleratorCount`s (none:
+    Google does not list them).
+    `topologies`: the values of `tpuTopology` that it takes, and `chips` the TPU chips of one such machine.
+    `bare`: whether it may be had without an `acceleratorType`.
+    """
+
+    name: str
+    vcpus: int
+    memory_gb: float
+    gpus: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    tpus: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    topologies: tuple[str, ...] = ()
+    chips: int = 0
+    bare: bool = True
+
+    @property
+    def accelerators(self) -> Mapping[str, tuple[int, ...]]:
+        """`gpus` and `tpus`."""
+        return {**self.gpus, **self.tpus}
+
+    @property
+    def is_tpu(self) -> bool:
+        """Whether it is a host of TPU chips."""
+        return self.chips > 0
+
+    def tpu_machines(self, topology: str, cores: int) -> int:
+        """How many such machines a TPU slice is: one of a topology, else (v2 and v3, two cores a chip) of cores."""
+        if topology in self.topologies:
+            return math.prod(map(int, topology.split("x"))) // self.chips
+        return max(1, cores // 2 // self.chips) if self.is_tpu and not self.topologies else 1
+
+
+def machine(name: str) -> Machine | None:
+    """The machine type of a name; None if training does not take it."""
+    return machines().get(name)
+
+
+@cache
+def machines() -> Mapping[str, Machine]:
+    """All machine types by their names."""
+    return {each.name: each for each in (*_general(), *_with_gpus(), *_with_tpus())}
+
+
+_FAMILIES: tuple[tuple[str, float, tuple[int, ...]], ...] = (
+    # name, GB of memory per vCPU, vCPUs
+    ("n1-standard", 3.75, (4, 8, 16, 32, 64, 96)),
+    ("n1-highmem", 6.5, (2, 4, 8, 16, 32, 64, 96)),
+    ("n1-highcpu", 0.9, (16, 32, 64, 96)),
+    ("n2-standard", 4, (4, 8, 16, 32, 48, 64, 80)),
+    ("n2-highmem", 8, (2, 4, 8, 16, 32, 48, 64, 80)),
+    ("n2-highcpu", 1, (16, 32, 48, 64, 80)),
+    ("n4-standard", 4, (2, 4, 8, 16, 32, 48, 64, 80)),
+    ("n4-highmem", 8, (2, 4, 8, 16, 32, 48, 64, 80)),
+    ("n4-highcpu", 2, (2, 4, 8, 16, 32, 48, 64, 80)),
+    ("e2-standard", 4, (4, 8, 16, 32)),
+    ("e2-highmem", 8, (2, 4, 8, 16)),
+    ("e2-highcpu", 1, (16, 32)),
+    ("c2-standard", 4, (4, 8, 16, 30, 60)),
+)
+_MEMORY_OPTIMISED = (
+    ("m1-ultramem-40", 40, 961.0),
+    ("m1-ultramem-80", 80, 1922.0),
+    ("m1-ultramem-160", 160, 3844.0),
+    ("m1-megamem-96", 96, 1433.6),
+)
+_GPUS = (
+    # name, vCPUs, GB of memory, acceleratorType, acceleratorCount
+    ("a2-highgpu-1g", 12, 85, "NVIDIA_TESLA_A100", 1),
+    ("a2-highgpu-2g", 24, 170, "NVIDIA_TESLA_A100", 2),
+    ("a2-highgpu-4g", 48, 340, "NVIDIA_TESLA_A100", 4),
+    ("a2-highgpu-8g", 96, 680, "NVIDIA_TESLA_A100", 8),
+    ("a2-megagpu-16g", 96, 1360, "NVIDIA_TESLA_A100", 16),
+    ("a2-ultragpu-1g", 12, 170, "NVIDIA_A100_80GB", 1),
+    ("a2-ultragpu-2g", 24, 340, "NVIDIA_A100_80GB", 2),
+    ("a2-ultragpu-4g", 48, 680, "NVIDIA_A100_80GB", 4),
+    ("a2-ultragpu-8g", 96, 1360, "NVIDIA_A100_80GB", 8),
+    ("a3-highgpu-1g", 26, 234, "NVIDIA_H100_80GB", 1),
+    ("a3-highgpu-2g", 52, 468, "NVIDIA_H100_80GB", 2),
+    ("a3-highgpu-4g", 104, 936, "NVIDIA_H100_80GB", 4),
+    ("a3-highgpu-8g", 208, 1872, "NVIDIA_H100_80GB", 8),
+    ("a3-megagpu-8g", 208, 1872, "NVIDIA_H100_MEGA_80GB", 8),
+    ("a3-ultragpu-8g", 224, 2952, "NVIDIA_H200_141GB", 8),
+    ("a4-highgpu-8g", 224, 3968, "NVIDIA_B200", 8),
+    ("a4x-highgpu-4g", 140, 884, "NVIDIA_GB200", 4),
+    ("g2-standard-4", 4, 16, "NVIDIA_L4", 1),
+    ("g2-standard-8", 8, 32, "NVIDIA_L4", 1),
+    ("g2-standard-12", 12, 48, "NVIDIA_L4", 1),
+    ("g2-standard-16", 16, 64, "NVIDIA_L4", 1),
+    ("g2-standard-24", 24, 96, "NVIDIA_L4", 2),
+    ("g2-standard-32", 32, 128, "NVIDIA_L4", 1),
+    ("g2-standard-48", 48, 192, "NVIDIA_L4", 4),
+    ("g2-standard-96", 96, 384, "NVIDIA_L4", 8),
+    ("g4-standard-48", 48, 180, "NVIDIA_RTX_PRO_6000", 1),
+    ("g4-standard-96", 96, 360, "NVIDIA_RTX_PRO_6000", 2),
+    ("g4-standard-192", 192, 720, "NVIDIA_RTX_PRO_6000", 4),
+    ("g4-standard-384", 384, 1440, "NVIDIA_RTX_PRO_6000", 8),
+)
+_SLICES = ("2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x16")
+_CUBES = ("2x2x1", "2x2x2", "2x2x4", "2x4x4", "4x4x4", "4x4x8", "4x8x8", "8x8x8", "8x8x16")
+_TPUS: tuple[tuple[str, int, float, int, tuple[str, ...]], ...] = (
+    # name, vCPUs, GB of memory, chips, topologies
+    ("ct5lp-hightpu-1t", 24, 48, 1, ("1x1",)),
+    ("ct5lp-hightpu-4t", 112, 192, 4, _SLICES),
+    ("ct5lp-hightpu-8t", 224, 384, 8, ("2x4",)),
+    ("ct6e-standard-1t", 44, 176, 1, ("1x1",)),
+    ("ct6e-standard-4t", 180, 720, 4, _SLICES),
+    ("ct6e-standard-8t", 180, 1440, 8, ("2x4",)),
+    ("tpu7x-standard-4t", 224, 960, 4, _CUBES),
+)
+# Cores: one board, or a pod slice of a multiple of 32 up to the largest pod (v2-512, v3-2048).
+_BOARD_OR_POD = {"TPU_V2": (8, *range(32, 513, 32)), "TPU_V3": (8, *range(32, 2049, 32))}
+
+
+def _general() -> Iterator[Machine]:
+    for family, memory, sizes in _FAMILIES:
+        for vcpus in sizes:
+            gpus = _n1_gpus(family, vcpus) if family.startswith("n1-") else {}
+            yield Machine(f"{family}-{vcpus}", vcpus, round(vcpus * memory, 2), gpus)
+    for name, vcpus, total in _MEMORY_OPTIMISED:
+        yield Machine(name, vcpus, total)
+
+
+def _n1_gpus(family: str, vcpus: int) -> dict[str, tuple[int, ...]]:
+    """How many GPUs may be attached: more vCPUs need more of them, and a P100 host has at most 64 and 208 GB."""
+    counts: tuple[int, ...] = (1, 2, 4) if vcpus <= 16 else (2, 4) if vcpus == 32 else (4,)
+    gpus = {"NVIDIA_TESLA_T4": counts, "NVIDIA_TESLA_P4": counts}
+    if vcpus <= 32 or (family, vcpus) == ("n1-highcpu", 64):
+        gpus["NVIDIA_TESLA_P100"] = counts
+    gpus["NVIDIA_TESLA_V100"] = tuple(count for count in (1, 2, 4, 8) if count >= math.ceil(vcpus / 8) or count == 8)
+    return gpus
+
+
+def _with_gpus() -> Iterator[Machine]:
+    for name, vcpus, memory, kind, count in _GPUS:
+        yield Machine(name, vcpus, float(memory), {kind: (count,)}, bare=False)
+
+
+def _with_tpus() -> Iterator[Machine]:
+    yield Machine("cloud-tpu", 96, 334.0, tpus=_BOARD_OR_POD, chips=4, bare=False)
+    for name, vcpus, memory, chips, topologies in _TPUS:
+        kinds: dict[str, tuple[int, ...]] = {"TPU_V5_LITEPOD": ()} if name.startswith("ct5lp-") else {}
+        yield Machine(name, vcpus, memory, tpus=kinds, topologies=topologies, chips=chips)
