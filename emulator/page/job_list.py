@@ -9,6 +9,7 @@ from typing import Any
 
 from starlette.datastructures import QueryParams
 
+from emulator.api.wire import shown_state
 from emulator.errors import ApiError
 from emulator.records import CANCELLED, FAILED, SUCCEEDED, Job
 from emulator.store import Store, Transaction
@@ -82,7 +83,7 @@ def _summary(look: Transaction, job: Job) -> dict[str, Any]:
         "collection": job.kind.collection,
         "kind": job.kind.type,
         "displayName": job.spec["displayName"],
-        "state": job.state,
+        "state": shown_state(job),
         "project": job.location.project,
         "region": job.location.region,
         "createTime": format_time(job.created),

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from emulator import buckets
-from emulator.api.wire import job_json
+from emulator.api.wire import job_json, pipeline_json
 from emulator.containers.executor import Executor
 from emulator.errors import ExecutorUnavailable
 from emulator.page.study_view import study_view
-from emulator.records import Job
+from emulator.records import Job, Progress
 from emulator.replica.environment import output_directories
 from emulator.store import Store
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS
+from vertex.kinds import ALL_KINDS, CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex.pipelines import backing_kind
 
 
 @dataclass(frozen=True)
@@ -31,16 +32,18 @@ class JobViews:
 
         `job` as the API answers it (a study's trials left out), `kind`, `place` (`project`, `region`), `outputs`
         (`label`, `uri`, `path`), `replicas`, `log` (whose entries: `job`, `trial` or null, `tasks`), `study` (see
-        `study_view`) for a tuning job and `parent` (`collection`, `id`, `trial`) for a trial's job.
+        `study_view`) for a tuning job and `parent` (`collection`, `id`, `trial`) for a trial's job;
+        `task` (`collection`, `id` of its job, and the `model` it uploaded or null) for a pipeline that has begun.
         """
         with self.store.reading() as look:
             job = look.job(job_id)
             trials = look.trials(job_id)
-        if job is None or job.kind != KINDS.get(collection):
+            progress = look.pipelines.progress([job_id]).get(job_id)
+        if job is None or job.kind != ALL_KINDS.get(collection):
             return None
         kind, shown_id = job.shown_as
         shown: dict[str, Any] = {
-            "job": job_json(job),
+            "job": job_json(job) if job.kind != TRAINING_PIPELINE else pipeline_json(job, progress),
             "kind": job.kind.type,
             "place": {"project": job.location.project, "region": job.location.region},
             "outputs": [*self._outputs(job)],
@@ -49,6 +52,8 @@ class JobViews:
         }
         if job.study is not None:
             shown["parent"] = {"collection": kind.collection, "id": job.study, "trial": job.trial}
+        if progress is not None:
+            shown["task"] = _task(job, progress)
         if job.kind == HYPERPARAMETER_TUNING_JOB:
             shown["study"] = study_view(job, trials)
         return shown
@@ -92,6 +97,10 @@ class JobViews:
             replica.task: {"attempt": replica.attempt, "phase": status.phase, "exit_code": status.exit_code}
             for replica, status in sorted(statuses.items())
         }
+
+
+def _task(pipeline: Job, progress: Progress) -> dict[str, Any]:
+    return {"collection": backing_kind(pipeline.spec).collection, "id": progress.job, "model": progress.model}
 
 
 def _image(pool: Mapping[str, Any]) -> str:

@@ -35,7 +35,7 @@ function Job({ shown, title }) {
     <${StateAnnouncement} state=${job.state} />
     ${job.error && html`<div class="notice failed"><h2>${job.error.code === 1 ? "Cancelled" : "Error"}</h2>
       <p class="text">${job.error.message}</p><p class="muted">google.rpc code ${job.error.code}</p></div>`}
-    <${Facts} job=${job} kind=${kind} place=${shown.place} />
+    <${Facts} job=${job} kind=${kind} place=${shown.place} task=${shown.task} />
     ${study && html`<${Study} study=${study} />`}
     ${replicas.length > 0 && html`<${Replicas} replicas=${replicas} />`}
     <${Log} source=${log} trials=${study?.trials} isOver=${isEnded(job.state)} />
@@ -51,7 +51,7 @@ function StateAnnouncement({ state }) {
   return html`<${Announcement} text=${state === first.current ? "" : `The job is now ${stateName(state).toLowerCase()}.`} />`;
 }
 
-function Facts({ job, kind, place }) {
+function Facts({ job, kind, place, task }) {
   const labels = Object.entries(job.labels ?? {});
   return html`<dl class="facts">
     <div><dt>Kind</dt><dd>${kindName(kind)}</dd></div>
@@ -61,6 +61,8 @@ function Facts({ job, kind, place }) {
     <div><dt>Ended</dt><dd><${Moment} at=${job.endTime} /></dd></div>
     <div><dt>Project</dt><dd>${place.project}</dd></div>
     <div><dt>Region</dt><dd>${place.region}</dd></div>
+    ${task && html`<div class="broad"><dt>Task</dt><dd><a href=${`/jobs/${task.collection}/${task.id}`}>${task.collection}/${task.id}</a></dd></div>`}
+    ${task?.model && html`<div class="broad"><dt>Model</dt><dd><code>${task.model}</code></dd></div>`}
     ${labels.length > 0 && html`<div class="broad"><dt>Labels</dt><dd>${labels.map(([name, value]) => html`<span class="chip">${name}=${value}</span> `)}</dd></div>`}
     <div class="broad"><dt>Name</dt><dd><code>${job.name}</code> <${Copy} text=${job.name} what="the name" /></dd></div>
   </dl>`;
