@@ -9,7 +9,7 @@ const TOP = 44;
 const BOTTOM = 14;
 const SIDE = 64;
 const LEAST_GAP = 92;
-const LETTER = 8;
+const LETTER = 9; // pixels, of a bold one
 
 function y(part) {
   return TOP + (1 - part) * (HEIGHT - TOP - BOTTOM);
