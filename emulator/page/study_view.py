@@ -22,14 +22,14 @@ _VALUE_SPECS = {
 
 
 def study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
-    """`metrics` (`id`, `goal`), `parameters` (see `_parameters`), `best` (ids of trials) and `trials`.
+    """`metrics` (see `_metric`), `parameters` (see `_parameters`), `best` (ids of trials) and `trials`.
 
     A trial has what `vertex.trials.summary` gives, `job`, `startTime`, `endTime`, and its `curve`: how many were
     `measured`, and of those that are shown `steps`, `seconds` and, by metric, `values`, null where there is none.
     """
     shown = job_json(job, [replace(trial, measurements=()) for trial in trials])
     spec = shown["studySpec"]
-    metrics = [{"id": metric["metricId"], "goal": metric.get("goal", "MAXIMIZE")} for metric in spec["metrics"]]
+    metrics = [_metric(metric) for metric in spec["metrics"]]
     fewest, most = _POINTS_OF_A_CURVE
     points = min(max(_MOST_POINTS // max(len(trials), 1), fewest), most)
     rows = {row["id"]: row for row in summaries(shown)}
@@ -43,6 +43,13 @@ def study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
             for trial in trials
         ],
     }
+
+
+def _metric(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """`id`, `goal`, and the `threshold` of a safety metric, null for one that is to be improved."""
+    safety = spec.get("safetyConfig")
+    threshold = None if safety is None else safety.get("safetyThreshold", 0)
+    return {"id": spec["metricId"], "goal": spec.get("goal", "MAXIMIZE"), "threshold": threshold}
 
 
 def _parameters(specs: Sequence[Mapping[str, Any]], parent: str | None = None) -> Iterator[dict[str, Any]]:
@@ -66,7 +73,7 @@ def _moments(trial: Trial) -> dict[str, str]:
     return {field: format_time(moment) for field, moment in moments if moment is not None}
 
 
-def _curve(trial: Trial, metrics: Sequence[Mapping[str, str]], most: int) -> dict[str, Any]:
+def _curve(trial: Trial, metrics: Sequence[Mapping[str, Any]], most: int) -> dict[str, Any]:
     stride = -(-len(trial.measurements) // most) or 1
     # Counted from the end, so that the last one is always there.
     points = trial.measurements[::-1][::stride][::-1]

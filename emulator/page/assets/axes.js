@@ -1,5 +1,5 @@
 // Axes of the parallel-coordinates plot: where a value lies between 0 (bottom) and 1 (top), and what is written there.
-import { value } from "./format.js";
+import { aim, value } from "./format.js";
 
 const MOST_NAMES = 9;
 
@@ -7,7 +7,7 @@ const MOST_NAMES = 9;
 export function axesOf({ parameters, metrics, trials }) {
   return [
     ...parameters.map((parameter) => ({ key: `parameter ${parameter.id}`, label: parameter.id, under: "", of: (trial) => trial.parameters[parameter.id], ...scaleOf(parameter) })),
-    ...metrics.map(({ id, goal }) => ({ key: `metric ${id}`, label: id, under: goal === "MINIMIZE" ? "minimize" : "maximize", isMetric: true, of: (trial) => trial.metrics[id], ...linear(...extent(trials, id)) })),
+    ...metrics.map((metric) => ({ key: `metric ${metric.id}`, label: metric.id, under: aim(metric), isMetric: true, of: (trial) => trial.metrics[metric.id], ...linear(...extent(trials, metric.id)) })),
   ];
 }
 

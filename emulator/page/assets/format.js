@@ -54,6 +54,12 @@ export function value(given) {
   return size >= 1e-3 && size < 1e5 ? String(Number(given.toPrecision(4))) : Number(given.toPrecision(3)).toExponential();
 }
 
+/** What a metric is for, in a word: to be improved, or to stay on one side of a threshold. */
+export function aim({ goal, threshold }) {
+  if (threshold !== null) return `safe ${goal === "MINIMIZE" ? "≤" : "≥"} ${value(threshold)}`;
+  return goal === "MINIMIZE" ? "minimize" : "maximize";
+}
+
 /** Bytes with a unit. */
 export function bytes(count) {
   const units = ["B", "kB", "MB", "GB", "TB"];

@@ -19,7 +19,7 @@ function ranks(trials, { id, goal }) {
 
 export function Study({ study }) {
   const { trials, metrics, parameters, best } = study;
-  const [metricId, setMetric] = useState(metrics[0].id);
+  const [metricId, setMetric] = useState((metrics.find(({ threshold }) => threshold === null) ?? metrics[0]).id);
   const [marked, mark] = useState(null);
   const [picked, pick] = useState(null);
   const metric = metrics.find(({ id }) => id === metricId) ?? metrics[0];

@@ -1,6 +1,6 @@
 // Trials in a table that its headings sort.
 import { Badge, Duration, html, useEffect, useMemo, useRef, useState, Wide } from "./ui.js";
-import { value } from "./format.js";
+import { aim, value } from "./format.js";
 
 const ROWS = 200; // more are drawn when they are asked for
 
@@ -9,7 +9,7 @@ function columnsOf({ metrics, parameters }) {
   return [
     { key: "trial", label: "Trial", of: (trial) => Number(trial.id) },
     { key: "state", label: "State", of: (trial) => trial.state },
-    ...metrics.map(({ id, goal }) => ({ key: `metric ${id}`, label: id, under: goal === "MINIMIZE" ? "minimize" : "maximize", isNumber: true, of: (trial) => trial.metrics[id] })),
+    ...metrics.map((metric) => ({ key: `metric ${metric.id}`, label: metric.id, under: aim(metric), isNumber: true, of: (trial) => trial.metrics[metric.id] })),
     ...parameters.map(({ id, parent, type }) => ({ key: `parameter ${id}`, label: id, under: parent ? `if ${parent}` : "", isNumber: type !== "CATEGORICAL", of: (trial) => trial.parameters[id] })),
     { key: "duration", label: "Duration", isNumber: true, of: (trial) => trial.startTime && Date.parse(trial.endTime ?? new Date()) - Date.parse(trial.startTime) },
   ];

@@ -62,6 +62,15 @@ def test_the_best_trial_respects_the_goal_and_with_several_metrics_there_may_be_
     assert study_view(study({"loss": "MINIMIZE", "size": "MINIMIZE"}), trials)["best"] == ["1", "2"]
 
 
+def test_a_safety_metric_is_shown_with_its_threshold_and_decides_who_may_be_the_best() -> None:
+    job = study({"loss": "MINIMIZE", "heat": "MINIMIZE"})
+    job.spec["studySpec"]["metrics"][1]["safetyConfig"] = {"safetyThreshold": 5.0}
+    trials = [trial(1, [measured(1, loss=1.0, heat=9.0)]), trial(2, [measured(1, loss=2.0, heat=1.0)])]
+    shown = study_view(job, trials)
+    assert [(metric["id"], metric["threshold"]) for metric in shown["metrics"]] == [("loss", None), ("heat", 5.0)]
+    assert shown["best"] == ["2"]
+
+
 def test_a_curve_has_a_gap_where_a_measurement_lacks_a_metric() -> None:
     trials = [trial(1, [measured(1, loss=1.0), measured(2, size=3.0), measured(3, loss=0.5, size=2.0)])]
     curve = study_view(study({"loss": "MINIMIZE", "size": "MINIMIZE"}), trials)["trials"][0]["curve"]
