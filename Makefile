@@ -29,6 +29,7 @@ destroy: setup  ## remove all that `make up` made
 	@$(IN_ENV) pulumi destroy --stack local --yes
 
 test: setup  ## run all tests
+	@$(SETUP) browser
 	@$(IN_ENV) python -m pytest
 
 lint: venv  ## check style, format and types

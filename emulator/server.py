@@ -25,6 +25,7 @@ from emulator.containers.docker_executor import DockerExecutor
 from emulator.data import DataFolder
 from emulator.endpoint import Endpoint, acquire
 from emulator.errors import StartError
+from emulator.page.page import Page
 from emulator.records import Job
 from emulator.scheduling.scheduler import Scheduler
 from emulator.scheduling.workqueue import WorkQueue
@@ -79,6 +80,7 @@ def _run(data: DataFolder, store: Store, listener: socket.socket, host: str, all
         entries=Entries(store, executor, data),
         admin=Admin(store, data, capacity),
         storage=Storage(data.buckets, data.uploads),
+        page=Page(store, executor, data.buckets),
         allowed_host=host if allow_remote else None,
     )
 
@@ -88,6 +90,10 @@ def _run(data: DataFolder, store: Store, listener: socket.socket, host: str, all
             endpoint.write(data.endpoint)
             scheduler.start()
             _log.info("Vertex training emulator %s on %s, data in %s", __version__, endpoint.url, data.root)
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            store.changes.close()  # open pages would hold the server up
+            await super().shutdown(sockets)
 
     config = uvicorn.Config(
         app.asgi(),

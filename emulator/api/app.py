@@ -12,10 +12,9 @@ from anyio import to_thread
 from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from emulator import page
 from emulator.api import body
 from emulator.api.admin import Admin
 from emulator.api.entries import Entries
@@ -24,6 +23,7 @@ from emulator.api.methods import Methods, unimplemented
 from emulator.api.wire import of_version
 from emulator.containers.executor import Executor
 from emulator.errors import ApiError, EmulatorError
+from emulator.page.page import Page
 from emulator.storage.service import Storage
 from emulator.store import Store, failures
 from emulator.times import format_time, now_ns
@@ -42,13 +42,13 @@ class App:
     entries: Entries
     admin: Admin
     storage: Storage
+    page: Page
     allowed_host: str | None = None
 
     def asgi(self) -> Guard:
         """The ASGI application."""
         routes = [
-            Route("/", self._index),
-            Route("/jobs/{collection}/{id}", self._job),
+            *self.page.routes(),
             Route("/healthz", self._health),
             Route("/readyz", self._ready),
             Route("/emulator/status", self._status),
@@ -82,15 +82,6 @@ class App:
         except EmulatorError as error:
             return JSONResponse({"status": "unavailable", "reason": str(error)}, status_code=503)
         return JSONResponse({"status": "ok"})
-
-    def _index(self, _request: Request) -> Response:
-        return HTMLResponse(page.index(self.store))
-
-    def _job(self, request: Request) -> Response:
-        shown = page.job(self.store, self.entries, request.path_params["collection"], request.path_params["id"])
-        if shown is None:
-            return HTMLResponse(page.missing(), status_code=404)
-        return HTMLResponse(shown)
 
     def _status(self, _request: Request) -> Response:
         return JSONResponse(self.admin.status())

@@ -38,8 +38,8 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 headers[MARKER] = self._version
                 headers["x-content-type-options"] = "nosniff"
-                headers["cache-control"] = "no-store"
-                headers["content-security-policy"] = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'"
+                headers.setdefault("cache-control", "no-store")
+                headers.setdefault("content-security-policy", "default-src 'none'; frame-ancestors 'none'")
             await send(message)
 
         refusal = self._refusal(Headers(scope=scope))

@@ -186,6 +186,7 @@ class Scheduler:
                         self.look_at_everything()
                     else:
                         self.queue.add(job)
+                        self.store.changes.publish([job])
             except ExecutorUnavailable as error:
                 _log.warning("%s", error)
             except Exception:  # noqa: BLE001 - without the watch, jobs would only be looked at now and then

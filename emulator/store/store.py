@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from emulator.errors import StartError
+from emulator.store.changes import Changes, noting
 from emulator.store.transaction import Transaction
 
 SCHEMA_VERSION = 2
@@ -118,6 +119,7 @@ class Store:
     """The file. Raises StartError for one that this version cannot use."""
 
     def __init__(self, path: Path) -> None:
+        self.changes = Changes()
         self._lock = threading.RLock()
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
@@ -128,6 +130,7 @@ class Store:
             self._connection.execute("PRAGMA busy_timeout = 10000")
             self._connection.execute("PRAGMA foreign_keys = ON")
             self._migrate(path)
+            self._changed = noting(self._connection)
         except sqlite3.Error as error:
             raise StartError(f"the store {path} cannot be used: {error}") from error
 
@@ -149,7 +152,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """One change, all of it or nothing."""
+        """One change, all of it or nothing; then `changes` tells of it."""
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -160,6 +163,8 @@ class Store:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+            self.changes.publish(self._changed)
+            self._changed.clear()
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:

@@ -144,6 +144,11 @@ class Transaction:
         rows = self._connection.execute("SELECT * FROM trials WHERE study = ? ORDER BY number", (study,))
         return [_trial(row) for row in rows]
 
+    def ended_trials(self, study: str) -> int:
+        """How many trials of a tuning job are over."""
+        query = "SELECT count(*) FROM trials WHERE study = ? AND state IN ('SUCCEEDED', 'INFEASIBLE')"
+        return int(self._connection.execute(query, (study,)).fetchone()[0])
+
     def trial_jobs(self, study: str) -> dict[str, Job]:
         """The jobs of a study's trials, by id."""
         rows = self._connection.execute("SELECT * FROM jobs WHERE study = ?", (study,))

@@ -1,6 +1,4 @@
-import json
-
-from tests.emulator.running import PARENT, RunningEmulator, labelled, pool, until
+from tests.emulator.running import RunningEmulator, labelled, pool, until
 from vertex.trials import best as best_trial
 
 REPORT = """
@@ -105,14 +103,6 @@ def test_a_first_trial_that_fails_ends_the_study_with_the_trial_s_reason(shared:
     assert job["state"] == "JOB_STATE_FAILED"
     assert "non-zero status of 5" in job["error"]["message"]
     assert "non-zero status of 5" in job["trials"][0]["infeasibleReason"]
-
-
-def test_the_page_of_a_study_shows_its_trials(shared: RunningEmulator) -> None:
-    name = shared.create(study(trials=1, parallel=1), "hyperparameterTuningJobs")
-    job = shared.ended(name)
-    page = shared.http.get(f"{shared.url}/jobs/hyperparameterTuningJobs/{name.rpartition('/')[2]}", timeout=30).text
-    assert json.dumps(job["trials"][0]["parameters"][0]["value"]) in page
-    assert PARENT.split("/")[-1] in page
 
 
 def with_study_spec(body: dict[str, object], **fields: object) -> dict[str, object]:

@@ -39,6 +39,7 @@ def make(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
         "pulumi": f'[ "$1" = version ] && echo v3.259.0 && exit; {note}; [ "$1" != "$FAILS" ]',
         "pulumi-language-python": "",
         "docker": '[ "$1" = image ] && echo null || echo 28.2.2',
+        "chromium": "",
         "python3": f'exec {sys.executable} "$@"',
     }
     programs = tmp_path / "bin"

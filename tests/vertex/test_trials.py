@@ -1,5 +1,6 @@
 """Trials: summed up in order, and the best of them by the study's goal."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -84,6 +85,44 @@ def test_a_row_has_parameters_and_metrics_by_id_and_shows_whole_numbers_as_such(
 def test_the_reason_of_an_infeasible_trial_is_in_its_row() -> None:
     row = summary(trial(1, state="INFEASIBLE") | {"infeasibleReason": "exit code 3"})
     assert (row["metrics"], row["infeasibleReason"]) == ({}, "exit code 3")
+
+
+def two(number: int, loss: float, other: float | None, state: str = "SUCCEEDED") -> dict[str, Any]:
+    metrics = [{"metricId": "loss", "value": loss}] + ([] if other is None else [{"metricId": "other", "value": other}])
+    return {"id": str(number), "state": state, "finalMeasurement": {"metrics": metrics}}
+
+
+def front_ids(job: dict[str, Any]) -> list[str]:
+    return [row["id"] for row in front(job)]
+
+
+def test_with_several_metrics_the_front_is_what_no_other_trial_beats_each_by_its_goal() -> None:
+    trials = [two(1, 0.5, 0.5), two(10, 0.1, 0.1), two(3, 0.9, 0.9), two(4, 0.6, 0.5), two(5, 0.5, 0.4)]
+    assert front_ids(job(*trials)) == ["1", "3", "10"]
+
+
+def test_equal_trials_are_in_the_front_together_and_those_that_did_not_succeed_or_lack_a_metric_are_not() -> None:
+    trials = [two(1, 0.5, 0.5), two(2, 0.5, 0.5), two(3, 0.1, 0.9, "INFEASIBLE"), two(4, 0.0, None)]
+    assert front_ids(job(*trials)) == ["1", "2"]
+    assert front_ids(job(two(4, 0.0, None))) == []
+
+
+def test_no_trial_of_the_front_is_beaten_and_every_other_is() -> None:
+    random = Random(5)
+    trials = [two(i, random.randint(0, 9), random.randint(0, 9)) for i in range(1, 101)]
+    values = {row["id"]: (row["metrics"]["loss"], -row["metrics"]["other"]) for row in summaries(job(*trials))}
+    kept = set(front_ids(job(*trials)))
+    for id_, mine in values.items():
+        is_beaten = any(
+            other != mine and all(a <= b for a, b in zip(other, mine, strict=True)) for other in values.values()
+        )
+        assert (id_ in kept) != is_beaten
+
+
+def test_with_one_metric_the_front_is_the_best_trial_alone() -> None:
+    one = {"studySpec": {"metrics": [{"metricId": "loss", "goal": "MINIMIZE"}]}}
+    assert front_ids({**one, "trials": [trial(1, 0.5), trial(2, 0.25), trial(3, 0.25)]}) == ["2"]
+    assert front_ids({**one, "trials": []}) == []
 
 
 def measured(number: int, **metrics: float) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Set up this checkout, or print the shell environment to use it in.
 
-python3 -m tools.setup [STEP ...]    all steps, or those named: python, pulumi, docker, image
+python3 -m tools.setup [STEP ...]    what a user needs: python, pulumi, docker, image; or the steps named
+python3 -m tools.setup browser       what only tests need, where it can be had
 python3 -m tools.setup env           shell code for `eval`, after the steps that it builds on
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from tools.setup import base_image, docker_daemon, pulumi_engine, python_environment, shell_environment
+from tools.setup import base_image, browser, docker_daemon, pulumi_engine, python_environment, shell_environment
 from tools.setup.console import Console
 from tools.setup.errors import SetupError
 from tools.setup.folders import cache_folder
@@ -34,7 +35,9 @@ STEPS: dict[str, Step] = {
     "pulumi": pulumi_engine,
     "docker": docker_daemon,
     "image": base_image,
+    "browser": browser,
 }
+USER_STEPS = ("python", "pulumi", "docker", "image")
 ENV = "env"
 ENV_STEPS = ("python", "pulumi")
 
@@ -53,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
             set_up(ENV_STEPS, Console(sys.stderr), tell_found=False)
             print(shell_environment.exports(), end="")
         else:
-            set_up(what or list(STEPS), Console(sys.stdout), tell_found=True)
+            set_up(what or USER_STEPS, Console(sys.stdout), tell_found=True)
     except (SetupError, OSError) as error:  # an OSError names the file: a full disk, a folder of another user
         print(f"\n{error}", file=sys.stderr)
         return 1

@@ -1,0 +1,96 @@
+// One job: what it is, how it goes, and what can be done about it.
+import { Announcement, Badge, Copy, Duration, FolderLink, html, Moment, useEffect, useRef, useState, Wide } from "./ui.js";
+import { Actions } from "./job-actions.js";
+import { isEnded, kindName, stateName } from "./format.js";
+import { Log } from "./log.js";
+import { SpecTree } from "./spec-tree.js";
+import { Study } from "./study.js";
+import { useLive, useResource } from "./server.js";
+
+export function JobPage({ Frame, collection, id }) {
+  const [shown, error, refresh] = useResource(`/emulator/page/jobs/${collection}/${id}`);
+  const status = useLive(refresh, id);
+  const title = shown ? shown.job.displayName : "Job";
+  useEffect(() => {
+    document.title = shown ? `${title} (${stateName(shown.job.state)})` : title;
+  }, [shown]);
+  return html`<${Frame} status=${status}>
+    ${!shown && error && html`<h1>${error.code === 404 ? "No such job" : "The job cannot be loaded"}</h1>
+      <p>${error.code === 404 ? "It may have been deleted." : error.message}</p><p><a href="/">All jobs</a></p>`}
+    ${shown && error && html`<p class="notice failed" role="alert">Not current: ${error.message}</p>`}
+    ${shown && html`<${Job} shown=${shown} title=${title} />`}
+  <//>`;
+}
+
+function Job({ shown, title }) {
+  const { job, kind, outputs, parent, replicas, log, study } = shown;
+  return html`
+    <nav class="crumbs" aria-label="Breadcrumb"><ol>
+      <li><a href="/">Jobs</a></li>
+      ${parent && html`<li><a href=${`/jobs/${parent.collection}/${parent.id}`}>Tuning job ${parent.id}</a></li>`}
+      <li aria-current="page">${parent ? `Trial ${parent.trial}` : title}</li>
+    </ol></nav>
+    <div class="headline"><div class="what"><h1>${title}</h1><${Badge} state=${job.state} /></div>
+      ${!parent && html`<${Actions} job=${job} />`}</div>
+    <${StateAnnouncement} state=${job.state} />
+    ${job.error && html`<div class="notice failed"><h2>${job.error.code === 1 ? "Cancelled" : "Error"}</h2>
+      <p class="text">${job.error.message}</p><p class="muted">google.rpc code ${job.error.code}</p></div>`}
+    <${Facts} job=${job} kind=${kind} place=${shown.place} task=${shown.task} />
+    ${study && html`<${Study} study=${study} />`}
+    ${replicas.length > 0 && html`<${Replicas} replicas=${replicas} />`}
+    <${Log} source=${log} trials=${study?.trials} isOver=${isEnded(job.state)} />
+    ${outputs.length > 0 && html`<${Outputs} outputs=${outputs} />`}
+    <section aria-labelledby="spec-title"><div class="bar"><h2 id="spec-title">Specification</h2>
+      <${Copy} text=${() => JSON.stringify(job, null, 2)} what="the job as JSON" /></div>
+      <${SpecTree} value=${job} /></section>`;
+}
+
+/** Says a state that changes; nothing at first, when the heading says it. */
+function StateAnnouncement({ state }) {
+  const first = useRef(state);
+  return html`<${Announcement} text=${state === first.current ? "" : `The job is now ${stateName(state).toLowerCase()}.`} />`;
+}
+
+function Facts({ job, kind, place, task }) {
+  const labels = Object.entries(job.labels ?? {});
+  return html`<dl class="facts">
+    <div><dt>Kind</dt><dd>${kindName(kind)}</dd></div>
+    <div><dt>Duration</dt><dd><${Duration} from=${job.startTime} to=${job.endTime} /></dd></div>
+    <div><dt>Created</dt><dd><${Moment} at=${job.createTime} /></dd></div>
+    <div><dt>Started</dt><dd><${Moment} at=${job.startTime} /></dd></div>
+    <div><dt>Ended</dt><dd><${Moment} at=${job.endTime} /></dd></div>
+    <div><dt>Project</dt><dd>${place.project}</dd></div>
+    <div><dt>Region</dt><dd>${place.region}</dd></div>
+    ${task && html`<div class="broad"><dt>Task</dt><dd><a href=${`/jobs/${task.collection}/${task.id}`}>${task.collection}/${task.id}</a></dd></div>`}
+    ${task?.model && html`<div class="broad"><dt>Model</dt><dd><code>${task.model}</code></dd></div>`}
+    ${labels.length > 0 && html`<div class="broad"><dt>Labels</dt><dd>${labels.map(([name, value]) => html`<span class="chip">${name}=${value}</span> `)}</dd></div>`}
+    <div class="broad"><dt>Name</dt><dd><code>${job.name}</code> <${Copy} text=${job.name} what="the name" /></dd></div>
+  </dl>`;
+}
+
+function Replicas({ replicas }) {
+  const [isOpen, open] = useState(false);
+  const shown = isOpen ? replicas : replicas.slice(0, 20);
+  return html`<section aria-labelledby="replicas-title"><h2 id="replicas-title">Replicas</h2>
+    <${Wide} label="Table of replicas"><table>
+      <thead><tr><th scope="col">Replica</th><th scope="col">State</th><th scope="col" class="number">Exit code</th>
+        <th scope="col" class="number">Attempt</th><th scope="col">Machine</th><th scope="col">Image</th></tr></thead>
+      <tbody>${shown.map((replica) => html`<tr key=${replica.task}>
+        <th scope="row"><code>${replica.task}</code></th><td><${Badge} state=${replica.state} /></td>
+        <td class="number">${replica.exitCode ?? "–"}</td><td class="number">${replica.attempt}</td>
+        <td>${replica.machine}</td><td><code>${replica.image}</code></td></tr>`)}</tbody>
+    </table><//>
+    ${shown.length < replicas.length && html`<p class="more"><button type="button" onClick=${() => open(true)}>Show all ${replicas.length} replicas</button></p>`}
+  </section>`;
+}
+
+function Outputs({ outputs }) {
+  return html`<section aria-labelledby="outputs-title"><h2 id="outputs-title">Outputs</h2>
+    <${Wide} label="Table of outputs"><table>
+      <thead><tr><th scope="col">Folder</th><th scope="col">URI</th><th scope="col">On this machine</th></tr></thead>
+      <tbody>${outputs.map(({ label, uri, path }) => html`<tr key=${label}>
+        <th scope="row">${label.startsWith("AIP_") ? html`<code>${label}</code>` : label}</th>
+        <td><${FolderLink} uri=${uri} /></td>
+        <td><code>${path}</code> <${Copy} text=${path} what=${`the path of ${label}`} /></td></tr>`)}</tbody>
+    </table><//></section>`;
+}

@@ -1,0 +1,49 @@
+// Log entries of a job, from the endpoint that Cloud Logging's clients use.
+import { ask } from "./server.js";
+
+const PAGE = 1000;
+const OVERLAP_MILLISECONDS = 3000; // replicas' clocks and Docker's buffers: a line may come later than a newer one
+const ESCAPES = /\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007]*\u0007)/g; // colours and cursor moves of terminals
+
+/** The entries' filter: `job`, and those that are set of `trial`, `task` and `severity` (the least one shown). */
+export function filterOf({ job, trial, task, severity }) {
+  const terms = ['resource.type="ml_job"', `resource.labels.job_id=${JSON.stringify(String(job))}`];
+  if (trial) terms.push(`labels."ml.googleapis.com/trial_id"=${JSON.stringify(String(trial))}`);
+  if (task) terms.push(`resource.labels.task_name=${JSON.stringify(task)}`);
+  if (severity) terms.push(`severity>=${severity}`);
+  return terms.join(" AND ");
+}
+
+/** The last entries, oldest first, and whether there are older ones. */
+export async function lastEntries(filter) {
+  const reply = await list({ filter, orderBy: "timestamp desc", pageSize: PAGE });
+  return { lines: (reply.entries ?? []).map(lineOf).reverse(), hasOlder: Boolean(reply.nextPageToken) };
+}
+
+/** The entries after those known, some of which come again: `key` tells which. */
+export async function* laterEntries(filter, last) {
+  const since = last ? new Date(Date.parse(last.at) - OVERLAP_MILLISECONDS).toISOString() : null;
+  const body = { filter: since ? `${filter} AND timestamp>="${since}"` : filter, orderBy: "timestamp asc", pageSize: PAGE };
+  do {
+    const reply = await list(body);
+    yield (reply.entries ?? []).map(lineOf);
+    body.pageToken = reply.nextPageToken;
+  } while (body.pageToken);
+}
+
+function list(body) {
+  return ask("/v2/entries:list", { method: "POST", body, isRepeatable: true });
+}
+
+function lineOf(entry) {
+  const { task_name: task } = entry.resource.labels;
+  const trial = entry.labels?.["ml.googleapis.com/trial_id"] ?? "";
+  return { key: `${trial} ${task} ${entry.insertId}`, at: entry.timestamp, severity: entry.severity, task, trial, text: textOf(entry) };
+}
+
+function textOf({ textPayload, jsonPayload }) {
+  if (jsonPayload === undefined) return (textPayload ?? "").replace(ESCAPES, "").replace(/^.*\r(?=[^\r]+\r?$)/s, "").replace(/\r$/, "");
+  const { message, ...rest } = jsonPayload;
+  if (typeof message !== "string") return JSON.stringify(jsonPayload);
+  return Object.keys(rest).length ? `${message} ${JSON.stringify(rest)}` : message;
+}

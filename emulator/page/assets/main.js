@@ -1,0 +1,27 @@
+// Chooses the view by the page's address.
+import { html, render } from "./ui.js";
+import { FilesPage } from "./files.js";
+import { JobPage } from "./job.js";
+import { JobListPage } from "./job-list.js";
+
+/** The frame around every view. */
+export function Frame({ status, children }) {
+  return html`
+    <header class="top">
+      <a class="brand" href="/"><img src="/assets/icon.svg" alt="" width="24" height="24" /> Vertex training</a>
+      <nav aria-label="Main"><a href="/">Jobs</a><a href="/files">Files</a></nav>
+      ${status && html`<p class=${`live ${status}`} role="status">${status === "live" ? "Live" : "Reconnecting…"}</p>`}
+    </header>
+    <main id="main" tabindex="-1">${children}</main>`;
+}
+
+function view() {
+  const [, collection, id] = location.pathname.match(/^\/jobs\/([^/]+)\/([^/]+)$/) ?? [];
+  if (id) return html`<${JobPage} Frame=${Frame} collection=${collection} id=${decodeURIComponent(id)} />`;
+  if (location.pathname === "/files") return html`<${FilesPage} Frame=${Frame} />`;
+  return html`<${JobListPage} Frame=${Frame} />`;
+}
+
+const place = document.createElement("div");
+document.body.append(place);
+render(view(), place);

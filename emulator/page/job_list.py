@@ -1,0 +1,96 @@
+"""The list of all jobs, of every project, region and kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from starlette.datastructures import QueryParams
+
+from emulator.api.wire import shown_state
+from emulator.errors import ApiError
+from emulator.records import CANCELLED, FAILED, SUCCEEDED, Job
+from emulator.store import Store, Transaction
+from emulator.times import format_time
+from vertex.kinds import HYPERPARAMETER_TUNING_JOB
+
+PAGE_SIZE = 100
+_MOST_LOOKED_AT = 2000  # of a search that finds little, so that the store is not held for long
+_ENDED_GROUPS = {"succeeded": SUCCEEDED, "failed": FAILED, "cancelled": CANCELLED}
+STATE_GROUPS = ("active", *_ENDED_GROUPS)
+
+
+@dataclass(frozen=True)
+class Query:
+    """Which jobs: `text` in the display name or id (or a whole resource name), a group of states, older than the job
+    `before`, or only those of `ids`.
+    """
+
+    text: str = ""
+    group: str = ""
+    before: int | None = None
+    ids: tuple[str, ...] = ()
+
+
+def query(given: QueryParams) -> Query:
+    """The query of a URL: `text`, `state`, `before`, and `id` any number of times. Raises ApiError."""
+    group, before = given.get("state", ""), given.get("before", "")
+    if group and group not in STATE_GROUPS:
+        raise ApiError("INVALID_ARGUMENT", f'state is "{group}"; it must be one of {", ".join(STATE_GROUPS)}')
+    if before and not (before.isascii() and before.isdecimal() and len(before) < 19):
+        raise ApiError("INVALID_ARGUMENT", f'before is "{before}"; it must be the `next` of an earlier answer')
+    return Query(given.get("text", "").casefold(), group, int(before) if before else None, tuple(given.getlist("id")))
+
+
+def page(store: Store, query: Query) -> dict[str, Any]:
+    """`jobs`, the newest first, and `next` to go on with; null where there are no more."""
+    shown: list[dict[str, Any]] = []
+    last = None
+    with store.reading() as look:
+        jobs = _named(look, query.ids) if query.ids else look.jobs(before=query.before)
+        for job in islice(jobs, _MOST_LOOKED_AT):
+            if len(shown) == PAGE_SIZE and not query.ids:
+                break
+            last = job.sequence
+            if _matches(job, query):
+                shown.append(_summary(look, job))
+        else:
+            last = last if next(jobs, None) is not None else None
+    return {"jobs": shown, "next": last}
+
+
+def _named(look: Transaction, ids: tuple[str, ...]) -> Iterator[Job]:
+    return (job for id_ in ids if (job := look.job(id_)) is not None and job.study is None)
+
+
+def _matches(job: Job, query: Query) -> bool:
+    if query.group and query.group != _group(job):
+        return False
+    known = (str(job.spec["displayName"]).casefold(), job.id)
+    return any(query.text in text for text in known) or job.name.casefold().endswith(query.text)
+
+
+def _group(job: Job) -> str:
+    return next((group for group, state in _ENDED_GROUPS.items() if job.state == state), "active")
+
+
+def _summary(look: Transaction, job: Job) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "sequence": job.sequence,
+        "id": job.id,
+        "collection": job.kind.collection,
+        "kind": job.kind.type,
+        "displayName": job.spec["displayName"],
+        "state": shown_state(job),
+        "project": job.location.project,
+        "region": job.location.region,
+        "createTime": format_time(job.created),
+    }
+    for field, moment in (("startTime", job.started), ("endTime", job.ended)):
+        if moment is not None:
+            shown[field] = format_time(moment)
+    if job.kind == HYPERPARAMETER_TUNING_JOB:
+        shown["trials"] = {"ended": look.ended_trials(job.id), "most": job.spec["maxTrialCount"]}
+    return shown

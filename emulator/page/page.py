@@ -1,0 +1,82 @@
+"""The routes of the page: its frame and assets, the JSON that it shows, and the stream that keeps it current."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route
+
+from emulator.containers.executor import Executor
+from emulator.errors import ApiError
+from emulator.page import files, job_list, stream
+from emulator.page.frame import FOLDER, FRAME_HEADERS, Assets
+from emulator.page.job_view import JobViews
+from emulator.store import Store
+from vertex.kinds import ALL_KINDS
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a browser is served; `buckets` is the folder of all buckets."""
+
+    store: Store
+    executor: Executor
+    buckets: Path
+
+    def routes(self) -> Iterable[BaseRoute]:
+        """The frame at `/`, at each job and at the bucket folders; JSON and downloads below `/emulator/page`."""
+        return [
+            Route("/", self._frame),
+            Route("/jobs/{collection}/{id}", self._job_frame),
+            Route("/files", self._frame),
+            Mount("/assets", Assets()),
+            Route("/emulator/page/events", self._events),
+            Route("/emulator/page/jobs", self._jobs),
+            Route("/emulator/page/jobs/{collection}/{id}", self._job),
+            Route("/emulator/page/files", self._files),
+            Route("/emulator/page/download", self._download),
+        ]
+
+    def _frame(self, _request: Request) -> Response:
+        return _frame()
+
+    def _job_frame(self, request: Request) -> Response:
+        with self.store.reading() as look:
+            job = look.job(request.path_params["id"])
+        is_there = job is not None and job.kind == ALL_KINDS.get(request.path_params["collection"])
+        return _frame(200 if is_there else 404)
+
+    async def _events(self, request: Request) -> Response:
+        events: AsyncIterator[str] = stream.events(self.store.changes, request.query_params.get("job"))
+        return StreamingResponse(events, media_type="text/event-stream")
+
+    def _jobs(self, request: Request) -> Response:
+        return JSONResponse(job_list.page(self.store, job_list.query(request.query_params)))
+
+    def _job(self, request: Request) -> Response:
+        collection, job_id = request.path_params["collection"], request.path_params["id"]
+        found = JobViews(self.store, self.executor, self.buckets).view(collection, job_id)
+        if found is None:
+            raise ApiError("NOT_FOUND", f"There is no job {collection}/{job_id} here.")
+        return JSONResponse(found)
+
+    def _files(self, request: Request) -> Response:
+        return JSONResponse(self._at(request, files.listing))
+
+    def _download(self, request: Request) -> Response:
+        path: Path = self._at(request, files.file)
+        # A page that training code wrote must not run as one of the emulator's.
+        headers = {"content-security-policy": "default-src 'none'; sandbox"}
+        return FileResponse(path, media_type="application/octet-stream", filename=path.name, headers=headers)
+
+    def _at(self, request: Request, what: Callable[[Path, str], Any]) -> Any:
+        return what(self.buckets, request.query_params.get("uri", files.ROOT))
+
+
+def _frame(code: int = 200) -> Response:
+    return FileResponse(FOLDER / "page.html", status_code=code, headers=FRAME_HEADERS)

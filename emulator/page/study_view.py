@@ -1,0 +1,86 @@
+"""A study as the page's table and plots show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from emulator.api.wire import job_json
+from emulator.records import Job, Trial
+from emulator.times import duration_seconds, format_time
+from vertex.trials import front, summaries
+
+_MOST_POINTS = 20_000  # of all curves together, so that a long study does not outgrow a browser
+_POINTS_OF_A_CURVE = (20, 300)  # at least and at most, which is more than a plot has room for
+_VALUE_SPECS = {
+    "doubleValueSpec": "DOUBLE",
+    "integerValueSpec": "INTEGER",
+    "categoricalValueSpec": "CATEGORICAL",
+    "discreteValueSpec": "DISCRETE",
+}
+
+
+def study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
+    """`metrics` (see `_metric`), `parameters` (see `_parameters`), `best` (ids of trials) and `trials`.
+
+    A trial has what `vertex.trials.summary` gives, `job`, `startTime`, `endTime`, and its `curve`: how many were
+    `measured`, and of those that are shown `steps`, `seconds` and, by metric, `values`, null where there is none.
+    """
+    shown = job_json(job, [replace(trial, measurements=()) for trial in trials])
+    spec = shown["studySpec"]
+    metrics = [_metric(metric) for metric in spec["metrics"]]
+    fewest, most = _POINTS_OF_A_CURVE
+    points = min(max(_MOST_POINTS // max(len(trials), 1), fewest), most)
+    rows = {row["id"]: row for row in summaries(shown)}
+    return {
+        "metrics": metrics,
+        "parameters": [*_parameters(spec["parameters"])],
+        "best": [row["id"] for row in front(shown)],
+        "most": job.spec["maxTrialCount"],
+        "trials": [
+            {**rows[str(trial.number)], **_moments(trial), "job": trial.job, "curve": _curve(trial, metrics, points)}
+            for trial in trials
+        ],
+    }
+
+
+def _metric(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """`id`, `goal`, and the `threshold` of a safety metric, null for one that is to be improved."""
+    safety = spec.get("safetyConfig")
+    threshold = None if safety is None else safety.get("safetyThreshold", 0)
+    return {"id": spec["metricId"], "goal": spec.get("goal", "MAXIMIZE"), "threshold": threshold}
+
+
+def _parameters(specs: Sequence[Mapping[str, Any]], parent: str | None = None) -> Iterator[dict[str, Any]]:
+    """`id`, `type`, `scale`, `min` and `max` or `values`, and the `parent` of a conditional one; parents first."""
+    for spec in specs:
+        name, kind = next(((name, kind) for name, kind in _VALUE_SPECS.items() if name in spec), ("", "DOUBLE"))
+        value = spec.get(name, {})
+        shown = {"id": spec["parameterId"], "type": kind, "scale": spec.get("scaleType", ""), "parent": parent}
+        if "values" in value:
+            shown["values"] = value["values"]
+        else:
+            shown |= {"min": float(value.get("minValue", 0)), "max": float(value.get("maxValue", 0))}
+        yield shown
+        yield from _parameters(
+            [found["parameterSpec"] for found in spec.get("conditionalParameterSpecs", [])], spec["parameterId"]
+        )
+
+
+def _moments(trial: Trial) -> dict[str, str]:
+    moments = (("startTime", trial.started), ("endTime", trial.ended))
+    return {field: format_time(moment) for field, moment in moments if moment is not None}
+
+
+def _curve(trial: Trial, metrics: Sequence[Mapping[str, Any]], most: int) -> dict[str, Any]:
+    stride = -(-len(trial.measurements) // most) or 1
+    # Counted from the end, so that the last one is always there.
+    points = trial.measurements[::-1][::stride][::-1]
+    values = [{found["metricId"]: found.get("value", 0.0) for found in point.get("metrics", [])} for point in points]
+    return {
+        "measured": len(trial.measurements),
+        "steps": [int(point.get("stepCount", 0)) for point in points],
+        "seconds": [duration_seconds(point.get("elapsedDuration", "0s")) for point in points],
+        "values": {metric["id"]: [value.get(metric["id"]) for value in values] for metric in metrics},
+    }

@@ -1,0 +1,65 @@
+"""Debian's Chromium, driven by Playwright."""
+
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
+
+from tests.emulator.running import PATIENCE_SECONDS
+
+FLAGS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+)
+
+EXPECTED = (
+    "ERR_NETWORK_CHANGED",
+    "ERR_CONNECTION_REFUSED",
+    "ERR_CONNECTION_RESET",
+    "ERR_EMPTY_RESPONSE",
+    "status of 404",
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser; not for the whole run, as its event loop would be in the way of other tests' own."""
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("there is no Chromium here (`make test` installs it on Debian, as root)")
+    expect.set_options(timeout=PATIENCE_SECONDS * 1000)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS.split())
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Opens pages of its own; at the end, none may have asked another host or written an error to its console."""
+    asked: list[str] = []
+    wrong: list[str] = []
+
+    def requested(request: Request) -> None:
+        asked.append(request.url)
+
+    def said(message: ConsoleMessage) -> None:
+        # A browser tells of every answer that is no success, though the page expects it.
+        if message.type in ("error", "warning") and not any(known in message.text for known in EXPECTED):
+            wrong.append(message.text)
+
+    def open_(url: str, **options: object) -> Page:
+        page = browser.new_page(**{"viewport": {"width": 1280, "height": 800}, **options})  # type: ignore[arg-type]
+        page.set_default_timeout(PATIENCE_SECONDS * 1000)
+        page.on("request", requested)
+        page.on("console", said)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.goto(url)
+        return page
+
+    yield open_
+    for context in browser.contexts:
+        context.close()
+    assert wrong == []
+    assert [url for url in asked if not url.startswith("http://127.0.0.1:")] == []

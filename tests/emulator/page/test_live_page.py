@@ -1,0 +1,131 @@
+"""The page in a browser, on jobs that really run."""
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.emulator.running import RunningEmulator, custom_job, labelled, pool, until
+
+Visit = Callable[..., Page]
+STOPPABLE = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # as process 1 it would not end otherwise
+"""
+LASTING = f"{STOPPABLE}time.sleep(600)"
+CHATTY = f"""{STOPPABLE}
+print("<script>document.title='taken'</script><b>bold</b>", flush=True)
+for i in range(10_000):
+    print("epoch", i, flush=True)
+    time.sleep(0.2)
+"""
+
+
+def address(emulator: RunningEmulator, name: str) -> str:
+    return f"{emulator.url}/jobs/{'/'.join(name.split('/')[-2:])}"
+
+
+def test_a_new_job_and_each_of_its_states_appear_in_the_list_without_a_reload(
+    shared: RunningEmulator, visit: Visit
+) -> None:
+    page = visit(f"{shared.url}/?text=appearing")
+    expect(page.get_by_text("No job is like that.")).to_be_visible()
+    page.evaluate("window.untouched = true")
+    name = shared.create(custom_job(pool("input()"), name="appearing job"))
+    row = page.get_by_role("row", name="appearing job")
+    expect(row).to_be_visible()
+    shared.ended(name)
+    expect(row.get_by_text("Failed")).to_be_visible()
+    assert page.evaluate("window.untouched")
+
+
+def test_the_list_is_searched_and_filtered_and_its_address_keeps_both(shared: RunningEmulator, visit: Visit) -> None:
+    for i in range(2):
+        shared.ended(shared.create(custom_job(pool("pass"), name=f"needle {i}")))
+    page = visit(shared.url)
+    page.get_by_role("searchbox").fill("NEEDLE 1")
+    expect(page.get_by_role("row", name="needle 1")).to_be_visible()
+    expect(page.get_by_role("row", name="needle 0")).to_have_count(0)
+    page.get_by_role("radio", name="Active").check(force=True)
+    expect(page.get_by_text("No job is like that.")).to_be_visible()
+    page.reload()
+    expect(page.get_by_text("No job is like that.")).to_be_visible()
+    page.get_by_role("button", name="Show all jobs").click()
+    expect(page.get_by_role("row", name="needle 0")).to_be_visible()
+
+
+def test_a_deleted_job_leaves_the_list(shared: RunningEmulator, visit: Visit) -> None:
+    name = shared.create(custom_job(pool("pass"), name="to be deleted"))
+    shared.ended(name)
+    page = visit(shared.url)
+    row = page.get_by_role("row", name="to be deleted")
+    expect(row).to_be_visible()
+    other = visit(address(shared, name))
+    other.get_by_role("button", name="Delete job").click()
+    other.get_by_role("dialog").get_by_role("button", name="Delete job").click()
+    expect(row).to_have_count(0)
+    shared.call("GET", f"v1/{name}", expect=404)
+
+
+def test_lines_appear_as_they_are_written_and_markup_in_them_is_only_text(
+    shared: RunningEmulator, visit: Visit
+) -> None:
+    name = shared.create(custom_job(pool(CHATTY), name="chatty <b>job</b>"))
+    page = visit(address(shared, name))
+    log = page.get_by_role("log")
+    expect(log.get_by_text("<script>document.title='taken'</script><b>bold</b>")).to_be_visible()
+    seen = log.locator(".line").count()
+    expect(log.locator(".line").nth(seen + 3)).to_be_visible()
+    assert page.title().startswith("chatty <b>job</b>")
+    assert page.locator("main b, main script").count() == 0
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("combobox", name="Replica").select_option("service")
+    expect(log.get_by_text("Waiting for job to be provisioned.")).to_be_visible()
+    expect(log.get_by_text("epoch")).to_have_count(0)
+    shared.call("POST", f"v1/{name}:cancel")
+    shared.ended(name)
+
+
+def test_the_cancel_button_asks_and_then_ends_a_real_container(shared: RunningEmulator, visit: Visit) -> None:
+    name = shared.create(custom_job(pool(LASTING), name="to be cancelled"))
+    shared.in_state(name, "JOB_STATE_RUNNING")
+    page = visit(address(shared, name))
+    page.get_by_role("button", name="Cancel job").click()
+    dialog = page.get_by_role("dialog", name="Cancel this job?")
+    dialog.get_by_role("button", name="Let it run").click()
+    expect(dialog).to_be_hidden()
+    assert shared.get(name)["state"] == "JOB_STATE_RUNNING"
+    page.get_by_role("button", name="Cancel job").press("Enter")
+    dialog.get_by_role("button", name="Cancel job").press("Enter")
+    expect(page.locator(".headline .badge")).to_have_text(re.compile("Cancelled"))
+    expect(page.get_by_role("status").filter(has_text="The job is now cancelled.")).to_have_count(1)
+    assert shared.get(name)["state"] == "JOB_STATE_CANCELLED"
+    until(lambda: not labelled(name), "the removal of its container")
+
+
+def test_the_page_goes_on_by_itself_after_a_restart_of_the_emulator(own: RunningEmulator, visit: Visit) -> None:
+    name = own.create(custom_job(pool(LASTING), name="outlives the emulator"))
+    own.in_state(name, "JOB_STATE_RUNNING")
+    page = visit(address(own, name))
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    own.end()
+    expect(page.get_by_text("Reconnecting…")).to_be_visible()
+    own.start()
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    own.call("POST", f"v1/{name}:cancel")
+    expect(page.locator(".headline .badge")).to_have_text(re.compile("Cancelled"))
+
+
+def test_outputs_lead_to_the_files_and_a_page_among_them_is_downloaded_not_shown(
+    shared: RunningEmulator, visit: Visit
+) -> None:
+    script = "import os; open(os.environ['AIP_MODEL_DIR'].replace('gs://', '/gcs/') + 'x.html', 'w').write('<script>')"
+    script = f"import os; os.makedirs('/gcs/page-tests/out/model', exist_ok=True); {script}"
+    spec = {"baseOutputDirectory": {"outputUriPrefix": "gs://page-tests/out"}}
+    name = shared.create(custom_job(pool(script), name="writes a page", **spec))
+    assert shared.ended(name)["state"] == "JOB_STATE_SUCCEEDED"
+    page = visit(address(shared, name))
+    page.get_by_role("link", name="gs://page-tests/out/model/").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="x.html").click()
+    assert download.value.path().read_text() == "<script>"

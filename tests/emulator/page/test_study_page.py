@@ -1,0 +1,150 @@
+"""A study's table and plots in a browser, and the page for everyone: keyboard, screen readers, schemes, widths."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.emulator.running import RunningEmulator, custom_job, pool
+from tests.emulator.test_studies import study
+
+Visit = Callable[..., Page]
+MIDDLE = """path => {
+  const { x, y } = path.getPointAtLength(path.getTotalLength() / 2).matrixTransform(path.getScreenCTM());
+  return [x, y];
+}"""
+
+
+@pytest.fixture(scope="module")
+def job(shared: RunningEmulator) -> Any:
+    """A study that has run: four trials, three measurements each."""
+    name = shared.create(study(displayName="a study for the page"), "hyperparameterTuningJobs")
+    found = shared.ended(name)
+    assert found["state"] == "JOB_STATE_SUCCEEDED", found
+    return found
+
+
+@pytest.fixture(scope="module")
+def failure(shared: RunningEmulator) -> str:
+    """The page of a job that has failed and whose names are long."""
+    body = custom_job(pool("raise SystemExit('no')"), name="n" * 128, labels={"k" * 60: "v" * 60})
+    name = shared.create(body)
+    shared.ended(name)
+    return f"{shared.url}/jobs/customJobs/{name.rpartition('/')[2]}"
+
+
+def address(emulator: RunningEmulator, job: Any) -> str:
+    return f"{emulator.url}/jobs/hyperparameterTuningJobs/{job['name'].rpartition('/')[2]}"
+
+
+def scores(job: Any) -> dict[str, float]:
+    return {trial["id"]: trial["finalMeasurement"]["metrics"][0]["value"] for trial in job["trials"]}
+
+
+def order(page: Page) -> list[str]:
+    return [row.get_attribute("data-trial") or "" for row in page.locator("tbody tr[data-trial]").all()]
+
+
+def test_the_keyboard_sorts_the_trials_either_way(shared: RunningEmulator, visit: Visit, job: Any) -> None:
+    page = visit(address(shared, job))
+    heading = page.get_by_role("columnheader", name="score")
+    heading.get_by_role("button").press("Enter")
+    expect(heading).to_have_attribute("aria-sort", "ascending")
+    ascending = sorted(scores(job), key=scores(job).__getitem__)
+    assert order(page) == ascending
+    heading.get_by_role("button").press("Enter")
+    expect(heading).to_have_attribute("aria-sort", "descending")
+    assert order(page) == ascending[::-1]
+
+
+def test_the_best_trial_is_marked_in_the_plot_the_table_and_the_text(
+    shared: RunningEmulator, visit: Visit, job: Any
+) -> None:
+    best = max(scores(job), key=scores(job).__getitem__)
+    page = visit(address(shared, job))
+    expect(page.get_by_role("heading", name=f"Best trial: {best}")).to_be_visible()
+    plot = page.get_by_role("img", name="Parallel coordinates of 4 trials")
+    expect(plot).to_have_attribute("aria-label", re.compile(f"Best: trial {best}, x "))
+    assert [mark.get_attribute("data-trial") for mark in plot.locator("g.best").all()] == [best]
+    assert plot.locator("g.best text.star").count() == 2  # the parameter's axis and the metric's
+    assert plot.locator("path.line").count() == 4
+    row = page.locator(f'tr[data-trial="{best}"]')
+    expect(row.get_by_role("img", name="best")).to_be_visible()
+    assert page.get_by_role("img", name="best", exact=True).count() == 1
+
+
+def test_a_trial_that_has_the_focus_is_marked_in_the_plot_and_a_line_marks_its_row(
+    shared: RunningEmulator, visit: Visit, job: Any
+) -> None:
+    page = visit(address(shared, job))
+    page.get_by_role("button", name="Trial 3", exact=True).focus()
+    expect(page.locator("svg g.marked")).to_have_attribute("data-trial", "3")
+    page.get_by_role("button", name="Trial 2", exact=True).press("Enter")
+    expect(page.get_by_role("button", name="Trial 2", exact=True)).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_role("heading", name="Trial 2")).to_be_visible()
+    page.get_by_text("3 measurements").click()
+    expect(page.get_by_role("region", name="Measurements of trial 2").get_by_role("row")).to_have_count(4)
+    line = page.locator('svg g[data-trial="4"] path.touch')
+    line.scroll_into_view_if_needed()
+    page.mouse.move(*line.evaluate(MIDDLE))
+    expect(page.locator('tr[data-trial="4"]')).to_have_class(re.compile("marked"))
+
+
+def test_curves_are_drawn_over_steps_time_and_trials(shared: RunningEmulator, visit: Visit, job: Any) -> None:
+    page = visit(address(shared, job))
+    for over in ("steps", "seconds", "trials"):
+        page.get_by_role("combobox", name="Over").select_option(over)
+        expect(page.get_by_role("heading", name=f"score over {over}")).to_be_visible()
+        expect(page.locator(".chart canvas")).to_have_count(1)
+
+
+def test_a_trial_leads_to_the_page_of_its_job_and_back(shared: RunningEmulator, visit: Visit, job: Any) -> None:
+    page = visit(address(shared, job))
+    page.get_by_role("button", name="Trial 1", exact=True).click()
+    page.get_by_role("link", name="Replicas, outputs and log").click()
+    expect(page.get_by_role("log").get_by_text("gs://tuning/out/1/model/")).to_be_visible()
+    expect(page.get_by_role("log").get_by_text("gs://tuning/out/2/model/")).to_have_count(0)
+    assert page.get_by_role("button", name="Delete job").count() == 0
+    page.get_by_role("navigation", name="Breadcrumb").get_by_role("link", name="Tuning job").click()
+    expect(page.get_by_role("heading", name="a study for the page")).to_be_visible()
+
+
+def test_accessibility_rules_hold_in_both_schemes(
+    shared: RunningEmulator, visit: Visit, job: Any, failure: str
+) -> None:
+    found = {}
+    for url in (shared.url, address(shared, job), failure, f"{shared.url}/files", f"{shared.url}/jobs/customJobs/1"):
+        page = visit(url)
+        expect(page.locator("h1")).to_be_visible()
+        if url == address(shared, job):
+            page.get_by_role("button", name="Trial 2", exact=True).click()
+        if url == failure:
+            expect(page.get_by_role("log").get_by_text("Job failed.")).to_be_visible()
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            rules = Axe().run(page).response["violations"]
+            found[url, scheme] = [(rule["id"], node["html"]) for rule in rules for node in rule["nodes"]]
+    assert len(found) == 10
+    assert [violations for violations in found.values() if violations] == []
+
+
+def test_nothing_is_wider_than_the_window(shared: RunningEmulator, visit: Visit, job: Any, failure: str) -> None:
+    for url in (shared.url, address(shared, job), failure, f"{shared.url}/files"):
+        page = visit(url)
+        expect(page.locator("h1")).to_be_visible()
+        for width in (360, 1280, 1600):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (url, width)
+
+
+def test_the_skip_link_is_first_and_leads_past_the_header(shared: RunningEmulator, visit: Visit) -> None:
+    page = visit(shared.url)
+    expect(page.locator("h1")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("searchbox")).to_be_focused()
