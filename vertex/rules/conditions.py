@@ -33,14 +33,12 @@ def broken(parent: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
         elif wanted and given[0] != wanted:
             yield (*path, given[0]), f"is not for a parent with {FIELDS[wanted]}; use {wanted}"
         elif wanted:
-            yield from _values(child[wanted].get("values", []), parent[FIELDS[wanted]], wanted, (*path, wanted))
+            yield from _values(child[wanted]["values"], parent[FIELDS[wanted]], wanted, (*path, wanted))
 
 
 def _values(values: list[Any], spec: Mapping[str, Any], name: str, at: KeyPath) -> Iterator[Finding]:
     """All must be values that the parent can have; discrete ones are matched within 1e-10."""
     has = set(spec.get("values", ()))
-    if not values:
-        yield (*at, "values"), "is required"
     for index, value in enumerate(values):
         if name == "parentIntValues":
             inside = spec.get("minValue", 0) <= value <= spec.get("maxValue", 0)

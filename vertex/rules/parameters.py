@@ -86,8 +86,6 @@ def _one(spec: Spec, at: KeyPath) -> Iterator[Finding]:
         low, high = values.get("minValue", 0), values.get("maxValue", 0)
         if low > high:
             yield (*at, name), f"minValue {low} is greater than maxValue {high}"
-    elif "values" not in values:
-        yield (*at, name, "values"), "is required"
     elif name == "discreteValueSpec":
         yield from _discrete(values["values"], (*at, name, "values"))
     yield from _scale(spec, name, at)
@@ -112,6 +110,6 @@ def _scale(spec: Spec, name: str, at: KeyPath) -> Iterator[Finding]:
         if scale != "SCALE_TYPE_UNSPECIFIED":
             yield (*at, "scaleType"), f"{scale} is for numbers; leave it out for categories"
     elif "LOG" in scale:
-        low = min(values.get("values", [0])) if name == "discreteValueSpec" else values.get("minValue", 0)
+        low = min(values["values"]) if name == "discreteValueSpec" else values.get("minValue", 0)
         if low <= 0:
             yield (*at, "scaleType"), f"{scale} needs a range above zero; its least value is {low}"

@@ -65,6 +65,11 @@ def test_data_may_go_to_bigquery(uri: str) -> None:
             "gcsDestination.outputUriPrefix",
             '"s3://b" must have the form gs://{bucket}/{object}',
         ),
+        (
+            {"annotationSchemaUri": "schema.yaml"},
+            "annotationSchemaUri",
+            '"schema.yaml" must have the form gs://{bucket}/{object}',
+        ),
         ({"gcsDestination": {"outputUriPrefix": ""}}, "gcsDestination.outputUriPrefix", "is required"),
     ],
 )

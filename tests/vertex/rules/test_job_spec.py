@@ -87,7 +87,11 @@ def test_private_service_connect_has_its_forms() -> None:
     said = said_of_spec(
         pscInterfaceConfig={
             "networkAttachment": "a/b",
-            "dnsPeeringConfigs": [PEERING, PEERING | {"domain": "corp"}, PEERING | {"targetProject": ""}],
+            "dnsPeeringConfigs": [
+                PEERING,
+                PEERING | {"domain": "corp"},
+                PEERING | {"targetProject": "", "targetNetwork": "a/b"},
+            ],
         }
     )
     at = "jobSpec.pscInterfaceConfig"
@@ -96,6 +100,8 @@ def test_private_service_connect_has_its_forms() -> None:
         "projects/{project}/regions/{region}/networkAttachments/{attachment}",
         f'{at}.dnsPeeringConfigs[1].domain: "corp" must end with a dot',
         f"{at}.dnsPeeringConfigs[2].targetProject: is required",
+        f'{at}.dnsPeeringConfigs[2].targetNetwork: "a/b" must be at most 63 lower-case letters, digits and hyphens, '
+        "start with a letter and not end with a hyphen",
     ]
 
 
