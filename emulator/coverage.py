@@ -19,13 +19,8 @@ REFUSED = {
     "workerPoolSpecs.nfsMounts": "the emulator mounts no NFS shares: read from /gcs instead",
     "workerPoolSpecs.lustreMounts": "the emulator mounts no Lustre file systems: read from /gcs instead",
     "models": "the emulator runs no Google-provided jobs that take models",
-    "studySpec.studyStoppingConfig": "the emulator does not stop a study early yet: use maxTrialCount",
-    "studySpec.metrics.safetyConfig": "the emulator knows no safety metrics yet",
 }
 NOTED = {
-    "scheduling.restartJobOnWorkerRestart": "replicas are not restarted",
-    "scheduling.strategy": "the job runs at once, whatever the strategy",
-    "scheduling.maxWaitDuration": "the job waits in the queue as long as it takes",
     "network": "containers use a network of this machine",
     "pscInterfaceConfig": "containers use a network of this machine",
     "reservedIpRanges": "containers use a network of this machine",
@@ -35,9 +30,6 @@ NOTED = {
     "enableDashboardAccess": "there is no dashboard",
     "persistentResourceId": "the job runs on this machine, not on the persistent resource",
     "protectedArtifactLocationId": "artifacts stay on this machine",
-    "studySpec.medianAutomatedStoppingSpec": "no trial is stopped early",
-    "studySpec.decayCurveStoppingSpec": "no trial is stopped early",
-    "studySpec.convexAutomatedStoppingSpec": "no trial is stopped early",
     "encryptionSpec": "nothing is encrypted",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from fnmatch import fnmatchcase
@@ -16,6 +17,7 @@ KINDS = {
     "oom": "a replica runs out of memory",
 }
 _MOST = 1000
+_TASK = re.compile(r"workerpool[0-9]-[0-9]+")
 _CODES = range(1, 17)  # google.rpc.Code without OK
 
 
@@ -64,6 +66,8 @@ class Fault:
                 raise BadFault(f"{field} is {value}; it must be from 1 to {most}")
         if not 0 <= self.after < 10**9:
             raise BadFault(f"after is {self.after}; it must be a number of seconds, 0 or more")
+        if not _TASK.fullmatch(self.replica):
+            raise BadFault(f"replica is {self.replica}; it must be a task such as workerpool1-0")
         if self.kind != "fail" and (self.code is not None or self.message is not None or self.exit_code is not None):
             raise BadFault(f"code, message and exit_code belong to kind fail, not to {self.kind}")
         if self.kind == "fail" and (self.code is None) == (self.exit_code is None):

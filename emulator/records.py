@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from emulator.faults import Fault
 from emulator.names import Location
-from vertex.kinds import CUSTOM_JOB, KINDS, Kind
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
 from vertex.names import ResourceName
 from vertex.states import TERMINAL
 
@@ -121,9 +121,15 @@ class Job:
         return self.state in TERMINAL
 
     @property
+    def waits_for_trials(self) -> bool:
+        """Whether this is a study that has stopped and lets its last trials come to their end."""
+        stopped = self.ending is not None and self.ending.state == SUCCEEDED
+        return stopped and self.kind == HYPERPARAMETER_TUNING_JOB and not self.is_terminal
+
+    @property
     def shown_as(self) -> tuple[Kind, str]:
         """Kind and id under which people know it: for a trial's job, the tuning job."""
-        return (KINDS["hyperparameterTuningJobs"], self.study) if self.study else (self.kind, self.id)
+        return (HYPERPARAMETER_TUNING_JOB, self.study) if self.study else (self.kind, self.id)
 
     @property
     def places(self) -> list[Replica]:

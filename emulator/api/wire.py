@@ -57,6 +57,7 @@ def shown_state(job: Job) -> str:
 def trial_json(study: Job, trial: Trial) -> dict[str, Any]:
     """A trial as it stands in a tuning job's `trials`."""
     shown: dict[str, Any] = {
+        "name": f"{study.location.name}/studies/{study.id}/trials/{trial.number}",
         "id": str(trial.number),
         "state": trial.state,
         "parameters": [{"parameterId": name, "value": value} for name, value in trial.parameters.items()],

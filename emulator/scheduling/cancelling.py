@@ -1,8 +1,8 @@
-"""Cancelling a job: a change in the store; the reconcilers do the rest."""
+"""Asking for a job's end: a change in the store; the reconcilers do the rest."""
 
 from __future__ import annotations
 
-from emulator.records import CANCELLED, CANCELLING, QUEUED, Ending
+from emulator.records import CANCELLED, CANCELLING, QUEUED, SUCCEEDED, Ending
 from emulator.store import Transaction
 from emulator.times import now_ns
 from vertex.kinds import CUSTOM_JOB
@@ -11,13 +11,28 @@ _CODE_CANCELLED = 1
 
 
 def cancel(change: Transaction, job_id: str) -> None:
-    """Ask for a job's end. A job whose end is decided already keeps it, and a queued one is over at once."""
+    """Ask for a job's end. A job whose end is decided already keeps it, and a queued one is over at once.
+
+    A study that has stopped and waits for its last trials can still be cancelled.
+    """
+    _end(change, job_id, Ending(CANCELLED, _CODE_CANCELLED, "CANCELED", now_ns()))
+
+
+def stop_early(change: Transaction, job_id: str) -> bool:
+    """Ask for the end of a trial's job that has done enough: it succeeds; False when its end is decided already.
+
+    While its containers are being stopped its state is CANCELLING, and the trial's STOPPING.
+    """
+    return _end(change, job_id, Ending(SUCCEEDED, 0, "", now_ns()))
+
+
+def _end(change: Transaction, job_id: str, ending: Ending) -> bool:
     job = change.job(job_id)
-    if job is None or job.is_terminal or job.ending is not None:
-        return
-    ending = Ending(CANCELLED, _CODE_CANCELLED, "CANCELED", now_ns())
+    if job is None or job.is_terminal or not (job.ending is None or job.waits_for_trials):
+        return False
     # A custom job in the queue has no containers yet.
     if job.state == QUEUED and job.kind == CUSTOM_JOB:
         change.end_job(job, ending)
     else:
         change.change_job(job, state=CANCELLING, ending=ending)
+    return True

@@ -8,10 +8,13 @@ metric's value as a string under the metric's id. So a reader polls, and what it
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from math import isfinite
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
+
+from emulator.search.objectives import is_safe, objectives
+from emulator.times import duration_seconds
 
 if TYPE_CHECKING:
     from vertex.types import StudySpec
@@ -59,17 +62,52 @@ def merge(known: Sequence[Measurement], fresh: Sequence[Measurement]) -> list[Me
 
 
 def final(measurements: Sequence[Measurement], study_spec: StudySpec) -> Measurement | None:
-    """The measurement that a trial is judged by; None when none has the study's first metric.
+    """The measurement that a trial is judged by; None when none has the study's first objective.
 
-    The last one reported, or under BEST_MEASUREMENT the best by the first metric's goal, the earlier of two equal
-    ones (measurementSelectionType and goal, discovery document; an unspecified goal is MAXIMIZE).
+    The last one reported, or under BEST_MEASUREMENT the best by the objectives' goals, the earlier of two equal ones
+    (measurementSelectionType and goal, discovery document). With several metrics, which Google does not tell: one that
+    is safe comes before one that is not, then the first objective decides, and where that is equal the next. Metrics
+    that were reported at other times than the chosen measurement come from the last one that has them.
     """
-    metric = study_spec["metrics"][0]
-    candidates = [measurement for measurement in measurements if metric["metricId"] in measurement.metrics]
-    if study_spec.get("measurementSelectionType") == "BEST_MEASUREMENT":
-        sign = 1 if metric.get("goal") == "MINIMIZE" else -1
-        return min(candidates, key=lambda candidate: sign * candidate.metrics[metric["metricId"]], default=None)
-    return max(reversed(candidates), key=lambda candidate: candidate.elapsed, default=None)
+    goals = objectives(study_spec)
+    candidates = [measurement for measurement in measurements if goals[0].id in measurement.metrics]
+    if not candidates:
+        return None
+    latest = {
+        name: value
+        for measurement in sorted(measurements, key=lambda measurement: measurement.elapsed)
+        for name, value in measurement.metrics.items()
+    }
+    if study_spec.get("measurementSelectionType") != "BEST_MEASUREMENT":
+        # The later of two without times; Python's max takes the first of equal ones.
+        chosen = max(reversed(candidates), key=lambda candidate: candidate.elapsed)
+        return replace(chosen, metrics=latest | chosen.metrics)
+
+    def rank(candidate: Measurement) -> tuple[bool, list[float]]:
+        losses = [goal.loss(candidate.metrics) for goal in goals]
+        unsafe = not is_safe(study_spec, latest | candidate.metrics)
+        return unsafe, [inf if loss is None else loss for loss in losses]
+
+    chosen = min(candidates, key=rank)
+    return replace(chosen, metrics=latest | chosen.metrics)
+
+
+def from_json(message: Mapping[str, Any]) -> Measurement:
+    """A measurement as the store keeps it: the API's message, in canonical form."""
+    return Measurement(
+        step_count=message["stepCount"],
+        elapsed=duration_seconds(message["elapsedDuration"]),
+        metrics={found["metricId"]: found["value"] for found in message["metrics"]},
+    )
+
+
+def to_json(found: Measurement) -> dict[str, Any]:
+    """The API's message, in canonical form."""
+    return {
+        "stepCount": found.step_count,
+        "elapsedDuration": f"{found.elapsed:.6f}s",
+        "metrics": [{"metricId": name, "value": value} for name, value in found.metrics.items()],
+    }
 
 
 def _entry(line: str) -> dict[str, Any]:

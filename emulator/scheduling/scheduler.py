@@ -25,7 +25,7 @@ from emulator.store import Store
 from emulator.times import now_ns
 from vertex.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 
-_WORKERS = 4
+_WORKERS = 8
 _ADMISSION = "admission"  # two keys that are no jobs: who may leave the queue,
 _EVERYTHING = "everything"  # and, as a safety net, a look at all that is unfinished
 _EVERYTHING_SECONDS = 30.0

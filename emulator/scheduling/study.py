@@ -9,15 +9,15 @@ from typing import Any
 
 from emulator.data import DataFolder
 from emulator.names import new_id
-from emulator.records import CANCELLING, FAILED, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
-from emulator.scheduling.cancelling import cancel
+from emulator.records import CANCELLING, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
+from emulator.scheduling.cancelling import cancel, stop_early
+from emulator.scheduling.study_verdict import final_metrics, hopeless, reason_to_end, verdict, wants_trial
 from emulator.scheduling.trial import Values, progressed, trial_job_spec
 from emulator.store import Store
 from emulator.times import now_ns
 from vertex.kinds import CUSTOM_JOB
 
 _METRICS_SECONDS = 1.0  # how often a running trial's metric file is read
-_CODE_FAILED_PRECONDITION = 9
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,12 @@ class StudyReconciler:
             jobs = look.open_trial_jobs(study.id)
         trials = self._refresh(study, trials, jobs)
         ending = study.ending or verdict(study, trials, now_ns())
-        if ending is not None:
-            return self._finish(study, ending, jobs)
-        self._mark_progress(study, trials)
-        if not self._request_trials(study, trials):
-            return self._finish(study, Ending(SUCCEEDED, 0, "", now_ns()), jobs)
+        if ending is None:
+            self._mark_progress(study, trials)
+            ending = self._request_trials(study, trials)
+        if ending is not None and not self._waits(study, ending, trials):
+            return self._finish(study, ending)
+        self._stop_hopeless(study, trials)
         return _METRICS_SECONDS
 
     def _refresh(self, study: Job, trials: Sequence[Trial], jobs: Mapping[str, Job]) -> list[Trial]:
@@ -73,26 +74,51 @@ class StudyReconciler:
                 change.say(study.id, "Vertex AI is setting up this job.")
                 change.change_job(current, state=PENDING)
 
-    def _request_trials(self, study: Job, trials: Sequence[Trial]) -> bool:
-        """Start as many trials as may run now; False when none runs and the search has nothing left to try."""
+    def _request_trials(self, study: Job, trials: list[Trial]) -> Ending | None:
+        """Start as many trials as may run now; how the study ends when its search or its conditions say so."""
         from emulator.search import SearchSpaceExhausted, suggest
 
-        trials = list(trials)
         study_spec = study.spec["studySpec"]
-        while len(trials) < study.spec["maxTrialCount"]:
-            if sum(not trial.has_ended for trial in trials) >= study.spec["parallelTrialCount"]:
-                break
+        while True:
+            reason = reason_to_end(study, trials, now_ns())
+            if reason is not None:
+                return self._stop(study, reason)
+            if not wants_trial(study, trials):
+                return None
             number = len(trials) + 1
             observations = [_observation(trial) for trial in trials]
             try:
                 parameters = suggest(study_spec, observations, _seed(study))
             except SearchSpaceExhausted:
-                return any(not trial.has_ended for trial in trials)
+                running = any(not trial.has_ended for trial in trials)
+                return None if running else Ending(SUCCEEDED, 0, "", now_ns())
             trial = self._add_trial(study, number, parameters)
             if trial is None:
-                break
+                return None
             trials.append(trial)
-        return True
+
+    def _stop(self, study: Job, reason: str) -> Ending | None:
+        """Decide that a study gets no further trial, which nothing takes back but a cancellation."""
+        ending = Ending(SUCCEEDED, 0, "", now_ns())
+        with self.store.transaction() as change:
+            current = change.job(study.id)
+            if current is None or current.ending is not None:
+                return None if current is None else current.ending
+            change.say(study.id, f"The study is stopped: {reason}.")
+            change.change_job(current, ending=ending)
+        return ending
+
+    def _waits(self, study: Job, ending: Ending, trials: Sequence[Trial]) -> bool:
+        """Whether a study that has stopped lets its trials come to their end."""
+        asap = study.spec["studySpec"].get("studyStoppingConfig", {}).get("shouldStopAsap", False)
+        return ending.state == SUCCEEDED and not asap and any(not trial.has_ended for trial in trials)
+
+    def _stop_hopeless(self, study: Job, trials: Sequence[Trial]) -> None:
+        for trial, reason in hopeless(study, trials):
+            with self.store.transaction() as change:
+                if stop_early(change, trial.job):
+                    change.say(study.id, f"Trial {trial.number} is stopped early: {reason}.")
+            self.wake(trial.job)
 
     def _add_trial(self, study: Job, number: int, parameters: Values) -> Trial | None:
         """A trial and its job, in one transaction; None when the study was cancelled or deleted meanwhile."""
@@ -112,9 +138,9 @@ class StudyReconciler:
         self.wake(trial.job)
         return trial
 
-    def _finish(self, study: Job, ending: Ending, jobs: Mapping[str, Job]) -> float | None:
-        open_jobs = [job for job in jobs.values() if not job.is_terminal]
+    def _finish(self, study: Job, ending: Ending) -> float | None:
         with self.store.transaction() as change:
+            open_jobs = [job for job in change.trial_jobs(study.id).values() if not job.is_terminal]
             current = change.job(study.id)
             if current is None or current.is_terminal:
                 return None
@@ -123,7 +149,10 @@ class StudyReconciler:
                 if current.ending is None:
                     change.change_job(current, ending=ending)
                 for job in open_jobs:
-                    cancel(change, job.id)
+                    if ending.state == SUCCEEDED:
+                        stop_early(change, job.id)
+                    else:
+                        cancel(change, job.id)
             else:
                 change.end_job(current, ending)
         for job in open_jobs:
@@ -133,29 +162,6 @@ class StudyReconciler:
         return None
 
 
-def verdict(study: Job, trials: Sequence[Trial], now: int) -> Ending | None:
-    """Whether a tuning job is over by the count of its trials.
-
-    With maxFailedTrialCount N it fails once N trials failed. Without, Google's page on hyperparameter tuning says
-    that it fails when the first trial fails, and later by the ratio of failures: here, more than half.
-    """
-    ended = [trial for trial in trials if trial.has_ended]
-    failed = [trial for trial in ended if trial.state == "INFEASIBLE"]
-    allowed = study.spec.get("maxFailedTrialCount", 0)
-    if allowed:
-        too_many = len(failed) >= allowed
-    else:
-        first_failed = bool(failed) and len(ended) == len(failed)
-        too_many = first_failed or len(failed) > len(ended) / 2
-    if too_many:
-        reason = failed[-1].infeasible_reason
-        counted = f"{len(failed)} of {len(ended)} finished trials failed"
-        return Ending(FAILED, _CODE_FAILED_PRECONDITION, f"Too many failed trials: {counted}. The last: {reason}", now)
-    if len(ended) >= study.spec["maxTrialCount"]:
-        return Ending(SUCCEEDED, 0, "", now)
-    return None
-
-
 def _seed(study: Job) -> int:
     return int.from_bytes(hashlib.sha256(study.id.encode()).digest()[:4], "big")
 
@@ -163,5 +169,5 @@ def _seed(study: Job) -> int:
 def _observation(trial: Trial) -> Any:
     from emulator.search import Observation
 
-    metrics = {found["metricId"]: found["value"] for found in (trial.final or {}).get("metrics", [])}
-    return Observation(trial.parameters, trial.state if trial.has_ended else "ACTIVE", metrics)  # type: ignore[arg-type]
+    state: Any = trial.state if trial.has_ended else "ACTIVE"
+    return Observation(trial.parameters, state, final_metrics(trial) or {})

@@ -1,11 +1,12 @@
-"""The mathematics of a hyperparameter study: which parameters the next trial gets.
+"""The mathematics of a hyperparameter study: which parameters the next trial gets, and what is stopped early.
 
-Pure: a study and what was observed go in, the next trial's parameters come out. The same arguments give the same
-answer in every process.
+Pure: a study and what was observed go in, the next trial's parameters or a reason to stop come out. The same arguments
+give the same answer in every process.
 """
 
 from emulator.search.grid_search import SearchSpaceExhausted
 from emulator.search.observation import Observation
+from emulator.search.study_stopping import EndedTrial
 from emulator.search.suggestion import suggest
 
-__all__ = ["Observation", "SearchSpaceExhausted", "suggest"]
+__all__ = ["EndedTrial", "Observation", "SearchSpaceExhausted", "suggest"]

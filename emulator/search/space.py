@@ -46,6 +46,11 @@ class Space:
         return list(dict.fromkeys(_descendants(self.roots)))
 
     @property
+    def conditions(self) -> Iterator[tuple[Parameter, frozenset[Value], Parameter]]:
+        """Parent, the parent's values, and the child that is active under them; a parent's own conditions first."""
+        return _conditions(self.roots)
+
+    @property
     def is_finite(self) -> bool:
         """Whether the space has no continuum in it, so that `points` comes to an end."""
         return all(axis.domain.count is not None for axis in self.axes)
@@ -98,6 +103,14 @@ def _descendants(parameters: Sequence[Parameter]) -> Iterator[Parameter]:
     for parameter in parameters:
         yield parameter
         yield from _descendants([child for _, child in parameter.children])
+
+
+def _conditions(parameters: Sequence[Parameter]) -> Iterator[tuple[Parameter, frozenset[Value], Parameter]]:
+    for parameter in parameters:
+        for values, child in parameter.children:
+            yield parameter, values, child
+    for parameter in parameters:
+        yield from _conditions([child for _, child in parameter.children])
 
 
 def _chosen(parameters: Sequence[Parameter], value_of: Callable[[Parameter], Value]) -> dict[Parameter, Value]:

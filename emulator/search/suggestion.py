@@ -20,7 +20,7 @@ def suggest(study_spec: StudySpec, observations: Sequence[Observation], seed: in
     `study_spec` is canonical (an absent minValue or maxValue is 0, an absent enum is its UNSPECIFIED). `observations`
     holds every trial of the study in the order they were made, running ones too: asked twice with the same ones, it
     answers the same. `seed` is the study's, one for all its trials. ALGORITHM_UNSPECIFIED is Bayesian, as on Vertex
-    (Google's page on hyperparameter tuning), and there the first metric alone guides the search.
+    (Google's page on hyperparameter tuning), and there every metric guides the search.
 
     Raises `SearchSpaceExhausted` when a grid has no further point, and ValueError when a grid has a DOUBLE parameter.
     """
@@ -31,4 +31,4 @@ def suggest(study_spec: StudySpec, observations: Sequence[Observation], seed: in
         case "RANDOM_SEARCH":
             return random_search.suggest(space, observations, seed)
         case _:
-            return bayesian.suggest(space, study_spec["metrics"][0], observations, seed)
+            return bayesian.suggest(space, study_spec, observations, seed)

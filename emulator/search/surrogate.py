@@ -5,80 +5,97 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from statistics import fmean
-from typing import TYPE_CHECKING
-
-from emulator.search.domain import Categories, Domain, Integers, Interval
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     import egobox
+    import numpy as np
+    from numpy.typing import NDArray
 
-# More integers than this are a continuum to the model.
-_LISTED_POSITIONS = 1000
-# Each category costs the model a dimension: 40 take half a second a suggestion, 200 take 9 (measured).
-_CATEGORY_DIMENSIONS = 40
+    Matrix = NDArray[np.float64]
 
+_KERNELS = ("SQUARED_EXPONENTIAL", "MATERN52")
+_SMALLEST_VARIANCE = 1e-18
 _STDERR = 2
 _one_at_a_time = threading.Lock()
+Result = TypeVar("Result")
 
 
-def propose(
-    domains: Sequence[Domain], rows: Sequence[Sequence[float]], losses: Sequence[float], seed: int
-) -> list[float] | None:
-    """The position where a small loss is most promising, one number per domain; None when the fit fails.
+@dataclass(frozen=True)
+class Surrogate:
+    """A fitted model of one quantity over the space's features (0 to 1 each).
 
-    `rows` are positions (`Domain.position`), `losses` finite numbers of at least two different sizes. Prints nothing.
+    The process knows the values less `mean` and divided by `spread`, their mean and standard deviation.
+    """
+
+    process: egobox.Gpx
+    mean: float
+    spread: float
+
+    def predict(self, features: Matrix) -> tuple[Matrix, Matrix]:
+        """Mean and standard deviation at each row."""
+        import numpy as np
+
+        variance = np.maximum(self.process.predict_var(features).ravel(), _SMALLEST_VARIANCE)
+        return self.mean + self.spread * self.process.predict(features).ravel(), self.spread * np.sqrt(variance)
+
+    def believing(self, features: Matrix) -> Surrogate:
+        """The model as if each row had turned out as predicted, so that it is sure of them; itself when that fails."""
+        updated = _unless_it_fails(lambda: self.process.update(features, self.process.predict(features)[:, None]))
+        return self if updated is None else replace(self, process=updated)
+
+
+def fit(features: Matrix, values: Matrix, seed: int) -> Surrogate | None:
+    """A model of finite `values`, one per row of `features`; None when they are all the same, or the fit fails.
+
+    The smoothest kernel or a rough one, whichever makes the values more likely: the first is far better on smooth
+    functions and the second on rugged ones (measured: Hartmann 6 and Levy 3).
     """
     # Here and not above: they add tens of megabytes to a process that may never tune anything.
     import egobox
     import numpy as np
 
-    losses_at: dict[tuple[float, ...], list[float]] = defaultdict(list)
-    for row, loss in zip(rows, losses, strict=True):
-        losses_at[tuple(row)].append(loss)  # the same point twice can make the covariance matrix singular
-    x = np.array(list(losses_at))
-    y = np.array([[fmean(repeated)] for repeated in losses_at.values()])
-    # SLSQP: as good as the default optimiser on Branin, Hartmann 6, Rosenbrock and Ackley in half the time (measured).
-    model = egobox.Egor(_columns(domains), infill_optimizer=egobox.InfillOptimizer.SLSQP)
+    mean, spread = float(np.mean(values)), float(np.std(values))
+    if spread == 0:
+        return None
+    x, y = _averaged(features, (values - mean) / spread)
+
+    def fitted(kernel: str) -> egobox.Gpx:
+        return egobox.GpMix(corr_spec=getattr(egobox.CorrelationSpec, kernel), seed=seed).fit(x, y)
+
+    processes = [_unless_it_fails(partial(fitted, kernel)) for kernel in _KERNELS]
+    known = [process for process in processes if process is not None]
+    if not known:
+        return None
+    return Surrogate(max(known, key=lambda process: float(process.likelihoods[0])), mean, spread)
+
+
+def _averaged(features: Matrix, values: Matrix) -> tuple[Matrix, Matrix]:
+    """Each point once, with the mean of its values: a point twice can make the covariance matrix singular."""
+    import numpy as np
+
+    distinct, index = np.unique(features, axis=0, return_inverse=True)
+    index = index.ravel()
+    sums = np.bincount(index, weights=values)
+    return distinct, (sums / np.bincount(index))[:, None]
+
+
+def _unless_it_fails(work: Callable[[], Result]) -> Result | None:
+    """The result of `work`, None when Rust code refuses or panics in it."""
     try:
         with _panic_unprinted():
-            [proposed] = model.suggest(x, y, seed=seed)
+            return work()
+    except RuntimeError:
+        return None
     except BaseException as failure:
         # A Rust panic passes by `except Exception`, and its class cannot be imported.
         if type(failure).__name__ != "PanicException":
             raise
         return None
-    return [float(position) for position in proposed]
-
-
-def _columns(domains: Sequence[Domain]) -> list[egobox.XSpec]:
-    import egobox
-
-    unordered = _unordered(domains)
-    columns = []
-    for index, domain in enumerate(domains):
-        if index in unordered:
-            columns.append(egobox.XSpec(egobox.XType.ENUM, [float(len(unordered[index].values))]))
-        elif isinstance(domain, Interval) or (isinstance(domain, Integers) and domain.count > _LISTED_POSITIONS):
-            columns.append(egobox.XSpec(egobox.XType.FLOAT, [0.0, 1.0]))
-        else:
-            columns.append(egobox.XSpec(egobox.XType.ORD, [domain.position(value) for value in domain]))
-    return columns
-
-
-def _unordered(domains: Sequence[Domain]) -> dict[int, Categories]:
-    """The categorical domains that the model can afford to see without an order, the short ones first."""
-    categorical = [(index, domain) for index, domain in enumerate(domains) if isinstance(domain, Categories)]
-    affordable = {}
-    dimensions = 0
-    for index, domain in sorted(categorical, key=lambda entry: entry[1].count):
-        dimensions += domain.count
-        if dimensions <= _CATEGORY_DIMENSIONS:
-            affordable[index] = domain
-    return affordable
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import docker
@@ -36,12 +37,13 @@ else:
 def images() -> Iterator[dict[str, str]]:
     """An image per role, each of which says in ROLE whose it is."""
     client = docker.from_env()
-    tags = {role: f"vertex-training-tests/{role}:1" for role in ("chief", "worker")}
+    own = token_hex(4)  # other tests on this Docker may have images of these roles
+    tags = {role: f"vertex-training-tests/{role}:{own}" for role in ("chief", "worker")}
     for role, tag in tags.items():
         client.images.build(fileobj=BytesIO(f"FROM {IMAGE}\nENV ROLE={role}\n".encode()), tag=tag, rm=True)
     yield tags
     for tag in tags.values():
-        client.images.remove(tag)
+        client.images.remove(tag, force=True)  # the last containers may be about to go
     client.close()
 
 

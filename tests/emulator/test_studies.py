@@ -1,6 +1,7 @@
 import json
 
-from tests.emulator.running import PARENT, RunningEmulator, pool, until
+from tests.emulator.running import PARENT, RunningEmulator, labelled, pool, until
+from vertex.trials import best as best_trial
 
 REPORT = """
 import json, os, sys, time
@@ -12,6 +13,26 @@ for step in range(1, 4):
         entry[os.environ["CLOUD_ML_HP_METRIC_TAG"]] = str(step * x)
         file.write(json.dumps(entry) + "\\n")
 print(os.environ["AIP_MODEL_DIR"])
+"""
+
+
+STEPS = """
+import json, os, sys, time
+number = int(os.environ["CLOUD_ML_TRIAL_ID"])
+for step in range(1, 600):
+    with open(os.environ["CLOUD_ML_HP_METRIC_FILE"], "a") as file:
+        entry = {"timestamp": time.time(), "global_step": str(step), "score": "0.9" if number == 1 else "0.1"}
+        file.write(json.dumps(entry) + "\\n")
+    if number == 1:
+        break
+    time.sleep(1)
+"""
+
+SAFETY = """
+import json, os, sys, time
+x = next(float(a.split("=")[1]) for a in sys.argv if a.startswith("--x="))
+with open(os.environ["CLOUD_ML_HP_METRIC_FILE"], "a") as file:
+    file.write(json.dumps({"timestamp": time.time(), "global_step": "1", "score": str(x), "heat": str(x)}) + "\\n")
 """
 
 
@@ -40,6 +61,8 @@ def test_trials_run_in_docker_and_report_through_the_metric_file(shared: Running
     assert sorted(trial["id"] for trial in job["trials"]) == ["1", "2", "3", "4"]
     for trial in job["trials"]:
         assert trial["state"] == "SUCCEEDED"
+        assert trial["name"].endswith(f"/studies/{name.rpartition('/')[2]}/trials/{trial['id']}")
+        assert trial.keys().isdisjoint({"clientId", "webAccessUris"})
         (parameter,) = trial["parameters"]
         assert [found["stepCount"] for found in trial["measurements"]] == ["1", "2", "3"]
         assert trial["finalMeasurement"]["metrics"] == [{"metricId": "score", "value": 3 * parameter["value"]}]
@@ -90,3 +113,46 @@ def test_the_page_of_a_study_shows_its_trials(shared: RunningEmulator) -> None:
     page = shared.http.get(f"{shared.url}/jobs/hyperparameterTuningJobs/{name.rpartition('/')[2]}", timeout=30).text
     assert json.dumps(job["trials"][0]["parameters"][0]["value"]) in page
     assert PARENT.split("/")[-1] in page
+
+
+def with_study_spec(body: dict[str, object], **fields: object) -> dict[str, object]:
+    return body | {"studySpec": {**body["studySpec"], **fields}}  # type: ignore[dict-item]
+
+
+def test_a_trial_that_falls_behind_is_stopped_in_docker_and_succeeds_with_what_it_measured(
+    shared: RunningEmulator,
+) -> None:
+    body = with_study_spec(study(STEPS, trials=2, parallel=1), medianAutomatedStoppingSpec={})
+    job = shared.ended(name := shared.create(body, "hyperparameterTuningJobs"))
+    assert job["state"] == "JOB_STATE_SUCCEEDED", job
+    first, second = sorted(job["trials"], key=lambda trial: int(trial["id"]))
+    assert (first["state"], second["state"]) == ("SUCCEEDED", "SUCCEEDED")
+    assert second["finalMeasurement"]["metrics"] == [{"metricId": "score", "value": 0.1}]
+    assert len(second["measurements"]) < 599
+    assert labelled(second["customJob"]) == []
+    said = [entry for entry in shared.entries(name) if "Trial 2 is stopped early" in entry.get("textPayload", "")]
+    assert [entry["severity"] for entry in said] == ["INFO"]
+
+
+def test_a_safety_metric_decides_which_trial_is_the_best(shared: RunningEmulator) -> None:
+    metrics = [
+        {"metricId": "score"},
+        {"metricId": "heat", "goal": "MINIMIZE", "safetyConfig": {"safetyThreshold": 1.5}},
+    ]
+    body = with_study_spec(study(SAFETY, trials=4, parallel=2), metrics=metrics, algorithm="ALGORITHM_UNSPECIFIED")
+    job = shared.ended(shared.create(body, "hyperparameterTuningJobs"))
+    assert job["state"] == "JOB_STATE_SUCCEEDED", job
+    values = [trial["parameters"][0]["value"] for trial in job["trials"]]
+    assert max(values) > 1.5  # an evenly spread design goes beyond the threshold
+    best = best_trial(job)
+    assert best is not None
+    assert best["metrics"]["heat"] == max(value for value in values if value <= 1.5)
+
+
+def test_a_study_stops_by_its_own_conditions(shared: RunningEmulator) -> None:
+    body = with_study_spec(study(trials=9, parallel=1), studyStoppingConfig={"maxNumTrials": 2})
+    job = shared.ended(name := shared.create(body, "hyperparameterTuningJobs"))
+    assert (job["state"], len(job["trials"])) == ("JOB_STATE_SUCCEEDED", 2)
+    assert "The study is stopped: maxNumTrials: there are 2 trials." in [
+        entry.get("textPayload") for entry in shared.entries(name)
+    ]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vertex.trials import best, summaries, summary
+from vertex.trials import best, front, summaries, summary
 
 
 def trial(number: int, value: float | None = None, state: str = "SUCCEEDED", metric: str = "loss") -> dict[str, Any]:
@@ -84,3 +84,50 @@ def test_a_row_has_parameters_and_metrics_by_id_and_shows_whole_numbers_as_such(
 def test_the_reason_of_an_infeasible_trial_is_in_its_row() -> None:
     row = summary(trial(1, state="INFEASIBLE") | {"infeasibleReason": "exit code 3"})
     assert (row["metrics"], row["infeasibleReason"]) == ({}, "exit code 3")
+
+
+def measured(number: int, **metrics: float) -> dict[str, Any]:
+    found = [{"metricId": name, "value": value} for name, value in metrics.items()]
+    return {"id": str(number), "state": "SUCCEEDED", "finalMeasurement": {"metrics": found}}
+
+
+def safe_job(*trials: dict[str, Any], goal: str = "MINIMIZE", **safety: float) -> dict[str, Any]:
+    """`heat` is a safety metric, the first of all; `loss` and `cost` are objectives."""
+    metrics = [
+        {"metricId": "heat", "goal": goal, "safetyConfig": safety},
+        {"metricId": "loss", "goal": "MINIMIZE"},
+        {"metricId": "cost", "goal": "MINIMIZE"},
+    ]
+    return {"studySpec": {"metrics": metrics}, "trials": list(trials)}
+
+
+def test_a_trial_that_is_not_safe_or_does_not_say_so_is_never_the_best() -> None:
+    trials = [
+        measured(1, loss=1, heat=7),
+        measured(2, loss=2),
+        measured(3, loss=3, heat=6),
+        measured(4, loss=4, heat=1),
+    ]
+    assert best_id(safe_job(*trials, safetyThreshold=6)) == "3"
+    assert best_id(safe_job(*trials, safetyThreshold=0)) is None
+    assert best_id(safe_job(*trials, goal="MAXIMIZE", safetyThreshold=6.5)) == "1"
+    assert best_id(safe_job(measured(1, loss=1, heat=0))) == "1"  # the default threshold is 0
+
+
+def test_the_front_is_what_no_safe_trial_beats_in_every_objective() -> None:
+    trials = [
+        measured(1, loss=1, cost=3, heat=0),
+        measured(2, loss=2, cost=2, heat=0),
+        measured(3, loss=2, cost=3, heat=0),  # the second is as good in one and better in the other
+        measured(4, loss=0, cost=0, heat=9),  # not safe
+        measured(5, loss=0, heat=0),  # without a cost
+        measured(6, loss=2, cost=2, heat=0),  # as good as the second
+    ]
+    assert [row["id"] for row in front(safe_job(*trials, safetyThreshold=1))] == ["1", "2", "6"]
+
+
+def test_the_front_of_one_objective_is_its_best_trial() -> None:
+    found = safe_job(measured(1, loss=2, heat=0), measured(2, loss=1, heat=0), measured(3, loss=0, heat=9))
+    found["studySpec"]["metrics"].pop()
+    assert [row["id"] for row in front(found)] == ["2"]
+    assert front(found | {"trials": []}) == []

@@ -176,3 +176,26 @@ def test_a_measurement_without_the_first_metric_judges_nothing(selection):
 
 def test_a_trial_that_reports_only_nan_has_no_final_measurement():
     assert final(readings(line(1, 1, acc=math.nan), line(2, 2, acc=math.nan)), study()) is None
+
+
+BOTH = {"metrics": [{"metricId": "acc"}, {"metricId": "loss", "goal": "MINIMIZE"}], "parameters": []}
+BEST = {"measurementSelectionType": "BEST_MEASUREMENT"}
+SAFE = {"metricId": "heat", "goal": "MINIMIZE", "safetyConfig": {"safetyThreshold": 10.0}}
+
+
+def test_of_several_objectives_the_first_decides_what_is_best_and_then_the_next():
+    measurements = readings(line(1, 1, acc=0.9, loss=5), line(2, 2, acc=0.9, loss=3), line(3, 3, acc=0.8, loss=1))
+    assert final(measurements, BOTH | BEST).step_count == 2
+
+
+def test_a_metric_reported_at_another_step_belongs_to_the_final_measurement():
+    measurements = readings(line(1, 1, acc=0.5, loss=4), line(2, 2, acc=0.6), line(0, 3, loss=2))
+    assert final(measurements, BOTH) == Measurement(2, 2.0, {"acc": 0.6, "loss": 2.0})
+
+
+def test_a_safety_metric_is_no_objective_and_a_safe_measurement_comes_before_a_better_one():
+    study_spec = {"metrics": [SAFE, {"metricId": "acc"}], "parameters": []} | BEST
+    lines = [line(1, 1, acc=0.5, heat=9), line(2, 2, acc=0.6, heat=10), line(3, 3, acc=0.9, heat=10.1)]
+    measurements = readings(*lines, metric_ids=("acc", "heat"))
+    assert final(measurements, study_spec).step_count == 2
+    assert final(readings(line(1, 1, heat=1), metric_ids=("acc", "heat")), study_spec) is None

@@ -3,7 +3,7 @@ import pytest
 from emulator.containers.executor import ReplicaStatus
 from emulator.records import FAILED, SUCCEEDED, Ending, Job, Replica, Trial
 from emulator.scheduling.restarts import Restart
-from emulator.scheduling.study import verdict as study_verdict
+from emulator.scheduling.study_verdict import verdict as study_verdict
 from emulator.scheduling.trial import trial_job_spec
 from emulator.scheduling.verdict import verdict
 from tests.emulator.jobs import custom_job, custom_job_spec, pool, tuning_job, tuning_job_spec

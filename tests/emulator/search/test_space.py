@@ -1,8 +1,10 @@
 from random import Random
 
+import numpy as np
 import pytest
 
 from emulator.search import suggest
+from emulator.search.candidates import Candidates
 from emulator.search.random_search import point
 from emulator.search.space import Space
 from tests.emulator.search.studies import (
@@ -81,3 +83,30 @@ def test_a_space_is_finite_when_it_has_no_continuum_anywhere():
 def test_a_random_point_depends_on_the_generator_alone():
     space = Space.of(study(integer("a", 0, 10**9), double("b", 0, 1))["parameters"])
     assert point(space, Random(1)) == point(space, Random(1)) != point(space, Random(2))
+
+
+def test_candidates_hold_exactly_the_points_that_conditions_allow():
+    space = Space.of(conditional()["parameters"])
+    candidates = Candidates(space)
+    random = np.random.default_rng(1)
+    drawn = candidates.draw(200, random)
+    moved = candidates.near(drawn, np.full(200, 0.3), random)
+    for rows in (drawn, moved):
+        for row in rows:
+            point = candidates.point(row)
+            active = {axis.id for axis, cell in zip(candidates.axes, row, strict=True) if not np.isnan(cell)}
+            assert active == {name for name in point if any(axis.id == name for axis in candidates.axes)}
+            assert candidates.row(point) == pytest.approx(list(row), nan_ok=True)
+
+
+def test_a_model_sees_a_column_per_category_and_the_middle_for_what_is_not_active():
+    candidates = Candidates(Space.of(conditional()["parameters"]))
+    # Of optimizer sgd, adam, none the last; momentum and both ranges of lr inactive; one layer of 1 to 3; no width.
+    [features] = candidates.features(np.array([candidates.row({"optimizer": "none", "layers": 1})]))
+    assert features.tolist() == [0, 0, 1, 0.5, 0.5, 0.5, 0, 0.5]
+
+
+def test_so_many_categories_that_a_column_each_costs_too_much_are_one_column():
+    long = categorical("long", *map(str, range(41)))
+    candidates = Candidates(Space.of([long, categorical("short", "a", "b")]))
+    assert candidates.features(np.array([[40.0, 1.0]])).tolist() == [[1.0, 0.0, 1.0]]

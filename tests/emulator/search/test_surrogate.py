@@ -2,52 +2,98 @@ import os
 import threading
 
 import egobox
+import numpy as np
 import pytest
 
 from emulator.search import surrogate
-from emulator.search.domain import Categories, Integers, Interval, Numbers
 
-UNIT = Interval(0.0, 1.0, "UNIT_LINEAR_SCALE")
+ROWS = np.linspace(0, 1, 7)[:, None]
 
 
 class PanicException(BaseException):
     """As PyO3's: not an Exception, and known by its name alone."""
 
 
-def test_the_minimum_of_a_parabola_is_proposed():
-    rows = [[position / 5] for position in range(6)]
-    [proposed] = surrogate.propose([UNIT], rows, [(row[0] - 0.47) ** 2 for row in rows], 1)
-    assert proposed == pytest.approx(0.47, abs=0.02)
+def replace_fit(monkeypatch, fit):
+    class Builder:
+        def __init__(self, **options): ...
+
+        def fit(self, x, y):
+            return fit(x, y)
+
+    monkeypatch.setattr(egobox, "GpMix", Builder)
 
 
-def test_a_real_panic_gives_no_proposal_and_prints_nothing(capfd):
-    assert surrogate.propose([UNIT], [[0.5]], [1.0], 1) is None
+def raises(failure):
+    def fit(x, y):
+        raise failure
+
+    return fit
+
+
+def panics(x, y):
+    os.write(2, b"thread panicked at src/gp.rs")
+    raise PanicException("GP training failure")
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-9, 1e90])
+@pytest.mark.parametrize("shift", [0.0, 1.0, -1e6])
+def test_a_parabola_is_predicted_whatever_its_scale(scale, shift):
+    model = surrogate.fit(ROWS, scale * ((ROWS[:, 0] - 0.47) ** 2 + shift), 1)
+    mean, deviation = model.predict(np.array([[0.2], [0.47], [0.9]]))
+    expected = np.array([0.27**2, 0, 0.43**2])
+    assert mean / scale - shift == pytest.approx(expected, abs=0.01)
+    assert (deviation / scale < 0.05).all()
+
+
+def test_a_model_is_surest_where_it_has_seen_a_value():
+    model = surrogate.fit(ROWS[[0, 1, 5, 6]], np.array([0.0, 1.0, 0.0, 1.0]), 1)
+    _, deviation = model.predict(np.array([[0.5], [0.0]]))
+    assert deviation[0] > 10 * deviation[1]
+
+
+def test_a_point_that_runs_is_believed_and_changes_no_prediction():
+    model = surrogate.fit(ROWS, np.sin(7 * ROWS[:, 0]), 1)
+    point = np.array([[0.42]])
+    believing = model.believing(point)
+    assert believing.predict(point)[0] == pytest.approx(model.predict(point)[0], abs=1e-3)
+    assert believing.predict(point)[1] < model.predict(point)[1] / 10
+
+
+def test_equal_values_give_no_model():
+    assert surrogate.fit(ROWS, np.ones(len(ROWS)), 1) is None
+    assert surrogate.fit(ROWS, np.array([0.0, *[5e-324] * 6]), 1) is None
+
+
+@pytest.mark.parametrize("failure", [PanicException("x"), RuntimeError("x")])
+def test_a_fit_that_fails_gives_no_model_and_prints_nothing(monkeypatch, capfd, failure):
+    replace_fit(monkeypatch, raises(failure))
+    assert surrogate.fit(ROWS, ROWS[:, 0], 1) is None
     assert capfd.readouterr() == ("", "")
 
 
-def test_standard_error_works_again_after_a_panic(capfd):
-    surrogate.propose([UNIT], [[0.5]], [1.0], 1)
+def test_a_panic_s_message_is_not_printed_and_standard_error_works_again(monkeypatch, capfd):
+    replace_fit(monkeypatch, panics)
+    assert surrogate.fit(ROWS, ROWS[:, 0], 1) is None
     os.write(2, b"still here\n")
     assert capfd.readouterr().err == "still here\n"
 
 
-def test_what_others_print_meanwhile_arrives(capfd, monkeypatch):
-    class Chatty:
-        def __init__(self, *args, **options): ...
+def test_what_others_print_meanwhile_arrives(monkeypatch, capfd):
+    real = egobox.GpMix(seed=1)
 
-        def suggest(self, x, y, seed):
-            os.write(2, b"from another thread\n")
-            return [[0.25]]
+    def chatty(x, y):
+        os.write(2, b"from another thread\n")
+        return real.fit(x, y)
 
-    monkeypatch.setattr(egobox, "Egor", Chatty)
-    assert surrogate.propose([UNIT], [[0.0], [1.0]], [1.0, 2.0], 1) == [0.25]
-    assert capfd.readouterr().err == "from another thread\n"
+    replace_fit(monkeypatch, chatty)
+    assert surrogate.fit(ROWS, ROWS[:, 0], 1) is not None
+    assert capfd.readouterr().err == "from another thread\n" * 2
 
 
 def test_two_threads_at_once_leave_standard_error_as_it_was(capfd):
-    rows = [[position / 20] for position in range(21)]
-    losses = [row[0] ** 2 for row in rows]
-    threads = [threading.Thread(target=surrogate.propose, args=([UNIT], rows, losses, seed)) for seed in range(4)]
+    values = ROWS[:, 0] ** 2
+    threads = [threading.Thread(target=surrogate.fit, args=(ROWS, values, seed)) for seed in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -56,49 +102,23 @@ def test_two_threads_at_once_leave_standard_error_as_it_was(capfd):
     assert capfd.readouterr().err == "still here\n"
 
 
-@pytest.mark.parametrize("raised", [KeyboardInterrupt, MemoryError])
-def test_nothing_but_a_panic_is_taken_for_a_failed_fit(monkeypatch, raised):
-    class Failing:
-        def __init__(self, *args, **options): ...
-
-        def suggest(self, *args, **options):
-            raise raised
-
-    monkeypatch.setattr(egobox, "Egor", Failing)
-    with pytest.raises(raised):
-        surrogate.propose([UNIT], [[0.0], [1.0]], [1.0, 2.0], 1)
+@pytest.mark.parametrize("failure", [KeyboardInterrupt(), MemoryError()])
+def test_nothing_else_is_taken_for_a_failed_fit(monkeypatch, failure):
+    replace_fit(monkeypatch, raises(failure))
+    with pytest.raises(type(failure)):
+        surrogate.fit(ROWS, ROWS[:, 0], 1)
 
 
-def test_one_point_with_two_losses_counts_with_their_mean(monkeypatch):
+def test_one_point_with_two_values_counts_with_their_mean(monkeypatch):
     seen = []
 
-    class Recorder:
-        def __init__(self, *args, **options): ...
+    def record(x, y):
+        seen.append((x.tolist(), y.tolist()))
+        raise RuntimeError("seen enough")
 
-        def suggest(self, x, y, seed):
-            seen.append((x.tolist(), y.tolist()))
-            return [[0.5]]
-
-    monkeypatch.setattr(egobox, "Egor", Recorder)
-    surrogate.propose([UNIT], [[0.0], [1.0], [0.0]], [1.0, 5.0, 3.0], 1)
-    assert seen == [([[0.0], [1.0]], [[2.0], [5.0]])]
-
-
-def test_categories_are_unordered_until_they_are_too_many():
-    short, long = Categories(tuple("abc")), Categories(tuple(map(str, range(39))))
-    columns = surrogate._columns([long, short, short])
-    assert [column.xtype for column in columns] == [egobox.XType.ORD, egobox.XType.ENUM, egobox.XType.ENUM]
-
-
-def test_numbers_are_listed_to_the_model_until_they_are_too_many():
-    domains = [
-        Integers(1, 100, "UNIT_LOG_SCALE"),
-        Integers(1, 10_000, "UNIT_LOG_SCALE"),
-        Numbers((1.0, 2.0, 4.0), "UNIT_LOG_SCALE"),
-        Categories(tuple(map(str, range(2000)))),
-    ]
-    columns = surrogate._columns(domains)
-    ordered, continuous = egobox.XType.ORD, egobox.XType.FLOAT
-    assert [column.xtype for column in columns] == [ordered, continuous, ordered, ordered]
-    assert columns[2].xlimits == [0.0, 0.5, 1.0]
-    assert columns[3].xlimits[-1] == 1999.0
+    replace_fit(monkeypatch, record)
+    # Mean 3, variance (4 + 4 + 0) / 3; the first and the third are one point, (1 + 3) / 2 = 2, which is 1 below.
+    surrogate.fit(np.array([[0.0], [1.0], [0.0]]), np.array([1.0, 5.0, 3.0]), 1)
+    deviation = (8 / 3) ** 0.5
+    assert seen[0][0] == [[0.0], [1.0]]
+    assert seen[0][1] == [[pytest.approx(-1 / deviation)], [pytest.approx(2 / deviation)]]

@@ -1,0 +1,98 @@
+"""How good the default search is: the median regret after 50 trials, beside random search and known results.
+
+python -m benchmarks.tuning             all problems, 20 seeds: a few minutes
+python -m benchmarks.tuning levy 5      problems whose name holds `levy`, 5 seeds
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from benchmarks.problems import PROBLEMS, Problem
+from emulator.search import Observation, suggest
+
+TRIALS = 50
+SEEDS = 20
+AT_ONCE = (1, 4)
+MANY_TRIALS = 1000
+# One thread in each of the processes: they share the machine already.
+ONE_THREAD = {"RAYON_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def rows(name: str = "", seeds: int = SEEDS) -> Iterator[str]:
+    """A line for each problem whose name holds `name`, then time and memory of a single suggestion."""
+    os.environ |= ONE_THREAD
+    yield f"median regret, {TRIALS} trials, {seeds} seeds   one at a time (at most), four (at most), random search"
+    processes = min(os.cpu_count() or 1, 4)
+    with multiprocessing.get_context("spawn").Pool(processes, initializer=os.nice, initargs=(10,)) as pool:
+        for index, problem in enumerate(PROBLEMS):
+            if name in problem.name.lower():
+                tasks = [(index, seed, at_once) for at_once in AT_ONCE for seed in range(seeds)]
+                found = pool.map(_regret, tasks, chunksize=1)
+                yield _row(problem, found[:seeds], found[seeds:])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    seconds = suggestion_seconds()
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    yield f"a suggestion after {MANY_TRIALS} trials  {seconds:6.2f} s   at most 0.5 (median of 5)"
+    yield f"memory that it takes            {(after - before) / 1e3:6.0f} MB  with numpy and egobox, which stay"
+
+
+def regret(problem: Problem, seed: int, at_once: int, algorithm: str = "ALGORITHM_UNSPECIFIED") -> float:
+    """The best of a study's trials, `at_once` of them running at any time, the oldest ending first."""
+    study_spec = _spec(problem, algorithm)
+    observations: list[Observation] = []
+    for ended in range(TRIALS):
+        while len(observations) < min(TRIALS, ended + at_once):
+            observations.append(Observation(suggest(study_spec, observations, seed), "ACTIVE"))
+        observations[ended] = _evaluated(problem, observations[ended])
+    return min(observation.metrics["regret"] for observation in observations)
+
+
+def suggestion_seconds() -> float:
+    """The time of a suggestion in the widest space, with all trials at random."""
+    problem = PROBLEMS[-1]
+    observations: list[Observation] = []
+    for _ in range(MANY_TRIALS):
+        point = suggest(_spec(problem, "RANDOM_SEARCH"), observations, 1)
+        observations.append(_evaluated(problem, Observation(point, "ACTIVE")))
+    seconds = []
+    for seed in range(5):
+        begin = time.perf_counter()
+        suggest(_spec(problem), observations, seed)
+        seconds.append(time.perf_counter() - begin)
+    return statistics.median(seconds)
+
+
+def _evaluated(problem: Problem, running: Observation) -> Observation:
+    return Observation(running.parameters, "SUCCEEDED", {"regret": problem.regret(running.parameters)})
+
+
+def _spec(problem: Problem, algorithm: str = "ALGORITHM_UNSPECIFIED") -> Any:
+    return problem.study_spec(algorithm)
+
+
+def _regret(task: tuple[int, int, int]) -> float:
+    index, seed, at_once = task
+    return regret(PROBLEMS[index], seed, at_once)
+
+
+def _row(problem: Problem, one: Sequence[float], four: Sequence[float]) -> str:
+    random = statistics.median(regret(problem, seed, 1, "RANDOM_SEARCH") for seed in range(SEEDS))
+    anchors = (problem.one_at_a_time, problem.four_at_a_time)
+    columns = [
+        f"{statistics.median(found):13.2g} {'' if anchor is None else f'({anchor:.3g})':9}"
+        for found, anchor in zip((one, four), anchors, strict=True)
+    ]
+    return f"{problem.name:16}{columns[0]}{columns[1]}{random:9.2g}"
+
+
+if __name__ == "__main__":
+    for row in rows(*sys.argv[1:2], *map(int, sys.argv[2:3])):
+        print(row, flush=True)

@@ -1,0 +1,56 @@
+"""What is done to an emulator on a machine in memory: jobs submitted, cancelled, looked at."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from emulator.containers.executor import ReplicaSpec
+from emulator.faults import Fault
+from emulator.records import Replica
+from tests.emulator.fakes import Emulator
+from tests.emulator.jobs import LOCATION, custom_job_spec, tuning_job_spec
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+
+CHIEF, WORKER = Replica(0, 0), Replica(1, 0)
+
+
+def submit(emulator: Emulator, spec: dict[str, Any] | None = None) -> str:
+    created = emulator.jobs.create(CUSTOM_JOB, LOCATION, spec or custom_job_spec())
+    return str(created["name"]).rpartition("/")[2]
+
+
+def submit_study(emulator: Emulator, **fields: Any) -> str:
+    created = emulator.jobs.create(HYPERPARAMETER_TUNING_JOB, LOCATION, tuning_job_spec(**fields))
+    return str(created["name"]).rpartition("/")[2]
+
+
+def cancel(emulator: Emulator, job_id: str) -> None:
+    emulator.jobs.cancel(emulator.job(job_id).kind, LOCATION, job_id)
+
+
+def reports(spec: ReplicaSpec, value: float = 0.5) -> int:
+    """A trainer that reports `acc` once."""
+    folder = next(here for here, there in spec.mounts.items() if there == "/tmp/hypertune")
+    line = {"timestamp": 1_700_000_100.0, "trial": "1", "acc": str(value), "global_step": "1"}
+    (Path(folder) / "output.metrics").write_text(json.dumps(line) + "\n")
+    return 0
+
+
+def crashes_once(spec: ReplicaSpec) -> int:
+    """A trainer that dies of SIGSEGV at its first attempt."""
+    return 139 if spec.replica.attempt == 0 else 0
+
+
+def inject(emulator: Emulator, kind: str, **fields: Any) -> None:
+    with emulator.store.transaction() as change:
+        change.injections.add(Fault.parse({"kind": kind, **fields}))
+
+
+def trials(emulator: Emulator, study: str) -> list[tuple[int, str]]:
+    with emulator.store.reading() as look:
+        return [(trial.number, trial.state) for trial in look.trials(study)]
+
+
+def log_texts(emulator: Emulator, job: str) -> list[str]:
+    with emulator.store.reading() as look:
+        return [line.text for line in look.service_lines(job)]

@@ -1,0 +1,174 @@
+"""Killed at any step, the next process comes to the same end."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.emulator.fakes import Clock, Emulator, Fuse, Killed, Machine, use_clock
+from tests.emulator.jobs import LOCATION, custom_job_spec, pool
+from tests.emulator.scheduling.steps import WORKER, cancel, crashes_once, inject, reports, submit, submit_study, trials
+from vertex.kinds import CUSTOM_JOB
+
+# What is done to an emulator: jobs submitted and perhaps cancelled or deleted; the ids in order of creation.
+Scenario = Callable[[Emulator], list[str]]
+
+
+def a_distributed_job(emulator: Emulator) -> list[str]:
+    return [submit(emulator, custom_job_spec(pool(), pool()))]
+
+
+def a_failing_job(emulator: Emulator) -> list[str]:
+    emulator.machine.program = lambda spec: 9
+    return [submit(emulator)]
+
+
+def a_job_cancelled_while_it_runs(emulator: Emulator) -> list[str]:
+    emulator.machine.ignores_sigterm = True
+    job = submit(emulator)
+    emulator.look()
+    cancel(emulator, job)
+    return [job]
+
+
+def a_study(emulator: Emulator) -> list[str]:
+    emulator.machine.program = reports
+    return [submit_study(emulator, trials=3, parallel=2)]
+
+
+def a_study_cancelled_while_it_runs(emulator: Emulator) -> list[str]:
+    study = submit_study(emulator, trials=5, parallel=2)
+    emulator.look()
+    cancel(emulator, study)
+    return [study]
+
+
+def a_job_that_crashes_once(emulator: Emulator) -> list[str]:
+    emulator.machine.program = crashes_once
+    return [submit(emulator, custom_job_spec(pool(), pool()))]
+
+
+def a_job_that_loses_a_worker(emulator: Emulator) -> list[str]:
+    job = submit(emulator, custom_job_spec(pool(), pool()))
+    emulator.look()
+    emulator.machine.end(job, WORKER, 137)
+    emulator.queue.add(job)
+    return [job]
+
+
+def a_job_that_is_preempted_twice(emulator: Emulator) -> list[str]:
+    emulator.machine.ignores_sigterm = True
+    inject(emulator, "preempt", times=2)
+    return [submit(emulator, custom_job_spec(pool(), scheduling={"strategy": "SPOT"}))]
+
+
+def a_job_cancelled_while_it_restarts(emulator: Emulator) -> list[str]:
+    emulator.machine.program = crashes_once
+    emulator.machine.ignores_sigterm = True
+    job = submit(emulator, custom_job_spec(pool(), pool()))
+    emulator.look()
+    emulator.machine.end(job, WORKER)
+    emulator.queue.add(job)
+    emulator.look()
+    cancel(emulator, job)
+    return [job]
+
+
+def a_job_deleted(emulator: Emulator) -> list[str]:
+    kept, gone = submit(emulator), submit(emulator)
+    emulator.run()
+    emulator.jobs.delete(CUSTOM_JOB, LOCATION, gone)
+    return [kept]
+
+
+def outcome(emulator: Emulator, jobs: list[str]) -> list[Any]:
+    """All that must not depend on when the process was killed."""
+    with emulator.store.reading() as look:
+        found = [look.job(job) for job in jobs]
+        studies = [
+            [(trial.number, trial.state, trial.parameters["x"] is not None) for trial in look.trials(job)]
+            for job in jobs
+        ]
+        orphans = look.unfinished()
+    return [
+        [(job.state, job.ending.code if job.ending else None) for job in found if job is not None],
+        studies,
+        orphans,
+        sorted((place[1].task, place[1].attempt) for place in emulator.machine.started.elements()),
+        emulator.machine.containers,
+        len(list(emulator.data.jobs_with_files())),
+    ]
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        a_distributed_job,
+        a_failing_job,
+        a_job_cancelled_while_it_runs,
+        a_job_that_crashes_once,
+        a_job_that_loses_a_worker,
+        a_job_that_is_preempted_twice,
+        a_job_cancelled_while_it_restarts,
+        a_study,
+        a_study_cancelled_while_it_runs,
+        a_job_deleted,
+    ],
+)
+def test_killed_at_any_step_the_next_process_comes_to_the_same_end(
+    scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(folder: Path, steps: int | None) -> tuple[list[Any], bool]:
+        clock = Clock()
+        use_clock(clock, monkeypatch)
+        emulator = Emulator(folder, Machine(clock))
+        jobs = scenario(emulator)
+        emulator.machine.fuse.left = steps
+        try:
+            emulator.run()
+            emulator.look()
+            was_killed = False
+        except Killed:
+            was_killed = True
+            emulator.machine.fuse.left = None
+            emulator.store.close()
+            emulator.start()
+            emulator.run()
+            emulator.look()
+        result = outcome(emulator, jobs)
+        emulator.store.close()
+        return result, was_killed
+
+    undisturbed, _ = run(tmp_path / "undisturbed", None)
+    steps = 0
+    while True:
+        result, was_killed = run(tmp_path / str(steps), steps)
+        assert result == undisturbed, f"killed at step {steps}"
+        if not was_killed:
+            break
+        steps += 1
+    assert steps > 1
+
+
+def test_a_kill_during_a_restart_does_no_harm_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    use_clock(clock, monkeypatch)
+    emulator = Emulator(tmp_path, Machine(clock))
+    jobs = a_study(emulator)
+    kills = 0
+    for steps in range(1, 400):
+        emulator.machine.fuse.left = steps % 17
+        try:
+            emulator.run()
+            emulator.look()
+            break
+        except Killed:
+            kills += 1
+            emulator.store.close()
+            emulator.machine.fuse = Fuse()
+            emulator.start()
+    assert kills > 10
+    assert trials(emulator, jobs[0]) == [(1, "SUCCEEDED"), (2, "SUCCEEDED"), (3, "SUCCEEDED")]
+    assert set(emulator.machine.started.values()) == {1}
+    assert emulator.machine.containers == {}

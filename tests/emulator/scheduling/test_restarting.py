@@ -1,0 +1,144 @@
+from dataclasses import replace
+
+import pytest
+
+from emulator import logs
+from emulator.errors import ApiError
+from tests.emulator.fakes import Emulator
+from tests.emulator.jobs import custom_job_spec, pool
+from tests.emulator.scheduling.steps import (
+    CHIEF,
+    WORKER,
+    cancel,
+    crashes_once,
+    inject,
+    log_texts,
+    reports,
+    submit,
+    submit_study,
+    trials,
+)
+
+
+def test_a_job_that_crashes_once_succeeds_at_its_second_attempt_and_keeps_both_logs(emulator: Emulator) -> None:
+    emulator.machine.program = crashes_once
+    job = submit(emulator, custom_job_spec(pool(), pool()))
+    emulator.run(lambda _: emulator.job(job).restarts.retries == 1)
+    assert emulator.job(job).state in ("JOB_STATE_PENDING", "JOB_STATE_RUNNING")
+    first_start = emulator.job(job).started
+    emulator.run()
+    emulator.look()
+    ended = emulator.job(job)
+    assert (ended.state, ended.started) == ("JOB_STATE_SUCCEEDED", first_start)
+    assert set(emulator.machine.started) == {(job, replica) for replica in ended.attempts}
+    assert [len(list(logs.saved(emulator.data.logs, job, replica) or ())) for replica in ended.attempts] == [1] * 4
+    texts = log_texts(emulator, job)
+    assert [text.partition(".")[0] for text in texts[-6:]] == [
+        "Job is running",
+        "The replica workerpool0-0 exited with a non-zero status of 139",
+        "Waiting for training program to start",
+        "Job is preparing",
+        "Job is running",
+        "Job completed successfully",
+    ]
+
+
+def test_a_container_that_vanishes_is_replaced_and_the_others_go_on(emulator: Emulator) -> None:
+    job = submit(emulator, custom_job_spec(pool(), pool()))
+    emulator.look()
+    del emulator.machine.containers[job, WORKER]
+    emulator.queue.add(job)
+    emulator.look()
+    again = replace(WORKER, attempt=1)
+    assert set(emulator.machine.containers) == {(job, CHIEF), (job, again)}
+    assert emulator.machine.containers[job, again].spec.hostname.endswith("-0")
+    assert emulator.job(job).state == "JOB_STATE_RUNNING"
+    emulator.run()
+    assert emulator.job(job).state == "JOB_STATE_SUCCEEDED"
+    assert emulator.machine.started[job, CHIEF] == 1
+
+
+def test_before_a_job_begins_again_all_its_replicas_have_ended_if_need_be_by_force(emulator: Emulator) -> None:
+    emulator.machine.program = crashes_once
+    emulator.machine.ignores_sigterm = True
+    job = submit(emulator, custom_job_spec(pool(), pool(2)))
+    emulator.look()
+    emulator.machine.end(job, WORKER)
+    emulator.queue.add(job)
+    emulator.look()
+    assert emulator.machine.signals == ["SIGTERM", "SIGTERM"]
+    assert emulator.machine.most_at_once == 3
+    emulator.machine.clock.advance(6)
+    emulator.look()
+    assert emulator.machine.signals[2:] == ["SIGKILL", "SIGKILL"]
+    emulator.queue.add(job)
+    emulator.look()
+    assert [replica.attempt for _, replica in emulator.machine.started] == [0, 0, 0, 1, 1, 1]
+    assert emulator.machine.most_at_once == 3
+
+
+def test_a_job_can_be_cancelled_while_it_restarts(emulator: Emulator) -> None:
+    emulator.machine.program = crashes_once
+    emulator.machine.ignores_sigterm = True
+    job = submit(emulator, custom_job_spec(pool(), pool()))
+    emulator.look()
+    emulator.machine.end(job, WORKER)
+    emulator.queue.add(job)
+    emulator.look()
+    assert emulator.job(job).state == "JOB_STATE_PENDING"
+    cancel(emulator, job)
+    emulator.run()
+    assert emulator.job(job).state == "JOB_STATE_CANCELLED"
+    assert {replica.attempt for _, replica in emulator.machine.started} == {0}
+
+
+def test_a_timeout_counts_through_restarts(emulator: Emulator) -> None:
+    inject(emulator, "preempt", after=40.0, times=5)
+    job = submit(emulator, custom_job_spec(scheduling={"timeout": "100s", "strategy": "SPOT"}))
+    emulator.machine.finish_one = lambda: None  # type: ignore[method-assign]
+    emulator.run()
+    ended = emulator.job(job)
+    assert (ended.restarts.preemptions, ended.ending and ended.ending.code) == (2, 4)
+    assert 100 <= ((ended.ended or 0) - (ended.started or 0)) / 10**9 < 110
+
+
+def test_a_fault_strikes_the_next_job_it_is_for_and_no_other(emulator: Emulator) -> None:
+    inject(emulator, "fail", code=13, message="as told", name="b*")
+    inject(emulator, "oom", replica="workerpool1-0")
+    spared = submit(emulator)
+    struck = submit(emulator, {**custom_job_spec(), "displayName": "b-1"})
+    spared_too = submit(emulator, {**custom_job_spec(), "displayName": "b-2"})
+    distributed = submit(emulator, custom_job_spec(pool(), pool()))
+    emulator.run()
+    endings = [emulator.job(job).ending for job in (spared, struck, spared_too, distributed)]
+    assert [(ending.code, ending.message[:33]) for ending in endings if ending] == [
+        (0, ""),
+        (13, "as told"),
+        (0, ""),
+        (9, "The replica workerpool1-0 ran out"),
+    ]
+    with emulator.store.reading() as look:
+        assert look.injections.waiting() == []
+
+
+def test_a_fault_strikes_a_study_s_trials_like_other_jobs(emulator: Emulator) -> None:
+    emulator.machine.program = reports
+    inject(emulator, "fail", exit_code=4, name="*-trial-2")
+    study = submit_study(emulator, trials=3, parallel=1)
+    emulator.run()
+    assert trials(emulator, study) == [(1, "SUCCEEDED"), (2, "INFEASIBLE"), (3, "SUCCEEDED")]
+
+
+def test_an_injected_quota_refuses_as_many_requests_as_it_says_and_leaves_no_job(emulator: Emulator) -> None:
+    inject(emulator, "quota", count=2)
+    accelerator = {"acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1}
+    accelerated = custom_job_spec(pool() | {"machineSpec": {"machineType": "n1-standard-4", **accelerator}})
+    wanted = ["custom_model_training_cpus", "custom_model_training_nvidia_t4_gpus"]
+    for spec, metric in zip((custom_job_spec(), accelerated), wanted, strict=True):
+        with pytest.raises(ApiError) as refused:
+            submit(emulator, spec)
+        assert (refused.value.http, refused.value.status) == (429, "RESOURCE_EXHAUSTED")
+        assert refused.value.message.endswith(f"exceed quota limits: aiplatform.googleapis.com/{metric}")
+    submit(emulator)
+    with emulator.store.reading() as look:
+        assert len(look.unfinished()) == 1

@@ -1,0 +1,211 @@
+"""Studies that stop themselves or their trials, on a machine in memory whose trainers report as they start."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.containers.executor import ReplicaSpec
+from tests.emulator.fakes import Clock, Emulator, Killed, Machine, use_clock
+from tests.emulator.jobs import LOCATION, pool, tuning_job_spec
+from vertex.kinds import HYPERPARAMETER_TUNING_JOB
+
+MEDIAN: Mapping[str, Any] = {"medianAutomatedStoppingSpec": {}}
+
+
+class ReportingMachine(Machine):
+    """The trainer of trial n reports the n-th of `values` as its container starts."""
+
+    values: tuple[float | None, ...] = ()
+
+    def start(self, spec: ReplicaSpec) -> None:
+        value = self.values[int(spec.environment["CLOUD_ML_TRIAL_ID"]) - 1]
+        if value is not None:
+            folder = next(here for here, there in spec.mounts.items() if there == "/tmp/hypertune")
+            line = {"timestamp": 1_700_000_100.0, "acc": str(value), "global_step": "1"}
+            (Path(folder) / "output.metrics").write_text(json.dumps(line) + "\n")
+        super().start(spec)
+
+
+Start = Callable[[str], Emulator]
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Emulator]:
+    def started(*values: float | None, folder: str = "data") -> Emulator:
+        clock = Clock()
+        use_clock(clock, monkeypatch)
+        machine = ReportingMachine(clock)
+        machine.values = values
+        return Emulator(tmp_path / folder, machine)
+
+    return started
+
+
+def submit(emulator: Emulator, trials: int, parallel: int = 1, **study_spec: Any) -> str:
+    spec = tuning_job_spec(trials, parallel)
+    spec["studySpec"] |= study_spec
+    return str(emulator.jobs.create(HYPERPARAMETER_TUNING_JOB, LOCATION, spec)["name"]).rpartition("/")[2]
+
+
+def shown(emulator: Emulator, study: str) -> Any:
+    return emulator.jobs.get(HYPERPARAMETER_TUNING_JOB, LOCATION, study)
+
+
+def states(emulator: Emulator, study: str) -> list[str]:
+    return [trial["state"] for trial in shown(emulator, study).get("trials", [])]
+
+
+def lines(emulator: Emulator, study: str, part: str) -> list[tuple[str, str]]:
+    with emulator.store.reading() as look:
+        return [(line.severity, line.text) for line in look.service_lines(study) if part in line.text]
+
+
+def cancel(emulator: Emulator, study: str) -> None:
+    emulator.jobs.cancel(HYPERPARAMETER_TUNING_JOB, LOCATION, study)
+
+
+def test_a_trial_stopped_early_succeeds_with_its_measurement_and_the_log_says_why(start: Any) -> None:
+    emulator = start(0.9, 0.1, 0.95)
+    study = submit(emulator, 3, **MEDIAN)
+    emulator.run()
+    assert shown(emulator, study)["state"] == "JOB_STATE_SUCCEEDED"
+    assert states(emulator, study) == ["SUCCEEDED"] * 3
+    second = shown(emulator, study)["trials"][1]
+    assert second["finalMeasurement"]["metrics"] == [{"metricId": "acc", "value": 0.1}]
+    assert emulator.machine.signals == ["SIGTERM"]
+    [(severity, text)] = lines(emulator, study, "stopped early")
+    assert severity == "INFO"
+    assert text.startswith("Trial 2 is stopped early: acc: its best value is worse than the median")
+
+
+def test_a_trial_that_is_being_stopped_is_stopping(start: Any) -> None:
+    emulator = start(0.9, 0.1)
+    emulator.machine.ignores_sigterm = True
+    study = submit(emulator, 2, **MEDIAN)
+    emulator.run(lambda emulator: len(states(emulator, study)) == 2)
+    emulator.machine.finish_one = lambda: None
+    emulator.run(lambda emulator: "STOPPING" in states(emulator, study))
+    assert states(emulator, study) == ["SUCCEEDED", "STOPPING"]
+    emulator.run()
+    assert states(emulator, study) == ["SUCCEEDED", "SUCCEEDED"]
+
+
+def test_a_trial_stopped_early_does_not_count_as_failed(start: Any) -> None:
+    emulator = start(0.9, 0.1, 0.1, 0.1)
+    study = submit(emulator, 4, **MEDIAN)
+    emulator.run()
+    assert shown(emulator, study)["state"] == "JOB_STATE_SUCCEEDED"
+
+
+def test_a_study_with_enough_trials_starts_no_other_and_lets_those_that_run_come_to_their_end(start: Any) -> None:
+    emulator = start(*[0.5] * 9)
+    study = submit(emulator, 9, 2, studyStoppingConfig={"maxNumTrials": 3})
+    emulator.run()
+    assert shown(emulator, study)["state"] == "JOB_STATE_SUCCEEDED"
+    assert states(emulator, study) == ["SUCCEEDED"] * 3
+    assert emulator.machine.signals == []
+    assert lines(emulator, study, "is stopped") == [("INFO", "The study is stopped: maxNumTrials: there are 3 trials.")]
+
+
+def test_as_soon_as_possible_stops_the_trials_that_run(start: Any) -> None:
+    emulator = start(0.5, 0.5, None)
+    config = {"maximumRuntimeConstraint": {"maxDuration": "60s"}, "shouldStopAsap": True}
+    study = submit(emulator, 9, 3, studyStoppingConfig=config)
+    emulator.machine.finish_one = lambda: None
+    emulator.run()
+    assert shown(emulator, study)["state"] == "JOB_STATE_SUCCEEDED"
+    # The third had nothing to show for its time; it fails nothing.
+    assert states(emulator, study) == ["SUCCEEDED", "SUCCEEDED", "INFEASIBLE"]
+    assert emulator.machine.signals == ["SIGTERM"] * 3
+    assert len(lines(emulator, study, "maximumRuntimeConstraint: its time has passed")) == 1
+
+
+def test_a_study_that_waits_for_its_last_trials_can_be_cancelled(start: Any) -> None:
+    emulator = start(0.5, 0.5)
+    study = submit(emulator, 9, 2, studyStoppingConfig={"maximumRuntimeConstraint": {"maxDuration": "1s"}})
+    emulator.look()
+    emulator.machine.clock.advance(2)
+    emulator.run(lambda emulator: bool(lines(emulator, study, "is stopped")))
+    assert emulator.job(study).waits_for_trials
+    cancel(emulator, study)
+    emulator.run()
+    assert shown(emulator, study)["state"] == "JOB_STATE_CANCELLED"
+
+
+def test_a_better_trial_does_not_revive_a_study_that_has_stopped(start: Any) -> None:
+    # The second trial is no better than the first, which stops the study while the third, a better one, still runs.
+    emulator = start(0.9, 0.5, 0.95)
+    study = submit(emulator, 9, 2, studyStoppingConfig={"maxNumTrialsNoProgress": 1})
+    emulator.run()
+    assert states(emulator, study) == ["SUCCEEDED"] * 3
+    assert shown(emulator, study)["state"] == "JOB_STATE_SUCCEEDED"
+
+
+def test_parameters_are_appended_to_the_arguments_of_packages_and_containers_of_every_pool(start: Any) -> None:
+    from emulator.scheduling.trial import trial_job_spec
+    from tests.emulator.jobs import tuning_job
+
+    package = {"executorImageUri": "x", "packageUris": ["gs://b/p"], "pythonModule": "m", "args": ["--own"]}
+    pools = [{"pythonPackageSpec": package}, {}, pool(args=["--own"])]
+    study = tuning_job(tuning_job_spec(trialJobSpec={"workerPoolSpecs": pools}))
+    first, second, third = trial_job_spec(study, 1, {"x": 0.5, "layers": 3, "kind": "a"})["workerPoolSpecs"]
+    flags = ["--own", "--x=0.5", "--layers=3", "--kind=a"]
+    assert first["pythonPackageSpec"] == package | {"args": flags}
+    assert second == {}
+    assert third["containerSpec"]["args"] == flags
+
+
+SCENARIOS: dict[str, tuple[tuple[float | None, ...], int, int, dict[str, Any]]] = {
+    "early stopping": ((0.9, 0.1), 2, 1, dict(MEDIAN)),
+    "a study that stops": ((0.5, 0.5), 3, 2, {"studyStoppingConfig": {"maxNumTrials": 2}}),
+    "a study that stops at once": (
+        (0.5, 0.5),
+        3,
+        2,
+        {"studyStoppingConfig": {"maxNumTrials": 2, "shouldStopAsap": True}},
+    ),
+}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_killed_at_any_step_the_next_process_comes_to_the_same_end(scenario: str, start: Any) -> None:
+    values, trials, parallel, study_spec = SCENARIOS[scenario]
+
+    def run(folder: str, steps: int | None) -> tuple[list[Any], bool]:
+        emulator = start(*values, folder=folder)
+        study = submit(emulator, trials, parallel, **study_spec)
+        emulator.machine.fuse.left = steps
+        was_killed = False
+        try:
+            emulator.run()
+            emulator.look()
+        except Killed:
+            was_killed = True
+            emulator.machine.fuse.left = None
+            emulator.store.close()
+            emulator.start()
+            emulator.run()
+            emulator.look()
+        found = [
+            shown(emulator, study)["state"],
+            states(emulator, study),
+            [trial.get("finalMeasurement", {}).get("metrics") for trial in shown(emulator, study)["trials"]],
+            len(lines(emulator, study, "stopped")),
+            emulator.machine.containers,
+            set(emulator.machine.started.values()),
+        ]
+        emulator.store.close()
+        return found, was_killed
+
+    undisturbed, _ = run("undisturbed", None)
+    steps = 0
+    while True:
+        found, was_killed = run(str(steps), steps)
+        assert found == undisturbed, f"killed at step {steps}"
+        if not was_killed:
+            break
+        steps += 1
+    assert steps > 10

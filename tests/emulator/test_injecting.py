@@ -1,0 +1,94 @@
+"""`python -m emulator inject` against a real emulator."""
+
+import signal
+from typing import Any
+
+import pytest
+
+from emulator.faults import BadFault, Fault
+from tests.emulator.running import PARENT, RunningEmulator, command, custom_job, pool
+
+SLEEP = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); time.sleep(600)"
+
+
+def inject(emulator: RunningEmulator, *arguments: str) -> str:
+    done = command("inject", *arguments, data=emulator.data)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_faults_outlive_the_emulator_strike_once_and_are_shown_until_then(own: RunningEmulator) -> None:
+    inject(own, "fail", "--code", "13", "--message", "as told", "--name", "train-*")
+    inject(own, "oom", "--replica", "workerpool1-0", "--after", "0.5")
+    inject(own, "quota")
+    own.end(signal.SIGKILL)
+    own.start()
+    assert inject(own, "--list").splitlines() == [
+        "fail for the next job (name=train-*, code=13, message=as told)",
+        "oom for the next job (after=0.5, replica=workerpool1-0)",
+        "quota for the next job",
+    ]
+    assert "injected   quota for the next job" in command("status", data=own.data).stdout
+
+    error = own.call("POST", f"v1/{PARENT}/customJobs", custom_job(pool("pass")), expect=429)["error"]
+    assert (error["status"], error["code"]) == ("RESOURCE_EXHAUSTED", 429)
+    assert error["message"].startswith("The following quota metrics exceed quota limits: aiplatform.googleapis.com/")
+    assert own.call("GET", f"v1/{PARENT}/customJobs") == {}
+
+    spared = own.create(custom_job(pool("pass"), name="other"))
+    struck = own.create(custom_job(pool(SLEEP), name="train-1"))
+    distributed = own.create(custom_job(pool(SLEEP), pool(SLEEP)))
+    assert own.ended(spared)["state"] == "JOB_STATE_SUCCEEDED"
+    assert own.ended(struck)["error"] == {"code": 13, "message": "as told"}
+    error = own.ended(distributed)["error"]
+    assert error["code"] == 9
+    assert "The replica workerpool1-0 ran out of memory and exited with a non-zero status of 137." in error["message"]
+    assert own.ended(own.create(custom_job(pool("pass"), name="train-2")))["state"] == "JOB_STATE_SUCCEEDED"
+    assert inject(own, "--list") == "no faults wait\n"
+
+
+def test_faults_that_wait_can_be_cleared(shared: RunningEmulator) -> None:
+    inject(shared, "preempt", "--name", "nobody", "--count", "3")
+    assert "preempt for the next 3 jobs (name=nobody)" in inject(shared, "--list")
+    assert inject(shared, "--clear") == "cleared 1\n"
+    assert inject(shared, "--list") == "no faults wait\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({}, "there is no kind"),
+        ({"kind": "fire"}, "kind is 'fire'"),
+        ({"kind": "fail"}, "one of code"),
+        ({"kind": "fail", "code": 3, "exit_code": 3}, "one of code"),
+        ({"kind": "fail", "code": 17}, "code is 17"),
+        ({"kind": "fail", "exit_code": 0}, "exit_code is 0"),
+        ({"kind": "fail", "code": True}, "code is True"),
+        ({"kind": "oom", "code": 3}, "belong to kind fail"),
+        ({"kind": "oom", "count": 0}, "count is 0"),
+        ({"kind": "oom", "times": 1001}, "times is 1001"),
+        ({"kind": "oom", "after": -1}, "after is -1"),
+        ({"kind": "oom", "after": float("nan")}, "after is nan"),
+        ({"kind": "oom", "replica": "chief"}, "replica is chief"),
+        ({"kind": "oom", "nmae": "x"}, "nmae is no field"),
+    ],
+)
+def test_a_fault_that_means_nothing_is_refused_by_field_and_value(body: dict[str, Any], told: str) -> None:
+    with pytest.raises(BadFault, match=told):
+        Fault.parse(body)
+
+
+def test_a_bad_fault_is_one_line_at_the_terminal_and_400_over_http(shared: RunningEmulator) -> None:
+    done = command("inject", "fail", "--code", "99", data=shared.data)
+    assert (done.returncode, done.stderr) == (1, "emulator: code is 99; it must be a google.rpc.Code, from 1 to 16\n")
+    error = shared.call("POST", "emulator/faults", {"kind": "fail", "code": 99}, expect=400)["error"]
+    assert error["status"] == "INVALID_ARGUMENT"
+    assert "code is 99" in error["message"]
+
+
+def test_help_shows_the_kinds_and_examples(tmp_path: Any) -> None:
+    done = command("inject", "--help", data=tmp_path)
+    assert done.returncode == 0
+    assert "python -m emulator inject preempt --after 10" in done.stdout
+    for kind in ("quota", "fail", "preempt", "oom"):
+        assert f"\n  {kind} " in done.stdout
