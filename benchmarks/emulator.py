@@ -1,4 +1,4 @@
-"""What the emulator costs: its start and memory, jobs and trials next to `docker run` of the same program, lists, logs.
+"""What the emulator costs: its start and memory, jobs and trials next to `docker run` of the same program, logs.
 
 Docker and the base image are needed. Takes about two minutes.
 """
@@ -29,7 +29,6 @@ METRIC = '{"timestamp": 1, "trial": "1", "global_step": "1", "score": "1"}'
 MEASURED = ["sh", "-c", f"echo '{METRIC}' > ${{CLOUD_ML_HP_METRIC_FILE:-/tmp/metric}}"]
 RUNS = 10
 TRIALS, PARALLEL = 100, 4
-JOBS = 1000
 LINES = 100_000
 PARENT = "projects/benchmark/locations/us-central1"
 POLL_SECONDS = 0.01
@@ -98,7 +97,6 @@ def rows(runs: int = RUNS) -> Iterator[str]:
     with _folder() as data:
         job_id = _fill(data)
         with running(data) as emulator:
-            yield from _listing(emulator)
             yield from _log_pages(emulator, job_id)
 
 
@@ -130,20 +128,6 @@ def _plain_runs(count: int) -> float:
     return time.perf_counter() - begin
 
 
-def _listing(emulator: Emulator) -> Iterator[str]:
-    pages, token = [], ""
-    while True:
-        begin = time.perf_counter()
-        reply = emulator.call("GET", f"v1/{PARENT}/customJobs?pageSize=100&pageToken={token}")
-        pages.append((time.perf_counter() - begin) * 1000)
-        assert len(reply["customJobs"]) == 100
-        token = reply.get("nextPageToken", "")
-        if not token:
-            break
-    note = f"median of {len(pages)}, the longest {max(pages):.0f}"
-    yield _row(f"a page of {JOBS} jobs, 100 a page", statistics.median(pages), "ms", 50, note)
-
-
 def _log_pages(emulator: Emulator, job_id: str) -> Iterator[str]:
     body = {"filter": f'resource.labels.job_id="{job_id}"', "pageSize": 1000, "pageToken": ""}
     pages = []
@@ -161,7 +145,7 @@ def _log_pages(emulator: Emulator, job_id: str) -> Iterator[str]:
 
 
 def _fill(data: Path) -> str:
-    """Ended jobs, and the saved log of one of them; that one's id."""
+    """An ended job with a saved log; its id."""
     from emulator import logs
     from emulator.containers.executor import LogLine
     from emulator.data import DataFolder
@@ -175,9 +159,8 @@ def _fill(data: Path) -> str:
     store = Store(folder.store)
     begin = now_ns()
     with store.transaction() as change:
-        for _ in range(JOBS):
-            job = change.add_job(new_id(), CUSTOM_JOB, Location("benchmark", "us-central1"), _job(PROGRAM), 1)
-            change.end_job(job, Ending(SUCCEEDED, 0, "", now_ns()), started=job.created)
+        job = change.add_job(new_id(), CUSTOM_JOB, Location("benchmark", "us-central1"), _job(PROGRAM), 1)
+        change.end_job(job, Ending(SUCCEEDED, 0, "", now_ns()), started=job.created)
     lines = (LogLine(begin + i, "o", f"epoch {i}: loss 0.1234, accuracy 0.9876") for i in range(LINES))
     logs.save(folder.logs, job.id, Replica(0, 0), lines)
     store.close()
