@@ -119,7 +119,7 @@ def test_a_trial_that_falls_behind_is_stopped_in_docker_and_succeeds_with_what_i
     assert (first["state"], second["state"]) == ("SUCCEEDED", "SUCCEEDED")
     assert second["finalMeasurement"]["metrics"] == [{"metricId": "score", "value": 0.1}]
     assert len(second["measurements"]) < 599
-    assert labelled(second["customJob"]) == []
+    until(lambda: not labelled(second["customJob"]), "the removal of the stopped container")
     said = [entry for entry in shared.entries(name) if "Trial 2 is stopped early" in entry.get("textPayload", "")]
     assert [entry["severity"] for entry in said] == ["INFO"]
 

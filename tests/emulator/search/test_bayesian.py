@@ -114,7 +114,10 @@ def test_trials_that_run_side_by_side_keep_apart(seed):
     for _ in range(4):
         told = [*observations, *(Observation(point, "ACTIVE") for point in running)]
         running.append(suggest(branin_study(), told, seed))
-    assert min(distance(one, other) for one, other in combinations(running, 2)) > 0.005
+    distances = sorted(distance(one, other) for one, other in combinations(running, 2))
+    # Two may look into one spot, the best one.
+    assert distances[0] > 0.001
+    assert distances[1] > 0.1
 
 
 def test_an_infeasible_trial_counts_as_the_worst_and_a_running_one_not_at_all(monkeypatch):
@@ -138,7 +141,7 @@ def test_a_running_trial_is_believed_to_turn_out_as_predicted():
     next_point = suggest(branin_study(), observations, 1)
     running = [*observations, Observation(next_point, "ACTIVE")]
     believed = suggest(branin_study(), running, 1)
-    assert distance(believed, next_point) > 0.005
+    assert distance(believed, next_point) > 0.001
 
 
 def test_the_search_leaves_a_region_where_trials_fail():
