@@ -68,7 +68,8 @@ class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
             "files": short_digests(context.files),
             "imageId": None,
         }
-        super().__init__(TrainingImageProvider(), name, props, opts)
+        ours = pulumi.ResourceOptions(depends_on=[*foundation.for_images])
+        super().__init__(TrainingImageProvider(), name, props, pulumi.ResourceOptions.merge(ours, opts))
 
 
 def build_context(root: Path, image: Mapping[str, Any]) -> BuildContext:
