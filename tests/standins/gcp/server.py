@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from concurrent import futures
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ class StandIn(provider_pb2_grpc.ResourceProviderServicer):
         self._lock = threading.Lock()
 
     def GetPluginInfo(self, request: Any, context: Any) -> Any:
-        return plugin_pb2.PluginInfo(version="0.0.1")
+        return plugin_pb2.PluginInfo(version=metadata.version("pulumi_gcp"))
 
     def CheckConfig(self, request: Any, context: Any) -> Any:
         return provider_pb2.CheckResponse(inputs=request.news)
@@ -55,7 +56,7 @@ class StandIn(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.CheckResponse(inputs=request.news, failures=found)
 
     def Diff(self, request: Any, context: Any) -> Any:
-        olds, news = MessageToDict(request.oldInputs), MessageToDict(request.news)
+        olds, news = MessageToDict(request.old_inputs), MessageToDict(request.news)
         changed = sorted(key for key in olds.keys() | news.keys() if olds.get(key) != news.get(key))
         kinds = provider_pb2.DiffResponse
         return kinds(changes=kinds.DIFF_SOME if changed else kinds.DIFF_NONE, diffs=changed)
