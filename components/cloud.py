@@ -9,7 +9,7 @@ from vertex.rules import Finding
 
 _REQUIRED = ("project", "projectNumber", "region")
 _EITHER = {
-    "registry": ("existing", "repository"),
+    "registry": ("existing", "url", "repository"),
     "identity": ("existing", "account"),
     "bucket": ("existing", "name"),
 }
@@ -25,12 +25,15 @@ def broken(values: Mapping[str, Any]) -> Iterator[Finding]:
     for key in _REQUIRED:
         if key not in values:
             yield (key,), "is required by the target gcp"
-    for key, (existing, made) in _EITHER.items():
+    for key, choices in _EITHER.items():
         part = values.get(key, {})
-        if existing in part and made in part:
-            yield (key,), f"takes either {existing} or {made}"
+        made = choices[-1]
+        if len(given := [choice for choice in choices if choice in part]) > 1:
+            yield (key,), f"takes one of {', '.join(choices)}, not {' and '.join(given)}"
+        if is_made_here(key, part):
+            continue
         for field in _ONLY_WHEN_MADE[key]:
-            if existing in part and field in part:
+            if field in part:
                 yield (key, field), f"has no effect on what exists already; leave it out, or name it by {made}"
     yield from _network(values.get("network"))
     yield from _regions(values)
@@ -40,17 +43,22 @@ def completed(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> sha
     """The keys of `shapes.Cloud` with names for what is made here; what they say has been checked."""
     cloud = {key: values[key] for key in shapes.Cloud.__annotations__ if key in values}
     registry, identity, bucket = (dict(values.get(key, {})) for key in _EITHER)
-    if "existing" not in registry:
+    if is_made_here("registry", registry):
         registry.setdefault("repository", _cut(f"{pulumi_project}-{stack}", 63))
-    if "existing" not in identity:
+    if is_made_here("identity", identity):
         identity.setdefault("account", _account(f"{pulumi_project}-{stack}"))
-    if "existing" not in bucket:
+    if is_made_here("bucket", bucket):
         bucket.setdefault("name", _cut(f"{values['project']}-{pulumi_project}-{stack}", 63))
     labels = values.get("labels", {})
-    for part in (registry, bucket):
-        if labels and "existing" not in part:
+    for key, part in (("registry", registry), ("bucket", bucket)):
+        if labels and is_made_here(key, part):
             part["labels"] = {**labels, **part.get("labels", {})}
     return cast(shapes.Cloud, {**cloud, "registry": registry, "identity": identity, "bucket": bucket})
+
+
+def is_made_here(key: str, part: Mapping[str, Any]) -> bool:
+    """Whether what a key (`registry`, `identity`, `bucket`) means is made by the stack, and not only named by it."""
+    return not any(choice in part for choice in _EITHER[key][:-1])
 
 
 def _network(network: Mapping[str, Any] | None) -> Iterator[Finding]:

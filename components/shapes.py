@@ -41,6 +41,9 @@ RepositoryId = Annotated[
 RepositoryName = Annotated[
     String, _form("projects/[^/]+/locations/[^/]+/repositories/[^/]+", "projects/P/locations/L/repositories/R")
 ]
+RegistryUrl = Annotated[
+    String, _form("[^/@ ]+(/[a-z0-9._-]+)+", "a registry's host and a path, such as registry.example.com/team")
+]
 AccountId = Annotated[
     String, _form("[a-z][a-z0-9-]{4,28}[a-z0-9]", "an account's id: 6 to 30 lowercase letters, digits and hyphens")
 ]
@@ -109,9 +112,10 @@ class Emulator(TypedDict, total=False):
 
 @_shape
 class Registry(TypedDict, total=False):
-    """Where images are: a repository of Artifact Registry that is made here, or one that exists (`existing`)."""
+    """Where images are: a repository of Artifact Registry that is made here, one that exists, or another `url`."""
 
     existing: RepositoryName
+    url: RegistryUrl
     repository: RepositoryId
     project: String
     location: String

@@ -28,7 +28,7 @@ class Grants:
     of an account of another project that jobs run as.
     """
 
-    repository: Repository
+    repository: Repository | None
     kms_key: str | None = None
     legacy_buckets: tuple[str, ...] = ()
     dns_projects: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class ServiceAgentAccess(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         agents = ServiceAgents(project_number)
-        super().__init__("vertex:gcp:ServiceAgentAccess", name, {"projectNumber": project_number}, opts)
+        super().__init__("vertex:gcp:ServiceAgentAccess", name, None, opts)
         # The custom-code agent appears with a project's first custom job; this makes at least the other one exist.
         identity = projects.ServiceIdentity(
             name, project=project, service="aiplatform.googleapis.com", opts=pulumi.ResourceOptions(parent=self)
@@ -60,7 +60,8 @@ class ServiceAgentAccess(pulumi.ComponentResource):
         self._options = pulumi.ResourceOptions.merge(
             granted, pulumi.ResourceOptions(hooks=until_known(f"{name}-until-known"))
         )
-        self._pull(name, grants.repository, agents)
+        if grants.repository:
+            self._pull(name, grants.repository, agents)
         if grants.kms_key:
             for agent, member in agents.pullers.items():
                 key_grant(f"{name}-key-{agent}", grants.kms_key, member, granted)

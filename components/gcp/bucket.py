@@ -28,7 +28,7 @@ class StagingBucket(pulumi.ComponentResource):
         member: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        super().__init__("vertex:gcp:StagingBucket", name, {"bucket": dict(bucket)}, opts)
+        super().__init__("vertex:gcp:StagingBucket", name, None, opts)
         self.name = bucket.get("existing") or bucket["name"]
         self.uri = f"gs://{self.name}"
         self.resource = None if "existing" in bucket else self._made(name, bucket, project, project_number, region)

@@ -32,7 +32,7 @@ class TrainingIdentity(pulumi.ComponentResource):
         submitters: Sequence[str] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        super().__init__("vertex:gcp:TrainingIdentity", name, {"account": account, "project": project}, opts)
+        super().__init__("vertex:gcp:TrainingIdentity", name, None, opts)
         self.email = account_email(account, project)
         self.member = f"serviceAccount:{self.email}"
         self.resource = serviceaccount.Account(

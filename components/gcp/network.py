@@ -27,7 +27,7 @@ class JobNetwork(pulumi.ComponentResource):
         region: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        super().__init__("vertex:gcp:JobNetwork", name, {"network": dict(network)}, opts)
+        super().__init__("vertex:gcp:JobNetwork", name, None, opts)
         self._name, self._project, self._region = name, project, region
         self.fields: Mapping[str, Any] = (
             self._peered(network["peering"]) if "peering" in network else self._attached(network["attachment"])

@@ -33,8 +33,13 @@ class Repository:
         return f"{self.location}-docker.pkg.dev/{self.project}/{self.name}"
 
 
-def repository_of(registry: shapes.Registry, *, project: str, region: str, default: str) -> Repository:
-    """The repository that a stack's `registry` means; `default` names one that is made here and not named."""
+def repository_of(registry: shapes.Registry, *, project: str, region: str, default: str) -> Repository | None:
+    """The repository that a stack's `registry` means, None for a registry that is not Google's.
+
+    `default` names one that is made here and not named.
+    """
+    if "url" in registry:
+        return None
     if "existing" in registry:
         return Repository.parse(registry["existing"])
     return Repository(
@@ -43,9 +48,10 @@ def repository_of(registry: shapes.Registry, *, project: str, region: str, defau
 
 
 class ImageRegistry(pulumi.ComponentResource):
-    """A Docker repository with tags that stay what they are, or one that exists already (`registry.existing`).
+    """A Docker repository with tags that stay what they are, or one that exists already.
 
-    `images` is what URIs begin with, as plain text: a preview shows it. `repository` says where it is.
+    `images` is what URIs begin with, as plain text: a preview shows it. `repository` says where it is, None for a
+    registry that is not Google's.
     """
 
     def __init__(
@@ -58,18 +64,19 @@ class ImageRegistry(pulumi.ComponentResource):
         region: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        super().__init__("vertex:gcp:ImageRegistry", name, {"registry": dict(registry)}, opts)
+        super().__init__("vertex:gcp:ImageRegistry", name, None, opts)
         self.repository = repository_of(registry, project=project, region=region, default=name)
-        self.images = self.repository.images
-        self.resource = None if "existing" in registry else self._made(name, registry, project, project_number)
+        self.images = self.repository.images if self.repository else registry["url"]
+        if self.repository and "existing" not in registry:
+            self._made(name, self.repository, registry, project, project_number)
         self.register_outputs({"images": self.images})
 
     def _made(
-        self, name: str, registry: shapes.Registry, project: str, project_number: str
-    ) -> artifactregistry.Repository:
+        self, name: str, repository: Repository, registry: shapes.Registry, project: str, project_number: str
+    ) -> None:
         encrypted: list[pulumi.Resource] = []
         # The number of another project is not known here: there, its owner grants the right to the key.
-        if "kmsKey" in registry and self.repository.project == project:
+        if "kmsKey" in registry and repository.project == project:
             agent = projects.ServiceIdentity(
                 f"{name}-agent",
                 project=project,
@@ -79,11 +86,11 @@ class ImageRegistry(pulumi.ComponentResource):
             member = ServiceAgents(project_number).artifact_registry
             options = pulumi.ResourceOptions(parent=self, depends_on=[agent])
             encrypted.append(key_grant(f"{name}-key", registry["kmsKey"], member, options))
-        return artifactregistry.Repository(
+        artifactregistry.Repository(
             name,
-            project=self.repository.project,
-            location=self.repository.location,
-            repository_id=self.repository.name,
+            project=repository.project,
+            location=repository.location,
+            repository_id=repository.name,
             format="DOCKER",
             description="Training images, tagged with the digest of what they are built from",
             docker_config={"immutable_tags": registry.get("immutableTags", True)},

@@ -35,7 +35,7 @@ class Services(pulumi.ComponentResource):
     def __init__(
         self, name: str, apis: Iterable[str], *, project: str, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__("vertex:gcp:Services", name, {"apis": sorted(apis), "project": project}, opts)
+        super().__init__("vertex:gcp:Services", name, None, opts)
         self.enabled = [
             projects.Service(
                 f"{name}-{api}",

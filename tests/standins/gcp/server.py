@@ -58,8 +58,13 @@ class StandIn(provider_pb2_grpc.ResourceProviderServicer):
     def Diff(self, request: Any, context: Any) -> Any:
         olds, news = MessageToDict(request.old_inputs), MessageToDict(request.news)
         changed = sorted(key for key in olds.keys() | news.keys() if olds.get(key) != news.get(key))
-        kinds = provider_pb2.DiffResponse
-        return kinds(changes=kinds.DIFF_SOME if changed else kinds.DIFF_NONE, diffs=changed)
+        update = provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.UPDATE, inputDiff=True)
+        return provider_pb2.DiffResponse(
+            changes=provider_pb2.DiffResponse.DIFF_SOME if changed else provider_pb2.DiffResponse.DIFF_NONE,
+            diffs=changed,
+            detailedDiff=dict.fromkeys(changed, update),
+            hasDetailedDiff=True,
+        )
 
     def Create(self, request: Any, context: Any) -> Any:
         urn = request.urn.split("::")
