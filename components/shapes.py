@@ -84,14 +84,16 @@ Positive = Annotated[Int32, AfterValidator(_positive)]
 
 @_shape
 class Image(TypedDict, total=False):
-    """An image built from a `context` folder of the project, or one that is built elsewhere (`uri`)."""
+    """An image built from a `context` folder of the project, or elsewhere (`uri`), or by another `stack`."""
 
     context: String
     dockerfile: String
     target: String
     buildArgs: dict[str, String]
     platform: String
+    secrets: dict[str, String]
     uri: String
+    stack: String
 
 
 @_shape
