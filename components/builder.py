@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import Any, Protocol
 
@@ -21,23 +21,32 @@ QUOTED_LINES = 12
 class Builder(Protocol):
     """Something that turns a context into an image in the daemon."""
 
-    def build(self, context: BuildContext, uri: str, report: Report) -> None:
-        """Builds and tags the image, and reports progress line by line. Raises BuildFailed."""
+    def build(self, context: BuildContext, uri: str, secrets: Mapping[str, str], report: Report) -> None:
+        """Builds and tags the image, and reports progress line by line.
+
+        `secrets` has the value of each of the context's `secret_ids`, which the build can read and the image does not
+        keep. Raises BuildFailed.
+        """
 
 
 class Buildx:
     """`docker buildx build`, which can do all that a Dockerfile may ask for."""
 
-    def build(self, context: BuildContext, uri: str, report: Report) -> None:
+    def build(self, context: BuildContext, uri: str, secrets: Mapping[str, str], report: Report) -> None:
+        # A secret goes by the environment: a command line can be read by everyone on the machine.
+        variables = {f"BUILD_SECRET_{index}": id_ for index, id_ in enumerate(sorted(secrets))}
         command = ["docker", "buildx", "build", "--load", "--progress=plain", "--provenance=false", "--tag", uri]
         command += ["--platform", context.platform, "--file", context.dockerfile]
         command += ["--target", context.target] if context.target else []
         command += [f"--build-arg={name}={value}" for name, value in sorted(context.build_args.items())]
+        command += [f"--secret=id={id_},env={variable}" for variable, id_ in variables.items()]
+        environment = {**os.environ, **{variable: secrets[id_] for variable, id_ in variables.items()}}
         with (
             context.archive() as archive,
             subprocess.Popen(
                 [*command, "-"],
                 stdin=archive,
+                env=environment,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 encoding="utf-8",
@@ -53,9 +62,14 @@ class Buildx:
 class ClassicBuilder:
     """The daemon's own builder through the Docker SDK: no BuildKit features such as `RUN --mount`."""
 
-    def build(self, context: BuildContext, uri: str, report: Report) -> None:
+    def build(self, context: BuildContext, uri: str, secrets: Mapping[str, str], report: Report) -> None:
         import docker
 
+        if secrets:
+            raise BuildFailed(
+                f"{uri} needs build secrets, which Docker's classic builder cannot keep out of the image: install "
+                "buildx (the package docker-buildx-plugin or docker-buildx), then run this again"
+            )
         errors: list[str] = []
 
         def output(stream: Iterator[dict[str, Any]]) -> Iterator[str]:
@@ -92,17 +106,6 @@ def builder() -> Builder:
         if probe.returncode == 0:
             return Buildx()
     return ClassicBuilder()
-
-
-def image_id(uri: str) -> str | None:
-    """The id of the image that the daemon has under a tag."""
-    import docker
-
-    with closing(docker_client()) as client:
-        try:
-            return str(client.images.get(uri).id)
-        except docker.errors.ImageNotFound:
-            return None
 
 
 def docker_client() -> Any:

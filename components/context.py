@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 TAG_LENGTH = 16
 """Hex digits of the digest in a tag: 64 bits, as much as a registry of any size needs."""
@@ -21,13 +21,18 @@ TAG_LENGTH = 16
 
 @dataclass(frozen=True)
 class BuildContext:
-    """A folder to build from, and how. `dockerfile` is relative to the folder, `platform` is such as "linux/amd64"."""
+    """A folder to build from, and how.
+
+    `dockerfile` is relative to the folder, `platform` is such as "linux/amd64". `secret_ids` name what the build may
+    read as `RUN --mount=type=secret,id=…`; their values are no part of the content.
+    """
 
     folder: Path
     dockerfile: str
     build_args: Mapping[str, str]
     target: str | None
     platform: str
+    secret_ids: tuple[str, ...] = ()
 
     @cached_property
     def files(self) -> dict[str, str]:
@@ -37,12 +42,14 @@ class BuildContext:
     @cached_property
     def digest(self) -> str:
         """64 hex digits for all that decides what the image holds."""
-        options = {
+        options: dict[str, Any] = {
             "dockerfile": self.files[self.dockerfile],
             "buildArgs": dict(self.build_args),
             "target": self.target,
             "platform": self.platform,
         }
+        if self.secret_ids:
+            options["secrets"] = list(self.secret_ids)
         text = json.dumps([options, self.files], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import getitem
@@ -106,7 +106,9 @@ class Declarations:
         return {name: self._image(declared) for name, declared in self.sections["images"].items()}
 
     def _image(self, declared: _Declared) -> shapes.Image:
-        given = references.unescaped(self._resolved(declared, allowed=("vars",)))
+        given = references.unescaped(
+            self._resolved(declared, lambda path: ("vars", "secrets") if path[:1] == ("secrets",) else ("vars",))
+        )
         image, broken = shape(shapes.Image, given)
         found = [(p.path, p.message) for p in broken] or list(_image_problems(image, self.root))
         self.problems += [declared.problem(path, message) for path, message in found]
@@ -120,7 +122,7 @@ class Declarations:
 
     def _job(self, kind: Kind, declared: _Declared) -> JobDeclaration:
         name = str(declared.path[-1])
-        body = self._resolved(declared, allowed=("vars", "images", "secrets"))
+        body = self._resolved(declared, lambda _: ("vars", "images", "secrets"))
         if not isinstance(body, Mapping):
             self.problems.append(declared.problem((), NO_OBJECT))
             return JobDeclaration(kind, name, {}, {})
@@ -133,14 +135,17 @@ class Declarations:
         self.problems += [declared.problem(problem.path, problem.message) for problem in broken]
         return JobDeclaration(kind, name, spec, lifecycle)
 
-    def _resolved(self, declared: _Declared, allowed: tuple[str, ...]) -> Any:
-        """The declared value with its vars filled in; references that lead nowhere are reported."""
+    def _resolved(self, declared: _Declared, allowed: Callable[[KeyPath], tuple[str, ...]]) -> Any:
+        """The declared value with its vars filled in; references that lead nowhere are reported.
+
+        `allowed` says which tables a reference at a path may lead to.
+        """
         for path, reference in references.found(declared.value):
             table, _, name = reference.partition(".")
             if table == "vars":
                 self.vars_used.add(name)
-            if table not in allowed:
-                message = f"${{{reference}}} is not a reference that is known here; write {_forms(allowed)}"
+            if table not in allowed(path):
+                message = f"${{{reference}}} is not a reference that is known here; write {_forms(allowed(path))}"
             elif name not in self.tables[table]:
                 message = f"${{{reference}}} is not declared{nearest(name, self.tables[table])}"
             else:
@@ -166,11 +171,15 @@ def _written_out(declared: Any, body: dict[str, Any], paths: list[KeyPath]) -> b
 
 
 def _image_problems(image: shapes.Image, root: Path) -> Iterator[tuple[KeyPath, str]]:
-    if ("context" in image) == ("uri" in image):
-        yield (), "needs either a context folder to build, or the uri of an image built elsewhere"
-    elif "uri" in image:
-        for name in image.keys() - {"uri"}:
-            yield (name,), "says how to build an image, but uri names one that is built elsewhere"
+    origins = [name for name in ("context", "uri", "stack") if name in image]
+    if len(origins) != 1:
+        yield (
+            (),
+            "needs either a context folder to build, the uri of an image built elsewhere, or the stack that builds it",
+        )
+    elif "context" not in image:
+        for name in sorted(image.keys() - {*origins}):
+            yield (name,), f"says how to build an image, but {origins[0]} names one that is built elsewhere"
     elif Path(image["context"]).is_absolute():
         yield ("context",), f'"{image["context"]}" must be relative to the project\'s folder'
     elif not (root / image["context"]).is_dir():
@@ -182,6 +191,10 @@ def _image_problems(image: shapes.Image, root: Path) -> Iterator[tuple[KeyPath, 
             yield ("dockerfile",), f'"{named}" must lie in the context, {image["context"]}'
         elif not (root / dockerfile).is_file():
             yield ("dockerfile",), f"there is no {dockerfile}; write one, or name another with dockerfile"
+        for name in image.get("secrets", {}).keys() - {
+            str(path[0]) for path in references.alone(image.get("secrets", {}))
+        }:
+            yield ("secrets", name), "must be ${secrets.NAME} and nothing else, so that its value stands in no file"
 
 
 def _peers(section: str) -> tuple[str, ...]:

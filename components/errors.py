@@ -4,6 +4,8 @@ ComponentError
 ├── DeclarationErrors   problems in the declarations and the stack file, all of them, each with its place
 ├── BuildFailed         an image cannot be built
 ├── DockerUnavailable   Docker does not answer
+├── RegistryRefused     a registry does not take an image, or does not say whether it has it
+├── ImageNotPromoted    another stack has not built the image that this one runs
 ├── EmulatorFailed      the local emulator does not start
 ├── SubmitFailed        a job cannot be submitted, or not be removed
 └── TrainingFailed      jobs that were waited for did not succeed
@@ -46,6 +48,14 @@ class BuildFailed(ComponentError):
 
 class DockerUnavailable(ComponentError):
     """Docker does not answer."""
+
+
+class RegistryRefused(ComponentError):
+    """A registry does not take an image, or does not say whether it has it."""
+
+
+class ImageNotPromoted(ComponentError, pulumi.RunError):
+    """Another stack has not built the image that this one runs."""
 
 
 class EmulatorFailed(ComponentError):

@@ -1,6 +1,7 @@
 """What jobs of every target stand on: decided here, and asked for nowhere else."""
 
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import pulumi
 
@@ -12,7 +13,9 @@ class Foundation(Protocol):
     """The ground that a target provides.
 
     `registry` is what image names begin with, `staging` a `gs://` folder for outputs, `parent` where jobs live (a full
-    resource name such as `//local/projects/P/locations/R`), `resource` what jobs depend on.
+    resource name such as `//local/projects/P/locations/R`). `job_defaults` are the fields of a CustomJobSpec that jobs
+    take where they say nothing, `labels` those of every job, `encryption_key` the key of every job. Images are built
+    after `for_images`, jobs are submitted after `for_jobs`.
     """
 
     @property
@@ -22,9 +25,22 @@ class Foundation(Protocol):
     @property
     def parent(self) -> str: ...
     @property
-    def resource(self) -> pulumi.Resource: ...
+    def job_defaults(self) -> Mapping[str, Any]: ...
+    @property
+    def labels(self) -> Mapping[str, str]: ...
+    @property
+    def encryption_key(self) -> str | None: ...
+    @property
+    def for_images(self) -> Sequence[pulumi.Resource]: ...
+    @property
+    def for_jobs(self) -> Sequence[pulumi.Resource]: ...
 
 
 def foundation(settings: Settings) -> Foundation:
     """The foundation of a stack's target."""
-    return LocalFoundation(settings)
+    if settings.cloud is None:
+        return LocalFoundation(settings)
+    # Here, as a local stack need not load Google Cloud's resources.
+    from components.gcp.foundation import GcpFoundation
+
+    return GcpFoundation(settings, settings.cloud)

@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
-from components import builder, shapes
+from components import builder, image_store, shapes
 from components.context import BuildContext
 from components.engine import Provider
 from components.errors import BuildFailed
@@ -19,7 +19,7 @@ PLATFORM = "linux/amd64"
 MOST_FILES = 200
 """Up to so many files, each one's digest is an input, so that a preview names the files that changed."""
 
-_INPUTS = ("uri", "context", "dockerfile", "buildArgs", "target", "platform", "files")
+_INPUTS = ("uri", "context", "dockerfile", "buildArgs", "target", "platform", "secrets", "files")
 
 
 class TrainingImageProvider(Provider):
@@ -32,11 +32,11 @@ class TrainingImageProvider(Provider):
         return dynamic.UpdateResult(_built(news))
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        found = builder.image_id(props["uri"])
+        found = image_store.store_of(props["uri"]).find(props["uri"])
         if found is None:
             return dynamic.ReadResult(None, {})
         inputs = {name: props[name] for name in _INPUTS if name in props}
-        return dynamic.ReadResult(id_, {**inputs, "imageId": found}, inputs)
+        return dynamic.ReadResult(id_, {**inputs, "digest": found}, inputs)
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
         return None
@@ -45,20 +45,28 @@ class TrainingImageProvider(Provider):
 class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
     """An image built from a folder of the project.
 
-    `uri` is known in a preview: `<registry>/<name>:<digest>`. `image` has the fields `context` (relative to the
-    program's folder), and optionally `dockerfile` (relative to the context), `target`, `buildArgs` and `platform`.
+    `uri` is known in a preview: `<registry>/<name>:<digest of what it is built from>`. `digest` is that of the image,
+    `sha256:…`, as its registry has it (as the daemon has it, for images that stay there). `image` has the fields
+    `context` (relative to the program's folder), and optionally `dockerfile` (relative to the context), `target`,
+    `buildArgs`, `platform` and `secrets` (only their names count here). `secrets` has the values by name.
     """
 
     uri: pulumi.Output[str]
-    imageId: pulumi.Output[str]  # noqa: N815  (Pulumi finds outputs by attribute name)
+    digest: pulumi.Output[str]
 
     def __init__(
-        self, name: str, image: shapes.Image, *, foundation: Foundation, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        image: shapes.Image,
+        *,
+        foundation: Foundation,
+        secrets: Mapping[str, pulumi.Input[str]] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         context = build_context(Path.cwd(), image)
         #: The URI as plain text, for what needs it while the program runs.
         self.reference = f"{foundation.registry}/{name}:{context.tag}"
-        props = {
+        props: dict[str, Any] = {
             "uri": self.reference,
             "context": posixpath.normpath(image["context"]),
             "dockerfile": context.dockerfile,
@@ -66,9 +74,12 @@ class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
             "target": context.target,
             "platform": context.platform,
             "files": short_digests(context.files),
-            "imageId": None,
+            "digest": None,
         }
-        super().__init__(TrainingImageProvider(), name, props, opts)
+        if secrets:
+            props["secrets"] = pulumi.Output.secret(dict(secrets))
+        ours = pulumi.ResourceOptions(depends_on=[*foundation.for_images])
+        super().__init__(TrainingImageProvider(), name, props, pulumi.ResourceOptions.merge(ours, opts))
 
 
 def build_context(root: Path, image: Mapping[str, Any]) -> BuildContext:
@@ -79,6 +90,7 @@ def build_context(root: Path, image: Mapping[str, Any]) -> BuildContext:
         build_args=image.get("buildArgs") or {},
         target=image.get("target"),
         platform=image.get("platform") or PLATFORM,
+        secret_ids=tuple(sorted(image.get("secrets") or {})),
     )
 
 
@@ -89,17 +101,28 @@ def short_digests(files: Mapping[str, str]) -> dict[str, str] | None:
 
 def _built(props: dict[str, Any]) -> dict[str, Any]:
     uri = props["uri"]
-    found = builder.image_id(uri)
-    if found is None:
-        context = build_context(Path.cwd(), props)
-        if not uri.endswith(f":{context.tag}"):
-            raise BuildFailed(
-                f'{uri}: the files in "{props["context"]}" changed since the preview; run `pulumi up` again'
-            )
+    store = image_store.store_of(uri)
+    digest = store.find(uri)
+    if digest is None:
         name = posixpath.basename(_repository(uri))
-        builder.builder().build(context, uri, lambda line: print(f"{name}: {line}", flush=True))  # noqa: T201
-        found = builder.image_id(uri)
-    return {**props, "imageId": found}
+
+        def report(line: str) -> None:
+            print(f"{name}: {line}", flush=True)  # noqa: T201
+
+        # The daemon has it when it was built before and its push did not end.
+        if image_store.Daemon().find(uri) is None:
+            _build(props, report)
+        digest = store.keep(uri, report)
+    return {**props, "digest": digest}
+
+
+def _build(props: dict[str, Any], report: builder.Report) -> None:
+    context = build_context(Path.cwd(), props)
+    if not props["uri"].endswith(f":{context.tag}"):
+        raise BuildFailed(
+            f'{props["uri"]}: the files in "{props["context"]}" changed since the preview; run `pulumi up` again'
+        )
+    builder.builder().build(context, props["uri"], props.get("secrets") or {}, report)
 
 
 def _repository(uri: str) -> str:

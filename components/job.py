@@ -39,7 +39,7 @@ class _Job(dynamic.Resource, Generic[Spec]):
         props: dict[str, Any] = {
             "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}",
             "parent": foundation.parent,
-            "spec": _whole(spec, lambda spec: completed(kind, spec, rerun, f"{foundation.staging}/{name}")),
+            "spec": _whole(spec, lambda spec: completed(kind, spec, rerun, foundation, name)),
             "run": None,
         }
         if rerun:
@@ -52,7 +52,7 @@ class _Job(dynamic.Resource, Generic[Spec]):
         # Deleted before it is replaced: a running job's machines are free before the new one asks for them, and a
         # replacement that has the same token (`pulumi up --replace`) cannot adopt what is about to be deleted.
         ours = pulumi.ResourceOptions(
-            replace_on_changes=_REPLACE, delete_before_replace=True, depends_on=[foundation.resource]
+            replace_on_changes=_REPLACE, delete_before_replace=True, depends_on=[*foundation.for_jobs]
         )
         super().__init__(self.provider(), name, props, pulumi.ResourceOptions.merge(ours, opts))
 
@@ -69,8 +69,8 @@ class HyperparameterTuningJob(_Job[types.HyperparameterTuningJob], module="verte
     provider = HyperparameterTuningJobProvider
 
 
-def completed(kind: Kind, spec: Mapping[str, Any], rerun: int, folder: str) -> Mapping[str, Any]:
-    """The spec with what it leaves out: one replica a pool, and a folder of its own for each run's outputs.
+def completed(kind: Kind, spec: Mapping[str, Any], rerun: int, foundation: Foundation, name: str) -> Mapping[str, Any]:
+    """The spec with what it leaves out: one replica a pool, the foundation's defaults, and a folder for each run.
 
     A spec with problems is left as it is: the provider's `check` reports them all.
     """
@@ -78,10 +78,15 @@ def completed(kind: Kind, spec: Mapping[str, Any], rerun: int, folder: str) -> M
     if problems:
         return spec
     field = "jobSpec" if kind == CUSTOM_JOB else "trialJobSpec"
-    job = dict(spec[field])
+    job = {**foundation.job_defaults, **spec[field]}
     job["workerPoolSpecs"] = [{"replicaCount": 1, **pool} if pool else pool for pool in job["workerPoolSpecs"]]
     whole = {**spec, field: job}
-    job.setdefault("baseOutputDirectory", {"outputUriPrefix": f"{folder}/{ownership.run_id(kind, whole, rerun)}"})
+    if foundation.labels:
+        whole["labels"] = {**foundation.labels, **spec.get("labels", {})}
+    if foundation.encryption_key is not None:
+        whole.setdefault("encryptionSpec", {"kmsKeyName": foundation.encryption_key})
+    folder = f"{foundation.staging}/{name}/{ownership.run_id(kind, whole, rerun)}"
+    job.setdefault("baseOutputDirectory", {"outputUriPrefix": folder})
     return whole
 
 

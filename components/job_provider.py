@@ -129,7 +129,7 @@ class HyperparameterTuningJobProvider(JobProvider):
 
 def _run(at: Target, job: Mapping[str, Any]) -> dict[str, Any]:
     name = ResourceName.parse(str(job["name"]))
-    return {"name": job["name"], "state": job["state"], "page": at.page(name), "logs": at.logs(name)}
+    return {"name": job["name"], "state": job["state"], "page": at.links.page(name), "logs": at.links.logs(name)}
 
 
 @contextlib.contextmanager

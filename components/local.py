@@ -1,6 +1,7 @@
 """LocalFoundation: this machine as the target, with the emulator in place of Vertex AI."""
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -50,7 +51,13 @@ class LocalFoundation(pulumi.ComponentResource):
         self.registry = f"localhost/{_slug(settings.pulumi_project)}"
         self.staging = f"gs://{_slug(settings.pulumi_project)}-{_slug(settings.stack)}"
         self.parent = LOCAL + parent(settings.project, settings.region)
-        self.resource = Emulator("emulator", settings.emulator_port, pulumi.ResourceOptions(parent=self))
+        self.job_defaults: Mapping[str, Any] = {}
+        self.labels: Mapping[str, str] = {}
+        self.encryption_key: str | None = None
+        self.for_images: Sequence[pulumi.Resource] = []
+        self.for_jobs: Sequence[pulumi.Resource] = [
+            Emulator("emulator", settings.emulator_port, pulumi.ResourceOptions(parent=self))
+        ]
         self.register_outputs({})
 
 

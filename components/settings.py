@@ -1,15 +1,16 @@
 """Settings: what a stack and its declarations say, parsed once, with every problem reported together."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components import shapes
+from components import cloud, shapes
 from components.declarations import SECTIONS, Declarations, JobDeclaration
 from components.errors import DeclarationErrors
 from components.sources import Source
+from vertex.rules import Finding
 from vertex.validation import Problem, shape
 
 NAMESPACE = "vertex-training"
@@ -18,15 +19,18 @@ NAMESPACE = "vertex-training"
 
 @dataclass(frozen=True)
 class Settings:
-    """All that the program is told. `root` is the project's folder, `project` and `region` are Google Cloud's."""
+    """All that the program is told. `root` is the project's folder, `project` and `region` are Google Cloud's.
+
+    `cloud` is what the target `gcp` stands on, with names for all that is made; None for other targets.
+    """
 
     pulumi_project: str
     stack: str
     root: Path
-    target: str
     project: str
     region: str
     emulator_port: int | None
+    cloud: shapes.Cloud | None
     images: Mapping[str, shapes.Image]
     jobs: tuple[JobDeclaration, ...]
     secrets: Mapping[str, str]
@@ -53,6 +57,8 @@ class Settings:
         }
         values, broken = shape(shapes.Stack, {key: value for key, value in given.items() if key not in SECTIONS})
         problems = [source.problem(problem.path, _discreet(problem)) for problem in broken]
+        if not broken:
+            problems += [source.problem(path, message) for path, message in _of_the_target(values)]
         values = {key: value for key, value in values.items() if key not in {problem.path[0] for problem in broken}}
         declarations = Declarations(root, source, {**values, **{key: given[key] for key in SECTIONS if key in given}})
         images, jobs = declarations.images(), declarations.jobs()
@@ -63,14 +69,22 @@ class Settings:
             pulumi_project=pulumi_project,
             stack=stack,
             root=root,
-            target=values["target"],
             project=values.get("project", "local"),
             region=values.get("region", "us-central1"),
             emulator_port=values.get("emulator", {}).get("port"),
+            cloud=cloud.completed(pulumi_project, stack, values) if values["target"] == "gcp" else None,
             images=images,
             jobs=jobs,
             secrets=values.get("secrets", {}),
         )
+
+
+def _of_the_target(values: Mapping[str, Any]) -> Iterable[Finding]:
+    """What the stack's target asks for, and what it has no use for."""
+    if values["target"] == "gcp":
+        return cloud.broken(values)
+    given = [key for key in shapes.Cloud.__annotations__ if key in values]
+    return [((key,), "is for the target gcp, and the target here is local") for key in given]
 
 
 def _value(text: str) -> Any:

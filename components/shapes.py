@@ -1,11 +1,12 @@
 """Shapes of what a user declares, beside the API's own messages. Each field is described in docs/configuration.md."""
 
+import re
 from typing import Annotated, Any, Literal, Required
 
 from pydantic import AfterValidator, ConfigDict, with_config
 from typing_extensions import TypedDict
 
-from vertex.scalars import Boolean, Int32, String
+from vertex.scalars import Boolean, Duration, Int32, String
 
 _shape = with_config(ConfigDict(extra="forbid"))
 
@@ -22,16 +23,77 @@ def _port(value: int) -> int:
     return value
 
 
+def _form(pattern: str, form: str) -> AfterValidator:
+    """A text of a form that Google Cloud asks for; `form` says it in words or by a pattern with names."""
+
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f'"{value}" is not {form}')
+        return value
+
+    return AfterValidator(check)
+
+
+ProjectNumber = Annotated[String, _form(r"\d{6,}", "a project's number: digits, as `gcloud projects describe` says")]
+RepositoryId = Annotated[
+    String, _form("[a-z]([a-z0-9-]{0,61}[a-z0-9])?", "a repository's name: lowercase letters, digits and hyphens")
+]
+RepositoryName = Annotated[
+    String, _form("projects/[^/]+/locations/[^/]+/repositories/[^/]+", "projects/P/locations/L/repositories/R")
+]
+RegistryUrl = Annotated[
+    String, _form("[^/@ ]+(/[a-z0-9._-]+)+", "a registry's host and a path, such as registry.example.com/team")
+]
+AccountId = Annotated[
+    String, _form("[a-z][a-z0-9-]{4,28}[a-z0-9]", "an account's id: 6 to 30 lowercase letters, digits and hyphens")
+]
+AccountEmail = Annotated[String, _form("[^@/]+@[^@/]+[.]gserviceaccount[.]com", "a service account's e-mail")]
+Member = Annotated[
+    String,
+    _form(
+        "(user|group|serviceAccount|domain|principal|principalSet):.+",
+        "an IAM member: user:, group:, serviceAccount:, domain:, principal: or principalSet:",
+    ),
+]
+BucketName = Annotated[
+    String,
+    _form("[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]", 'a bucket\'s name: 3 to 63 lowercase letters, digits, ".", "_", "-"'),
+]
+KeyName = Annotated[
+    String,
+    _form(
+        "projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+",
+        "projects/P/locations/R/keyRings/K/cryptoKeys/C",
+    ),
+]
+NetworkName = Annotated[String, _form(r"projects/[^/]+/global/networks/[^/]+", "projects/NUMBER/global/networks/NAME")]
+AttachmentName = Annotated[
+    String,
+    _form("projects/[^/]+/regions/[^/]+/networkAttachments/[^/]+", "projects/P/regions/R/networkAttachments/A"),
+]
+
+
+def _positive(value: int) -> int:
+    if value < 1:
+        raise ValueError(f"{value} is not above zero")
+    return value
+
+
+Positive = Annotated[Int32, AfterValidator(_positive)]
+
+
 @_shape
 class Image(TypedDict, total=False):
-    """An image built from a `context` folder of the project, or one that is built elsewhere (`uri`)."""
+    """An image built from a `context` folder of the project, or elsewhere (`uri`), or by another `stack`."""
 
     context: String
     dockerfile: String
     target: String
     buildArgs: dict[str, String]
     platform: String
+    secrets: dict[str, String]
     uri: String
+    stack: String
 
 
 @_shape
@@ -51,6 +113,94 @@ class Emulator(TypedDict, total=False):
 
 
 @_shape
+class Registry(TypedDict, total=False):
+    """Where images are: a repository of Artifact Registry that is made here, one that exists, or another `url`."""
+
+    existing: RepositoryName
+    url: RegistryUrl
+    repository: RepositoryId
+    project: String
+    location: String
+    immutableTags: Boolean
+    keep: Positive
+    deleteUntaggedAfter: Duration
+    kmsKey: KeyName
+    labels: dict[str, String]
+    protect: Boolean
+    legacyBuckets: list[BucketName]
+
+
+@_shape
+class Identity(TypedDict, total=False):
+    """What jobs run as: a service account that is made here (`account`), or one that exists (`existing`)."""
+
+    account: AccountId
+    existing: AccountEmail
+    submitters: list[Member]
+
+
+@_shape
+class Bucket(TypedDict, total=False):
+    """Where jobs write: a bucket that is made here (`name`), or one that exists (`existing`)."""
+
+    name: BucketName
+    existing: BucketName
+    location: String
+    deleteAfterDays: Positive
+    kmsKey: KeyName
+    labels: dict[str, String]
+    protect: Boolean
+
+
+@_shape
+class Peering(TypedDict, total=False):
+    """A VPC network that is peered with Google's services; with `prefixLength` the peering is made here."""
+
+    network: Required[NetworkName]
+    reservedIpRanges: list[String]
+    prefixLength: Positive
+
+
+@_shape
+class DnsPeering(TypedDict, total=False):
+    """A domain (ending with a dot) that jobs resolve in a network of a project."""
+
+    domain: Required[String]
+    targetProject: Required[String]
+    targetNetwork: Required[String]
+
+
+@_shape
+class Attachment(TypedDict, total=False):
+    """A network attachment for jobs: one that exists, or one that is made here in a `subnetwork`."""
+
+    existing: AttachmentName
+    subnetwork: String
+    dnsPeering: list[DnsPeering]
+
+
+@_shape
+class Network(TypedDict, total=False):
+    """The private network that jobs reach, in one of two ways."""
+
+    peering: Peering
+    attachment: Attachment
+
+
+@_shape
+class Cloud(TypedDict, total=False):
+    """What a stack file says of a Google Cloud project, for the target `gcp` alone."""
+
+    projectNumber: ProjectNumber
+    registry: Registry
+    identity: Identity
+    bucket: Bucket
+    network: Network
+    kmsKey: KeyName
+    labels: dict[str, String]
+
+
+@_shape
 class Declarations(TypedDict, total=False):
     """What a file of declarations may hold. Jobs are checked one by one, against the API's messages."""
 
@@ -61,10 +211,10 @@ class Declarations(TypedDict, total=False):
 
 
 @_shape
-class Stack(Declarations, total=False):
+class Stack(Declarations, Cloud, total=False):
     """What a stack file may hold under `vertex-training:`: where and how, and small declarations."""
 
-    target: Required[Literal["local"]]
+    target: Required[Literal["local", "gcp"]]
     include: list[String]
     secrets: dict[str, String]
     project: String

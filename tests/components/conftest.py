@@ -12,8 +12,9 @@ from tests.components.fakes import Clock, FakeClient
 def api(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
     """The API that every call reaches. The engine's address is not among the process's arguments."""
     client = FakeClient()
-    url = "http://127.0.0.1:1"
-    monkeypatch.setattr(target, "connect", lambda parent: target.Target(client, parent.removeprefix(target.LOCAL), url))
+    links = target.EmulatorLinks("http://127.0.0.1:1")
+    connect = lambda parent: target.Target(client, parent.removeprefix(target.LOCAL), links)  # noqa: E731
+    monkeypatch.setattr(target, "connect", connect)
     monkeypatch.setattr(sys, "argv", ["pytest"])
     return client
 

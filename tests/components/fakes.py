@@ -1,9 +1,11 @@
 """A training API in memory, and a clock that only moves when someone sleeps."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+import pulumi
 from google.cloud import aiplatform_v1
 from google.protobuf import json_format
 
@@ -101,3 +103,17 @@ class Clock:
         assert seconds > 0
         self.now += seconds
         assert self.now < 1_000_000, "this wait does not end"
+
+
+@dataclass
+class Ground:
+    """`components.Foundation` as plain values."""
+
+    registry: str = "registry.test/team"
+    staging: str = "gs://staging"
+    parent: str = "//local/projects/p/locations/us-central1"
+    job_defaults: Mapping[str, Any] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    encryption_key: str | None = None
+    for_images: Sequence[pulumi.Resource] = ()
+    for_jobs: Sequence[pulumi.Resource] = ()

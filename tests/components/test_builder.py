@@ -10,7 +10,7 @@ from typing import IO, Any
 import docker
 import pytest
 
-from components import builder
+from components import builder, image_store
 from components.builder import Buildx, ClassicBuilder
 from components.context import BuildContext
 from components.errors import BuildFailed, DockerUnavailable
@@ -62,7 +62,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
 
 def failure(build: builder.Builder, context: BuildContext) -> list[str]:
     with pytest.raises(BuildFailed) as failure:
-        build.build(context, URI, lambda line: None)
+        build.build(context, URI, {}, lambda line: None)
     first, *quoted = str(failure.value).splitlines()
     assert first == f"{URI} cannot be built; the last lines of its build:"
     return quoted
@@ -71,7 +71,7 @@ def failure(build: builder.Builder, context: BuildContext) -> list[str]:
 def test_the_classic_builder_is_given_the_context_and_how_to_build_it(
     daemon: SimpleNamespace, context: BuildContext
 ) -> None:
-    ClassicBuilder().build(context, URI, lambda line: None)
+    ClassicBuilder().build(context, URI, {}, lambda line: None)
     assert daemon.files == ["Dockerfile"]
     expected = {
         "dockerfile": "Dockerfile",
@@ -89,7 +89,7 @@ def test_the_steps_of_a_build_are_told_and_what_they_write_is_not(
     steps = ["Step 1/2 : FROM scratch", "Step 2/2 : RUN pip install"]
     daemon.messages = [{"stream": line + "\n"} for line in [steps[0], " ---> 123", steps[1], "Collecting numpy", ""]]
     told: list[str] = []
-    ClassicBuilder().build(context, URI, told.append)
+    ClassicBuilder().build(context, URI, {}, told.append)
     assert told == steps
 
 
@@ -109,7 +109,7 @@ def test_a_build_that_the_daemon_refuses_is_a_failed_build_that_says_why(
 def test_buildx_is_given_the_context_and_how_to_build_it(program: Callable[[str], Path], context: BuildContext) -> None:
     folder = program('echo "$@" > "$(dirname "$0")/asked"; tar -t > "$(dirname "$0")/files"; echo "#5 [2/3] RUN pip"')
     told: list[str] = []
-    Buildx().build(context, URI, told.append)
+    Buildx().build(context, URI, {}, told.append)
     assert told == ["#5 [2/3] RUN pip"]
     assert (folder / "files").read_text().split() == ["Dockerfile"]
     asked = (folder / "asked").read_text()
@@ -129,7 +129,7 @@ def test_output_in_another_encoding_does_not_stop_a_build(
 ) -> None:
     program(r"cat > /dev/null; printf '#5 [1/1] RUN caf\351\n'")
     told: list[str] = []
-    Buildx().build(context, URI, told.append)
+    Buildx().build(context, URI, {}, told.append)
     assert len(told) == 1
 
 
@@ -153,7 +153,7 @@ def test_a_daemon_that_does_not_answer_is_named_with_what_to_do(
     for name in ("DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "DOCKER_CONTEXT"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(DockerUnavailable) as unavailable:
-        builder.image_id(URI)
+        image_store.Daemon().find(URI)
     assert str(unavailable.value).startswith(f"Docker does not answer on {host}: start it")
     assert len(str(unavailable.value).splitlines()) == 1
     del unavailable

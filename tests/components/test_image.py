@@ -1,11 +1,12 @@
 """Training images: built once for a content, and never from other files than a preview has shown."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from components import builder, image
+from components import builder, image, image_store
 from components.context import BuildContext
 from components.errors import BuildFailed
 from components.image import TrainingImageProvider, build_context, short_digests
@@ -18,10 +19,13 @@ class Daemon:
         self.images: dict[str, str] = {}
         self.built: list[str] = []
 
-    def image_id(self, uri: str) -> str | None:
+    def find(self, uri: str) -> str | None:
         return self.images.get(uri)
 
-    def build(self, context: BuildContext, uri: str, report: builder.Report) -> None:
+    def keep(self, uri: str, report: builder.Report) -> str:
+        return self.images[uri]
+
+    def build(self, context: BuildContext, uri: str, secrets: Mapping[str, str], report: builder.Report) -> None:
         self.built.append(uri)
         report("Step 1/1")
         self.images[uri] = f"sha256:{context.tag}"
@@ -30,7 +34,7 @@ class Daemon:
 @pytest.fixture
 def daemon(monkeypatch: pytest.MonkeyPatch) -> Daemon:
     daemon = Daemon()
-    monkeypatch.setattr(builder, "image_id", daemon.image_id)
+    monkeypatch.setattr(image_store, "Daemon", lambda: daemon)
     monkeypatch.setattr(builder, "builder", lambda: daemon)
     return daemon
 
@@ -58,7 +62,7 @@ def test_an_image_that_is_not_there_is_built_and_its_progress_told(
     created = TrainingImageProvider().create(props)
     assert daemon.built == [props["uri"]]
     assert created.id == "localhost/team/digits"  # stays the same from build to build
-    assert created.outs == {**props, "imageId": daemon.images[props["uri"]]}
+    assert created.outs == {**props, "digest": daemon.images[props["uri"]]}
     assert capsys.readouterr().out == "digits: Step 1/1\n"
 
 
@@ -67,7 +71,7 @@ def test_an_image_that_is_there_is_not_built_again(props: dict[str, Any], daemon
     created = TrainingImageProvider().create(props)
     updated = TrainingImageProvider().update(props["uri"], {}, props)
     assert daemon.built == []
-    assert created.outs == updated.outs == {**props, "imageId": "sha256:1"}
+    assert created.outs == updated.outs == {**props, "digest": "sha256:1"}
 
 
 def test_files_that_changed_since_the_preview_are_not_built_under_its_tag(
@@ -85,8 +89,8 @@ def test_an_image_is_read_with_its_inputs_and_one_that_is_gone_as_gone(props: di
     gone = TrainingImageProvider().read(props["uri"], props)
     assert (gone.id, gone.outs) == (None, {})
     daemon.images[props["uri"]] = "sha256:1"
-    found = TrainingImageProvider().read(props["uri"], {**props, "imageId": "sha256:0"})
-    assert (found.id, found.outs, found.inputs) == (props["uri"], {**props, "imageId": "sha256:1"}, props)
+    found = TrainingImageProvider().read(props["uri"], {**props, "digest": "sha256:0"})
+    assert (found.id, found.outs, found.inputs) == (props["uri"], {**props, "digest": "sha256:1"}, props)
 
 
 def test_deleting_leaves_the_image_for_others(props: dict[str, Any], daemon: Daemon) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from components.job import completed
+from tests.components.fakes import Ground
 from tests.vertex.jobs import ABSENT, custom_job, edited, job_of
 from vertex.kinds import CUSTOM_JOB, KINDS, Kind
 
@@ -13,7 +14,7 @@ FOLDER = "gs://staging/digits"
 
 
 def complete(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> Any:
-    return completed(kind, spec, rerun, FOLDER)[SPEC_FIELD[kind.collection]]
+    return completed(kind, spec, rerun, Ground(), "digits")[SPEC_FIELD[kind.collection]]
 
 
 def output(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> str:
@@ -44,9 +45,13 @@ def test_every_run_has_an_output_folder_of_its_own(kind: Kind) -> None:
 
 def test_what_is_left_out_and_what_is_said_the_same_is_the_same_job() -> None:
     silent = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "replicaCount", to=ABSENT)
-    assert completed(CUSTOM_JOB, silent, 0, FOLDER) == completed(CUSTOM_JOB, custom_job(), 0, FOLDER)
+    assert completed(CUSTOM_JOB, silent, 0, Ground(), "digits") == completed(
+        CUSTOM_JOB, custom_job(), 0, Ground(), "digits"
+    )
     floats = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "replicaCount", to=1.0)
-    assert completed(CUSTOM_JOB, floats, 0, FOLDER) == completed(CUSTOM_JOB, custom_job(), 0, FOLDER)
+    assert completed(CUSTOM_JOB, floats, 0, Ground(), "digits") == completed(
+        CUSTOM_JOB, custom_job(), 0, Ground(), "digits"
+    )
 
 
 def test_an_output_folder_that_is_declared_is_kept() -> None:
@@ -62,4 +67,27 @@ def test_the_given_spec_is_not_changed() -> None:
 
 def test_a_spec_with_problems_is_left_for_the_provider_to_report() -> None:
     spec = custom_job() | {"lables": {}}
-    assert completed(CUSTOM_JOB, spec, 0, FOLDER) == spec
+    assert completed(CUSTOM_JOB, spec, 0, Ground(), "digits") == spec
+
+
+def test_a_job_takes_what_its_foundation_says_where_it_says_nothing_itself() -> None:
+    ground = Ground(
+        job_defaults={"serviceAccount": "trainer@p.iam.gserviceaccount.com", "network": "projects/1/global/networks/n"},
+        labels={"team": "vision", "stage": "dev"},
+        encryption_key="projects/p/locations/r/keyRings/k/cryptoKeys/c",
+    )
+    silent = completed(CUSTOM_JOB, custom_job(), 0, ground, "digits")
+    assert silent["jobSpec"]["serviceAccount"] == "trainer@p.iam.gserviceaccount.com"
+    assert silent["labels"] == {"team": "vision", "stage": "dev"}
+    assert silent["encryptionSpec"] == {"kmsKeyName": "projects/p/locations/r/keyRings/k/cryptoKeys/c"}
+    said = edited(custom_job(), "jobSpec", "serviceAccount", to="own@p.iam.gserviceaccount.com")
+    said = {
+        **said,
+        "labels": {"stage": "prod"},
+        "encryptionSpec": {"kmsKeyName": "projects/p/locations/r/keyRings/k/cryptoKeys/d"},
+    }
+    own = completed(CUSTOM_JOB, said, 0, ground, "digits")
+    assert own["jobSpec"]["serviceAccount"] == "own@p.iam.gserviceaccount.com"
+    assert own["jobSpec"]["network"] == "projects/1/global/networks/n"
+    assert own["labels"] == {"team": "vision", "stage": "prod"}
+    assert own["encryptionSpec"]["kmsKeyName"].endswith("/d")

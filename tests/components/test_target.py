@@ -4,9 +4,11 @@ import pytest
 
 from components import emulator_process, target
 from components.errors import SubmitFailed
+from vertex.client import Endpoint
 from vertex.names import ResourceName
 
 PARENT = "projects/local/locations/us-central1"
+NAME = ResourceName.parse(f"{PARENT}/customJobs/7")
 
 
 @pytest.fixture
@@ -19,22 +21,49 @@ def urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_local_name_leads_to_the_emulator_and_its_page(urls: list[str]) -> None:
     at = target.connect(f"//local/{PARENT}")
-    assert (at.parent, at.url) == (PARENT, "http://127.0.0.1:1")
-    name = ResourceName.parse(f"{PARENT}/customJobs/7")
-    assert at.page(name) == "http://127.0.0.1:1/jobs/customJobs/7"
-    assert at.logs(name) == "python -m emulator logs 7"
+    assert at.parent == PARENT
+    assert at.links.page(NAME) == "http://127.0.0.1:1/jobs/customJobs/7"
+    assert at.links.logs(NAME) == "python -m emulator logs 7"
 
 
 def test_an_emulator_that_has_moved_is_followed(urls: list[str]) -> None:
     urls.append("http://127.0.0.1:2")
     first, second, third = (target.connect(f"//local/{PARENT}") for _ in range(3))
-    assert (first.url, second.url) == ("http://127.0.0.1:1", "http://127.0.0.1:2")
+    links = [at.links.page(NAME) for at in (first, second)]
+    assert links == [f"http://127.0.0.1:{port}/jobs/customJobs/7" for port in (1, 2)]
     assert first.client is not second.client
     assert second.client is third.client
 
 
-@pytest.mark.parametrize("parent", ["//aiplatform.googleapis.com/projects/p/locations/r", PARENT, ""])
+@pytest.mark.parametrize("parent", ["//storage.googleapis.com/projects/p/locations/r", PARENT, ""])
 def test_a_name_of_another_version_s_target_is_refused(urls: list[str], parent: str) -> None:
     with pytest.raises(SubmitFailed) as failure:
         target.connect(parent)
     assert str(failure.value).startswith(f'"{parent}" in the state is not known to this version')
+
+
+CLOUD_PARENT = "projects/acme/locations/europe-west4"
+
+
+def test_a_cloud_name_leads_to_the_region_s_endpoint_the_console_and_gcloud(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in target.OVERRIDES:
+        monkeypatch.delenv(variable, raising=False)
+    seen: list[Endpoint] = []
+    monkeypatch.setattr(target, "_client", seen.append)
+    at = target.connect(f"//aiplatform.googleapis.com/{CLOUD_PARENT}")
+    assert seen == [Endpoint("https://europe-west4-aiplatform.googleapis.com", "https://logging.googleapis.com")]
+    assert at.parent == CLOUD_PARENT
+    name = ResourceName.parse("projects/123/locations/europe-west4/hyperparameterTuningJobs/7")
+    page = "https://console.cloud.google.com/vertex-ai/locations/europe-west4/training/7?project=acme"
+    assert at.links.page(name) == page
+    logs = "gcloud ai hp-tuning-jobs stream-logs 7 --region=europe-west4 --project=acme"
+    assert at.links.logs(name) == logs
+
+
+def test_gcloud_s_own_variables_move_the_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Endpoint] = []
+    monkeypatch.setattr(target, "_client", seen.append)
+    for variable in target.OVERRIDES:
+        monkeypatch.setenv(variable, "http://127.0.0.1:1/")
+    target.connect(f"//aiplatform.googleapis.com/{CLOUD_PARENT}")
+    assert seen == [Endpoint.at("http://127.0.0.1:1")]

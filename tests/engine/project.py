@@ -16,7 +16,6 @@ import yaml
 
 CHECKOUT = Path(__file__).parents[2]
 TRAINER = Path(__file__).parent / "trainer"
-STACK = "local"
 PARENT = "projects/local/locations/us-central1"
 DECLARATIONS: dict[str, Any] = {
     "vars": {"epochs": 1},
@@ -48,9 +47,10 @@ SEARCH: dict[str, Any] = {
 
 
 class Project:
-    """A copy of the program with a trainer and declarations of its own, below `folder`."""
+    """A copy of the program with a trainer and declarations of its own, below `folder`; `name` is its stack's."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str = "local") -> None:
+        self.name = name
         self.root = folder / "project"
         self.root.mkdir()
         for room in ("components", "vertex", "emulator"):
@@ -77,7 +77,7 @@ class Project:
         }
         self.environment.pop("VERTEX_EMULATOR_DATA", None)
         self.declare()
-        self.pulumi("stack", "init", STACK)
+        self.pulumi("stack", "init", self.name)
 
     @property
     def job(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Project:
     def declare(self) -> None:
         """Writes the declarations and the stack file."""
         (self.root / "training" / "jobs.yaml").write_text(yaml.safe_dump(self.declarations, sort_keys=False))
-        stack_file = self.root / "stacks" / f"Pulumi.{STACK}.yaml"
+        stack_file = self.root / "stacks" / f"Pulumi.{self.name}.yaml"
         known = yaml.safe_load(stack_file.read_text()) if stack_file.exists() else {}
         stack_file.write_text(yaml.safe_dump({**known, "config": self.stack}))
 
@@ -124,13 +124,13 @@ class Project:
 
     def up(self, *options: str, fails: bool = False) -> str:
         """`pulumi up` without a question."""
-        return self.pulumi("up", "--yes", "--skip-preview", "--stack", STACK, *options, fails=fails)
+        return self.pulumi("up", "--yes", "--skip-preview", "--stack", self.name, *options, fails=fails)
 
     def steps(self) -> list[dict[str, Any]]:
         """What a preview would do, without what stays the same: `op`, `type`, `name` and the `changed` paths."""
         # The JSON stands alone on stdout.
         done = subprocess.run(
-            ["pulumi", "preview", "--json", "--stack", STACK, "--non-interactive"],
+            ["pulumi", "preview", "--json", "--stack", self.name, "--non-interactive"],
             cwd=self.root,
             env=self.environment,
             capture_output=True,
@@ -143,15 +143,15 @@ class Project:
 
     def assert_no_changes(self) -> None:
         """A second preview has nothing to do."""
-        self.pulumi("preview", "--stack", STACK, "--expect-no-changes")
+        self.pulumi("preview", "--stack", self.name, "--expect-no-changes")
 
     def outputs(self) -> dict[str, Any]:
         """The stack's outputs."""
-        return dict(json.loads(self.pulumi("stack", "output", "--json", "--stack", STACK)))
+        return dict(json.loads(self.pulumi("stack", "output", "--json", "--stack", self.name)))
 
     def resources(self) -> dict[str, dict[str, Any]]:
         """The recorded resources by name."""
-        state = json.loads(self.pulumi("stack", "export", "--stack", STACK))
+        state = json.loads(self.pulumi("stack", "export", "--stack", self.name))
         return {item["urn"].rpartition("::")[2]: item for item in state["deployment"].get("resources", [])}
 
     def emulator(self, *arguments: str) -> "subprocess.CompletedProcess[str]":

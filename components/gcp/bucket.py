@@ -1,0 +1,72 @@
+"""StagingBucket: where jobs write, in the region that they run in."""
+
+import pulumi
+from pulumi_gcp import storage
+
+from components import shapes
+from components.gcp.encryption import key_grant
+from components.gcp.propagation import until_known
+from components.gcp.service_agents import ServiceAgents
+
+OBJECT_ADMIN = "roles/storage.objectAdmin"
+
+
+class StagingBucket(pulumi.ComponentResource):
+    """A regional bucket that nobody can open to the public, or one that exists already (`bucket.existing`).
+
+    `uri` is `gs://name`, plain text. `member` (the account that jobs run as) may read and write its objects.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bucket: shapes.Bucket,
+        *,
+        project: str,
+        project_number: str,
+        region: str,
+        member: str,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("vertex:gcp:StagingBucket", name, None, opts)
+        self.name = bucket.get("existing") or bucket["name"]
+        self.uri = f"gs://{self.name}"
+        self.resource = None if "existing" in bucket else self._made(name, bucket, project, project_number, region)
+        storage.BucketIAMMember(
+            f"{name}-write",
+            bucket=self.name,
+            role=OBJECT_ADMIN,
+            member=member,
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=[self.resource] if self.resource else [],
+                hooks=until_known(f"{name}-until-known"),
+            ),
+        )
+        self.register_outputs({"uri": self.uri})
+
+    def _made(self, name: str, bucket: shapes.Bucket, project: str, project_number: str, region: str) -> storage.Bucket:
+        days = bucket.get("deleteAfterDays")
+        rule = storage.BucketLifecycleRuleArgs(
+            action=storage.BucketLifecycleRuleActionArgs(type="Delete"),
+            condition=storage.BucketLifecycleRuleConditionArgs(age=days),
+        )
+        key = bucket.get("kmsKey")
+        encrypted: list[pulumi.Resource] = []
+        if key:
+            options = pulumi.ResourceOptions(parent=self)
+            encrypted.append(key_grant(f"{name}-key", key, ServiceAgents(project_number).storage, options))
+        return storage.Bucket(
+            name,
+            name=self.name,
+            project=project,
+            location=bucket.get("location", region).upper(),
+            uniform_bucket_level_access=True,
+            public_access_prevention="enforced",
+            lifecycle_rules=[rule] if days else None,
+            encryption=storage.BucketEncryptionArgs(default_kms_key_name=key) if key else None,
+            labels=bucket.get("labels"),
+            # What was trained outlives the stack unless someone empties the bucket first.
+            force_destroy=False,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=encrypted, protect=bucket.get("protect", False)),
+        )

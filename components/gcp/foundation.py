@@ -1,0 +1,87 @@
+"""GcpFoundation: a Google Cloud project as the target."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+
+from components import shapes
+from components.gcp.access import Grants, ServiceAgentAccess
+from components.gcp.bucket import StagingBucket
+from components.gcp.identity import TrainingIdentity
+from components.gcp.network import JobNetwork
+from components.gcp.registry import ImageRegistry
+from components.gcp.services import Services, needed
+from components.settings import Settings
+from components.target import CLOUD
+from vertex.names import parent
+
+
+class GcpFoundation(pulumi.ComponentResource):
+    """APIs, repository, account, bucket, network and grants, in the order in which they need one another.
+
+    Everything that a reviewer asks for is plain text: image URIs, members, the bucket, output directories.
+    """
+
+    def __init__(self, settings: Settings, stack: shapes.Cloud, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("vertex:foundation:Gcp", "gcp", None, opts)
+        project, region = settings.project, settings.region
+        number = stack["projectNumber"]
+        services = Services("services", needed(stack), project=project, opts=pulumi.ResourceOptions(parent=self))
+        after = pulumi.ResourceOptions(parent=self, depends_on=[services])
+
+        registry = ImageRegistry(
+            "registry", stack["registry"], project=project, project_number=number, region=region, opts=after
+        )
+        identity = stack["identity"]
+        training = (
+            TrainingIdentity(
+                "identity", identity["account"], project=project, submitters=identity.get("submitters", []), opts=after
+            )
+            if "account" in identity
+            else None
+        )
+        account = training.email if training else identity["existing"]
+        bucket = StagingBucket(
+            "bucket",
+            stack["bucket"],
+            project=project,
+            project_number=number,
+            region=region,
+            member=f"serviceAccount:{account}",
+            opts=pulumi.ResourceOptions.merge(after, pulumi.ResourceOptions(depends_on=[training] if training else [])),
+        )
+        network = (
+            JobNetwork("network", stack["network"], project=project, region=region, opts=after)
+            if "network" in stack
+            else None
+        )
+        access = ServiceAgentAccess(
+            "access",
+            Grants(
+                repository=registry.repository,
+                kms_key=stack.get("kmsKey"),
+                legacy_buckets=tuple(stack["registry"].get("legacyBuckets", [])),
+                dns_projects=network.dns_projects if network else (),
+                foreign_account=account if _is_foreign(account, project) else None,
+            ),
+            project=project,
+            project_number=number,
+            opts=pulumi.ResourceOptions.merge(after, pulumi.ResourceOptions(depends_on=[registry])),
+        )
+        self.registry = registry.images
+        self.staging = f"{bucket.uri}/{settings.pulumi_project}/{settings.stack}"
+        self.parent = CLOUD + parent(project, region)
+        self.job_defaults: Mapping[str, Any] = {"serviceAccount": account, **(network.fields if network else {})}
+        self.encryption_key: str | None = stack.get("kmsKey")
+        self.labels: Mapping[str, str] = stack.get("labels", {})
+        self.for_images: list[pulumi.Resource] = [services, registry]
+        self.for_jobs: list[pulumi.Resource] = [
+            each for each in (services, registry, training, bucket, network, access) if each is not None
+        ]
+        self.register_outputs({})
+
+
+def _is_foreign(account: str, project: str) -> bool:
+    """Whether an account belongs to another project: its agent then must be let create tokens for it."""
+    return account.partition("@")[2] != f"{project}.iam.gserviceaccount.com"

@@ -1,0 +1,58 @@
+"""TrainingIdentity: the service account that training code runs as, with the least that a trainer needs."""
+
+from collections.abc import Sequence
+
+import pulumi
+from pulumi_gcp import projects, serviceaccount
+
+from components.gcp.propagation import until_known
+
+ROLES = {"logs": "roles/logging.logWriter", "vertex": "roles/aiplatform.user"}
+"""In its own project: without logWriter a job's logs vanish; aiplatform.user is for experiments and models."""
+ACT_AS = "roles/iam.serviceAccountUser"
+
+
+def account_email(account: str, project: str) -> str:
+    """The e-mail of a service account, which is known before the account is there."""
+    return f"{account}@{project}.iam.gserviceaccount.com"
+
+
+class TrainingIdentity(pulumi.ComponentResource):
+    """A service account for jobs. `submitters` (IAM members) may act as it, which submitting a job with it demands.
+
+    `email` and `member` are plain text: a preview shows them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        account: str,
+        *,
+        project: str,
+        submitters: Sequence[str] = (),
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("vertex:gcp:TrainingIdentity", name, None, opts)
+        self.email = account_email(account, project)
+        self.member = f"serviceAccount:{self.email}"
+        self.resource = serviceaccount.Account(
+            name,
+            project=project,
+            account_id=account,
+            display_name="Vertex AI training",
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        granted = pulumi.ResourceOptions(
+            parent=self, depends_on=[self.resource], hooks=until_known(f"{name}-until-known")
+        )
+        for short, role in ROLES.items():
+            projects.IAMMember(f"{name}-{short}", project=project, role=role, member=self.member, opts=granted)
+        for submitter in submitters:
+            serviceaccount.IAMMember(
+                f"{name}-{submitter}",
+                service_account_id=f"projects/{project}/serviceAccounts/{self.email}",
+                role=ACT_AS,
+                member=submitter,
+                opts=granted,
+            )
+        self.register_outputs({"email": self.email})

@@ -1,0 +1,46 @@
+"""The identities with which Vertex AI acts in a project; their e-mails follow from the project's number alone.
+
+Source: Google's page on Vertex AI service agents. That they can be computed is what lets a preview show every grant.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ServiceAgents:
+    """The service agents of the project with this number, as IAM members."""
+
+    project_number: str
+
+    @property
+    def vertex(self) -> str:
+        """The Vertex AI Service Agent, which manages jobs, uses keys and peers DNS zones."""
+        return self._member("gcp-sa-aiplatform")
+
+    @property
+    def custom_code(self) -> str:
+        """The Custom Code Service Agent, which pulls training images and runs jobs without an account of their own."""
+        return self._member("gcp-sa-aiplatform-cc")
+
+    @property
+    def legacy(self) -> str:
+        """The agent of AI Platform Training, which older images in Container Registry are still shared with."""
+        return f"serviceAccount:service-{self.project_number}@cloud-ml.google.com.iam.gserviceaccount.com"
+
+    @property
+    def artifact_registry(self) -> str:
+        """Artifact Registry's own agent, which encrypts repositories."""
+        return self._member("gcp-sa-artifactregistry")
+
+    @property
+    def storage(self) -> str:
+        """Cloud Storage's own agent, which encrypts buckets."""
+        return self._member("gs-project-accounts")
+
+    @property
+    def pullers(self) -> dict[str, str]:
+        """Both agents that must be able to read training images, by a short name (vertex-ai-samples#2176)."""
+        return {"vertex": self.vertex, "custom-code": self.custom_code}
+
+    def _member(self, service: str) -> str:
+        return f"serviceAccount:service-{self.project_number}@{service}.iam.gserviceaccount.com"

@@ -1,0 +1,117 @@
+"""Where images are kept: pushed to a real registry once, and found there by everyone after that."""
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import google.auth
+import pytest
+from google.auth.exceptions import DefaultCredentialsError
+
+from components import image_store
+from components.errors import RegistryRefused
+from tests.emulator.running import IMAGE
+from tests.registry import PASSWORD, Registry, missing, registry
+
+pytestmark = [
+    pytest.mark.skipif(missing() is not None, reason=str(missing())),
+    # The Docker SDK leaves the socket open of an answer that is an error.
+    pytest.mark.filterwarnings("ignore:.*unclosed <socket", "ignore:Exception ignored in. <socket"),
+]
+
+
+@pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
+    """A registry that this process is logged in to."""
+    with registry(tmp_path / "registry") as made:
+        monkeypatch.setenv("DOCKER_CONFIG", str(made.docker_config))
+        yield made
+
+
+@pytest.fixture
+def uri(there: Registry) -> Iterator[str]:
+    """The URI of an image that the daemon has and the registry has not."""
+    uri = f"{there.url}/trainer:abc"
+    client = docker.from_env()
+    client.images.get(IMAGE).tag(f"{there.url}/trainer", "abc")
+    yield uri
+    client.images.remove(uri, noprune=True)
+    client.close()
+    gc.collect()
+
+
+def test_images_stay_in_the_daemon_below_localhost_and_go_to_a_registry_everywhere_else() -> None:
+    assert isinstance(image_store.store_of("localhost/team/trainer:1"), image_store.Daemon)
+    for uri in ("europe-west4-docker.pkg.dev/p/r/trainer:1", "localhost:5000/team/trainer:1"):
+        assert isinstance(image_store.store_of(uri), image_store.Registry)
+
+
+def test_what_is_pushed_is_found_by_its_digest_and_its_progress_is_told(uri: str) -> None:
+    store, told = image_store.Registry(), list[str]()
+    assert store.find(uri) is None
+    digest = store.keep(uri, told.append)
+    assert digest.startswith("sha256:") and len(digest) == 71
+    assert store.find(uri) == digest
+    assert told[-1] == "pushed 1 of 1 layers"
+
+
+def test_a_second_push_of_the_same_image_gives_the_same_digest(uri: str) -> None:
+    store = image_store.Registry()
+    assert store.keep(uri, print) == store.keep(uri, print)
+
+
+def test_a_registry_that_refuses_is_one_line_with_the_remedy_and_without_the_password(
+    uri: str, there: Registry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "none"))
+    for call in (lambda store: store.find(uri), lambda store: store.keep(uri, print)):
+        with pytest.raises(RegistryRefused) as refused:
+            call(image_store.Registry())
+        text = str(refused.value)
+        assert text.startswith(uri) and f"log in with `docker login {there.host}`" in text
+        assert len(text.splitlines()) == 1 and PASSWORD not in text
+
+
+def test_a_registry_that_went_away_is_one_line_and_the_next_push_goes_on(uri: str, there: Registry) -> None:
+    there.stop()
+    with pytest.raises(RegistryRefused, match="connection refused"):
+        image_store.Registry().find(uri)
+    there.start()
+    assert image_store.Registry().keep(uri, print) == image_store.Registry().find(uri)
+
+
+def test_a_tag_that_someone_else_has_just_taken_in_a_registry_that_moves_none_is_theirs(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Artifact Registry's refusal is a text of its own, which Debian's registry cannot give."""
+    theirs = image_store.Registry().keep(uri, print)
+    refusal = {"error": "failed precondition: the repository has enabled tag immutability"}
+    monkeypatch.setattr(docker.api.image.ImageApiMixin, "push", lambda *_, **__: iter([refusal]))
+    assert image_store.Registry().keep(uri, print) == theirs
+    with pytest.raises(RegistryRefused, match="tag immutability"):
+        image_store.Registry().keep(uri.replace("abc", "other"), print)
+
+
+def test_google_s_registries_take_a_token_of_the_default_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Credentials:
+        token = None
+
+        def refresh(self, request: object) -> None:
+            self.token = "fresh"
+
+    monkeypatch.setattr(google.auth, "default", lambda scopes: (Credentials(), "p"))
+    for host in ("europe-west4-docker.pkg.dev", "us-docker.pkg.dev", "gcr.io", "eu.gcr.io"):
+        given = image_store._credentials(f"{host}/p/r/trainer:1")
+        assert given == {"username": "oauth2accesstoken", "password": "fresh"}
+    for host in ("localhost:5000", "docker.pkg.dev.example.com", "example.com"):
+        assert image_store._credentials(f"{host}/p/r/trainer:1") is None
+
+
+def test_without_credentials_the_command_that_gets_some_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(scopes: list[str]) -> None:
+        raise DefaultCredentialsError("no")
+
+    monkeypatch.setattr(google.auth, "default", none)
+    with pytest.raises(RegistryRefused, match="gcloud auth application-default login"):
+        image_store.Registry().find("europe-west4-docker.pkg.dev/p/r/trainer:1")

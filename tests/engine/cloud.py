@@ -1,0 +1,43 @@
+"""A project of the target gcp without a cloud: a stand-in for the gcp provider, the emulator in place of Vertex AI."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.emulator.running import RunningEmulator
+from tests.engine.project import CHECKOUT, Project
+
+STANDIN = CHECKOUT / "tests" / "standins" / "gcp"
+GCP: dict[str, Any] = {
+    "vertex-training:target": "gcp",
+    "vertex-training:include": ["training/jobs.yaml"],
+    "vertex-training:project": "acme-dev",
+    "vertex-training:projectNumber": "123456789012",
+    "vertex-training:region": "europe-west4",
+}
+
+
+class CloudProject(Project):
+    """A project whose stack `dev` is for Google Cloud; `vertex` is the emulator that takes its jobs."""
+
+    def __init__(self, folder: Path, vertex: RunningEmulator, name: str = "dev") -> None:
+        super().__init__(folder, name)
+        self.vertex = vertex
+        self.record = folder / "record.jsonl"
+        program = yaml.safe_load((self.root / "Pulumi.yaml").read_text())
+        program["plugins"] = {"providers": [{"name": "gcp", "path": str(STANDIN)}]}
+        (self.root / "Pulumi.yaml").write_text(yaml.safe_dump(program))
+        self.environment |= {
+            "PYTHONPATH": str(CHECKOUT),
+            "GCP_STANDIN_RECORD": str(self.record),
+            "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM": f"{vertex.url}/",
+            "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING": f"{vertex.url}/",
+        }
+        self.stack = json.loads(json.dumps(GCP))
+        self.declare()
+
+    def made(self) -> list[dict[str, Any]]:
+        """What the stand-in was told, in order: `operation`, `type`, `name`, `inputs`."""
+        return [json.loads(line) for line in self.record.read_text().splitlines()]

@@ -1,0 +1,115 @@
+"""The target gcp through the real engine: a stand-in for the gcp provider, the emulator in place of Vertex AI."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.emulator.running import IMAGE, RunningEmulator
+from tests.engine.cloud import CloudProject
+from tests.engine.golden import golden
+
+KEY = "projects/acme-dev/locations/europe-west4/keyRings/training/cryptoKeys/jobs"
+
+
+@pytest.fixture(scope="module")
+def vertex(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
+    """What takes the jobs in Vertex AI's place."""
+    emulator = RunningEmulator(tmp_path_factory.mktemp("vertex") / "data")
+    yield emulator
+    emulator.close()
+
+
+@pytest.fixture
+def cloud(tmp_path: Path, vertex: RunningEmulator) -> CloudProject:
+    """A stack `dev` of the target gcp with one job, whose image was built elsewhere."""
+    project = CloudProject(tmp_path, vertex)
+    project.declarations["images"] = {"trainer": {"uri": IMAGE}}
+    project.container["command"] = ["true"]
+    project.declare()
+    return project
+
+
+def test_the_first_preview_names_every_resource_and_has_no_unknown_among_their_inputs(cloud: CloudProject) -> None:
+    cloud.stack |= {
+        "vertex-training:identity": {"submitters": ["group:ml@example.com"]},
+        "vertex-training:kmsKey": KEY,
+        "vertex-training:labels": {"team": "vision"},
+    }
+    cloud.declare()
+    assert cloud.steps() == golden("gcp-first")
+    shown = cloud.pulumi("preview", "--diff", "--stack", "dev")
+    resources = shown[: shown.index("--outputs:--")]
+    assert set(_unknown(resources)) == {"train"}  # what Vertex AI will call the jobs that are waited for
+    for known in (
+        "serviceAccount:service-123456789012@gcp-sa-aiplatform-cc.iam.gserviceaccount.com",
+        "serviceAccount:vertex-training-dev@acme-dev.iam.gserviceaccount.com",
+        '"acme-dev-vertex-training-dev"',
+        'outputUriPrefix: "gs://acme-dev-vertex-training-dev/vertex-training/dev/train/',
+        'serviceAccount     : "vertex-training-dev@acme-dev.iam.gserviceaccount.com"',
+    ):
+        assert known in shown
+
+
+def test_services_come_first_and_grants_before_jobs(cloud: CloudProject) -> None:
+    cloud.environment["GCP_STANDIN_UNKNOWN"] = "2"
+    output = cloud.up()
+    assert "IAM does not know the account yet; trying again in 1 s" in output
+    made = cloud.made()
+    kinds = [line["type"].rpartition(":")[2] for line in made if line["operation"] == "create"]
+    services = [index for index, kind in enumerate(kinds) if kind == "Service"]
+    assert services == list(range(len(services))), kinds
+    assert [line["operation"] for line in made].count("refuse") == 2
+    for name, resource in cloud.resources().items():
+        if resource["type"].endswith("vertex:CustomJob"):
+            needed = {urn.rpartition("::")[2] for urn in resource["dependencies"]}
+            assert {"access-pull-vertex", "access-pull-custom-code", "bucket-write"} <= needed, name
+    assert cloud.outputs()["jobs"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
+    cloud.assert_no_changes()
+
+
+def test_an_edit_of_machine_or_labels_reruns_the_job_and_moves_nothing_else(cloud: CloudProject) -> None:
+    cloud.up()
+    cloud.job["jobSpec"]["workerPoolSpecs"][0]["machineSpec"] = {"machineType": "n1-standard-8"}
+    cloud.declare()
+    assert cloud.steps() == golden("gcp-machine")
+    cloud.up()
+    cloud.stack["vertex-training:labels"] = {"team": "vision"}
+    cloud.declare()
+    assert cloud.steps() == golden("gcp-labels")
+    cloud.up()
+    cloud.assert_no_changes()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("projectNumber", None, "vertex-training:projectNumber: is required by the target gcp"),
+        ("projectNumber", "acme", 'vertex-training:projectNumber: "acme" is not a project\'s number'),
+        (
+            "bucket",
+            {"location": "us-east1"},
+            'vertex-training:bucket.location: "us-east1" must be the region of the jobs',
+        ),
+        ("registry", {"existing": "a/b"}, 'vertex-training:registry.existing: "a/b" is not projects/P/locations/L/'),
+        ("identity", {"acount": "x"}, "vertex-training:identity.acount: unknown field; did you mean account?"),
+    ],
+)
+def test_a_slip_in_the_stack_is_one_line_and_nothing_is_made(
+    cloud: CloudProject, key: str, value: Any, problem: str
+) -> None:
+    if value is None:
+        del cloud.stack[f"vertex-training:{key}"]
+    else:
+        cloud.stack[f"vertex-training:{key}"] = value
+    cloud.declare()
+    output = cloud.up(fails=True)
+    assert "1 problem in what is declared:" in output
+    assert problem in output
+    assert not cloud.record.exists()
+
+
+def _unknown(text: str) -> list[str]:
+    return re.findall(r"(\w+) *: \[unknown\]", text)

@@ -1,0 +1,147 @@
+"""Images of the target gcp: pushed to a real registry, and run by another stack exactly as they were tested."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import docker
+import pytest
+import yaml
+
+from tests.emulator.running import RunningEmulator
+from tests.engine.cloud import CloudProject
+from tests.engine.golden import golden
+from tests.registry import PASSWORD, Registry, missing, registry
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+TOKEN = "canary-of-a-secret-value"
+
+
+@pytest.fixture(scope="module")
+def vertex(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
+    emulator = RunningEmulator(tmp_path_factory.mktemp("vertex") / "data")
+    yield emulator
+    emulator.close()
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Iterator[Registry]:
+    with registry(tmp_path / "registry") as made:
+        yield made
+
+
+@pytest.fixture
+def cloud(tmp_path: Path, vertex: RunningEmulator, there: Registry) -> Iterator[CloudProject]:
+    """A stack `dev` that builds the image `trainer` and pushes it to a registry of this machine."""
+    project = CloudProject(tmp_path, vertex)
+    images = {"images": project.declarations.pop("images")}
+    (project.root / "training" / "images.yaml").write_text(yaml.safe_dump(images))
+    project.stack["vertex-training:include"] = ["training"]
+    project.stack["vertex-training:registry"] = {"url": there.url}
+    project.environment["DOCKER_CONFIG"] = str(there.docker_config)
+    project.declare()
+    yield project
+    with closing(docker.from_env()) as client:
+        for image in client.images.list(f"{there.url}/trainer"):
+            client.images.remove(image.id, force=True)
+
+
+def digest(there: Registry, uri: str) -> str:
+    """What the registry itself has under a tag."""
+    with closing(docker.from_env()) as client:
+        login = {"username": "team", "password": PASSWORD}
+        return str(client.images.get_registry_data(uri, auth_config=login).id)
+
+
+def test_an_image_is_pushed_once_and_its_digest_is_an_output(cloud: CloudProject, there: Registry) -> None:
+    output = cloud.up()
+    assert "trainer: pushed " in output
+    outputs = cloud.outputs()
+    uri = outputs["images"]["trainer"]
+    assert uri.startswith(f"{there.url}/trainer:")
+    assert outputs["pinnedImages"]["trainer"] == f"{there.url}/trainer@{digest(there, uri)}"
+    assert outputs["jobs"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
+    cloud.assert_no_changes()
+    # Another machine, whose daemon has never seen it, finds it in the registry.
+    with closing(docker.from_env()) as client:
+        client.images.remove(uri, force=True)
+    assert "Step 1/" not in cloud.up("--replace", _urn(cloud, "trainer"))
+
+
+def test_a_code_edit_shows_the_new_tag_and_the_replaced_job_and_nothing_else(cloud: CloudProject) -> None:
+    cloud.up()
+    cloud.edit_code()
+    assert cloud.steps() == golden("code-edit")
+
+
+def test_prod_runs_the_digest_that_dev_tested_and_its_preview_shows_that_alone(cloud: CloudProject) -> None:
+    cloud.up()
+    prod = _prod(cloud)
+    cloud.pulumi("stack", "init", "prod")
+    cloud.pulumi("up", "--yes", "--skip-preview", "--stack", "prod")
+    tested = cloud.outputs()["pinnedImages"]["trainer"]
+    assert _image_of(cloud, "prod") == tested
+    cloud.pulumi("preview", "--stack", "prod", "--expect-no-changes")
+
+    cloud.edit_code()
+    cloud.up()
+    newer = cloud.outputs()["pinnedImages"]["trainer"]
+    assert newer != tested
+    cloud.name = "prod"
+    assert cloud.steps() == golden("promotion")
+    shown = cloud.pulumi("preview", "--stack", "prod", "--diff")
+    assert tested in shown and newer in shown and prod.exists()
+
+
+def test_an_image_that_dev_has_not_built_is_named_with_what_to_do(cloud: CloudProject) -> None:
+    _prod(cloud)
+    cloud.pulumi("stack", "init", "prod")
+    output = cloud.pulumi("preview", "--stack", "prod", fails=True)
+    assert "images.trainer: the stack organization/vertex-training/dev has no image of this name" in output
+
+
+def test_no_secret_is_seen_anywhere(cloud: CloudProject, there: Registry) -> None:
+    cloud.stack["vertex-training:secrets"] = {"token": TOKEN}
+    cloud.container["env"] = [{"name": "TOKEN", "value": "${secrets.token}"}]
+    cloud.declare()
+    cloud.pulumi("config", "set", "--secret", "--path", "vertex-training:secrets.token", TOKEN, "--stack", "dev")
+    seen = [cloud.pulumi("preview", "--diff", "--stack", "dev"), cloud.pulumi("preview", "--json", "--stack", "dev")]
+    seen += [cloud.up(), cloud.pulumi("stack", "export", "--stack", "dev")]
+    seen.append(cloud.pulumi("stack", "output", "--json", "--stack", "dev"))
+    uri = cloud.outputs()["images"]["trainer"]
+    seen.append(
+        subprocess.run(["docker", "history", "--no-trunc", uri], capture_output=True, text=True, check=True).stdout
+    )
+    cloud.environment["DOCKER_CONFIG"] = str(there.folder / "none")
+    cloud.edit_code()
+    seen.append(cloud.up(fails=True))
+    assert "cannot be pushed" in seen[-1] or "its registry refuses" in seen[-1]
+    state = [file.read_text(errors="replace") for file in cloud.root.parent.glob("state/**/*.json")]
+    assert state
+    for canary in (TOKEN, PASSWORD):
+        assert [text for text in [*seen, *state] if canary in text] == []
+
+
+def _prod(cloud: CloudProject) -> Path:
+    """A stack file that runs what the stack `dev` has built."""
+    config = {
+        **cloud.stack,
+        "vertex-training:include": ["training/jobs.yaml"],
+        "vertex-training:project": "acme-prod",
+        "vertex-training:projectNumber": "210987654321",
+        "vertex-training:images": {"trainer": {"stack": "organization/vertex-training/dev"}},
+    }
+    file = cloud.root / "stacks" / "Pulumi.prod.yaml"
+    file.write_text(yaml.safe_dump({"config": config}))
+    return file
+
+
+def _image_of(cloud: CloudProject, stack: str) -> str:
+    state = cloud.pulumi("stack", "export", "--stack", stack)
+    jobs = [item for item in yaml.safe_load(state)["deployment"]["resources"] if item["type"].endswith("CustomJob")]
+    return str(jobs[0]["inputs"]["spec"]["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["imageUri"])
+
+
+def _urn(cloud: CloudProject, name: str) -> str:
+    return str(cloud.resources()[name]["urn"])

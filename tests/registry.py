@@ -1,0 +1,79 @@
+"""A real registry, Debian's docker-registry, on this machine and with a password."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+PASSWORD = "canary-of-the-registry"
+_CONFIG = """\
+version: 0.1
+log: {{level: error}}
+storage: {{filesystem: {{rootdirectory: {folder}/images}}}}
+http: {{addr: "127.0.0.1:{port}"}}
+auth: {{htpasswd: {{realm: test, path: {folder}/htpasswd}}}}
+"""
+
+
+def missing() -> str | None:
+    """Why no registry can be started here, for a skip."""
+    programs = [program for program in ("docker-registry", "htpasswd") if not shutil.which(program)]
+    return f"needs {' and '.join(programs)} (Debian: docker-registry, apache2-utils)" if programs else None
+
+
+class Registry:
+    """A registry of the account `team`; `url` is what image names begin with, `docker_config` a folder that logs in."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        with closing(socket.create_server(("127.0.0.1", 0))) as free:
+            self.port = free.getsockname()[1]
+        self.host = f"localhost:{self.port}"
+        self.url = f"{self.host}/team"
+        made = subprocess.run(["htpasswd", "-Bbn", "team", PASSWORD], check=True, capture_output=True, text=True)
+        (folder / "htpasswd").write_text(made.stdout)
+        (folder / "config.yml").write_text(_CONFIG.format(folder=folder, port=self.port))
+        self.docker_config = folder / "docker"
+        self.docker_config.mkdir()
+        login = base64.b64encode(f"team:{PASSWORD}".encode()).decode()
+        (self.docker_config / "config.json").write_text(json.dumps({"auths": {self.host: {"auth": login}}}))
+        self.start()
+
+    def start(self) -> None:
+        """Start it; what was pushed before is there still."""
+        self._log = (self.folder / "log").open("a")
+        self._process = subprocess.Popen(
+            ["docker-registry", "serve", str(self.folder / "config.yml")], stdout=self._log, stderr=self._log
+        )
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+                return
+            except OSError:
+                assert time.monotonic() < deadline, (self.folder / "log").read_text()
+                time.sleep(0.02)
+
+    def stop(self) -> None:
+        """End the process."""
+        self._process.terminate()
+        self._process.wait(timeout=30)
+        self._log.close()
+
+
+@contextmanager
+def registry(folder: Path) -> Iterator[Registry]:
+    """A registry for as long as the context lasts."""
+    made = Registry(folder)
+    try:
+        yield made
+    finally:
+        made.stop()

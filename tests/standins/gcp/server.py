@@ -1,0 +1,120 @@
+"""The stand-in as a Pulumi provider plugin.
+
+It checks every input as `properties` says, records what it is told to do in the file of `GCP_STANDIN_RECORD` (one JSON
+line an operation), and answers with what the real provider would know. The first `GCP_STANDIN_UNKNOWN` grants fail
+with IAM's words for an account that is not known yet.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from concurrent import futures
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import grpc
+from google.protobuf import empty_pb2, struct_pb2
+from google.protobuf.json_format import MessageToDict
+from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
+
+from tests.standins.gcp.properties import problems
+
+_GRANTS = ("IAMMember", "IamMember")
+
+
+class StandIn(provider_pb2_grpc.ResourceProviderServicer):
+    """The calls that an engine makes of a provider."""
+
+    def __init__(self) -> None:
+        self._refusals = int(os.environ.get("GCP_STANDIN_UNKNOWN", "0"))
+        self._record = Path(os.environ["GCP_STANDIN_RECORD"])
+        self._lock = threading.Lock()
+
+    def GetPluginInfo(self, request: Any, context: Any) -> Any:
+        return plugin_pb2.PluginInfo(version=metadata.version("pulumi_gcp"))
+
+    def CheckConfig(self, request: Any, context: Any) -> Any:
+        return provider_pb2.CheckResponse(inputs=request.news)
+
+    def DiffConfig(self, request: Any, context: Any) -> Any:
+        return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE)
+
+    def Configure(self, request: Any, context: Any) -> Any:
+        return provider_pb2.ConfigureResponse(supportsPreview=True, acceptSecrets=False)
+
+    def Check(self, request: Any, context: Any) -> Any:
+        token = request.urn.split("::")[2].rpartition("$")[2]
+        found = [
+            provider_pb2.CheckFailure(property=path, reason=reason)
+            for path, reason in problems(token, MessageToDict(request.news))
+        ]
+        return provider_pb2.CheckResponse(inputs=request.news, failures=found)
+
+    def Diff(self, request: Any, context: Any) -> Any:
+        olds, news = MessageToDict(request.old_inputs), MessageToDict(request.news)
+        changed = sorted(key for key in olds.keys() | news.keys() if olds.get(key) != news.get(key))
+        update = provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.UPDATE, inputDiff=True)
+        return provider_pb2.DiffResponse(
+            changes=provider_pb2.DiffResponse.DIFF_SOME if changed else provider_pb2.DiffResponse.DIFF_NONE,
+            diffs=changed,
+            detailedDiff=dict.fromkeys(changed, update),
+            hasDetailedDiff=True,
+        )
+
+    def Create(self, request: Any, context: Any) -> Any:
+        urn = request.urn.split("::")
+        token, name = urn[2].rpartition("$")[2], urn[3]
+        if request.preview:
+            return provider_pb2.CreateResponse(properties=request.properties)
+        inputs = MessageToDict(request.properties)
+        with self._lock:
+            if token.endswith(_GRANTS) and self._refusals:
+                self._refusals -= 1
+                self._write("refuse", token, name, inputs)
+                context.abort(grpc.StatusCode.UNKNOWN, f"Error 400: {inputs['member']} does not exist., badRequest")
+            self._write("create", token, name, inputs)
+        properties = struct_pb2.Struct()
+        properties.update(inputs)
+        return provider_pb2.CreateResponse(id=f"standin-{name}", properties=properties)
+
+    def Read(self, request: Any, context: Any) -> Any:
+        return provider_pb2.ReadResponse(id=request.id, properties=request.properties, inputs=request.inputs)
+
+    def Update(self, request: Any, context: Any) -> Any:
+        self._write("update", request.urn.split("::")[2].rpartition("$")[2], request.urn.split("::")[3], {})
+        return provider_pb2.UpdateResponse(properties=request.news)
+
+    def Delete(self, request: Any, context: Any) -> Any:
+        self._write("delete", request.urn.split("::")[2].rpartition("$")[2], request.urn.split("::")[3], {})
+        return empty_pb2.Empty()
+
+    def Cancel(self, request: Any, context: Any) -> Any:
+        return empty_pb2.Empty()
+
+    def _write(self, operation: str, token: str, name: str, inputs: dict[str, Any]) -> None:
+        line = {"operation": operation, "type": token, "name": name, "inputs": inputs}
+        with self._record.open("a") as record:
+            record.write(json.dumps(line) + "\n")
+
+
+def main() -> None:
+    """Serve until the engine goes away; the port is the first line on standard output, as engines expect."""
+    server = grpc.server(futures.ThreadPoolExecutor(max_workers=16))
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(StandIn(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    print(port, flush=True)  # noqa: T201
+    parent = os.getppid()
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    server.stop(0)
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()
