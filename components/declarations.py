@@ -14,7 +14,8 @@ from components.errors import Problem
 from components.sources import Source, included
 from vertex.kinds import KINDS, Kind
 from vertex.rules import KeyPath
-from vertex.validation import NO_OBJECT, nearest, shape, validate
+from vertex.spelling import nearest
+from vertex.validation import NO_OBJECT, shape, validate
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 SECTIONS = ("vars", "images", *KINDS)
@@ -126,9 +127,9 @@ class Declarations:
         body = {**({} if "display_name" in body else {"displayName": name}), **body}
         lifecycle, broken = shape(shapes.Lifecycle, body.pop("lifecycle", {}))
         self.problems += [declared.problem(("lifecycle", *problem.path), problem.message) for problem in broken]
-        spec, broken = validate(kind, body)
+        spec, broken = validate(kind, body, open_text=references.is_open)
         if _written_out(declared.value, body, [problem.path for problem in broken]):
-            spec, broken = validate(kind, body)
+            spec, broken = validate(kind, body, open_text=references.is_open)
         self.problems += [declared.problem(problem.path, problem.message) for problem in broken]
         return JobDeclaration(kind, name, spec, lifecycle)
 

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 import pulumi
 from pulumi import dynamic
 
-from components import ownership, shapes
+from components import ownership, references, shapes
 from components.foundation import Foundation
 from components.job_provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider
 from vertex import types
@@ -74,7 +74,7 @@ def completed(kind: Kind, spec: Mapping[str, Any], rerun: int, folder: str) -> M
 
     A spec with problems is left as it is: the provider's `check` reports them all.
     """
-    spec, problems = validate(kind, spec)
+    spec, problems = validate(kind, spec, open_text=references.is_open)
     if problems:
         return spec
     field = "jobSpec" if kind == CUSTOM_JOB else "trialJobSpec"

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from pulumi import dynamic
 from pulumi.runtime import rpc
 
-from components import drift, engine, ownership, shapes, target
+from components import drift, engine, ownership, references, shapes, target
 from components.engine import Provider
 from components.errors import SubmitFailed
 from components.target import Target
@@ -58,7 +58,7 @@ class JobProvider(Provider):
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
         inputs = {name: news[name] for name in INPUTS if news.get(name) is not None}
-        spec, problems = validate(self.kind, inputs["spec"])
+        spec, problems = validate(self.kind, inputs["spec"], open_text=references.is_open)
         failures = [
             dynamic.CheckFailure(f"spec.{problem.field}", problem.message)
             for problem in problems

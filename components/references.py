@@ -24,6 +24,11 @@ def found(value: Any) -> Iterator[tuple[KeyPath, str]]:
             yield path, match.group(1).strip()
 
 
+def is_open(value: object) -> bool:
+    """Whether a value is a text that is not whole before its references are filled in."""
+    return isinstance(value, str) and _REFERENCE.search(value) is not None
+
+
 def alone(value: Any) -> set[KeyPath]:
     """The places of the strings in a value that are nothing but one reference."""
     return {path for path, text in _texts(value, ()) if _REFERENCE.fullmatch(text)}

@@ -6,12 +6,13 @@ import argparse
 import contextlib
 import logging
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from emulator import __version__
-from emulator.errors import EmulatorError, StartError
+from emulator.errors import EmulatorError
 
 _DESCRIPTION = """\
 Vertex AI training on this machine. Jobs that are sent to it run in Docker, in the environment
@@ -26,16 +27,17 @@ example:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; its exit code. 1 is a failure, 3 says that an emulator already runs on the data folder."""
+    """Run a command; its exit code.
+
+    1 is a failure, 3 says that an emulator already runs on the data folder, 4 that the job whose log was followed did
+    not succeed.
+    """
     options = _parser().parse_args(arguments)
     try:
         return _run(options)
-    except StartError as error:
-        print(f"emulator: {error}", file=sys.stderr)
-        return error.exit_code
     except EmulatorError as error:
         print(f"emulator: {error}", file=sys.stderr)
-        return 1
+        return error.exit_code
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -65,7 +67,10 @@ def _run(options: argparse.Namespace) -> int:
         case "logs":
             from emulator import console
 
-            for line in console.logs(options.data, options.job, options.follow):
+            # A terminal that cannot show a character gets its number.
+            sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+            found = console.logs(options.data, options.job, options.follow, options.task, options.trial, options.raw)
+            for line in found:
                 print(line, flush=True)
         case "env":
             from emulator.clients import environment
@@ -112,9 +117,19 @@ def _parser() -> argparse.ArgumentParser:
     stop = commands.add_parser("stop", parents=[common], help="stop the emulator; its containers go on running")
     stop.add_argument("--if-idle", action="store_true", help="leave it running while jobs have not ended")
 
-    logs = commands.add_parser("logs", parents=[common], help="print a job's log")
+    logs = commands.add_parser(
+        "logs",
+        parents=[common],
+        help="print a job's log",
+        description="Print a job's log. Control characters that containers wrote are shown as \\x1b and the like.",
+        epilog="With --follow the last line is the job's state, and the exit code is 4 if the job did not succeed. "
+        "An emulator that is restarted meanwhile is waited for, for a minute.",
+    )
     logs.add_argument("job", metavar="JOB", help="id or full name of a custom or tuning job")
     logs.add_argument("--follow", "-f", action="store_true", help="go on until the job ends")
+    logs.add_argument("--task", type=_task, metavar="TASK", help="only this replica, as workerpool1-0, or `service`")
+    logs.add_argument("--trial", type=_trial, metavar="N", help="only this trial of a tuning job")
+    logs.add_argument("--raw", action="store_true", help="print control characters as they are, colours for example")
 
     env = commands.add_parser(
         "env",
@@ -130,6 +145,18 @@ def _parser() -> argparse.ArgumentParser:
     reset = commands.add_parser("reset", parents=[common], help="remove all jobs, containers and logs; buckets stay")
     reset.add_argument("--yes", "-y", action="store_true", help="do not ask")
     return parser
+
+
+def _task(text: str) -> str:
+    if not re.fullmatch(r"service|workerpool\d+-\d+", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no task: workerpoolPOOL-INDEX, as workerpool0-0, or service")
+    return text
+
+
+def _trial(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no trial: a number from 1 on")
+    return int(text)
 
 
 def _port(text: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import shutil
@@ -18,12 +19,10 @@ from emulator.containers.docker_executor import DockerExecutor
 from emulator.data import DataFolder
 from emulator.endpoint import Endpoint, acquire, running
 from emulator.errors import EmulatorError, ExecutorUnavailable, NotRunning, StartError
+from emulator.job_log import JobLog
 from emulator.store import Store
-from emulator.times import format_time, now_ns
 
 _STOP_SECONDS = 10.0
-_FOLLOW_SECONDS = 0.5
-_LOG_PAGE = 1000
 
 
 def status(data: Path) -> Iterator[str]:
@@ -34,7 +33,7 @@ def status(data: Path) -> Iterator[str]:
     yield f"running    {endpoint.url} (pid {endpoint.pid}, version {endpoint.version})"
     yield f"data       {found['data']}"
     yield f"docker     {'answers' if ready['status'] == 'ok' else ready['reason']}"
-    yield f"replicas   {found['replicas']['running']} of {found['replicas']['capacity']}"
+    yield f"replicas   {found['replicas']['running']} running, room for {found['replicas']['capacity']}"
     counts = ", ".join(f"{count} {state.removeprefix('JOB_STATE_').lower()}" for state, count in found["jobs"].items())
     yield f"jobs       {counts or 'none'}"
 
@@ -61,23 +60,13 @@ def stop(data: Path, if_idle: bool) -> str:
     raise EmulatorError(f"the emulator (pid {endpoint.pid}) does not stop; kill -9 does no harm, its jobs are kept")
 
 
-def logs(data: Path, job: str, follow: bool) -> Iterator[str]:
-    """The log of a job, by id or full name; with `follow` until the job ends. Raises NotRunning, EmulatorError."""
-    endpoint = running(data)
-    job_id = job.rpartition("/")[2]
-    shown: set[str] = set()
-    since = 0
-    while True:
-        ended = _get(endpoint, f"/emulator/jobs/{job_id}")["ended"]
-        for entry in _entries(endpoint, job_id, since):
-            if entry["insertId"] not in shown:
-                shown.add(entry["insertId"])
-                yield _line(entry)
-        if ended or not follow:
-            return
-        # A little overlap, because lines of different replicas arrive out of order.
-        since = now_ns() - 10 * 10**9
-        time.sleep(_FOLLOW_SECONDS)
+def logs(
+    data: Path, job: str, follow: bool, task: str | None = None, trial: int | None = None, raw: bool = False
+) -> Iterator[str]:
+    """The log of a job, by id or full name; see JobLog. Raises NotRunning, EmulatorError, JobFailed."""
+    running(data)
+    log = JobLog(lambda path, body: _request(running(data), path, body), job, task, trial, raw)
+    return log.follow() if follow else log.lines()
 
 
 def reset(root: Path) -> str:
@@ -121,27 +110,6 @@ def _known_id(data: DataFolder) -> str | None:
     return found
 
 
-def _entries(endpoint: Endpoint, job_id: str, since: int) -> Iterator[dict[str, Any]]:
-    body = {
-        "filter": f'resource.labels.job_id="{job_id}" AND timestamp>="{format_time(since)}"',
-        "pageSize": _LOG_PAGE,
-    }
-    while True:
-        reply = _request(endpoint, "/v2/entries:list", body)
-        yield from reply.get("entries", [])
-        if "nextPageToken" not in reply:
-            return
-        body["pageToken"] = reply["nextPageToken"]
-
-
-def _line(entry: Mapping[str, Any]) -> str:
-    task = entry["resource"]["labels"]["task_name"]
-    trial = entry["labels"].get("ml.googleapis.com/trial_id")
-    payload = entry.get("jsonPayload")
-    text = entry.get("textPayload") or (payload and (payload.get("message") or json.dumps(payload))) or ""
-    return f"{entry['timestamp'][:23]}Z {entry['severity']:<7} {task}{f' trial {trial}' if trial else ''}  {text}"
-
-
 def _get(endpoint: Endpoint, path: str) -> Any:
     return _request(endpoint, path, None)
 
@@ -158,5 +126,5 @@ def _request(endpoint: Endpoint, path: str, body: Mapping[str, Any] | None) -> A
         if "error" in answer:
             raise EmulatorError(answer["error"]["message"]) from error
         return answer
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:
         raise NotRunning(f"the emulator at {endpoint.url} does not answer: {error}") from error

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from emulator.errors import StartError
+
+_METRIC_BYTES = 4 << 20  # cloudml-hypertune keeps 100 entries
 
 
 @dataclass(frozen=True)
@@ -23,8 +27,11 @@ class DataFolder:
         try:
             for folder in (data.root, data.buckets, data.uploads, data.logs, data.trials):
                 folder.mkdir(parents=True, exist_ok=True)
-            # Training code runs as any user.
+            # Training code runs as any user; what jobs were given and what they wrote is their owner's alone.
             data.buckets.chmod(0o777)
+            data.logs.chmod(0o700)
+            data.store.touch(mode=0o600)
+            data.store.chmod(0o600)
             probe = data.root / ".writable"
             probe.touch()
             probe.unlink()
@@ -84,6 +91,23 @@ class DataFolder:
         folder.mkdir(exist_ok=True)
         folder.chmod(0o777)
         return folder
+
+    def metric_text(self, job: str) -> str:
+        """What a trial wrote to its metric file, "" where there is none.
+
+        Training code may leave anything under that name: a link, a pipe that blocks its reader, a file without end.
+        """
+        try:
+            number = os.open(self.metric_folder(job) / "output.metrics", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            return ""
+        try:
+            if not stat.S_ISREG(os.fstat(number).st_mode):
+                return ""
+            with os.fdopen(number, "rb", closefd=False) as file:
+                return file.read(_METRIC_BYTES).decode(errors="replace")
+        finally:
+            os.close(number)
 
     def jobs_with_files(self) -> Iterator[str]:
         """Ids of jobs that have files here."""

@@ -25,10 +25,14 @@ class Endpoint:
     version: str
 
     def write(self, path: Path) -> None:
-        """Write the file, all of it or nothing."""
+        """Write the file, all of it or nothing. Raises StartError."""
         partial = path.with_suffix(".partial")
-        partial.write_text(json.dumps(asdict(self)) + "\n")
-        partial.replace(path)
+        try:
+            partial.write_text(json.dumps(asdict(self)) + "\n")
+            partial.replace(path)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise StartError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def running(data: Path) -> Endpoint:
@@ -50,12 +54,22 @@ def running(data: Path) -> Endpoint:
 
 
 def acquire(lock: Path) -> IO[str]:
-    """Hold the data folder's lock for as long as the file is open. Raises StartError when someone else holds it."""
-    file = os.fdopen(os.open(lock, os.O_RDWR | (os.O_CREAT if lock.parent.is_dir() else 0), 0o644), "r+")
+    """Hold the data folder's lock for as long as the file is open: a process that is killed lets go of it.
+
+    Raises StartError when someone else holds it, FileNotFoundError without a data folder.
+    """
+    try:
+        file = os.fdopen(os.open(lock, os.O_RDWR | (os.O_CREAT if lock.parent.is_dir() else 0), 0o644), "r+")
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StartError(f"the lock {lock} cannot be held: {error.strerror}") from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         file.close()
+        if not isinstance(error, BlockingIOError):
+            raise StartError(f"the lock {lock} cannot be held: {error.strerror}") from error
         message = f"an emulator is already running on {lock.parent}; stop it with: python -m emulator stop"
         raise StartError(message, EXIT_ALREADY_RUNNING) from error
     return file

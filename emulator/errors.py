@@ -21,11 +21,13 @@ _HTTP_OF_STATUS = {
 
 
 class EmulatorError(Exception):
-    """A failure with one line for the person at the terminal."""
+    """A failure with one line for the person at the terminal; `exit_code` is what the process ends with."""
+
+    exit_code = 1
 
 
 class StartError(EmulatorError):
-    """The emulator cannot start; `exit_code` is the code the process ends with."""
+    """The emulator cannot start."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
@@ -34,6 +36,12 @@ class StartError(EmulatorError):
 
 class NotRunning(EmulatorError):
     """A command needs a running emulator and there is none."""
+
+
+class JobFailed(EmulatorError):
+    """A job whose log was followed did not succeed."""
+
+    exit_code = 4
 
 
 class ExecutorUnavailable(EmulatorError):

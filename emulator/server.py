@@ -46,12 +46,16 @@ def serve(root: Path, host: str, port: int | None, allow_remote: bool) -> None:
     data = DataFolder.open(root)
     with acquire(data.lock):
         store = Store(data.store)
-        listener = _listen(host, port, store)
+        listener = None
         try:
+            listener = _listen(host, port, store)
             _run(data, store, listener, host, allow_remote)
+        except sqlite3.Error as error:
+            raise StartError(f"the store {data.store} cannot be used: {error}") from error
         finally:
             data.endpoint.unlink(missing_ok=True)
-            listener.close()
+            if listener is not None:
+                listener.close()
             store.close()
 
 

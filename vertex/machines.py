@@ -34,9 +34,20 @@ class Machine:
     bare: bool = True
 
     @property
+    def accelerators(self) -> Mapping[str, tuple[int, ...]]:
+        """`gpus` and `tpus`."""
+        return {**self.gpus, **self.tpus}
+
+    @property
     def is_tpu(self) -> bool:
         """Whether it is a host of TPU chips."""
         return self.chips > 0
+
+    def tpu_machines(self, topology: str, cores: int) -> int:
+        """How many such machines a TPU slice is: one of a topology, else (v2 and v3, two cores a chip) of cores."""
+        if topology in self.topologies:
+            return math.prod(map(int, topology.split("x"))) // self.chips
+        return max(1, cores // 2 // self.chips) if self.is_tpu and not self.topologies else 1
 
 
 def machine(name: str) -> Machine | None:

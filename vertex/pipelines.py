@@ -4,13 +4,13 @@ A pipeline names a task definition and gives that task's inputs as free JSON. Go
 snake_case and camelCase with every number as a float, because they travel as a google.protobuf.Value.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic.alias_generators import to_camel
 
+from vertex import models, rules
 from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex.rules import KeyPath
 from vertex.validation import NO_OBJECT, OutputOnly, Problem, shape, validate
@@ -24,8 +24,6 @@ _KINDS = {CUSTOM_TASK: CUSTOM_JOB, TUNING_TASK: HYPERPARAMETER_TUNING_JOB}
 _TASK_NAMES = {CUSTOM_TASK: "custom task", TUNING_TASK: "hyperparameter tuning task"}
 _SUFFIXES = {CUSTOM_TASK: "custom-job", TUNING_TASK: "hyperparameter-tuning-job"}
 _SHARED = ("displayName", "labels", "encryptionSpec")  # what the pipeline itself says of its job
-_MODEL_ID = re.compile(r"[a-z_][a-z0-9_-]{0,62}")
-_ALIAS = re.compile(r"[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
 _SPLITS = ("fractionSplit", "filterSplit", "predefinedSplit", "timestampSplit", "stratifiedSplit")
 
 
@@ -58,7 +56,9 @@ def read(body: Mapping[str, Any], *, output_only: OutputOnly = "refuse") -> Read
     kind, job = _KINDS[definition], _job(spec)
     _, malformed = shape(kind.message, job)
     found = malformed or validate(kind, job)[1]
-    problems += [Problem(in_pipeline(kind, problem.path), problem.message) for problem in found]
+    problems += [
+        Problem(in_pipeline(kind, problem.path), problem.message) for problem in found if problem.path[0] not in _SHARED
+    ]
     if kind == HYPERPARAMETER_TUNING_JOB:
         misplaced = [name for name in inputs if to_camel(name) in _SHARED]
         problems += [Problem((_INPUTS, name), "is set on the pipeline itself") for name in misplaced]
@@ -103,33 +103,18 @@ def _headline(definition: str) -> str:
 
 def _broken(spec: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     """Discovery document, TrainingPipeline and InputDataConfig; a split and a destination are oneofs in its proto."""
+    yield from rules.broken(TRAINING_PIPELINE, spec)
     for field in ("modelId", "parentModel"):
         if spec.get(field) and "modelToUpload" not in spec:
             yield (field,), "says where a model goes, but there is no modelToUpload"
     if spec.get("modelId") and spec.get("parentModel"):
         yield ("modelId",), "names a new model, but parentModel names the one that gets a new version"
     if spec.get("modelId"):
-        yield from model_id_broken(spec["modelId"], ("modelId",))
+        yield from models.id_broken(spec["modelId"], ("modelId",))
     if "modelToUpload" in spec:
-        yield from model_broken(spec["modelToUpload"], ("modelToUpload",))
+        yield from models.broken(spec["modelToUpload"], ("modelToUpload",))
     data = spec.get("inputDataConfig", {})
     for choices in (_SPLITS, ("gcsDestination", "bigqueryDestination")):
         given = [name for name in choices if name in data]
         if len(given) > 1:
             yield ("inputDataConfig", given[1]), f"cannot be set beside {given[0]}"
-
-
-def model_id_broken(model_id: str, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
-    """Discovery document, UploadModelRequest.modelId."""
-    if not _MODEL_ID.fullmatch(model_id):
-        yield path, f'"{model_id}" must be at most 63 of [a-z0-9_-], and not start with a number or hyphen'
-
-
-def model_broken(model: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
-    """Discovery document, Model."""
-    if len(model["displayName"]) > 128:
-        yield (*path, "displayName"), "is longer than 128 characters"
-    for index, alias in enumerate(model.get("versionAliases", [])):
-        if not _ALIAS.fullmatch(alias):
-            message = f'"{alias}" must be 2 to 128 letters, digits and hyphens, and start with a lower-case letter'
-            yield (*path, "versionAliases", index), message

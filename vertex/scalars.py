@@ -9,13 +9,15 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticOmit, core_schema
 
-_DURATION = re.compile(r"(-?)0*(\d+)(?:\.(\d{1,9}))?s")
+_DURATION = re.compile(r"(-?)0*([0-9]+)(?:\.([0-9]{1,9}))?s")
+_LONGEST_SECONDS = 315_576_000_000
+_TIMESTAMP = re.compile(r"([0-9-]{10}[Tt][0-9:]{8})(?:\.([0-9]{1,9}))?([Zz]|[+-][0-9]{2}:[0-9]{2})")
 _LARGEST = {32: 2**31 - 1, 64: 2**63 - 1}
 
 Value = TypeVar("Value")
@@ -57,9 +59,13 @@ def _double(value: object) -> float:
             raise _refuse(value, "is not a number") from None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _refuse(value, "is not a number")
+    try:
+        value = float(value)
+    except OverflowError:
+        raise _refuse(value, "is too large for a number") from None
     if not math.isfinite(value):
         raise _refuse(value, "is not a finite number")
-    return float(value)
+    return value
 
 
 def _string(value: object) -> str:
@@ -81,18 +87,32 @@ def _duration(value: object) -> str:
     if not match:
         raise _refuse(value, 'is not a duration; write seconds followed by s, such as "3600s"')
     sign, seconds, fraction = match.groups(default="")
-    # As proto JSON writes it: no, three, six or nine decimals.
-    fraction = fraction.rstrip("0")
-    fraction += "0" * (-len(fraction) % 3)
-    return f"{sign}{seconds}.{fraction}s" if fraction else f"{sign}{seconds}s"
+    if len(seconds) > 12 or int(seconds) > _LONGEST_SECONDS:
+        raise _refuse(value, f'is longer than the longest duration, "{_LONGEST_SECONDS}s"')
+    return f"{sign}{seconds}{_fraction(fraction)}s"
+
+
+def _fraction(digits: str) -> str:
+    """A fraction of seconds as proto JSON writes it: no, three, six or nine decimals."""
+    digits = digits.rstrip("0")
+    digits += "0" * (-len(digits) % 3)
+    return f".{digits}" if digits else ""
+
+
+def seconds(duration: str) -> float:
+    """The seconds of a canonical Duration."""
+    return float(duration.removesuffix("s"))
 
 
 def _timestamp(value: object) -> str:
+    match = _TIMESTAMP.fullmatch(value) if isinstance(value, str) else None
     try:
-        datetime.fromisoformat(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise _refuse(value, 'is not a time; write it as "2026-01-31T12:00:00Z"') from None
-    return str(value)
+        moment = datetime.fromisoformat(match[1] + match[3].upper()).astimezone(UTC) if match else None
+    except (ValueError, OverflowError):
+        moment = None
+    if not match or not moment:
+        raise _refuse(value, 'is not a time; write it as "2026-01-31T12:00:00Z"')
+    return f"{moment:%Y-%m-%dT%H:%M:%S}{_fraction(match[2] or '')}Z"
 
 
 @dataclass(frozen=True)

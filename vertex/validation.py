@@ -1,7 +1,6 @@
 """Validation of a job against the API's messages and rules, with every problem reported at once."""
 
-import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -14,6 +13,7 @@ from vertex import rules
 from vertex.kinds import Kind
 from vertex.rules import KeyPath
 from vertex.scalars import shown
+from vertex.spelling import nearest
 
 OutputOnly = Literal["refuse", "drop"]
 NO_OBJECT = "must be an object with named fields"
@@ -40,25 +40,24 @@ def dotted(path: KeyPath) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """`; did you mean X?` for the known name that is spelled most alike, else the list of known names."""
-    known = sorted(known)
-    folded = {candidate.lower(): candidate for candidate in known}
-    close = difflib.get_close_matches(name.replace("_", "").lower(), folded, n=1)
-    if close:
-        return f"; did you mean {folded[close[0]]}?"
-    return f"; known: {', '.join(known)}" if known else ""
-
-
 def validate(
-    kind: Kind, body: Mapping[str, Any], *, output_only: OutputOnly = "refuse"
+    kind: Kind,
+    body: Mapping[str, Any],
+    *,
+    output_only: OutputOnly = "refuse",
+    open_text: Callable[[object], bool] = lambda _value: False,
 ) -> tuple[dict[str, Any], list[Problem]]:
     """The canonical form of a job, and every problem it has: its shape's, or else those of the service's rules.
 
-    The canonical form is only meaningful when there is no problem.
+    The canonical form is only meaningful when there is no problem. `open_text` tells the texts that are filled in later
+    and that no rule can judge yet.
     """
     canonical, problems = shape(kind.message, body, output_only=output_only)
-    return canonical, problems or [Problem(path, message) for path, message in rules.broken(kind, canonical)]
+    return canonical, problems or [
+        Problem(path, message)
+        for path, message in rules.broken(kind, canonical)
+        if not open_text(_value_at(canonical, path))
+    ]
 
 
 def shape(message: Any, value: object, *, output_only: OutputOnly = "refuse") -> tuple[Any, list[Problem]]:
@@ -75,6 +74,16 @@ def shape(message: Any, value: object, *, output_only: OutputOnly = "refuse") ->
             Problem(tuple(detail["loc"]), _message(detail, message)) for detail in error.errors(include_url=False)
         )
         return value, sorted(problems, key=lambda problem: str(problem.path))
+
+
+def _value_at(value: Any, path: KeyPath) -> Any:
+    """What stands at a path; None where a rule finds something missing."""
+    for part in path:
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
 
 
 @cache

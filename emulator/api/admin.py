@@ -33,7 +33,11 @@ class Admin:
         }
 
     def job(self, job_id: str) -> dict[str, Any] | None:
-        """Name and state of a job by its bare id."""
+        """Name, state and error of a job by its bare id, and where its log is: `job`, and `trial` or None."""
         with self.store.reading() as look:
             job = look.job(job_id)
-        return None if job is None else {"name": job.name, "state": job.state, "ended": job.is_terminal}
+        if job is None:
+            return None
+        error = job.ending.message if job.is_terminal and job.ending else ""
+        log = {"job": job.shown_as[1], "trial": job.trial}
+        return {"name": job.name, "state": job.state, "error": error, "log": log}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anyio import to_thread
+from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -24,7 +25,8 @@ from emulator.api.wire import of_version
 from emulator.containers.executor import Executor
 from emulator.errors import ApiError, EmulatorError
 from emulator.storage.service import Storage
-from emulator.store import Store
+from emulator.store import Store, failures
+from emulator.times import format_time, now_ns
 
 _log = logging.getLogger("emulator.http")
 
@@ -60,7 +62,7 @@ class App:
             ApiError: _api_error,
             404: lambda request, _: _answer(_not_found(request.url.path)),
             405: lambda request, _: _answer(unimplemented(request.method, request.url.path)),
-            sqlite3.OperationalError: _store_error,
+            sqlite3.Error: _store_error,
             **self.storage.handlers(),
             Exception: _internal_error,
         }
@@ -72,9 +74,11 @@ class App:
     def _ready(self, _request: Request) -> Response:
         try:
             with self.store.transaction() as change:
-                change.set_setting("ready", "1")
+                change.set_setting("ready", format_time(now_ns()))
             self.executor.ping()
-        except (sqlite3.Error, EmulatorError) as error:
+        except sqlite3.Error as error:
+            return JSONResponse({"status": "unavailable", "reason": failures.reason(error)}, status_code=503)
+        except EmulatorError as error:
             return JSONResponse({"status": "unavailable", "reason": str(error)}, status_code=503)
         return JSONResponse({"status": "ok"})
 
@@ -97,18 +101,19 @@ class App:
         return JSONResponse(found)
 
     async def _entries(self, request: Request) -> Response:
-        sent = await body.read(request.stream())
+        sent = await body.read(request)
         return await _in_thread(lambda: self.entries.page(sent))
 
     async def _api(self, request: Request) -> Response:
-        sent = await body.read(request.stream()) if request.method == "POST" else {}
+        sent = await body.read(request) if request.method == "POST" else {}
         query = dict(request.query_params)
         version, path = request.scope["path"].split("/")[1], request.path_params["path"]
         return await _in_thread(lambda: of_version(version, self.methods.answer(request.method, path, query, sent)))
 
 
 async def _in_thread(call: Callable[[], dict[str, Any]]) -> Response:
-    return await to_thread.run_sync(lambda: JSONResponse(call()))
+    # A page of studies with many trials is large, and this encoder four times as fast as Python's own.
+    return await to_thread.run_sync(lambda: Response(to_json(call()), media_type="application/json"))
 
 
 def _not_found(path: str) -> ApiError:
@@ -125,12 +130,15 @@ def _api_error(_request: Request, error: Exception) -> Response:
 
 
 def _store_error(request: Request, error: Exception) -> Response:
-    _log.error("%s %s: %s", request.method, request.url.path, error)
-    return _answer(ApiError("UNAVAILABLE", f"The emulator cannot use its store: {error}. Nothing was changed."))
+    assert isinstance(error, sqlite3.Error)
+    _log.error("%s %a: %s", request.method, request.url.path, error)
+    message = f"{failures.reason(error)}. Nothing was changed."
+    full = failures.is_disk_full(error)
+    return _answer(ApiError("RESOURCE_EXHAUSTED", message, http=507) if full else ApiError("UNAVAILABLE", message))
 
 
 def _internal_error(request: Request, error: Exception) -> Response:
-    _log.error("%s %s", request.method, request.url.path, exc_info=error)
+    _log.error("%s %a", request.method, request.url.path, exc_info=error)
     return _answer(
         ApiError("INTERNAL", f"Internal error in the emulator: {type(error).__name__}; its log has the rest.")
     )

@@ -13,37 +13,28 @@ from typing import Any
 
 from emulator import logs
 from emulator.api import filters
+from emulator.api.entry import FIELDS, MAP_FIELDS, SEVERITIES, Entry, Key, field, replica_entry, service_entry
 from emulator.containers.executor import Executor, LogLine
 from emulator.data import DataFolder
 from emulator.errors import ApiError, ExecutorUnavailable
 from emulator.records import Job, Replica
 from emulator.store import Store
-from emulator.times import format_time, parse_time
+from emulator.times import parse_time
 
 MAX_PAGE = 1000
 _JOB_ID = "resource.labels.job_id"
-_SEVERITIES = ("DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY")
-_FIELDS = frozenset(
-    {
-        "resource.type",
-        "logName",
-        "log_name",
-        "timestamp",
-        "severity",
-        "insertId",
-        "insert_id",
-        "textPayload",
-        "text_payload",
-    }
-)
-_MAP_FIELDS = ("resource.labels.", "labels.")
+_END_OF_TIME = 2**63 - 2
 
-Entry = dict[str, Any]
+Found = tuple[Key, Entry]
 
 
 @dataclass(frozen=True)
 class Entries:
-    """Log entries of jobs: service lines from the store, containers' lines from Docker or the saved logs."""
+    """Log entries of jobs: service lines from the store, containers' lines from Docker or the saved logs.
+
+    A page starts where the one before it ended, by the time and insertId of its last entry: what lies before is not
+    read again, and at most a page is held in memory.
+    """
 
     store: Store
     executor: Executor
@@ -62,102 +53,98 @@ class Entries:
         job_id = filters.required(condition, _JOB_ID)
         if job_id is None:
             raise ApiError("INVALID_ARGUMENT", f'the filter must name a job: {_JOB_ID}="ID" (the emulator needs that)')
-        skip = _skip(body.get("pageToken"), text, order)
-        found = self._found(job_id, condition)
-        if order == "timestamp desc":
-            found = iter(list(found)[::-1])
-        page = list(islice(found, skip, skip + min(size, MAX_PAGE)))
-        reply: dict[str, Any] = {"entries": page} if page else {}
+        after = _key(body.get("pageToken"), text, order)
+        found = self._found(job_id, condition, order == "timestamp desc", after)
+        page = list(islice(found, min(size, MAX_PAGE)))
+        reply: dict[str, Any] = {"entries": [entry for _, entry in page]} if page else {}
         if next(found, None) is not None:
-            reply["nextPageToken"] = _token(skip + len(page), text, order)
+            reply["nextPageToken"] = _token(page[-1][0], text, order)
         return reply
 
     def last(self, job_id: str, count: int) -> list[Entry]:
         """The last entries of a job, oldest first."""
-        return list(self._found(job_id, None))[-count:] if count else []
+        return [entry for _, entry in islice(self._found(job_id, None, True, None), count)][::-1]
 
-    def _found(self, job_id: str, condition: filters.Filter | None) -> Iterator[Entry]:
+    def _found(
+        self, job_id: str, condition: filters.Filter | None, newest_first: bool, after: Key | None
+    ) -> Iterator[Found]:
+        """What passes the filter and comes after the entry `after`, in order."""
+        since = _bound(condition, (">=", ">", "="), min) or 0
+        until = _bound(condition, ("<=", "<", "="), max) or _END_OF_TIME
+        if after is not None:
+            since, until = (since, min(until, after[0])) if newest_first else (max(since, after[0]), until)
         with self.store.reading() as look:
             job = look.job(job_id)
             if job is None or job.study is not None:
                 return
             jobs = [job, *look.trial_jobs(job_id).values()]
-        since = _since(condition)
-        sources: list[Iterable[tuple[int, Entry]]] = [self._service_lines(each) for each in jobs]
-        for each in jobs:
-            sources += [self._replica_lines(each, place, since) for place in each.places]
-        for _, entry in heapq.merge(*sources, key=lambda found: found[0]):
-            if filters.matches(condition, partial(_field, entry)):
-                yield entry
-
-    def _service_lines(self, job: Job) -> list[tuple[int, Entry]]:
-        with self.store.reading() as look:
-            lines = look.service_lines(job.id)
-        return [
-            (line.at, _entry(job, "service", line.at, f"s{line.sequence:010d}", line.severity, line.text))
-            for line in lines
+            # Lines of containers come before the end of their job, so those of most trials need not be opened.
+            jobs = [each for each in jobs if each.created <= until and (each.ended is None or each.ended >= since)]
+            lines = [(each, line) for each in jobs for line in look.service_lines(each.id)]
+        sources: list[Iterable[Found]] = [
+            sorted((service_entry(each, line) for each, line in lines), key=_by_key, reverse=newest_first)
         ]
-
-    def _replica_lines(self, job: Job, replica: Replica, since: int) -> Iterator[tuple[int, Entry]]:
-        previous, same = 0, 0
-        for line in self._lines(job, replica, since):
-            # Docker's times tell lines apart; where two are equal, their order does.
-            previous, same = line.at, same + 1 if line.at == previous else 0
-            insert_id = f"{line.at}-{replica.task}-{line.stream}{same:04d}"
-            severity = "ERROR" if line.stream == "e" else "INFO"
-            yield line.at, _entry(job, replica.task, line.at, insert_id, severity, line.text)
-
-    def _lines(self, job: Job, replica: Replica, since: int) -> Iterator[LogLine]:
-        lines = logs.saved(self.data.logs, job.id, replica, since)
-        if lines is None:
-            try:
-                yield from self.executor.log(job.id, replica, since)
-            except ExecutorUnavailable:
+        for each in jobs:
+            if newest_first:
+                sources += [self._newest_first(each, place, until) for place in each.places]
+            else:
+                sources += [self._oldest_first(each, place, since) for place in each.places]
+        for key, entry in heapq.merge(*sources, key=_by_key, reverse=newest_first):
+            if key[0] > until if not newest_first else key[0] < since:
                 return
-        else:
-            yield from lines
+            is_next = after is None or (key < after if newest_first else key > after)
+            if is_next and filters.matches(condition, partial(field, entry)):
+                yield key, entry
+
+    def _oldest_first(self, job: Job, replica: Replica, since: int) -> Iterator[Found]:
+        saved = logs.saved(self.data.logs, job.id, replica, since)
+        if saved is not None:
+            yield from _counted(job, replica, saved)
+            return
+        last: Key = (0, "")
+        for key, entry in _counted(job, replica, self._live(job, replica, since)):
+            last = key
+            yield key, entry
+        # Meanwhile its container may have gone; its log was saved before.
+        saved = logs.saved(self.data.logs, job.id, replica, max(since, last[0]))
+        yield from (found for found in _counted(job, replica, saved or ()) if found[0] > last)
+
+    def _newest_first(self, job: Job, replica: Replica, until: int) -> Iterator[Found]:
+        saved = logs.saved_backward(self.data.logs, job.id, replica, until)
+        if saved is None:
+            saved = logs.backward(self._live(job, replica, 0), until)
+        for same in _groups(saved):
+            yield from reversed(list(_counted(job, replica, same)))
+
+    def _live(self, job: Job, replica: Replica, since: int) -> Iterator[LogLine]:
+        try:
+            yield from self.executor.log(job.id, replica, since)
+        except ExecutorUnavailable:
+            return
 
 
-def _entry(job: Job, task: str, at: int, insert_id: str, severity: str, text: str) -> Entry:
-    """An entry as Vertex writes it: a line that is a JSON object becomes jsonPayload, its `severity` is lifted."""
-    _, job_id = job.shown_as
-    labels = {"ml.googleapis.com/job_id/log_area": "root"}
-    if job.trial is not None:
-        labels["ml.googleapis.com/trial_id"] = str(job.trial)
-        labels["ml.googleapis.com/trial_type"] = "HYPERPARAMETER_TUNING"
-    entry: Entry = {
-        "insertId": insert_id,
-        "logName": f"projects/{job.location.project}/logs/{'ml.googleapis.com%2F' if task == 'service' else ''}{task}",
-        "resource": {
-            "type": "ml_job",
-            "labels": {"job_id": job_id, "task_name": task, "project_id": job.location.project},
-        },
-        "timestamp": _nanosecond_time(at),
-        "severity": severity,
-        "labels": labels,
-    }
-    payload = _json_object(text)
-    if payload is None:
-        entry["textPayload"] = text
-    else:
-        if payload.get("severity") in _SEVERITIES:
-            entry["severity"] = payload.pop("severity")
-        entry["jsonPayload"] = payload
-    return entry
+def _counted(job: Job, replica: Replica, lines: Iterable[LogLine]) -> Iterator[Found]:
+    """Entries of a container's lines. Docker's times tell lines apart; where two are equal, their order does."""
+    previous, same = 0, 0
+    for line in lines:
+        previous, same = line.at, same + 1 if line.at == previous else 0
+        yield replica_entry(job, replica, line, same)
 
 
-def _nanosecond_time(at: int) -> str:
-    return f"{format_time(at)[:19]}.{at % 10**9:09d}Z"
+def _groups(lines: Iterable[LogLine]) -> Iterator[list[LogLine]]:
+    """Lines that come newest first, in groups of one time, each group in the order in which it was written."""
+    group: list[LogLine] = []
+    for line in lines:
+        if group and line.at != group[-1].at:
+            yield group[::-1]
+            group = []
+        group.append(line)
+    if group:
+        yield group[::-1]
 
 
-def _json_object(text: str) -> dict[str, Any] | None:
-    if not text.startswith("{"):
-        return None
-    try:
-        payload = json.loads(text)
-    except ValueError:
-        return None
-    return payload if isinstance(payload, dict) else None
+def _by_key(found: Found) -> Key:
+    return found[0]
 
 
 def _condition(text: str) -> filters.Filter | None:
@@ -166,10 +153,10 @@ def _condition(text: str) -> filters.Filter | None:
     except filters.FilterError as error:
         raise ApiError("INVALID_ARGUMENT", f"Unparseable filter: {error}") from error
     for comparison in filters.comparisons(condition):
-        if comparison.field not in _FIELDS and not comparison.field.startswith(_MAP_FIELDS):
+        if comparison.field not in FIELDS and not comparison.field.startswith(MAP_FIELDS):
             raise ApiError("INVALID_ARGUMENT", f"Field not found: '{comparison.field}'.")
-        if comparison.field == "severity" and comparison.value not in _SEVERITIES:
-            raise ApiError("INVALID_ARGUMENT", f"'{comparison.value}' is no severity; known: {', '.join(_SEVERITIES)}")
+        if comparison.field == "severity" and comparison.value not in SEVERITIES:
+            raise ApiError("INVALID_ARGUMENT", f"'{comparison.value}' is no severity; known: {', '.join(SEVERITIES)}")
     return _ranked(condition)
 
 
@@ -177,7 +164,7 @@ def _ranked(node: filters.Filter | None) -> filters.Filter | None:
     """The filter with severities as ranks, which compare in their order."""
     match node:
         case filters.Comparison("severity", operator, value):
-            return filters.Comparison("severity", operator, str(_SEVERITIES.index(value)))
+            return filters.Comparison("severity", operator, str(SEVERITIES.index(value)))
         case filters.Not(term):
             return filters.Not(_ranked(term) or term)
         case filters.And(terms):
@@ -187,42 +174,31 @@ def _ranked(node: filters.Filter | None) -> filters.Filter | None:
     return node
 
 
-def _field(entry: Entry, field: str) -> str | None:
-    match field:
-        case "severity":
-            return str(_SEVERITIES.index(entry["severity"]))
-        case "resource.type":
-            return str(entry["resource"]["type"])
-        case "insert_id":
-            return str(entry["insertId"])
-        case "log_name":
-            return str(entry["logName"])
-        case "text_payload":
-            return entry.get("textPayload")
-    if field.startswith("resource.labels."):
-        return entry["resource"]["labels"].get(field.removeprefix("resource.labels."))  # type: ignore[no-any-return]
-    if field.startswith("labels."):
-        return entry["labels"].get(field.removeprefix("labels."))  # type: ignore[no-any-return]
-    return entry.get(field)
+def _bound(node: filters.Filter | None, operators: tuple[str, ...], widest: Any) -> int | None:
+    """The time before (or after) which nothing can pass, if the filter sets one; `widest` is min (or max)."""
+    match node:
+        case filters.And(terms):
+            bounds = [bound for term in terms if (bound := _bound(term, operators, widest)) is not None]
+            return (max if widest is min else min)(bounds, default=None)
+        case filters.Or(terms):
+            found = [_bound(term, operators, widest) for term in terms]
+            return None if None in found else widest(found)
+        case filters.Comparison("timestamp", operator, value) if operator in operators:
+            return parse_time(value)
+    return None
 
 
-def _since(condition: filters.Filter | None) -> int:
-    """The earliest time that can pass, so that a follower need not read a long log from its start."""
-    bounds = [parse_time(filters.required(condition, "timestamp", operator) or "") for operator in (">=", ">", "=")]
-    return max((bound for bound in bounds if bound is not None), default=0)
+def _token(last: Key, text: str, order: str) -> str:
+    return base64.urlsafe_b64encode(json.dumps([*last, text, order]).encode()).decode()
 
 
-def _token(skip: int, text: str, order: str) -> str:
-    return base64.urlsafe_b64encode(json.dumps([skip, text, order]).encode()).decode()
-
-
-def _skip(token: object, text: str, order: str) -> int:
+def _key(token: object, text: str, order: str) -> Key | None:
     if not token:
-        return 0
+        return None
     try:
-        skip, *made_for = json.loads(base64.urlsafe_b64decode(str(token).encode()))
+        at, insert_id, *made_for = json.loads(base64.urlsafe_b64decode(str(token).encode()))
     except (ValueError, TypeError):
-        skip, made_for = None, []
-    if not isinstance(skip, int) or made_for != [text, order]:
+        at, insert_id, made_for = None, None, []
+    if not isinstance(at, int) or not isinstance(insert_id, str) or made_for != [text, order]:
         raise ApiError("INVALID_ARGUMENT", "page_token does not match the request's filter and order")
-    return skip
+    return at, insert_id

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -96,8 +97,8 @@ def answer(collection: str, items: list[dict[str, Any]], token: str) -> dict[str
 
 
 def _page_size(text: str) -> int:
-    if not text.removeprefix("-").isdecimal() or abs(int(text)) > 2**31 - 1:
-        message = f"page_size is {text!r}; it must be a number"
+    if not re.fullmatch("-?[0-9]{1,10}", text) or abs(int(text)) > 2**31 - 1:
+        message = f"page_size is {text[:20]!r}; it must be a number"
         raise ApiError("INVALID_ARGUMENT", message, [("page_size", "not a number")])
     size = int(text)
     if size < 0:

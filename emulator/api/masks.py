@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from emulator.errors import ApiError
 from vertex.fields import fields
-from vertex.validation import nearest
+from vertex.spelling import nearest
 
 
 def read_mask(text: str, message: Any) -> list[str]:

@@ -109,12 +109,15 @@ class Methods:
 
 def _elsewhere(method: str, path: str) -> ApiError:
     """For a path of the API's that this emulator does not serve, or one that the API has not either."""
+    served = (*ALL_KINDS, _MODELS, "operations")
     below = re.sub(r"^projects/[^/]+(/locations/[^/]+)?/", "", path)
     first, *rest = re.split("[/:]", below)
-    if first in UNSERVED or (first == _MODELS and "evaluations" in rest[1:2]):
-        served = ", ".join((*ALL_KINDS, _MODELS, "operations"))
+    # The discovery document also has paths without a project, verbs of projects, and a model's evaluations.
+    is_verb = re.fullmatch(r"projects/[^/:]+:\w+", path) is not None
+    is_elsewhere = (first in served and below == path) or (first == _MODELS and rest[1:2] == ["evaluations"])
+    if first in UNSERVED or is_verb or is_elsewhere:
         return ApiError(
-            "UNIMPLEMENTED", f"This emulator has no {below} ({method}); it has {served} (docs/fidelity.md)."
+            "UNIMPLEMENTED", f"This emulator has no {below} ({method}); it has {', '.join(served)} (docs/fidelity.md)."
         )
     return ApiError("NOT_FOUND", f"The requested URL {path} was not found on this emulator.")
 

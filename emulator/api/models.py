@@ -19,8 +19,7 @@ from emulator.records import ModelVersion
 from emulator.store import Store
 from emulator.store.models import DEFAULT_ALIAS
 from emulator.uploading import UploadRefused, upload
-from vertex import types
-from vertex.pipelines import model_broken, model_id_broken
+from vertex import models, types
 from vertex.rules import KeyPath
 from vertex.validation import Problem, shape
 
@@ -163,9 +162,9 @@ def _order(text: str) -> list[tuple[str, bool]]:
 
 def _broken(request: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     """Discovery document, UploadModelRequest."""
-    yield from model_broken(request["model"], ("model",))
+    yield from models.broken(request["model"], ("model",))
     if request.get("modelId"):
-        yield from model_id_broken(request["modelId"], ("modelId",))
+        yield from models.id_broken(request["modelId"], ("modelId",))
         if request.get("parentModel"):
             yield ("modelId",), "names a new model, but parentModel names the one that gets a new version"
 

@@ -6,6 +6,7 @@ killed in the middle is followed by one that takes the same step again.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -23,6 +24,8 @@ from emulator.times import now_ns
 
 STOP_GRACE_SECONDS = 5.0
 _KILL_AGAIN_SECONDS = 1.0
+_SAVE_AGAIN_SECONDS = 5.0
+_log = logging.getLogger("emulator.jobs")
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,7 @@ class CustomJobReconciler:
     def advance(self, job: Job) -> float | None:
         """Take the next step; the seconds after which to look again, or None to wait for a change."""
         if job.is_terminal:
-            self.executor.remove(job.id)
-            return None
+            return self._clear(job)
         if job.ending is not None:
             return self._finish(job, job.ending)
         if job.state == QUEUED:
@@ -101,18 +103,28 @@ class CustomJobReconciler:
             for replica in running:
                 self._stop(job, replica, politely=left > 0)
             return left if left > 0 else _KILL_AGAIN_SECONDS
-        for replica in statuses:
-            logs.save(self.data.logs, job.id, replica, self.executor.log(job.id, replica))
         with self.store.transaction() as change:
             current = change.job(job.id)
             if current is not None and not current.is_terminal:
                 replicas = [_outcome(replica, status) for replica, status in sorted(statuses.items())]
                 change.end_job(current, ending, replicas=replicas)
         self._asked_to_stop.difference_update({(job.id, replica) for replica in statuses})
-        # The next look removes the containers; others may take their room from now on.
+        # The next look saves the logs and removes the containers; others may take their room from now on.
         self.wake(job.id)
         if job.study is not None:
             self.wake(job.study)
+        return None
+
+    def _clear(self, job: Job) -> float | None:
+        """Save the logs of an ended job, then remove its containers: a log that finds no room stays in Docker."""
+        for replica in self.executor.inspect(job.id):
+            if not logs.is_saved(self.data.logs, job.id, replica):
+                try:
+                    logs.save(self.data.logs, job.id, replica, self.executor.log(job.id, replica))
+                except OSError as error:
+                    _log.warning("the log of %s of job %s cannot be saved yet: %s", replica.task, job.id, error)
+                    return _SAVE_AGAIN_SECONDS
+        self.executor.remove(job.id)
         return None
 
     def _stop(self, job: Job, replica: Replica, politely: bool) -> None:

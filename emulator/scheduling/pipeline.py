@@ -26,6 +26,7 @@ from vertex import trials
 from vertex.kinds import CUSTOM_JOB
 from vertex.pipelines import backing_job, backing_kind
 
+_NO_OUTPUT = "modelToUpload: without a baseOutputDirectory or an artifactUri the model will have no artifact."
 _CODES = {"NOT_FOUND": 5, "ALREADY_EXISTS": 6}
 
 
@@ -55,12 +56,15 @@ class PipelineReconciler:
     def _start(self, pipeline: Job) -> None:
         """Submit the job, unless the pipeline was told to end before it had one."""
         kind, spec = backing_kind(pipeline.spec), backing_job(pipeline.spec)
+        field = "jobSpec" if kind == CUSTOM_JOB else "trialJobSpec"
         warnings = []
+        model = pipeline.spec.get("modelToUpload")
+        if model is not None and "artifactUri" not in model and not output_directories(spec[field]):
+            warnings.append(_NO_OUTPUT)
         if "inputDataConfig" in pipeline.spec:
             data = input_data(pipeline.spec["inputDataConfig"], self.data.buckets)
-            field = "jobSpec" if kind == CUSTOM_JOB else "trialJobSpec"
             spec[field] = with_data(spec[field], data)
-            warnings = data.warnings
+            warnings += data.warnings
         with self.store.transaction() as change:
             current = change.job(pipeline.id)
             if current is None or current.is_terminal:

@@ -47,7 +47,7 @@ class StudyReconciler:
     def _refresh(self, study: Job, trials: Sequence[Trial], jobs: Mapping[str, Job]) -> list[Trial]:
         """The trials as their jobs and metric files now are, written down where they changed."""
         fresh = [
-            trial if trial.has_ended else progressed(study, trial, jobs[trial.job], self._metric_text(trial))
+            trial if trial.has_ended else progressed(study, trial, jobs[trial.job], self.data.metric_text(trial.job))
             for trial in trials
         ]
         changed = [new for old, new in zip(trials, fresh, strict=True) if new != old]
@@ -56,12 +56,6 @@ class StudyReconciler:
                 for trial in changed:
                     change.change_trial(trial)
         return fresh
-
-    def _metric_text(self, trial: Trial) -> str:
-        try:
-            return (self.data.metric_folder(trial.job) / "output.metrics").read_text(errors="replace")
-        except OSError:
-            return ""
 
     def _mark_progress(self, study: Job, trials: Sequence[Trial]) -> None:
         begun = [trial.started for trial in trials if trial.started is not None]

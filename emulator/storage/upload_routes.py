@@ -46,7 +46,7 @@ class UploadRoutes:
 
     async def _make_bucket(self, request: Request) -> Response:
         check_query(request, {"project", "predefinedAcl", "predefinedDefaultObjectAcl", "enableObjectRetention"})
-        name = str((await body.read(request.stream())).get("name", ""))
+        name = str((await body.read(request)).get("name", ""))
         self.objects.make_bucket(name)
         return JSONResponse(bucket_json(base_url(request), name, self.objects.bucket(name)))
 
@@ -61,7 +61,7 @@ class UploadRoutes:
             case "multipart":
                 return await self._multipart(request)
             case "resumable":
-                upload = self._begin(request, await body.read(request.stream()))
+                upload = self._begin(request, await body.read(request))
                 url = f"{base_url(request)}{request.url.path}?uploadType=resumable&upload_id={upload.id}"
                 return Response(headers={"location": url, "x-guploader-uploadid": upload.id})
         raise ApiError("INVALID_ARGUMENT", "uploadType must be media, multipart or resumable")

@@ -7,6 +7,8 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic_core import from_json
+
 from emulator.names import Location
 from emulator.records import ModelVersion
 from emulator.times import now_ns
@@ -90,8 +92,8 @@ def _version(row: sqlite3.Row) -> ModelVersion:
         version=row["version"],
         sequence=row["sequence"],
         location=Location(row["project"], row["region"]),
-        spec=json.loads(row["spec"]),
-        aliases=tuple(json.loads(row["aliases"])),
+        spec=from_json(row["spec"]),
+        aliases=tuple(from_json(row["aliases"])),
         created=row["created"],
         updated=row["updated"],
         pipeline=row["pipeline"],

@@ -7,6 +7,8 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pydantic_core import from_json
+
 from emulator.records import Operation
 from emulator.times import now_ns
 
@@ -45,4 +47,4 @@ class Operations:
 
 
 def _operation(row: sqlite3.Row) -> Operation:
-    return Operation(row["name"], row["created"], row["metadata_type"], json.loads(row["response"]))
+    return Operation(row["name"], row["created"], row["metadata_type"], from_json(row["response"]))

@@ -93,14 +93,16 @@ CREATE TABLE operations (
 """
     + _PIPELINES_AND_MODELS
 )
-_FROM_1_TO_2 = [
-    "DROP INDEX jobs_by_parent;",
-    "CREATE INDEX jobs_listed ON jobs (collection, number, region, sequence) WHERE study IS NULL;",
-    "ALTER TABLE operations ADD COLUMN metadata_type TEXT NOT NULL DEFAULT 'DeleteOperationMetadata';",
-    "ALTER TABLE operations ADD COLUMN response TEXT NOT NULL"
-    """ DEFAULT '{"@type": "type.googleapis.com/google.protobuf.Empty"}';""",
-    _PIPELINES_AND_MODELS,
-]
+_FROM_VERSION_1 = (
+    """
+DROP INDEX jobs_by_parent;
+CREATE INDEX jobs_listed ON jobs (collection, number, region, sequence) WHERE study IS NULL;
+ALTER TABLE operations ADD COLUMN metadata_type TEXT NOT NULL DEFAULT 'DeleteOperationMetadata';
+ALTER TABLE operations ADD COLUMN response TEXT NOT NULL
+  DEFAULT '{"@type": "type.googleapis.com/google.protobuf.Empty"}';
+"""
+    + _PIPELINES_AND_MODELS
+)
 
 
 class Store:
@@ -126,7 +128,7 @@ class Store:
                 f"{SCHEMA_VERSION}): upgrade, or choose another folder with --data"
             )
         if version < SCHEMA_VERSION:
-            script = _SCHEMA if version == 0 else "".join(_FROM_1_TO_2)
+            script = _FROM_VERSION_1 if version else _SCHEMA
             self._connection.executescript(f"BEGIN IMMEDIATE;{script}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;")
 
     def close(self) -> None:
@@ -141,10 +143,12 @@ class Store:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield Transaction(self._connection)
+                self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                # SQLite itself rolls back on some errors, a full disk for one.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
                 raise
-            self._connection.execute("COMMIT")
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:

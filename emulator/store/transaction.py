@@ -7,6 +7,8 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pydantic_core import from_json
+
 from emulator.names import Location
 from emulator.records import CANCELLING, FAILED, PENDING, QUEUED, RUNNING, Ending, Job, ServiceLine, Trial
 from emulator.store.models import Models
@@ -195,16 +197,16 @@ def _job(row: sqlite3.Row) -> Job:
         sequence=row["sequence"],
         kind=ALL_KINDS[row["collection"]],
         location=Location(row["project"], row["region"]),
-        spec=json.loads(row["spec"]),
+        spec=from_json(row["spec"]),
         state=row["state"],
         created=row["created"],
         updated=row["updated"],
         started=row["started"],
         ended=row["ended"],
-        ending=Ending(*json.loads(row["ending"])) if row["ending"] else None,
+        ending=Ending(*from_json(row["ending"])) if row["ending"] else None,
         study=row["study"],
         trial=row["trial"],
-        replicas=tuple(json.loads(row["replicas"])),
+        replicas=tuple(from_json(row["replicas"])),
     )
 
 
@@ -213,11 +215,11 @@ def _trial(row: sqlite3.Row) -> Trial:
         study=row["study"],
         number=row["number"],
         state=row["state"],
-        parameters=json.loads(row["parameters"]),
+        parameters=from_json(row["parameters"]),
         job=row["job"],
         started=row["started"],
         ended=row["ended"],
-        measurements=tuple(json.loads(row["measurements"])),
-        final=json.loads(row["final"]) if row["final"] else None,
+        measurements=tuple(from_json(row["measurements"])),
+        final=from_json(row["final"]) if row["final"] else None,
         infeasible_reason=row["infeasible_reason"],
     )

@@ -248,7 +248,7 @@ def test_a_var_of_the_stack_overrides_the_default_and_keeps_its_type(tmp_path: P
         studySpec:
           metrics: [{metricId: a}]
           parameters: [{parameterId: p, integerValueSpec: {maxValue: 3}}]
-        trialJobSpec: {workerPoolSpecs: [{containerSpec: {imageUri: x}}]}
+        trialJobSpec: {workerPoolSpecs: [{machineSpec: {machineType: n1-standard-4}, containerSpec: {imageUri: x}}]}
     """
     (job,) = load(tmp_path, INCLUDING, jobs=tuning).jobs
     assert (job.kind, job.spec["maxTrialCount"]) == (HYPERPARAMETER_TUNING_JOB, 4)
@@ -263,7 +263,9 @@ def test_a_var_that_stands_alone_where_text_is_wanted_is_written_out(tmp_path: P
     customJobs:
       j:
         jobSpec:
-          workerPoolSpecs: [{{containerSpec: {{imageUri: x, args: [--v, "${{vars.v}}"]}}}}]
+          workerPoolSpecs:
+            - machineSpec: {{machineType: n1-standard-4}}
+              containerSpec: {{imageUri: x, args: [--v, "${{vars.v}}"]}}
     """
     (job,) = load(tmp_path, INCLUDING, jobs=declared).jobs
     assert job.spec["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--v", argument]
@@ -326,12 +328,13 @@ def test_jobs_and_images_may_stand_in_the_stack_file_and_are_held_to_the_same_ru
     digits:
       jobSpec:
         workerPoolSpecs:
-          - containerSpec:
+          - machineSpec: {{machineType: n1-standard-4}}
+            containerSpec:
               imageUri: ${{images.digits}}
               arg: [x]
 """
     field = "vertex-training:customJobs.digits.jobSpec.workerPoolSpecs[0].containerSpec.arg"
-    assert problems(tmp_path, stack) == [f"stacks/Pulumi.dev.yaml:11: {field}: unknown field; did you mean args?"]
+    assert problems(tmp_path, stack) == [f"stacks/Pulumi.dev.yaml:12: {field}: unknown field; did you mean args?"]
     settings = load(tmp_path, stack.replace("arg:", "args:"))
     assert [job.name for job in settings.jobs] == ["digits"]
     assert settings.images == {"digits": {"uri": "trainer:1"}}

@@ -28,7 +28,7 @@ def held() -> dict[str, Any]:
         **job["jobSpec"],
         "baseOutputDirectory": {"outputUriPrefix": "gs://bucket/out/"},
         "scheduling": {"timeout": "3600s"},
-        "serviceAccount": "default@example.com",
+        "serviceAccount": "default@project.iam.gserviceaccount.com",
     }
     pool = job["jobSpec"]["workerPoolSpecs"][0]
     pool["diskSpec"] = {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100}

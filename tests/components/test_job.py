@@ -23,7 +23,7 @@ def output(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> str:
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 def test_a_pool_that_says_no_number_of_replicas_has_one_and_an_empty_pool_stays_empty(kind: Kind) -> None:
     field = SPEC_FIELD[kind.collection]
-    pool = {"containerSpec": {"imageUri": "x"}}
+    pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": {"imageUri": "x"}}
     spec = edited(job_of(kind), field, "workerPoolSpecs", to=[pool, {}, {**pool, "replicaCount": 3}])
     pools = complete(kind, spec)["workerPoolSpecs"]
     assert pools == [{**pool, "replicaCount": 1}, {}, {**pool, "replicaCount": 3}]

@@ -73,7 +73,11 @@ def test_the_defaults_on_the_page_are_those_of_the_program(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("user", "declaration"),
     [
-        ("jobs", "customJobs: {a: {jobSpec: {workerPoolSpecs: [{containerSpec: {imageUri: '${x.y}'}}]}}}"),
+        (
+            "jobs",
+            "customJobs: {a: {jobSpec: {workerPoolSpecs: [{machineSpec: {machineType: n1-standard-4}, "
+            "containerSpec: {imageUri: '${x.y}'}}]}}}",
+        ),
         ("images", "images: {a: {uri: '${x.y}'}}"),
     ],
 )

@@ -53,8 +53,9 @@ def custom_job(*pools: dict[str, Any], name: str = "a job", labels: dict[str, st
 class RunningEmulator:
     """The process, its HTTP side, and its folder."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, *options: str) -> None:
         self.data = data
+        self.options = options
         self.http = requests.Session()
         self.http.trust_env = False
         self.start()
@@ -62,7 +63,7 @@ class RunningEmulator:
     def start(self) -> None:
         self._log = (self.data.parent / f"{self.data.name}.log").open("a")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "emulator", "serve", "--data", str(self.data)],
+            [sys.executable, "-m", "emulator", "serve", "--data", str(self.data), *self.options],
             stdout=self._log,
             stderr=self._log,
             start_new_session=True,
@@ -94,6 +95,10 @@ class RunningEmulator:
         self.http.close()
         done = command("reset", "--yes", data=self.data)
         assert done.returncode == 0, done.stderr
+
+    def answer(self, path: str) -> requests.Response:
+        """The answer to a GET, whatever its status."""
+        return self.http.get(f"{self.url}/{path}", timeout=30)
 
     def call(self, method: str, path: str, body: Any = None, expect: int = 200, **options: Any) -> Any:
         """An API call; the reply's JSON."""

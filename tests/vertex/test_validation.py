@@ -6,7 +6,7 @@ import pytest
 
 from tests.vertex.jobs import ABSENT, custom_job, edited, job_of, tuning_job
 from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, Kind
-from vertex.validation import Problem, dotted, nearest, shape, validate
+from vertex.validation import Problem, dotted, shape, validate
 
 POOL = ("jobSpec", "workerPoolSpecs", 0)
 
@@ -50,16 +50,21 @@ def test_snake_case_names_become_the_api_s_own() -> None:
 
 
 def test_keys_that_a_user_chooses_are_left_as_they_are_written() -> None:
-    job = custom_job() | {"labels": {"teamName": "a", "team_name": "b"}}
-    assert canonical(CUSTOM_JOB, job)["labels"] == {"teamName": "a", "team_name": "b"}
+    labels = {"teamName": "a", "team_name": "b"}
+    assert shape(CUSTOM_JOB.message, custom_job() | {"labels": labels})[0]["labels"] == labels
 
 
 def test_an_enum_given_by_number_becomes_its_name() -> None:
     given = edited(tuning_job(), "studySpec", "metrics", 0, "goal", to=1)
     assert canonical(HYPERPARAMETER_TUNING_JOB, given) == tuning_job()
-    given = edited(custom_job(), *POOL, "machineSpec", to={"acceleratorType": 5.0, "acceleratorCount": 1})
+    given = edited(
+        custom_job(),
+        *POOL,
+        "machineSpec",
+        to={"machineType": "n1-standard-4", "acceleratorType": 5.0, "acceleratorCount": 1},
+    )
     machine = canonical(CUSTOM_JOB, given)["jobSpec"]["workerPoolSpecs"][0]["machineSpec"]
-    assert machine == {"acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1}
+    assert machine == {"machineType": "n1-standard-4", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1}
 
 
 @pytest.mark.parametrize("given", ["1", 1.0, 1])
@@ -198,7 +203,9 @@ def test_paths_are_written_as_the_api_writes_them() -> None:
     assert str(Problem(("a", 0), "is odd")) == "a[0]: is odd"
 
 
-def test_the_nearest_name_ignores_case_and_underscores() -> None:
-    assert nearest("WORKER_POOL_SPECS", ["scheduling", "workerPoolSpecs"]) == "; did you mean workerPoolSpecs?"
-    assert nearest("qqq", ["b", "a"]) == "; known: a, b"
-    assert nearest("qqq", []) == ""
+def test_no_rule_judges_a_text_that_is_filled_in_later() -> None:
+    job = edited(custom_job(), "jobSpec", "network", to="${later}") | {"labels": {"a": "${later}", "b": "X"}}
+    found = validate(CUSTOM_JOB, job)[1]
+    assert [problem.field for problem in found] == ["labels.a", "labels.b", "jobSpec.network"]
+    found = validate(CUSTOM_JOB, job, open_text=lambda value: value == "${later}")[1]
+    assert [problem.field for problem in found] == ["labels.b"]

@@ -1,9 +1,46 @@
+import asyncio
 import json
 
 import pytest
+from starlette.requests import Request
+from starlette.types import Message
 
+from emulator.api import body
 from emulator.api.body import MAX_DEPTH, parse
 from emulator.errors import ApiError
+
+
+def request(*parts: bytes, stalls: bool = False) -> Request:
+    """A request whose body comes in these parts, and then ends or stays away."""
+    left = list(parts)
+
+    async def receive() -> Message:
+        if not left and stalls:
+            await asyncio.sleep(3600)
+        part = left.pop(0) if left else b""
+        return {"type": "http.request", "body": part, "more_body": bool(left) or stalls}
+
+    return Request({"type": "http", "method": "POST", "headers": []}, receive)
+
+
+def test_a_body_comes_in_any_number_of_parts_and_an_absent_one_is_empty() -> None:
+    assert asyncio.run(body.read(request(b'{"a"', b": ", b"1}"))) == {"a": 1}
+    assert asyncio.run(body.read(request())) == {}
+
+
+def test_a_body_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body, "SECONDS", 0.05)
+    with pytest.raises(ApiError) as refused:
+        asyncio.run(body.read(request(b"{", stalls=True)))
+    assert refused.value.http == 408
+
+
+def test_no_more_is_read_than_may_be() -> None:
+    whole = body.MAX_BYTES // 4
+    assert asyncio.run(body.read(request(b'{"a": "', *[b"x" * (whole - 10)] * 4, b'"}')))["a"]
+    with pytest.raises(ApiError) as refused:
+        asyncio.run(body.read(request(b'{"a": "', *[b"x" * whole] * 4, stalls=True)))
+    assert refused.value.http == 413
 
 
 def nested(depth: int) -> bytes:
@@ -32,8 +69,10 @@ def test_an_object_is_read_as_it_is() -> None:
         b'{"a":1e999}',
         b'{"a":"\\ud800"}',
         b'{"\\uDFFF":1}',
-    ]
-    + [nested(MAX_DEPTH + 1), nested(2000), nested(200_000)],
+        nested(MAX_DEPTH + 1),
+        nested(2000),
+        nested(200_000),
+    ],
     ids=lambda raw: repr(raw[:12]),
 )
 def test_what_could_not_be_kept_and_shown_again_is_refused(raw: bytes) -> None:

@@ -37,7 +37,7 @@ def test_the_cases_and_enum_forms_of_all_clients_are_one(shared: RunningEmulator
                     {
                         "machine_spec": {
                             "machine_type": "n1-standard-4",
-                            "accelerator_type": 11,
+                            "accelerator_type": 5,
                             "accelerator_count": 1,
                         },
                         "replica_count": "1",
@@ -53,7 +53,7 @@ def test_the_cases_and_enum_forms_of_all_clients_are_one(shared: RunningEmulator
                     {
                         "machineSpec": {
                             "machineType": "n1-standard-4",
-                            "acceleratorType": "NVIDIA_L4",
+                            "acceleratorType": "NVIDIA_TESLA_T4",
                             "acceleratorCount": 1,
                         },
                         "replicaCount": 1,
@@ -67,7 +67,7 @@ def test_the_cases_and_enum_forms_of_all_clients_are_one(shared: RunningEmulator
         shared.call("POST", f"v1/{PARENT}/customJobs?$alt=json;enum-encoding=int", body)["jobSpec"] for body in bodies
     ]
     assert specs[0] == specs[1]
-    assert specs[0]["workerPoolSpecs"][0]["machineSpec"]["acceleratorType"] == "NVIDIA_L4"
+    assert specs[0]["workerPoolSpecs"][0]["machineSpec"]["acceleratorType"] == "NVIDIA_TESLA_T4"
 
 
 def test_every_problem_of_a_request_is_reported_at_once_with_its_snake_path(shared: RunningEmulator) -> None:

@@ -48,8 +48,8 @@ def submit(emulator: Emulator, **fields: Any) -> str:
     return str(emulator.jobs.create(TRAINING_PIPELINE, LOCATION, body)["name"]).rpartition("/")[2]
 
 
-def submit_study(emulator: Emulator, **fields: Any) -> str:
-    spec = tuning_job_spec(trialJobSpec={"workerPoolSpecs": [pool()], "baseOutputDirectory": OUTPUT})
+def submit_study(emulator: Emulator, trials: int = 3, **fields: Any) -> str:
+    spec = tuning_job_spec(trials, 1, trialJobSpec={"workerPoolSpecs": [pool()], "baseOutputDirectory": OUTPUT})
     inputs = {name: value for name, value in spec.items() if name != "displayName"}
     return submit(emulator, trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs, **fields)
 
@@ -128,6 +128,12 @@ def test_a_model_with_an_artifact_of_its_own_and_one_without_output_are_uploaded
     emulator.run()
     assert {shown(emulator, each)["state"] for each in (elsewhere, nowhere)} == {"PIPELINE_STATE_SUCCEEDED"}
     assert models(emulator) == [("a model", 1, "gs://elsewhere/model"), ("a model", 1, None)]
+    with emulator.store.reading() as look:
+        warned = [
+            [line.text for line in look.service_lines(backing(emulator, each)) if "no artifact" in line.text]
+            for each in (elsewhere, nowhere)
+        ]
+    assert [len(lines) for lines in warned] == [0, 1]
 
 
 def test_a_tuning_pipeline_uploads_the_model_of_the_best_trial_by_the_goal(emulator: Emulator) -> None:
@@ -244,7 +250,7 @@ def a_pipeline_with_a_model(emulator: Emulator) -> str:
 
 
 def a_tuning_pipeline_with_a_model(emulator: Emulator) -> str:
-    return submit_study(emulator, modelToUpload=MODEL)
+    return submit_study(emulator, trials=1, modelToUpload=MODEL)
 
 
 def a_failing_pipeline(emulator: Emulator) -> str:

@@ -1,0 +1,107 @@
+"""What a list costs: 1,000 jobs of each kind, page by page over HTTP."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.emulator import Emulator, running
+from emulator.data import DataFolder
+from emulator.names import Location, new_id
+from emulator.records import SUCCEEDED, Trial
+from emulator.store import Store, Transaction
+from vertex.kinds import ALL_KINDS, CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex.pipelines import CUSTOM_TASK
+
+JOBS = 1_000
+TRIALS = 10
+MOST_MS = 50.0
+_LOCATION = Location("benchmark", "us-central1")
+_POOL = {
+    "machineSpec": {"machineType": "n1-standard-4"},
+    "replicaCount": 1,
+    "containerSpec": {"imageUri": "trainer:1", "args": ["--epochs=5"], "env": [{"name": "A", "value": "b"}]},
+}
+_STUDY = {
+    "metrics": [{"metricId": "acc", "goal": "MAXIMIZE"}],
+    "parameters": [{"parameterId": "x", "doubleValueSpec": {"maxValue": 1.0}}],
+}
+_MEASUREMENT = {"stepCount": 1, "elapsedDuration": "1.0s", "metrics": [{"metricId": "acc", "value": 0.5}]}
+_SPECS: dict[Kind, dict[str, Any]] = {
+    CUSTOM_JOB: {"displayName": "a job", "jobSpec": {"workerPoolSpecs": [_POOL]}},
+    HYPERPARAMETER_TUNING_JOB: {
+        "displayName": "a study",
+        "studySpec": _STUDY,
+        "maxTrialCount": TRIALS,
+        "parallelTrialCount": 1,
+        "trialJobSpec": {"workerPoolSpecs": [_POOL]},
+    },
+    TRAINING_PIPELINE: {
+        "displayName": "a pipeline",
+        "trainingTaskDefinition": CUSTOM_TASK,
+        "trainingTaskInputs": {"workerPoolSpecs": [_POOL]},
+    },
+}
+
+
+def rows() -> Iterator[str]:
+    """A line for each kind: the slowest page and the median one."""
+    root = Path(tempfile.mkdtemp(prefix="vertex-emulator-listing-"))
+    try:
+        _fill(root)
+        with running(root) as emulator:
+            for kind in ALL_KINDS.values():
+                times = _pages(emulator, kind)
+                what = f"{JOBS:,} {kind.collection}" + (f" of {TRIALS} trials" * (kind == HYPERPARAMETER_TUNING_JOB))
+                verdict = "ok" if max(times) <= MOST_MS else f"more than {MOST_MS:.0f} ms"
+                yield (
+                    f"{what}, {len(times)} pages: slowest {max(times):.1f} ms, "
+                    f"median {statistics.median(times):.1f} ms ({verdict})"
+                )
+    finally:
+        command = [sys.executable, "-m", "emulator", "reset", "--yes", "--data", str(root)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        shutil.rmtree(root)
+
+
+def _pages(emulator: Emulator, kind: Kind) -> list[float]:
+    """Milliseconds of each page."""
+    times, token, seen = [], "", 0
+    while True:
+        begin = time.perf_counter()
+        path = f"v1/projects/benchmark/locations/us-central1/{kind.collection}?pageSize=100&pageToken={token}"
+        reply = emulator.call("GET", path)
+        times.append((time.perf_counter() - begin) * 1000)
+        seen += len(reply[kind.collection])
+        token = reply.get("nextPageToken", "")
+        if not token:
+            assert seen == JOBS, seen
+            return times
+
+
+def _fill(root: Path) -> None:
+    store = Store(DataFolder.open(root).store)
+    with store.transaction() as change:
+        for kind, spec in _SPECS.items():
+            for _ in range(JOBS):
+                job = change.add_job(new_id(), kind, _LOCATION, spec, slots=0)
+                change.change_job(job, state=SUCCEEDED)
+                if kind == HYPERPARAMETER_TUNING_JOB:
+                    _add_trials(change, job.id)
+    store.close()
+
+
+def _add_trials(change: Transaction, study: str) -> None:
+    for number in range(1, TRIALS + 1):
+        job = change.add_job(new_id(), CUSTOM_JOB, _LOCATION, _SPECS[CUSTOM_JOB], 0, study, number)
+        change.change_job(job, state=SUCCEEDED)
+        trial = Trial(study, number, "SUCCEEDED", {"x": 0.5}, job.id, 10**9, 2 * 10**9, (_MEASUREMENT,), _MEASUREMENT)
+        change.add_trial(trial)
+        change.change_trial(trial)

@@ -1,0 +1,215 @@
+"""Good requests: between them they set every field of custom jobs and tuning jobs that has a rule of its own.
+
+None runs anything: the image is one that is never pulled and not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tests.emulator.api.input_fields import Names, input_fields, sample
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex.pipelines import CUSTOM_TASK
+from vertex.types import Model
+
+ABSENT_IMAGE = "localhost/absent:1"
+KEY = "projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key"
+LOCATION = "projects/my-project/locations/us-central1"
+ACCOUNT = "trainer@my-project.iam.gserviceaccount.com"
+CONTEXTS = f"{LOCATION}/metadataStores/default/contexts"
+L4 = {"machineType": "g2-standard-4", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
+ENVIRONMENT = [{"name": "A", "value": "1"}]
+
+
+def pool(**fields: Any) -> dict[str, Any]:
+    container = {"imageUri": ABSENT_IMAGE}
+    return {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": container, **fields}
+
+
+def package(**fields: Any) -> dict[str, Any]:
+    spec = {"executorImageUri": ABSENT_IMAGE, "packageUris": ["gs://bucket/p.tar.gz"], "pythonModule": "m", **fields}
+    return {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "pythonPackageSpec": spec}
+
+
+def job_spec(*pools: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"workerPoolSpecs": list(pools or (pool(),)), **fields}
+
+
+def custom_job(**fields: Any) -> dict[str, Any]:
+    return {"displayName": "good", "jobSpec": job_spec(), **fields}
+
+
+def of_spec(*pools: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return custom_job(jobSpec=job_spec(*pools, **fields))
+
+
+def study(**fields: Any) -> dict[str, Any]:
+    parameter = {"parameterId": "rate", "doubleValueSpec": {"minValue": 0.1, "maxValue": 1.0}}
+    return {"metrics": [{"metricId": "accuracy", "goal": "MAXIMIZE"}], "parameters": [parameter], **fields}
+
+
+def tuning_job(**fields: Any) -> dict[str, Any]:
+    counts = {"maxTrialCount": 2, "parallelTrialCount": 1}
+    return {"displayName": "good", "studySpec": study(), "trialJobSpec": job_spec(), **counts, **fields}
+
+
+def of_study(**fields: Any) -> dict[str, Any]:
+    return tuning_job(studySpec=study(**fields))
+
+
+def of_parameter(**fields: Any) -> dict[str, Any]:
+    return of_study(parameters=[{"parameterId": "p", **fields}])
+
+
+def conditional(values: dict[str, Any], **condition: Any) -> dict[str, Any]:
+    child = {"parameterId": "child", "integerValueSpec": {"minValue": 1, "maxValue": 4}, "scaleType": "UNIT_LOG_SCALE"}
+    return of_parameter(**values, conditionalParameterSpecs=[{**condition, "parameterSpec": child}])
+
+
+def pipeline(**fields: Any) -> dict[str, Any]:
+    task = {"trainingTaskDefinition": CUSTOM_TASK, "trainingTaskInputs": job_spec()}
+    return {"displayName": "good", **task, **fields}
+
+
+CUSTOM_JOBS = (
+    custom_job(),
+    custom_job(labels={"team": "vision"}, encryptionSpec={"kmsKeyName": KEY}),
+    of_spec(pool(containerSpec={"imageUri": ABSENT_IMAGE, "command": ["a"], "args": ["b"], "env": ENVIRONMENT})),
+    of_spec(pool(machineSpec=L4), {}, pool(replicaCount=2)),
+    of_spec(
+        pool(
+            machineSpec={
+                "machineType": "a2-highgpu-1g",
+                "acceleratorType": "NVIDIA_TESLA_A100",
+                "acceleratorCount": 1,
+                "gpuPartitionSize": "1g.5gb",
+                "reservationAffinity": {
+                    "reservationAffinityType": "SPECIFIC_RESERVATION",
+                    "key": "compute.googleapis.com/reservation-name",
+                    "values": ["projects/p/zones/us-central1-a/reservations/r"],
+                },
+            },
+            diskSpec={"bootDiskType": "pd-standard", "bootDiskSizeGb": 200},
+        )
+    ),
+    of_spec(pool(machineSpec={"machineType": "ct5lp-hightpu-1t", "tpuTopology": "1x1"})),
+    of_spec(pool(nfsMounts=[{"server": "10.0.0.2", "path": "/share", "mountPoint": "data"}])),
+    of_spec(
+        pool(lustreMounts=[{"instanceIp": "10.0.0.3", "filesystem": "fs", "volumeHandle": "v", "mountPoint": "data"}])
+    ),
+    of_spec(package(args=["a"], env=ENVIRONMENT)),
+    of_spec(
+        pool(machineSpec=L4),
+        scheduling={
+            "timeout": "3600s",
+            "maxWaitDuration": "600.500s",
+            "strategy": "FLEX_START",
+            "disableRetries": True,
+            "restartJobOnWorkerRestart": True,
+        },
+    ),
+    of_spec(
+        baseOutputDirectory={"outputUriPrefix": "gs://bucket/folder/"},
+        serviceAccount=ACCOUNT,
+        tensorboard=f"{LOCATION}/tensorboards/1",
+        network="projects/12345/global/networks/default",
+        reservedIpRanges=["vertex-ai-ip-range"],
+        enableWebAccess=True,
+        enableDashboardAccess=True,
+        persistentResourceId="mine",
+        protectedArtifactLocationId="europe-west4",
+        experiment=f"{CONTEXTS}/exp",
+        experimentRun=f"{CONTEXTS}/exp-run",
+    ),
+    of_spec(
+        pscInterfaceConfig={
+            "networkAttachment": f"{LOCATION.replace('locations', 'regions')}/networkAttachments/a",
+            "dnsPeeringConfigs": [{"domain": "corp.example.", "targetProject": "p", "targetNetwork": "vpc"}],
+        }
+    ),
+    of_spec(models=[f"{LOCATION}/models/m@1"]),
+)
+TUNING_JOBS = (
+    tuning_job(),
+    tuning_job(labels={"team": "vision"}, encryptionSpec={"kmsKeyName": KEY}, maxFailedTrialCount=1),
+    of_parameter(
+        doubleValueSpec={"minValue": 0.5, "maxValue": 2.0, "defaultValue": 1.0}, scaleType="UNIT_LINEAR_SCALE"
+    ),
+    of_parameter(integerValueSpec={"minValue": 1, "maxValue": 2, "defaultValue": 1}, scaleType="UNIT_LOG_SCALE"),
+    of_parameter(discreteValueSpec={"values": [1.0, 2.5], "defaultValue": 1.0}, scaleType="UNIT_REVERSE_LOG_SCALE"),
+    of_parameter(categoricalValueSpec={"values": ["relu", "tanh"], "defaultValue": "relu"}),
+    conditional({"integerValueSpec": {"maxValue": 3}}, parentIntValues={"values": [1, 2]}),
+    conditional({"discreteValueSpec": {"values": [0.5, 1.5]}}, parentDiscreteValues={"values": [1.5]}),
+    conditional({"categoricalValueSpec": {"values": ["a", "b"]}}, parentCategoricalValues={"values": ["b"]}),
+    of_study(algorithm="RANDOM_SEARCH", measurementSelectionType="BEST_MEASUREMENT", observationNoise="HIGH"),
+    of_study(medianAutomatedStoppingSpec={"useElapsedDuration": True}),
+    of_study(decayCurveStoppingSpec={"useElapsedDuration": True}),
+    of_study(
+        convexAutomatedStoppingSpec={
+            "maxStepCount": 100,
+            "minStepCount": 10,
+            "minMeasurementCount": 3,
+            "learningRateParameterName": "rate",
+            "useElapsedDuration": False,
+            "updateAllStoppedTrials": True,
+        }
+    ),
+    of_study(
+        metrics=[
+            {"metricId": "accuracy"},
+            {"metricId": "latency", "safetyConfig": {"safetyThreshold": 1.5, "desiredMinSafeTrialsFraction": 0.5}},
+        ]
+    ),
+    of_study(
+        studyStoppingConfig={
+            "shouldStopAsap": True,
+            "minNumTrials": 2,
+            "maxNumTrials": 9,
+            "maxNumTrialsNoProgress": 4,
+            "maxDurationNoProgress": "60s",
+            "minimumRuntimeConstraint": {"maxDuration": "60s"},
+            "maximumRuntimeConstraint": {"maxDuration": "3600s"},
+        }
+    ),
+    of_study(
+        studyStoppingConfig={
+            "minimumRuntimeConstraint": {"endTime": "2030-01-01T00:00:00Z"},
+            "maximumRuntimeConstraint": {"endTime": "2031-01-01T00:00:00.500Z"},
+        }
+    ),
+)
+DATA = {"datasetId": "1", "gcsDestination": {"outputUriPrefix": "gs://bucket/data"}}
+MODEL = {"displayName": "model"}
+PARENT_MODEL = "a-parent"  # must be uploaded before it can have another version
+SPLITS = {
+    "fractionSplit": {"trainingFraction": 0.5, "validationFraction": 0.25, "testFraction": 0.25},
+    "filterSplit": {"trainingFilter": "a", "validationFilter": "b", "testFilter": "-"},
+    "predefinedSplit": {"key": "column"},
+    "timestampSplit": {"key": "time", "trainingFraction": 0.5, "validationFraction": 0.25, "testFraction": 0.25},
+    "stratifiedSplit": {"key": "label", "trainingFraction": 0.5, "validationFraction": 0.25, "testFraction": 0.25},
+}
+PIPELINES = (
+    pipeline(),
+    pipeline(labels={"team": "vision"}, encryptionSpec={"kmsKeyName": KEY}),
+    pipeline(modelToUpload=MODEL, modelId="a-model"),
+    pipeline(modelToUpload=MODEL, parentModel=f"{LOCATION}/models/{PARENT_MODEL}"),
+    pipeline(modelToUpload={**sample(Model), "encryptionSpec": {"kmsKeyName": KEY}}),
+    *(pipeline(inputDataConfig={**DATA, name: split}) for name, split in SPLITS.items()),
+    pipeline(inputDataConfig={**DATA, "persistMlUseAssignment": True, "annotationsFilter": "labels.a=b"}),
+    pipeline(inputDataConfig={**DATA, "savedQueryId": "1"}),
+    pipeline(inputDataConfig={**DATA, "annotationSchemaUri": "gs://google-cloud-aiplatform/schema/x.yaml"}),
+    pipeline(inputDataConfig={"datasetId": "1", "bigqueryDestination": {"outputUri": "bq://my-project"}}),
+)
+GOOD: dict[Kind, tuple[dict[str, Any], ...]] = {
+    CUSTOM_JOB: CUSTOM_JOBS,
+    HYPERPARAMETER_TUNING_JOB: TUNING_JOBS,
+    TRAINING_PIPELINE: PIPELINES,
+}
+
+
+def fields_of(kind: Kind) -> Iterator[tuple[Names, Any]]:
+    """Each field that a client may set, with its type. Those of `trialJobSpec` are the ones of a custom job's spec."""
+    for names, hint in input_fields(kind.message):
+        if names[0] != "trialJobSpec" or len(names) == 1:
+            yield names, hint

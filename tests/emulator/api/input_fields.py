@@ -1,0 +1,67 @@
+"""The fields that a client may set, and a value for each, derived from the generated types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Required, get_args, get_origin, get_type_hints
+
+from typing_extensions import is_typeddict
+
+from vertex import scalars
+
+Names = tuple[str, ...]
+
+_SET_BY_THE_SERVICE = get_args(scalars.OutputOnly[int])[1]
+DURATION, TIMESTAMP = get_args(scalars.Duration)[1], get_args(scalars.Timestamp)[1]
+_TEXTS = {DURATION: "60s", TIMESTAMP: "2026-01-31T12:00:00Z"}
+_KEY = "key"
+_SAMPLES = {str: "sample", bool: True, int: 1, float: 0.5, Any: {"any": ["value"]}}
+
+
+def input_fields(message: Any, at: Names = (), above: tuple[Any, ...] = ()) -> Iterator[tuple[Names, Any]]:
+    """Each field that a client may set below a message, with its type; a message within itself is not opened again."""
+    for name, hint in get_type_hints(message, include_extras=True).items():
+        inner, marks = unwrapped(hint)
+        if _SET_BY_THE_SERVICE in marks:
+            continue
+        yield (*at, name), hint
+        while get_origin(inner) in (list, dict):
+            inner, _ = unwrapped(get_args(inner)[-1])
+        if is_typeddict(inner) and inner not in above:
+            yield from input_fields(inner, (*at, name), (*above, message, inner))
+
+
+def sample(hint: Any) -> Any:
+    """A value of a type; a message with every field that a client may set."""
+    inner, marks = unwrapped(hint)
+    if get_origin(inner) is list:
+        return [sample(get_args(inner)[0])]
+    if get_origin(inner) is dict:
+        return {_KEY: sample(get_args(inner)[1])}
+    if get_origin(inner) is Literal:
+        return get_args(inner)[1]
+    if is_typeddict(inner):
+        hints = get_type_hints(inner, include_extras=True)
+        return {name: sample(each) for name, each in hints.items() if _SET_BY_THE_SERVICE not in unwrapped(each)[1]}
+    return next((_TEXTS[mark] for mark in marks if mark in _TEXTS), _SAMPLES[inner])
+
+
+def is_set(body: Any, path: Names) -> bool:
+    """Whether a body sets a field, in any entry of the lists and in the sampled entry of the maps on the way."""
+    if not path:
+        return True
+    if isinstance(body, list):
+        return any(is_set(each, path) for each in body)
+    if not isinstance(body, dict):
+        return False
+    return (path[0] in body and is_set(body[path[0]], path[1:])) or is_set(body.get(_KEY), path)
+
+
+def unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A type without Required and Annotated, and what it was annotated with."""
+    if get_origin(hint) is Required:
+        return unwrapped(get_args(hint)[0])
+    if get_origin(hint) is Annotated:
+        inner, *marks = get_args(hint)
+        return inner, tuple(marks)
+    return hint, ()

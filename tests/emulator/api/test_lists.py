@@ -1,0 +1,163 @@
+"""What lists of jobs and pipelines are asked for: filters, masks and pages."""
+
+from typing import Any
+
+import pytest
+
+from emulator.api.filters import parse
+from emulator.api.listing import Listing
+from emulator.api.masks import masked, read_mask, wants
+from emulator.errors import ApiError
+from tests.emulator.running import RunningEmulator, pool
+from vertex import types
+from vertex.pipelines import CUSTOM_TASK, TUNING_TASK
+
+PARENT = "projects/listing/locations/us-central1"
+ABSENT = {**pool("pass"), "containerSpec": {"imageUri": "localhost/absent:1"}}
+STUDY = {
+    "metrics": [{"metricId": "acc"}],
+    "parameters": [{"parameterId": "x", "doubleValueSpec": {"maxValue": 1.0}}],
+}
+
+
+@pytest.fixture(scope="module")
+def listed(shared: RunningEmulator) -> RunningEmulator:
+    """Two pipelines, of a custom and of a tuning task, that have failed."""
+    tuning = {
+        "studySpec": STUDY,
+        "maxTrialCount": 1,
+        "parallelTrialCount": 1,
+        "trialJobSpec": {"workerPoolSpecs": [ABSENT]},
+    }
+    for name, definition, inputs in (
+        ("first", CUSTOM_TASK, {"workerPoolSpecs": [ABSENT]}),
+        ("second", TUNING_TASK, tuning),
+    ):
+        body = {
+            "displayName": name,
+            "labels": {"n": name},
+            "trainingTaskDefinition": definition,
+            "trainingTaskInputs": inputs,
+        }
+        created = shared.call("POST", f"v1/{PARENT}/trainingPipelines", body)["name"]
+        shared.in_state(created, "PIPELINE_STATE_FAILED")
+    return shared
+
+
+def found(emulator: RunningEmulator, collection: str = "trainingPipelines", **query: Any) -> list[Any]:
+    return list(emulator.call("GET", f"v1beta1/{PARENT}/{collection}", params=query).get(collection, []))
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('training_task_definition:"*hyperparameter*"', ["second"]),
+        (f'trainingTaskDefinition="{CUSTOM_TASK}"', ["first"]),
+        ('state="PIPELINE_STATE_FAILED" AND display_name:"f*"', ["first"]),
+        ("state!=PIPELINE_STATE_FAILED", []),
+        ("state:PIPELINE_STATE_*", ["second", "first"]),
+        ("labels.n=first OR labels.n=second", ["second", "first"]),
+        ("(labels.n=first OR labels.n=second) AND NOT labels.n=second", ["first"]),
+        ("labels.n:* AND -labels.n=first", ["second"]),
+        ("labels:m", []),
+        ('create_time>"2021-05-18T00:00:00Z" AND end_time>"2021-05-18T00:00:00Z"', ["second", "first"]),
+        ('create_time<"2021-05-18T00:00:00Z"', []),
+    ],
+)
+def test_pipelines_are_filtered_by_the_service_s_grammar(listed: RunningEmulator, text: str, names: list[str]) -> None:
+    assert [each["displayName"] for each in found(listed, filter=text)] == names
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "state=JOB_STATE_FAILED",
+        "state=FAILED",
+        "create_time>yesterday",
+        "display_name",
+        "(display_name=x",
+        "job_spec.network=x",
+        "-",
+        "a=1 OR",
+    ],
+)
+def test_a_filter_that_could_never_pass_or_be_read_is_refused(listed: RunningEmulator, text: str) -> None:
+    error = listed.call("GET", f"v1/{PARENT}/trainingPipelines", params={"filter": text}, expect=400)["error"]
+    assert [violation["field"] for violation in error["details"][0]["fieldViolations"]] == ["filter"]
+
+
+def test_the_jobs_of_pipelines_are_jobs_like_others_under_the_project_s_number_too(listed: RunningEmulator) -> None:
+    metadata = [each["trainingTaskMetadata"] for each in found(listed)]
+    (study,) = found(listed, "hyperparameterTuningJobs")
+    (job,) = found(listed, "customJobs")
+    assert metadata == [{"backingHyperparameterTuningJob": study["name"]}, {"backingCustomJob": job["name"]}]
+    by_number = listed.call("GET", f"v1/{job['name'].rpartition('/')[0]}")["customJobs"]
+    assert by_number == [job]
+
+
+@pytest.mark.parametrize(
+    ("mask", "fields"),
+    [
+        ("name", {"name"}),
+        ("name,display_name", {"name", "displayName"}),
+        ("error.message", {"error"}),
+        ("labels", {"labels"}),
+        ("*", None),
+        ("", None),
+    ],
+)
+def test_a_mask_shows_what_it_names(listed: RunningEmulator, mask: str, fields: set[str] | None) -> None:
+    for each in found(listed, readMask=mask):
+        assert set(each) == fields if fields else "trainingTaskInputs" in each
+    assert set(found(listed, read_mask="error.message")[0]["error"]) == {"message"}
+
+
+def test_a_mask_without_trials_leaves_them_out_and_one_with_them_shows_them(listed: RunningEmulator) -> None:
+    assert [set(each) for each in found(listed, "hyperparameterTuningJobs", readMask="name,state")] == [
+        {"name", "state"}
+    ]
+    assert [set(each) for each in found(listed, "hyperparameterTuningJobs", readMask="trials")] == [{"trials"}]
+
+
+def test_a_token_belongs_to_its_list_and_its_filter(listed: RunningEmulator) -> None:
+    path = f"v1/{PARENT}/trainingPipelines"
+    token = listed.call("GET", path, params={"pageSize": 1})["nextPageToken"]
+    assert len(listed.call("GET", path, params={"page_size": 1, "page_token": token})["trainingPipelines"]) == 1
+    listed.call("GET", path, params={"pageToken": token, "filter": "labels.n=first"}, expect=400)
+
+
+@pytest.mark.parametrize(
+    "mask", ["bogus", "job_spec.bogus", "jobSpec.workerPoolSpecs.replicaCount", "labels.a", "a..b"]
+)
+def test_a_path_that_leads_to_no_field_is_refused(mask: str) -> None:
+    with pytest.raises(ApiError) as refusal:
+        read_mask(f"name,{mask}", types.CustomJob)
+    assert refusal.value.status == "INVALID_ARGUMENT"
+    assert refusal.value.violations[0][0] == "read_mask"
+
+
+def test_nested_paths_of_either_case_are_kept_and_whole_fields_win() -> None:
+    message = {"name": "n", "jobSpec": {"scheduling": {"timeout": "1s"}, "network": "x"}, "state": "s"}
+    paths = read_mask("name, job_spec.scheduling", types.CustomJob)
+    assert masked(message, paths) == {"name": "n", "jobSpec": {"scheduling": {"timeout": "1s"}}}
+    assert masked(message, read_mask("jobSpec.network,jobSpec", types.CustomJob)) == {"jobSpec": message["jobSpec"]}
+    assert masked(message, read_mask("name,*", types.CustomJob)) == message
+    assert wants(paths, "jobSpec")
+    assert not wants(paths, "trials")
+
+
+def test_a_page_size_has_a_ceiling_and_none_is_the_ceiling() -> None:
+    assert [Listing.read({"pageSize": text}).size for text in ("0", "7", "100000")] == [100, 7, 100]
+
+
+def test_a_page_that_ends_with_the_list_has_no_token() -> None:
+    listing = Listing(size=2)
+    assert listing.page(iter("ab"), ord) == (["a", "b"], "")
+    items, token = listing.page(iter("abc"), ord)
+    assert items == ["a", "b"]
+    assert Listing(size=2, token=token).after(int) == ord("b")
+
+
+@pytest.mark.parametrize(("text", "same"), [("-a=1", "NOT a=1"), ("-(a=1 OR b=2)", "NOT (a=1 OR b=2)")])
+def test_a_minus_is_another_way_to_write_not(text: str, same: str) -> None:
+    assert parse(text) == parse(same)

@@ -1,0 +1,116 @@
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from emulator.errors import StartError
+from emulator.store import SCHEMA_VERSION, Store
+from emulator.store import store as module
+from tests.emulator.jobs import LOCATION, custom_job_spec
+from vertex.kinds import CUSTOM_JOB, TRAINING_PIPELINE
+
+VERSION_1 = """
+CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE jobs (
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  collection TEXT NOT NULL,
+  project TEXT NOT NULL,
+  number TEXT NOT NULL,
+  region TEXT NOT NULL,
+  spec TEXT NOT NULL,
+  state TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  updated INTEGER NOT NULL,
+  started INTEGER,
+  ended INTEGER,
+  ending TEXT,
+  study TEXT REFERENCES jobs (id) ON DELETE CASCADE,
+  trial INTEGER,
+  slots INTEGER NOT NULL,
+  replicas TEXT NOT NULL DEFAULT '[]'
+);
+CREATE INDEX jobs_by_parent ON jobs (collection, number, region, sequence);
+CREATE INDEX jobs_by_state ON jobs (state);
+CREATE INDEX jobs_by_study ON jobs (study);
+CREATE TABLE trials (
+  study TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+  number INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  parameters TEXT NOT NULL,
+  job TEXT NOT NULL,
+  started INTEGER,
+  ended INTEGER,
+  measurements TEXT NOT NULL DEFAULT '[]',
+  final TEXT,
+  infeasible_reason TEXT,
+  PRIMARY KEY (study, number)
+) WITHOUT ROWID;
+CREATE TABLE service_lines (
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+  job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+  at INTEGER NOT NULL,
+  severity TEXT NOT NULL,
+  text TEXT NOT NULL
+);
+CREATE INDEX service_lines_by_job ON service_lines (job, sequence);
+CREATE TABLE operations (name TEXT PRIMARY KEY, created INTEGER NOT NULL) WITHOUT ROWID;
+PRAGMA user_version = 1;
+"""
+
+
+def schema(path: Path) -> list[tuple[str, str]]:
+    """Names and columns of tables and indices."""
+    with sqlite3.connect(path) as connection:
+        names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")]
+        return sorted((name, str(connection.execute(f"PRAGMA table_info({name})").fetchall())) for name in names)
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """A store that version 1 wrote, with a job and an operation."""
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(VERSION_1)
+        connection.execute(
+            "INSERT INTO jobs (id, collection, project, number, region, spec, state, created, updated, slots)"
+            " VALUES ('1', 'customJobs', 'p', '123', 'r', '{\"displayName\": \"x\"}', 'JOB_STATE_SUCCEEDED', 5, 6, 1)"
+        )
+        connection.execute("INSERT INTO operations VALUES ('projects/123/locations/r/customJobs/0/operations/9', 7)")
+    return path
+
+
+def test_a_store_of_version_1_is_brought_up_to_date_and_loses_nothing(old: Path, tmp_path: Path) -> None:
+    store = Store(old)
+    with store.transaction() as change:
+        job = change.job("1")
+        operation = change.operations.get("projects/123/locations/r/customJobs/0/operations/9")
+        change.add_job("2", TRAINING_PIPELINE, LOCATION, {}, 0)
+        change.add_job("3", CUSTOM_JOB, LOCATION, custom_job_spec(), 1)
+        change.pipelines.start("2", "3")
+        change.models.add("m", LOCATION, {"displayName": "m"})
+    store.close()
+    assert job is not None
+    assert (job.spec["displayName"], job.state) == ("x", "JOB_STATE_SUCCEEDED")
+    assert operation is not None
+    assert (operation.created, operation.metadata_type) == (7, "DeleteOperationMetadata")
+    assert operation.response == {"@type": "type.googleapis.com/google.protobuf.Empty"}
+    Store(tmp_path / "new.db").close()
+    assert schema(old) == schema(tmp_path / "new.db")
+    Store(old).close()
+
+
+def test_a_migration_that_breaks_leaves_the_store_as_it_was(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = schema(old)
+    monkeypatch.setattr(module, "_FROM_VERSION_1", "CREATE TABLE more (a);\nNO SUCH STATEMENT;")
+    with pytest.raises(StartError):
+        Store(old)
+    assert schema(old) == before
+
+
+def test_a_store_of_a_newer_emulator_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "newer.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    with pytest.raises(StartError, match="newer emulator"):
+        Store(path)

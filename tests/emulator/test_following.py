@@ -1,0 +1,103 @@
+"""`logs`: a part of a job's log, the exit code, and an emulator that is restarted meanwhile."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.emulator.running import RunningEmulator, command, custom_job, pool, until
+from tests.emulator.test_studies import REPORT, study
+
+
+def texts(done: subprocess.CompletedProcess[str], task: str) -> list[str]:
+    return [line.partition(f" {task}  ")[2] for line in done.stdout.splitlines() if f" {task}  " in line]
+
+
+def test_a_followed_log_survives_a_kill_of_the_emulator_and_ends_with_the_state(
+    own: RunningEmulator, tmp_path: Path
+) -> None:
+    script = "import time\nfor i in range(30): print('line', i, flush=True); time.sleep(0.2)"
+    name = own.create(custom_job(pool(script)))
+    until(lambda: "line 1" in own.lines(name), "the first lines")
+    arguments = [sys.executable, "-m", "emulator", "logs", "--follow", name, "--data", str(own.data)]
+    with (tmp_path / "shown").open("w") as shown, subprocess.Popen(arguments, stdout=shown, stderr=shown) as follower:
+        until(lambda: "line 1" in (tmp_path / "shown").read_text(), "the first lines")
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            own.end(number)
+            own.start()
+        assert follower.wait(60) == 0
+    lines = (tmp_path / "shown").read_text().splitlines()
+    assert [line.rpartition("  ")[2] for line in lines if "workerpool0-0" in line] == [f"line {i}" for i in range(30)]
+    assert lines[-1] == f"{name} JOB_STATE_SUCCEEDED"
+
+
+def test_the_exit_code_of_a_followed_log_says_whether_the_job_succeeded(shared: RunningEmulator) -> None:
+    failing = shared.create(custom_job(pool("raise SystemExit(7)")))
+    shared.ended(failing)
+    done = command("logs", "--follow", failing, data=shared.data)
+    assert done.returncode == 4
+    assert done.stdout.splitlines()[-1] == f"{failing} JOB_STATE_FAILED"
+    assert done.stderr.count("\n") == 1
+    assert "non-zero status of 7" in done.stderr
+    assert command("logs", failing, data=shared.data).returncode == 0
+
+
+def test_a_log_is_narrowed_to_a_replica_or_a_trial(shared: RunningEmulator) -> None:
+    name = shared.create(custom_job(pool("import time; print('chief'); time.sleep(1)"), pool("print('worker')")))
+    shared.ended(name)
+    done = command("logs", name, "--task", "workerpool1-0", data=shared.data)
+    assert [line.rpartition("  ")[2] for line in done.stdout.splitlines()] == ["worker"]
+    tuning = shared.create(study(REPORT, trials=2), "hyperparameterTuningJobs")
+    job = shared.ended(tuning)
+    second = texts(command("logs", tuning, "--trial", "2", data=shared.data), "workerpool0-0 trial 2")
+    assert second == ["gs://tuning/out/2/model/"]
+    # The name of a trial's own job leads to the same lines.
+    by_job = command("logs", job["trials"][1]["customJob"], data=shared.data)
+    assert texts(by_job, "workerpool0-0 trial 2") == second
+    assert "trial 1" not in by_job.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--task", "worker"], ["--trial", "0"], ["--trial", "x"]])
+def test_an_argument_that_is_none_is_refused_with_an_example(shared: RunningEmulator, arguments: list[str]) -> None:
+    done = command("logs", "1", *arguments, data=shared.data)
+    assert done.returncode == 2
+    assert "is no t" in done.stderr
+
+
+def test_a_job_id_that_is_no_part_of_an_address_is_just_unknown(shared: RunningEmulator) -> None:
+    for job in ("a b", "?x", "%2e", 'x"y'):
+        done = command("logs", job, data=shared.data)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert "There is no job" in done.stderr
+
+
+def test_half_written_files_of_a_killed_emulator_are_no_obstacle(own: RunningEmulator) -> None:
+    name = own.create(custom_job(pool("print('kept')")))
+    own.ended(name)
+    saved = own.data / "logs" / name.rpartition("/")[2] / "workerpool0-0.0.jsonl"
+    until(saved.exists, "the saved log")
+    own.end(signal.SIGKILL)
+    (own.data / "endpoint.json").write_text('{"pid": 1')
+    saved.with_suffix(".partial").write_text("[17000000")
+    (own.data / "endpoint.partial").write_text("{")
+    for words in (["status"], ["logs", name]):
+        done = command(*words, data=own.data)
+        assert (done.returncode, "python -m emulator serve" in done.stderr) == (1, True)
+    own.start()
+    assert own.lines(name) == ["kept"]
+
+
+@pytest.mark.parametrize("keep", [100, 4096, 20_000])
+def test_a_store_that_was_cut_off_is_refused_in_one_line(tmp_path: Path, keep: int) -> None:
+    emulator = RunningEmulator(tmp_path / "data")
+    store = emulator.data / "emulator.db"
+    emulator.end()
+    whole = store.read_bytes()
+    store.write_bytes(whole[:keep])
+    done = command("serve", data=emulator.data)
+    emulator.http.close()
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert "emulator.db cannot be used" in done.stderr

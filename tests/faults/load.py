@@ -1,0 +1,134 @@
+"""A mixed load: what is submitted, what its client does with it, and what must have come of it in the end."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.emulator.running import ENDED, IMAGE
+from tests.faults.client import PatientClient
+
+# Each start of a container leaves one line: what item, which trial, which replica.
+_BEGIN = 'echo "$ITEM trial=$CLOUD_ML_TRIAL_ID $HOSTNAME" >> /gcs/faults/starts; '
+_SCORE = (
+    _BEGIN + "sleep 0.5; N=${0#--n=}; echo $N >> /gcs/faults/$ITEM-$CLOUD_ML_TRIAL_ID; "
+    'printf \'{"timestamp": %s, "trial": "1", "global_step": "1", "score": "%s"}\\n\' $(date +%s) $N'
+    " > $CLOUD_ML_HP_METRIC_FILE"
+)
+_WRITE = "echo done >> /gcs/faults/$ITEM-"
+_PROGRAMS = {
+    "succeeds": _BEGIN + "sleep 0.7; " + _WRITE,
+    "runs long": _BEGIN + "sleep 4; " + _WRITE,
+    "fails": _BEGIN + "sleep 0.3; exit 3",
+    "times out": _BEGIN + "sleep 600",
+    "is cancelled": _BEGIN + "sleep 600",
+    "is deleted": _BEGIN + _WRITE,
+    "has two replicas": _BEGIN + "sleep 1; " + _WRITE + "$HOSTNAME",
+    "study": _SCORE,
+    "study is cancelled": _BEGIN + "sleep 600",
+}
+_WEIGHTS = (4, 2, 2, 1, 2, 2, 2, 3, 1)
+
+
+@dataclass
+class Item:
+    """One thing of the load. `outcome` is filled in when nothing more comes of it."""
+
+    name: str
+    kind: str
+    resource: str | None = None
+    was_cancelled: bool = False
+    outcome: dict[str, Any] = field(default_factory=dict)
+
+    def step(self, client: PatientClient, files: Path) -> bool:
+        """Do what a user does next; whether that was all."""
+        if self.resource is None:
+            self.resource = client.create(self.collection, self.body())
+            return False
+        job = client.get(self.resource)
+        if job is None:
+            raise AssertionError(f"{self.name}: {self.resource} is lost")
+        if job["state"] in ENDED:
+            self.outcome = _outcome(job, "cancelled" in self.kind)
+            if self.kind == "is deleted":
+                client.delete(self.resource)
+                self.outcome["deleted"] = client.get(self.resource) is None
+            return True
+        has_begun = f"{self.name} " in _text(files / "starts")
+        if "cancelled" in self.kind and has_begun and not self.was_cancelled:
+            client.cancel(self.resource)
+            self.was_cancelled = True
+        return False
+
+    @property
+    def collection(self) -> str:
+        return "hyperparameterTuningJobs" if self.kind.startswith("study") else "customJobs"
+
+    def body(self) -> dict[str, Any]:
+        container = {
+            "imageUri": IMAGE,
+            "command": ["sh", "-c", _PROGRAMS[self.kind]],
+            "env": [{"name": "ITEM", "value": self.name}],
+        }
+        pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": container}
+        spec: dict[str, Any] = {"workerPoolSpecs": [pool] * (2 if self.kind == "has two replicas" else 1)}
+        if self.kind == "times out":
+            spec["scheduling"] = {"timeout": "2s"}
+        common = {"displayName": self.name, "labels": {"item": self.name}}
+        if not self.kind.startswith("study"):
+            return {**common, "jobSpec": spec}
+        study = {
+            "algorithm": "GRID_SEARCH",
+            "metrics": [{"metricId": "score", "goal": "MAXIMIZE"}],
+            "parameters": [{"parameterId": "n", "integerValueSpec": {"minValue": 1, "maxValue": 3}}],
+        }
+        return {**common, "studySpec": study, "trialJobSpec": spec, "maxTrialCount": 3, "parallelTrialCount": 2}
+
+
+def items(seed: int) -> Iterator[Item]:
+    """The load, without end: every kind once, then at random."""
+    dice = random.Random(seed)
+    kinds = list(_PROGRAMS)
+    dice.shuffle(kinds)
+    number = 0
+    while True:
+        kind = kinds[number] if number < len(kinds) else dice.choices(list(_PROGRAMS), _WEIGHTS)[0]
+        yield Item(f"item-{number:04d}", kind)
+        number += 1
+
+
+def traces(files: Path) -> dict[str, Any]:
+    """What containers left: how often each replica was started, and all that they wrote."""
+    starts = [re.sub(r"cmle-training-(workerpool\d)-\w+-(\d+)", r"\1-\2", line) for line in _lines(files / "starts")]
+    outputs = {
+        re.sub(r"cmle-training-(workerpool\d)-\w+-(\d+)", r"\1-\2", path.name): path.read_text()
+        for path in sorted(files.glob("item-*"))
+    }
+    return {"starts": Counter(starts), "outputs": outputs}
+
+
+def _outcome(job: dict[str, Any], was_cancelled: bool) -> dict[str, Any]:
+    message = re.sub(r" To find out more .*", "", job.get("error", {}).get("message", ""))
+    # How many trials a study had when it was cancelled is a matter of moments.
+    trials = [] if was_cancelled else job.get("trials", [])
+    return {
+        "state": job["state"],
+        "message": message,
+        "trials": [
+            (trial["id"], trial["state"], trial["parameters"], trial.get("finalMeasurement", {}).get("metrics"))
+            for trial in trials
+        ],
+    }
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+def _lines(path: Path) -> list[str]:
+    return _text(path).splitlines()

@@ -1,0 +1,51 @@
+"""Rules of every resource: names, labels, keys."""
+
+import pytest
+
+from tests.vertex.rules.breaking import said_of_custom_job, said_of_tuning_job
+
+KEY = "projects/p/locations/us-central1/keyRings/ring/cryptoKeys/key"
+
+
+def test_a_display_name_has_1_to_128_characters() -> None:
+    assert said_of_custom_job("displayName", to="é" * 128) == []
+    assert said_of_custom_job("displayName", to="x" * 129) == ["displayName: is longer than 128 characters"]
+    assert said_of_custom_job("displayName", to="") == ["displayName: is required"]
+    assert said_of_tuning_job("displayName", to="x" * 129) == ["displayName: is longer than 128 characters"]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [{"team": "ml"}, {"9": ""}, {"a_b-c": "-_-"}, {"größe": "klein"}, {"チーム": "学習"}, {"k" * 63: "v" * 63}, {}],
+)
+def test_labels_of_small_letters_of_any_script_digits_and_dashes_are_taken(labels: dict[str, str]) -> None:
+    assert said_of_custom_job("labels", to=labels) == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ({"Team": "a"}, 'the key "Team" must start with a lower-case letter or a digit'),
+        ({"_a": "a"}, 'the key "_a" must start with a lower-case letter or a digit'),
+        ({"": "a"}, 'the key "" must start with a lower-case letter or a digit'),
+        ({"a b": "a"}, 'the key "a b" may hold lower-case letters, digits, underscores and dashes only'),
+        ({"a": "B"}, 'the value "B" may hold lower-case letters, digits, underscores and dashes only'),
+        ({"a": "x.y"}, 'the value "x.y" may hold lower-case letters, digits, underscores and dashes only'),
+        ({"a": "v" * 64}, "must be shorter than 64 characters and than 128 bytes of UTF-8"),
+        ({"あ" * 43: "a"}, "must be shorter than 64 characters and than 128 bytes of UTF-8"),
+        ({f"k{index}": "" for index in range(65)}, "has 65 labels; at most 64 are allowed"),
+    ],
+)
+def test_other_labels_are_refused(labels: dict[str, str], message: str) -> None:
+    said = said_of_custom_job("labels", to=labels)
+    assert all(text.startswith(("labels: ", "labels.a: ")) for text in said)
+    assert any(text.endswith(message) for text in said)
+
+
+def test_an_encryption_key_has_its_form_and_lies_in_a_region() -> None:
+    assert said_of_custom_job("encryptionSpec", to={"kmsKeyName": KEY}) == []
+    for name in (KEY.replace("us-central1", "global"), KEY.replace("us-central1", "us"), "key", f"{KEY}/x", f"{KEY}\n"):
+        (said,) = said_of_custom_job("encryptionSpec", to={"kmsKeyName": name})
+        assert said.startswith("encryptionSpec.kmsKeyName: ")
+        assert "must have the form projects/{project}/locations/{region}/keyRings/" in said
+    assert said_of_tuning_job("encryptionSpec", to={"kmsKeyName": ""}) == ["encryptionSpec.kmsKeyName: is required"]

@@ -1,0 +1,24 @@
+"""Rules of the service that the types of its messages cannot say.
+
+Each is a generator of `(path, message)` over canonical values, its source in its docstring; "discovery document" is
+that of aiplatform v1, "Google's page" one of the documentation on custom training. A rule whose spec stands in several
+messages takes the path to it, `at`. Where Google does not say, nothing is refused.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
+from vertex.rules import job_spec, resource, tuning
+from vertex.rules.finding import Finding, KeyPath
+
+__all__ = ["Finding", "KeyPath", "broken"]
+
+
+def broken(kind: Kind, job: Mapping[str, Any]) -> Iterator[Finding]:
+    """Every rule that a canonical job breaks."""
+    yield from resource.broken(job)
+    if kind == CUSTOM_JOB:
+        yield from job_spec.broken(job["jobSpec"], ("jobSpec",))
+    elif kind == HYPERPARAMETER_TUNING_JOB:
+        yield from tuning.broken(job, ())

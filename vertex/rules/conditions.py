@@ -1,0 +1,57 @@
+"""Rules for the conditions under which the children of a parameter are active."""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vertex.rules.finding import Finding, KeyPath
+from vertex.scalars import shown
+
+FIELDS = {
+    "parentIntValues": "integerValueSpec",
+    "parentDiscreteValues": "discreteValueSpec",
+    "parentCategoricalValues": "categoricalValueSpec",
+}
+"""The conditions, each with the value spec of the parents that it is for."""
+_EPSILON = 1e-10
+
+
+def broken(parent: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, ConditionalParameterSpec: one condition, which matches the parent's type and values. The
+    conditions are for integers, discrete values and categories: a DOUBLE has no children."""
+    children = parent.get("conditionalParameterSpecs", ())
+    if children and "doubleValueSpec" in parent:
+        message = "a DOUBLE parameter has no conditional parameters; use integer, discrete or categorical values"
+        yield (*at, "conditionalParameterSpecs"), message
+        return
+    for index, child in enumerate(children):
+        path: KeyPath = (*at, "conditionalParameterSpecs", index)
+        given = [name for name in FIELDS if name in child]
+        wanted = next((name for name, spec in FIELDS.items() if spec in parent), None)
+        if len(given) != 1:
+            yield path, f"needs exactly one of {', '.join(FIELDS)}"
+        elif wanted and given[0] != wanted:
+            yield (*path, given[0]), f"is not for a parent with {FIELDS[wanted]}; use {wanted}"
+        elif wanted:
+            yield from _values(child[wanted].get("values", []), parent[FIELDS[wanted]], wanted, (*path, wanted))
+
+
+def _values(values: list[Any], spec: Mapping[str, Any], name: str, at: KeyPath) -> Iterator[Finding]:
+    """All must be values that the parent can have; discrete ones are matched within 1e-10."""
+    has = set(spec.get("values", ()))
+    if not values:
+        yield (*at, "values"), "is required"
+    for index, value in enumerate(values):
+        if name == "parentIntValues":
+            inside = spec.get("minValue", 0) <= value <= spec.get("maxValue", 0)
+        elif name == "parentDiscreteValues":
+            inside = value in has or _near(value, sorted(has))
+        else:
+            inside = value in has
+        if not inside:
+            yield (*at, "values", index), f"{shown(value)} is not a value of the parent"
+
+
+def _near(value: float, among: list[float]) -> bool:
+    place = bisect_left(among, value)
+    return any(abs(value - other) <= _EPSILON for other in among[max(place - 1, 0) : place + 1])

@@ -1,0 +1,52 @@
+"""Forms that texts have: names of resources, storage URIs, identifiers."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from vertex.rules.finding import Finding, KeyPath
+from vertex.scalars import shown
+
+_SEGMENTS = {"number": "[0-9]+", "region": "[a-z]+-[a-z]+[0-9]+", "object": r"[^\x00-\x1f]*"}
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a text must look like: `pattern` for the whole of it, and `wanted` for the person who wrote it."""
+
+    pattern: re.Pattern[str]
+    wanted: str
+
+    @classmethod
+    def of(cls, text: str) -> "Form":
+        """The form with a placeholder for each part that varies, `projects/{project}/locations/{region}`."""
+        parts = re.split(r"\{(\w+)\}", text)
+        parts[::2] = map(re.escape, parts[::2])
+        parts[1::2] = (_SEGMENTS.get(name, r"[^/\s]+") for name in parts[1::2])
+        return cls(re.compile("".join(parts)), f"must have the form {text}")
+
+    def fits(self, value: str) -> bool:
+        """Whether a text has the form."""
+        return self.pattern.fullmatch(value) is not None
+
+    def refusal(self, value: str) -> str:
+        """What to say of a text that does not fit."""
+        return f"{shown(value)} {self.wanted}"
+
+    def broken(self, value: str | None, at: KeyPath) -> Iterator[Finding]:
+        """A finding when the text is set and has another form."""
+        if value and not self.fits(value):
+            yield at, self.refusal(value)
+
+
+STORAGE_URI = Form(
+    re.compile(r"gs://[a-z0-9][a-z0-9._-]*(/[^\x00-\x1f]*)?"), "must have the form gs://{bucket}/{object}"
+)
+C_IDENTIFIER = Form(
+    re.compile("[A-Za-z_][A-Za-z0-9_]*"),
+    "must be letters, digits and underscores, and not start with a digit",
+)
+COMPUTE_NAME = Form(
+    re.compile("[a-z]([a-z0-9-]{0,61}[a-z0-9])?"),
+    "must be at most 63 lower-case letters, digits and hyphens, start with a letter and not end with a hyphen",
+)

@@ -1,0 +1,84 @@
+"""Rules for a CustomJobSpec."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vertex.rules import scheduling, worker_pools
+from vertex.rules.finding import Finding, KeyPath, unset
+from vertex.rules.form import COMPUTE_NAME, STORAGE_URI, Form
+
+_SERVICE_ACCOUNT = Form(
+    re.compile(r"[0-9]+|[^@\s]+@[a-z0-9.-]+\.gserviceaccount\.com"),
+    "must have the form {account}@{project}.iam.gserviceaccount.com",
+)
+_FORMS = {
+    "serviceAccount": _SERVICE_ACCOUNT,
+    "network": Form.of("projects/{number}/global/networks/{network}"),
+    "tensorboard": Form.of("projects/{project}/locations/{region}/tensorboards/{tensorboard}"),
+    "experiment": Form.of("projects/{project}/locations/{region}/metadataStores/{store}/contexts/{experiment}"),
+    "experimentRun": Form.of(
+        "projects/{project}/locations/{region}/metadataStores/{store}/contexts/{experiment}-{run}"
+    ),
+    "persistentResourceId": Form(
+        re.compile("[a-z]([a-z0-9-]*[a-z0-9])?"),
+        "must be lower-case letters, digits and hyphens, start with a letter and not end with a hyphen",
+    ),
+}
+_MODEL = Form.of("projects/{project}/locations/{region}/models/{model}")
+_ATTACHMENT = Form(
+    re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?|projects/[^/\s]+/regions/[^/\s]+/networkAttachments/[^/\s]+"),
+    "must have the form projects/{project}/regions/{region}/networkAttachments/{attachment}",
+)
+_NO_ACCOUNT = "must be specified when uploading to TensorBoard"
+
+
+def broken(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """The rules for a CustomJobSpec, whichever message it stands in."""
+    yield from worker_pools.broken(spec, at)
+    yield from scheduling.broken(spec, at)
+    yield from _names(spec, at)
+    yield from _network(spec, at)
+    yield from _output(spec, at)
+
+
+def _names(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, CustomJobSpec: the format of each name. Persistent resources and TensorBoard: the service's
+    own errors, quoted in public."""
+    for field, form in _FORMS.items():
+        yield from form.broken(spec.get(field), (*at, field))
+    for index, model in enumerate(spec.get("models", ())):
+        yield from _MODEL.broken(model, (*at, "models", index))
+    if spec.get("tensorboard") and not spec.get("serviceAccount"):
+        yield (*at, "serviceAccount"), _NO_ACCOUNT
+
+
+def _network(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, `reservedIpRanges` ("under the VPC network"), PscInterfaceConfig and DnsPeeringConfig."""
+    ranges = spec.get("reservedIpRanges", ())
+    if ranges and not spec.get("network"):
+        yield (*at, "reservedIpRanges"), "needs network, the VPC network that the ranges are reserved in"
+    for index, name in enumerate(ranges):
+        yield from _compute_name(name, (*at, "reservedIpRanges", index))
+    psc = spec.get("pscInterfaceConfig", {})
+    yield from _ATTACHMENT.broken(psc.get("networkAttachment"), (*at, "pscInterfaceConfig", "networkAttachment"))
+    for index, peering in enumerate(psc.get("dnsPeeringConfigs", ())):
+        path: KeyPath = (*at, "pscInterfaceConfig", "dnsPeeringConfigs", index)
+        yield from unset(peering, ["domain", "targetProject"], path)
+        yield from _compute_name(peering["targetNetwork"], (*path, "targetNetwork"))
+        if peering["domain"] and not peering["domain"].endswith("."):
+            yield (*path, "domain"), f'"{peering["domain"]}" must end with a dot'
+
+
+def _compute_name(name: str, at: KeyPath) -> Iterator[Finding]:
+    if not name:
+        yield at, "is required"
+    yield from COMPUTE_NAME.broken(name, at)
+
+
+def _output(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, GcsDestination."""
+    if "baseOutputDirectory" in spec:
+        path: KeyPath = (*at, "baseOutputDirectory")
+        yield from unset(spec["baseOutputDirectory"], ["outputUriPrefix"], path)
+        yield from STORAGE_URI.broken(spec["baseOutputDirectory"]["outputUriPrefix"], (*path, "outputUriPrefix"))

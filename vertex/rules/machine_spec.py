@@ -1,0 +1,101 @@
+"""Rules for a MachineSpec: a machine type with the accelerators that go with it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vertex.machines import Machine, machine, machines
+from vertex.rules.finding import Finding, KeyPath
+from vertex.rules.form import Form
+from vertex.spelling import choices, closest
+
+_PARTITION = Form(re.compile(r"[0-9]+g\.[0-9]+gb"), "must be the size of a GPU partition, such as 1g.10gb")
+_BOTH = "Both `accelerator_type` and `accelerator_count` should be specified or none."
+
+
+def accelerator(spec: Mapping[str, Any]) -> tuple[str | None, int]:
+    """Type and number of a machine's accelerators; None and 0 where the spec has none, which clients also write out."""
+    kind = spec.get("acceleratorType")
+    return None if kind == "ACCELERATOR_TYPE_UNSPECIFIED" else kind, spec.get("acceleratorCount", 0)
+
+
+def broken(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, MachineSpec: "as part of WorkerPoolSpec" the type is required. Unknown types: the service's
+    own text on Google's troubleshooting page."""
+    name = spec.get("machineType")
+    found = machine(name) if name else None
+    if not name:
+        yield (*at, "machineType"), "is required"
+    elif not found:
+        yield (*at, "machineType"), f"Machine type {name} is not supported. {_instead(name)}"
+    yield from _accelerators(spec, found, at)
+    yield from _topology(spec, found, at)
+    yield from _partition(spec, at)
+    if "reservationAffinity" in spec:
+        yield from _reservation(spec["reservationAffinity"], (*at, "reservationAffinity"))
+
+
+def _instead(name: str) -> str:
+    found = closest(name, machines())
+    families = dict.fromkeys(known.rpartition("-")[0] or known for known in machines())
+    return f"Did you mean {found}?" if found else f"Use one of {', '.join(families)}."
+
+
+def _accelerators(spec: Mapping[str, Any], found: Machine | None, at: KeyPath) -> Iterator[Finding]:
+    """The service's own texts, quoted in public; which go together: Google's page on configuring compute resources."""
+    kind, count = accelerator(spec)
+    if count < 0:
+        yield (*at, "acceleratorCount"), f"{count} must not be negative"
+    elif bool(kind) != bool(count):
+        yield (*at, "acceleratorType"), _BOTH
+    elif not found:
+        return
+    elif kind is None:
+        if not found.bare:
+            message = f"{found.name} needs an accelerator: {choices(found.accelerators)}"
+            yield (*at, "acceleratorType"), message
+    elif kind not in found.accelerators:
+        takes = choices(found.accelerators) if found.accelerators else "no accelerator"
+        message = f'Accelerator "{kind}" is not supported for machine type "{found.name}"; it takes {takes}'
+        yield (*at, "acceleratorType"), message
+    elif not spec.get("gpuPartitionSize") and (counts := found.accelerators[kind]) and count not in counts:
+        message = f"{count} {kind} cannot be attached to {found.name}; possible: {_counts(counts)}"
+        yield (*at, "acceleratorCount"), message
+
+
+def _counts(counts: tuple[int, ...]) -> str:
+    """Few counts in full, many by their first and last."""
+    return choices(counts) if len(counts) <= 5 else f"{', '.join(map(str, counts[:4]))} … {counts[-1]}"
+
+
+def _topology(spec: Mapping[str, Any], found: Machine | None, at: KeyPath) -> Iterator[Finding]:
+    """Google's page on training with TPUs: v5e and newer need a topology, nothing else has one."""
+    topology = spec.get("tpuTopology")
+    if not found:
+        return
+    if topology and not found.topologies:
+        yield (*at, "tpuTopology"), f'"{topology}": {found.name} takes no topology'
+    elif found.topologies and topology not in found.topologies:
+        is_wrong = f'"{topology}" is not one that {found.name} has' if topology else f"is required for {found.name}"
+        yield (*at, "tpuTopology"), f"{is_wrong}: {choices(found.topologies)}"
+
+
+def _partition(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, `gpuPartitionSize`: "the accelerator_count should be set to 1"."""
+    size = spec.get("gpuPartitionSize")
+    yield from _PARTITION.broken(size, (*at, "gpuPartitionSize"))
+    if size and accelerator(spec)[1] != 1:
+        yield (*at, "acceleratorCount"), f"must be 1 with gpuPartitionSize {size}"
+
+
+def _reservation(affinity: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, ReservationAffinity: key and values target a specific reservation."""
+    kind = affinity.get("reservationAffinityType", "TYPE_UNSPECIFIED")
+    if kind == "TYPE_UNSPECIFIED":
+        message = "is required: NO_RESERVATION, ANY_RESERVATION or SPECIFIC_RESERVATION"
+        yield (*at, "reservationAffinityType"), message
+    for field in ("key", "values"):
+        if kind == "SPECIFIC_RESERVATION" and not affinity.get(field):
+            yield (*at, field), "is required with SPECIFIC_RESERVATION"
+        elif kind in ("NO_RESERVATION", "ANY_RESERVATION") and affinity.get(field):
+            yield (*at, field), f"is for SPECIFIC_RESERVATION only, not for {kind}"

@@ -1,0 +1,117 @@
+"""Rules for the parameters of a study, each by itself and all of them together."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from vertex.rules import conditions
+from vertex.rules.finding import Finding, KeyPath, unset
+from vertex.scalars import shown
+
+_VALUE_SPECS = ("doubleValueSpec", "integerValueSpec", "categoricalValueSpec", "discreteValueSpec")
+_CLOSEST = 1e-10
+_MOST_VALUES = 1000
+
+Spec = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The condition that a child hangs on: the path of its parent, and the parent's values that make it active."""
+
+    parent: KeyPath
+    values: frozenset[Any]
+
+    def excludes(self, other: "Branch") -> bool:
+        """Whether no value of their one parent makes both active."""
+        return self.parent == other.parent and self.values.isdisjoint(other.values)
+
+
+Place = tuple[Spec, KeyPath, tuple[Branch, ...]]
+
+
+def walk(specs: list[Spec], at: KeyPath, branches: tuple[Branch, ...] = ()) -> Iterator[Place]:
+    """Each ParameterSpec, parents before their children, with its path and the conditions that it hangs on."""
+    for index, spec in enumerate(specs):
+        yield from _subtree(spec, (*at, index), branches)
+
+
+def _subtree(spec: Spec, at: KeyPath, branches: tuple[Branch, ...]) -> Iterator[Place]:
+    yield spec, at, branches
+    for index, child in enumerate(spec.get("conditionalParameterSpecs", ())):
+        values = frozenset(value for name in conditions.FIELDS for value in child.get(name, {}).get("values", ()))
+        path: KeyPath = (*at, "conditionalParameterSpecs", index, "parameterSpec")
+        yield from _subtree(child["parameterSpec"], path, (*branches, Branch(at, values)))
+
+
+def broken(specs: list[Spec], at: KeyPath) -> Iterator[Finding]:
+    """The rules for `parameters`."""
+    places = list(walk(specs, at))
+    for spec, path, _ in places:
+        yield from _one(spec, path)
+        yield from conditions.broken(spec, path)
+    yield from _ids(places)
+
+
+def _ids(places: list[Place]) -> Iterator[Finding]:
+    """Discovery document, `parameterId` and `conditionalParameterSpecs`: unique, except under disjoint conditions."""
+    seen: dict[str, list[tuple[Branch, ...]]] = {}
+    for spec, path, branches in places:
+        name = spec["parameterId"]
+        earlier = seen.setdefault(name, [])
+        if name and not all(_exclusive(branches, others) for others in earlier):
+            message = f"{shown(name)} is there twice; only children with disjoint conditions may share an id"
+            yield (*path, "parameterId"), message
+        else:
+            earlier.append(branches)
+
+
+def _exclusive(some: tuple[Branch, ...], others: tuple[Branch, ...]) -> bool:
+    return any(one.excludes(other) for one, other in zip(some, others, strict=False))
+
+
+def _one(spec: Spec, at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, ParameterSpec and its value specs."""
+    yield from unset(spec, ["parameterId"], at)
+    if re.search(r"\s", spec["parameterId"]):
+        yield (*at, "parameterId"), f"{shown(spec['parameterId'])} must not contain white space"
+    given = [name for name in _VALUE_SPECS if name in spec]
+    if len(given) != 1:
+        yield at, f"needs exactly one of {', '.join(_VALUE_SPECS)}"
+        return
+    name, values = given[0], spec[given[0]]
+    if name in ("doubleValueSpec", "integerValueSpec"):
+        low, high = values.get("minValue", 0), values.get("maxValue", 0)
+        if low > high:
+            yield (*at, name), f"minValue {low} is greater than maxValue {high}"
+    elif "values" not in values:
+        yield (*at, name, "values"), "is required"
+    elif name == "discreteValueSpec":
+        yield from _discrete(values["values"], (*at, name, "values"))
+    yield from _scale(spec, name, at)
+
+
+def _discrete(values: list[float], at: KeyPath) -> Iterator[Finding]:
+    if len(values) > _MOST_VALUES:
+        yield at, f"has {len(values)} values; at most {_MOST_VALUES} are allowed"
+    for before, after in pairwise(values):
+        if before >= after:
+            yield at, f"must increase: {after} stands after {before}"
+            return
+        if after - before < _CLOSEST:
+            yield at, f"{before} and {after} are less than {_CLOSEST} apart"
+            return
+
+
+def _scale(spec: Spec, name: str, at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, `scaleType`: unset for categories; the logarithmic ones need values above zero."""
+    scale, values = spec.get("scaleType", "SCALE_TYPE_UNSPECIFIED"), spec[name]
+    if name == "categoricalValueSpec":
+        if scale != "SCALE_TYPE_UNSPECIFIED":
+            yield (*at, "scaleType"), f"{scale} is for numbers; leave it out for categories"
+    elif "LOG" in scale:
+        low = min(values.get("values", [0])) if name == "discreteValueSpec" else values.get("minValue", 0)
+        if low <= 0:
+            yield (*at, "scaleType"), f"{scale} needs a range above zero; its least value is {low}"

@@ -1,0 +1,59 @@
+"""Rules for what every resource has: display name, labels, encryption key."""
+
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vertex.rules.finding import Finding, KeyPath, unset
+from vertex.rules.form import Form
+from vertex.scalars import shown
+
+_KEY = Form.of("projects/{project}/locations/{region}/keyRings/{key_ring}/cryptoKeys/{crypto_key}")
+_LONGEST_NAME = 128
+_MOST_LABELS = 64
+_LABEL_CHARACTERS, _LABEL_BYTES = 63, 127
+
+
+def broken(resource: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Finding]:
+    """The rules for a resource's own fields."""
+    yield from unset(resource, ["displayName"], at)
+    if len(resource.get("displayName", "")) > _LONGEST_NAME:
+        yield (*at, "displayName"), f"is longer than {_LONGEST_NAME} characters"
+    yield from _labels(resource.get("labels", {}), (*at, "labels"))
+    if "encryptionSpec" in resource:
+        yield from _encryption(resource["encryptionSpec"], (*at, "encryptionSpec"))
+
+
+def _labels(labels: Mapping[str, str], at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, `labels`; the lengths: the service's own error ("less than 64 characters and less than 128
+    UTF-8 bytes", keys "start with a letter or number"), quoted in public."""
+    if len(labels) > _MOST_LABELS:
+        yield at, f"has {len(labels)} labels; at most {_MOST_LABELS} are allowed"
+    for key, value in labels.items():
+        if not key or not _starts_well(key):
+            yield at, f"the key {shown(key)} must start with a lower-case letter or a digit"
+        yield from _text("key", key, at)
+        yield from _text("value", value, (*at, key))
+
+
+def _text(name: str, text: str, at: KeyPath) -> Iterator[Finding]:
+    if not all(map(_may_stand_in_a_label, text)):
+        yield at, f"the {name} {shown(text)} may hold lower-case letters, digits, underscores and dashes only"
+    if len(text) > _LABEL_CHARACTERS or len(text.encode(errors="replace")) > _LABEL_BYTES:
+        yield at, f"the {name} {shown(text)} must be shorter than 64 characters and than 128 bytes of UTF-8"
+
+
+def _starts_well(key: str) -> bool:
+    return key[0] not in "_-" and _may_stand_in_a_label(key[0])
+
+
+def _may_stand_in_a_label(character: str) -> bool:
+    """Letters of all scripts with their marks, none in upper case, and digits."""
+    category = unicodedata.category(character)
+    return character in "_-" or (category[0] in "LMN" and category not in ("Lu", "Lt"))
+
+
+def _encryption(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, EncryptionSpec: the form, and a key of one region."""
+    yield from unset(spec, ["kmsKeyName"], at)
+    yield from _KEY.broken(spec["kmsKeyName"], (*at, "kmsKeyName"))

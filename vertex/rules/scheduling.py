@@ -1,0 +1,65 @@
+"""Rules for the Scheduling of a CustomJobSpec."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vertex.machines import machine
+from vertex.rules.finding import Finding, KeyPath
+from vertex.rules.machine_spec import accelerator
+from vertex.scalars import seconds
+from vertex.spelling import choices
+
+_WEEK_SECONDS = 7 * 24 * 3600
+_FLEX_GPUS = (
+    "NVIDIA_L4",
+    "NVIDIA_TESLA_A100",
+    "NVIDIA_A100_80GB",
+    "NVIDIA_H100_80GB",
+    "NVIDIA_H100_MEGA_80GB",
+    "NVIDIA_H200_141GB",
+    "NVIDIA_B200",
+)
+
+
+def broken(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """The rules for a CustomJobSpec's `scheduling`. `maxWaitDuration`: discovery document, for FLEX_START."""
+    options, path = spec.get("scheduling", {}), (*at, "scheduling")
+    for field in ("timeout", "maxWaitDuration"):
+        if seconds(options.get(field, "0s")) < 0:
+            yield (*path, field), f'"{options[field]}" must not be negative'
+    strategy = options.get("strategy", "STANDARD")
+    if strategy == "FLEX_START":
+        yield from _flex_start(spec, at)
+    elif "maxWaitDuration" in options:
+        yield (*path, "maxWaitDuration"), f"is for the strategy FLEX_START only, not for {strategy}"
+    if strategy == "SPOT":
+        yield from _spot(spec, at)
+
+
+def _flex_start(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """Google's page on scheduling jobs with Dynamic Workload Scheduler."""
+    timeout = spec["scheduling"].get("timeout", "0s")
+    if seconds(timeout) > _WEEK_SECONDS:
+        yield (*at, "scheduling", "timeout"), f'"{timeout}" is longer than the seven days ("604800s") of FLEX_START'
+    used = [(index, pool.get("machineSpec", {})) for index, pool in enumerate(spec["workerPoolSpecs"]) if pool]
+    for index, machine_spec in used:
+        path: KeyPath = (*at, "workerPoolSpecs", index, "machineSpec")
+        if machine_spec != used[0][1]:
+            yield (
+                path,
+                f"must be that of workerPoolSpecs[{used[0][0]}]: FLEX_START needs the same machines in all pools",
+            )
+        kind, _ = accelerator(machine_spec)
+        if kind not in _FLEX_GPUS:
+            message = f"{kind or 'no accelerator'}: FLEX_START takes {choices(_FLEX_GPUS)}"
+            yield (*path, "acceleratorType"), message
+
+
+def _spot(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """Google's page on Spot VMs: not with TPU pods, which are more than one machine."""
+    for index, pool in enumerate(spec["workerPoolSpecs"]):
+        machine_spec = pool.get("machineSpec", {})
+        found = machine(machine_spec.get("machineType", ""))
+        if found and found.tpu_machines(machine_spec.get("tpuTopology", ""), accelerator(machine_spec)[1]) > 1:
+            path: KeyPath = (*at, "workerPoolSpecs", index, "machineSpec", "machineType")
+            yield path, f"{found.name}: the strategy SPOT is not for TPU pods"

@@ -1,0 +1,45 @@
+"""Rules for a StudySpec: its metrics, and what its parameters and its ends have to do with each other."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vertex.rules import parameters, stopping
+from vertex.rules.finding import Finding, KeyPath, unset
+from vertex.scalars import shown
+
+
+def broken(study: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """The rules for a StudySpec."""
+    yield from _metrics(study["metrics"], (*at, "metrics"))
+    yield from parameters.broken(study["parameters"], (*at, "parameters"))
+    if study.get("algorithm") == "GRID_SEARCH":
+        yield from _grid(study["parameters"], (*at, "parameters"))
+    yield from stopping.broken(study, at)
+
+
+def _metrics(metrics: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, MetricSpec and SafetyMetricConfig."""
+    seen: set[str] = set()
+    for index, metric in enumerate(metrics):
+        name, path = metric["metricId"], (*at, index, "metricId")
+        yield from unset(metric, ["metricId"], (*at, index))
+        if re.search(r"\s", name):
+            yield path, f"{shown(name)} must not contain white space"
+        if name in seen:
+            yield path, f"{shown(name)} is there twice"
+        seen.add(name)
+        fraction = metric.get("safetyConfig", {}).get("desiredMinSafeTrialsFraction", 0.0)
+        if not 0 <= fraction <= 1:
+            message = f"{fraction} is not within 0 to 1"
+            yield (*at, index, "safetyConfig", "desiredMinSafeTrialsFraction"), message
+    if all("safetyConfig" in metric for metric in metrics):
+        yield at, "has safety metrics only; a study needs an objective, a metric without safetyConfig"
+
+
+def _grid(specs: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, `algorithm`: GRID_SEARCH takes parameters with a finite number of values."""
+    for spec, path, _ in parameters.walk(specs, at):
+        if "doubleValueSpec" in spec:
+            message = "GRID_SEARCH takes integer, categorical and discrete parameters only"
+            yield (*path, "doubleValueSpec"), message

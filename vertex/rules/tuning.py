@@ -1,0 +1,39 @@
+"""Rules for a HyperparameterTuningJob."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vertex.machines import machine
+from vertex.rules import job_spec, study
+from vertex.rules.finding import Finding, KeyPath
+
+
+def broken(job: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """The rules for a study with the jobs of its trials."""
+    yield from job_spec.broken(job["trialJobSpec"], (*at, "trialJobSpec"))
+    yield from _tpus(job["trialJobSpec"], (*at, "trialJobSpec"))
+    yield from study.broken(job["studySpec"], (*at, "studySpec"))
+    yield from _counts(job, at)
+
+
+def _tpus(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """Google's page on using hyperparameter tuning: "jobs with TPUs are not supported"."""
+    for index, pool in enumerate(spec["workerPoolSpecs"]):
+        name = pool.get("machineSpec", {}).get("machineType", "")
+        found = machine(name)
+        if found and found.is_tpu:
+            message = f"{name} has TPUs, which hyperparameter tuning does not take"
+            yield (*at, "workerPoolSpecs", index, "machineSpec", "machineType"), message
+
+
+def _counts(job: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, HyperparameterTuningJob: both counts are required; zero is "unset" in proto JSON."""
+    most = job.get("maxTrialCount", 0)
+    for name in ("maxTrialCount", "parallelTrialCount"):
+        if job.get(name, 0) < 1:
+            yield (*at, name), "is required, and at least 1"
+    for name in ("parallelTrialCount", "maxFailedTrialCount"):
+        if job.get(name, 0) > most > 0:
+            yield (*at, name), f"{job[name]} is more than maxTrialCount {most}"
+    if job.get("maxFailedTrialCount", 0) < 0:
+        yield (*at, "maxFailedTrialCount"), f"{job['maxFailedTrialCount']} must not be negative"

@@ -1,0 +1,102 @@
+"""Rules for the worker pools of a CustomJobSpec, one by one and together."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vertex.machines import machine
+from vertex.rules import machine_spec, task
+from vertex.rules.finding import Finding, KeyPath, unset
+from vertex.spelling import choices
+
+MOST_POOLS = 4
+_REDUCTION_SERVER = re.compile(r"[a-z]+-docker\.pkg\.dev/vertex-ai-restricted/training/reductionserver(:.*)?")
+_REDUCTION_SERVER_POOL = 2
+_DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
+_DISK_GB = range(100, 64_001)
+
+
+def broken(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """The rules for `workerPoolSpecs`. Their number: Google's page on distributed training has four roles."""
+    pools, path = spec["workerPoolSpecs"], (*at, "workerPoolSpecs")
+    if len(pools) > MOST_POOLS:
+        yield path, f"has {len(pools)} pools; at most {MOST_POOLS} are allowed"
+    on_demand = not spec.get("persistentResourceId")
+    for index, pool in enumerate(pools):
+        yield from _replicas(pool, index, (*path, index))
+        if pool:
+            yield from _pool(pool, (*path, index), on_demand)
+            yield from _reduction_server(pool, index, (*path, index))
+    yield from _tpus(pools, path)
+
+
+def _replicas(pool: Mapping[str, Any], index: int, at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, CustomJobSpec; pool 0: Google's page on distributed training."""
+    replicas = pool.get("replicaCount", 1)
+    if index == 0 and not pool:
+        yield at, "is empty; the first pool runs the primary replica"
+    elif index == 0 and replicas != 1:
+        yield (*at, "replicaCount"), f"{replicas} must be 1: the first pool is the primary replica"
+    elif replicas < 1:
+        yield (*at, "replicaCount"), f"{replicas} is less than 1; an empty pool is written {{}}"
+
+
+def _pool(pool: Mapping[str, Any], at: KeyPath, on_demand: bool) -> Iterator[Finding]:
+    """Discovery document, WorkerPoolSpec: one task; a machine, except where a persistent resource has them."""
+    if ("containerSpec" in pool) == ("pythonPackageSpec" in pool):
+        yield at, "needs exactly one of containerSpec and pythonPackageSpec"
+    yield from task.broken(pool, at)
+    if "machineSpec" in pool or on_demand:
+        yield from machine_spec.broken(pool.get("machineSpec", {}), (*at, "machineSpec"))
+    yield from _disk(pool.get("diskSpec", {}), (*at, "diskSpec"))
+    yield from _mounts(pool, at)
+
+
+def _disk(disk: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, DiskSpec; the sizes: Google's page on configuring compute resources."""
+    kind, size = disk.get("bootDiskType"), disk.get("bootDiskSizeGb")
+    if kind and kind not in _DISK_TYPES:
+        yield (*at, "bootDiskType"), f'"{kind}" is not one of {choices(_DISK_TYPES)}'
+    if size and size not in _DISK_GB:
+        yield (*at, "bootDiskSizeGb"), f"{size} is not within {_DISK_GB.start} to {_DISK_GB.stop - 1}"
+
+
+def _mounts(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, NfsMount and LustreMount."""
+    for index, mount in enumerate(pool.get("nfsMounts", ())):
+        path: KeyPath = (*at, "nfsMounts", index)
+        yield from unset(mount, ["server", "path", "mountPoint"], path)
+        if mount["path"] and not mount["path"].startswith("/"):
+            yield (*path, "path"), f'"{mount["path"]}" must start with /'
+    for index, mount in enumerate(pool.get("lustreMounts", ())):
+        yield from unset(
+            mount, ["instanceIp", "filesystem", "volumeHandle", "mountPoint"], (*at, "lustreMounts", index)
+        )
+
+
+def _reduction_server(pool: Mapping[str, Any], index: int, at: KeyPath) -> Iterator[Finding]:
+    """Google's page on distributed training: Reduction Server runs in the third pool, on machines without GPUs."""
+    if not _REDUCTION_SERVER.fullmatch(pool.get("containerSpec", {}).get("imageUri", "")):
+        return
+    if index != _REDUCTION_SERVER_POOL:
+        message = f"Reduction Server runs in workerPoolSpecs[{_REDUCTION_SERVER_POOL}], with {{}} for a pool left out"
+        yield (*at, "containerSpec", "imageUri"), message
+    if machine_spec.accelerator(pool.get("machineSpec", {})) != (None, 0):
+        yield (*at, "machineSpec", "acceleratorType"), "Reduction Server runs on machines without accelerators"
+
+
+def _tpus(pools: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Finding]:
+    """Google's page on configuring compute resources: a TPU job has one pool with one replica."""
+    used = [index for index, pool in enumerate(pools) if pool]
+    for index in used:
+        name = pools[index].get("machineSpec", {}).get("machineType", "")
+        found = machine(name)
+        if found and found.is_tpu:
+            if len(used) > 1:
+                yield (*at, index, "machineSpec", "machineType"), f"{name} has TPUs: it must be the job's only pool"
+            # What is wrong with the first pool's count of replicas has been said.
+            if index > 0 and pools[index].get("replicaCount", 1) > 1:
+                yield (
+                    (*at, index, "replicaCount"),
+                    f"{pools[index]['replicaCount']} must be 1 on {name}, which has TPUs",
+                )
