@@ -43,6 +43,7 @@ def test_a_custom_job_from_creation_to_deletion(locations: Any, emulator: Runnin
 def test_a_running_job_is_cancelled(locations: Any, emulator: RunningEmulator) -> None:
     jobs = locations.customJobs()
     created = jobs.create(parent=PARENT, body=custom_job(pool(IDLE))).execute()
+    emulator.in_state(created["name"], "JOB_STATE_RUNNING")
     assert jobs.cancel(name=created["name"], body={}).execute() == {}
     assert emulator.ended(created["name"])["state"] == "JOB_STATE_CANCELLED"
     assert jobs.get(name=created["name"]).execute()["error"]["code"] == 1

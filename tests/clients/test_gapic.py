@@ -54,6 +54,8 @@ def test_cancelling_and_refusals(api: Any, client: Any) -> None:
     created = client.create_custom_job(parent=PARENT, custom_job=job(api, "to be cancelled", IDLE))
     with pytest.raises(exceptions.BadRequest, match="cancel it"):
         client.delete_custom_job(name=created.name)
+    running = api.JobState.JOB_STATE_RUNNING
+    until(lambda: client.get_custom_job(name=created.name).state == running, "the start")
     client.cancel_custom_job(name=created.name)
     cancelled = api.JobState.JOB_STATE_CANCELLED
     ended = until(lambda: (found := client.get_custom_job(name=created.name)).state == cancelled and found, "the end")
