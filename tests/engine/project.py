@@ -41,7 +41,11 @@ SEARCH: dict[str, Any] = {
     },
     "maxTrialCount": 4,
     "parallelTrialCount": 2,
-    "trialJobSpec": {"workerPoolSpecs": [{"containerSpec": {"imageUri": "${images.trainer}"}}]},
+    "trialJobSpec": {
+        "workerPoolSpecs": [
+            {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": {"imageUri": "${images.trainer}"}}
+        ]
+    },
     "lifecycle": {"wait": True},
 }
 
