@@ -74,17 +74,17 @@ def test_a_job_takes_what_its_foundation_says_where_it_says_nothing_itself() -> 
     ground = Ground(
         job_defaults={"serviceAccount": "trainer@p.iam.gserviceaccount.com", "network": "projects/1/global/networks/n"},
         labels={"team": "vision", "stage": "dev"},
-        encryption_key="projects/p/locations/r/keyRings/k/cryptoKeys/c",
+        encryption_key="projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys/c",
     )
     silent = completed(CUSTOM_JOB, custom_job(), 0, ground, "digits")
     assert silent["jobSpec"]["serviceAccount"] == "trainer@p.iam.gserviceaccount.com"
     assert silent["labels"] == {"team": "vision", "stage": "dev"}
-    assert silent["encryptionSpec"] == {"kmsKeyName": "projects/p/locations/r/keyRings/k/cryptoKeys/c"}
+    assert silent["encryptionSpec"] == {"kmsKeyName": "projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys/c"}
     said = edited(custom_job(), "jobSpec", "serviceAccount", to="own@p.iam.gserviceaccount.com")
     said = {
         **said,
         "labels": {"stage": "prod"},
-        "encryptionSpec": {"kmsKeyName": "projects/p/locations/r/keyRings/k/cryptoKeys/d"},
+        "encryptionSpec": {"kmsKeyName": "projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys/d"},
     }
     own = completed(CUSTOM_JOB, said, 0, ground, "digits")
     assert own["jobSpec"]["serviceAccount"] == "own@p.iam.gserviceaccount.com"

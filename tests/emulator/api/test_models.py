@@ -200,3 +200,45 @@ def test_operations_are_found_listed_waited_for_and_forgotten(shared: RunningEmu
     assert shared.call("DELETE", f"v1/{names[0]}") == {}
     for method, suffix in (("GET", ""), ("POST", ":wait"), ("POST", ":cancel"), ("DELETE", "")):
         shared.call(method, f"v1/{names[0]}{suffix}", expect=404)
+
+
+SENT = {
+    "metadataSchemaUri": "gs://b/schema.yaml",
+    "pipelineJob": "projects/p/locations/us-central1/pipelineJobs/1",
+    "defaultCheckpointId": "3",
+    "predictSchemata": {"instanceSchemaUri": "gs://b/i.yaml", "parametersSchemaUri": "gs://b/p.yaml"},
+    "explanationSpec": {"parameters": {"sampledShapleyAttribution": {"pathCount": 5}, "topK": 2}},
+    "baseModelSource": {"modelGardenSource": {"publicModelName": "publishers/google/models/m"}},
+    "dataStats": {"trainingDataItemsCount": "7"},
+    "encryptionSpec": {"kmsKeyName": "projects/acme-dev/locations/us-central1/keyRings/k/cryptoKeys/c"},
+}
+NEVER = (
+    "originalModelInfo",
+    "checkpoints",
+    "deployedModels",
+    "supportedExportFormats",
+    "supportedDeploymentResourcesTypes",
+    "supportedInputStorageFormats",
+    "supportedOutputStorageFormats",
+    "metadataArtifact",
+    "satisfiesPzi",
+    "satisfiesPzs",
+)
+
+
+def test_what_has_no_effect_here_is_kept_as_sent_and_what_is_not_done_here_is_never_set(
+    shared: RunningEmulator,
+) -> None:
+    operation = upload(shared, model(**SENT), serviceAccount="trainer@p.iam.gserviceaccount.com")
+    kept = shared.get(operation["response"]["model"])
+    assert {field: kept.get(field) for field in SENT} == SENT
+    assert [field for field in NEVER if field in kept] == []
+    assert kept["modelSourceInfo"] == {"sourceType": "CUSTOM"}
+
+
+def test_the_etag_changes_with_each_version_and_one_that_is_sent_is_not_compared(shared: RunningEmulator) -> None:
+    first = upload(shared, model(etag="any"), modelId="tagged")["response"]["model"]
+    before = shared.get(first)["etag"]
+    upload(shared, model(etag="any"), parentModel=first)
+    assert before != "any"
+    assert shared.get(f"{first}@2")["etag"] != before

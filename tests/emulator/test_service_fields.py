@@ -1,0 +1,52 @@
+"""Fields that the service sets: those that are there, in their order of time, and those that never are."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.emulator.running import RunningEmulator, custom_job, pool
+
+TIMES = ("createTime", "startTime", "endTime", "updateTime")
+NEVER = ("webAccessUris", "satisfiesPzs", "satisfiesPzi")
+REPORT = (
+    "import json, os, time; entry = {'timestamp': time.time(), 'acc': '1', 'global_step': '1'};"
+    "open(os.environ['CLOUD_ML_HP_METRIC_FILE'], 'w').write(json.dumps(entry) + '\\n')"
+)
+
+
+def tuning_job(script: str) -> dict[str, Any]:
+    return {
+        "displayName": "one trial",
+        "studySpec": {
+            "algorithm": "RANDOM_SEARCH",
+            "metrics": [{"metricId": "acc", "goal": "MAXIMIZE"}],
+            "parameters": [{"parameterId": "x", "doubleValueSpec": {"maxValue": 1.0}}],
+        },
+        "maxTrialCount": 1,
+        "parallelTrialCount": 1,
+        "trialJobSpec": {"workerPoolSpecs": [pool(script)]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("collection", "body"),
+    [("customJobs", custom_job(pool("pass"))), ("hyperparameterTuningJobs", tuning_job(REPORT))],
+)
+def test_an_ended_job_has_its_name_state_and_times_and_nothing_that_this_machine_cannot_give(
+    shared: RunningEmulator, collection: str, body: dict[str, Any]
+) -> None:
+    ended = shared.ended(shared.create(body, collection))
+    assert re.fullmatch(rf"projects/\d+/locations/us-central1/{collection}/\d{{19}}", ended["name"])
+    assert ended["state"] == "JOB_STATE_SUCCEEDED"
+    times = [ended[field] for field in TIMES]
+    assert times == sorted(times) and all(time.endswith("Z") for time in times)
+    assert [field for field in NEVER if field in ended] == []
+    assert "error" not in ended
+
+
+def test_a_failed_study_has_an_error_with_a_code_and_the_last_reason(shared: RunningEmulator) -> None:
+    ended = shared.ended(shared.create(tuning_job("raise SystemExit(1)"), "hyperparameterTuningJobs"))
+    assert ended["state"] == "JOB_STATE_FAILED"
+    assert ended["error"]["code"] == 9
+    assert "1 of 1 finished trials failed" in ended["error"]["message"]
