@@ -11,6 +11,7 @@ from vertex.kinds import CUSTOM_JOB, KINDS, Kind
 
 SPEC_FIELD = {"customJobs": "jobSpec", "hyperparameterTuningJobs": "trialJobSpec"}
 FOLDER = "gs://staging/digits"
+KEYS = "projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys"
 
 
 def complete(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> Any:
@@ -74,17 +75,19 @@ def test_a_job_takes_what_its_foundation_says_where_it_says_nothing_itself() -> 
     ground = Ground(
         job_defaults={"serviceAccount": "trainer@p.iam.gserviceaccount.com", "network": "projects/1/global/networks/n"},
         labels={"team": "vision", "stage": "dev"},
-        encryption_key="projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys/c",
+        encryption_key=f"{KEYS}/c",
     )
     silent = completed(CUSTOM_JOB, custom_job(), 0, ground, "digits")
     assert silent["jobSpec"]["serviceAccount"] == "trainer@p.iam.gserviceaccount.com"
     assert silent["labels"] == {"team": "vision", "stage": "dev"}
-    assert silent["encryptionSpec"] == {"kmsKeyName": "projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys/c"}
+    assert silent["encryptionSpec"] == {
+        "kmsKeyName": "projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys/c"
+    }
     said = edited(custom_job(), "jobSpec", "serviceAccount", to="own@p.iam.gserviceaccount.com")
     said = {
         **said,
         "labels": {"stage": "prod"},
-        "encryptionSpec": {"kmsKeyName": "projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys/d"},
+        "encryptionSpec": {"kmsKeyName": f"{KEYS}/d"},
     }
     own = completed(CUSTOM_JOB, said, 0, ground, "digits")
     assert own["jobSpec"]["serviceAccount"] == "own@p.iam.gserviceaccount.com"

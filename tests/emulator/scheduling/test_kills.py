@@ -8,6 +8,7 @@ import pytest
 
 from tests.emulator.fakes import Clock, Emulator, Fuse, Killed, Machine, use_clock
 from tests.emulator.jobs import LOCATION, custom_job_spec, pool
+from tests.emulator.kills import Outcome, assert_that_no_kill_changes_the_end
 from tests.emulator.scheduling.steps import WORKER, cancel, crashes_once, inject, reports, submit, submit_study, trials
 from vertex.kinds import CUSTOM_JOB
 
@@ -119,36 +120,14 @@ def outcome(emulator: Emulator, jobs: list[str]) -> list[Any]:
 def test_killed_at_any_step_the_next_process_comes_to_the_same_end(
     scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run(folder: Path, steps: int | None) -> tuple[list[Any], bool]:
+    def begin(folder: Path) -> tuple[Emulator, Outcome]:
         clock = Clock()
         use_clock(clock, monkeypatch)
         emulator = Emulator(folder, Machine(clock))
         jobs = scenario(emulator)
-        emulator.machine.fuse.left = steps
-        try:
-            emulator.run()
-            emulator.look()
-            was_killed = False
-        except Killed:
-            was_killed = True
-            emulator.machine.fuse.left = None
-            emulator.store.close()
-            emulator.start()
-            emulator.run()
-            emulator.look()
-        result = outcome(emulator, jobs)
-        emulator.store.close()
-        return result, was_killed
+        return emulator, lambda: outcome(emulator, jobs)
 
-    undisturbed, _ = run(tmp_path / "undisturbed", None)
-    steps = 0
-    while True:
-        result, was_killed = run(tmp_path / str(steps), steps)
-        assert result == undisturbed, f"killed at step {steps}"
-        if not was_killed:
-            break
-        steps += 1
-    assert steps > 1
+    assert_that_no_kill_changes_the_end(tmp_path, begin)
 
 
 def test_a_kill_during_a_restart_does_no_harm_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

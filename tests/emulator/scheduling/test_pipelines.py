@@ -9,8 +9,9 @@ import pytest
 
 from emulator.containers.executor import ReplicaSpec
 from emulator.errors import ApiError
-from tests.emulator.fakes import Clock, Emulator, Killed, Machine, use_clock
+from tests.emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.emulator.jobs import LOCATION, pool, tuning_job_spec
+from tests.emulator.kills import Outcome, assert_that_no_kill_changes_the_end
 from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex.pipelines import CUSTOM_TASK, TUNING_TASK
 
@@ -295,33 +296,11 @@ def outcome(emulator: Emulator, pipeline: str) -> list[Any]:
 def test_killed_at_any_step_the_next_process_comes_to_the_same_end(
     scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run(folder: Path, steps: int | None) -> tuple[list[Any], bool]:
+    def begin(folder: Path) -> tuple[Emulator, Outcome]:
         clock = Clock()
         use_clock(clock, monkeypatch)
         emulator = Emulator(folder, Machine(clock, program=saves))
         pipeline = scenario(emulator)
-        emulator.machine.fuse.left = steps
-        was_killed = False
-        try:
-            emulator.run()
-            emulator.look()
-        except Killed:
-            was_killed = True
-            emulator.machine.fuse.left = None
-            emulator.store.close()
-            emulator.start()
-            emulator.run()
-            emulator.look()
-        result = outcome(emulator, pipeline)
-        emulator.store.close()
-        return result, was_killed
+        return emulator, lambda: outcome(emulator, pipeline)
 
-    undisturbed, _ = run(tmp_path / "undisturbed", None)
-    steps = 0
-    while True:
-        result, was_killed = run(tmp_path / str(steps), steps)
-        assert result == undisturbed, f"killed at step {steps}"
-        if not was_killed:
-            break
-        steps += 1
-    assert steps > 1
+    assert_that_no_kill_changes_the_end(tmp_path, begin)

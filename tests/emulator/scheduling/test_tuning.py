@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from emulator.containers.executor import ReplicaSpec
-from tests.emulator.fakes import Clock, Emulator, Killed, Machine, use_clock
+from tests.emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.emulator.jobs import LOCATION, pool, tuning_job_spec
+from tests.emulator.kills import Outcome, assert_that_no_kill_changes_the_end
 from vertex.kinds import HYPERPARAMETER_TUNING_JOB
 
 MEDIAN: Mapping[str, Any] = {"medianAutomatedStoppingSpec": {}}
@@ -179,25 +180,13 @@ SCENARIOS: dict[str, tuple[tuple[float | None, ...], int, int, dict[str, Any]]] 
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_killed_at_any_step_the_next_process_comes_to_the_same_end(scenario: str, start: Any) -> None:
+def test_killed_at_any_step_the_next_process_comes_to_the_same_end(scenario: str, start: Any, tmp_path: Path) -> None:
     values, trials, parallel, study_spec = SCENARIOS[scenario]
 
-    def run(folder: str, steps: int | None) -> tuple[list[Any], bool]:
-        emulator = start(*values, folder=folder)
+    def begin(folder: Path) -> tuple[Emulator, Outcome]:
+        emulator = start(*values, folder=folder.name)
         study = submit(emulator, trials, parallel, **study_spec)
-        emulator.machine.fuse.left = steps
-        was_killed = False
-        try:
-            emulator.run()
-            emulator.look()
-        except Killed:
-            was_killed = True
-            emulator.machine.fuse.left = None
-            emulator.store.close()
-            emulator.start()
-            emulator.run()
-            emulator.look()
-        found = [
+        return emulator, lambda: [
             shown(emulator, study)["state"],
             states(emulator, study),
             [trial.get("finalMeasurement", {}).get("metrics") for trial in shown(emulator, study)["trials"]],
@@ -205,15 +194,5 @@ def test_killed_at_any_step_the_next_process_comes_to_the_same_end(scenario: str
             emulator.machine.containers,
             set(emulator.machine.started.values()),
         ]
-        emulator.store.close()
-        return found, was_killed
 
-    undisturbed, _ = run("undisturbed", None)
-    steps = 0
-    while True:
-        found, was_killed = run(str(steps), steps)
-        assert found == undisturbed, f"killed at step {steps}"
-        if not was_killed:
-            break
-        steps += 1
-    assert steps > 10
+    assert_that_no_kill_changes_the_end(tmp_path, begin)

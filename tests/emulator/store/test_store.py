@@ -4,59 +4,13 @@ from pathlib import Path
 import pytest
 
 from emulator.errors import StartError
+from emulator.records import Restarts
 from emulator.store import SCHEMA_VERSION, Store
 from emulator.store import store as module
 from tests.emulator.jobs import LOCATION, custom_job_spec
 from vertex.kinds import CUSTOM_JOB, TRAINING_PIPELINE
 
-VERSION_1 = """
-CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE jobs (
-  sequence INTEGER PRIMARY KEY AUTOINCREMENT,
-  id TEXT NOT NULL UNIQUE,
-  collection TEXT NOT NULL,
-  project TEXT NOT NULL,
-  number TEXT NOT NULL,
-  region TEXT NOT NULL,
-  spec TEXT NOT NULL,
-  state TEXT NOT NULL,
-  created INTEGER NOT NULL,
-  updated INTEGER NOT NULL,
-  started INTEGER,
-  ended INTEGER,
-  ending TEXT,
-  study TEXT REFERENCES jobs (id) ON DELETE CASCADE,
-  trial INTEGER,
-  slots INTEGER NOT NULL,
-  replicas TEXT NOT NULL DEFAULT '[]'
-);
-CREATE INDEX jobs_by_parent ON jobs (collection, number, region, sequence);
-CREATE INDEX jobs_by_state ON jobs (state);
-CREATE INDEX jobs_by_study ON jobs (study);
-CREATE TABLE trials (
-  study TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
-  number INTEGER NOT NULL,
-  state TEXT NOT NULL,
-  parameters TEXT NOT NULL,
-  job TEXT NOT NULL,
-  started INTEGER,
-  ended INTEGER,
-  measurements TEXT NOT NULL DEFAULT '[]',
-  final TEXT,
-  infeasible_reason TEXT,
-  PRIMARY KEY (study, number)
-) WITHOUT ROWID;
-CREATE TABLE service_lines (
-  sequence INTEGER PRIMARY KEY AUTOINCREMENT,
-  job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
-  at INTEGER NOT NULL,
-  severity TEXT NOT NULL,
-  text TEXT NOT NULL
-);
-CREATE INDEX service_lines_by_job ON service_lines (job, sequence);
-CREATE TABLE operations (name TEXT PRIMARY KEY, created INTEGER NOT NULL) WITHOUT ROWID;
-PRAGMA user_version = 1;
-"""
+VERSION_1 = Path(__file__).with_name("version1.sql")
 
 
 def schema(path: Path) -> list[tuple[str, str]]:
@@ -71,7 +25,7 @@ def old(tmp_path: Path) -> Path:
     """A store that version 1 wrote, with a job and an operation."""
     path = tmp_path / "old.db"
     with sqlite3.connect(path) as connection:
-        connection.executescript(VERSION_1)
+        connection.executescript(VERSION_1.read_text())
         connection.execute(
             "INSERT INTO jobs (id, collection, project, number, region, spec, state, created, updated, slots)"
             " VALUES ('1', 'customJobs', 'p', '123', 'r', '{\"displayName\": \"x\"}', 'JOB_STATE_SUCCEEDED', 5, 6, 1)"
@@ -85,7 +39,7 @@ def test_a_store_of_version_1_is_brought_up_to_date_and_loses_nothing(old: Path,
     with store.transaction() as change:
         job = change.job("1")
         operation = change.operations.get("projects/123/locations/r/customJobs/0/operations/9")
-        change.add_job("2", TRAINING_PIPELINE, LOCATION, {}, 0)
+        change.add_job("2", TRAINING_PIPELINE, LOCATION, {"displayName": "p"}, 0)
         change.add_job("3", CUSTOM_JOB, LOCATION, custom_job_spec(), 1)
         change.pipelines.start("2", "3")
         change.models.add("m", LOCATION, {"displayName": "m"})
@@ -100,9 +54,22 @@ def test_a_store_of_version_1_is_brought_up_to_date_and_loses_nothing(old: Path,
     Store(old).close()
 
 
+def test_a_job_that_waited_in_a_store_of_version_1_waits_on(old: Path) -> None:
+    store = Store(old)
+    with store.transaction() as change:
+        job = change.job("3078149118468099168")
+        assert job is not None
+        assert (job.state, job.restarts, job.fault) == ("JOB_STATE_QUEUED", Restarts(), None)
+        assert [waiting.id for waiting in change.queue.heads(4)] == [job.id]
+        assert change.injections.waiting() == []
+        change.add_job("4", CUSTOM_JOB, LOCATION, custom_job_spec(), 1)
+        assert [waiting.id for waiting in change.queue.heads(4)] == [job.id, "4"]
+    store.close()
+
+
 def test_a_migration_that_breaks_leaves_the_store_as_it_was(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = schema(old)
-    monkeypatch.setattr(module, "_FROM_VERSION_1", "CREATE TABLE more (a);\nNO SUCH STATEMENT;")
+    monkeypatch.setattr(module, "_FROM_1_TO_2", ["CREATE TABLE more (a);", "NO SUCH STATEMENT;"])
     with pytest.raises(StartError):
         Store(old)
     assert schema(old) == before

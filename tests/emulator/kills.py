@@ -1,0 +1,45 @@
+"""A process that is killed at every one of its steps, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.emulator.fakes import Emulator, Killed
+
+Outcome = Callable[[], Any]
+
+
+def assert_that_no_kill_changes_the_end(folder: Path, begin: Callable[[Path], tuple[Emulator, Outcome]]) -> None:
+    """Run to the end undisturbed, then killed at step 0, 1, 2 … and started again; the outcome is always the same.
+
+    `begin` makes an emulator in a folder of its own and submits what it is to do; the outcome is all that must not
+    depend on when the process was killed.
+    """
+    undisturbed, _ = _run(folder / "undisturbed", begin, None)
+    steps, was_killed = 0, True
+    while was_killed:
+        outcome, was_killed = _run(folder / str(steps), begin, steps)
+        assert outcome == undisturbed, f"killed at step {steps}"
+        steps += 1
+    assert steps > 2
+
+
+def _run(folder: Path, begin: Callable[[Path], tuple[Emulator, Outcome]], steps: int | None) -> tuple[Any, bool]:
+    emulator, outcome = begin(folder)
+    emulator.machine.fuse.left = steps
+    was_killed = False
+    try:
+        emulator.run()
+        emulator.look()
+    except Killed:
+        was_killed = True
+        emulator.machine.fuse.left = None
+        emulator.store.close()
+        emulator.start()
+        emulator.run()
+        emulator.look()
+    found = outcome()
+    emulator.store.close()
+    return found, was_killed
