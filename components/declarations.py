@@ -1,4 +1,4 @@
-"""Declarations: the images and jobs that a stack and its included files declare, read together."""
+"""Declarations: the images, packages and jobs that a stack and its included files declare, read together."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ from operator import getitem
 from pathlib import Path
 from typing import Any, cast
 
-from components import image_rules, references, shapes
+from components import image_rules, references, shapes, source_distribution
 from components.errors import Problem
 from components.sources import Source, included
 from vertex.kinds import KINDS, Kind
@@ -16,12 +16,12 @@ from vertex.rules import KeyPath
 from vertex.validation import NO_OBJECT, nearest, shape, validate
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
-SECTIONS = ("vars", "images", *KINDS)
+SECTIONS = ("vars", "images", "packages", *KINDS)
 
 
 @dataclass(frozen=True)
 class JobDeclaration:
-    """One declared job: `spec` is canonical, with references to images and secrets still in it."""
+    """One declared job: `spec` is canonical, with references to images, packages and secrets still in it."""
 
     kind: Kind
     name: str
@@ -55,7 +55,8 @@ class Declarations:
 
     def __post_init__(self) -> None:
         sources, self.problems = included(self.root, self.values.get("include", []), self.stack)
-        self._add_all(self.stack, {name: self.values[name] for name in ("images", *KINDS) if name in self.values})
+        own = [name for name in SECTIONS if name != "vars" and name in self.values]
+        self._add_all(self.stack, {name: self.values[name] for name in own})
         for source in sources:
             content, unreadable = source.read()
             self.problems += unreadable
@@ -74,6 +75,7 @@ class Declarations:
         self.tables = {
             "vars": {name: declared.value for name, declared in self.sections["vars"].items()} | {**overrides},
             "images": self.sections["images"],
+            "packages": self.sections["packages"],
             "secrets": self.values.get("secrets", {}),
         }
 
@@ -112,6 +114,17 @@ class Declarations:
         self.problems += [declared.problem(path, message) for path, message in found]
         return cast(shapes.Image, image)
 
+    def packages(self) -> dict[str, shapes.PythonPackage]:
+        """The declared source distributions, with their vars resolved."""
+        return {name: self._package(declared) for name, declared in self.sections["packages"].items()}
+
+    def _package(self, declared: _Declared) -> shapes.PythonPackage:
+        given = references.unescaped(self._resolved(declared, lambda _: ("vars",)))
+        package, broken = shape(shapes.PythonPackage, given)
+        found = [(p.path, p.message) for p in broken] or list(source_distribution.broken(self.root, package))
+        self.problems += [declared.problem(path, message) for path, message in found]
+        return cast(shapes.PythonPackage, package)
+
     def jobs(self) -> tuple[JobDeclaration, ...]:
         """The declared jobs, canonical, with their vars resolved."""
         return tuple(
@@ -120,7 +133,7 @@ class Declarations:
 
     def _job(self, kind: Kind, declared: _Declared) -> JobDeclaration:
         name = str(declared.path[-1])
-        body = self._resolved(declared, lambda _: ("vars", "images", "secrets"))
+        body = self._resolved(declared, lambda _: ("vars", "images", "packages", "secrets"))
         if not isinstance(body, Mapping):
             self.problems.append(declared.problem((), NO_OBJECT))
             return JobDeclaration(kind, name, {}, {})

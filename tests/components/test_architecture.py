@@ -131,6 +131,8 @@ def test_the_exports_of_components_change_on_purpose_only() -> None:
         "Images",
         "Jobs",
         "LocalFoundation",
+        "Packages",
+        "PythonPackage",
         "Settings",
         "TrainingImage",
         "export",
