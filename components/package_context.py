@@ -98,7 +98,7 @@ def _present(folder: Path, package: shapes.Package) -> set[str]:
     """The files of a package's path that may be copied.
 
     Without what Python leaves behind when the code is run, which gcloud deletes, and without `.dockerignore`, to which
-    gcloud's build adds a line that is never the same.
+    the classic builder adds a line that is never the same when gcloud builds.
     """
     beside = posixpath.dirname(packaging.main_file(package))
     return {

@@ -15,7 +15,7 @@ import pytest
 from docker.models.images import Image
 
 from components import shapes
-from components.builder import ClassicBuilder
+from components.builder import Builder, Buildx, ClassicBuilder, builder
 from components.image import build_context
 from tests.components.projects import write
 
@@ -96,11 +96,18 @@ def package(request: pytest.FixtureRequest) -> shapes.Package:
     return cast(shapes.Package, {"path": "trainer", "baseImage": BASE, **request.param})
 
 
+@pytest.fixture(scope="module", params=[ClassicBuilder, Buildx])
+def builds(request: pytest.FixtureRequest) -> Builder:
+    if request.param is Buildx and not isinstance(builder(), Buildx):
+        pytest.skip("docker buildx is not installed")
+    return cast(Builder, request.param())
+
+
 @pytest.fixture(scope="module")
-def ours(client: docker.DockerClient, project: Path, package: shapes.Package) -> Iterator[Run]:
+def ours(client: docker.DockerClient, project: Path, package: shapes.Package, builds: Builder) -> Iterator[Run]:
     context = build_context(project, {"package": package})
-    uri = f"localhost/vertex-training-tests/package:{context.tag}"
-    ClassicBuilder().build(context, uri, {}, lambda line: None)
+    uri = f"localhost/vertex-training-tests/package-{type(builds).__name__.lower()}:{context.tag}"
+    builds.build(context, uri, {}, lambda line: None)
     output = client.containers.run(uri, ARGUMENTS, remove=True, stderr=True)
     yield Run(client.images.get(uri), output.decode())
     client.images.remove(uri, force=True)
@@ -168,3 +175,25 @@ def test_a_package_runs_in_its_workdir_with_its_files_and_no_others(ours: Run, p
         source = {"src/deep/a.txt", "src/link", "src/module.py", "src/train.py", "src/util.py"}
         assert held == {"data/a.csv", "requirements.txt", wheel, *source}
     assert "f data/b.csv " not in lines
+
+
+def test_a_setup_py_that_names_its_packages_and_reads_other_files_is_installed(
+    client: docker.DockerClient, tmp_path: Path
+) -> None:
+    setup = (
+        "from setuptools import setup\n"
+        "text = open('README.md').read()\n"
+        "setup(name='team', version='1', packages=['trainer'], description=text)\n"
+    )
+    task = "import importlib.metadata\nprint(importlib.metadata.metadata('team')['Summary'])\n"
+    write(
+        tmp_path / "t", {"setup.py": setup, "README.md": "trains", "trainer/__init__.py": "", "trainer/task.py": task}
+    )
+    package = {"path": "t", "module": "trainer.task", "baseImage": BASE}
+    context = build_context(tmp_path, {"package": package})
+    uri = f"localhost/vertex-training-tests/package-setup:{context.tag}"
+    try:
+        ClassicBuilder().build(context, uri, {}, lambda line: None)
+        assert client.containers.run(uri, remove=True) == b"trains\n"
+    finally:
+        client.images.remove(uri, force=True)

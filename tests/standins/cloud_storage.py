@@ -59,10 +59,10 @@ def cloud_storage() -> Iterator[CloudStorageStandIn]:
 class _Handler(BaseHTTPRequestHandler):
     standin: CloudStorageStandIn
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         self._answer(self.standin.get(urlsplit(self.path).path))
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         parts = urlsplit(self.path)
         self._answer(self.standin.post(parts.path, parse_qs(parts.query), self.headers["Content-Type"], body))
