@@ -140,6 +140,13 @@ def test_what_dockerignore_leaves_out_of_a_copied_folder_is_not_copied(project: 
     assert [path for path in context(project).files if "data" in path] == ["package/data/keep.csv"]
 
 
+def test_dockerignore_itself_is_no_part_of_an_image_that_takes_all_of_the_path(project: Path) -> None:
+    write(project, {"t/train.py": ""})
+    before = context(project, script="train.py").digest
+    write(project, {"t/.dockerignore": "*.nothing\n"})
+    assert context(project, script="train.py").digest == before
+
+
 def test_a_link_brings_along_what_it_leads_to(project: Path) -> None:
     write(project, {"t/reqs/base.txt": "rich\n", "t/shared/conf/a.yaml": "x"})
     (project / "t/requirements.txt").unlink()

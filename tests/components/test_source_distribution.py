@@ -1,6 +1,5 @@
 """Source distributions: equal for equal files, and pip installs them."""
 
-import gzip
 import io
 import os
 import random
@@ -77,7 +76,7 @@ def test_the_archive_and_its_digest_are_the_same_wherever_whenever_and_in_whatev
     os.utime(other / "train.py", (1, 1))
     assert distribution(other, package).tag == one.tag
     assert distribution(other, package).archive() == one.archive()
-    assert gzip.decompress(one.archive()) == gzip.decompress(distribution(other, package).archive())
+    assert one.archive()[4:8] == b"\0\0\0\0"  # when it was compressed, as gzip notes it
 
 
 EDITS: dict[str, Callable[[Path], object]] = {
