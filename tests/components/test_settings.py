@@ -21,6 +21,7 @@ def test_a_stack_that_only_names_its_target_has_defaults_for_the_rest(tmp_path: 
         emulator_port=None,
         cloud=None,
         images={},
+        packages={},
         jobs=(),
         secrets={},
     )
