@@ -5,6 +5,7 @@ ComponentError
 ├── BuildFailed         an image cannot be built
 ├── DockerUnavailable   Docker does not answer
 ├── RegistryRefused     a registry does not take an image, or does not say whether it has it
+├── UploadFailed        a file cannot be put where jobs find it
 ├── ImageNotPromoted    another stack has not built the image that this one runs
 ├── EmulatorFailed      the local emulator does not start
 ├── SubmitFailed        a job cannot be submitted, or not be removed
@@ -52,6 +53,10 @@ class DockerUnavailable(ComponentError):
 
 class RegistryRefused(ComponentError):
     """A registry does not take an image, or does not say whether it has it."""
+
+
+class UploadFailed(ComponentError):
+    """A file cannot be put where jobs find it."""
 
 
 class ImageNotPromoted(ComponentError, pulumi.RunError):
