@@ -9,7 +9,7 @@ import json
 import os
 import tarfile
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -37,7 +37,7 @@ class BuildContext:
     @cached_property
     def files(self) -> dict[str, str]:
         """Digest of every file by relative path; an executable file's or a link's digest differs from a plain one's."""
-        return {path: _file_digest(self.folder / path) for path in self._paths()}
+        return digests(self.folder, self._paths())
 
     @cached_property
     def digest(self) -> str:
@@ -63,35 +63,55 @@ class BuildContext:
         file = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
         with tarfile.open(fileobj=file, mode="w") as tar:
             for path in self.files:
-                tar.inodes.clear()  # type: ignore[attr-defined]  # or files that share their bytes become links
-                tar.add(self.folder / path, path, recursive=False, filter=_plain)
+                self._add(tar, path)
         file.seek(0)
         return file
 
+    def _add(self, tar: tarfile.TarFile, path: str) -> None:
+        add(tar, self.folder / path, path)
+
     def _paths(self) -> list[str]:
-        patterns = _ignore_patterns(self.folder, self.dockerfile)
-        if patterns is None:
-            found = {
-                PurePosixPath(Path(root, name).relative_to(self.folder)).as_posix()
-                for root, folders, names in os.walk(self.folder)
-                for name in names + [folder for folder in folders if Path(root, folder).is_symlink()]
-                if Path(root, name).is_symlink() or Path(root, name).is_file()
-            }
-        else:
-            # The Docker SDK's matcher: .dockerignore's rules in full. Imported here, as it brings the whole SDK along.
-            from docker.utils.build import exclude_paths
-
-            found = {
-                PurePosixPath(path).as_posix()
-                for path in exclude_paths(str(self.folder), patterns, dockerfile=self.dockerfile)
-                if (self.folder / path).is_symlink() or (self.folder / path).is_file()
-            }
-        return sorted(found | {PurePosixPath(self.dockerfile).as_posix()})
+        return sorted(let_through(self.folder, self.dockerfile) | {PurePosixPath(self.dockerfile).as_posix()})
 
 
-def _ignore_patterns(folder: Path, dockerfile: str) -> list[str] | None:
+def digests(folder: Path, paths: Iterable[str]) -> dict[str, str]:
+    """Digest of each of a folder's files by relative path."""
+    return {path: _file_digest(folder / path) for path in paths}
+
+
+def add(tar: tarfile.TarFile, file: Path, path: str) -> None:
+    """Adds a file (a link as a link) to an archive, with nothing of this machine about it."""
+    tar.inodes.clear()  # type: ignore[attr-defined]  # or files that share their bytes become links
+    tar.add(file, path, recursive=False, filter=_plain)
+
+
+def let_through(folder: Path, dockerfile: str | None) -> set[str]:
+    """The files of a folder that its `.dockerignore` lets through, relative to it.
+
+    `dockerfile` is let through in any case; None where the folder's image has no Dockerfile in it.
+    """
+    patterns = _ignore_patterns(folder, dockerfile)
+    if patterns is None:
+        return {
+            PurePosixPath(Path(root, name).relative_to(folder)).as_posix()
+            for root, folders, names in os.walk(folder)
+            for name in names + [folder for folder in folders if Path(root, folder).is_symlink()]
+            if Path(root, name).is_symlink() or Path(root, name).is_file()
+        }
+    # The Docker SDK's matcher: .dockerignore's rules in full. Imported here, as it brings the whole SDK along.
+    from docker.utils.build import exclude_paths
+
+    # It lets the Dockerfile through whatever the patterns say, and .dockerignore in any case.
+    return {
+        PurePosixPath(path).as_posix()
+        for path in exclude_paths(str(folder), patterns, dockerfile=dockerfile or ".dockerignore")
+        if (folder / path).is_symlink() or (folder / path).is_file()
+    }
+
+
+def _ignore_patterns(folder: Path, dockerfile: str | None) -> list[str] | None:
     """Docker's own choice: the file named after the Dockerfile wins over the general one."""
-    for name in (f"{dockerfile}.dockerignore", ".dockerignore"):
+    for name in ([f"{dockerfile}.dockerignore"] if dockerfile else []) + [".dockerignore"]:
         if (folder / name).is_file():
             lines = (line.strip() for line in (folder / name).read_text().splitlines())
             return [line for line in lines if line and not line.startswith("#")]

@@ -1,15 +1,14 @@
 """Declarations: the images and jobs that a stack and its included files declare, read together."""
 
-import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import getitem
 from pathlib import Path
 from typing import Any, cast
 
-from components import references, shapes
+from components import image_rules, references, shapes
 from components.errors import Problem
 from components.sources import Source, included
 from vertex.kinds import KINDS, Kind
@@ -110,7 +109,7 @@ class Declarations:
             self._resolved(declared, lambda path: ("vars", "secrets") if path[:1] == ("secrets",) else ("vars",))
         )
         image, broken = shape(shapes.Image, given)
-        found = [(p.path, p.message) for p in broken] or list(_image_problems(image, self.root))
+        found = [(p.path, p.message) for p in broken] or list(image_rules.broken(image, self.root))
         self.problems += [declared.problem(path, message) for path, message in found]
         return cast(shapes.Image, image)
 
@@ -168,33 +167,6 @@ def _written_out(declared: Any, body: dict[str, Any], paths: list[KeyPath]) -> b
         if isinstance(holder[last], bool | int | float):
             holder[last] = references.written(holder[last])
     return bool(alone)
-
-
-def _image_problems(image: shapes.Image, root: Path) -> Iterator[tuple[KeyPath, str]]:
-    origins = [name for name in ("context", "uri", "stack") if name in image]
-    if len(origins) != 1:
-        yield (
-            (),
-            "needs either a context folder to build, the uri of an image built elsewhere, or the stack that builds it",
-        )
-    elif "context" not in image:
-        for name in sorted(image.keys() - {*origins}):
-            yield (name,), f"says how to build an image, but {origins[0]} names one that is built elsewhere"
-    elif Path(image["context"]).is_absolute():
-        yield ("context",), f'"{image["context"]}" must be relative to the project\'s folder'
-    elif not (root / image["context"]).is_dir():
-        yield ("context",), f'"{image["context"]}" is not a folder in {root.name}/'
-    else:
-        named = posixpath.normpath(image.get("dockerfile", "Dockerfile"))
-        dockerfile = Path(image["context"], named)
-        if posixpath.isabs(named) or named.split("/")[0] == "..":
-            yield ("dockerfile",), f'"{named}" must lie in the context, {image["context"]}'
-        elif not (root / dockerfile).is_file():
-            yield ("dockerfile",), f"there is no {dockerfile}; write one, or name another with dockerfile"
-        for name in image.get("secrets", {}).keys() - {
-            str(path[0]) for path in references.alone(image.get("secrets", {}))
-        }:
-            yield ("secrets", name), "must be ${secrets.NAME} and nothing else, so that its value stands in no file"
 
 
 def _peers(section: str) -> tuple[str, ...]:

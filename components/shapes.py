@@ -71,6 +71,16 @@ AttachmentName = Annotated[
     String,
     _form("projects/[^/]+/regions/[^/]+/networkAttachments/[^/]+", "projects/P/regions/R/networkAttachments/A"),
 ]
+# What a Dockerfile's COPY takes for a pattern, a variable or a quote cannot stand in the name of what is copied.
+CopiedPath = Annotated[
+    String, _form(r"""[^$*?\[\]\\"'\n]+""", "a path without wildcards, quotes, $ and \\; give the file another name")
+]
+BaseImage = Annotated[String, _form(r"[^\s$]+", "an image's name, such as python:3.11-slim-bookworm")]
+ModuleName = Annotated[String, _form(r"[^\W\d]\w*([.][^\W\d]\w*)*", "a Python module, such as trainer.task")]
+Requirement = Annotated[
+    String,
+    _form(r"[^\s-][^\n]*", "one requirement as pip reads it, such as pandas>=2; options go into requirements.txt"),
+]
 
 
 def _positive(value: int) -> int:
@@ -83,10 +93,24 @@ Positive = Annotated[Int32, AfterValidator(_positive)]
 
 
 @_shape
+class Package(TypedDict, total=False):
+    """A script or module that becomes an image without a Dockerfile."""
+
+    path: Required[String]
+    script: CopiedPath
+    module: ModuleName
+    baseImage: Required[BaseImage]
+    requirements: list[Requirement]
+    extraPackages: list[CopiedPath]
+    extraDirs: list[CopiedPath]
+
+
+@_shape
 class Image(TypedDict, total=False):
-    """An image built from a `context` folder of the project, or elsewhere (`uri`), or by another `stack`."""
+    """An image built from a `context` folder or a `package`, or elsewhere (`uri`), or by another `stack`."""
 
     context: String
+    package: Package
     dockerfile: String
     target: String
     buildArgs: dict[str, String]

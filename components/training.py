@@ -37,7 +37,7 @@ class Images:
                 secrets=references.resolve(image.get("secrets", {}), {"secrets": settings.secrets}),
             )
             for name, image in settings.images.items()
-            if "context" in image
+            if image.keys() & {"context", "package"}
         }
         others = {image["stack"] for image in settings.images.values() if "stack" in image}
         stacks = {stack: pulumi.StackReference(stack, stack_name=stack) for stack in sorted(others)}
