@@ -194,8 +194,7 @@ def test_links_are_kept_as_links_beside_a_dockerignore_too(tmp_path: Path) -> No
 
 
 def test_the_dockerfile_is_sent_even_where_everything_is_ignored(tmp_path: Path) -> None:
-    # And so is .dockerignore: Docker's own client does the same.
-    assert list(context(tmp_path, FILES | {".dockerignore": "*\n"}).files) == [".dockerignore", "Dockerfile"]
+    assert list(context(tmp_path, FILES | {".dockerignore": "*\n"}).files) == ["Dockerfile"]
 
 
 def test_the_ignore_file_of_a_dockerfile_wins_over_the_general_one(tmp_path: Path) -> None:
