@@ -77,7 +77,9 @@ class BuildContext:
         add(tar, self.folder / path, path)
 
     def _paths(self) -> list[str]:
-        return sorted(let_through(self.folder, self.dockerfile) | {PurePosixPath(self.dockerfile).as_posix()})
+        found = let_through(self.folder, self.dockerfile)
+        found.add(PurePosixPath(self.dockerfile).as_posix())
+        return sorted(found)
 
 
 def add(tar: tarfile.TarFile, file: Path, path: str) -> None:
@@ -95,7 +97,7 @@ def let_through(folder: Path, dockerfile: str | None) -> set[str]:
     names = [f"{dockerfile}.dockerignore"] if dockerfile else []
     found = [folder / name for name in [*names, ".dockerignore"] if (folder / name).is_file()]
     try:
-        rules = dockerignore.IgnoreRules.read(found[0]) if found else dockerignore.IgnoreRules([])
+        rules = dockerignore.IgnoreRules.read(found[0]) if found else None
         return set(dockerignore.files(folder, rules))
     except OSError as error:
         raise ContextUnusable.of(error) from error

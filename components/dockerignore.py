@@ -77,7 +77,7 @@ class IgnoreRules:
         return not self._prune or any(start.startswith(f"{folder}/") for start in self._exceptions)
 
 
-def files(folder: Path, rules: IgnoreRules) -> Iterator[str]:
+def files(folder: Path, rules: IgnoreRules | None) -> Iterator[str]:
     """Files and links below a folder that are let through, relative to it, in no order. Links are not followed."""
     pending: list[tuple[str, Sequence[bool], bool]] = [("", (), False)]
     while pending:
@@ -91,9 +91,9 @@ def files(folder: Path, rules: IgnoreRules) -> Iterator[str]:
         with entries:
             for entry in entries:
                 path = at + entry.name
-                out, matched = rules.leave_out(path, above)
+                out, matched = rules.leave_out(path, above) if rules else (False, ())
                 if entry.is_dir(follow_symlinks=False):
-                    if not out or rules.leads_below(path):
+                    if not out or (rules and rules.leads_below(path)):
                         pending.append((f"{path}/", matched, out))
                 elif not out and (entry.is_symlink() or entry.is_file(follow_symlinks=False)):
                     yield path
