@@ -55,9 +55,7 @@ def rows() -> Iterator[str]:
                 os.environ["XDG_CACHE_HOME"] = previous
 
 
-def _compared(
-    what: str, name: str, theirs: Callable[[], None], ours: Callable[[], None], most: float
-) -> Iterator[str]:
+def _compared(what: str, name: str, theirs: Callable[[], None], ours: Callable[[], None], most: float) -> Iterator[str]:
     times: dict[Callable[[], None], list[float]] = {theirs: [], ours: []}
     for _ in range(ROUNDS + 1):
         for measured, taken in times.items():
