@@ -67,8 +67,9 @@ def _compared(what: str, name: str, theirs: Callable[[], None], ours: Callable[[
     ratio = medians[ours] / medians[theirs]
     size = f"{FILES:,} files, 1 GiB; median of {ROUNDS}, alternating"
     yield f"{what}, digest of a context     {medians[ours]:8.1f} ms   {size}"
-    yield f"{what}, {name:22}  {medians[theirs]:8.1f} ms"
-    yield f"{what}, ratio                   {ratio:8.2f}      at most {most:.0f}: {'met' if ratio <= most else 'MISSED'}"
+    yield f"{what}, {name:23} {medians[theirs]:8.1f} ms"
+    verdict = "met" if ratio <= most else "MISSED"
+    yield f"{what}, ratio                   {ratio:8.2f}      at most {most:.0f}: {verdict}"
 
 
 def _write(folder: Path) -> None:
