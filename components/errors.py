@@ -2,6 +2,7 @@
 
 ComponentError
 ├── DeclarationErrors   problems in the declarations and the stack file, all of them, each with its place
+├── ContextUnusable     the folder that an image is built from cannot be read
 ├── BuildFailed         an image cannot be built
 ├── DockerUnavailable   Docker does not answer
 ├── RegistryRefused     a registry does not take an image, or does not say whether it has it
@@ -41,6 +42,18 @@ class DeclarationErrors(ComponentError, pulumi.RunError):
         self.problems = list(problems)
         count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
         super().__init__("\n".join([f"{count} in what is declared:", *(f"  {problem}" for problem in self.problems)]))
+
+
+class ContextUnusable(ComponentError, pulumi.RunError):
+    """The folder that an image is built from cannot be read."""
+
+    @classmethod
+    def of(cls, error: OSError) -> "ContextUnusable":
+        """The error for a file or folder that cannot be read."""
+        return cls(
+            f"{error.filename} cannot be read ({error.strerror}): make it readable, or leave it out by a line in "
+            ".dockerignore"
+        )
 
 
 class BuildFailed(ComponentError):

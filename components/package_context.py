@@ -10,7 +10,8 @@ from functools import cached_property
 from pathlib import Path
 
 from components import packaging, shapes
-from components.context import BuildContext, add, digests, let_through
+from components.context import BuildContext, add, let_through
+from components.file_digests import digests
 from vertex.rules import Finding
 
 DOCKERFILE = "Dockerfile"
