@@ -1,11 +1,13 @@
 """From settings to resources: the images and jobs of a stack, and its outputs."""
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 import pulumi
 
 from components import references
+from components.base_images import unpinned
 from components.completion import Completion
 from components.errors import ImageNotPromoted
 from components.foundation import Foundation
@@ -39,6 +41,9 @@ class Images:
             for name, image in settings.images.items()
             if "context" in image
         }
+        if settings.cloud and pulumi.runtime.is_dry_run():
+            for name, built in self.built.items():
+                _warn_of_unpinned(settings, name, built)
         others = {image["stack"] for image in settings.images.values() if "stack" in image}
         stacks = {stack: pulumi.StackReference(stack, stack_name=stack) for stack in sorted(others)}
         self.uris: dict[str, pulumi.Input[str]] = {
@@ -57,6 +62,18 @@ class Images:
             else uri
             for name, uri in self.uris.items()
         }
+
+
+def _warn_of_unpinned(settings: Settings, name: str, built: TrainingImage) -> None:
+    """Says in a preview which base images may change without a new tag."""
+    image = settings.images[name]
+    file = PurePosixPath(image["context"]) / image.get("dockerfile", "Dockerfile")
+    for line, base in unpinned((settings.root / file).read_text(), image.get("buildArgs", {})):
+        pulumi.warn(
+            f"{file}:{line}: FROM {base} is not pinned: a build of the same files may give another image another day; "
+            f"name its digest, {base}@sha256:…",
+            built,
+        )
 
 
 class Jobs:

@@ -66,6 +66,7 @@ def test_a_new_project_has_its_own_name_and_previews_at_once(project: Path, envi
     shown = pulumi("preview", "--diff", "--stack=local", cwd=project, environment=environment)
     assert "localhost/demo/digits:" in shown
     assert "gs://demo-local/digits/" in shown
+    assert "is not pinned" not in shown
 
 
 def test_its_stack_dev_previews_once_the_three_names_are_set(project: Path, environment: dict[str, str]) -> None:
@@ -77,6 +78,8 @@ def test_its_stack_dev_previews_once_the_three_names_are_set(project: Path, envi
     for key, value in NAMES.items():
         pulumi("config", "set", f"vertex-training:{key}", value, "--stack=dev", cwd=project, environment=environment)
     assert steps(project, environment, "dev") == golden("new-dev")
+    shown = pulumi("preview", "--stack=dev", cwd=project, environment=environment)
+    assert "examples/digits/Dockerfile:1: FROM python:3.11-slim-bookworm is not pinned" in shown
 
 
 def test_pulumi_new_asks_for_project_number_and_region_and_writes_them_beside_what_the_stack_says(
