@@ -1,6 +1,8 @@
 """What components would create, found out with Pulumi's mocks: no engine, no provider."""
 
 import asyncio
+import gc
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,3 +78,9 @@ def graph(program: Callable[[], Any]) -> Graph:
     with mock.patch("pulumi.resource_hooks.register_error_hook", register):
         asyncio.run(run())
     return found
+
+
+def forget_loops() -> None:
+    """Collects the event loops that Pulumi's threads have left, lest Python complains of them in a later test."""
+    with warnings.catch_warnings(action="ignore", category=ResourceWarning):
+        gc.collect()

@@ -1,7 +1,5 @@
 """Each component alone: what it makes, under which parent, after what, and that its caller has the last word."""
 
-import gc
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,7 +20,7 @@ from components.gcp import (
 )
 from components.gcp.propagation import LONGEST_PAUSE, TRIES, pause_before_retry
 from components.gcp.services import ALWAYS, needed
-from tests.components.gcp.graph import Graph, graph
+from tests.components.gcp.graph import Graph, forget_loops, graph
 
 # The threads of Pulumi's mocks leave an event loop each.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -37,8 +35,7 @@ MEMBER = "serviceAccount:train@acme.iam.gserviceaccount.com"
 def collected() -> Iterator[None]:
     """Nothing of those loops is left for a later test."""
     yield
-    with warnings.catch_warnings(action="ignore", category=ResourceWarning):
-        gc.collect()
+    forget_loops()
 
 
 def agent(service: str) -> str:
