@@ -28,6 +28,7 @@ SECTIONS = {
     "DnsPeering": "DNS peering",
     "Declarations": "Declarations",
     "Image": "Images",
+    "SpecFile": "Spec files",
     "Lifecycle": "Lifecycle",
 }
 
