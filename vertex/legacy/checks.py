@@ -77,7 +77,7 @@ def _parameter(spec: Mapping[str, Any]) -> Iterator[Finding]:
     if kind == "PARAMETER_TYPE_UNSPECIFIED":
         yield ("type",), "is required: DOUBLE, INTEGER, CATEGORICAL or DISCRETE"
     for name in _NEEDED.get(kind, ()):
-        if name not in spec and "minValue" not in spec:
+        if name not in spec and (name != "maxValue" or "minValue" not in spec):  # JSON leaves out a limit of zero
             yield (name,), f"is required with type {kind}"
     for name in ("minValue", "maxValue"):
         if kind == "INTEGER" and not float(spec.get(name, 0)).is_integer():

@@ -74,12 +74,13 @@ def _pool(training_input: dict[str, Any], part: Replicas) -> Fields:
 
 
 def _tpu_pool(training_input: dict[str, Any], master: Replicas, worker: Replicas) -> Fields:
-    """Vertex AI runs the code on the TPU's host: the worker's machine, as the job's only pool."""
-    config = {
-        name: value for name, value in training_input.get("masterConfig", {}).items() if name != "acceleratorConfig"
-    }
-    given = config | training_input.get("workerConfig", {})
+    """Vertex AI runs the master's code on the TPU's host: a machine as the worker's, as the job's only pool."""
+    of_master, of_worker = training_input.get("masterConfig", {}), training_input.get("workerConfig", {})
+    given = of_worker | {name: value for name, value in of_master.items() if name != "acceleratorConfig"}
     pool = _pool({**training_input, "masterConfig": given}, Replicas("master", worker.type, 1, "workerType"))
+    lost = [f"masterConfig.{name}" for name in of_master if name == "acceleratorConfig"]
+    lost += [f"workerConfig.{name}" for name in of_worker if of_worker[name] != given[name]]
+    pool.comment("machineSpec", *(f"{name}: left out, as there is one machine instead of two." for name in lost))
     pool.comment("machineSpec", f"masterType {master.type}: left out, as the TPU's host is the master.")
     if worker.count > 1:
         pool.comment("replicaCount", f"workerCount {worker.count}: a job has one pool of TPUs, with one replica.")

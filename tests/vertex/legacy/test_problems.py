@@ -79,6 +79,10 @@ def problems(folder: Path, text: str | bytes, capsys: pytest.CaptureFixture[str]
             "job.yaml:1: hyperparameters.params[0].discreteValues: is required with type DISCRETE",
         ),
         (
+            "hyperparameters: {params: [{parameterName: a, type: CATEGORICAL, minValue: 1}]}\n",
+            "job.yaml:1: hyperparameters.params[0].categoricalValues: is required with type CATEGORICAL",
+        ),
+        (
             "hyperparameters: {params: [{parameterName: a}]}\n",
             "job.yaml:1: hyperparameters.params[0].type: is required",
         ),
