@@ -2,12 +2,13 @@
 
 import gc
 
-from components import Images, Jobs, Settings, export, foundation
+from components import Images, Jobs, Packages, Settings, export, foundation
 
 gc.disable()  # a program of seconds frees nothing by it, and with 1,000 jobs it costs a tenth of a preview
 
 settings = Settings.load()
 ground = foundation(settings)
 images = Images(settings, ground)
-jobs = Jobs(settings, ground, images)
+packages = Packages(settings, ground)
+jobs = Jobs(settings, ground, images, packages)
 export(images, jobs)

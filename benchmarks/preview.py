@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import yaml
@@ -20,6 +21,10 @@ JOBS = 1_000
 ROUNDS = 5
 MOST = 1.15
 _CHECKOUT = Path(__file__).parents[1]
+_GROUND: Any = SimpleNamespace(
+    staging="gs://vertex-training-benchmark", job_defaults={}, labels={}, encryption_key=None
+)
+"""What a stack `local` stands on, as far as a spec shows it."""
 _ENVIRONMENT = {
     "PULUMI_CONFIG_PASSPHRASE": "",
     "PULUMI_SKIP_UPDATE_CHECK": "true",
@@ -75,7 +80,7 @@ def _job(index: int) -> dict[str, Any]:
 def _spec(index: int) -> Mapping[str, Any]:
     """What the program makes of a declared job."""
     declared = {"displayName": f"job-{index}", "jobSpec": _job(index)}
-    return completed(CUSTOM_JOB, declared, 0, f"gs://vertex-training-benchmark/job-{index}")
+    return completed(CUSTOM_JOB, declared, 0, _GROUND, f"job-{index}")
 
 
 def _ours(folder: Path) -> Path:

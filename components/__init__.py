@@ -5,8 +5,9 @@ from components.foundation import Foundation, foundation
 from components.image import TrainingImage
 from components.job import CustomJob, HyperparameterTuningJob
 from components.local import LocalFoundation
+from components.python_package import PythonPackage
 from components.settings import Settings
-from components.training import Images, Jobs, export
+from components.training import Images, Jobs, Packages, export
 
 __all__ = [
     "Completion",
@@ -16,6 +17,8 @@ __all__ = [
     "Images",
     "Jobs",
     "LocalFoundation",
+    "Packages",
+    "PythonPackage",
     "Settings",
     "TrainingImage",
     "export",

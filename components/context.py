@@ -6,7 +6,6 @@ Times, owners, umask, the order of files and empty folders (git keeps none) play
 
 import hashlib
 import json
-import os
 import tarfile
 import tempfile
 from collections.abc import Mapping
@@ -14,6 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
+
+from components import dockerignore
+from components.errors import ContextUnusable
+from components.file_digests import digests
 
 TAG_LENGTH = 16
 """Hex digits of the digest in a tag: 64 bits, as much as a registry of any size needs."""
@@ -37,7 +40,10 @@ class BuildContext:
     @cached_property
     def files(self) -> dict[str, str]:
         """Digest of every file by relative path; an executable file's or a link's digest differs from a plain one's."""
-        return {path: _file_digest(self.folder / path) for path in self._paths()}
+        try:
+            return digests(self.folder, self._paths())
+        except OSError as error:
+            raise ContextUnusable.of(error) from error
 
     @cached_property
     def digest(self) -> str:
@@ -63,47 +69,38 @@ class BuildContext:
         file = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
         with tarfile.open(fileobj=file, mode="w") as tar:
             for path in self.files:
-                tar.inodes.clear()  # type: ignore[attr-defined]  # or files that share their bytes become links
-                tar.add(self.folder / path, path, recursive=False, filter=_plain)
+                self._add(tar, path)
         file.seek(0)
         return file
 
+    def _add(self, tar: tarfile.TarFile, path: str) -> None:
+        add(tar, self.folder / path, path)
+
     def _paths(self) -> list[str]:
-        patterns = _ignore_patterns(self.folder, self.dockerfile)
-        if patterns is None:
-            found = {
-                PurePosixPath(Path(root, name).relative_to(self.folder)).as_posix()
-                for root, folders, names in os.walk(self.folder)
-                for name in names + [folder for folder in folders if Path(root, folder).is_symlink()]
-                if Path(root, name).is_symlink() or Path(root, name).is_file()
-            }
-        else:
-            # The Docker SDK's matcher: .dockerignore's rules in full. Imported here, as it brings the whole SDK along.
-            from docker.utils.build import exclude_paths
-
-            found = {
-                PurePosixPath(path).as_posix()
-                for path in exclude_paths(str(self.folder), patterns, dockerfile=self.dockerfile)
-                if (self.folder / path).is_symlink() or (self.folder / path).is_file()
-            }
-        return sorted(found | {PurePosixPath(self.dockerfile).as_posix()})
+        found = let_through(self.folder, self.dockerfile)
+        found.add(PurePosixPath(self.dockerfile).as_posix())
+        return sorted(found)
 
 
-def _ignore_patterns(folder: Path, dockerfile: str) -> list[str] | None:
-    """Docker's own choice: the file named after the Dockerfile wins over the general one."""
-    for name in (f"{dockerfile}.dockerignore", ".dockerignore"):
-        if (folder / name).is_file():
-            lines = (line.strip() for line in (folder / name).read_text().splitlines())
-            return [line for line in lines if line and not line.startswith("#")]
-    return None
+def add(tar: tarfile.TarFile, file: Path, path: str) -> None:
+    """Adds a file (a link as a link) to an archive, with nothing of this machine about it."""
+    tar.inodes.clear()  # type: ignore[attr-defined]  # or files that share their bytes become links
+    tar.add(file, path, recursive=False, filter=_plain)
 
 
-def _file_digest(file: Path) -> str:
-    if file.is_symlink():
-        return "link:" + hashlib.sha256(str(file.readlink()).encode()).hexdigest()
-    with file.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return f"x:{digest}" if file.stat().st_mode & 0o100 else digest
+def let_through(folder: Path, dockerfile: str | None) -> set[str]:
+    """The files of a folder that its ignore file lets through, relative to it.
+
+    `dockerfile` names an ignore file of its own, which wins over the general one as with BuildKit; None where the
+    folder's image has no Dockerfile in it. Raises ContextUnusable.
+    """
+    names = [f"{dockerfile}.dockerignore"] if dockerfile else []
+    found = [folder / name for name in [*names, ".dockerignore"] if (folder / name).is_file()]
+    try:
+        rules = dockerignore.IgnoreRules.read(found[0]) if found else None
+        return set(dockerignore.files(folder, rules))
+    except OSError as error:
+        raise ContextUnusable.of(error) from error
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -1,15 +1,14 @@
-"""Declarations: the images and jobs that a stack and its included files declare, read together."""
+"""Declarations: the images, packages and jobs that a stack and its included files declare, read together."""
 
-import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import getitem
 from pathlib import Path
 from typing import Any, cast
 
-from components import references, shapes, spec_files
+from components import image_rules, references, shapes, source_distribution, spec_files
 from components.errors import Problem
 from components.sources import Source, included
 from components.spec_files import SpecFile
@@ -19,12 +18,12 @@ from vertex.spelling import nearest
 from vertex.validation import NO_OBJECT, shape, validate
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
-SECTIONS = ("vars", "images", *KINDS)
+SECTIONS = ("vars", "images", "packages", *KINDS)
 
 
 @dataclass(frozen=True)
 class JobDeclaration:
-    """One declared job: `spec` is canonical, with references to images and secrets still in it."""
+    """One declared job: `spec` is canonical, with references to images, packages and secrets still in it."""
 
     kind: Kind
     name: str
@@ -61,7 +60,8 @@ class Declarations:
 
     def __post_init__(self) -> None:
         sources, self.problems = included(self.root, self.values.get("include", []), self.stack)
-        self._add_all(self.stack, {name: self.values[name] for name in ("images", *KINDS) if name in self.values})
+        own = [name for name in SECTIONS if name != "vars" and name in self.values]
+        self._add_all(self.stack, {name: self.values[name] for name in own})
         for source in sources:
             content, unreadable = source.read()
             self.problems += unreadable
@@ -80,6 +80,7 @@ class Declarations:
         self.tables = {
             "vars": {name: declared.value for name, declared in self.sections["vars"].items()} | {**overrides},
             "images": self.sections["images"],
+            "packages": self.sections["packages"],
             "secrets": self.values.get("secrets", {}),
         }
 
@@ -124,9 +125,20 @@ class Declarations:
             self._resolved(declared, lambda path: ("vars", "secrets") if path[:1] == ("secrets",) else ("vars",))
         )
         image, broken = shape(shapes.Image, given)
-        found = [(p.path, p.message) for p in broken] or list(_image_problems(image, self.root))
+        found = [(p.path, p.message) for p in broken] or list(image_rules.broken(image, self.root))
         self.problems += [declared.problem(path, message) for path, message in found]
         return cast(shapes.Image, image)
+
+    def packages(self) -> dict[str, shapes.PythonPackage]:
+        """The declared source distributions, with their vars resolved."""
+        return {name: self._package(declared) for name, declared in self.sections["packages"].items()}
+
+    def _package(self, declared: _Declared) -> shapes.PythonPackage:
+        given = references.unescaped(self._resolved(declared, lambda _: ("vars",)))
+        package, broken = shape(shapes.PythonPackage, given)
+        found = [(p.path, p.message) for p in broken] or list(source_distribution.broken(self.root, package))
+        self.problems += [declared.problem(path, message) for path, message in found]
+        return cast(shapes.PythonPackage, package)
 
     def jobs(self) -> tuple[JobDeclaration, ...]:
         """The declared jobs, canonical, with their vars resolved."""
@@ -136,7 +148,7 @@ class Declarations:
 
     def _job(self, kind: Kind, declared: _Declared) -> JobDeclaration:
         name = str(declared.path[-1])
-        body = self._resolved(declared, lambda _: ("vars", "images", "secrets"))
+        body = self._resolved(declared, lambda _: ("vars", "images", "packages", "secrets"))
         if not isinstance(body, Mapping):
             self.problems.append(declared.problem((), NO_OBJECT))
             return JobDeclaration(kind, name, {}, {})
@@ -182,33 +194,6 @@ def _written_out(declared: Any, body: dict[str, Any], paths: list[KeyPath]) -> b
         if isinstance(holder[last], bool | int | float):
             holder[last] = references.written(holder[last])
     return bool(alone)
-
-
-def _image_problems(image: shapes.Image, root: Path) -> Iterator[tuple[KeyPath, str]]:
-    origins = [name for name in ("context", "uri", "stack") if name in image]
-    if len(origins) != 1:
-        yield (
-            (),
-            "needs either a context folder to build, the uri of an image built elsewhere, or the stack that builds it",
-        )
-    elif "context" not in image:
-        for name in sorted(image.keys() - {*origins}):
-            yield (name,), f"says how to build an image, but {origins[0]} names one that is built elsewhere"
-    elif Path(image["context"]).is_absolute():
-        yield ("context",), f'"{image["context"]}" must be relative to the project\'s folder'
-    elif not (root / image["context"]).is_dir():
-        yield ("context",), f'"{image["context"]}" is not a folder in {root.name}/'
-    else:
-        named = posixpath.normpath(image.get("dockerfile", "Dockerfile"))
-        dockerfile = Path(image["context"], named)
-        if posixpath.isabs(named) or named.split("/")[0] == "..":
-            yield ("dockerfile",), f'"{named}" must lie in the context, {image["context"]}'
-        elif not (root / dockerfile).is_file():
-            yield ("dockerfile",), f"there is no {dockerfile}; write one, or name another with dockerfile"
-        for name in image.get("secrets", {}).keys() - {
-            str(path[0]) for path in references.alone(image.get("secrets", {}))
-        }:
-            yield ("secrets", name), "must be ${secrets.NAME} and nothing else, so that its value stands in no file"
 
 
 def _peers(section: str) -> tuple[str, ...]:

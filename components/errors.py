@@ -2,9 +2,11 @@
 
 ComponentError
 ├── DeclarationErrors   problems in the declarations and the stack file, all of them, each with its place
+├── ContextUnusable     the folder that an image is built from cannot be read
 ├── BuildFailed         an image cannot be built
 ├── DockerUnavailable   Docker does not answer
 ├── RegistryRefused     a registry does not take an image, or does not say whether it has it
+├── UploadFailed        a file cannot be put where jobs find it
 ├── ImageNotPromoted    another stack has not built the image that this one runs
 ├── EmulatorFailed      the local emulator does not start
 ├── SubmitFailed        a job cannot be submitted, or not be removed
@@ -42,6 +44,18 @@ class DeclarationErrors(ComponentError, pulumi.RunError):
         super().__init__("\n".join([f"{count} in what is declared:", *(f"  {problem}" for problem in self.problems)]))
 
 
+class ContextUnusable(ComponentError, pulumi.RunError):
+    """The folder that an image is built from cannot be read."""
+
+    @classmethod
+    def of(cls, error: OSError) -> "ContextUnusable":
+        """The error for a file or folder that cannot be read."""
+        return cls(
+            f"{error.filename} cannot be read ({error.strerror}): make it readable, or leave it out by a line in "
+            ".dockerignore"
+        )
+
+
 class BuildFailed(ComponentError):
     """An image cannot be built."""
 
@@ -52,6 +66,10 @@ class DockerUnavailable(ComponentError):
 
 class RegistryRefused(ComponentError):
     """A registry does not take an image, or does not say whether it has it."""
+
+
+class UploadFailed(ComponentError):
+    """A file cannot be put where jobs find it."""
 
 
 class ImageNotPromoted(ComponentError, pulumi.RunError):

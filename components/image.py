@@ -13,13 +13,14 @@ from components.context import BuildContext
 from components.engine import Provider
 from components.errors import BuildFailed
 from components.foundation import Foundation
+from components.package_context import PackageContext
 
 PLATFORM = "linux/amd64"
 """What Vertex AI runs on; laptops with another processor must not build for themselves."""
 MOST_FILES = 200
 """Up to so many files, each one's digest is an input, so that a preview names the files that changed."""
 
-_INPUTS = ("uri", "context", "dockerfile", "buildArgs", "target", "platform", "secrets", "files")
+_INPUTS = ("uri", "context", "package", "dockerfile", "buildArgs", "target", "platform", "secrets", "files")
 
 
 class TrainingImageProvider(Provider):
@@ -43,12 +44,13 @@ class TrainingImageProvider(Provider):
 
 
 class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
-    """An image built from a folder of the project.
+    """An image built from a folder of the project, by its Dockerfile or as a `package`.
 
     `uri` is known in a preview: `<registry>/<name>:<digest of what it is built from>`. `digest` is that of the image,
     `sha256:…`, as its registry has it (as the daemon has it, for images that stay there). `image` has the fields
     `context` (relative to the program's folder), and optionally `dockerfile` (relative to the context), `target`,
-    `buildArgs`, `platform` and `secrets` (only their names count here). `secrets` has the values by name.
+    `buildArgs`, `platform` and `secrets` (only their names count here); or `package` and optionally `platform`.
+    `secrets` has the values by name.
     """
 
     uri: pulumi.Output[str]
@@ -68,7 +70,8 @@ class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
         self.reference = f"{foundation.registry}/{name}:{context.tag}"
         props: dict[str, Any] = {
             "uri": self.reference,
-            "context": posixpath.normpath(image["context"]),
+            "context": posixpath.normpath(image["package"]["path"] if "package" in image else image["context"]),
+            "package": image.get("package"),
             "dockerfile": context.dockerfile,
             "buildArgs": dict(context.build_args),
             "target": context.target,
@@ -84,6 +87,8 @@ class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
 
 def build_context(root: Path, image: Mapping[str, Any]) -> BuildContext:
     """The context that a declared image is built from."""
+    if image.get("package"):
+        return PackageContext.of(root, image["package"], image.get("platform") or PLATFORM)
     return BuildContext(
         folder=root / image["context"],
         dockerfile=posixpath.normpath(image.get("dockerfile") or "Dockerfile"),

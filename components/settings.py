@@ -32,6 +32,7 @@ class Settings:
     emulator_port: int | None
     cloud: shapes.Cloud | None
     images: Mapping[str, shapes.Image]
+    packages: Mapping[str, shapes.PythonPackage]
     jobs: tuple[JobDeclaration, ...]
     secrets: Mapping[str, str]
 
@@ -61,7 +62,7 @@ class Settings:
             problems += [source.problem(path, message) for path, message in _of_the_target(values)]
         values = {key: value for key, value in values.items() if key not in {problem.path[0] for problem in broken}}
         declarations = Declarations(root, source, {**values, **{key: given[key] for key in SECTIONS if key in given}})
-        images, jobs = declarations.images(), declarations.jobs()
+        images, packages, jobs = declarations.images(), declarations.packages(), declarations.jobs()
         problems += declarations.problems + declarations.unused_vars()
         if problems:
             raise DeclarationErrors(sorted(problems, key=lambda problem: _by_line(problem.place)))
@@ -74,6 +75,7 @@ class Settings:
             emulator_port=values.get("emulator", {}).get("port"),
             cloud=cloud.completed(pulumi_project, stack, values) if values["target"] == "gcp" else None,
             images=images,
+            packages=packages,
             jobs=jobs,
             secrets=values.get("secrets", {}),
         )

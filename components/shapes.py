@@ -1,92 +1,35 @@
 """Shapes of what a user declares, beside the API's own messages. Each field is described in docs/configuration.md."""
 
-import re
 from typing import Annotated, Any, Literal, Required
 
 from pydantic import AfterValidator, ConfigDict, with_config
 from typing_extensions import TypedDict
 
+from components import forms
 from vertex.scalars import Boolean, Duration, Int32, String
 
 _shape = with_config(ConfigDict(extra="forbid"))
 
 
-def _not_negative(value: int) -> int:
-    if value < 0:
-        raise ValueError(f"{value} is below zero")
-    return value
+@_shape
+class Package(TypedDict, total=False):
+    """A script or module that becomes an image without a Dockerfile."""
 
-
-def _port(value: int) -> int:
-    if not 0 <= value <= 65535:
-        raise ValueError(f"{value} is not between 0 and 65535")
-    return value
-
-
-def _form(pattern: str, form: str) -> AfterValidator:
-    """A text of a form that Google Cloud asks for; `form` says it in words or by a pattern with names."""
-
-    def check(value: str) -> str:
-        if not re.fullmatch(pattern, value):
-            raise ValueError(f'"{value}" is not {form}')
-        return value
-
-    return AfterValidator(check)
-
-
-ProjectNumber = Annotated[String, _form(r"\d{6,}", "a project's number: digits, as `gcloud projects describe` says")]
-RepositoryId = Annotated[
-    String, _form("[a-z]([a-z0-9-]{0,61}[a-z0-9])?", "a repository's name: lowercase letters, digits and hyphens")
-]
-RepositoryName = Annotated[
-    String, _form("projects/[^/]+/locations/[^/]+/repositories/[^/]+", "projects/P/locations/L/repositories/R")
-]
-RegistryUrl = Annotated[
-    String, _form("[^/@ ]+(/[a-z0-9._-]+)+", "a registry's host and a path, such as registry.example.com/team")
-]
-AccountId = Annotated[
-    String, _form("[a-z][a-z0-9-]{4,28}[a-z0-9]", "an account's id: 6 to 30 lowercase letters, digits and hyphens")
-]
-AccountEmail = Annotated[String, _form("[^@/]+@[^@/]+[.]gserviceaccount[.]com", "a service account's e-mail")]
-Member = Annotated[
-    String,
-    _form(
-        "(user|group|serviceAccount|domain|principal|principalSet):.+",
-        "an IAM member: user:, group:, serviceAccount:, domain:, principal: or principalSet:",
-    ),
-]
-BucketName = Annotated[
-    String,
-    _form("[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]", 'a bucket\'s name: 3 to 63 lowercase letters, digits, ".", "_", "-"'),
-]
-KeyName = Annotated[
-    String,
-    _form(
-        "projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+",
-        "projects/P/locations/R/keyRings/K/cryptoKeys/C",
-    ),
-]
-NetworkName = Annotated[String, _form(r"projects/[^/]+/global/networks/[^/]+", "projects/NUMBER/global/networks/NAME")]
-AttachmentName = Annotated[
-    String,
-    _form("projects/[^/]+/regions/[^/]+/networkAttachments/[^/]+", "projects/P/regions/R/networkAttachments/A"),
-]
-
-
-def _positive(value: int) -> int:
-    if value < 1:
-        raise ValueError(f"{value} is not above zero")
-    return value
-
-
-Positive = Annotated[Int32, AfterValidator(_positive)]
+    path: Required[String]
+    script: forms.CopiedPath
+    module: forms.ModuleName
+    baseImage: Required[forms.BaseImage]
+    requirements: list[forms.Requirement]
+    extraPackages: list[forms.CopiedPath]
+    extraDirs: list[forms.CopiedPath]
 
 
 @_shape
 class Image(TypedDict, total=False):
-    """An image built from a `context` folder of the project, or elsewhere (`uri`), or by another `stack`."""
+    """An image built from a `context` folder or a `package`, or elsewhere (`uri`), or by another `stack`."""
 
     context: String
+    package: Package
     dockerfile: String
     target: String
     buildArgs: dict[str, String]
@@ -97,12 +40,21 @@ class Image(TypedDict, total=False):
 
 
 @_shape
+class PythonPackage(TypedDict, total=False):
+    """A source distribution for a job's `packageUris`: of a folder (`path`), or of one file (`script`)."""
+
+    path: String
+    script: String
+    requirements: list[forms.Requirement]
+
+
+@_shape
 class Lifecycle(TypedDict, total=False):
     """What happens around a job: does `pulumi up` wait for it, what does deleting it do, and a counter to run again."""
 
     wait: Boolean
     onDelete: Literal["delete", "cancel", "keep"]
-    rerun: Annotated[Int32, AfterValidator(_not_negative)]
+    rerun: Annotated[Int32, AfterValidator(forms.not_negative)]
 
 
 @_shape
@@ -116,45 +68,45 @@ class SpecFile(TypedDict, total=False):
 class Emulator(TypedDict, total=False):
     """Settings of the local emulator."""
 
-    port: Annotated[Int32, AfterValidator(_port)]
+    port: Annotated[Int32, AfterValidator(forms.port)]
 
 
 @_shape
 class Registry(TypedDict, total=False):
     """Where images are: a repository of Artifact Registry that is made here, one that exists, or another `url`."""
 
-    existing: RepositoryName
-    url: RegistryUrl
-    repository: RepositoryId
+    existing: forms.RepositoryName
+    url: forms.RegistryUrl
+    repository: forms.RepositoryId
     project: String
     location: String
     immutableTags: Boolean
-    keep: Positive
+    keep: forms.Positive
     deleteUntaggedAfter: Duration
-    kmsKey: KeyName
+    kmsKey: forms.KeyName
     labels: dict[str, String]
     protect: Boolean
-    legacyBuckets: list[BucketName]
+    legacyBuckets: list[forms.BucketName]
 
 
 @_shape
 class Identity(TypedDict, total=False):
     """What jobs run as: a service account that is made here (`account`), or one that exists (`existing`)."""
 
-    account: AccountId
-    existing: AccountEmail
-    submitters: list[Member]
+    account: forms.AccountId
+    existing: forms.AccountEmail
+    submitters: list[forms.Member]
 
 
 @_shape
 class Bucket(TypedDict, total=False):
     """Where jobs write: a bucket that is made here (`name`), or one that exists (`existing`)."""
 
-    name: BucketName
-    existing: BucketName
+    name: forms.BucketName
+    existing: forms.BucketName
     location: String
-    deleteAfterDays: Positive
-    kmsKey: KeyName
+    deleteAfterDays: forms.Positive
+    kmsKey: forms.KeyName
     labels: dict[str, String]
     protect: Boolean
 
@@ -163,9 +115,9 @@ class Bucket(TypedDict, total=False):
 class Peering(TypedDict, total=False):
     """A VPC network that is peered with Google's services; with `prefixLength` the peering is made here."""
 
-    network: Required[NetworkName]
+    network: Required[forms.NetworkName]
     reservedIpRanges: list[String]
-    prefixLength: Positive
+    prefixLength: forms.Positive
 
 
 @_shape
@@ -181,7 +133,7 @@ class DnsPeering(TypedDict, total=False):
 class Attachment(TypedDict, total=False):
     """A network attachment for jobs: one that exists, or one that is made here in a `subnetwork`."""
 
-    existing: AttachmentName
+    existing: forms.AttachmentName
     subnetwork: String
     dnsPeering: list[DnsPeering]
 
@@ -198,12 +150,12 @@ class Network(TypedDict, total=False):
 class Cloud(TypedDict, total=False):
     """What a stack file says of a Google Cloud project, for the target `gcp` alone."""
 
-    projectNumber: ProjectNumber
+    projectNumber: forms.ProjectNumber
     registry: Registry
     identity: Identity
     bucket: Bucket
     network: Network
-    kmsKey: KeyName
+    kmsKey: forms.KeyName
     labels: dict[str, String]
 
 
@@ -213,6 +165,7 @@ class Declarations(TypedDict, total=False):
 
     vars: dict[str, Any]
     images: dict[str, Image]
+    packages: dict[str, PythonPackage]
     customJobs: dict[str, dict[str, Any]]
     hyperparameterTuningJobs: dict[str, dict[str, Any]]
 

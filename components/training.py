@@ -1,4 +1,4 @@
-"""From settings to resources: the images and jobs of a stack, and its outputs."""
+"""From settings to resources: the images, packages and jobs of a stack, and its outputs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +11,7 @@ from components.errors import ImageNotPromoted
 from components.foundation import Foundation
 from components.image import TrainingImage
 from components.job import CustomJob, HyperparameterTuningJob
+from components.python_package import PythonPackage
 from components.settings import Settings
 from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 
@@ -37,7 +38,7 @@ class Images:
                 secrets=references.resolve(image.get("secrets", {}), {"secrets": settings.secrets}),
             )
             for name, image in settings.images.items()
-            if "context" in image
+            if image.keys() & {"context", "package"}
         }
         others = {image["stack"] for image in settings.images.values() if "stack" in image}
         stacks = {stack: pulumi.StackReference(stack, stack_name=stack) for stack in sorted(others)}
@@ -59,35 +60,52 @@ class Images:
         }
 
 
-class Jobs:
-    """A stack's jobs: submitted once their images exist, and waited for where they ask for it."""
+class Packages:
+    """A stack's source distributions: `uris` by name, plain text, and the resources that upload them."""
 
-    def __init__(self, settings: Settings, foundation: Foundation, images: Images) -> None:
+    def __init__(self, settings: Settings, foundation: Foundation) -> None:
+        self.built = {
+            name: PythonPackage(name, package, foundation=foundation) for name, package in settings.packages.items()
+        }
+        self.uris = {name: package.reference for name, package in self.built.items()}
+
+
+class Jobs:
+    """A stack's jobs: submitted once their images and packages exist, and waited for where they ask for it."""
+
+    def __init__(self, settings: Settings, foundation: Foundation, images: Images, packages: Packages) -> None:
         self.resources: dict[str, Job] = {}
         for declared in settings.jobs:
-            used: dict[str, set[str]] = {"images": set(), "secrets": set()}
+            used: dict[str, set[str]] = {"images": set(), "packages": set(), "secrets": set()}
             for _, reference in references.found(declared.spec):
                 table, _, name = reference.partition(".")
                 used[table].add(name)
             self.resources[declared.name] = _RESOURCES[declared.kind.collection](
                 declared.name,
-                resolved(declared.spec, {name: images.uris[name] for name in sorted(used["images"])}),
+                resolved(declared.spec, {name: images.uris[name] for name in sorted(used["images"])}, packages.uris),
                 foundation=foundation,
                 lifecycle=declared.lifecycle,
                 secrets={name: settings.secrets[name] for name in sorted(used["secrets"])},
                 opts=pulumi.ResourceOptions(
-                    depends_on=[images.built[name] for name in sorted(used["images"] & images.built.keys())]
+                    depends_on=[
+                        *(images.built[name] for name in sorted(used["images"] & images.built.keys())),
+                        *(packages.built[name] for name in sorted(used["packages"])),
+                    ]
                 ),
             )
         waited = {job.name: self.resources[job.name] for job in settings.jobs if job.lifecycle.get("wait")}
         self.completion = Completion("completion", waited, foundation=foundation) if waited else None
 
 
-def resolved(spec: Mapping[str, Any], uris: Mapping[str, pulumi.Input[str]]) -> Any:
-    """A spec with its image URIs: plain text, as long as none of them comes from another stack."""
+def resolved(spec: Mapping[str, Any], uris: Mapping[str, pulumi.Input[str]], packages: Mapping[str, str]) -> Any:
+    """A spec with the URIs of its images and packages: plain text, as long as no image comes from another stack."""
+
+    def fill(known: Mapping[str, Any]) -> Any:
+        return references.resolve(spec, {"images": known, "packages": packages})
+
     if any(isinstance(uri, pulumi.Output) for uri in uris.values()):
-        return pulumi.Output.all(**uris).apply(lambda known: references.resolve(spec, {"images": known}))
-    return references.resolve(spec, {"images": uris})
+        return pulumi.Output.all(**uris).apply(fill)
+    return fill(uris)
 
 
 def promoted(stack: pulumi.StackReference, name: str) -> pulumi.Output[str]:

@@ -30,8 +30,3 @@ def parse_time(text: str) -> int | None:
     except ValueError:
         return None
     return int(moment.timestamp()) * 10**9 + int((match[2] or "").ljust(9, "0"))
-
-
-def duration_seconds(text: str) -> float:
-    """The seconds of a Duration text such as `3600s` or `1.5s`."""
-    return float(text.removesuffix("s"))

@@ -152,15 +152,12 @@ def _bare(text: str) -> str:
 
 def page_descriptions(page: str) -> Iterator[tuple[str, dict[str, str]]]:
     """What docs/configuration.md says of each key of our own shapes."""
-    own = [name for name, value in vars(shapes).items() if is_typeddict(value) and value.__module__ == shapes.__name__]
-    for heading, text in re.findall(r"^##+ ([^\n]+)\n(.*?)(?=^##+ |\Z)", page, re.MULTILINE | re.DOTALL):
-        rows = re.findall(r"^\| `([^`]+)` \|[^|]*\|[^|]*\|([^|]*)\|", text, re.MULTILINE)
-        for name in own:
-            if rows and heading.lower().replace(" ", "").startswith(name.lower()):
-                yield (
-                    name,
-                    {key: re.sub(r",? ?\[(below|images|jobs)\]\([^)]*\)", "", cell).strip() for key, cell in rows},
-                )
+    inherited = shapes.Declarations.__annotations__.keys()
+    named = {name: value.__annotations__.keys() for name, value in vars(shapes).items() if is_typeddict(value)}
+    for rows in re.findall(r"(?:^\| `[^`]+` \|.*\n)+", page, re.MULTILINE):
+        cells = re.findall(r"^\| `([^`]+)` \|[^|]*\|[^|]*\|([^|]*)\|", rows, re.MULTILINE)
+        said = {key: re.sub(r",? ?\[(below|images|jobs)\]\([^)]*\)", "", cell).strip() for key, cell in cells}
+        yield from ((name, said) for name, own in named.items() if said and said.keys() in (own, own - inherited))
 
 
 def schemas() -> dict[str, Schema]:

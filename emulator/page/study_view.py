@@ -8,7 +8,8 @@ from typing import Any
 
 from emulator.api.wire import job_json
 from emulator.records import Job, Trial
-from emulator.times import duration_seconds, format_time
+from emulator.times import format_time
+from vertex.scalars import seconds
 from vertex.trials import front, summaries
 
 _MOST_POINTS = 20_000  # of all curves together, so that a long study does not outgrow a browser
@@ -81,6 +82,6 @@ def _curve(trial: Trial, metrics: Sequence[Mapping[str, Any]], most: int) -> dic
     return {
         "measured": len(trial.measurements),
         "steps": [int(point.get("stepCount", 0)) for point in points],
-        "seconds": [duration_seconds(point.get("elapsedDuration", "0s")) for point in points],
+        "seconds": [seconds(point.get("elapsedDuration", "0s")) for point in points],
         "values": {metric["id"]: [value.get(metric["id"]) for value in values] for metric in metrics},
     }

@@ -14,7 +14,7 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 from emulator.search.objectives import is_safe, objectives
-from emulator.times import duration_seconds
+from vertex.scalars import seconds
 
 if TYPE_CHECKING:
     from vertex.types import StudySpec
@@ -96,7 +96,7 @@ def from_json(message: Mapping[str, Any]) -> Measurement:
     """A measurement as the store keeps it: the API's message, in canonical form."""
     return Measurement(
         step_count=message["stepCount"],
-        elapsed=duration_seconds(message["elapsedDuration"]),
+        elapsed=seconds(message["elapsedDuration"]),
         metrics={found["metricId"]: found["value"] for found in message["metrics"]},
     )
 

@@ -8,7 +8,8 @@ from emulator.containers.executor import ReplicaStatus
 from emulator.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from emulator.scheduling import injected
 from emulator.scheduling.restarts import Restart, after_preemption, is_lost, is_passing, replace_workers, retry
-from emulator.times import duration_seconds, now_ns
+from emulator.times import now_ns
+from vertex.scalars import seconds
 
 DEFAULT_TIMEOUT = "604800s"  # seven days (Google's page on CustomJob scheduling)
 PRIMARY = Replica(0, 0)
@@ -52,7 +53,7 @@ def timed_out(job: Job, now: int) -> Ending | None:
 def deadline(job: Job) -> int:
     """When a job's timeout is over, in nanoseconds since 1970; it counts from the first start."""
     timeout = job.scheduling.get("timeout", DEFAULT_TIMEOUT)
-    return (job.started or now_ns()) + int(duration_seconds(timeout) * 10**9)
+    return (job.started or now_ns()) + int(seconds(timeout) * 10**9)
 
 
 def stockout(region: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from emulator.records import Job
-from emulator.times import duration_seconds
+from vertex.scalars import seconds
 
 _DEFAULT = "86400s"  # a day, for FLEX_START (discovery document)
 
@@ -15,5 +15,5 @@ def end(job: Job) -> int | None:
     """
     if job.scheduling.get("strategy") != "FLEX_START":
         return None
-    wait = duration_seconds(job.scheduling.get("maxWaitDuration", _DEFAULT))
+    wait = seconds(job.scheduling.get("maxWaitDuration", _DEFAULT))
     return job.created + int(wait * 10**9) if wait else None

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from emulator.search.objectives import is_safe, objectives
-from emulator.times import duration_seconds, parse_time
+from emulator.times import parse_time
+from vertex.scalars import seconds
 
 if TYPE_CHECKING:
     from vertex.types import StudySpec
@@ -74,4 +75,4 @@ def _without_progress(study_spec: StudySpec, ended: Sequence[EndedTrial], create
 
 
 def _nanoseconds(duration: str) -> int:
-    return int(duration_seconds(duration) * 10**9)
+    return int(seconds(duration) * 10**9)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from components.context import BuildContext
+from components.errors import ContextUnusable
 
 FILES = {"Dockerfile": "FROM scratch\nCOPY . .\n", "train.py": "print(1)\n", "data/a.csv": "1,2\n", "data/deep/b": ""}
 Make = Callable[..., BuildContext]
@@ -105,6 +106,11 @@ EDITS: dict[str, Callable[[Path], object]] = {
     "a file's name": lambda folder: (folder / "train.py").rename(folder / "trainer.py"),
     "a file's folder": lambda folder: (folder / "train.py").rename(folder / "data/train.py"),
     "an executable bit": lambda folder: (folder / "train.py").chmod(0o755),
+    "line endings": lambda folder: (folder / "train.py").write_bytes(b"print(1)\r\n"),
+    "a line's end": lambda folder: (folder / "train.py").write_text("print(1)"),
+    "the case of a file's name": lambda folder: (folder / "train.py").rename(folder / "Train.py"),
+    "a link's target": lambda folder: relinked(folder / "link", "data/deep/b"),
+    "a file that is no longer ignored": lambda folder: (folder / ".dockerignore").unlink(),
     "the Dockerfile": lambda folder: (folder / "Dockerfile").write_text("FROM scratch\n"),
     "a link in place of a file": lambda folder: relinked(folder / "data/deep/b", "../a.csv"),
 }
@@ -112,10 +118,55 @@ EDITS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("edit", EDITS)
 def test_the_digest_changes_with(tmp_path: Path, edit: str) -> None:
-    one = context(tmp_path)
+    one = context(tmp_path, FILES | {".dockerignore": "notes.md\n.dockerignore\n", "notes.md": "x"})
+    (tmp_path / "link").symlink_to("train.py")
     before = one.digest
     EDITS[edit](tmp_path)
     assert fresh(one).digest != before
+
+
+NO_EDITS: dict[str, Callable[[Path], object]] = {
+    "an ignored file's bytes": lambda folder: (folder / "notes.md").write_text("other"),
+    "an ignored file's name": lambda folder: (folder / "notes.md").rename(folder / "other.md"),
+    "an ignored folder": lambda folder: [(folder / "build").mkdir(), (folder / "build" / "x").touch()],
+    "a comment in an ignored ignore file": lambda folder: (folder / ".dockerignore").write_text(f"# x\n{IGNORING}"),
+    "a time": lambda folder: os.utime(folder / "train.py", (1, 1)),
+    "a file that is written anew": lambda folder: (folder / "train.py").write_text(FILES["train.py"]),
+    "who may read": lambda folder: (folder / "train.py").chmod(0o600),
+    "who may read a folder": lambda folder: (folder / "data").chmod(0o700),
+    "who else may execute": lambda folder: (folder / "train.py").chmod(0o655),
+    "the owner": lambda folder: os.chown(folder / "train.py", *(OTHER_OWNER if os.getuid() == 0 else (-1, -1))),
+    "an empty folder": lambda folder: (folder / "empty").mkdir(),
+    "what a link leads to, outside": lambda folder: (folder.parent / "outside").write_text("other"),
+    "a socket": lambda folder: os.mkfifo(folder / "socket"),
+}
+IGNORING = "*.md\nbuild\n.dockerignore\n"
+OTHER_OWNER = (1234, 1234)
+
+
+@pytest.mark.parametrize("edit", NO_EDITS)
+def test_the_digest_stays_with(tmp_path: Path, edit: str) -> None:
+    one = context(tmp_path / "context", FILES | {".dockerignore": IGNORING, "notes.md": "x"})
+    (tmp_path / "outside").touch()
+    (one.folder / "link").symlink_to("../outside")
+    before, sent = one.digest, archived(one)
+    NO_EDITS[edit](one.folder)
+    assert fresh(one).digest == before
+    assert archived(fresh(one)) == sent
+
+
+def test_the_digest_changes_with_the_names_of_secrets(tmp_path: Path) -> None:
+    plain = context(tmp_path)
+    names: list[tuple[str, ...]] = [(), ("token",), ("other",), ("other", "token")]
+    assert len({replace(plain, secret_ids=ids).digest for ids in names}) == len(names)
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    one = context(tmp_path)
+    (tmp_path / "Dockerfile").unlink()
+    with pytest.raises(ContextUnusable) as unusable:
+        one.digest  # noqa: B018
+    assert str(unusable.value).startswith(f"{tmp_path}/Dockerfile cannot be read (No such file or directory): ")
 
 
 def test_the_digest_changes_with_how_it_is_built(tmp_path: Path) -> None:
@@ -194,8 +245,7 @@ def test_links_are_kept_as_links_beside_a_dockerignore_too(tmp_path: Path) -> No
 
 
 def test_the_dockerfile_is_sent_even_where_everything_is_ignored(tmp_path: Path) -> None:
-    # And so is .dockerignore: Docker's own client does the same.
-    assert list(context(tmp_path, FILES | {".dockerignore": "*\n"}).files) == [".dockerignore", "Dockerfile"]
+    assert list(context(tmp_path, FILES | {".dockerignore": "*\n"}).files) == ["Dockerfile"]
 
 
 def test_the_ignore_file_of_a_dockerfile_wins_over_the_general_one(tmp_path: Path) -> None:

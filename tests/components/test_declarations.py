@@ -38,7 +38,10 @@ SPEC = {
 }
 IN_POOL = "customJobs.digits.jobSpec.workerPoolSpecs[0]"
 LIFECYCLE = "jobs.yaml:14: customJobs.digits.lifecycle"
-EITHER = "needs either a context folder to build, the uri of an image built elsewhere, or the stack that builds it"
+EITHER = (
+    "needs either a context folder to build, a package, the uri of an image built elsewhere, or the stack that "
+    "builds it"
+)
 ARG = f"jobs.yaml:12: {IN_POOL}.containerSpec.args[0]"
 
 
@@ -98,7 +101,7 @@ def test_a_job_is_canonical_with_its_vars_filled_in_and_the_other_references_kep
             "${vars.epochs}",
             "${var.epochs}",
             f"{ARG}: ${{var.epochs}} is not a reference that is known here; write ${{vars.NAME}} or ${{images.NAME}} "
-            "or ${secrets.NAME}",
+            "or ${packages.NAME} or ${secrets.NAME}",
         ),
         (
             '["--epochs=${vars.epochs}"]',

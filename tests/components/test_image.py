@@ -85,6 +85,29 @@ def test_files_that_changed_since_the_preview_are_not_built_under_its_tag(
     assert daemon.built == []
 
 
+def test_a_package_is_built_from_what_the_preview_has_shown_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, daemon: Daemon
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trainer").mkdir()
+    (tmp_path / "trainer/train.py").touch()
+    package = {"path": "trainer", "script": "train.py", "baseImage": "python:3.11"}
+    context = build_context(tmp_path, {"package": package})
+    uri = f"localhost/team/digits:{context.tag}"
+    props = {
+        "uri": uri,
+        "context": "trainer",
+        "package": package,
+        "platform": "linux/amd64",
+        "dockerfile": "Dockerfile",
+    }
+    assert TrainingImageProvider().create(props).outs["digest"] == daemon.images[uri]
+    (tmp_path / "trainer/train.py").write_text("edited")
+    with pytest.raises(BuildFailed, match='the files in "trainer" changed since the preview'):
+        TrainingImageProvider().create({**props, "uri": uri.replace(":", "-other:")})
+    assert daemon.built == [uri]
+
+
 def test_an_image_is_read_with_its_inputs_and_one_that_is_gone_as_gone(props: dict[str, Any], daemon: Daemon) -> None:
     gone = TrainingImageProvider().read(props["uri"], props)
     assert (gone.id, gone.outs) == (None, {})

@@ -21,6 +21,7 @@ def test_a_stack_that_only_names_its_target_has_defaults_for_the_rest(tmp_path: 
         emulator_port=None,
         cloud=None,
         images={},
+        packages={},
         jobs=(),
         secrets={},
     )
@@ -118,4 +119,4 @@ def test_the_example_that_the_project_comes_with_is_right() -> None:
     config = {"vertex-training:target": "local", "vertex-training:include": '["training"]'}
     settings = Settings.parse("vertex-training", "local", ROOT, config)
     assert {"digits", "digits-search"} <= {job.name for job in settings.jobs}
-    assert all("context" in image for image in settings.images.values())
+    assert all(image.keys() & {"context", "package"} for image in settings.images.values())

@@ -29,6 +29,8 @@ SECTIONS = {
     "Declarations": "Declarations",
     "Image": "Images",
     "SpecFile": "Spec files",
+    "Package": "Images without a Dockerfile",
+    "PythonPackage": "Packages",
     "Lifecycle": "Lifecycle",
 }
 
@@ -87,11 +89,14 @@ def test_the_defaults_on_the_page_are_those_of_the_program(tmp_path: Path) -> No
             "containerSpec: {imageUri: '${x.y}'}}]}}}",
         ),
         ("images", "images: {a: {uri: '${x.y}'}}"),
+        ("packages", "packages: {a: {script: a.py, requirements: ['${x.y}']}}"),
     ],
 )
 def test_the_references_on_the_page_are_those_that_are_known_there(tmp_path: Path, user: str, declaration: str) -> None:
-    described = {reference for reference, (_, places) in rows("References").items() if user in places.split()}
-    (problem,) = problems(tmp_path, INCLUDING, jobs=declaration)
+    described = {
+        reference for reference, (_, places) in rows("References").items() if user in re.findall(r"\w+", places)
+    }
+    (problem,) = problems(tmp_path, INCLUDING, jobs=declaration, **{"a.py": ""})
     assert set(re.findall(r"\$\{\w+\.NAME\}", problem)) == described
 
 

@@ -58,7 +58,8 @@ def test_a_failure_names_replica_and_exit_code_and_its_last_lines_are_in_the_log
         in job["error"]["message"]
     )
     link = job["error"]["message"].rpartition(" ")[2]
-    assert "out of luck" in shared.http.get(link, timeout=30).text
+    assert link == f"{shared.url}/jobs/customJobs/{name.rpartition('/')[2]}"
+    assert shared.http.get(link, timeout=30).status_code == 200
     entries = shared.entries(name, "severity>=ERROR AND resource.labels.task_name=workerpool0-0")
     assert [entry["textPayload"] for entry in entries] == ["out of luck"]
     assert entries[0]["severity"] == "ERROR"

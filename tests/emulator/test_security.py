@@ -147,7 +147,7 @@ def test_names_that_look_like_paths_stay_names(shared: RunningEmulator) -> None:
     reply = shared.http.post(f"{shared.url}/v1/{parent}/customJobs", json=absent("../../escaped\0"), timeout=30)
     assert reply.status_code in (200, 400, 404)
     assert not list(shared.data.parent.glob("escaped*"))
-    assert sorted(path.name for path in shared.data.iterdir() if path.is_dir()) == ["gcs", "logs", "trials"]
+    assert sorted(path.name for path in shared.data.iterdir() if path.is_dir()) == ["gcs", "logs", "trials", "uploads"]
 
 
 def test_what_a_container_links_to_in_a_bucket_is_not_followed_by_the_next_job(shared: RunningEmulator) -> None:

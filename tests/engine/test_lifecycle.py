@@ -217,7 +217,8 @@ def test_destroy_leaves_no_job_no_container_and_no_emulator(project: Project) ->
 def test_destroy_leaves_the_emulator_to_jobs_of_others(project: Project) -> None:
     project.up()
     container = {"imageUri": project.outputs()["images"]["trainer"], "args": ["--seconds=600"]}
-    by_hand = {"displayName": "by hand", "jobSpec": {"workerPoolSpecs": [{"containerSpec": container}]}}
+    pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": container}
+    by_hand = {"displayName": "by hand", "jobSpec": {"workerPoolSpecs": [pool]}}
     project.request("POST", f"{PARENT}/customJobs", by_hand)
     output = project.pulumi("destroy", "--yes", "--stack", "local")
     assert [job["displayName"] for job in project.listed()] == ["by hand"]

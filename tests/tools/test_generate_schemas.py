@@ -147,6 +147,12 @@ def test_almost_every_field_says_what_it_is(definition: str) -> None:
     assert len(silent) <= 1, silent
 
 
+def test_every_key_of_both_files_says_what_it_is() -> None:
+    stack = json.loads(STACK.read_text())["properties"]["config"]["properties"]
+    keys = json.loads(DECLARATIONS.read_text())["properties"] | stack
+    assert [name for name, schema in keys.items() if not schema.get("description")] == []
+
+
 def test_files_name_the_schema_that_checks_them() -> None:
     for folder, schema in ((ROOT / "training", DECLARATIONS), (ROOT / "stacks", STACK)):
         for file in folder.glob("*.yaml"):

@@ -1,0 +1,8 @@
+FROM python:3.11-slim-bookworm
+# Made by root, for whatever user the container runs as.
+RUN mkdir -m 777 -p /usr/app /home
+WORKDIR /usr/app
+ENV HOME=/home
+ENV PYTHONDONTWRITEBYTECODE=1
+COPY ["package", "."]
+ENTRYPOINT ["/bin/bash", "run.sh"]

@@ -1,0 +1,241 @@
+"""`.dockerignore`: what Docker's builders copy is what a context has, pattern by pattern, in real builds."""
+
+import io
+import json
+import os
+import subprocess
+import tarfile
+import uuid
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from components.context import BuildContext
+from components.errors import ContextUnusable
+
+TREE = (
+    "Dockerfile",
+    "README.md",
+    "readme.md",
+    "Notes.TXT",
+    "a",
+    "ab",
+    "a.b",
+    "axb",
+    "b/a",
+    "b/c/a",
+    "b/c/d.md",
+    "b/keep/x.py",
+    "b/keep/y.md",
+    "bc/a",
+    "c[1]",
+    "c1",
+    "d*e",
+    "dxe",
+    "e f",
+    "größe/日本.txt",
+    "#hash",
+    "!bang",
+    "p(q)+r$",
+    ".hidden/x",
+    "src/main.py",
+    "src/__pycache__/main.pyc",
+    "src/deep/__pycache__/x.pyc",
+    "src/deep/er/x.py",
+    "z\\y",
+)
+LINKS = {"link": "a", "folder-link": "b", "src/dangling": "nowhere"}
+
+RULES = {
+    "nothing": "",
+    "blank lines and comments": "\n# a\n\n   \n#b\n",
+    "a comment that is indented is a pattern": "  #hash\n",
+    "a name": "a\n",
+    "a name without a line's end": "a",
+    "Windows line ends": "a\r\nb/c\r\n",
+    "a byte order mark": "\ufeffa\n",
+    "spaces around": "   a  \t\n",
+    "a space within": "e f\n",
+    "a slash at the beginning": "/a\n",
+    "two slashes at the beginning": "//a\n",
+    "a slash at the end of a folder": "b/\n",
+    "a slash at the end of a file": "a/\n",
+    "a folder": "b\n",
+    "a folder with wildcard": "b/*\n",
+    "all below a folder": "b/**\n",
+    "a file below": "b/c/a\n",
+    "a name in every folder": "**/a\n",
+    "a name in every folder of a folder": "b/**/a\n",
+    "all folders of a name": "**/__pycache__\n",
+    "all folders of a name with a slash": "**/__pycache__/\n",
+    "all in folders of a name": "**/__pycache__/**\n",
+    "an ending at the top": "*.md\n",
+    "an ending everywhere": "**/*.md\n",
+    "an ending everywhere, short": "**.md\n",
+    "a beginning": "src**\n",
+    "everything": "*\n",
+    "everything, twice": "**\n",
+    "everything below the top": "*/*\n",
+    "everything two below": "*/*/*\n",
+    "any character": "a?b\n",
+    "any character is no slash": "b?a\n",
+    "a set": "[ab]\n",
+    "a range": "[a-b]*\n",
+    "a set that is inverted": "[^a]b\n",
+    "a set is one character": "c[1]\n",
+    "an escaped bracket": "c\\[1\\]\n",
+    "an escaped star": "d\\*e\n",
+    "a star is no star's own": "d*e\n",
+    "a backslash": "z\\\\y\n",
+    "an escaped letter is that letter": "\\a.b\n",
+    "an escaped exclamation mark": "\\!bang\n",
+    "an escaped hash": "\\#hash\n",
+    "a dot is a dot": "a.b\n",
+    "other signs of regular expressions": "p(q)+r$\n",
+    "a dot alone": ".\n",
+    "a dot and a slash": "./a\n",
+    "two dots lead back": "src/../a\n",
+    "two dots lead out": "../a\n",
+    "a slash alone": "/\n",
+    "case counts": "readme.MD\nnotes.txt\n",
+    "hidden files": ".*\n",
+    "a hidden folder": ".hidden\n",
+    "letters beyond ASCII": "größe\n",
+    "any letter beyond ASCII": "gr??e/*.txt\n",
+    "the Dockerfile": "Dockerfile\n",
+    "the ignore file": ".dockerignore\n",
+    "both": "Dockerfile\n.dockerignore\n",
+    "a link": "link\nsrc/dangling\n",
+    "a link to a folder": "folder-link\n",
+    "through a link to a folder": "folder-link/a\n",
+    "an exception": "*.md\n!README.md\n",
+    "an exception that comes too early": "!README.md\n*.md\n",
+    "an exception that is taken back": "*.md\n!README.md\nREADME.*\n",
+    "all but one folder": "*\n!src\n",
+    "all but one folder with a slash": "*\n!src/\n",
+    "all but one file below": "*\n!b/keep/x.py\n",
+    "all but a wildcard below": "*\n!b/keep/*.py\n",
+    "all but an ending everywhere": "**\n!**/*.py\n",
+    "all but an ending at the top": "*\n!*.md\n",
+    "an excluded parent, a child let in": "b\n!b/keep\n",
+    "an excluded parent, all let in": "b\n!b/**\n",
+    "an excluded parent, a grandchild let in and out": "b\n!b/keep\nb/keep/y.md\n",
+    "a folder out, its parent let in": "b/c\n!b\n",
+    "an exception with spaces": "*\n!  src\n",
+    "an exception with a slash": "*\n!/src\n",
+    "an exception in a range": "*\n![a-b]\n",
+    "everything, then everything but": "**\n!src/**\nsrc/**/*.pyc\n",
+    "what Python leaves": "**/__pycache__\n**/*.pyc\n.hidden\n!src/deep/__pycache__\n",
+}
+"""What an ignore file says, by what is tried."""
+CLASSIC_DIFFERS = {"all but an ending everywhere"}
+"""The classic builder lets nothing through where `**` comes first."""
+REFUSED = {
+    "a bracket that is open": "a\n[a-\n",
+    "an empty set": "a\n[]\n",
+    "a backslash at the end": "a\nb\\\n",
+    "an exclamation mark alone": "a\n!\n",
+    "an exclamation mark and a slash": "a\n!/\n",
+}
+
+
+def tree(folder: Path, ignore: str) -> BuildContext:
+    for file in TREE:
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text("FROM scratch\nCOPY . /\n" if file == "Dockerfile" else "")
+    for link, target in LINKS.items():
+        (folder / link).symlink_to(target)
+    (folder / ".dockerignore").write_bytes(ignore.encode())
+    return BuildContext(folder, "Dockerfile", {}, None, "linux/amd64")
+
+
+def docker(*arguments: str, buildkit: bool = True) -> bytes:
+    environment = os.environ | {"DOCKER_BUILDKIT": str(int(buildkit))}
+    return subprocess.run(["docker", *arguments], env=environment, check=True, capture_output=True).stdout
+
+
+def files_of(archive: tarfile.TarFile) -> set[str]:
+    return {member.name for member in archive if not member.isdir()}
+
+
+def buildx(context: BuildContext) -> set[str]:
+    """What `COPY . /` copies with BuildKit."""
+    file = str(context.folder / context.dockerfile)
+    built = docker("buildx", "build", "--quiet", "--output=type=tar,dest=-", f"--file={file}", str(context.folder))
+    with tarfile.open(fileobj=io.BytesIO(built)) as files:
+        return files_of(files)
+
+
+def classic(context: BuildContext) -> set[str]:
+    """What `COPY . /` copies with the classic builder: the files of the image's one layer."""
+    image = f"localhost/test-dockerignore:{uuid.uuid4().hex}"
+    docker("build", "--quiet", f"--tag={image}", str(context.folder), buildkit=False)
+    try:
+        if docker("image", "inspect", "--format={{len .RootFS.Layers}}", image).strip() == b"0":
+            return set()
+        saved = docker("save", image)
+    finally:
+        docker("rmi", image)
+    with tarfile.open(fileobj=io.BytesIO(saved)) as files:
+        manifest = files.extractfile("manifest.json")
+        assert manifest
+        [layer] = json.load(manifest)[0]["Layers"]
+        with tarfile.open(fileobj=files.extractfile(layer)) as copied:
+            return files_of(copied)
+
+
+def sent(context: BuildContext, copied: set[str]) -> set[str]:
+    """The Dockerfile is sent whether it is copied or not: it is what is built."""
+    return copied | {context.dockerfile}
+
+
+@pytest.fixture
+def with_buildx() -> None:
+    if subprocess.run(["docker", "buildx", "version"], capture_output=True, check=False).returncode:
+        pytest.skip("docker buildx is not installed")
+
+
+@pytest.mark.parametrize("tried", RULES)
+def test_buildkit_copies_what_the_context_has(tmp_path: Path, with_buildx: None, tried: str) -> None:
+    context = tree(tmp_path, RULES[tried])
+    assert set(context.files) == sent(context, buildx(context))
+
+
+@pytest.mark.parametrize("tried", [tried for tried in RULES if tried not in CLASSIC_DIFFERS])
+def test_the_classic_builder_copies_what_the_context_has(tmp_path: Path, tried: str) -> None:
+    context = tree(tmp_path, RULES[tried])
+    assert set(context.files) == sent(context, classic(context))
+
+
+def test_the_ignore_file_of_a_dockerfile_wins_as_with_buildkit(tmp_path: Path, with_buildx: None) -> None:
+    context = replace(tree(tmp_path, "b\n"), dockerfile="src/Dockerfile.gpu")
+    (tmp_path / "src/Dockerfile.gpu").write_text("FROM scratch\nCOPY . /\n")
+    for ignore in ("", "a\n", "src\n"):
+        (tmp_path / "src/Dockerfile.gpu.dockerignore").write_text(ignore)
+        files = set(replace(context).files)
+        assert files == sent(context, buildx(context)), ignore
+        assert "b/a" in files, "an empty one wins too"
+
+
+@pytest.mark.parametrize("tried", REFUSED)
+def test_a_pattern_that_docker_refuses_is_named_with_its_line(tmp_path: Path, tried: str) -> None:
+    context = tree(tmp_path, REFUSED[tried])
+    with pytest.raises(subprocess.CalledProcessError):
+        classic(context)
+    with pytest.raises(ContextUnusable) as refused:
+        context.digest  # noqa: B018
+    pattern = REFUSED[tried].split("\n")[1]
+    assert str(refused.value).startswith(f'{tmp_path}/.dockerignore, line 2: Docker takes no pattern "{pattern}"; ')
+
+
+def test_a_folder_that_is_left_out_is_not_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda folder: looked.append(Path(folder).name) or scandir(folder))
+    for ignore, expected in {"b\n": False, "b\n!src\n": False, "b\n!b/keep\n": True, "b\n!*/keep\n": True}.items():
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        looked.clear()
+        assert tree(folder, ignore).files
+        assert ("b" in looked) == expected

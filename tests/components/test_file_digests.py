@@ -1,0 +1,245 @@
+"""Digests of files that are remembered: never another than what the file holds now."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from components import file_digests
+from components.file_digests import digests
+
+ROOT = Path(__file__).parents[2]
+PATHS = [f"part/{index:03}" for index in range(file_digests.SMALL_FILES + 10)]
+FIRST, SECOND = PATHS[:2]
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(file_digests, "SETTLED_NS", 0)
+    return tmp_path / "cache" / "vertex-training" / "digests"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, cache: Path) -> Path:
+    """A folder that is too large not to be remembered, with a minute on its files."""
+    folder = tmp_path / "context"
+    (folder / "part").mkdir(parents=True)
+    for path in PATHS:
+        (folder / path).write_text(f"held by {path}")
+        os.utime(folder / path, (1_600_000_000, 1_600_000_000))
+    return folder
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that are read."""
+    names: list[str] = []
+    really = file_digests._read
+
+    def noted(file: str) -> object:
+        names.append(Path(file).name)
+        return really(file)
+
+    monkeypatch.setattr(file_digests, "_read", noted)
+    return names
+
+
+def true_digests(folder: Path, paths: list[str] = PATHS) -> dict[str, str]:
+    """By another way."""
+
+    def one(file: Path) -> str:
+        if file.is_symlink():
+            return "link:" + hashlib.sha256(str(file.readlink()).encode()).hexdigest()
+        return "x:" * os.access(file, os.X_OK) + hashlib.sha256(file.read_bytes()).hexdigest()
+
+    return {path: one(folder / path) for path in paths}
+
+
+def test_files_that_do_not_change_are_read_once(folder: Path, read: list[str]) -> None:
+    assert digests(folder, PATHS) == true_digests(folder)
+    assert len(read) == len(PATHS)
+    read.clear()
+    assert digests(folder, PATHS) == true_digests(folder)
+    assert list(digests(folder, PATHS)) == PATHS
+    assert read == []
+
+
+def same_size_and_time(file: Path) -> None:
+    before = file.stat()
+    file.write_text(file.read_text().replace("held", "HELD"))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def another_inode(file: Path) -> None:
+    other = file.with_name("other")
+    other.write_text(file.read_text().replace("held", "HELD"))
+    os.utime(other, ns=(file.stat().st_atime_ns, file.stat().st_mtime_ns))
+    other.replace(file)
+
+
+def link(file: Path) -> None:
+    file.unlink()
+    file.symlink_to("../Dockerfile")
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "other bytes": lambda file: file.write_text("other"),
+    "other bytes, of the same size at the same time": same_size_and_time,
+    "other bytes, of an older time": lambda file: [file.write_text("other"), os.utime(file, (1_500_000_000,) * 2)],
+    "another file of the same size and time": another_inode,
+    "an executable bit": lambda file: file.chmod(0o755),
+    "a link in its place": link,
+    "no bytes": lambda file: os.truncate(file, 0),
+    "the bytes of its neighbour": lambda file: (
+        (file.parent / "001").replace(file) and (file.parent / "001").write_text("new")
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_is_seen(folder: Path, read: list[str], change: str) -> None:
+    before = digests(folder, PATHS)
+    CHANGES[change](folder / FIRST)
+    read.clear()
+    assert digests(folder, PATHS) == true_digests(folder) != before
+    assert len(read) <= 2
+    assert digests(folder, PATHS) == true_digests(folder)
+
+
+def test_times_alone_change_no_digest(folder: Path) -> None:
+    before = digests(folder, PATHS)
+    (folder / FIRST).touch()
+    assert digests(folder, PATHS) == before
+
+
+def test_what_changed_just_before_it_was_read_is_read_again(
+    folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Its next change may bear the same times.
+    digests(folder, PATHS)
+    monkeypatch.setattr(file_digests, "SETTLED_NS", 3600 * 10**9)
+    (folder / FIRST).write_text("other")
+    for _ in range(2):
+        read.clear()
+        assert digests(folder, PATHS) == true_digests(folder)
+        assert read == [Path(FIRST).name]
+
+
+def test_a_file_from_the_future_is_read_again(folder: Path, read: list[str]) -> None:
+    # A clock that was ahead, or is behind now, says nothing about which change came first.
+    os.utime(folder / FIRST, (4_000_000_000, 4_000_000_000))
+    digests(folder, PATHS)
+    read.clear()
+    digests(folder, PATHS)
+    assert read == [Path(FIRST).name]
+
+
+@pytest.mark.parametrize("seconds", [-(10**10), 0, 10**10])
+def test_any_time_can_be_one_of_a_file(folder: Path, seconds: int) -> None:
+    os.utime(folder / FIRST, (seconds, seconds))
+    for _ in range(2):
+        assert digests(folder, PATHS) == true_digests(folder)
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_remembered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    really = os.read
+
+    def read(descriptor: int, length: int) -> bytes:
+        block = really(descriptor, length)
+        if not block and os.fstat(descriptor).st_ino == inode:
+            (folder / FIRST).write_text("other")
+        return block
+
+    # As if the file's own machine had a clock that is behind.
+    monkeypatch.setattr(file_digests, "SETTLED_NS", -(10**12))
+    inode = (folder / FIRST).stat().st_ino
+    monkeypatch.setattr(file_digests.os, "read", read)
+    before = digests(folder, PATHS)
+    monkeypatch.setattr(file_digests.os, "read", really)
+    assert digests(folder, PATHS) == true_digests(folder) != before
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "nothing in it": lambda held: b"",
+    "its end missing": lambda held: held[:-100],
+    "zeros at its end": lambda held: held[:-100] + bytes(100),
+    "a digit of a digest": lambda held: held.replace(true, b"0" * 64),
+    "no text": lambda held: bytes(range(256)),
+    "a list": lambda held: b"[]",
+}
+true = hashlib.sha256(f"held by {FIRST}".encode()).hexdigest().encode()
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_cache_that_was_damaged_is_not_believed(folder: Path, cache: Path, damage: str) -> None:
+    digests(folder, PATHS)
+    [file] = cache.iterdir()
+    damaged = DAMAGE[damage](file.read_bytes())
+    assert damaged != file.read_bytes()
+    file.write_bytes(damaged)
+    assert digests(folder, PATHS) == true_digests(folder)
+    assert file.read_bytes() != damaged
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    for _ in range(2):
+        assert digests(folder, PATHS) == true_digests(folder)
+
+
+def test_what_another_image_reads_of_the_folder_stays_remembered(folder: Path, cache: Path, read: list[str]) -> None:
+    one, other = PATHS[:-1], PATHS[1:]
+    for paths in (one, other):
+        digests(folder, paths)
+    read.clear()
+    assert digests(folder, one) == true_digests(folder, one)
+    assert digests(folder, other) == true_digests(folder, other)
+    assert read == []
+    (folder / FIRST).unlink()
+    (folder / SECOND).write_text("other")
+    digests(folder, other)
+    [file] = cache.iterdir()
+    assert FIRST.encode() not in file.read_bytes()
+
+
+def test_the_folders_that_were_remembered_longest_ago_are_forgotten(
+    folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_digests, "MOST_CACHES", 2)
+    for name in ("two", "three", "four"):
+        folder = folder.rename(folder.with_name(name))
+        digests(folder, PATHS)
+    assert len(list(cache.iterdir())) == 2
+    assert file_digests._cache_file(folder) in cache.iterdir()
+
+
+def test_several_processes_may_look_at_once(folder: Path, cache: Path) -> None:
+    program = f"""
+import sys
+from pathlib import Path
+from components import file_digests
+file_digests.SETTLED_NS = 0
+for _ in range(20):
+    (Path({str(cache)!r}) / file_digests._cache_file(Path(sys.argv[1])).name).unlink(missing_ok=True)
+    found = file_digests.digests(Path(sys.argv[1]), {PATHS!r})
+    assert found == {true_digests(folder)!r}
+"""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", program, str(folder)]
+    processes = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) for _ in range(3)]
+    assert [process.communicate()[1] for process in processes] == [b"", b"", b""]
+    assert digests(folder, PATHS) == true_digests(folder)
+    assert len(list(cache.iterdir())) == 1
+
+
+def test_small_folders_leave_nothing_behind(folder: Path, cache: Path) -> None:
+    assert digests(folder, PATHS[:10]) == true_digests(folder, PATHS[:10])
+    assert not cache.exists()

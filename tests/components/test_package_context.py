@@ -1,0 +1,288 @@
+"""Contexts of packages: the digest changes with what is copied or installed, and with nothing else."""
+
+import os
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.image import build_context
+from components.package_context import PackageContext
+from tests.components.projects import INCLUDING, load, problems, write
+
+FILES = {
+    "t/trainer/task.py": "print(1)\n",
+    "t/trainer/util.py": "",
+    "t/requirements.txt": "rich\n",
+    "t/dep/foo.tar.gz": "x",
+    "t/data/deep/a.csv": "1,2\n",
+    "t/notes.md": "x",
+    "t/other/unused.py": "x",
+}
+PACKAGE: dict[str, Any] = {
+    "path": "t",
+    "script": "trainer/task.py",
+    "baseImage": "python:3.11",
+    "requirements": ["pandas"],
+    "extraPackages": ["dep/foo.tar.gz"],
+    "extraDirs": ["data"],
+}
+
+
+def context(root: Path, **fields: Any) -> PackageContext:
+    found = build_context(root, {"package": {**PACKAGE, **fields}})
+    assert isinstance(found, PackageContext)
+    return found
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    write(tmp_path, FILES)
+    return tmp_path
+
+
+def archived(context: PackageContext) -> dict[str, bytes]:
+    with context.archive() as archive, tarfile.open(fileobj=archive) as tar:
+        return {member.name: stream.read() for member in tar.getmembers() if (stream := tar.extractfile(member))}
+
+
+def test_the_context_is_what_the_image_is_made_of_and_a_dockerfile(project: Path) -> None:
+    one = context(project)
+    expected = ["data/deep/a.csv", "dep/foo.tar.gz", "requirements.txt", "trainer/task.py", "trainer/util.py"]
+    assert list(one.files) == ["Dockerfile", *(f"package/{path}" for path in expected)]
+    held = archived(one)
+    assert held.pop("Dockerfile").decode() == one.text
+    assert held == {f"package/{path}": FILES[f"t/{path}"].encode() for path in expected}
+
+
+def test_a_script_at_the_top_takes_all_of_the_path_with_it_and_a_dockerfile_there_is_a_file_like_others(
+    project: Path,
+) -> None:
+    write(project, {"t/train.py": "", "t/Dockerfile": "FROM other\n"})
+    one = context(project, script="./train.py")
+    assert one.files.keys() >= {"Dockerfile", "package/Dockerfile", "package/notes.md", "package/other/unused.py"}
+    assert archived(one)["package/Dockerfile"] == b"FROM other\n"
+    assert b"FROM python:3.11" in archived(one)["Dockerfile"]
+
+
+EDITS: dict[str, Callable[[Path], object]] = {
+    "the script": lambda path: (path / "trainer/task.py").write_text("print(2)\n"),
+    "a file beside the script": lambda path: (path / "trainer/util.py").write_text("x"),
+    "a new file beside the script": lambda path: (path / "trainer/new.py").touch(),
+    "an executable bit": lambda path: (path / "trainer/task.py").chmod(0o755),
+    "requirements.txt": lambda path: (path / "requirements.txt").write_text("rich>1\n"),
+    "requirements.txt going": lambda path: (path / "requirements.txt").unlink(),
+    "setup.py coming": lambda path: (path / "setup.py").touch(),
+    "an extra package": lambda path: (path / "dep/foo.tar.gz").write_text("y"),
+    "a file deep in an extra folder": lambda path: (path / "data/deep/a.csv").write_text("1,3\n"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_the_digest_changes_with(project: Path, edit: str) -> None:
+    before = context(project).digest
+    EDITS[edit](project / "t")
+    assert context(project).digest != before
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"script": "trainer/util.py"},
+        {"baseImage": "python:3.12"},
+        {"requirements": ["pandas>1"]},
+        {"requirements": []},
+        {"extraPackages": []},
+        {"extraDirs": []},
+        {"extraDirs": ["data/deep"]},
+    ],
+    ids=str,
+)
+def test_the_digest_changes_with_what_is_declared(project: Path, fields: dict[str, Any]) -> None:
+    assert context(project, **fields).digest != context(project).digest
+
+
+def test_the_digest_changes_with_the_platform(project: Path) -> None:
+    arm = build_context(project, {"package": PACKAGE, "platform": "linux/arm64"})
+    assert arm.digest != context(project).digest
+
+
+LEFT_OUT: dict[str, Callable[[Path], object]] = {
+    "a file that is not copied": lambda path: (path / "other/unused.py").write_text("y"),
+    "a new file that is not copied": lambda path: (path / "README.md").touch(),
+    "what Python compiled": lambda path: write(path, {"trainer/__pycache__/task.pyc": "", "data/__pycache__/a": ""}),
+    "what Python compiled beside the script": lambda path: (path / "trainer/task.pyc").touch(),
+    "times": lambda path: os.utime(path / "trainer/task.py", (1, 1)),
+    "a .dockerignore that leaves out what is not copied": lambda path: (path / ".dockerignore").write_text("*.md\n"),
+    "an empty folder": lambda path: (path / "trainer/empty").mkdir(),
+}
+
+
+@pytest.mark.parametrize("edit", LEFT_OUT)
+def test_the_digest_and_the_archive_are_the_same_after(project: Path, edit: str) -> None:
+    one = context(project)
+    digest, held = one.digest, archived(one)
+    LEFT_OUT[edit](project / "t")
+    assert context(project).digest == digest
+    assert archived(context(project)) == held
+
+
+def test_the_digest_is_the_same_under_another_path(project: Path) -> None:
+    digest = context(project).digest
+    (project / "t").rename(project / "renamed")
+    assert context(project, path="renamed").digest == digest
+
+
+def test_what_dockerignore_leaves_out_of_a_copied_folder_is_not_copied(project: Path) -> None:
+    write(project, {"t/.dockerignore": "**/*.csv\n!data/keep.csv\n", "t/data/keep.csv": ""})
+    assert [path for path in context(project).files if "data" in path] == ["package/data/keep.csv"]
+
+
+def test_dockerignore_itself_is_no_part_of_an_image_that_takes_all_of_the_path(project: Path) -> None:
+    write(project, {"t/train.py": ""})
+    before = context(project, script="train.py").digest
+    write(project, {"t/.dockerignore": "*.nothing\n"})
+    assert context(project, script="train.py").digest == before
+
+
+def test_a_link_brings_along_what_it_leads_to(project: Path) -> None:
+    write(project, {"t/reqs/base.txt": "rich\n", "t/shared/conf/a.yaml": "x"})
+    (project / "t/requirements.txt").unlink()
+    (project / "t/requirements.txt").symlink_to("reqs/base.txt")
+    (project / "t/conf").symlink_to("shared/conf")
+    files = context(project, extraDirs=["conf"]).files
+    assert files.keys() >= {
+        "package/requirements.txt",
+        "package/reqs/base.txt",
+        "package/conf",
+        "package/shared/conf/a.yaml",
+    }
+
+
+def test_the_digest_is_the_one_that_it_was_in_earlier_versions(project: Path) -> None:
+    # Another digest would rebuild every image of every user.
+    assert context(project).tag == "4de490d1be715bee"
+
+
+def declared(**fields: Any) -> str:
+    lines = "".join(f"      {key}: {value}\n" for key, value in {**PACKAGE, **fields}.items() if value is not None)
+    return f"images:\n  digits:\n    package:\n{lines}"
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"path": "nowhere"}, '4: images.digits.package.path: "nowhere" is not a folder in {root}/'),
+        ({"path": "/srv"}, '4: images.digits.package.path: "/srv" must be relative to the project\'s folder'),
+        ({"path": None}, "3: images.digits.package.path: is required"),
+        ({"baseImage": None}, "3: images.digits.package.baseImage: is required"),
+        (
+            {"module": "trainer.task"},
+            "3: images.digits.package: needs either a script (.py, or anything else for Bash) or a module to run",
+        ),
+        (
+            {"script": None},
+            "3: images.digits.package: needs either a script (.py, or anything else for Bash) or a module to run",
+        ),
+        (
+            {"script": "task.py"},
+            '5: images.digits.package.script: there is no file "task.py" in the package\'s path; write it relative to '
+            "that",
+        ),
+        (
+            {"script": None, "module": "trainer.tusk"},
+            '9: images.digits.package.module: there is no file "trainer/tusk.py" in the package\'s path; write it '
+            "relative to that",
+        ),
+        (
+            {"script": None, "module": "trainer/task.py"},
+            '9: images.digits.package.module: "trainer/task.py" is not a Python module, such as trainer.task',
+        ),
+        (
+            {"script": "../outside.py"},
+            '5: images.digits.package.script: "../outside.py" leads out of the package\'s path; move it there, or set '
+            "path to a folder that holds both",
+        ),
+        (
+            {"extraPackages": "[dep/bar.whl]"},
+            '8: images.digits.package.extraPackages[0]: there is no file "dep/bar.whl" in the package\'s path; write '
+            "it relative to that",
+        ),
+        (
+            {"extraDirs": "[data, notes.md]"},
+            '9: images.digits.package.extraDirs[1]: there is no folder "notes.md" in the package\'s path; write it '
+            "relative to that",
+        ),
+        (
+            {"extraDirs": "[/etc]"},
+            '9: images.digits.package.extraDirs[0]: "/etc" leads out of the package\'s path; move it there, or set '
+            "path to a folder that holds both",
+        ),
+        (
+            {"extraDirs": "[link]"},
+            '9: images.digits.package.extraDirs[0]: "link" leads out of the package\'s path; move it there, or set '
+            "path to a folder that holds both",
+        ),
+        (
+            {"extraDirs": "['d*']"},
+            '9: images.digits.package.extraDirs[0]: "d*" is not a path without wildcards, quotes, $ and \\; give the '
+            "file another name",
+        ),
+        (
+            {"extraDirs": "[empty]"},
+            '9: images.digits.package.extraDirs[0]: "empty" holds nothing, or .dockerignore leaves it out; let it '
+            'through by a line "!empty"',
+        ),
+        (
+            {"requirements": "['--pre']"},
+            '7: images.digits.package.requirements[0]: "--pre" is not one requirement as pip reads it, such as '
+            "pandas>=2; options go into requirements.txt",
+        ),
+        (
+            {"baseImage": "'a b'"},
+            '6: images.digits.package.baseImage: "a b" is not an image\'s name, such as python:3.11-slim-bookworm',
+        ),
+        ({"packages": "[a]"}, "10: images.digits.package.packages: unknown field; did you mean extraPackages?"),
+    ],
+    ids=str,
+)
+def test_a_package_that_cannot_be_built_is_refused_before_anything_is_built(
+    project: Path, fields: dict[str, Any], problem: str
+) -> None:
+    write(project, {"outside.py": ""})
+    (project / "t/link").symlink_to("/etc")
+    (project / "t/empty").mkdir()
+    (found,) = problems(project, INCLUDING, jobs=declared(**fields))
+    assert found == f"jobs.yaml:{problem}".format(root=project.name)
+
+
+@pytest.mark.parametrize(
+    ("ignored", "key"),
+    [("trainer", "5: images.digits.package.script"), ("requirements.txt", "4: images.digits.package.path")],
+)
+def test_a_file_that_the_image_needs_and_dockerignore_leaves_out_is_refused(
+    project: Path, ignored: str, key: str
+) -> None:
+    write(project, {"t/.dockerignore": f"{ignored}\n"})
+    (problem,) = problems(project, INCLUDING, jobs=declared())
+    path = "trainer/task.py" if ignored == "trainer" else ignored
+    assert problem == (
+        f'jobs.yaml:{key}: "{path}" holds nothing, or .dockerignore leaves it out; let it through by a line "!{path}"'
+    )
+
+
+@pytest.mark.parametrize("beside", ["dockerfile: Dockerfile", "target: slim", "buildArgs: {A: '1'}"])
+def test_what_is_for_a_dockerfile_of_one_s_own_is_refused_beside_a_package(project: Path, beside: str) -> None:
+    (problem,) = problems(project, INCLUDING, jobs=declared() + f"    {beside}\n")
+    key = beside.partition(":")[0]
+    assert problem == (
+        f"jobs.yaml:10: images.digits.{key}: is for a Dockerfile of your own; a package's is written for it, so leave "
+        "this out"
+    )
+
+
+def test_a_package_that_can_be_built_is_accepted_as_it_stands(project: Path) -> None:
+    settings = load(project, INCLUDING, jobs=declared() + "    platform: linux/arm64\n")
+    assert settings.images == {"digits": {"package": PACKAGE, "platform": "linux/arm64"}}

@@ -1,0 +1,122 @@
+"""Packages: uploaded once for a content, to the target's bucket, and never from other files than a preview showed."""
+
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components import object_store
+from components.errors import UploadFailed
+from components.python_package import PythonPackageProvider
+from components.source_distribution import SourceDistribution
+from components.target import CLOUD, LOCAL
+from tests.components.projects import write
+from tests.standins.cloud_storage import cloud_storage
+
+PARENT = "projects/p/locations/us-central1"
+PROVIDER = PythonPackageProvider()
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    write(tmp_path, {"t/pyproject.toml": "", "t/trainer.py": "print(1)\n"})
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("VERTEX_EMULATOR_DATA", raising=False)
+    return tmp_path
+
+
+def props(project: Path, parent: str) -> dict[str, Any]:
+    """What the package `trainer` of the folder `t` has as inputs."""
+    tag = SourceDistribution.of(project, "trainer", {"path": "t"}).tag
+    uri = f"gs://team-dev/staging/packages/trainer-{tag}.tar.gz"
+    return {"uri": uri, "parent": parent + PARENT, "package": {"path": "t"}, "files": {}}
+
+
+def test_on_this_machine_it_lies_in_the_emulator_s_bucket_for_containers_of_any_user(project: Path) -> None:
+    given = props(project, LOCAL)
+    created = PROVIDER.create(given)
+    assert (created.id, created.outs) == ("gs://team-dev/staging/packages/trainer", given)
+    file = project / ".emulator/gcs" / given["uri"].removeprefix("gs://")
+    with tarfile.open(file) as tar:
+        assert tar.getnames() == ["trainer/pyproject.toml", "trainer/trainer.py"]
+    assert [file.name] == [each.name for each in file.parent.iterdir()]
+    assert oct(file.stat().st_mode & 0o777) == "0o644"
+    assert oct(file.parent.stat().st_mode & 0o777) == "0o777"
+
+
+def test_in_the_cloud_it_is_an_object_and_is_uploaded_once(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = props(project, CLOUD)
+    with cloud_storage() as storage:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage.url)
+        PROVIDER.create(given)
+        PROVIDER.update("", {}, given)
+    name = given["uri"].removeprefix("gs://team-dev/")
+    content = SourceDistribution.of(project, "trainer", {"path": "t"}).archive()
+    assert storage.objects == {("team-dev", name): content}
+    assert storage.uploads == 1
+    assert capsys.readouterr().out == f"trainer: uploaded {name.rpartition('/')[2]}\n"
+
+
+def test_one_that_someone_else_uploaded_in_the_meantime_stays(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = props(project, CLOUD)
+    with cloud_storage() as storage:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage.url)
+        key = ("team-dev", given["uri"].removeprefix("gs://team-dev/"))
+        storage.objects[key] = b"theirs"
+        object_store.CloudStorage().put(given["uri"], b"ours")
+        assert storage.objects == {key: b"theirs"}
+
+
+def test_a_refusal_of_cloud_storage_is_one_line_that_says_what_to_do(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = props(project, CLOUD)
+    with cloud_storage() as storage, pytest.raises(UploadFailed) as failure:
+        storage.refusal = "x@y.z does not have storage.objects.get access"
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage.url)
+        PROVIDER.create(given)
+    assert str(failure.value).startswith(f"{given['uri']}: Cloud Storage refuses: ")
+    assert "x@y.z does not have storage.objects.get access" in str(failure.value)
+    assert str(failure.value).endswith("your account needs roles/storage.objectUser on the bucket")
+    assert "\n" not in str(failure.value)
+
+
+def test_without_credentials_it_says_how_to_get_some(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STORAGE_EMULATOR_HOST", raising=False)
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(project / "none.json"))
+    with pytest.raises(UploadFailed, match="run `gcloud auth application-default login`"):
+        PROVIDER.create(props(project, CLOUD))
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(project: Path) -> None:
+    (project / ".emulator").touch()
+    with pytest.raises(UploadFailed, match=r"^gs://team-dev/\S+ cannot be written to \S+: Not a directory$"):
+        PROVIDER.create(props(project, LOCAL))
+
+
+def test_files_that_changed_since_the_preview_are_not_uploaded_under_its_name(project: Path) -> None:
+    given = props(project, LOCAL)
+    (project / "t/trainer.py").write_text("edited")
+    with pytest.raises(UploadFailed) as failure:
+        PROVIDER.create(given)
+    assert str(failure.value) == f"{given['uri']}: its files changed since the preview; run `pulumi up` again"
+    assert not (project / ".emulator").exists()
+
+
+def test_a_package_is_read_with_its_inputs_and_one_that_is_gone_as_gone(project: Path) -> None:
+    given = props(project, LOCAL)
+    gone = PROVIDER.read("x", given)
+    assert (gone.id, gone.outs) == (None, {})
+    PROVIDER.create(given)
+    found = PROVIDER.read("x", {**given, "__provider": "y"})
+    assert (found.id, found.outs, found.inputs) == ("x", given, given)
+
+
+def test_deleting_leaves_it_for_jobs_that_wait(project: Path) -> None:
+    given = props(project, LOCAL)
+    PROVIDER.create(given)
+    PROVIDER.delete("x", given)
+    assert PROVIDER.read("x", given).id == "x"

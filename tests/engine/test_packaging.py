@@ -1,0 +1,87 @@
+"""Autopackaged images and Python packages through the real engine, on both targets."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.emulator.running import IMAGE, RunningEmulator
+from tests.engine.cloud import CloudProject
+from tests.engine.project import Project
+from tests.standins.cloud_storage import cloud_storage
+
+PACKAGE = {"path": "trainer", "script": "train.py", "baseImage": IMAGE}
+
+
+@pytest.fixture
+def vertex(tmp_path: Path) -> Iterator[RunningEmulator]:
+    """What takes the jobs of the target gcp."""
+    emulator = RunningEmulator(tmp_path / "vertex")
+    yield emulator
+    emulator.close()
+
+
+def test_a_script_becomes_an_image_that_all_worker_pools_run_and_an_edit_of_it_a_new_one(project: Project) -> None:
+    project.declarations["images"]["trainer"] = {"package": PACKAGE}
+    (pool,) = project.job["jobSpec"]["workerPoolSpecs"]
+    project.job["jobSpec"]["workerPoolSpecs"] = [pool, {**pool, "replicaCount": 2}]
+    project.declare()
+    shown = project.pulumi("preview", "--stack", "local", "--diff")
+    assert len(set(re.findall(r'imageUri: "(\S+)"', shown))) == 1
+    assert "package/train.py" in shown
+
+    project.up()
+    assert project.outputs()["results"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
+    project.assert_no_changes()
+
+    (project.root / "trainer" / "__pycache__").mkdir()
+    (project.root / "trainer/__pycache__/train.pyc").touch()
+    project.assert_no_changes()
+    project.edit_code()
+    steps = project.steps()
+    assert {(step["type"], step["op"]) for step in steps} >= {("TrainingImage", "update"), ("CustomJob", "replace")}
+    (image,) = [step for step in steps if step["type"] == "TrainingImage"]
+    assert image["changed"] == ['files["package/train.py"]', "uri"]
+
+
+def test_a_package_is_known_in_a_preview_and_lies_in_the_bucket_before_its_job_runs(project: Project) -> None:
+    project.declarations["packages"] = {"script": {"script": "trainer/train.py"}}
+    project.container["command"] = ["test", "-f"]
+    project.container["args"] = ["${packages.script}"]
+    project.declare()
+    shown = project.pulumi("preview", "--stack", "local", "--diff")
+    (uri,) = set(re.findall(r"gs://vertex-training-local/packages/script-[0-9a-f]{16}\.tar\.gz", shown))
+
+    project.container["args"] = ["/gcs/" + uri.removeprefix("gs://")]
+    project.container["env"] = [{"name": "PACKAGE", "value": "${packages.script}"}]
+    project.declare()
+    project.up()
+    assert project.outputs()["results"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
+    project.assert_no_changes()
+    project.edit_code()
+    steps = project.steps()
+    assert ("PythonPackage", "update") in {(step["type"], step["op"]) for step in steps}
+    assert ("CustomJob", "replace") in {(step["type"], step["op"]) for step in steps}
+
+
+def test_in_the_cloud_a_package_is_uploaded_to_the_stack_s_bucket_after_that_is_made(
+    tmp_path: Path, vertex: RunningEmulator
+) -> None:
+    project = CloudProject(tmp_path, vertex)
+    project.declarations["images"] = {"trainer": {"uri": IMAGE}}
+    project.declarations["packages"] = {"script": {"script": "trainer/train.py"}}
+    project.container["command"] = ["true"]
+    project.container["args"] = ["${packages.script}"]
+    project.declare()
+    assert not [step for step in project.steps() if "unknown" in str(step)]
+    with cloud_storage() as storage:
+        project.environment["STORAGE_EMULATOR_HOST"] = storage.url
+        output = project.up()
+        project.assert_no_changes()
+    ((bucket, name),) = storage.objects
+    assert bucket == "acme-dev-vertex-training-dev"
+    assert re.fullmatch(r"vertex-training/dev/packages/script-[0-9a-f]{16}\.tar\.gz", name)
+    assert f"script: uploaded {name.rpartition('/')[2]}" in output
+    recorded = project.resources()["script"]
+    assert any(urn.endswith("::bucket") for urn in recorded["dependencies"])

@@ -1,0 +1,84 @@
+"""A stand-in for Cloud Storage: the two calls of its JSON API that an upload takes, and nothing else of it."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email import message_from_bytes
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+
+class CloudStorageStandIn:
+    """What it holds by bucket and name, how many `uploads` it took, and the `refusal` that it answers with, if any."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.objects: dict[tuple[str, str], bytes] = {}
+        self.uploads = 0
+        self.refusal: str | None = None
+
+    def get(self, path: str) -> tuple[int, dict[str, Any]]:
+        """`GET /storage/v1/b/BUCKET/o/NAME`."""
+        _, _, bucket, *rest = path.removeprefix("/storage/").split("/")
+        key = (bucket, unquote(rest[1])) if rest else None
+        return (200, {"name": rest[1]}) if key in self.objects else _error(404, "No such object")
+
+    def post(
+        self, path: str, query: dict[str, list[str]], content_type: str, body: bytes
+    ) -> tuple[int, dict[str, Any]]:
+        """`POST /upload/storage/v1/b/BUCKET/o?uploadType=multipart`: a JSON part with the name, then the bytes."""
+        assert query["uploadType"] == ["multipart"]
+        message = message_from_bytes(f"Content-Type: {content_type}\r\n\r\n".encode() + body)
+        named, content = (part.get_payload(decode=True) for part in message.walk() if not part.is_multipart())
+        assert isinstance(named, bytes) and isinstance(content, bytes)
+        key = (path.split("/")[5], json.loads(named)["name"])
+        if key in self.objects and query.get("ifGenerationMatch") == ["0"]:
+            return _error(412, "conditionNotMet")
+        self.uploads += 1
+        self.objects[key] = content
+        return 200, {"name": key[1], "bucket": key[0], "generation": "1"}
+
+
+@contextmanager
+def cloud_storage() -> Iterator[CloudStorageStandIn]:
+    """The stand-in, on a port of this machine."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    standin = _Handler.standin = CloudStorageStandIn(f"http://127.0.0.1:{server.server_port}")
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield standin
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    standin: CloudStorageStandIn
+
+    def do_GET(self) -> None:
+        self._answer(self.standin.get(urlsplit(self.path).path))
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        parts = urlsplit(self.path)
+        self._answer(self.standin.post(parts.path, parse_qs(parts.query), self.headers["Content-Type"], body))
+
+    def _answer(self, answer: tuple[int, dict[str, Any]]) -> None:
+        status, reply = _error(403, self.standin.refusal) if self.standin.refusal else answer
+        content = json.dumps(reply).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *arguments: object) -> None:
+        """Nothing: a test's output is its own."""
+
+
+def _error(code: int, message: str) -> tuple[int, dict[str, Any]]:
+    return code, {"error": {"code": code, "message": message}}
