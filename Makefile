@@ -7,7 +7,7 @@ SETUP = $(if $(PYTHON),,$(error Python 3.11 or later is needed, and none of pyth
 IN_ENV = exports=$$($(SETUP) env) && eval "$$exports" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup env up preview destroy test lint bench lock types venv
+.PHONY: help setup env up preview destroy template test lint bench lock types venv
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r target text; do \
@@ -27,6 +27,11 @@ preview:  ## what `make up` would do
 
 destroy: setup  ## remove all that `make up` made
 	@$(IN_ENV) pulumi destroy --stack local --yes
+
+# The engine copies whatever lies in a template's folder: not the environment, state and jobs of this one, then.
+template:  ## a clean copy of this checkout, for: pulumi new "$(make -s template)"
+	@copy=$$(mktemp -d) && git ls-files -z --cached --others --exclude-standard \
+		| tar -cf - --null -T - | tar -xf - -C "$$copy" && echo "$$copy"
 
 test: setup  ## run all tests
 	@$(SETUP) browser

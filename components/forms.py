@@ -36,7 +36,10 @@ RepositoryId = Annotated[
     String, _form("[a-z]([a-z0-9-]{0,61}[a-z0-9])?", "a repository's name: lowercase letters, digits and hyphens")
 ]
 RepositoryName = Annotated[
-    String, _form("projects/[^/]+/locations/[^/]+/repositories/[^/]+", "projects/P/locations/L/repositories/R")
+    String,
+    _form(
+        "projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/repositories/[a-z0-9-]+", "projects/P/locations/L/repositories/R"
+    ),
 ]
 RegistryUrl = Annotated[
     String, _form("[^/@ ]+(/[a-z0-9._-]+)+", "a registry's host and a path, such as registry.example.com/team")

@@ -19,7 +19,8 @@ from functools import cached_property
 from pathlib import Path
 
 from components import shapes
-from components.context import TAG_LENGTH, add, digests
+from components.context import TAG_LENGTH, add
+from components.file_digests import digests
 from vertex.rules import Finding
 
 SCRIPT_PACKAGE = "aiplatform_custom_trainer_script"

@@ -1,11 +1,13 @@
 """From settings to resources: the images, packages and jobs of a stack, and its outputs."""
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 import pulumi
 
 from components import references
+from components.base_images import unpinned
 from components.completion import Completion
 from components.errors import ImageNotPromoted
 from components.foundation import Foundation
@@ -40,6 +42,9 @@ class Images:
             for name, image in settings.images.items()
             if image.keys() & {"context", "package"}
         }
+        if settings.cloud and pulumi.runtime.is_dry_run():
+            for name, built in self.built.items():
+                _warn_of_unpinned(settings, name, built)
         others = {image["stack"] for image in settings.images.values() if "stack" in image}
         stacks = {stack: pulumi.StackReference(stack, stack_name=stack) for stack in sorted(others)}
         self.uris: dict[str, pulumi.Input[str]] = {
@@ -58,6 +63,24 @@ class Images:
             else uri
             for name, uri in self.uris.items()
         }
+
+
+def _warn_of_unpinned(settings: Settings, name: str, built: TrainingImage) -> None:
+    """Says in a preview which base images may change without a new tag."""
+    image = settings.images[name]
+    if "package" in image:
+        place, text = f"images.{name}.package.baseImage", f"FROM {image['package']['baseImage']}"
+        found = [(place, base) for _, base in unpinned(text, {})]
+    else:
+        file = PurePosixPath(image["context"]) / image.get("dockerfile", "Dockerfile")
+        text = (settings.root / file).read_text()
+        found = [(f"{file}:{line}", base) for line, base in unpinned(text, image.get("buildArgs", {}))]
+    for place, base in found:
+        pulumi.warn(
+            f"{place}: FROM {base} is not pinned: a build of the same files may give another image another day; "
+            f"name its digest, {base}@sha256:…",
+            built,
+        )
 
 
 class Packages:

@@ -57,9 +57,7 @@ class ServiceAgentAccess(pulumi.ComponentResource):
             name, project=project, service="aiplatform.googleapis.com", opts=pulumi.ResourceOptions(parent=self)
         )
         granted = pulumi.ResourceOptions(parent=self, depends_on=[identity])
-        self._options = pulumi.ResourceOptions.merge(
-            granted, pulumi.ResourceOptions(hooks=until_known(f"{name}-until-known"))
-        )
+        self._options = pulumi.ResourceOptions.merge(granted, pulumi.ResourceOptions(hooks=until_known()))
         if grants.repository:
             self._pull(name, grants.repository, agents)
         if grants.kms_key:

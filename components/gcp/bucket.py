@@ -40,7 +40,7 @@ class StagingBucket(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=[self.resource] if self.resource else [],
-                hooks=until_known(f"{name}-until-known"),
+                hooks=until_known(),
             ),
         )
         self.register_outputs({"uri": self.uri})

@@ -10,7 +10,7 @@ KEY_USER = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
 
 def key_grant(name: str, key: str, member: str, options: pulumi.ResourceOptions) -> kms.CryptoKeyIAMMember:
     """Lets a service agent encrypt and decrypt with a key."""
-    known = pulumi.ResourceOptions(hooks=until_known(f"{name}-until-known"))
+    known = pulumi.ResourceOptions(hooks=until_known())
     return kms.CryptoKeyIAMMember(
         name,
         crypto_key_id=key,

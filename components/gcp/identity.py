@@ -42,9 +42,7 @@ class TrainingIdentity(pulumi.ComponentResource):
             display_name="Vertex AI training",
             opts=pulumi.ResourceOptions(parent=self),
         )
-        granted = pulumi.ResourceOptions(
-            parent=self, depends_on=[self.resource], hooks=until_known(f"{name}-until-known")
-        )
+        granted = pulumi.ResourceOptions(parent=self, depends_on=[self.resource], hooks=until_known())
         for short, role in ROLES.items():
             projects.IAMMember(f"{name}-{short}", project=project, role=role, member=self.member, opts=granted)
         for submitter in submitters:

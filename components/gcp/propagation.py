@@ -1,6 +1,7 @@
 """Grants to accounts that Google is only just making: tried again while IAM does not know them yet."""
 
 import asyncio
+import itertools
 import re
 
 import pulumi
@@ -13,9 +14,15 @@ service agents says that a new account is usually known everywhere within two.""
 _UNKNOWN_ACCOUNT = re.compile(r"does not exist|not found", re.IGNORECASE)
 
 
-def until_known(name: str) -> pulumi.ResourceHookBinding:
-    """A hook that repeats the creation of a grant while its account "does not exist"."""
-    return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook(name, _try_again)])
+_NUMBERS = itertools.count(1)
+
+
+def until_known() -> pulumi.ResourceHookBinding:
+    """A hook that repeats the creation of a grant while its account "does not exist".
+
+    Its name is its own in the whole program, whatever the components that use it are called.
+    """
+    return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook(f"until-known-{next(_NUMBERS)}", _try_again)])
 
 
 async def _try_again(failure: pulumi.ErrorHookArgs) -> bool:

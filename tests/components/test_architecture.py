@@ -67,7 +67,8 @@ from components import Settings
 from components.image import build_context
 
 root = pathlib.Path(sys.argv[1])
-config = {"vertex-training:target": "local", "vertex-training:include": '["training/digits.yaml"]'}
+included = '["training/images.yaml", "training/digits.yaml"]'
+config = {"vertex-training:target": "local", "vertex-training:include": included}
 settings = Settings.parse("vertex-training", "local", root, config)
 assert settings.jobs
 plain, ignoring = sys.argv[2:]

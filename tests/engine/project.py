@@ -71,15 +71,7 @@ class Project:
             "vertex-training:include": ["training/jobs.yaml"],
         }
         (folder / "state").mkdir()
-        self.environment = {
-            **os.environ,
-            "PULUMI_BACKEND_URL": f"file://{folder}/state",
-            "PULUMI_HOME": str(folder / "home"),
-            "PULUMI_CONFIG_PASSPHRASE": "",
-            "PULUMI_SKIP_UPDATE_CHECK": "true",
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        }
-        self.environment.pop("VERTEX_EMULATOR_DATA", None)
+        self.environment = engine_environment(folder)
         self.declare()
         self.pulumi("stack", "init", self.name)
 
@@ -132,18 +124,7 @@ class Project:
 
     def steps(self) -> list[dict[str, Any]]:
         """What a preview would do, without what stays the same: `op`, `type`, `name` and the `changed` paths."""
-        # The JSON stands alone on stdout.
-        done = subprocess.run(
-            ["pulumi", "preview", "--json", "--stack", self.name, "--non-interactive"],
-            cwd=self.root,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=120,
-        )
-        steps = [_step(step) for step in json.loads(done.stdout)["steps"] if step["op"] != "same"]
-        return sorted(steps, key=lambda step: (step["type"], step["name"], step["op"]))
+        return steps(self.root, self.environment, self.name)
 
     def assert_no_changes(self) -> None:
         """A second preview has nothing to do."""
@@ -208,6 +189,37 @@ class Project:
     def listed(self, collection: str = "customJobs") -> list[dict[str, Any]]:
         """The jobs that the emulator holds."""
         return list(self.request("GET", f"{PARENT}/{collection}").get(collection, []))
+
+
+def engine_environment(folder: Path) -> dict[str, str]:
+    """Variables with which `pulumi` keeps its state and its home below `folder`, and fetches nothing."""
+    variables = {
+        **os.environ,
+        "PULUMI_BACKEND_URL": f"file://{folder}/state",
+        "PULUMI_HOME": str(folder / "home"),
+        "PULUMI_CONFIG_PASSPHRASE": "",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+    }
+    variables.pop("VERTEX_EMULATOR_DATA", None)
+    return variables
+
+
+def steps(root: Path, environment: dict[str, str], stack: str) -> list[dict[str, Any]]:
+    """What a preview in a project would do, without what stays the same: `op`, `type`, `name`, `changed` paths."""
+    # The JSON stands alone on stdout.
+    done = subprocess.run(
+        ["pulumi", "preview", "--json", "--stack", stack, "--non-interactive"],
+        cwd=root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = [_step(step) for step in json.loads(done.stdout)["steps"] if step["op"] != "same"]
+    return sorted(found, key=lambda step: (step["type"], step["name"], step["op"]))
 
 
 def running(pid: int) -> bool:

@@ -77,7 +77,7 @@ def test_a_code_edit_shows_the_new_tag_and_the_replaced_job_and_nothing_else(clo
 
 def test_prod_runs_the_digest_that_dev_tested_and_its_preview_shows_that_alone(cloud: CloudProject) -> None:
     cloud.up()
-    prod = _prod(cloud)
+    prod = _prod(cloud, "dev")
     cloud.pulumi("stack", "init", "prod")
     cloud.pulumi("up", "--yes", "--skip-preview", "--stack", "prod")
     tested = cloud.outputs()["pinnedImages"]["trainer"]
@@ -95,7 +95,7 @@ def test_prod_runs_the_digest_that_dev_tested_and_its_preview_shows_that_alone(c
 
 
 def test_an_image_that_dev_has_not_built_is_named_with_what_to_do(cloud: CloudProject) -> None:
-    _prod(cloud)
+    _prod(cloud, "organization/vertex-training/dev")
     cloud.pulumi("stack", "init", "prod")
     output = cloud.pulumi("preview", "--stack", "prod", fails=True)
     assert "images.trainer: the stack organization/vertex-training/dev has no image of this name" in output
@@ -123,14 +123,14 @@ def test_no_secret_is_seen_anywhere(cloud: CloudProject, there: Registry) -> Non
         assert [text for text in [*seen, *state] if canary in text] == []
 
 
-def _prod(cloud: CloudProject) -> Path:
+def _prod(cloud: CloudProject, stack: str) -> Path:
     """A stack file that runs what the stack `dev` has built."""
     config = {
         **cloud.stack,
         "vertex-training:include": ["training/jobs.yaml"],
         "vertex-training:project": "acme-prod",
         "vertex-training:projectNumber": "210987654321",
-        "vertex-training:images": {"trainer": {"stack": "organization/vertex-training/dev"}},
+        "vertex-training:images": {"trainer": {"stack": stack}},
     }
     file = cloud.root / "stacks" / "Pulumi.prod.yaml"
     file.write_text(yaml.safe_dump({"config": config}))

@@ -1,0 +1,86 @@
+"""What components would create, found out with Pulumi's mocks: no engine, no provider."""
+
+import asyncio
+import gc
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+import pulumi
+from pulumi.runtime import mocks, stack
+
+
+@dataclass
+class Graph:
+    """What was registered, by `Type/name` (`Repository/registry`), which parents and dependencies are named by too."""
+
+    inputs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    requests: dict[str, Any] = field(default_factory=dict)
+
+    def parent(self, name: str) -> str:
+        """The parent of a resource."""
+        return short(self.requests[name].parent)
+
+    def needs(self, name: str) -> set[str]:
+        """What the engine waits for before it creates a resource."""
+        return {short(urn) for urn in self.requests[name].dependencies}
+
+    def of(self, kind: str) -> dict[str, dict[str, Any]]:
+        """The inputs of all resources of a kind."""
+        return {name: inputs for name, inputs in self.inputs.items() if name.partition("/")[0] == kind}
+
+
+def short(urn: str) -> str:
+    """`Type/name` of a URN."""
+    _, _, types, name = urn.split("::")
+    return f"{types.rpartition('$')[2].rpartition(':')[2]}/{name}"
+
+
+def graph(program: Callable[[], Any]) -> Graph:
+    """What a program registers."""
+    found = Graph()
+
+    class Monitor(mocks.MockMonitor):
+        def RegisterResource(self, request: Any) -> Any:  # noqa: N802
+            answer = super().RegisterResource(request)
+            assert answer.urn not in urns, f"{answer.urn} is there twice"
+            urns.add(answer.urn)
+            found.requests[short(answer.urn)] = request
+            return answer
+
+    class Cloud(mocks.Mocks):
+        def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
+            found.inputs[f"{args.typ.rpartition(':')[2]}/{args.name}"] = dict(args.inputs)
+            return args.resource_id or f"{args.name}-id", dict(args.inputs)
+
+        def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], None]:
+            raise AssertionError(args.token)
+
+    urns: set[str] = set()
+    hooks: set[str] = set()
+
+    def register(hook: pulumi.ErrorHook) -> asyncio.Future[None]:
+        assert hook.name not in hooks, f"the hook {hook.name} is there twice"
+        hooks.add(hook.name)
+        return asyncio.ensure_future(asyncio.sleep(0))
+
+    async def run() -> None:
+        mocks.set_mocks(Cloud(), preview=False, monitor=Monitor(Cloud()))
+
+        async def described() -> None:
+            program()
+
+        await stack.run_pulumi_func(described)
+
+    # The engine's side of hooks is not among Pulumi's mocks.
+    with mock.patch("pulumi.resource_hooks.register_error_hook", register):
+        asyncio.run(run())
+    return found
+
+
+def forget_loops() -> None:
+    """Collects the event loops that Pulumi's threads have left, lest Python complains of them in a later test."""
+    with warnings.catch_warnings(action="ignore", category=ResourceWarning):
+        gc.collect()

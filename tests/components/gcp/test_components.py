@@ -1,0 +1,237 @@
+"""Each component alone: what it makes, under which parent, after what, and that its caller has the last word."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pulumi
+import pytest
+
+import components.gcp
+from components import shapes
+from components.gcp import (
+    Grants,
+    ImageRegistry,
+    JobNetwork,
+    Repository,
+    ServiceAgentAccess,
+    Services,
+    StagingBucket,
+    TrainingIdentity,
+)
+from components.gcp.propagation import LONGEST_PAUSE, TRIES, pause_before_retry
+from components.gcp.services import ALWAYS, needed
+from tests.components.gcp.graph import Graph, forget_loops, graph
+
+# The threads of Pulumi's mocks leave an event loop each.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+NUMBER = "123456789012"
+WHERE: dict[str, Any] = {"project": "acme", "project_number": NUMBER, "region": "europe-west4"}
+KEY = "projects/acme/locations/europe-west4/keyRings/k/cryptoKeys/c"
+REPOSITORY = Repository("images", "europe", "team")
+MEMBER = "serviceAccount:train@acme.iam.gserviceaccount.com"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collected() -> Iterator[None]:
+    """Nothing of those loops is left for a later test."""
+    yield
+    forget_loops()
+
+
+def agent(service: str) -> str:
+    return f"serviceAccount:service-{NUMBER}@{service}.iam.gserviceaccount.com"
+
+
+def registry(**said: Any) -> Graph:
+    return graph(lambda: ImageRegistry("images", shapes.Registry(**said), **WHERE))
+
+
+def bucket(**said: Any) -> Graph:
+    return graph(lambda: StagingBucket("out", shapes.Bucket(**said), member=MEMBER, **WHERE))
+
+
+def access(grants: Grants) -> Graph:
+    return graph(lambda: ServiceAgentAccess("access", grants, project="acme", project_number=NUMBER))
+
+
+COMPONENTS: dict[str, Callable[[pulumi.ResourceOptions | None], pulumi.ComponentResource]] = {
+    "vertex:gcp:Services": lambda opts: Services("one", ["iam"], project="acme", opts=opts),
+    "vertex:gcp:ImageRegistry": lambda opts: ImageRegistry("one", {"kmsKey": KEY}, **WHERE, opts=opts),
+    "vertex:gcp:TrainingIdentity": lambda opts: TrainingIdentity("one", "train", project="acme", opts=opts),
+    "vertex:gcp:StagingBucket": lambda opts: StagingBucket(
+        "one", {"name": "out", "kmsKey": KEY}, member=MEMBER, **WHERE, opts=opts
+    ),
+    "vertex:gcp:JobNetwork": lambda opts: JobNetwork(
+        "one", {"attachment": {"subnetwork": "s"}}, project="acme", region="europe-west4", opts=opts
+    ),
+    "vertex:gcp:ServiceAgentAccess": lambda opts: ServiceAgentAccess(
+        "one", Grants(REPOSITORY, kms_key=KEY), project="acme", project_number=NUMBER, opts=opts
+    ),
+}
+
+
+def test_what_the_room_exports_is_what_it_says() -> None:
+    shown = {name for name, value in vars(components.gcp).items() if isinstance(value, type)}
+    assert components.gcp.__all__ == sorted(shown)
+
+
+@pytest.mark.parametrize("token", COMPONENTS)
+def test_a_component_has_its_token_parents_what_it_makes_and_takes_the_callers_options(token: str) -> None:
+    def program() -> None:
+        first = Services("first", ["iam"], project="acme")
+        COMPONENTS[token](pulumi.ResourceOptions(depends_on=[first], protect=True))
+
+    made = graph(program)
+    name = f"{token.rpartition(':')[2]}/one"
+    assert made.requests[name].type == token
+    children = made.inputs.keys() - {name, "Services/first", "Service/first-iam"}
+    assert children
+    assert {made.parent(child) for child in children} == {name}
+    assert "Service/first-iam" in made.needs(name)
+    assert made.requests[name].protect
+
+
+def test_all_of_them_stand_in_one_program_under_one_name() -> None:
+    graph(lambda: [make(None) for make in COMPONENTS.values()])
+
+
+def test_a_stack_needs_the_apis_of_what_it_uses_and_no_others() -> None:
+    def beyond(**said: Any) -> set[str]:
+        return needed(shapes.Cloud(**{"registry": {}, "bucket": {}, **said})) - set(ALWAYS)
+
+    assert beyond() == set()
+    assert beyond(kmsKey=KEY) == beyond(registry={"kmsKey": KEY}) == beyond(bucket={"kmsKey": KEY}) == {"cloudkms"}
+    assert beyond(network={"peering": {"network": "n"}}) == {"compute"}
+    assert beyond(network={"peering": {"network": "n", "prefixLength": 16}}) == {"compute", "servicenetworking"}
+    assert beyond(network={"attachment": {"existing": "a", "dnsPeering": [{}]}}) == {"compute", "dns"}
+
+
+def test_services_stay_on_when_the_stack_goes() -> None:
+    made = graph(lambda: Services("apis", {"iam", "storage"}, project="acme"))
+    assert made.of("Service") == {
+        f"Service/apis-{api}": {"project": "acme", "service": f"{api}.googleapis.com", "disableOnDestroy": False}
+        for api in ("iam", "storage")
+    }
+
+
+def test_a_repository_keeps_its_tags_and_loses_old_untagged_images() -> None:
+    (made,) = registry(keep=20).of("Repository").values()
+    assert made["dockerConfig"] == {"immutableTags": True}
+    assert [policy["id"] for policy in made["cleanupPolicies"]] == ["delete-untagged", "delete-old", "keep-newest"]
+    assert made["cleanupPolicies"][2]["mostRecentVersions"] == {"keepCount": 20}
+    (made,) = registry(immutableTags=False, labels={"team": "ml"}).of("Repository").values()
+    assert (made["dockerConfig"], made["labels"]) == ({"immutableTags": False}, {"team": "ml"})
+
+
+def test_a_repository_in_another_project_is_made_there_and_its_key_is_granted_by_its_owner() -> None:
+    made = registry(project="images", location="europe", repository="team", kmsKey=KEY)
+    (repository,) = made.of("Repository").values()
+    assert (repository["project"], repository["location"], repository["repositoryId"]) == ("images", "europe", "team")
+    assert made.of("CryptoKeyIAMMember") == {}
+
+
+def test_what_exists_already_is_not_made() -> None:
+    assert set(registry(existing="projects/p/locations/l/repositories/r").inputs) == {"ImageRegistry/images"}
+    assert set(registry(url="registry.example.com/team").inputs) == {"ImageRegistry/images"}
+    assert set(bucket(existing="theirs").inputs) == {"StagingBucket/out", "BucketIAMMember/out-write"}
+
+
+def test_a_key_is_granted_before_what_it_encrypts_is_made() -> None:
+    made = registry(kmsKey=KEY)
+    assert "CryptoKeyIAMMember/images-key" in made.needs("Repository/images")
+    assert "ServiceIdentity/images-agent" in made.needs("CryptoKeyIAMMember/images-key")
+    assert made.inputs["CryptoKeyIAMMember/images-key"]["member"] == agent("gcp-sa-artifactregistry")
+    made = bucket(name="out", kmsKey=KEY)
+    assert "CryptoKeyIAMMember/out-key" in made.needs("Bucket/out")
+    assert made.inputs["CryptoKeyIAMMember/out-key"]["member"] == agent("gs-project-accounts")
+
+
+def test_a_bucket_is_regional_and_never_public() -> None:
+    made = bucket(name="out", deleteAfterDays=30)
+    inputs = made.inputs["Bucket/out"]
+    assert (inputs["location"], inputs["publicAccessPrevention"]) == ("EUROPE-WEST4", "enforced")
+    assert inputs["uniformBucketLevelAccess"] and not inputs["forceDestroy"]
+    assert inputs["lifecycleRules"] == [{"action": {"type": "Delete"}, "condition": {"age": 30}}]
+    assert made.needs("BucketIAMMember/out-write") >= {"Bucket/out"}
+
+
+def test_an_account_has_the_least_roles_and_each_submitter_may_act_as_it() -> None:
+    people = ["group:ml@example.com", "user:a@example.com"]
+    made = graph(lambda: TrainingIdentity("train", "train", project="acme", submitters=people))
+    grants = {(inputs["role"], inputs["member"]) for inputs in made.of("IAMMember").values()}
+    assert grants == {
+        ("roles/logging.logWriter", MEMBER),
+        ("roles/aiplatform.user", MEMBER),
+        *(("roles/iam.serviceAccountUser", member) for member in people),
+    }
+    assert all("Account/train" in made.needs(name) for name in made.of("IAMMember"))
+
+
+def test_both_agents_may_pull_where_the_repository_is_once_one_exists() -> None:
+    made = access(Grants(REPOSITORY))
+    grants = made.of("RepositoryIamMember")
+    assert {inputs["member"] for inputs in grants.values()} == {
+        agent("gcp-sa-aiplatform"),
+        agent("gcp-sa-aiplatform-cc"),
+    }
+    for name, inputs in grants.items():
+        assert (inputs["project"], inputs["location"], inputs["repository"]) == ("images", "europe", "team")
+        assert inputs["role"] == "roles/artifactregistry.reader"
+        assert "ServiceIdentity/access" in made.needs(name)
+
+
+def test_grants_elsewhere_are_made_where_they_are_asked_for() -> None:
+    made = access(Grants(None, None, ("artifacts.old.appspot.com",), ("dns-host",), "t@other.iam.gserviceaccount.com"))
+    legacy = f"serviceAccount:service-{NUMBER}@cloud-ml.google.com.iam.gserviceaccount.com"
+    assert {inputs["member"] for inputs in made.of("BucketIAMMember").values()} == {
+        agent("gcp-sa-aiplatform"),
+        agent("gcp-sa-aiplatform-cc"),
+        legacy,
+    }
+    assert (
+        made.inputs["IAMMember/access-dns-dns-host"].items()
+        >= {"project": "dns-host", "role": "roles/dns.peer"}.items()
+    )
+    assert made.inputs["IAMMember/access-tokens"] == {
+        "serviceAccountId": "projects/-/serviceAccounts/t@other.iam.gserviceaccount.com",
+        "role": "roles/iam.serviceAccountTokenCreator",
+        "member": agent("gcp-sa-aiplatform"),
+    }
+    assert set(access(Grants(None)).inputs) == {"ServiceAgentAccess/access", "ServiceIdentity/access"}
+
+
+def network(said: shapes.Network) -> tuple[Graph, JobNetwork]:
+    made: list[JobNetwork] = []
+    found = graph(lambda: made.append(JobNetwork("net", said, project="acme", region="europe-west4")))
+    return found, made[0]
+
+
+def test_a_peering_is_made_with_a_range_where_one_is_asked_for() -> None:
+    peering: shapes.Peering = {"network": "projects/1/global/networks/n", "reservedIpRanges": ["old"]}
+    found, made = network({"peering": peering})
+    assert set(found.inputs) == {"JobNetwork/net"}
+    assert made.fields == peering
+    found, made = network({"peering": {**peering, "prefixLength": 16}})
+    assert found.inputs["GlobalAddress/net"]["prefixLength"] == 16
+    assert found.inputs["Connection/net"]["reservedPeeringRanges"] == ["old", "net"]
+    assert "GlobalAddress/net" in found.needs("Connection/net")
+    assert made.fields["reservedIpRanges"] == ["old", "net"]
+
+
+def test_an_attachment_is_made_in_a_subnetwork_and_jobs_name_it() -> None:
+    zone: shapes.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
+    found, made = network({"attachment": {"subnetwork": "sub", "dnsPeering": [zone]}})
+    assert found.inputs["NetworkAttachment/net"]["subnetworks"] == ["sub"]
+    name = "projects/acme/regions/europe-west4/networkAttachments/net"
+    assert made.fields == {"pscInterfaceConfig": {"networkAttachment": name, "dnsPeeringConfigs": [zone]}}
+    assert made.dns_projects == ("dns-host",)
+    found, made = network({"attachment": {"existing": "theirs"}})
+    assert set(found.inputs) == {"JobNetwork/net"}
+
+
+def test_a_grant_is_tried_again_while_its_account_is_unknown_and_not_for_ever() -> None:
+    unknown = "Error 400: Service account x does not exist., badRequest"
+    assert [pause_before_retry([unknown] * count) for count in (1, 2, 3)] == [1.0, 2.0, 4.0]
+    assert pause_before_retry([unknown] * (TRIES - 1)) == LONGEST_PAUSE
+    assert pause_before_retry([unknown] * TRIES) is None
+    assert pause_before_retry(["Error 403: denied", unknown]) is None

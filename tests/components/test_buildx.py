@@ -1,0 +1,82 @@
+"""buildx for real, built from its Go module where no package has it: secrets stay out, and failures are quoted."""
+
+import os
+import shutil
+import subprocess
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import docker
+import pytest
+
+from components.builder import Buildx, builder
+from components.context import BuildContext
+from components.errors import BuildFailed
+from tools.setup.folders import cache_folder
+
+VERSION = "v0.19.3"
+SECRET = "canary-of-a-build-secret"
+BASE = "python:3.11-slim-bookworm"
+
+
+@pytest.fixture(scope="module")
+def plugin() -> Path:
+    """The program, from the cache or from its module (some minutes, once)."""
+    found = cache_folder() / f"buildx-{VERSION.removeprefix('v')}" / "buildx"
+    if not found.exists():
+        go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
+        if not go:
+            pytest.skip("needs Go to build buildx from its module")
+        module = f"github.com/docker/buildx/cmd/buildx@{VERSION}"
+        environment = {**os.environ, "GOBIN": str(found.parent)}
+        made = subprocess.run([go, "install", module], env=environment, capture_output=True, text=True)
+        if made.returncode:
+            pytest.skip(f"buildx cannot be built here: {made.stderr.strip().splitlines()[-1]}")
+    return found
+
+
+@pytest.fixture
+def uri(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The name of an image, while `docker buildx` is the plugin."""
+    plugins = tmp_path / "docker" / "cli-plugins"
+    plugins.mkdir(parents=True)
+    (plugins / "docker-buildx").symlink_to(plugin)
+    monkeypatch.setenv("DOCKER_CONFIG", str(plugins.parent))
+    name = f"localhost/vertex-training-test/{uuid.uuid4().hex[:12]}:1"
+    yield name
+    with closing(docker.from_env()) as client:
+        for image in client.images.list(name):
+            client.images.remove(image.id, force=True)
+
+
+def context(folder: Path, *steps: str) -> BuildContext:
+    folder.mkdir()
+    (folder / "Dockerfile").write_text("\n".join([f"FROM {BASE}", *steps]) + "\n")
+    return BuildContext(folder, "Dockerfile", {}, None, "linux/amd64", ("token",))
+
+
+def test_a_build_reads_its_secret_and_the_image_does_not_keep_it(uri: str, tmp_path: Path) -> None:
+    assert isinstance(builder(), Buildx)
+    step = f"RUN --mount=type=secret,id=token test \"$(cat /run/secrets/token)\" = {SECRET[:6]}'{SECRET[6:]}'"
+    told: list[str] = []
+    Buildx().build(context(tmp_path / "c", step), uri, {"token": SECRET}, told.append)
+    history = subprocess.run(["docker", "history", "--no-trunc", uri], capture_output=True, text=True, check=True)
+    saved = tmp_path / "image.tar"
+    with closing(docker.from_env()) as client, saved.open("wb") as file:
+        image = client.images.get(uri)
+        assert (image.attrs["Os"], image.attrs["Architecture"]) == ("linux", "amd64")
+        for part in image.save():
+            file.write(part)
+    for text in (history.stdout, "\n".join(told), str(image.attrs)):
+        assert SECRET not in text
+    assert SECRET.encode() not in saved.read_bytes()
+
+
+def test_a_failed_build_quotes_its_end_and_no_secret(uri: str, tmp_path: Path) -> None:
+    steps = ["RUN --mount=type=secret,id=token test -s /run/secrets/token && echo so far && exit 3"]
+    with pytest.raises(BuildFailed) as raised:
+        Buildx().build(context(tmp_path / "c", *steps), uri, {"token": SECRET}, lambda line: None)
+    assert "exit code: 3" in str(raised.value)
+    assert SECRET not in str(raised.value)

@@ -1,0 +1,39 @@
+"""Another Pulumi program uses the components alone: the one on the page on adopting, through the real engine."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import yaml
+
+from tests.engine.cloud import STANDIN
+from tests.engine.project import CHECKOUT, engine_environment
+
+
+def test_a_program_of_its_own_makes_a_repository_that_both_agents_may_read(tmp_path: Path) -> None:
+    (program,) = re.findall(r"```python\n(.*?)```", (CHECKOUT / "docs" / "adopting.md").read_text(), re.DOTALL)
+    root = tmp_path / "other"
+    root.mkdir()
+    (tmp_path / "state").mkdir()
+    (root / "__main__.py").write_text(program)
+    (root / ".venv").symlink_to(CHECKOUT / ".venv")
+    runtime = {"name": "python", "options": {"virtualenv": ".venv"}}
+    plugins = {"providers": [{"name": "gcp", "path": str(STANDIN)}]}
+    (root / "Pulumi.yaml").write_text(yaml.safe_dump({"name": "other", "runtime": runtime, "plugins": plugins}))
+    record = tmp_path / "record.jsonl"
+    environment = engine_environment(tmp_path) | {"PYTHONPATH": str(CHECKOUT), "GCP_STANDIN_RECORD": str(record)}
+    for command in (["stack", "init", "team"], ["up", "--yes", "--skip-preview"], ["preview", "--expect-no-changes"]):
+        done = subprocess.run(["pulumi", *command, "--non-interactive"], cwd=root, env=environment,
+                              capture_output=True, text=True, timeout=120)  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+    made = [json.loads(line) for line in record.read_text().splitlines()]
+    assert [(line["type"], line["name"]) for line in made if line["type"].startswith("gcp:artifactregistry")] == [
+        ("gcp:artifactregistry/repository:Repository", "images"),
+        *(
+            ("gcp:artifactregistry/repositoryIamMember:RepositoryIamMember", line["name"])
+            for line in made
+            if line["name"] in ("access-pull-vertex", "access-pull-custom-code")
+        ),
+    ]
+    assert len(made) == 4  # and the agent itself

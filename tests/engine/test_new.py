@@ -1,0 +1,132 @@
+"""`pulumi new` from this checkout: a project of its own, which works as it is."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components.errors import DeclarationErrors
+from components.settings import Settings
+from tests.engine.cloud import STANDIN
+from tests.engine.golden import golden
+from tests.engine.project import CHECKOUT, engine_environment, steps
+
+NAMES = {"project": "acme-dev", "projectNumber": "123456789012", "region": "europe-west4"}
+DEV_REPOSITORY = "projects/acme-dev/locations/europe-west4/repositories/training"
+
+
+@pytest.fixture(scope="module")
+def template() -> Iterator[Path]:
+    """What `make -s template` prints."""
+    printed = subprocess.run(["make", "-s", "template"], cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    folder = Path(printed.stdout.strip())
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "state").mkdir()
+    return {**engine_environment(tmp_path), "GCP_STANDIN_RECORD": str(tmp_path / "record.jsonl")}
+
+
+def pulumi(*arguments: str, cwd: Path, environment: dict[str, str]) -> str:
+    command = ["pulumi", *arguments, "--non-interactive"]
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def project(template: Path, tmp_path: Path, environment: dict[str, str]) -> Path:
+    """A project `demo` in a folder that was empty, with the environment of this checkout."""
+    folder = tmp_path / "demo"
+    pulumi("new", str(template), "--dir", str(folder), "--name=demo", "--yes", "--generate-only",
+           cwd=tmp_path, environment=environment)  # fmt: skip
+    (folder / ".venv").symlink_to(CHECKOUT / ".venv")
+    return folder
+
+
+def test_the_template_is_the_checkout_without_what_lies_around_in_it(template: Path) -> None:
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    files = subprocess.run(listed, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout.splitlines()
+    copied = {str(file.relative_to(template)) for file in template.rglob("*") if file.is_file()}
+    assert copied == set(files)
+    assert not {".venv", ".git", ".pulumi-state", ".emulator"} & {path.name for path in template.iterdir()}
+
+
+def test_a_new_project_has_its_own_name_and_previews_at_once(project: Path, environment: dict[str, str]) -> None:
+    assert yaml.safe_load((project / "Pulumi.yaml").read_text())["name"] == "demo"
+    pulumi("stack", "init", "local", cwd=project, environment=environment)
+    shown = pulumi("preview", "--diff", "--stack=local", cwd=project, environment=environment)
+    assert "localhost/demo/digits:" in shown
+    assert "gs://demo-local/digits/" in shown
+    assert "is not pinned" not in shown
+
+
+def test_its_stack_dev_previews_once_the_three_names_are_set(project: Path, environment: dict[str, str]) -> None:
+    program = yaml.safe_load((project / "Pulumi.yaml").read_text())
+    program["plugins"] = {"providers": [{"name": "gcp", "path": str(STANDIN)}]}
+    (project / "Pulumi.yaml").write_text(yaml.safe_dump(program))
+    environment["PYTHONPATH"] = str(CHECKOUT)
+    pulumi("stack", "init", "dev", cwd=project, environment=environment)
+    for key, value in NAMES.items():
+        pulumi("config", "set", f"vertex-training:{key}", value, "--stack=dev", cwd=project, environment=environment)
+    assert steps(project, environment, "dev") == golden("new-dev")
+    shown = pulumi("preview", "--stack=dev", cwd=project, environment=environment)
+    assert "examples/digits/Dockerfile:1: FROM python:3.11-slim-bookworm is not pinned" in shown
+
+
+def test_pulumi_new_asks_for_project_number_and_region_and_writes_them_beside_what_the_stack_says(
+    template: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    source = tmp_path / "template"
+    shutil.copytree(template, source)
+    program = yaml.safe_load((source / "Pulumi.yaml").read_text())
+    assert {key.partition(":")[2] for key in program["template"]["config"]} == NAMES.keys()
+    # Without a runtime, nothing is fetched and installed once the questions are answered.
+    del program["runtime"]
+    (source / "Pulumi.yaml").write_text(yaml.safe_dump(program))
+    answers = [f"--config=vertex-training:{key}={value}" for key, value in NAMES.items()]
+    for stack, given in (("dev", answers), ("local", [])):
+        pulumi("new", str(source), f"--dir={tmp_path / stack}", f"--name=demo-{stack}", f"--stack={stack}", "--yes",
+               *given, cwd=tmp_path, environment=environment)  # fmt: skip
+    shipped = config(CHECKOUT, "dev")
+    assert config(tmp_path / "dev", "dev") == shipped | {f"vertex-training:{key}": NAMES[key] for key in NAMES}
+    # The stack local has no use for answers, and what is filled in without one does it no harm.
+    assert settings(tmp_path / "local", "local", config(tmp_path / "local", "local")).cloud is None
+
+
+def test_prod_builds_nothing_and_names_what_is_still_to_be_filled_in() -> None:
+    shipped = config(CHECKOUT, "prod")
+    with pytest.raises(DeclarationErrors) as raised:
+        settings(CHECKOUT, "prod", shipped)
+    (problem,) = raised.value.problems
+    assert "stacks/Pulumi.prod.yaml:8: vertex-training:registry.existing: " in str(problem)
+    filled = {
+        **shipped,
+        **{f"vertex-training:{key}": value for key, value in NAMES.items()},
+        "vertex-training:registry": {"existing": DEV_REPOSITORY},
+    }
+    known = settings(CHECKOUT, "prod", filled)
+    assert known.images == {"digits": {"stack": "dev"}}
+    dev = settings(
+        CHECKOUT, "dev", {**config(CHECKOUT, "dev"), **{f"vertex-training:{k}": v for k, v in NAMES.items()}}
+    )
+    assert [job.spec for job in known.jobs] == [job.spec for job in dev.jobs]
+
+
+def config(root: Path, stack: str) -> dict[str, Any]:
+    """What a stack file says."""
+    return dict(yaml.safe_load((root / "stacks" / f"Pulumi.{stack}.yaml").read_text())["config"])
+
+
+def settings(root: Path, stack: str, values: dict[str, Any]) -> Settings:
+    """The settings of a stack, as the engine hands its config over."""
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in values.items()}
+    return Settings.parse("demo", stack, root, texts)
