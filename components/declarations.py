@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import getitem
 from pathlib import Path
 from typing import Any, cast
 
-from components import image_rules, references, shapes, source_distribution
+from components import image_rules, references, shapes, source_distribution, spec_files
 from components.errors import Problem
 from components.sources import Source, included
+from components.spec_files import SpecFile
 from vertex.kinds import KINDS, Kind
 from vertex.rules import KeyPath
 from vertex.spelling import nearest
@@ -35,8 +36,11 @@ class _Declared:
     source: Source
     path: KeyPath
     value: Any
+    file: SpecFile | None = None
 
     def problem(self, path: KeyPath, message: str) -> Problem:
+        if self.file and self.file.holds(path):
+            return self.file.problem(path, message)
         return self.source.problem((*self.path, *path), message)
 
 
@@ -100,7 +104,17 @@ class Declarations:
             message = f'"{name}" must be lower-case letters, digits, "-", "_" and ".", at most 63'
             self.problems.append(declared.problem((), message))
         else:
-            self.sections[section][name] = declared
+            self._keep(section, name, declared)
+
+    def _keep(self, section: str, name: str, declared: _Declared) -> None:
+        if section in KINDS and isinstance(declared.value, Mapping) and spec_files.KEY in declared.value:
+            found = spec_files.pasted(KINDS[section], declared.value, self.root)
+            self.problems += [declared.problem(path, message) for path, message in found.findings]
+            self.problems += found.problems
+            if found.job is None:
+                return
+            declared = replace(declared, value=found.job, file=found.file)
+        self.sections[section][name] = declared
 
     def images(self) -> dict[str, shapes.Image]:
         """The declared images, with their vars resolved."""

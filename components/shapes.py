@@ -58,6 +58,13 @@ class Lifecycle(TypedDict, total=False):
 
 
 @_shape
+class SpecFile(TypedDict, total=False):
+    """A file that holds the fields of a job."""
+
+    file: Required[String]
+
+
+@_shape
 class Emulator(TypedDict, total=False):
     """Settings of the local emulator."""
 

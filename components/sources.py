@@ -1,6 +1,5 @@
-"""Files that a user writes: read with libyaml, and asked for line numbers only when there is something to report."""
+"""Files that a user writes: read strictly, and asked for line numbers only when there is something to report."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,45 +8,9 @@ from typing import Any
 import yaml
 
 from components.errors import Problem
+from vertex import documents
 from vertex.rules import KeyPath
 from vertex.validation import NO_OBJECT, dotted
-
-
-def _loaded(content: bytes) -> Any:
-    loader = yaml.CSafeLoader(content)
-    try:
-        node = loader.get_single_node()
-        if node is None:
-            return None
-        _refuse_lost(node, ())
-        return loader.construct_document(node)
-    finally:
-        loader.dispose()
-
-
-def _refuse_lost(node: yaml.Node, above: tuple[yaml.Node, ...]) -> None:
-    """Refuses what YAML's readers drop or change without a word, and what has no end.
-
-    A key that stands twice in one mapping, a name that YAML takes for a number or truth, an alias to what it stands in.
-    """
-    if any(node is other for other in above):
-        raise yaml.MarkedYAMLError(problem="an alias refers to what it stands in", problem_mark=node.start_mark)
-    if isinstance(node, yaml.MappingNode):
-        first: dict[str, yaml.Node] = {}
-        for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-                if key.tag != "tag:yaml.org,2002:str":
-                    message = f'names are texts; write "{key.value}" in quotes'
-                    raise yaml.MarkedYAMLError(problem=message, problem_mark=key.start_mark)
-                if key.value in first:
-                    lines = f"lines {first[key.value].start_mark.line + 1} and {key.start_mark.line + 1}"
-                    message = f'"{key.value}" is there twice, {lines}'
-                    raise yaml.MarkedYAMLError(problem=message, problem_mark=key.start_mark)
-                first[key.value] = key
-            _refuse_lost(value, (*above, node))
-    elif isinstance(node, yaml.SequenceNode):
-        for child in node.value:
-            _refuse_lost(child, (*above, node))
 
 
 @dataclass(frozen=True)
@@ -64,7 +27,7 @@ class Source:
     def read(self) -> tuple[dict[str, Any], list[Problem]]:
         """What the file holds, or why it cannot be read."""
         try:
-            content = _loaded(self.file.read_bytes())
+            content = documents.loaded(self.file.read_bytes())
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
             return {}, [Problem(f"{self.name}:{line}", "", error.problem or "is not valid YAML")]
@@ -82,12 +45,7 @@ class Source:
 
     def place(self, path: KeyPath) -> str:
         """`file:line` of the deepest part of `path` that the file holds."""
-        node, line = self._root, None
-        for part in (("config",) if self.namespace else ()) + self._spelled(path):
-            step = next(_steps(node, part), None)
-            if step is None:
-                break
-            line, node = step
+        line = documents.line_of(self._root, (("config",) if self.namespace else ()) + self._spelled(path))
         return self.name if line is None else f"{self.name}:{line}"
 
     def _spelled(self, path: KeyPath) -> KeyPath:
@@ -96,18 +54,9 @@ class Source:
     @cached_property
     def _root(self) -> yaml.Node | None:
         try:
-            return yaml.compose(self.file.read_bytes(), yaml.CSafeLoader)
+            return documents.composed(self.file.read_bytes())
         except (OSError, yaml.YAMLError):
             return None
-
-
-def _steps(node: yaml.Node | None, part: str | int) -> Iterator[tuple[int, yaml.Node]]:
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            if key.value == part or key.value.replace("_", "").lower() == str(part).lower():
-                yield key.start_mark.line + 1, value
-    elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-        yield node.value[part].start_mark.line + 1, node.value[part]
 
 
 def included(root: Path, patterns: list[str], stack: Source) -> tuple[list[Source], list[Problem]]:

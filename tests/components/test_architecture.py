@@ -67,7 +67,12 @@ from components import Settings
 from components.image import build_context
 
 root = pathlib.Path(sys.argv[1])
+<<<<<<< HEAD
 config = {"vertex-training:target": "local", "vertex-training:include": '["training/images.yaml", "training/digits.yaml"]'}
+=======
+included = '["training/images.yaml", "training/digits.yaml"]'
+config = {"vertex-training:target": "local", "vertex-training:include": included}
+>>>>>>> legacy
 settings = Settings.parse("vertex-training", "local", root, config)
 assert settings.jobs
 plain, ignoring = sys.argv[2:]

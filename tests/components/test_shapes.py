@@ -28,6 +28,7 @@ SECTIONS = {
     "DnsPeering": "DNS peering",
     "Declarations": "Declarations",
     "Image": "Images",
+    "SpecFile": "Spec files",
     "Package": "Images without a Dockerfile",
     "PythonPackage": "Packages",
     "Lifecycle": "Lifecycle",

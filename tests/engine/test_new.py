@@ -107,7 +107,7 @@ def test_prod_builds_nothing_and_names_what_is_still_to_be_filled_in() -> None:
     with pytest.raises(DeclarationErrors) as raised:
         settings(CHECKOUT, "prod", shipped)
     (problem,) = raised.value.problems
-    assert "stacks/Pulumi.prod.yaml:7: vertex-training:registry.existing: " in str(problem)
+    assert "stacks/Pulumi.prod.yaml:8: vertex-training:registry.existing: " in str(problem)
     filled = {
         **shipped,
         **{f"vertex-training:{key}": value for key, value in NAMES.items()},

@@ -1,0 +1,153 @@
+"""A job's fields in a file of their own: as gcloud and the REST API take it, and with its own lines in problems."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.components.projects import INCLUDING, LOCAL, load, problems
+from tests.components.test_declarations import JOB, SPEC
+
+DECLARED = """\
+vars: {epochs: 5}
+images:
+  digits: {uri: "trainer:1"}
+customJobs:
+  digits:
+    spec: {file: config/digits.yaml}
+    lifecycle: {wait: true}
+"""
+CONFIG = """\
+# As for gcloud ai custom-jobs create --config
+workerPoolSpecs:
+  - machineSpec:
+      machineType: n1-standard-4
+    replicaCount: 1
+    containerSpec:
+      imageUri: ${images.digits}
+      args: ["--epochs=${vars.epochs}"]
+scheduling:
+  timeout: 3600s
+"""
+SNAKE = """\
+worker_pool_specs:
+  - machine_spec:
+      machine_type: n1-standard-4
+    replica_count: "1"
+    container_spec:
+      image_uri: ${images.digits}
+      args: ["--epochs=${vars.epochs}"]
+scheduling: {timeout: 3600s}
+"""
+BODY = """\
+{
+  "jobSpec": {
+    "workerPoolSpecs": [{
+      "machineSpec": {"machineType": "n1-standard-4"},
+      "replicaCount": "1",
+      "containerSpec": {"imageUri": "${images.digits}", "args": ["--epochs=${vars.epochs}"]}
+    }],
+    "scheduling": {"timeout": "3600s"}
+  }
+}
+"""
+TUNING = """\
+studySpec:
+  metrics: [{metricId: accuracy}]
+  parameters:
+    - {parameterId: rate, doubleValueSpec: {maxValue: 1}}
+trialJobSpec:
+  workerPoolSpecs:
+    - machineSpec: {machineType: n1-standard-4}
+      containerSpec: {imageUri: trainer}
+"""
+SEARCH = """\
+hyperparameterTuningJobs:
+  search:
+    spec: {file: search.yaml}
+    maxTrialCount: 4
+    parallelTrialCount: 2
+"""
+FILE = "config/digits.yaml"
+
+
+@pytest.mark.parametrize("config", [CONFIG, SNAKE, BODY], ids=["gcloud", "snake_case", "REST body"])
+def test_a_job_from_a_file_is_the_job_that_is_declared_in_place(tmp_path: Path, config: str) -> None:
+    (job,) = load(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: config}).jobs
+    (declared,) = load(tmp_path, INCLUDING, jobs=JOB).jobs
+    assert job == declared
+    assert job.spec == SPEC
+
+
+def test_a_tuning_job_has_in_its_declaration_what_gcloud_takes_as_flags(tmp_path: Path) -> None:
+    (job,) = load(tmp_path, INCLUDING, jobs=SEARCH, **{"search.yaml": TUNING}).jobs
+    assert (job.spec["displayName"], job.spec["maxTrialCount"]) == ("search", 4)
+    assert job.spec["studySpec"]["metrics"] == [{"metricId": "accuracy"}]
+
+
+def test_a_stack_file_may_name_one_too(tmp_path: Path) -> None:
+    stack = f"{LOCAL}  vertex-training:customJobs: {{digits: {{spec: {{file: {FILE}}}}}}}\n"
+    config = CONFIG.replace("${images.digits}", "trainer").replace("${vars.epochs}", "5")
+    (job,) = load(tmp_path, stack, **{FILE: config}).jobs
+    assert job.spec["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["imageUri"] == "trainer"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "problem"),
+    [
+        ("machineType:", "machineTyp:", "4: workerPoolSpecs[0].machineSpec.machineTyp: unknown field; did you mean"),
+        ("n1-standard-4", "n1-standard-5", "4: workerPoolSpecs[0].machineSpec.machineType: Machine type n1-standard-5"),
+        ("replicaCount: 1", "replicaCount: 2", "5: workerPoolSpecs[0].replicaCount: 2 must be 1"),
+        ("images.digits", "images.digit", "7: workerPoolSpecs[0].containerSpec.imageUri: ${images.digit} is not decla"),
+        ("3600s", "1h", '10: scheduling.timeout: "1h" is not a duration'),
+        ("workerPoolSpecs", "workerPools", "2: workerPools: unknown field; did you mean workerPoolSpecs?"),
+    ],
+)
+def test_a_problem_names_the_file_and_its_line(tmp_path: Path, right: str, wrong: str, problem: str) -> None:
+    found = problems(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: CONFIG.replace(right, wrong)})
+    assert any(line.startswith(f"{FILE}:{problem}") for line in found)
+    assert all(line.startswith(FILE) for line in found)
+
+
+def test_lines_are_found_in_snake_case_and_in_a_rest_body_too(tmp_path: Path) -> None:
+    (snake,) = problems(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: SNAKE.replace('"1"', '"2"')})
+    assert snake.startswith(f"{FILE}:4: workerPoolSpecs[0].replicaCount: ")
+    (body,) = problems(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: BODY.replace('"1"', '"2"')})
+    assert body.startswith(f"{FILE}:5: jobSpec.workerPoolSpecs[0].replicaCount: ")
+
+
+def test_what_is_wrong_beside_the_file_is_reported_where_it_stands(tmp_path: Path) -> None:
+    declared = DECLARED.replace("wait", "waits")
+    (problem,) = problems(tmp_path, INCLUDING, jobs=declared, **{FILE: CONFIG})
+    assert problem.startswith("jobs.yaml:7: customJobs.digits.lifecycle.waits: unknown field")
+
+
+def test_a_field_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    declared = DECLARED.replace("lifecycle: {wait: true}", "job_spec: {}")
+    found = problems(tmp_path, INCLUDING, jobs=declared, **{FILE: CONFIG})
+    assert any(line.endswith(f"stands in {FILE} too; keep one of the two") for line in found)
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ("{file: gone.yaml}", 'spec.file: "gone.yaml" is not a file in'),
+        ("{file: config}", 'spec.file: "config" is not a file in'),
+        ("{file: /etc/hostname}", 'spec.file: "/etc/hostname" is not a file in'),
+        ("{fil: a}", "spec.fil: unknown field; did you mean file?"),
+        ("config.yaml", "spec: must be an object with named fields"),
+        ("{file: 1}", 'spec.file: 1 is not a string; write "1" in quotes'),
+    ],
+)
+def test_a_file_that_is_not_named_rightly_is_reported_where_it_is_named(
+    tmp_path: Path, spec: str, problem: str
+) -> None:
+    declared = DECLARED.replace("{file: config/digits.yaml}", spec)
+    found = problems(tmp_path, INCLUDING, jobs=declared, **{FILE: CONFIG})
+    assert all(line.startswith("jobs.yaml:6: customJobs.digits.spec") for line in found)
+    assert any(line.startswith(f"jobs.yaml:6: customJobs.digits.{problem}") for line in found)
+
+
+@pytest.mark.parametrize("content", ["a: b: c\n", "- a\n", "a: 1\na: 2\n"])
+def test_a_file_that_cannot_be_read_is_reported_itself(tmp_path: Path, content: str) -> None:
+    (problem,) = problems(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: content})
+    assert problem.startswith(FILE)

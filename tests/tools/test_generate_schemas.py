@@ -1,0 +1,160 @@
+"""The JSON Schemas for editors: as generated, taking all that is right, and flagging slips of the pen."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft7Validator
+
+from tests.components.test_declarations import JOB
+from tests.components.test_spec_files import DECLARED, SEARCH
+from tools import generate_schemas
+
+ROOT = Path(__file__).parents[2]
+DECLARATIONS = ROOT / "schemas" / "declarations.schema.json"
+STACK = ROOT / "schemas" / "stack.schema.json"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MODELINE = re.compile(r"^# yaml-language-server: \$schema=(\S+)$", re.MULTILINE)
+
+
+def flagged(file: Path, text: str) -> list[str]:
+    """The paths and messages of what an editor underlines."""
+    errors = Draft7Validator(json.loads(file.read_text())).iter_errors(yaml.safe_load(text))
+    return [f"{'.'.join(map(str, error.absolute_path))}: {error.message}" for error in errors]
+
+
+def blocks() -> list[Any]:
+    """The YAML of the documentation that is a stack file, or declarations."""
+    found = []
+    for page in PAGES:
+        for number, text in enumerate(re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)):
+            keys = yaml.safe_load(text).keys()
+            if "config" in keys:
+                found.append(pytest.param(STACK, text, id=f"{page.name}-{number}"))
+            elif keys & {"images", *generate_schemas.KINDS}:
+                found.append(pytest.param(DECLARATIONS, text, id=f"{page.name}-{number}"))
+    return found
+
+
+def files() -> list[Any]:
+    """The declarations and stack files of the repository."""
+    converted = (ROOT / "tests" / "vertex" / "legacy" / "golden").glob("*.yaml")
+    declared = [DECLARATIONS, *sorted((ROOT / "training").glob("*.yaml")), *sorted(converted)]
+    stacks = [STACK, *sorted((ROOT / "stacks").glob("*.yaml"))]
+    return [pytest.param(each[0], file.read_text(), id=file.stem) for each in (declared, stacks) for file in each[1:]]
+
+
+def check(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(sys, "argv", ["generate_schemas", "--check"])
+    return generate_schemas.main()
+
+
+def test_the_files_are_what_the_generator_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check(monkeypatch) == 0
+
+
+def test_a_file_that_is_out_of_date_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / STACK.name).write_text(STACK.read_text().replace("bootDiskType", "bootDisk"))
+    monkeypatch.setattr(generate_schemas, "FOLDER", tmp_path)
+    assert check(monkeypatch) == 1
+    again = "is out of date: run python -m tools.generate_schemas"
+    assert capsys.readouterr().err.splitlines() == [f"{tmp_path / file.name} {again}" for file in (DECLARATIONS, STACK)]
+
+
+@pytest.mark.parametrize("file", [DECLARATIONS, STACK], ids=lambda file: file.name)
+def test_a_schema_is_one_and_of_a_size_that_editors_take(file: Path) -> None:
+    Draft7Validator.check_schema(json.loads(file.read_text()))
+    assert file.stat().st_size < 400_000
+
+
+def test_there_are_documents_to_look_at() -> None:
+    assert len(blocks()) >= 3
+    assert len(files()) > 25
+
+
+@pytest.mark.parametrize(("file", "text"), [*blocks(), *files()])
+def test_all_declarations_and_stack_files_of_the_project_are_right(file: Path, text: str) -> None:
+    assert flagged(file, text) == []
+
+
+@pytest.mark.parametrize("text", [JOB, DECLARED, SEARCH, JOB.replace("replicaCount: 1", "replica_count: '1'")])
+def test_declarations_that_the_program_takes_are_right(text: str) -> None:
+    assert flagged(DECLARATIONS, text) == []
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "place"),
+    [
+        ("customJobs:", "customJob:", ""),
+        ("jobSpec:", "jobSpecs:", "customJobs.digits"),
+        ("machineType:", "machineTyp:", "customJobs.digits.jobSpec.workerPoolSpecs.0.machineSpec"),
+        ("replicaCount: 1", "replicaCount: one", "customJobs.digits.jobSpec.workerPoolSpecs.0.replicaCount"),
+        ("timeout: 3600s", "timeout: 1h", "customJobs.digits.jobSpec.scheduling.timeout"),
+        ("timeout: 3600s", "strategy: SPOTTY", "customJobs.digits.jobSpec.scheduling.strategy"),
+        ("wait: true", "wait: maybe", "customJobs.digits.lifecycle.wait"),
+        ("wait: true", "onDelete: drop", "customJobs.digits.lifecycle.onDelete"),
+        ("lifecycle: {wait: true}", "state: JOB_STATE_RUNNING", "customJobs.digits"),
+        ('uri: "trainer:1"', 'ury: "trainer:1"', "images.digits"),
+    ],
+)
+def test_a_slip_is_flagged_where_it_is(right: str, wrong: str, place: str) -> None:
+    assert JOB.count(right) == 1
+    assert place in [line.partition(": ")[0] for line in flagged(DECLARATIONS, JOB.replace(right, wrong))]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("replicaCount: 1", "replicaCount: ${vars.replicas}"),
+        ("timeout: 3600s", 'timeout: "${vars.timeout}"'),
+        ("timeout: 3600s", 'strategy: "${vars.strategy}"'),
+        ("wait: true", 'wait: "${vars.wait}"'),
+        ('["--epochs=${vars.epochs}"]', "${vars.args}"),
+        ("{machineType: n1-standard-4}", "${vars.machine}"),
+    ],
+)
+def test_a_reference_may_stand_in_place_of_any_value(right: str, wrong: str) -> None:
+    assert JOB.count(right) == 1
+    assert flagged(DECLARATIONS, JOB.replace(right, wrong)) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "is_flagged"),
+    [
+        ("vertex-training:target: local", False),
+        ("vertex-training:target: gpc", True),
+        ("vertex-training:regon: us-central1\n  vertex-training:target: gcp", True),
+        ("gcp:project: mine\n  vertex-training:target: gcp", False),
+        ("vertex-training:region: us-central1", True),
+        ("vertex-training:target: gcp\n  vertex-training:secrets: {hfToken: {secure: AAAB}}", False),
+        ("vertex-training:target: gcp\n  vertex-training:secrets: {hfToken: [AAAB]}", True),
+    ],
+)
+def test_a_stack_file_is_checked_in_its_own_namespace_only(config: str, is_flagged: bool) -> None:
+    assert bool(flagged(STACK, f"encryptionsalt: v1:x\nconfig:\n  {config}\n")) == is_flagged
+
+
+@pytest.mark.parametrize("definition", json.loads(DECLARATIONS.read_text())["$defs"])
+def test_almost_every_field_says_what_it_is(definition: str) -> None:
+    properties = json.loads(DECLARATIONS.read_text())["$defs"][definition]["properties"]
+    silent = [name for name in properties if "_" not in name and "description" not in properties[name]]
+    assert len(silent) <= 1, silent
+
+
+def test_every_key_of_both_files_says_what_it_is() -> None:
+    stack = json.loads(STACK.read_text())["properties"]["config"]["properties"]
+    keys = json.loads(DECLARATIONS.read_text())["properties"] | stack
+    assert [name for name, schema in keys.items() if not schema.get("description")] == []
+
+
+def test_files_name_the_schema_that_checks_them() -> None:
+    for folder, schema in ((ROOT / "training", DECLARATIONS), (ROOT / "stacks", STACK)):
+        for file in folder.glob("*.yaml"):
+            (named,) = MODELINE.findall(file.read_text())
+            assert (file.parent / named).resolve() == schema

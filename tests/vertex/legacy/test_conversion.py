@@ -1,0 +1,132 @@
+"""Legacy jobs become declarations that are right, read well and lose nothing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components.settings import Settings
+from vertex.kinds import KINDS
+from vertex.legacy.__main__ import main
+from vertex.legacy.conversion import converted
+from vertex.legacy.fields import Fields, written
+from vertex.validation import validate
+
+HERE = Path(__file__).parent
+CORPUS = sorted((HERE / "corpus").iterdir())
+INCLUDING = {"vertex-training:target": "local", "vertex-training:include": '["golden"]'}
+
+
+def golden(file: Path) -> Path:
+    return HERE / "golden" / f"{file.stem}.yaml"
+
+
+def names(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        return set(value).union(*map(names, value.values()))
+    return set[str]().union(*map(names, value)) if isinstance(value, list) else set()
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: plain(child) for key, child in value.items()}
+    return [plain(child) for child in value] if isinstance(value, list) else value
+
+
+def test_the_corpus_is_large_and_each_job_has_its_declaration() -> None:
+    assert len(CORPUS) >= 25
+    assert [golden(file) for file in CORPUS] == sorted((HERE / "golden").iterdir())
+
+
+@pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.stem)
+def test_a_job_becomes_the_declaration_that_was_looked_over(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(file)]) == 0
+    assert capsys.readouterr() == (golden(file).read_text(), "")
+
+
+@pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.stem)
+def test_a_declaration_is_a_job_that_vertex_ai_takes(file: Path) -> None:
+    ((collection, jobs),) = yaml.safe_load(golden(file).read_text()).items()
+    ((name, body),) = jobs.items()
+    assert validate(KINDS[collection], {"displayName": name, **body})[1] == []
+
+
+def test_all_of_them_preview_clean_as_one_stack() -> None:
+    settings = Settings.parse("team", "dev", HERE, INCLUDING)
+    assert len(settings.jobs) == len(CORPUS)
+
+
+@pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.stem)
+def test_what_is_written_reads_back_as_what_was_converted(file: Path) -> None:
+    fields, problems = converted(yaml.safe_load(file.read_text()), file.stem)
+    assert problems == []
+    assert yaml.safe_load(written(fields)) == plain(fields)
+
+
+@pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.stem)
+def test_yaml_and_json_give_the_same(file: Path) -> None:
+    given = yaml.safe_load(file.read_text())
+    assert written(converted(json.loads(json.dumps(given)), "x")[0]) == written(converted(given, "x")[0])
+
+
+def test_a_text_that_looks_like_a_reference_stays_a_text(tmp_path: Path) -> None:
+    settings = Settings.parse("team", "dev", HERE, INCLUDING)
+    (job,) = (job for job in settings.jobs if job.name == "leftovers")
+    args = job.spec["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"]
+    assert args == ["$${HOME}", "$(AIP_MODEL_DIR)", "yes", "a: b # c", "line\nbreak"]
+
+
+@pytest.mark.parametrize("breaking", ["\n", "\r", "\x85", "\u2028", "\u2029", "\x00"])
+def test_no_text_ends_a_comment_and_becomes_a_field(breaking: str) -> None:
+    fields = Fields({"a": 1})
+    fields.comment("a", f"before{breaking}b: 2")
+    fields.comment("z", f"before{breaking}c: 3")
+    assert yaml.safe_load(written(fields)) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "yes",
+        "1",
+        "1.0",
+        "null",
+        "a: b",
+        "a #b",
+        "- a",
+        "[",
+        "{",
+        "é ☃",
+        "a\nb",
+        "\t",
+        " a ",
+        "1:30",
+        "=",
+        "*x",
+        "'\"",
+    ],
+)
+def test_any_text_reads_back_as_it_was(value: str) -> None:
+    fields = Fields({"scalar": value, "list": [value, "x" * 120], "map": {"a": [{"b": value, "c": [1]}]}})
+    assert yaml.safe_load(written(fields)) == plain(fields)
+
+
+@pytest.mark.parametrize(
+    ("job_id", "name"),
+    [("census_1", "census_1"), ("Census", "census"), ("x" * 80, "x" * 63), ("___", "job"), ("a b", "a-b")],
+)
+def test_a_job_id_is_made_a_name_and_kept_as_the_display_name(job_id: str, name: str) -> None:
+    fields, problems = converted({"jobId": job_id, "trainingInput": {"masterConfig": {"imageUri": "x"}}}, "file")
+    assert problems == []
+    body = fields["customJobs"][name]
+    assert body.get("displayName", name) == job_id
+
+
+def test_field_names_are_the_api_s_in_its_own_order() -> None:
+    ((_, body),) = yaml.safe_load((HERE / "golden" / "everything-around.yaml").read_text())["customJobs"].items()
+    assert list(body) == ["labels", "encryptionSpec", "jobSpec"]
+    assert next(iter(body["jobSpec"])) == "workerPoolSpecs"
+    assert all("_" not in name for name in names(body))

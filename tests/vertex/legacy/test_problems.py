@@ -1,0 +1,158 @@
+"""What is wrong with a legacy job is said in one line each, all at once, and nothing is written."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vertex.legacy.__main__ import main
+
+CUSTOM = "scaleTier: CUSTOM\nmasterType: n1-standard-4\n"
+IMAGE = "masterConfig: {imageUri: x}\n"
+
+
+def problems(folder: Path, text: str | bytes, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    file = folder / "job.yaml"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert main([str(file)]) == 1
+    written = capsys.readouterr()
+    assert written.out == ""
+    return [line.removeprefix(f"{folder}/") for line in written.err.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "trainingInput:\n  masterTyp: standard\n",
+            "job.yaml:2: trainingInput.masterTyp: unknown field; did you mean masterType?",
+        ),
+        ("trainingInputs: {}\n", "job.yaml:1: trainingInputs: unknown field; did you mean trainingInput?"),
+        ("master_typ: standard\nregion: x\n", "job.yaml:1: master_typ: unknown field; did you mean masterType?"),
+        (
+            f"{CUSTOM}masterConfig: {{imageURL: x}}\n",
+            "job.yaml:3: masterConfig.imageURL: unknown field; did you mean imageUri?",
+        ),
+        (
+            "scaleTier: BASIC_GPUS\n",
+            'job.yaml:1: scaleTier: "BASIC_GPUS" is not one of BASIC, STANDARD_1, PREMIUM_1, BASIC_GPU, BASIC_TPU '
+            "or CUSTOM",
+        ),
+        ("runtimeVersion: 2.1\n", 'job.yaml:1: runtimeVersion: 2.1 is not a string; write "2.1" in quotes'),
+        ("scaleTier: CUSTOM\n", "job.yaml: masterType: is required with scaleTier CUSTOM"),
+        ("scaleTier: BASIC\nworkerCount: 2\n", "job.yaml:2: workerCount: is for scaleTier CUSTOM only, not for BASIC"),
+        (f"{CUSTOM}workerCount: 2\n", "job.yaml: workerType: is required with workerCount"),
+        (f"{CUSTOM}workerType: standard\nworkerCount: -1\n", "job.yaml:4: workerCount: -1 must not be negative"),
+        (
+            "masterType: complex_model_xl\n",
+            'job.yaml:1: masterType: "complex_model_xl" is no machine type that is known; did you mean '
+            "complex_model_l?",
+        ),
+        (
+            "masterType: n1-highcpu-8\n",
+            'job.yaml:1: masterType: "n1-highcpu-8" is no machine type that is known; did you mean n4-highcpu-8?',
+        ),
+        (
+            f"{CUSTOM}args: [a]\nmasterConfig: {{imageUri: x, containerArgs: [b]}}\n",
+            "job.yaml:4: masterConfig.containerArgs: and args exclude one another; keep one of them",
+        ),
+        (
+            f"{CUSTOM}masterConfig: {{containerCommand: [b]}}\n",
+            "job.yaml:3: masterConfig.containerCommand: needs an image: set masterConfig.imageUri",
+        ),
+        (
+            "scaleTier: CUSTOM\nmasterType: standard\nmasterConfig: {acceleratorConfig: {type: NVIDIA_TESLA_T4}}\n",
+            "job.yaml:3: masterConfig.acceleratorConfig: goes with a machine type of Compute Engine: name one as "
+            "masterType",
+        ),
+        (
+            f"{CUSTOM}masterConfig: {{acceleratorConfig: {{count: 1}}}}\n",
+            "job.yaml:3: masterConfig.acceleratorConfig.type: is required",
+        ),
+        (
+            "hyperparameters: {params: [{parameterName: a, type: INTEGER, minValue: 1.5, maxValue: 3}]}\n",
+            "job.yaml:1: hyperparameters.params[0].minValue: 1.5 is not a whole number, and type is INTEGER",
+        ),
+        (
+            "hyperparameters: {params: [{parameterName: a, type: DISCRETE}]}\n",
+            "job.yaml:1: hyperparameters.params[0].discreteValues: is required with type DISCRETE",
+        ),
+        (
+            "hyperparameters: {params: [{parameterName: a, type: CATEGORICAL, minValue: 1}]}\n",
+            "job.yaml:1: hyperparameters.params[0].categoricalValues: is required with type CATEGORICAL",
+        ),
+        (
+            "hyperparameters: {params: [{parameterName: a}]}\n",
+            "job.yaml:1: hyperparameters.params[0].type: is required",
+        ),
+        (
+            "predictionInput: {}\njobId: x\n",
+            "job.yaml:1: predictionInput: is a prediction job's; only training jobs can be converted",
+        ),
+        ("jobId: x\nlabels: {a: b}\n", "job.yaml: trainingInput: is required"),
+        ("- a\n", "job.yaml: must be an object with named fields"),
+        ("", "job.yaml: must be an object with named fields"),
+        ("region: a\nregion: b\n", 'job.yaml:2: "region" is there twice, lines 1 and 2'),
+        ("a: b: c\n", "job.yaml:1: mapping values are not allowed in this context"),
+        (
+            f"{IMAGE}network: my-vpc\n",
+            'job.yaml: Vertex AI would refuse jobSpec.network: "my-vpc" must have the form '
+            "projects/{number}/global/networks/{network}",
+        ),
+        (
+            "scaleTier: BASIC_TPU\nhyperparameters: {params: [{parameterName: a, type: INTEGER, maxValue: 3}]}\n",
+            "job.yaml: Vertex AI would refuse trialJobSpec.workerPoolSpecs[0].machineSpec.machineType: cloud-tpu has "
+            "TPUs, which hyperparameter tuning does not take",
+        ),
+    ],
+)
+def test_a_slip_is_named_with_its_line_field_and_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, problem: str
+) -> None:
+    assert problems(tmp_path, text, capsys) == [problem]
+
+
+def test_all_slips_are_reported_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "labls: {}\ntrainingInput:\n  regin: x\n  scaleTier: HUGE\n  masterConfig: {image: x}\n"
+    found = problems(tmp_path, text, capsys)
+    assert sorted(line.split(": ")[1] for line in found) == [
+        "labls",
+        "trainingInput.masterConfig.image",
+        "trainingInput.regin",
+        "trainingInput.scaleTier",
+    ]
+
+
+@pytest.mark.parametrize(
+    "content", [b"\x80\x81", b"a: \x01\n", b"a: *nowhere\n", b"? [a]\n: 1\n", b"1: 2\n", b"&a [*a]\n"]
+)
+def test_what_is_no_job_at_all_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    (line,) = problems(tmp_path, content, capsys)
+    assert line.startswith("job.yaml")
+
+
+def test_a_file_that_is_not_there_is_said_to_be_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path / "none.yaml")]) == 1
+    assert capsys.readouterr().err == f"{tmp_path}/none.yaml: cannot be read: No such file or directory\n"
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["--help"], 0), ([], 2), (["--nonsense"], 2)])
+def test_usage_has_its_exit_code(arguments: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exited:
+        main(arguments)
+    assert exited.value.code == code
+    if code == 0:
+        assert "python -m vertex.legacy job.yaml > training/census.yaml" in capsys.readouterr().out
+
+
+def test_it_runs_as_a_command_and_does_not_mind_a_reader_who_leaves() -> None:
+    file = Path(__file__).parent / "corpus" / "premium.yaml"
+    command = [sys.executable, "-m", "vertex.legacy", str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout and process.stderr
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0

@@ -1,0 +1,125 @@
+"""A job of AI Platform Training, converted into a declaration of this project."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex.legacy import checks, study
+from vertex.legacy.fields import Fields
+from vertex.legacy.messages import Job, TrainingInput
+from vertex.legacy.pools import left_out, worker_pools
+from vertex.validation import NO_OBJECT, Problem, shape, validate
+
+
+def converted(given: object, fallback: str) -> tuple[Fields, list[Problem]]:
+    """The declaration of a Job or a bare TrainingInput, with comments, and all that is wrong with what is given.
+
+    The declaration means something only where nothing is wrong. `fallback` names a job that has no id.
+    """
+    if not isinstance(given, Mapping):
+        return Fields(), [Problem((), NO_OBJECT)]
+    whole = _is_job(given)
+    job, problems = shape(Job, given if whole else {"trainingInput": given}, output_only="drop")
+    if "predictionInput" in job:
+        problems = [Problem(("predictionInput",), "is a prediction job's; only training jobs can be converted")]
+    elif not problems and "trainingInput" not in job:
+        problems = [Problem(("trainingInput",), "is required")]
+    if not problems:
+        found = checks.broken(job["trainingInput"])
+        problems = [Problem(("trainingInput", *path), message) for path, message in found]
+    if problems:
+        return Fields(), [problem if whole else Problem(problem.path[1:], problem.message) for problem in problems]
+    declaration = _declaration(_escaped(job), fallback)
+    (collection, jobs), *_ = declaration.items()
+    (name, body), *_ = jobs.items()
+    kind = CUSTOM_JOB if collection == CUSTOM_JOB.collection else HYPERPARAMETER_TUNING_JOB
+    _, refused = validate(kind, {"displayName": name, **body})
+    return declaration, [
+        Problem((), f"Vertex AI would refuse {problem.field}: {problem.message}") for problem in refused
+    ]
+
+
+def _is_job(given: Mapping[str, Any]) -> bool:
+    """Whether more names are those of a Job than of its TrainingInput; both spellings count."""
+
+    def known(message: Any) -> int:
+        names = {name.lower() for name in message.__annotations__}
+        return sum(name.replace("_", "").lower() in names for name in given if isinstance(name, str))
+
+    return known(Job) >= known(TrainingInput)
+
+
+def _escaped(value: Any) -> Any:
+    """The value with `$${` for each `${`, which begins a reference in a declaration."""
+    if isinstance(value, str):
+        return value.replace("${", "$${")
+    if isinstance(value, Mapping):
+        return {key: _escaped(child) for key, child in value.items()}
+    return [_escaped(child) for child in value] if isinstance(value, list) else value
+
+
+def _declaration(job: Mapping[str, Any], fallback: str) -> Fields:
+    training_input = job["trainingInput"]
+    given = job.get("jobId") or fallback
+    name = re.sub(r"[^a-z0-9._-]", "-", given.lower())[:63].strip("._-") or "job"
+    body = Fields({"displayName": given} if given != name else {})
+    for key, value in (("labels", job.get("labels")), ("encryptionSpec", training_input.get("encryptionConfig"))):
+        if value:
+            body[key] = value
+    tuning = training_input.get("hyperparameters")
+    if tuning:
+        body["studySpec"] = study.study_spec(tuning)
+        body |= study.counts(tuning)
+    body["trialJobSpec" if tuning else "jobSpec"] = _job_spec(training_input)
+    jobs = Fields({name: body})
+    if "region" in training_input:
+        text = f"region {training_input['region']}: a stack says where its jobs run, with vertex-training:region."
+        jobs.comment(name, text)
+    return Fields({(HYPERPARAMETER_TUNING_JOB if tuning else CUSTOM_JOB).collection: jobs})
+
+
+def _job_spec(training_input: dict[str, Any]) -> Fields:
+    spec = Fields({"workerPoolSpecs": worker_pools(training_input)})
+    options = training_input.get("scheduling", {})
+    if "maxRunningTime" in options:
+        spec["scheduling"] = {"timeout": options["maxRunningTime"]}
+    spec.comment("scheduling", *_about_scheduling(options))
+    for name in ("serviceAccount", "network", "enableWebAccess"):
+        if name in training_input:
+            spec[name] = training_input[name]
+    if "jobDir" in training_input:
+        folder = training_input["jobDir"]
+        spec["baseOutputDirectory"] = {"outputUriPrefix": folder}
+        text = (
+            "jobDir: Vertex AI names folders below it in AIP_MODEL_DIR, AIP_CHECKPOINT_DIR and "
+            f'AIP_TENSORBOARD_LOG_DIR, and gives no flag. If the code reads --job-dir, add "--job-dir={folder}" to '
+            "args. Without this field each run gets a folder of its own."
+        )
+        spec.comment("baseOutputDirectory", text)
+    pools = len(spec["workerPoolSpecs"])
+    spec.comment("workerPoolSpecs", *_about_the_chief(training_input, pools), *left_out(training_input))
+    return spec
+
+
+def _about_scheduling(options: Mapping[str, Any]) -> list[str]:
+    comments = []
+    if "maxWaitTime" in options:
+        text = (
+            f"maxWaitTime {options['maxWaitTime']}: Vertex AI limits it for the strategy FLEX_START only, on newer "
+            f"GPUs: {{strategy: FLEX_START, maxWaitDuration: {options['maxWaitTime']}}}."
+        )
+        comments.append(text)
+    if "priority" in options:
+        comments.append(f"priority {options['priority']}: Vertex AI has none.")
+    return comments
+
+
+def _about_the_chief(training_input: Mapping[str, Any], pools: int) -> list[str]:
+    if training_input.get("useChiefInTfConfig"):
+        return ["useChiefInTfConfig: left out; Vertex AI always says chief."]
+    if "useChiefInTfConfig" in training_input or pools > 1:
+        return [
+            "TF_CONFIG calls the first replica chief, where AI Platform said master: see whether the code reads it."
+        ]
+    return []

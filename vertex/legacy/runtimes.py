@@ -1,0 +1,24 @@
+"""Runtime versions of AI Platform Training, and Vertex AI's prebuilt images with the same TensorFlow.
+
+Google's page on prebuilt containers for training (read 2026-11-21): images by TensorFlow version, in three regions. All
+of these are past their support; scikit-learn, XGBoost and PyTorch have images of their own.
+"""
+
+RUNTIMES = ("1.15", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9", "2.11")
+"""Versions of TensorFlow that have a prebuilt image with Python 3.7, as AI Platform's runtimes of the same number."""
+
+PAGE = "https://cloud.google.com/vertex-ai/docs/training/pre-built-containers"
+
+
+def executor_image(runtime: str, region: str, has_gpu: bool) -> str:
+    """The URI of the prebuilt image that is nearest to a runtime version: that of the same number or the next one."""
+    place = next((place for place in ("europe", "asia") if region.startswith(place)), "us")
+    place = "asia" if region.startswith("australia") else place
+    version = next((known for known in RUNTIMES if _order(known) >= _order(runtime)), RUNTIMES[-1])
+    return (
+        f"{place}-docker.pkg.dev/vertex-ai/training/tf-{'gpu' if has_gpu else 'cpu'}.{version.replace('.', '-')}:latest"
+    )
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(int(part) if part.isdecimal() else 0 for part in version.split("."))
