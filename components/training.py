@@ -5,7 +5,7 @@ from typing import Any
 
 import pulumi
 
-from components import references
+from components import guardrails, references
 from components.completion import Completion
 from components.errors import ImageNotPromoted
 from components.foundation import Foundation
@@ -44,7 +44,8 @@ class Images:
         self.uris: dict[str, pulumi.Input[str]] = {
             name: self.built[name].reference
             if name in self.built
-            else image.get("uri") or promoted(stacks[image["stack"]], name)
+            else image.get("uri")
+            or promoted(stacks[image["stack"]], name).apply(guardrails.image_check(settings.guardrails, name))
             for name, image in settings.images.items()
         }
 

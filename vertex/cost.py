@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from vertex.kinds import CUSTOM_JOB, Kind
-from vertex.machines import Machine, machine
+from vertex.machines import Machine, machine, machines
 from vertex.prices import HOURS_OF_A_MONTH, Prices
 from vertex.rules.machine_spec import accelerator
+from vertex.rules.worker_pools import DISK_TYPES
 from vertex.scalars import seconds
 
 DEFAULT_SECONDS = 7 * 24 * 3600.0
@@ -33,8 +35,8 @@ _AT_ON_DEMAND = {"SPOT": "spot", "FLEX_START": "flex-start"}
 class Cost:
     """USD per hour and at most, `within` how many seconds a run, and whether the spec says so (`has_timeout`).
 
-    `missing` names what has no price on file, such as `NVIDIA_H200_141GB in us-central1`; the figures are then without
-    it and mean little. `as_of` are the days of the prices. `notes` are what a reader must know.
+    `missing` names what has no price on file in the region; the figures are then without it and mean little. `as_of`
+    are the days of the prices. `notes` are what a reader must know.
     """
 
     hourly: float = 0.0
@@ -56,20 +58,31 @@ def cost(kind: Kind, spec: Mapping[str, Any], region: str, prices: Prices) -> Co
         job = spec["jobSpec"]
     else:
         job, trials, at_once = spec["trialJobSpec"], spec["maxTrialCount"], spec["parallelTrialCount"]
-    within = timeout(job)
-    limits = {"within": within or DEFAULT_SECONDS, "has_timeout": within is not None}
+    given = timeout(job)
+    within = given or DEFAULT_SECONDS
     if job.get("persistentResourceId"):
-        return Cost(**limits, notes=("on a persistent resource, which is billed by itself",))
+        on_a_resource = ("on a persistent resource, which is billed by itself",)
+        return Cost(within=within, has_timeout=given is not None, notes=on_a_resource)
     bill = _Bill(region, prices)
     hourly = sum(pool.get("replicaCount", 1) * bill.machine(pool) for pool in job["workerPoolSpecs"] if pool)
     return Cost(
-        **limits,
         hourly=hourly * at_once,
-        total=hourly * trials * limits["within"] / 3600,
+        total=hourly * trials * within / 3600,
+        within=within,
+        has_timeout=given is not None,
         missing=tuple(bill.missing),
         as_of=frozenset(bill.as_of),
         notes=tuple(_notes(job)) + tuple(bill.notes),
     )
+
+
+@cache
+def priced() -> Mapping[str, frozenset[str]]:
+    """By kind of price, the names that a price may be filed under."""
+    families = frozenset(_family(each.name) for each in machines().values() if not each.is_tpu)
+    gpus = frozenset(kind for each in machines().values() for kind in each.gpus)
+    tpus = frozenset({*_CHIPS.values(), *(kind for each in machines().values() for kind in each.tpus)})
+    return {"vcpu": families, "gb": families, "accelerator": gpus | tpus, "disk": frozenset(DISK_TYPES)}
 
 
 def timeout(job_spec: Mapping[str, Any]) -> float | None:
@@ -143,7 +156,7 @@ class _Bill:
         return price.usd * amount
 
     def _miss(self, name: str) -> None:
-        self.missing[f"{name} in {self.region}"] = None
+        self.missing[name] = None
 
 
 def _family(machine_type: str) -> str:

@@ -12,8 +12,8 @@ from vertex.kinds import CUSTOM_JOB, Kind
 from vertex.machines import machine
 
 PREFIX = "aiplatform.googleapis.com/custom_model_training_"
-UNKNOWN = "(a quota whose name is not on file)"
-"""Follows what is counted where the metric's name is not known."""
+UNKNOWN = "*"
+"""Marks what is counted where the metric's name is not on file, such as `n4 vCPUs*`."""
 
 _CPUS = {"n1": "cpus", "e2": "cpus", "n2": "n2_cpus", "c2": "c2_cpus"}
 _GPUS = {
@@ -74,10 +74,10 @@ def _of_a_machine(pool: Mapping[str, Any], is_preemptible: bool) -> Iterator[tup
         counted = kind if family == "cloud" else family
         amount = count if family == "cloud" else found.chips * found.tpu_machines(spec.get("tpuTopology", ""), 0)
         # Whether preemptible TPUs have quotas of their own is not on file.
-        yield (None if is_preemptible else _TPUS.get(str(counted))) or f"{counted} {UNKNOWN}", amount
+        yield (None if is_preemptible else _TPUS.get(str(counted))) or f"{counted}{UNKNOWN}", amount
     else:
-        yield cpu_metric(family, is_preemptible) or f"{family} vCPUs {UNKNOWN}", found.vcpus
+        yield cpu_metric(family, is_preemptible) or f"{family} vCPUs{UNKNOWN}", found.vcpus
         if kind:
-            yield gpu_metric(kind, is_preemptible) or f"{kind} {UNKNOWN}", count
+            yield gpu_metric(kind, is_preemptible) or f"{kind}{UNKNOWN}", count
     disk, size = boot_disk(pool)
-    yield _DISKS.get(disk) or f"{disk} GB {UNKNOWN}", size
+    yield _DISKS.get(disk) or f"{disk} GB{UNKNOWN}", size

@@ -135,6 +135,7 @@ def test_the_exports_of_components_change_on_purpose_only() -> None:
         "TrainingImage",
         "export",
         "foundation",
+        "show_cost",
     ]
 
 
