@@ -62,10 +62,8 @@ class Settings:
         }
         values, broken = shape(shapes.Stack, {key: value for key, value in given.items() if key not in SECTIONS})
         problems = [source.problem(problem.path, _discreet(problem)) for problem in broken]
-        problems += [
-            source.problem(("guardrails", *path), message)
-            for path, message in guardrails.empty(given.get("guardrails"))
-        ]
+        without_choice = guardrails.empty(given.get("guardrails"))
+        problems += [source.problem(("guardrails", *path), message) for path, message in without_choice]
         if not broken:
             problems += [source.problem(path, message) for path, message in _of_the_target(values)]
         values = {key: value for key, value in values.items() if key not in {problem.path[0] for problem in broken}}
