@@ -83,7 +83,7 @@ def _pattern(kind: str, name: str) -> str | None:
     if kind in _PARTS:
         return rf"{_FAMILIES.get(name, re.escape(name))} (?:Predefined |Instance |Predefined Instance ){_PARTS[kind]}\b"
     if kind == "disk":
-        return rf"{_DISKS[name]} PD Capacity\b" if name in _DISKS else None
+        return rf"{_DISKS[name]}\b" if name in _DISKS else None
     if not name.startswith("NVIDIA_"):
         return None
     model = name.removeprefix("NVIDIA_").removeprefix("TESLA_").replace("_", " ")
