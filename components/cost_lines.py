@@ -23,7 +23,7 @@ def show_cost(settings: Settings) -> None:
 
 
 def lines(region: str, costs: Mapping[str, Cost], quotas: Mapping[str, Mapping[str, int]], today: date) -> list[str]:
-    """The lines: what the figures are, a table of jobs (dearest first) and their sum, and what is to be known of it."""
+    """The lines: the sum, a table of jobs (dearest first), what the figures are, and what is to be known of them."""
     # What has no price is shown first: it may be the dearest.
     names = sorted(costs, key=lambda name: (not costs[name].missing, -costs[name].total, name))
     shown, hidden = names[:MOST_LINES], names[MOST_LINES:]
@@ -35,9 +35,12 @@ def lines(region: str, costs: Mapping[str, Cost], quotas: Mapping[str, Mapping[s
         rows.append(("stack", *_sum(costs, names), "", _quota(_together(quotas))))
     days = frozenset().union(*(each.as_of for each in costs.values()))
     as_of = f"prices as of {min(days)}, " if days else ""
+    hourly, total = _sum(costs, names)
     said = [
-        f"Cost in USD in {region}: list-price estimate, {as_of}{_WITHOUT}",
+        # The engine shows the first line alone while it is at work.
+        f"Cost in {region}: {hourly} USD an hour, {total} USD at most",
         *_aligned(rows),
+        f"  list-price estimate, {as_of}{_WITHOUT}",
         f"  quota: what each job takes while it runs, and all at once; {PREFIX}NAME",
     ]
     if any(UNKNOWN in row[-1] for row in rows):
