@@ -35,35 +35,42 @@ def needs(kind: Kind, spec: Mapping[str, Any]) -> dict[str, int]:
     """How much a canonical custom or tuning job needs of each metric, by its name without `PREFIX`.
 
     vCPUs, GPUs, TPU cores (v2, v3) or chips, and GiB of boot disk, over all replicas of all trials that run at once. A
-    name that is not known is what is counted, with `UNKNOWN` behind it. Spot and flexible start count against quotas
-    named "preemptible" (Google's pages on Spot VMs and on Dynamic Workload Scheduler).
+    name that is not known is what is counted, with `UNKNOWN` behind it.
     """
     job, at_once = (spec["jobSpec"], 1) if kind == CUSTOM_JOB else (spec["trialJobSpec"], spec["parallelTrialCount"])
     found: dict[str, int] = {}
     if job.get("persistentResourceId"):
         return found
-    is_preemptible = job.get("scheduling", {}).get("strategy") in ("SPOT", "FLEX_START")
+    preemptible = is_preemptible(job)
     for pool in job["workerPoolSpecs"]:
-        for name, amount in _of_a_machine(pool, is_preemptible) if pool else ():
+        for name, amount in _of_a_machine(pool, preemptible) if pool else ():
             found[name] = found.get(name, 0) + amount * pool.get("replicaCount", 1) * at_once
     return found
 
 
-def gpu_metric(accelerator_type: str, is_preemptible: bool) -> str | None:
+def is_preemptible(job_spec: Mapping[str, Any]) -> bool:
+    """Whether a CustomJobSpec counts against the quotas named "preemptible".
+
+    Google's pages on Spot VMs and on Dynamic Workload Scheduler: spot and flexible start do.
+    """
+    return job_spec.get("scheduling", {}).get("strategy") in ("SPOT", "FLEX_START")
+
+
+def gpu_metric(accelerator_type: str, preemptible: bool) -> str | None:
     """The metric of a type of GPU, without `PREFIX`; None if its name is not on file."""
     name = _GPUS.get(accelerator_type)
-    return f"preemptible_{name}" if name and is_preemptible else name
+    return f"preemptible_{name}" if name and preemptible else name
 
 
-def cpu_metric(family: str, is_preemptible: bool) -> str | None:
+def cpu_metric(family: str, preemptible: bool) -> str | None:
     """The metric of vCPUs of a machine family such as `n1`, without `PREFIX`; None if its name is not on file.
 
     There is one for preemptible vCPUs of every family: so the service refused T4 and A100 machines alike.
     """
-    return "preemptible_cpus" if is_preemptible else _CPUS.get(family)
+    return "preemptible_cpus" if preemptible else _CPUS.get(family)
 
 
-def _of_a_machine(pool: Mapping[str, Any], is_preemptible: bool) -> Iterator[tuple[str, int]]:
+def _of_a_machine(pool: Mapping[str, Any], preemptible: bool) -> Iterator[tuple[str, int]]:
     spec = pool.get("machineSpec", {})
     found = machine(spec.get("machineType", ""))
     if found is None:
@@ -74,10 +81,10 @@ def _of_a_machine(pool: Mapping[str, Any], is_preemptible: bool) -> Iterator[tup
         counted = kind if family == "cloud" else family
         amount = count if family == "cloud" else found.chips * found.tpu_machines(spec.get("tpuTopology", ""), 0)
         # Whether preemptible TPUs have quotas of their own is not on file.
-        yield (None if is_preemptible else _TPUS.get(str(counted))) or f"{counted}{UNKNOWN}", amount
+        yield (None if preemptible else _TPUS.get(str(counted))) or f"{counted}{UNKNOWN}", amount
     else:
-        yield cpu_metric(family, is_preemptible) or f"{family} vCPUs{UNKNOWN}", found.vcpus
+        yield cpu_metric(family, preemptible) or f"{family} vCPUs{UNKNOWN}", found.vcpus
         if kind:
-            yield gpu_metric(kind, is_preemptible) or f"{kind}{UNKNOWN}", count
+            yield gpu_metric(kind, preemptible) or f"{kind}{UNKNOWN}", count
     disk, size = boot_disk(pool)
     yield _DISKS.get(disk) or f"{disk} GB{UNKNOWN}", size
