@@ -1,33 +1,9 @@
 """Cost and guardrails through the real engine, on the target gcp: a stand-in for the provider, no cloud."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
-from tests.emulator.running import IMAGE, RunningEmulator
 from tests.engine.cloud import CloudProject
 from tests.engine.project import SEARCH
 
 ESTIMATE = "list-price estimate, prices as of "
-
-
-@pytest.fixture(scope="module")
-def vertex(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
-    """What takes the jobs in Vertex AI's place."""
-    emulator = RunningEmulator(tmp_path_factory.mktemp("vertex") / "data")
-    yield emulator
-    emulator.close()
-
-
-@pytest.fixture
-def cloud(tmp_path: Path, vertex: RunningEmulator) -> CloudProject:
-    """A stack `dev` of the target gcp with one job, whose image was built elsewhere."""
-    project = CloudProject(tmp_path, vertex)
-    project.declarations["images"] = {"trainer": {"uri": IMAGE}}
-    project.container["command"] = ["true"]
-    project.declare()
-    return project
 
 
 def test_a_preview_shows_cost_and_quota_once_and_they_change_nothing(cloud: CloudProject) -> None:

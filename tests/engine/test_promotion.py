@@ -18,13 +18,6 @@ pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 TOKEN = "canary-of-a-secret-value"
 
 
-@pytest.fixture(scope="module")
-def vertex(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
-    emulator = RunningEmulator(tmp_path_factory.mktemp("vertex") / "data")
-    yield emulator
-    emulator.close()
-
-
 @pytest.fixture
 def there(tmp_path: Path) -> Iterator[Registry]:
     with registry(tmp_path / "registry") as made:
