@@ -2,11 +2,12 @@
 
 import gc
 
-from components import Images, Jobs, Packages, Settings, export, foundation
+from components import Images, Jobs, Packages, Settings, export, foundation, show_cost
 
 gc.disable()  # a program of seconds frees nothing by it, and with 1,000 jobs it costs a tenth of a preview
 
 settings = Settings.load()
+show_cost(settings)
 ground = foundation(settings)
 images = Images(settings, ground)
 packages = Packages(settings, ground)

@@ -1,6 +1,7 @@
 """What a platform team provisions: Pulumi components and dynamic resources for Vertex AI training."""
 
 from components.completion import Completion
+from components.cost_lines import show_cost
 from components.foundation import Foundation, foundation
 from components.image import TrainingImage
 from components.job import CustomJob, HyperparameterTuningJob
@@ -23,4 +24,5 @@ __all__ = [
     "TrainingImage",
     "export",
     "foundation",
+    "show_cost",
 ]

@@ -23,7 +23,10 @@ SECTIONS = ("vars", "images", "packages", *KINDS)
 
 @dataclass(frozen=True)
 class JobDeclaration:
-    """One declared job: `spec` is canonical, with references to images, packages and secrets still in it."""
+    """One declared job: `spec` is canonical, with references to images, packages and secrets still in it.
+
+    Empty for a job with problems.
+    """
 
     kind: Kind
     name: str
@@ -159,7 +162,11 @@ class Declarations:
         if _written_out(declared.value, body, [problem.path for problem in broken]):
             spec, broken = validate(kind, body, open_text=references.is_open)
         self.problems += [declared.problem(problem.path, problem.message) for problem in broken]
-        return JobDeclaration(kind, name, spec, lifecycle)
+        return JobDeclaration(kind, name, {} if broken else spec, lifecycle)
+
+    def problem_of(self, job: JobDeclaration, path: KeyPath, message: str) -> Problem:
+        """A problem at a key of a declared job."""
+        return self.sections[job.kind.collection][job.name].problem(path, message)
 
     def _resolved(self, declared: _Declared, allowed: Callable[[KeyPath], tuple[str, ...]]) -> Any:
         """The declared value with its vars filled in; references that lead nowhere are reported.

@@ -8,6 +8,7 @@ ComponentError
 ├── RegistryRefused     a registry does not take an image, or does not say whether it has it
 ├── UploadFailed        a file cannot be put where jobs find it
 ├── ImageNotPromoted    another stack has not built the image that this one runs
+├── ImageRefused        the image of another stack is of no registry that this one allows
 ├── EmulatorFailed      the local emulator does not start
 ├── SubmitFailed        a job cannot be submitted, or not be removed
 └── TrainingFailed      jobs that were waited for did not succeed
@@ -74,6 +75,10 @@ class UploadFailed(ComponentError):
 
 class ImageNotPromoted(ComponentError, pulumi.RunError):
     """Another stack has not built the image that this one runs."""
+
+
+class ImageRefused(ComponentError, pulumi.RunError):
+    """The image of another stack is of no registry that this one allows."""
 
 
 class EmulatorFailed(ComponentError):

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components import cloud, shapes
+from components import cloud, guardrails, list_prices, shapes
 from components.declarations import SECTIONS, Declarations, JobDeclaration
 from components.errors import DeclarationErrors
+from components.errors import Problem as Declared
 from components.sources import Source
+from vertex.cost import Cost, cost
 from vertex.rules import Finding
 from vertex.validation import Problem, shape
 
@@ -21,7 +23,8 @@ NAMESPACE = "vertex-training"
 class Settings:
     """All that the program is told. `root` is the project's folder, `project` and `region` are Google Cloud's.
 
-    `cloud` is what the target `gcp` stands on, with names for all that is made; None for other targets.
+    `cloud` is what the target `gcp` stands on, with names for all that is made; None for other targets. `costs` are
+    those of its jobs by name: other targets cost nothing.
     """
 
     pulumi_project: str
@@ -35,6 +38,8 @@ class Settings:
     packages: Mapping[str, shapes.PythonPackage]
     jobs: tuple[JobDeclaration, ...]
     secrets: Mapping[str, str]
+    guardrails: shapes.Guardrails
+    costs: Mapping[str, Cost]
 
     @classmethod
     def load(cls) -> "Settings":
@@ -58,12 +63,16 @@ class Settings:
         }
         values, broken = shape(shapes.Stack, {key: value for key, value in given.items() if key not in SECTIONS})
         problems = [source.problem(problem.path, _discreet(problem)) for problem in broken]
+        without_choice = guardrails.empty(given.get("guardrails"))
+        problems += [source.problem(("guardrails", *path), message) for path, message in without_choice]
         if not broken:
             problems += [source.problem(path, message) for path, message in _of_the_target(values)]
         values = {key: value for key, value in values.items() if key not in {problem.path[0] for problem in broken}}
         declarations = Declarations(root, source, {**values, **{key: given[key] for key in SECTIONS if key in given}})
         images, packages, jobs = declarations.images(), declarations.packages(), declarations.jobs()
         problems += declarations.problems + declarations.unused_vars()
+        costs = _costs(jobs, values)
+        problems += _beyond_guardrails(declarations, images, jobs, costs, values)
         if problems:
             raise DeclarationErrors(sorted(problems, key=lambda problem: _by_line(problem.place)))
         return cls(
@@ -78,15 +87,47 @@ class Settings:
             packages=packages,
             jobs=jobs,
             secrets=values.get("secrets", {}),
+            guardrails=values.get("guardrails", {}),
+            costs=costs,
         )
 
 
 def _of_the_target(values: Mapping[str, Any]) -> Iterable[Finding]:
     """What the stack's target asks for, and what it has no use for."""
     if values["target"] == "gcp":
-        return cloud.broken(values)
+        prices = list_prices.broken(values["prices"]) if "prices" in values else ()
+        return [*cloud.broken(values), *((("prices", *path), message) for path, message in prices)]
     given = [key for key in shapes.Cloud.__annotations__ if key in values]
     return [((key,), "is for the target gcp, and the target here is local") for key in given]
+
+
+def _costs(jobs: Iterable[JobDeclaration], values: Mapping[str, Any]) -> dict[str, Cost]:
+    """What the jobs without a problem cost, where they cost anything and where is known."""
+    if values.get("target") != "gcp" or "region" not in values:
+        return {}
+    prices = list_prices.prices_of(values.get("prices"))
+    return {job.name: cost(job.kind, job.spec, values["region"], prices) for job in jobs if job.spec}
+
+
+def _beyond_guardrails(
+    declarations: Declarations,
+    images: Mapping[str, shapes.Image],
+    jobs: Iterable[JobDeclaration],
+    costs: Mapping[str, Cost],
+    values: Mapping[str, Any],
+) -> Iterable[Declared]:
+    rules: shapes.Guardrails | None = values.get("guardrails")
+    if rules is None:
+        return
+    by_name = {job.name: job for job in jobs if job.spec}
+    for job in by_name.values():
+        for path, message in guardrails.broken(rules, job, images, values.get("labels", {})):
+            yield declarations.problem_of(job, path, message)
+    for name, rule, message in guardrails.over_budget(rules, costs, values.get("region", "")):
+        if name is None:
+            yield declarations.stack.problem(("guardrails", rule), message)
+        else:
+            yield declarations.problem_of(by_name[name], (), message)
 
 
 def _value(text: str) -> Any:

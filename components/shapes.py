@@ -6,7 +6,7 @@ from pydantic import AfterValidator, ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from components import forms
-from vertex.scalars import Boolean, Duration, Int32, String
+from vertex.scalars import Boolean, Double, Duration, Int32, String
 
 _shape = with_config(ConfigDict(extra="forbid"))
 
@@ -147,6 +147,35 @@ class Network(TypedDict, total=False):
 
 
 @_shape
+class Prices(TypedDict, total=False):
+    """Prices in USD that a stack names itself: by family or type, then by region. `asOf` is a day: 2026-07-30."""
+
+    asOf: Required[String]
+    source: Required[String]
+    vcpu: dict[str, dict[str, Double]]
+    gb: dict[str, dict[str, Double]]
+    accelerator: dict[str, dict[str, Double]]
+    disk: dict[str, dict[str, Double]]
+
+
+@_shape
+class Guardrails(TypedDict, total=False):
+    """What jobs of a stack may be. Types of machines and accelerators are patterns, `registries` begin image names."""
+
+    machineTypes: list[String]
+    acceleratorTypes: list[String]
+    requiredLabels: list[String]
+    requireTimeout: Boolean
+    maxTimeout: Duration
+    maxReplicas: forms.Positive
+    maxTrials: forms.Positive
+    maxParallelTrials: forms.Positive
+    registries: list[String]
+    maxHourlyCost: Double
+    maxTotalCost: Double
+
+
+@_shape
 class Cloud(TypedDict, total=False):
     """What a stack file says of a Google Cloud project, for the target `gcp` alone."""
 
@@ -157,6 +186,7 @@ class Cloud(TypedDict, total=False):
     network: Network
     kmsKey: forms.KeyName
     labels: dict[str, String]
+    prices: Prices
 
 
 @_shape
@@ -180,6 +210,7 @@ class Stack(Declarations, Cloud, total=False):
     project: String
     region: String
     emulator: Emulator
+    guardrails: Guardrails
 
 
 LIFECYCLE: Lifecycle = {"wait": False, "onDelete": "delete", "rerun": 0}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pulumi
 
-from components import references
+from components import guardrails, references
 from components.base_images import unpinned
 from components.completion import Completion
 from components.errors import ImageNotPromoted
@@ -50,7 +50,8 @@ class Images:
         self.uris: dict[str, pulumi.Input[str]] = {
             name: self.built[name].reference
             if name in self.built
-            else image.get("uri") or promoted(stacks[image["stack"]], name)
+            else image.get("uri")
+            or promoted(stacks[image["stack"]], name).apply(guardrails.image_check(settings.guardrails, name))
             for name, image in settings.images.items()
         }
 

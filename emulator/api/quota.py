@@ -7,6 +7,7 @@ from typing import Any
 
 from emulator.errors import ApiError
 from emulator.store import Store
+from vertex import quota
 from vertex.kinds import TRAINING_PIPELINE, Kind
 from vertex.pipelines import backing_job
 
@@ -23,14 +24,9 @@ def check(store: Store, kind: Kind, spec: Mapping[str, Any]) -> None:
 def metrics(spec: Mapping[str, Any]) -> list[str]:
     """The quota metrics that a custom or tuning job counts against, named as the service names them in its errors."""
     job_spec = spec.get("jobSpec") or spec.get("trialJobSpec") or {}
-    # Google's page on Spot VMs: they, and flexible start, count against the quotas named "preemptible".
-    is_preemptible = job_spec.get("scheduling", {}).get("strategy") in ("SPOT", "FLEX_START")
-    prefix = f"aiplatform.googleapis.com/custom_model_training_{'preemptible_' if is_preemptible else ''}"
+    is_preemptible = quota.is_preemptible(job_spec)
     machines = [pool.get("machineSpec", {}) for pool in job_spec.get("workerPoolSpecs", []) if pool]
     accelerators = {machine["acceleratorType"] for machine in machines if machine.get("acceleratorType")}
-    return [f"{prefix}{_resource(accelerator)}" for accelerator in sorted(accelerators)] or [f"{prefix}cpus"]
-
-
-def _resource(accelerator: str) -> str:
-    name = accelerator.lower().replace("nvidia_tesla_", "nvidia_")
-    return name if name.startswith("tpu") else f"{name}_gpus"
+    names = [quota.gpu_metric(accelerator, is_preemptible) for accelerator in sorted(accelerators)]
+    known = [name for name in names if name] or ["preemptible_cpus" if is_preemptible else "cpus"]
+    return [f"{quota.PREFIX}{name}" for name in known]

@@ -67,12 +67,8 @@ from components import Settings
 from components.image import build_context
 
 root = pathlib.Path(sys.argv[1])
-<<<<<<< HEAD
-config = {"vertex-training:target": "local", "vertex-training:include": '["training/images.yaml", "training/digits.yaml"]'}
-=======
 included = '["training/images.yaml", "training/digits.yaml"]'
 config = {"vertex-training:target": "local", "vertex-training:include": included}
->>>>>>> legacy
 settings = Settings.parse("vertex-training", "local", root, config)
 assert settings.jobs
 plain, ignoring = sys.argv[2:]
@@ -142,6 +138,7 @@ def test_the_exports_of_components_change_on_purpose_only() -> None:
         "TrainingImage",
         "export",
         "foundation",
+        "show_cost",
     ]
 
 

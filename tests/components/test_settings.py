@@ -24,6 +24,8 @@ def test_a_stack_that_only_names_its_target_has_defaults_for_the_rest(tmp_path: 
         packages={},
         jobs=(),
         secrets={},
+        guardrails={},
+        costs={},
     )
 
 

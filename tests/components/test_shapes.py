@@ -19,6 +19,8 @@ PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
 SECTIONS = {
     "Stack": "Stack file",
     "Emulator": "Emulator",
+    "Guardrails": "Guardrails",
+    "Prices": "Prices",
     "Registry": "Registry",
     "Identity": "Identity",
     "Bucket": "Bucket",

@@ -1,10 +1,12 @@
-"""A project in a folder of its own, run by the real `pulumi` on a file backend, with an emulator of its own."""
+"""Projects in folders of their own, run by the real `pulumi` on a file backend, on an emulator or the target gcp."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.emulator.running import IMAGE, RunningEmulator
+from tests.engine.cloud import CloudProject
 from tests.engine.project import Project
 
 
@@ -15,3 +17,21 @@ def project(tmp_path: Path) -> Iterator[Project]:
     yield made
     made.emulator("stop")
     made.emulator("reset", "--yes")
+
+
+@pytest.fixture(scope="module")
+def vertex(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
+    """What takes the jobs in Vertex AI's place."""
+    emulator = RunningEmulator(tmp_path_factory.mktemp("vertex") / "data")
+    yield emulator
+    emulator.close()
+
+
+@pytest.fixture
+def cloud(tmp_path: Path, vertex: RunningEmulator) -> CloudProject:
+    """A stack `dev` of the target gcp with one job, whose image was built elsewhere."""
+    project = CloudProject(tmp_path, vertex)
+    project.declarations["images"] = {"trainer": {"uri": IMAGE}}
+    project.container["command"] = ["true"]
+    project.declare()
+    return project

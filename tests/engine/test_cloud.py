@@ -1,35 +1,14 @@
 """The target gcp through the real engine: a stand-in for the gcp provider, the emulator in place of Vertex AI."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.emulator.running import IMAGE, RunningEmulator
 from tests.engine.cloud import CloudProject
 from tests.engine.golden import golden
 
 KEY = "projects/acme-dev/locations/europe-west4/keyRings/training/cryptoKeys/jobs"
-
-
-@pytest.fixture(scope="module")
-def vertex(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
-    """What takes the jobs in Vertex AI's place."""
-    emulator = RunningEmulator(tmp_path_factory.mktemp("vertex") / "data")
-    yield emulator
-    emulator.close()
-
-
-@pytest.fixture
-def cloud(tmp_path: Path, vertex: RunningEmulator) -> CloudProject:
-    """A stack `dev` of the target gcp with one job, whose image was built elsewhere."""
-    project = CloudProject(tmp_path, vertex)
-    project.declarations["images"] = {"trainer": {"uri": IMAGE}}
-    project.container["command"] = ["true"]
-    project.declare()
-    return project
 
 
 def test_the_first_preview_names_every_resource_and_has_no_unknown_among_their_inputs(cloud: CloudProject) -> None:

@@ -18,13 +18,6 @@ pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 TOKEN = "canary-of-a-secret-value"
 
 
-@pytest.fixture(scope="module")
-def vertex(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
-    emulator = RunningEmulator(tmp_path_factory.mktemp("vertex") / "data")
-    yield emulator
-    emulator.close()
-
-
 @pytest.fixture
 def there(tmp_path: Path) -> Iterator[Registry]:
     with registry(tmp_path / "registry") as made:
@@ -91,7 +84,13 @@ def test_prod_runs_the_digest_that_dev_tested_and_its_preview_shows_that_alone(c
     cloud.name = "prod"
     assert cloud.steps() == golden("promotion")
     shown = cloud.pulumi("preview", "--stack", "prod", "--diff")
-    assert tested in shown and newer in shown and prod.exists()
+    assert tested in shown and newer in shown
+
+    config = yaml.safe_load(prod.read_text())
+    config["config"]["vertex-training:guardrails"] = {"registries": ["registry.test/approved"]}
+    prod.write_text(yaml.safe_dump(config))
+    refused = cloud.pulumi("preview", "--stack", "prod", fails=True)
+    assert f'images.trainer: guardrails.registries: "{newer}" is of no registry that is allowed here' in refused
 
 
 def test_an_image_that_dev_has_not_built_is_named_with_what_to_do(cloud: CloudProject) -> None:

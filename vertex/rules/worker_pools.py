@@ -12,7 +12,7 @@ from vertex.spelling import choices
 MOST_POOLS = 4
 _REDUCTION_SERVER = re.compile(r"[a-z]+-docker\.pkg\.dev/vertex-ai-restricted/training/reductionserver(:.*)?")
 _REDUCTION_SERVER_POOL = 2
-_DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
+DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 _DISK_GB = range(100, 64_001)
 
 
@@ -55,8 +55,8 @@ def _pool(pool: Mapping[str, Any], at: KeyPath, on_demand: bool) -> Iterator[Fin
 def _disk(disk: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
     """Discovery document, DiskSpec; the sizes: Google's page on configuring compute resources."""
     kind, size = disk.get("bootDiskType"), disk.get("bootDiskSizeGb")
-    if kind and kind not in _DISK_TYPES:
-        yield (*at, "bootDiskType"), f'"{kind}" is not one of {choices(_DISK_TYPES)}'
+    if kind and kind not in DISK_TYPES:
+        yield (*at, "bootDiskType"), f'"{kind}" is not one of {choices(DISK_TYPES)}'
     if size and size not in _DISK_GB:
         yield (*at, "bootDiskSizeGb"), f"{size} is not within {_DISK_GB.start} to {_DISK_GB.stop - 1}"
 

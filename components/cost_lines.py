@@ -1,0 +1,103 @@
+"""What a preview says of cost and quota: a line for each job, and one for the stack."""
+
+from collections.abc import Callable, Mapping
+from datetime import date
+
+import pulumi
+
+from components.settings import Settings
+from vertex.cost import Cost
+from vertex.prices import is_old
+from vertex.quota import PREFIX, UNKNOWN, needs
+
+MOST_LINES = 10
+"""Of more jobs, only so many are shown: the dearest."""
+_WITHOUT = "on demand, without taxes, network, storage, logs, discounts"
+
+
+def show_cost(settings: Settings) -> None:
+    """Says in a preview of the target gcp, once, what the stack's jobs cost and need. No resource knows of it."""
+    if settings.costs and pulumi.runtime.is_dry_run():
+        quotas = {job.name: needs(job.kind, job.spec) for job in settings.jobs}
+        pulumi.log.info("\n".join(lines(settings.region, settings.costs, quotas, date.today())))
+
+
+def lines(region: str, costs: Mapping[str, Cost], quotas: Mapping[str, Mapping[str, int]], today: date) -> list[str]:
+    """The lines: the sum, a table of jobs (dearest first), what the figures are, and what is to be known of them."""
+    # What has no price is shown first: it may be the dearest.
+    names = sorted(costs, key=lambda name: (not costs[name].missing, -costs[name].total, name))
+    shown, hidden = names[:MOST_LINES], names[MOST_LINES:]
+    rows = [("job", "an hour", "at most", "within", "quota")]
+    rows += [_row(name, costs[name], quotas[name]) for name in shown]
+    if hidden:
+        rows.append((f"{len(hidden)} more", *_sum(costs, hidden), "", ""))
+    if len(names) > 1:
+        rows.append(("stack", *_sum(costs, names), "", _quota(_together(quotas))))
+    days = frozenset().union(*(each.as_of for each in costs.values()))
+    as_of = f"prices as of {min(days)}, " if days else ""
+    hourly, total = _sum(costs, names)
+    said = [
+        # The engine shows the first line alone while it is at work.
+        f"Cost in {region}: {hourly} USD an hour, {total} USD at most",
+        *_aligned(rows),
+        f"  list-price estimate, {as_of}{_WITHOUT}",
+        f"  quota: what each job takes while it runs, and all at once; {PREFIX}NAME",
+    ]
+    if any(UNKNOWN in row[-1] for row in rows):
+        said.append(f"  {UNKNOWN} the name of this quota is not on file")
+    said += _remarks(costs, shown)
+    if days and is_old(min(days), today):
+        said.append(f"  The prices as of {min(days)} are more than 90 days old: python -m tools.refresh_prices")
+    return said
+
+
+def _row(name: str, cost: Cost, quota: Mapping[str, int]) -> tuple[str, str, str, str, str]:
+    within = _time(cost.within) if cost.has_timeout else f"{_time(cost.within)}, as it has no timeout"
+    usd = ("?", "?") if cost.missing else (f"{cost.hourly:,.2f}", f"{cost.total:,.2f}")
+    return (name, *usd, within, _quota(quota))
+
+
+def _sum(costs: Mapping[str, Cost], names: list[str]) -> tuple[str, str]:
+    priced = [costs[name] for name in names if not costs[name].missing]
+    return f"{sum(each.hourly for each in priced):,.2f}", f"{sum(each.total for each in priced):,.2f}"
+
+
+def _together(quotas: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for each in quotas.values():
+        for name, amount in each.items():
+            found[name] = found.get(name, 0) + amount
+    return found
+
+
+def _quota(needed: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {amount:,}" for name, amount in needed.items()) or "none"
+
+
+def _remarks(costs: Mapping[str, Cost], names: list[str]) -> list[str]:
+    """What is to be known of the jobs that are shown, and how many jobs the sum is without."""
+    said = [f"  {name}: {note}" for name in names for note in costs[name].notes]
+    said += [
+        f"  {name}: no price on file for {', '.join(costs[name].missing)}" for name in names if costs[name].missing
+    ]
+    if count := sum(bool(each.missing) for each in costs.values()):
+        said.append(f"  The sum is without {count} job{'s' if count > 1 else ''} with no price on file")
+    return said
+
+
+def _time(seconds: float) -> str:
+    """Days, hours, minutes or seconds, whichever is whole and largest."""
+    for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length and seconds % length == 0:
+            return f"{seconds / length:.0f} {'day' if seconds == 86400 else unit}"
+    return f"{seconds:g} s"
+
+
+def _aligned(rows: list[tuple[str, str, str, str, str]]) -> list[str]:
+    """Names and texts to the left, figures to the right."""
+    align: tuple[Callable[..., str], ...] = (str.ljust, str.rjust, str.rjust, str.ljust, str.ljust)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  " + "  ".join(side(cell, width) for side, cell, width in zip(align, row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,160 @@
+"""Guardrails: what a stack lets its jobs be. They are checked before anything is done, and what breaks one blocks.
+
+A job is judged as it will be submitted: with its vars filled in, the stack's labels, and Vertex AI's own seven days
+where it names no timeout.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from components import references, shapes
+from components.declarations import JobDeclaration
+from components.errors import ImageRefused
+from vertex.cost import DEFAULT_SECONDS, Cost, timeout
+from vertex.kinds import CUSTOM_JOB
+from vertex.rules import Finding, KeyPath
+from vertex.rules.machine_spec import accelerator
+from vertex.scalars import seconds
+from vertex.spelling import choices
+
+_LATER = "stands for a value that is not known yet, so it cannot be judged; write the value"
+_LISTS = ("machineTypes", "acceleratorTypes", "requiredLabels", "registries")
+_LIMITS = {"maxHourlyCost": "hourly", "maxTotalCost": "total"}
+_DEAREST = 3
+
+
+def empty(given: Any) -> Iterator[Finding]:
+    """Lists of a stack file's `guardrails`, as written, that are empty: everywhere else that means "unset"."""
+    for rule in _LISTS:
+        if isinstance(given, Mapping) and given.get(rule) == []:
+            yield (rule,), "is empty, which says nothing; leave it out, or write [none] to allow none"
+
+
+def broken(
+    rules: shapes.Guardrails, job: JobDeclaration, images: Mapping[str, shapes.Image], labels: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Every guardrail that a job without problems breaks; `labels` are those that the stack gives all its jobs."""
+    field = "jobSpec" if job.kind == CUSTOM_JOB else "trialJobSpec"
+    for index, pool in enumerate(job.spec[field]["workerPoolSpecs"]):
+        if pool:
+            yield from _machine(rules, pool.get("machineSpec", {}), (field, "workerPoolSpecs", index, "machineSpec"))
+            yield from _image(rules, pool, images, (field, "workerPoolSpecs", index))
+    replicas = sum(pool.get("replicaCount", 1) for pool in job.spec[field]["workerPoolSpecs"] if pool)
+    yield from _at_most("maxReplicas", rules, replicas, (field, "workerPoolSpecs"), "replicas in all pools")
+    yield from _at_most("maxTrials", rules, job.spec.get("maxTrialCount", 0), ("maxTrialCount",), "trials")
+    at_once = job.spec.get("parallelTrialCount", 0)
+    yield from _at_most("maxParallelTrials", rules, at_once, ("parallelTrialCount",), "trials at once")
+    yield from _time(rules, job.spec[field], (field, "scheduling", "timeout"))
+    for label in rules.get("requiredLabels", ()):
+        if not {**labels, **job.spec.get("labels", {})}.get(label):
+            message = f'guardrails.requiredLabels: has no label "{label}"; set it here, or for all jobs in the stack'
+            yield ("labels", label), message
+
+
+def over_budget(
+    rules: shapes.Guardrails, costs: Mapping[str, Cost], region: str
+) -> Iterator[tuple[str | None, str, str]]:
+    """What breaks the limits of cost, which hold for all jobs of the stack together: `(job, rule, message)`.
+
+    A job is named where it is too dear alone or has no price on file; else the sum is, with the dearest jobs.
+    """
+    for rule, field in _LIMITS.items():
+        limit = rules.get(rule)
+        if not isinstance(limit, float):
+            continue
+        usd = {name: float(getattr(each, field)) for name, each in costs.items() if not each.missing}
+        alone = [name for name in usd if usd[name] > limit]
+        unit = "USD an hour" if rule == "maxHourlyCost" else "USD at most"
+        words = f"{unit} by list price; allowed: {limit:.2f} for all jobs"
+        for name in alone:
+            yield name, rule, f"guardrails.{rule}: {usd[name]:.2f} {words}"
+        for name, each in costs.items():
+            if each.missing:
+                message = f"no price on file for {', '.join(each.missing)} in {region}"
+                yield name, rule, f"guardrails.{rule}: {message}; add it under vertex-training:prices"
+        if not alone and sum(usd.values()) > limit:
+            dearest = sorted(usd, key=lambda name: -usd[name])[:_DEAREST]
+            named = ", ".join(f"{name} {usd[name]:.2f}" for name in dearest)
+            yield None, rule, f"{sum(usd.values()):.2f} {words}; dearest: {named}"
+
+
+def image_check(rules: shapes.Guardrails | None, name: str) -> Callable[[str], str]:
+    """What judges an image of another stack, whose URI is known when that stack's outputs are read.
+
+    The returned function gives the URI back. It raises ImageRefused.
+    """
+
+    def check(uri: str) -> str:
+        allowed = (rules or {}).get("registries")
+        if allowed is not None and not _is_from(uri, allowed):
+            raise ImageRefused(f"images.{name}: {_foreign(uri, allowed)}")
+        return uri
+
+    return check
+
+
+def _machine(rules: shapes.Guardrails, spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    kind, _ = accelerator(spec)
+    for rule, field, value in (
+        ("machineTypes", "machineType", spec.get("machineType")),
+        ("acceleratorTypes", "acceleratorType", kind),
+    ):
+        allowed = rules.get(rule)
+        if not isinstance(allowed, list) or value is None:
+            continue
+        if references.is_open(value):
+            yield (*at, field), f'guardrails.{rule}: "{value}" {_LATER}'
+        elif not any(fnmatchcase(value, pattern) for pattern in allowed):
+            yield (*at, field), f'guardrails.{rule}: "{value}" is not allowed here; allowed: {_listed(allowed)}'
+
+
+def _image(
+    rules: shapes.Guardrails, pool: Mapping[str, Any], images: Mapping[str, shapes.Image], at: KeyPath
+) -> Iterator[Finding]:
+    """Images that are built here go to the stack's own registry, which its file names: they are allowed."""
+    allowed = rules.get("registries")
+    if allowed is None:
+        return
+    for task, field in (("containerSpec", "imageUri"), ("pythonPackageSpec", "executorImageUri")):
+        uri = pool.get(task, {}).get(field)
+        if uri is None:
+            continue
+        name = uri.removeprefix("${images.").removesuffix("}")
+        if name in images:
+            if "uri" not in images[name]:
+                continue
+            uri = images[name]["uri"]
+        path = (*at, task, field)
+        if references.is_open(uri):
+            yield path, f'guardrails.registries: "{uri}" {_LATER}'
+        elif not _is_from(uri, allowed):
+            yield path, _foreign(uri, allowed)
+
+
+def _is_from(uri: str, allowed: Iterable[str]) -> bool:
+    """Whether an image lies below one of the prefixes; `host/team` is not one of `host/team-b/image`."""
+    return any(uri == prefix or uri.startswith(tuple(prefix.rstrip("/") + end for end in "/:@")) for prefix in allowed)
+
+
+def _foreign(uri: str, allowed: Sequence[str]) -> str:
+    return f'guardrails.registries: "{uri}" is of no registry that is allowed here; allowed: {_listed(allowed)}'
+
+
+def _at_most(rule: str, rules: Mapping[str, Any], count: int, at: KeyPath, what: str) -> Iterator[Finding]:
+    most = rules.get(rule)
+    if most is not None and count > most:
+        yield at, f"guardrails.{rule}: {count} {what}; at most {most} are allowed here"
+
+
+def _time(rules: shapes.Guardrails, job_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    given, longest = timeout(job_spec), rules.get("maxTimeout")
+    if given is None and rules.get("requireTimeout"):
+        yield at, f'guardrails.requireTimeout: is required here, such as "{longest or "3600s"}"'
+    elif longest is not None and (given or DEFAULT_SECONDS) > seconds(longest):
+        shown = f'"{given:g}s"' if given else 'seven days ("604800s"), as none is given,'
+        yield at, f'guardrails.maxTimeout: {shown} is longer than the "{longest}" that is allowed here'
+
+
+def _listed(allowed: Sequence[str]) -> str:
+    return choices(allowed) if allowed else "none"

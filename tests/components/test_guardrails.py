@@ -1,0 +1,229 @@
+"""Guardrails: what breaks one is a problem like any other, with its line, the rule and what is allowed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.errors import ImageRefused
+from components.guardrails import image_check
+from tests.components.projects import INCLUDING, load, problems
+
+JOBS = """\
+vars: {machine: n1-standard-4, hours: 7200s}
+images:
+  elsewhere: {uri: "registry.test/team-b/trainer:1"}
+  promoted: {stack: organization/team/dev}
+customJobs:
+  train:
+    labels: {team: vision}
+    jobSpec:
+      scheduling: {timeout: "${vars.hours}"}
+      workerPoolSpecs:
+        - machineSpec: {machineType: "${vars.machine}"}
+          containerSpec: {imageUri: "registry.test/team/trainer:1"}
+        - machineSpec: {machineType: n1-standard-8, acceleratorType: NVIDIA_TESLA_T4, acceleratorCount: 1}
+          replicaCount: 3
+          containerSpec: {imageUri: "${images.elsewhere}"}
+hyperparameterTuningJobs:
+  search:
+    studySpec:
+      metrics: [{metricId: score, goal: MAXIMIZE}]
+      parameters: [{parameterId: lr, doubleValueSpec: {minValue: 0.0, maxValue: 1.0}}]
+    maxTrialCount: 20
+    parallelTrialCount: 5
+    trialJobSpec:
+      workerPoolSpecs:
+        - machineSpec: {machineType: n1-standard-4}
+          containerSpec: {imageUri: "${images.promoted}"}
+"""
+CLOUD = """\
+config:
+  vertex-training:target: gcp
+  vertex-training:project: acme-dev
+  vertex-training:projectNumber: "123456789012"
+  vertex-training:region: us-central1
+  vertex-training:include: [jobs.yaml]
+"""
+TRAIN, TRIAL = "customJobs.train.jobSpec", "hyperparameterTuningJobs.search.trialJobSpec"
+N1 = "machineSpec.machineType: guardrails.machineTypes:"
+REGISTRIES = "guardrails.registries:"
+
+
+def stack(rules: dict[str, Any], base: str = INCLUDING) -> str:
+    return f"{base}  vertex-training:guardrails: {json.dumps(rules)}\n"
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        (
+            {"machineTypes": ["n1-standard-4", "g2-*"]},
+            [f'jobs.yaml:13: {TRAIN}.workerPoolSpecs[1].{N1} "n1-standard-8" is not allowed here; '
+             "allowed: n1-standard-4 or g2-*"],
+        ),
+        (
+            {"acceleratorTypes": ["NVIDIA_L4"]},
+            [f"jobs.yaml:13: {TRAIN}.workerPoolSpecs[1].machineSpec.acceleratorType: guardrails.acceleratorTypes: "
+             '"NVIDIA_TESLA_T4" is not allowed here; allowed: NVIDIA_L4'],
+        ),
+        (
+            {"requiredLabels": ["team"]},
+            ['jobs.yaml:17: hyperparameterTuningJobs.search.labels.team: guardrails.requiredLabels: has no label '
+             '"team"; set it here, or for all jobs in the stack'],
+        ),
+        (
+            {"requireTimeout": True},
+            [f'jobs.yaml:23: {TRIAL}.scheduling.timeout: guardrails.requireTimeout: is required here, such as "3600s"'],
+        ),
+        (
+            {"maxTimeout": "3600s"},
+            [f'jobs.yaml:9: {TRAIN}.scheduling.timeout: guardrails.maxTimeout: "7200s" is longer than the "3600s" '
+             "that is allowed here",
+             f'jobs.yaml:23: {TRIAL}.scheduling.timeout: guardrails.maxTimeout: seven days ("604800s"), as none is '
+             'given, is longer than the "3600s" that is allowed here'],
+        ),
+        (
+            {"maxReplicas": 3},
+            [f"jobs.yaml:10: {TRAIN}.workerPoolSpecs: guardrails.maxReplicas: 4 replicas in all pools; "
+             "at most 3 are allowed here"],
+        ),
+        (
+            {"maxTrials": 10, "maxParallelTrials": 4},
+            ["jobs.yaml:21: hyperparameterTuningJobs.search.maxTrialCount: guardrails.maxTrials: 20 trials; "
+             "at most 10 are allowed here",
+             "jobs.yaml:22: hyperparameterTuningJobs.search.parallelTrialCount: guardrails.maxParallelTrials: "
+             "5 trials at once; at most 4 are allowed here"],
+        ),
+        (
+            {"registries": ["registry.test/team/"]},
+            [f'jobs.yaml:15: {TRAIN}.workerPoolSpecs[1].containerSpec.imageUri: {REGISTRIES} '
+             '"registry.test/team-b/trainer:1" is of no registry that is allowed here; allowed: registry.test/team/'],
+        ),
+    ],
+)  # fmt: skip
+def test_what_breaks_a_guardrail_is_named_with_its_line_its_rule_and_what_is_allowed(
+    tmp_path: Path, rules: dict[str, Any], expected: list[str]
+) -> None:
+    assert problems(tmp_path, stack(rules), jobs=JOBS) == expected
+
+
+def test_jobs_within_the_guardrails_are_left_as_they_are(tmp_path: Path) -> None:
+    rules = {
+        "machineTypes": ["n1-*"],
+        "acceleratorTypes": ["NVIDIA_TESLA_*"],
+        "maxTimeout": "604800s",
+        "maxReplicas": 4,
+        "maxTrials": 20,
+        "maxParallelTrials": 5,
+        "registries": ["registry.test"],
+        "maxHourlyCost": 0.01,  # nothing is billed on this machine
+    }
+    assert load(tmp_path, stack(rules), jobs=JOBS).jobs == load(tmp_path, INCLUDING, jobs=JOBS).jobs
+
+
+def test_a_job_is_judged_with_the_stack_s_vars_and_labels(tmp_path: Path) -> None:
+    base = f"{CLOUD}  vertex-training:labels: {{team: vision}}\n  vertex-training:vars: {{machine: e2-standard-4}}\n"
+    rules = {"machineTypes": ["n1-*"], "requiredLabels": ["team"]}
+    assert problems(tmp_path, stack(rules, base), jobs=JOBS) == [
+        f'jobs.yaml:11: {TRAIN}.workerPoolSpecs[0].{N1} "e2-standard-4" is not allowed here; allowed: n1-*'
+    ]
+
+
+def test_a_value_that_is_known_later_is_not_let_through(tmp_path: Path) -> None:
+    jobs = JOBS.replace('"${vars.machine}"', '"${secrets.machine}"')
+    base = f"{INCLUDING}  vertex-training:secrets: {{machine: a3-highgpu-8g}}\n"
+    (problem,) = problems(tmp_path, stack({"machineTypes": ["n1-*"]}, base), jobs=jobs)
+    assert problem.startswith(
+        f'jobs.yaml:11: {TRAIN}.workerPoolSpecs[0].{N1} "${{secrets.machine}}" stands for a value'
+    )
+
+
+def test_guardrails_are_reported_together_with_all_else(tmp_path: Path) -> None:
+    jobs = JOBS.replace("maxTrialCount: 20", "maxTrialCount: 0")
+    found = problems(tmp_path, stack({"maxReplicas": 1}), jobs=jobs)
+    assert [line.partition(": ")[0] for line in found] == ["jobs.yaml:10", "jobs.yaml:21"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "problem"),
+    [
+        ({"maxReplica": 1}, "guardrails.maxReplica: unknown field; did you mean maxReplicas?"),
+        ({"maxReplicas": 0}, "guardrails.maxReplicas: 0 is not above zero"),
+        ({"acceleratorTypes": []}, "guardrails.acceleratorTypes: is empty, which says nothing; leave it out, or write"),
+    ],
+)
+def test_a_slip_in_the_guardrails_is_refused(tmp_path: Path, rules: dict[str, Any], problem: str) -> None:
+    (found,) = problems(tmp_path, stack(rules), jobs=JOBS)
+    assert found.startswith(f"stacks/Pulumi.dev.yaml:4: vertex-training:{problem}")
+
+
+def test_none_allows_none(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, stack({"acceleratorTypes": ["none"]}), jobs=JOBS)
+    assert found.endswith('"NVIDIA_TESLA_T4" is not allowed here; allowed: none')
+
+
+# train: n1-standard-4 + 3 x (n1-standard-8 + T4) + 4 disks = 0.21849885 + 3 x 0.8394977 + 0.1071232876 = 2.8441152
+# an hour, two hours at most: 5.6882304; search: 0.24527967 x 5 = 1.2263984 an hour, x 20 x 168 h = 824.1396976 at most
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ({"maxHourlyCost": 4.08, "maxTotalCost": 830.0}, []),
+        (
+            {"maxHourlyCost": 4.0},
+            ["stacks/Pulumi.dev.yaml:7: vertex-training:guardrails.maxHourlyCost: 4.07 USD an hour by list price; "
+             "allowed: 4.00 for all jobs; dearest: train 2.84, search 1.23"],
+        ),
+        (
+            {"maxTotalCost": 100},
+            ["jobs.yaml:17: hyperparameterTuningJobs.search: guardrails.maxTotalCost: 824.14 USD at most by list "
+             "price; allowed: 100.00 for all jobs"],
+        ),
+    ],
+)  # fmt: skip
+def test_the_limits_of_cost_hold_for_all_jobs_together(
+    tmp_path: Path, rules: dict[str, Any], expected: list[str]
+) -> None:
+    if expected:
+        assert problems(tmp_path, stack(rules, CLOUD), jobs=JOBS) == expected
+    else:
+        assert load(tmp_path, stack(rules, CLOUD), jobs=JOBS).costs["search"].total == pytest.approx(824.1396976)
+
+
+def test_what_has_no_price_cannot_keep_a_limit_unless_the_stack_gives_it_one(tmp_path: Path) -> None:
+    jobs = JOBS.replace(
+        "n1-standard-8, acceleratorType: NVIDIA_TESLA_T4", "n1-standard-8, acceleratorType: NVIDIA_TESLA_P4"
+    )
+    base = CLOUD.replace("us-central1", "europe-west1")
+    (found,) = problems(tmp_path, stack({"maxHourlyCost": 100}, base), jobs=jobs)
+    assert found == (
+        "jobs.yaml:6: customJobs.train: guardrails.maxHourlyCost: no price on file for NVIDIA_TESLA_P4 in "
+        "europe-west1; add it under vertex-training:prices"
+    )
+    own = {"asOf": "2026-11-01", "source": "our contract", "accelerator": {"NVIDIA_TESLA_P4": {"europe-west1": 0.7}}}
+    priced = f"{base}  vertex-training:prices: {json.dumps(own)}\n"
+    assert load(tmp_path, stack({"maxHourlyCost": 100}, priced), jobs=jobs).costs["train"].missing == ()
+
+
+@pytest.mark.parametrize(
+    ("own", "problem"),
+    [
+        ({"asOf": "today"}, 'asOf: "today" is not a day, such as 2026-07-30'),
+        ({"vcpu": {"n1": {"us-central1": 1}}}, "vcpu.n1: nothing is priced by this name; did you mean N1?"),
+        ({"vcpu": {"N1": {"us-central1": -1}}}, "vcpu.N1.us-central1: -1.0 is below zero"),
+        ({"vcpus": {}}, "vcpus: unknown field; did you mean vcpu?"),
+    ],
+)
+def test_a_slip_in_the_prices_is_refused(tmp_path: Path, own: dict[str, Any], problem: str) -> None:
+    given = {"asOf": "2026-11-01", "source": "our contract", **own}
+    (found,) = problems(tmp_path, f"{CLOUD}  vertex-training:prices: {json.dumps(given)}\n", jobs=JOBS)
+    assert found == f"stacks/Pulumi.dev.yaml:7: vertex-training:prices.{problem}"
+
+
+def test_an_image_of_another_stack_is_judged_once_its_name_is_known() -> None:
+    check = image_check({"registries": ["registry.test/team"]}, "trainer")
+    assert check("registry.test/team/trainer@sha256:0") == "registry.test/team/trainer@sha256:0"
+    with pytest.raises(ImageRefused, match=r'^images.trainer: guardrails.registries: "registry.test/team-b/trainer@'):
+        check("registry.test/team-b/trainer@sha256:0")
+    assert image_check({}, "trainer")("anywhere/trainer") == "anywhere/trainer"

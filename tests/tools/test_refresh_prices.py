@@ -1,0 +1,141 @@
+"""Prices anew from the Cloud Billing Catalog API: its SKUs in their documented shape, typed and not recorded."""
+
+import json
+from datetime import date
+from typing import Any
+
+import pytest
+
+from tools import refresh_prices
+from tools.refresh_prices import PricesRefused, Row, refreshed, written
+from vertex.prices import FILE, read
+
+TODAY = date(2026, 11, 21)
+ON_VERTEX = "Vertex AI: Training/Pipelines on "
+CORE: Row = ("vcpu", "N1", "us-central1", 0.5, "2026-01-01", "billing")
+RAM: Row = ("gb", "N1", "us-central1", 0.5, "2026-01-01", "billing")
+H100: Row = ("accelerator", "NVIDIA_H100_80GB", "us-central1", 0.5, "2026-01-01", "billing")
+A100: Row = ("accelerator", "NVIDIA_TESLA_A100", "us-central1", 0.5, "2026-01-01", "billing")
+A100_80GB: Row = ("accelerator", "NVIDIA_A100_80GB", "us-central1", 0.5, "2026-01-01", "billing")
+SSD: Row = ("disk", "pd-ssd", "us-central1", 0.5, "2026-01-01", "billing")
+TPU: Row = ("accelerator", "TPU_V3", "us-central1", 9.2, "2026-01-01", "catalog")
+
+
+def sku(description: str, nanos: int, *, units: str = "0", unit: str = "h", **other: Any) -> dict[str, Any]:
+    """A SKU as `services.skus.list` documents it."""
+    return {
+        "name": f"services/{refresh_prices.VERTEX}/skus/{abs(hash(description)) % 10**6}",
+        "skuId": "0000-0000-0000",
+        "description": description,
+        "category": {
+            "serviceDisplayName": "Vertex AI",
+            "resourceFamily": "ApplicationServices",
+            "resourceGroup": "Vertex Training",
+            "usageType": other.get("usage", "OnDemand"),
+        },
+        "serviceRegions": other.get("regions", ["us-central1"]),
+        "pricingInfo": [
+            {
+                "effectiveTime": "2026-11-20T08:00:00.000Z",
+                "summary": "",
+                "pricingExpression": {
+                    "usageUnit": unit,
+                    "displayQuantity": 1,
+                    "tieredRates": [
+                        {"startUsageAmount": 0, "unitPrice": {"currencyCode": "USD", "units": units, "nanos": nanos}}
+                    ],
+                },
+                "currencyConversionRate": 1,
+            }
+        ],
+        "serviceProviderName": "Google",
+    }
+
+
+CORE_SKUS = (
+    [sku(f"{ON_VERTEX}N1 Predefined Instance Core running in Americas", 36352650)],
+    [sku("N1 Predefined Instance Core running in Americas", 31611000)],
+)
+
+
+def test_a_price_is_that_of_the_one_sku_of_its_region_and_its_day_is_today() -> None:
+    (row,) = refreshed([CORE], *CORE_SKUS, TODAY)
+    assert row == ("vcpu", "N1", "us-central1", 0.03635265, "2026-11-21", "catalog-api")
+
+
+def test_whole_dollars_and_billionths_add_up() -> None:
+    skus = [sku(f"{ON_VERTEX}NVIDIA H100 80GB in Americas", 266033200, units="11")]
+    (row,) = refreshed([H100], skus, [sku("NVIDIA H100 80GB GPU running in Americas", 796550608, units="9")], TODAY)
+    assert row[3] == pytest.approx(11.2660332)
+
+
+def test_other_skus_of_the_same_machine_are_not_taken_for_it() -> None:
+    vertex, compute = CORE_SKUS
+    others = [
+        sku(f"{ON_VERTEX}N1 Predefined Instance Core running in Americas management fee", 1),
+        sku("Vertex AI: Online/Batch Prediction N1 Predefined Instance Core running in Americas", 1),
+        sku(f"{ON_VERTEX}N1 Predefined Instance Ram running in Americas", 1, unit="GiBy.h"),
+        sku(f"{ON_VERTEX}N1 Predefined Instance Core running in Belgium", 1, regions=["europe-west1"]),
+        sku(f"{ON_VERTEX}N1 Predefined Instance Core running in Americas", 1, usage="Preemptible"),
+    ]
+    assert refreshed([CORE], [*others, *vertex], compute, TODAY) == refreshed([CORE], vertex, compute, TODAY)
+
+
+def test_the_a100_of_80_gb_is_not_taken_for_the_smaller_one() -> None:
+    vertex = [
+        sku(f"{ON_VERTEX}NVIDIA TESLA A100 in Americas", 373994200, units="3"),
+        sku(f"{ON_VERTEX}NVIDIA TESLA A100 80GB in Americas", 517292000, units="4"),
+    ]
+    compute = [
+        sku("Nvidia Tesla A100 GPU running in Americas", 933908000, units="2"),
+        sku("Nvidia Tesla A100 80GB GPU running in Americas", 928080000, units="3"),
+    ]
+    found = refreshed([A100, A100_80GB], vertex, compute, TODAY)
+    assert [row[3] for row in found] == pytest.approx([3.3739942, 4.517292])
+
+
+@pytest.mark.parametrize(
+    ("row", "vertex", "compute", "problem"),
+    [
+        (CORE, [], CORE_SKUS[1], "vcpu N1 in us-central1: one SKU on demand is looked for by .* found: none"),
+        (CORE, CORE_SKUS[0] * 2, CORE_SKUS[1], "found: 0000-0000-0000 Vertex AI: .*; 0000-0000-0000 Vertex AI:"),
+        (CORE, CORE_SKUS[0], [sku("N1 Predefined Instance Core running in Americas", 25000000)], "1.454 times .* 1.15"),
+        (RAM, [sku(f"{ON_VERTEX}N1 Predefined Instance Ram running in X", 4872550)], [], "by h, not by GiBy.h"),
+        (SSD, [sku(f"{ON_VERTEX}SSD backed PD Capacity", 195500000, unit="GiBy.h")], [], "by GiBy.h, not by GiBy.mo"),
+    ],
+)
+def test_what_the_catalog_does_not_say_clearly_is_refused(
+    row: Row, vertex: list[Any], compute: list[Any], problem: str
+) -> None:
+    with pytest.raises(PricesRefused, match=problem):
+        refreshed([row], vertex, compute, TODAY)
+
+
+def test_all_that_is_refused_is_named_at_once() -> None:
+    with pytest.raises(PricesRefused) as refused:
+        refreshed([CORE, RAM, H100], [], [], TODAY)
+    assert len(str(refused.value).splitlines()) == 3
+
+
+def test_tpus_keep_their_price_and_their_day() -> None:
+    assert refreshed([TPU], [], [], TODAY) == [TPU]
+
+
+def test_what_is_written_is_read_again_with_its_sources() -> None:
+    table = json.loads(FILE.read_text())
+    new = refreshed([CORE], *CORE_SKUS, TODAY)
+    price = read(written(table, [*new, TPU])).find("vcpu", "N1", "us-central1")
+    assert price is not None
+    assert (price.usd, price.as_of) == (0.03635265, "2026-11-21")
+    assert "Cloud Billing Catalog API" in price.source
+
+
+def test_the_file_is_as_the_tool_writes_it() -> None:
+    table = json.loads(FILE.read_text())
+    assert written(table, [tuple(row) for row in table["prices"]]) == FILE.read_text()
+
+
+def test_without_a_key_nothing_is_asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.delenv(refresh_prices.KEY, raising=False)
+    assert refresh_prices.main() == 2
+    assert refresh_prices.KEY in capsys.readouterr().err

@@ -1,0 +1,157 @@
+"""Cost by list price. The arithmetic of each figure stands beside it, from the prices of the table in us-central1:
+n1 0.03635265 a vCPU and 0.00487255 a GiB, pd-ssd 0.1955 a GiB-month of 730 h."""
+
+from typing import Any
+
+import pytest
+
+from tests.vertex.jobs import custom_job, edited, tuning_job
+from vertex.cost import Cost, cost, priced
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex.machines import machines
+from vertex.prices import Price, on_file
+
+REGION = "us-central1"
+SSD_100 = 0.0267808219  # 100 x 0.1955 / 730
+N1_STANDARD_4 = 0.21849885  # 4 x 0.03635265 + 15 x 0.00487255
+RESERVED = {"reservationAffinity": {"reservationAffinityType": "ANY_RESERVATION"}}
+POOLS = ("jobSpec", "workerPoolSpecs")
+
+
+def pool(machine_type: str, replicas: int = 1, **machine: Any) -> dict[str, Any]:
+    container = {"imageUri": "trainer:1"}
+    return {
+        "machineSpec": {"machineType": machine_type, **machine},
+        "replicaCount": replicas,
+        "containerSpec": container,
+    }
+
+
+def of(*pools: dict[str, Any], region: str = REGION, **job_spec: Any) -> Cost:
+    job = edited(custom_job(), *POOLS, to=[*pools])
+    job["jobSpec"].update(job_spec)
+    return cost(CUSTOM_JOB, job, region, on_file())
+
+
+def test_a_machine_costs_its_vcpus_its_memory_and_its_boot_disk() -> None:
+    assert of(pool("n1-standard-4")).hourly == pytest.approx(N1_STANDARD_4 + SSD_100)
+
+
+def test_at_most_is_the_timeout_s_hours_and_seven_days_without_one() -> None:
+    hourly = N1_STANDARD_4 + SSD_100  # 0.2452796719
+    with_timeout = of(pool("n1-standard-4"), scheduling={"timeout": "5400s"})
+    assert (with_timeout.total, with_timeout.has_timeout) == (pytest.approx(hourly * 1.5), True)
+    without = of(pool("n1-standard-4"))
+    assert (without.total, without.within, without.has_timeout) == (pytest.approx(hourly * 168), 604800, False)
+
+
+def test_replicas_of_all_pools_count_and_an_empty_pool_does_not() -> None:
+    # 1 x n1-standard-4 + 3 x (n1-standard-8 + 2 T4) + 4 disks:
+    # n1-standard-8 = 8 x 0.03635265 + 30 x 0.00487255 = 0.4369977; with 2 x 0.4025 = 1.2419977
+    gpus = pool("n1-standard-8", 3, acceleratorType="NVIDIA_TESLA_T4", acceleratorCount=2)
+    assert of(pool("n1-standard-4"), {}, gpus).hourly == pytest.approx(N1_STANDARD_4 + 3 * 1.2419977 + 4 * SSD_100)
+
+
+def test_a_disk_costs_by_its_type_and_size() -> None:
+    # 500 x 0.046 / 730 = 0.0315068493
+    disk = {"bootDiskType": "pd-standard", "bootDiskSizeGb": 500}
+    assert of(pool("n1-standard-4") | {"diskSpec": disk}).hourly == pytest.approx(N1_STANDARD_4 + 0.0315068493)
+
+
+def test_a_machine_that_comes_with_gpus_costs_all_of_them() -> None:
+    # a3-highgpu-8g: 208 x 0.0293227 + 1872 x 0.0025534 + 8 x 11.2660332 = 101.0073520
+    whole = of(pool("a3-highgpu-8g", acceleratorType="NVIDIA_H100_80GB", acceleratorCount=8))
+    assert whole.hourly == pytest.approx(6.0991216 + 4.7799648 + 90.1282656 + SSD_100)
+    part = of(pool("a3-highgpu-8g", acceleratorType="NVIDIA_H100_80GB", acceleratorCount=1, gpuPartitionSize="1g.10gb"))
+    assert part.hourly == pytest.approx(whole.hourly)
+
+
+def test_tuning_burns_for_the_trials_at_once_and_at_most_for_every_trial() -> None:
+    # 8 trials, 2 at once, of n1-standard-4 for an hour at most
+    job = edited(tuning_job(), "trialJobSpec", "scheduling", to={"timeout": "3600s"})
+    found = cost(HYPERPARAMETER_TUNING_JOB, job, REGION, on_file())
+    assert found.hourly == pytest.approx(2 * (N1_STANDARD_4 + SSD_100))
+    assert found.total == pytest.approx(8 * (N1_STANDARD_4 + SSD_100))
+
+
+def test_tpus_cost_by_the_chip_or_the_board_with_their_host() -> None:
+    # ct5lp-hightpu-4t as 4x4: 16 chips x 1.38; TPU v3, 8 cores: one board at 9.2
+    slice_ = of(pool("ct5lp-hightpu-4t", tpuTopology="4x4"))
+    assert slice_.hourly == pytest.approx(16 * 1.38 + SSD_100)
+    assert slice_.notes == ("the price of TPU_V5_LITEPOD is unconfirmed",)
+    assert of(pool("cloud-tpu", acceleratorType="TPU_V3", acceleratorCount=8)).hourly == pytest.approx(9.2 + SSD_100)
+    assert of(pool("cloud-tpu", acceleratorType="TPU_V3", acceleratorCount=32)).missing == ("a TPU_V3 pod of 32 cores",)
+
+
+@pytest.mark.parametrize(
+    ("scheduling", "machine", "note"),
+    [
+        ({"strategy": "SPOT"}, {}, "spot, at the price on demand"),
+        ({"strategy": "FLEX_START"}, {}, "flex-start, at the price on demand"),
+        (
+            {},
+            {"reservationAffinity": {"reservationAffinityType": "ANY_RESERVATION"}},
+            "reserved, at the price on demand",
+        ),
+    ],
+)
+def test_what_is_cheaper_than_on_demand_is_shown_as_on_demand_and_says_so(
+    scheduling: dict[str, Any], machine: dict[str, Any], note: str
+) -> None:
+    found = of(pool("g2-standard-4", acceleratorType="NVIDIA_L4", acceleratorCount=1, **machine), scheduling=scheduling)
+    plain = of(pool("g2-standard-4", acceleratorType="NVIDIA_L4", acceleratorCount=1))
+    assert (found.hourly, found.notes, plain.notes) == (plain.hourly, (note,), ())
+
+
+@pytest.mark.parametrize(
+    ("machine", "region", "missing"),
+    [
+        (pool("n1-standard-4"), "us-west1", ("pd-ssd", "n1-standard-4")),
+        (
+            pool("a3-highgpu-8g", acceleratorType="NVIDIA_H100_80GB", acceleratorCount=8),
+            "europe-west4",
+            ("a3-highgpu-8g", "NVIDIA_H100_80GB"),
+        ),
+        (
+            pool("a3-megagpu-8g", acceleratorType="NVIDIA_H100_MEGA_80GB", acceleratorCount=8),
+            REGION,
+            ("a3-megagpu-8g", "NVIDIA_H100_MEGA_80GB"),
+        ),
+        (
+            pool("a3-ultragpu-8g", acceleratorType="NVIDIA_H200_141GB", acceleratorCount=8),
+            REGION,
+            ("hyperdisk-balanced", "a3-ultragpu-8g", "NVIDIA_H200_141GB"),
+        ),
+        (pool("n1-standard-4") | {"diskSpec": {"bootDiskType": "hyperdisk-balanced"}}, REGION, ("hyperdisk-balanced",)),
+    ],
+)
+def test_what_has_no_price_on_file_is_named_and_gets_none_of_a_neighbour(
+    machine: dict[str, Any], region: str, missing: tuple[str, ...]
+) -> None:
+    assert of(machine, region=region).missing == missing
+
+
+def test_a_job_on_a_persistent_resource_costs_nothing_of_its_own() -> None:
+    found = of(pool("n1-standard-4"), persistentResourceId="mine")
+    assert (found.hourly, found.total) == (0, 0)
+    assert found.notes == ("on a persistent resource, which is billed by itself",)
+
+
+def test_prices_of_one_s_own_stand_in_place_of_those_on_file() -> None:
+    mine = on_file().overridden([("vcpu", "N1", REGION, Price(0.01, "2026-11-01", "our contract"))])
+    found = cost(CUSTOM_JOB, custom_job(), REGION, mine)
+    assert found.hourly == pytest.approx(4 * 0.01 + 15 * 0.00487255 + SSD_100)
+    assert found.as_of == {"2026-11-01", "2026-07-30"}
+
+
+def test_every_machine_type_is_priced_by_names_that_a_price_can_be_filed_under() -> None:
+    everything = on_file().overridden(
+        (kind, name, REGION, Price(1.0, "2026-01-01", "test")) for kind, names in priced().items() for name in names
+    )
+    for found in machines().values():
+        kinds = [(kind, counts[:1] or (1,)) for kind, counts in found.accelerators.items()] or [("", (0,))]
+        for kind, (count,) in kinds:
+            given = {"acceleratorType": kind, "acceleratorCount": count} if kind else {}
+            topology = {"tpuTopology": found.topologies[0]} if found.topologies else {}
+            job = edited(custom_job(), *POOLS, to=[pool(found.name, **given, **topology)])
+            assert cost(CUSTOM_JOB, job, REGION, everything).missing == (), (found.name, kind)

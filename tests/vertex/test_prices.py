@@ -1,0 +1,23 @@
+"""The table of prices: every one with its day and its source, under a name that something is priced by."""
+
+from datetime import date
+
+from vertex.cost import priced
+from vertex.prices import KINDS, is_old, on_file
+
+
+def test_every_price_is_above_zero_and_has_a_day_and_a_source() -> None:
+    assert len(on_file().table) > 90
+    for key, price in on_file().table.items():
+        assert price.usd > 0 and price.source, key
+        assert date.fromisoformat(price.as_of) <= date(2026, 11, 21), key
+
+
+def test_every_price_is_filed_under_a_name_that_something_is_priced_by() -> None:
+    assert set(priced()) == set(KINDS)
+    assert [key for key in on_file().table if key[1] not in priced()[key[0]] and key[1] != "pd-balanced"] == []
+
+
+def test_a_price_is_old_after_90_days() -> None:
+    assert not is_old("2026-07-30", date(2026, 10, 28))  # the 90th day
+    assert is_old("2026-07-30", date(2026, 10, 29))

@@ -1,0 +1,159 @@
+"""Writes vertex/prices.json anew from the Cloud Billing Catalog API.
+
+    CLOUD_BILLING_API_KEY=… python -m tools.refresh_prices
+
+Every price on file is looked up again: one SKU of Vertex AI training must be meant, for its region, in the unit that is
+expected, and 1.15 times that of Compute Engine. Else nothing is written. TPUs are kept as they are, as the descriptions
+of their SKUs are not known here. A row more in the file (with any price) is one more price that is looked up.
+"""
+
+import json
+import os
+import re
+import sys
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from typing import Any
+
+from vertex.prices import FILE
+
+VERTEX = "C7E2-9256-1C43"
+COMPUTE = "6F81-5844-456A"
+KEY = "CLOUD_BILLING_API_KEY"
+RATIO, TOLERANCE = 1.15, 0.01
+SOURCE = "catalog-api"
+SOURCE_TEXT = f"Cloud Billing Catalog API, service {VERTEX} (Vertex AI), on demand"
+
+Row = tuple[str, str, str, float, str, str]
+Sku = Mapping[str, Any]
+
+_TRAINING = "Vertex AI: Training/Pipelines on "
+_UNITS = {"vcpu": "h", "gb": "GiBy.h", "accelerator": "h", "disk": "GiBy.mo"}
+_FAMILIES = {"C2": "(?:C2|Compute optimized)", "M1": "(?:M1|Memory-optimized)"}
+_PARTS = {"vcpu": "Core", "gb": "Ram"}
+_DISKS = {
+    "pd-ssd": "SSD backed PD Capacity",
+    "pd-standard": "Storage PD Capacity",
+    "pd-balanced": "Balanced PD Capacity",
+}
+
+
+class PricesRefused(Exception):
+    """The catalog does not say clearly what the prices are; each line is one of them."""
+
+
+def refreshed(rows: Sequence[Row], vertex: Sequence[Sku], compute: Sequence[Sku], today: date) -> list[Row]:
+    """The rows with the prices of today. `vertex` and `compute` are the SKUs of the two services, in the API's form.
+
+    Raises PricesRefused with every row for which no SKU or more than one is found, or whose price is implausible.
+    """
+    found, problems = [], []
+    for row in rows:
+        kind, name, region = row[:3]
+        pattern = _pattern(kind, name)
+        if pattern is None:
+            found.append(row)
+            continue
+        try:
+            usd = _price(_one(vertex, f"{_TRAINING}{pattern}", region), kind)
+            base = _price(_one(compute, pattern, region), kind)
+            if abs(usd / base / RATIO - 1) > TOLERANCE:
+                raise PricesRefused(f"{usd} is {usd / base:.3f} times Compute Engine's {base}, not {RATIO}")
+            found.append((kind, name, region, usd, today.isoformat(), SOURCE))
+        except PricesRefused as problem:
+            problems.append(f"{kind} {name} in {region}: {problem}")
+    if problems:
+        raise PricesRefused("\n".join(problems))
+    return found
+
+
+def written(table: Mapping[str, Any], rows: Sequence[Row]) -> str:
+    """The file's text: one price a line, so that a change of one shows as one."""
+    used = {row[-1] for row in rows}
+    sources = {name: text for name, text in {**table["sources"], SOURCE: SOURCE_TEXT}.items() if name in used}
+    shown = ",\n".join(f"    {json.dumps(name)}: {json.dumps(text)}" for name, text in sources.items())
+    prices = ",\n".join(f"    {json.dumps(row)}" for row in rows)
+    return f'{{\n  "currency": "USD",\n  "sources": {{\n{shown}\n  }},\n  "prices": [\n{prices}\n  ]\n}}\n'
+
+
+def _pattern(kind: str, name: str) -> str | None:
+    """How the description of a SKU goes on after its prefix; None where that is not known."""
+    if kind in _PARTS:
+        return rf"{_FAMILIES.get(name, re.escape(name))} (?:Predefined |Instance |Predefined Instance ){_PARTS[kind]}\b"
+    if kind == "disk":
+        return rf"{_DISKS[name]}\b" if name in _DISKS else None
+    if not name.startswith("NVIDIA_"):
+        return None
+    model = name.removeprefix("NVIDIA_").removeprefix("TESLA_").replace("_", " ")
+    # `A100 80GB` is another model than `A100`.
+    return rf"NVIDIA (?:TESLA )?{model}\b(?! \d+GB)"
+
+
+def _one(skus: Sequence[Sku], pattern: str, region: str) -> Sku:
+    matching = [sku for sku in skus if _is_meant(sku, pattern, region)]
+    if len(matching) != 1:
+        named = "; ".join(f"{sku['skuId']} {sku['description']}" for sku in matching) or "none"
+        raise PricesRefused(f"one SKU on demand is looked for by /{pattern}/; found: {named}")
+    return matching[0]
+
+
+def _is_meant(sku: Sku, pattern: str, region: str) -> bool:
+    text = sku["description"]
+    is_other = re.search("management fee|prediction|reserved|commitment|spot|preemptible", text, re.IGNORECASE)
+    on_demand = sku["category"]["usageType"] == "OnDemand"
+    return (
+        on_demand and not is_other and region in sku["serviceRegions"] and bool(re.match(pattern, text, re.IGNORECASE))
+    )
+
+
+def _price(sku: Sku, kind: str) -> float:
+    """USD per unit: the one rate of the newest price. `units` is int64 as text, `nanos` billionths."""
+    expression = sku["pricingInfo"][-1]["pricingExpression"]
+    if expression["usageUnit"] != _UNITS[kind]:
+        raise PricesRefused(f"{sku['skuId']} is priced by {expression['usageUnit']}, not by {_UNITS[kind]}")
+    rates = [rate["unitPrice"] for rate in expression["tieredRates"]]
+    if len(rates) != 1 or rates[0]["currencyCode"] != "USD":
+        raise PricesRefused(f"{sku['skuId']} has no single rate in USD")
+    return int(rates[0].get("units", "0")) + int(rates[0].get("nanos", 0)) / 1e9
+
+
+def _skus(service: str, key: str) -> Iterator[Sku]:
+    """All SKUs of a service, over the network: the one part that no test runs."""
+    token = ""
+    while True:
+        query = urllib.parse.urlencode({"key": key, "pageSize": 5000, "pageToken": token})
+        url = f"https://cloudbilling.googleapis.com/v1/services/{service}/skus?{query}"
+        with urllib.request.urlopen(url, timeout=60) as reply:
+            page = json.load(reply)
+        yield from page.get("skus", [])
+        token = page.get("nextPageToken", "")
+        if not token:
+            return
+
+
+def main() -> int:
+    """Look all prices up and write the file. Returns the exit code."""
+    key = os.environ.get(KEY)
+    if not key:
+        print(f"set {KEY} to an API key of a project in which the Cloud Billing API is enabled", file=sys.stderr)
+        return 2
+    table = json.loads(FILE.read_text(encoding="utf-8"))
+    old = [tuple(row) for row in table["prices"]]
+    try:
+        new = refreshed(old, [*_skus(VERTEX, key)], [*_skus(COMPUTE, key)], date.today())
+    except OSError as error:
+        print(f"the Cloud Billing Catalog API does not answer: {error}", file=sys.stderr)
+        return 1
+    except PricesRefused as problem:
+        print(f"nothing is written:\n{problem}", file=sys.stderr)
+        return 1
+    FILE.write_text(written(table, new), encoding="utf-8")
+    changed = sum(before[3] != after[3] for before, after in zip(old, new, strict=True))
+    print(f"{len(new)} prices, {changed} of them changed: {FILE.name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

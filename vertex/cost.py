@@ -1,0 +1,175 @@
+"""What a job costs by list price: per hour while it runs, and at most.
+
+An estimate, never an invoice. Vertex AI bills vCPUs, memory, accelerators and boot disks one by one, by the hour. Spot
+and flexible start are shown at the price on demand, which has always been above theirs and moves less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from vertex.kinds import CUSTOM_JOB, Kind
+from vertex.machines import Machine, machine, machines
+from vertex.prices import HOURS_OF_A_MONTH, Prices
+from vertex.rules.machine_spec import accelerator
+from vertex.rules.worker_pools import DISK_TYPES
+from vertex.scalars import seconds
+
+DEFAULT_SECONDS = 7 * 24 * 3600.0
+"""How long a job may run that names no timeout (discovery document, Scheduling)."""
+DISK_GB = 100
+"""The size of a boot disk that names none (Google's page on configuring compute resources)."""
+
+_NEWEST = ("a3-ultragpu", "a4-highgpu", "a4x-highgpu")
+# Families that Compute Engine prices apart from the family that begins their name.
+_APART = {"a3-megagpu": "A3-MEGA", "a3-ultragpu": "A3-ULTRA"}
+_CHIPS = {"ct5lp": "TPU_V5_LITEPOD", "ct6e": "TPU_V6E", "tpu7x": "TPU7X"}
+_BOARD_CORES = 8
+_AT_ON_DEMAND = {"SPOT": "spot", "FLEX_START": "flex-start"}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """USD per hour and at most, `within` how many seconds a run, and whether the spec says so (`has_timeout`).
+
+    `missing` names what has no price on file in the region; the figures are then without it and mean little. `as_of`
+    are the days of the prices. `notes` are what a reader must know.
+    """
+
+    hourly: float = 0.0
+    total: float = 0.0
+    within: float = DEFAULT_SECONDS
+    has_timeout: bool = False
+    missing: tuple[str, ...] = ()
+    as_of: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+
+
+def cost(kind: Kind, spec: Mapping[str, Any], region: str, prices: Prices) -> Cost:
+    """The cost of a canonical custom or tuning job: of all trials that may run at once, and of all that may run.
+
+    Burn = replicas x (machine + accelerators + boot disk), over all pools; at most = burn x timeout.
+    """
+    job, trials, at_once = spec, 1, 1
+    if kind == CUSTOM_JOB:
+        job = spec["jobSpec"]
+    else:
+        job, trials, at_once = spec["trialJobSpec"], spec["maxTrialCount"], spec["parallelTrialCount"]
+    given = timeout(job)
+    within = given or DEFAULT_SECONDS
+    if job.get("persistentResourceId"):
+        on_a_resource = ("on a persistent resource, which is billed by itself",)
+        return Cost(within=within, has_timeout=given is not None, notes=on_a_resource)
+    bill = _Bill(region, prices)
+    hourly = sum(pool.get("replicaCount", 1) * bill.machine(pool) for pool in job["workerPoolSpecs"] if pool)
+    return Cost(
+        hourly=hourly * at_once,
+        total=hourly * trials * within / 3600,
+        within=within,
+        has_timeout=given is not None,
+        missing=tuple(bill.missing),
+        as_of=frozenset(bill.as_of),
+        notes=tuple(_notes(job)) + tuple(bill.notes),
+    )
+
+
+@cache
+def priced() -> Mapping[str, frozenset[str]]:
+    """By kind of price, the names that a price may be filed under."""
+    families = frozenset(_family(each.name) for each in machines().values() if not each.is_tpu)
+    gpus = frozenset(kind for each in machines().values() for kind in each.gpus)
+    tpus = frozenset({*_CHIPS.values(), *(kind for each in machines().values() for kind in each.tpus)})
+    return {"vcpu": families, "gb": families, "accelerator": gpus | tpus, "disk": frozenset(DISK_TYPES)}
+
+
+def timeout(job_spec: Mapping[str, Any]) -> float | None:
+    """The seconds that a CustomJobSpec lets a run take; None where the service's default holds."""
+    return seconds(job_spec.get("scheduling", {}).get("timeout", "0s")) or None
+
+
+def boot_disk(pool: Mapping[str, Any]) -> tuple[str, int]:
+    """Type and GiB of the boot disk of each machine of a pool (discovery document, DiskSpec)."""
+    disk = pool.get("diskSpec", {})
+    is_newest = pool.get("machineSpec", {}).get("machineType", "").startswith(_NEWEST)
+    kind = disk.get("bootDiskType") or ("hyperdisk-balanced" if is_newest else "pd-ssd")
+    return kind, disk.get("bootDiskSizeGb") or DISK_GB
+
+
+def accelerators(pool: Mapping[str, Any], found: Machine) -> tuple[str | None, int]:
+    """Type and number of the GPUs of each machine of a pool: a machine that comes with GPUs comes with all of them."""
+    if not found.bare and len(found.gpus) == 1:
+        ((kind, counts),) = found.gpus.items()
+        return kind, counts[0]
+    return accelerator(pool.get("machineSpec", {}))
+
+
+@dataclass
+class _Bill:
+    """Adds up prices of one region, and keeps what has none."""
+
+    region: str
+    prices: Prices
+    missing: dict[str, None] = field(default_factory=dict)
+    as_of: set[str] = field(default_factory=set)
+    notes: dict[str, None] = field(default_factory=dict)
+
+    def machine(self, pool: Mapping[str, Any]) -> float:
+        """USD per hour for one machine of a pool."""
+        spec = pool.get("machineSpec", {})
+        name = spec.get("machineType", "")
+        found = machine(name)
+        disk, size = boot_disk(pool)
+        usd = self._price("disk", disk, size / HOURS_OF_A_MONTH)
+        if found is None:
+            self._miss(name)
+        elif found.is_tpu:
+            usd += self._tpu(found, spec)
+        else:
+            usd += self._price("vcpu", _family(name), found.vcpus, name)
+            usd += self._price("gb", _family(name), found.memory_gb, name)
+            kind, count = accelerators(pool, found)
+            usd += self._price("accelerator", kind, count) if kind else 0.0
+        return usd
+
+    def _tpu(self, found: Machine, spec: Mapping[str, Any]) -> float:
+        """TPUs are priced with their hosts: v2 and v3 by the board of eight cores, newer ones by the chip."""
+        kind, cores = accelerator(spec)
+        if found.topologies:
+            chips = found.chips * found.tpu_machines(spec.get("tpuTopology", ""), 0)
+            return self._price("accelerator", _CHIPS[found.name.partition("-")[0]], chips)
+        if cores != _BOARD_CORES:
+            self._miss(f"a {kind} pod of {cores} cores")
+            return 0.0
+        return self._price("accelerator", str(kind), 1)
+
+    def _price(self, kind: str, name: str, amount: float, shown: str = "") -> float:
+        price = self.prices.find(kind, name, self.region)
+        if price is None:
+            self._miss(shown or name)
+            return 0.0
+        self.as_of.add(price.as_of)
+        if "unconfirmed" in price.source:
+            self.notes[f"the price of {name} is unconfirmed"] = None
+        return price.usd * amount
+
+    def _miss(self, name: str) -> None:
+        self.missing[name] = None
+
+
+def _family(machine_type: str) -> str:
+    begins = machine_type.rpartition("-")[0]
+    return _APART.get(begins, machine_type.partition("-")[0].upper())
+
+
+def _notes(job: Mapping[str, Any]) -> list[str]:
+    how = _AT_ON_DEMAND.get(job.get("scheduling", {}).get("strategy", ""))
+    affinities = {
+        pool.get("machineSpec", {}).get("reservationAffinity", {}).get("reservationAffinityType")
+        for pool in job["workerPoolSpecs"]
+    }
+    if not how and affinities & {"ANY_RESERVATION", "SPECIFIC_RESERVATION"}:
+        how = "reserved"
+    return [f"{how}, at the price on demand"] if how else []

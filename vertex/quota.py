@@ -1,0 +1,90 @@
+"""Which of Vertex AI's quotas a job counts against, and how much of each it takes while it runs.
+
+The names are those of the service's own refusals ("The following quota metrics exceed quota limits: …") and of Google's
+samples, as they have been quoted in public up to 2026-11. For what none of them names, none is made up.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vertex.cost import accelerators, boot_disk
+from vertex.kinds import CUSTOM_JOB, Kind
+from vertex.machines import machine
+
+PREFIX = "aiplatform.googleapis.com/custom_model_training_"
+UNKNOWN = "*"
+"""Marks what is counted where the metric's name is not on file, such as `n4 vCPUs*`."""
+
+_CPUS = {"n1": "cpus", "e2": "cpus", "n2": "n2_cpus", "c2": "c2_cpus"}
+_GPUS = {
+    "NVIDIA_TESLA_P4": "nvidia_p4_gpus",
+    "NVIDIA_TESLA_P100": "nvidia_p100_gpus",
+    "NVIDIA_TESLA_T4": "nvidia_t4_gpus",
+    "NVIDIA_TESLA_V100": "nvidia_v100_gpus",
+    "NVIDIA_L4": "nvidia_l4_gpus",
+    "NVIDIA_TESLA_A100": "nvidia_a100_gpus",
+    "NVIDIA_A100_80GB": "nvidia_a100_80gb_gpus",
+    "NVIDIA_H100_80GB": "nvidia_h100_gpus",
+    "NVIDIA_H100_MEGA_80GB": "nvidia_h100_mega_gpus",
+}
+_TPUS = {"TPU_V3": "tpu_v3", "ct5lp": "tpu_v5e"}
+_DISKS = {"pd-ssd": "pd_ssd"}
+
+
+def needs(kind: Kind, spec: Mapping[str, Any]) -> dict[str, int]:
+    """How much a canonical custom or tuning job needs of each metric, by its name without `PREFIX`.
+
+    vCPUs, GPUs, TPU cores (v2, v3) or chips, and GiB of boot disk, over all replicas of all trials that run at once. A
+    name that is not known is what is counted, with `UNKNOWN` behind it.
+    """
+    job, at_once = (spec["jobSpec"], 1) if kind == CUSTOM_JOB else (spec["trialJobSpec"], spec["parallelTrialCount"])
+    found: dict[str, int] = {}
+    if job.get("persistentResourceId"):
+        return found
+    preemptible = is_preemptible(job)
+    for pool in job["workerPoolSpecs"]:
+        for name, amount in _of_a_machine(pool, preemptible) if pool else ():
+            found[name] = found.get(name, 0) + amount * pool.get("replicaCount", 1) * at_once
+    return found
+
+
+def is_preemptible(job_spec: Mapping[str, Any]) -> bool:
+    """Whether a CustomJobSpec counts against the quotas named "preemptible".
+
+    Google's pages on Spot VMs and on Dynamic Workload Scheduler: spot and flexible start do.
+    """
+    return job_spec.get("scheduling", {}).get("strategy") in ("SPOT", "FLEX_START")
+
+
+def gpu_metric(accelerator_type: str, preemptible: bool) -> str | None:
+    """The metric of a type of GPU, without `PREFIX`; None if its name is not on file."""
+    name = _GPUS.get(accelerator_type)
+    return f"preemptible_{name}" if name and preemptible else name
+
+
+def cpu_metric(family: str, preemptible: bool) -> str | None:
+    """The metric of vCPUs of a machine family such as `n1`, without `PREFIX`; None if its name is not on file.
+
+    There is one for preemptible vCPUs of every family: so the service refused T4 and A100 machines alike.
+    """
+    return "preemptible_cpus" if preemptible else _CPUS.get(family)
+
+
+def _of_a_machine(pool: Mapping[str, Any], preemptible: bool) -> Iterator[tuple[str, int]]:
+    spec = pool.get("machineSpec", {})
+    found = machine(spec.get("machineType", ""))
+    if found is None:
+        return
+    family = found.name.partition("-")[0]
+    kind, count = accelerators(pool, found)
+    if found.is_tpu:
+        counted = kind if family == "cloud" else family
+        amount = count if family == "cloud" else found.chips * found.tpu_machines(spec.get("tpuTopology", ""), 0)
+        # Whether preemptible TPUs have quotas of their own is not on file.
+        yield (None if preemptible else _TPUS.get(str(counted))) or f"{counted}{UNKNOWN}", amount
+    else:
+        yield cpu_metric(family, preemptible) or f"{family} vCPUs{UNKNOWN}", found.vcpus
+        if kind:
+            yield gpu_metric(kind, preemptible) or f"{kind}{UNKNOWN}", count
+    disk, size = boot_disk(pool)
+    yield _DISKS.get(disk) or f"{disk} GB{UNKNOWN}", size
