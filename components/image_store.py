@@ -54,9 +54,10 @@ class Registry:
     def find(self, uri: str) -> str | None:
         import docker
 
-        with closing(docker_client()) as client, _one_line(uri):
+        credentials = _credentials(uri)
+        with closing(docker_client()) as client, _one_line(uri, credentials):
             try:
-                return str(client.images.get_registry_data(uri, auth_config=_credentials(uri)).id)
+                return str(client.images.get_registry_data(uri, auth_config=credentials).id)
             except docker.errors.APIError as error:
                 if error.status_code == 404 or _ABSENT.search(str(error.explanation)):
                     return None
@@ -64,12 +65,12 @@ class Registry:
 
     def keep(self, uri: str, report: Report) -> str:
         repository, _, tag = uri.rpartition(":")
-        digest = None
-        with closing(docker_client()) as client, _one_line(uri):
-            messages = client.api.push(repository, tag, stream=True, decode=True, auth_config=_credentials(uri))
+        digest, credentials = None, _credentials(uri)
+        with closing(docker_client()) as client, _one_line(uri, credentials):
+            messages = client.api.push(repository, tag, stream=True, decode=True, auth_config=credentials)
             for message in _told(messages, report):
                 if "error" in message:
-                    return self._found_or_refused(uri, str(message["error"]))
+                    return self._found_or_refused(uri, _said(str(message["error"]), credentials))
                 digest = message.get("aux", {}).get("Digest", digest)
         if digest is None:
             raise RegistryRefused(f"{uri} was pushed, but the registry gave it no digest; run `pulumi up` again")
@@ -79,7 +80,7 @@ class Registry:
         """Where tags cannot be moved, someone else may have pushed the same content in the meantime: theirs will do."""
         found = self.find(uri) if _IMMUTABLE.search(error) else None
         if found is None:
-            raise RegistryRefused(f"{uri} cannot be pushed: {_said(error)}; {_remedy(uri)}")
+            raise RegistryRefused(f"{uri} cannot be pushed: {error}; {_remedy(uri)}")
         return found
 
 
@@ -121,7 +122,7 @@ def _credentials(uri: str) -> Mapping[str, str] | None:
 
 
 @contextmanager
-def _one_line(uri: str) -> Iterator[None]:
+def _one_line(uri: str, credentials: Mapping[str, str] | None) -> Iterator[None]:
     """Failures of the daemon and of the way to it as one line, without what was sent along."""
     import docker
     import requests
@@ -129,13 +130,20 @@ def _one_line(uri: str) -> Iterator[None]:
     try:
         yield
     except docker.errors.APIError as error:
-        said = _said(str(error.explanation or error.response.reason))
+        said = _said(str(error.explanation or error.response.reason), credentials)
         raise RegistryRefused(f"{uri}: its registry refuses: {said}; {_remedy(uri)}") from error
     except requests.RequestException as error:
         raise RegistryRefused(f"{uri}: the connection to Docker was lost; run `pulumi up` again to go on") from error
 
 
-def _said(text: str) -> str:
+def _said(text: str, credentials: Mapping[str, str] | None) -> str:
+    """What a registry said, on one line, without the token or the header that carried it, should it echo them."""
+    if credentials:
+        import docker
+
+        sent = (credentials["password"], docker.auth.encode_header(credentials).decode())
+        for secret in sent:
+            text = text.replace(secret, "[token]")
     return " ".join(text.split())[:300]
 
 
