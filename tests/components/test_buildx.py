@@ -1,7 +1,5 @@
 """buildx for real, built from its Go module where no package has it: secrets stay out, and failures are quoted."""
 
-import os
-import shutil
 import subprocess
 import uuid
 from collections.abc import Iterator
@@ -14,36 +12,22 @@ import pytest
 from components.builder import Buildx, builder
 from components.context import BuildContext
 from components.errors import BuildFailed
-from tools.setup.folders import cache_folder
+from tests import buildx
 
-VERSION = "v0.19.3"
 SECRET = "canary-of-a-build-secret"
 BASE = "python:3.11-slim-bookworm"
 
 
 @pytest.fixture(scope="module")
 def plugin() -> Path:
-    """The program, from the cache or from its module (some minutes, once)."""
-    found = cache_folder() / f"buildx-{VERSION.removeprefix('v')}" / "buildx"
-    if not found.exists():
-        go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
-        if not go:
-            pytest.skip("needs Go to build buildx from its module")
-        module = f"github.com/docker/buildx/cmd/buildx@{VERSION}"
-        environment = {**os.environ, "GOBIN": str(found.parent)}
-        made = subprocess.run([go, "install", module], env=environment, capture_output=True, text=True)
-        if made.returncode:
-            pytest.skip(f"buildx cannot be built here: {made.stderr.strip().splitlines()[-1]}")
-    return found
+    return buildx.program()
 
 
 @pytest.fixture
 def uri(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The name of an image, while `docker buildx` is the plugin."""
-    plugins = tmp_path / "docker" / "cli-plugins"
-    plugins.mkdir(parents=True)
-    (plugins / "docker-buildx").symlink_to(plugin)
-    monkeypatch.setenv("DOCKER_CONFIG", str(plugins.parent))
+    buildx.install(tmp_path / "docker", plugin)
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
     name = f"localhost/vertex-training-test/{uuid.uuid4().hex[:12]}:1"
     yield name
     with closing(docker.from_env()) as client:

@@ -35,7 +35,7 @@ class GossipingDaemon(http.server.BaseHTTPRequestHandler):
     failing: str
     sent: list[str]
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         if self.path.endswith("/_ping"):
             self._answer(200, b"OK")
         elif self.path.endswith("/version"):
@@ -43,7 +43,7 @@ class GossipingDaemon(http.server.BaseHTTPRequestHandler):
         else:
             self._fail()
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         self._fail()
 
     def _fail(self) -> None:

@@ -1,6 +1,10 @@
 """Images of the target gcp: pushed to a real registry, and run by another stack exactly as they were tested."""
 
-import subprocess
+import gzip
+import hashlib
+import io
+import json
+import tarfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -9,6 +13,7 @@ import docker
 import pytest
 import yaml
 
+from tests import buildx
 from tests.emulator.running import RunningEmulator
 from tests.engine.cloud import CloudProject
 from tests.engine.golden import golden
@@ -101,25 +106,66 @@ def test_an_image_that_dev_has_not_built_is_named_with_what_to_do(cloud: CloudPr
 
 
 def test_no_secret_is_seen_anywhere(cloud: CloudProject, there: Registry) -> None:
-    cloud.stack["vertex-training:secrets"] = {"token": TOKEN}
     cloud.container["env"] = [{"name": "TOKEN", "value": "${secrets.token}"}]
-    cloud.declare()
-    cloud.pulumi("config", "set", "--secret", "--path", "vertex-training:secrets.token", TOKEN, "--stack", "dev")
-    seen = [cloud.pulumi("preview", "--diff", "--stack", "dev"), cloud.pulumi("preview", "--json", "--stack", "dev")]
-    seen += [cloud.up(), cloud.pulumi("stack", "export", "--stack", "dev")]
-    seen.append(cloud.pulumi("stack", "output", "--json", "--stack", "dev"))
-    uri = cloud.outputs()["images"]["trainer"]
-    seen.append(
-        subprocess.run(["docker", "history", "--no-trunc", uri], capture_output=True, text=True, check=True).stdout
-    )
+    _keep_secret(cloud)
+    seen = _seen(cloud)
     cloud.environment["DOCKER_CONFIG"] = str(there.folder / "none")
     cloud.edit_code()
     seen.append(cloud.up(fails=True))
     assert "cannot be pushed" in seen[-1] or "its registry refuses" in seen[-1]
+    assert _with(TOKEN, seen, cloud) == _with(PASSWORD, seen, cloud) == []
+
+
+def test_a_build_secret_is_read_by_the_build_and_seen_nowhere(cloud: CloudProject, there: Registry) -> None:
+    buildx.install(there.docker_config, buildx.program())
+    images = {"images": {"trainer": {"context": "trainer", "secrets": {"token": "${secrets.token}"}}}}
+    (cloud.root / "training" / "images.yaml").write_text(yaml.safe_dump(images))
+    dockerfile = cloud.root / "trainer" / "Dockerfile"
+    step = 'RUN --mount=type=secret,id=token test "$(md5sum < /run/secrets/token)" = '
+    read = hashlib.md5(TOKEN.encode(), usedforsecurity=False).hexdigest()
+    dockerfile.write_text(f"{dockerfile.read_text()}{step}'{read}  -'\n")
+    _keep_secret(cloud)
+    seen = _seen(cloud)
+    dockerfile.write_text(f"{dockerfile.read_text()}{step}another\n")
+    seen.append(cloud.up(fails=True))
+    assert "trainer" in seen[-1] and "cannot be built; the last lines of its build" in seen[-1]
+    assert _with(TOKEN, seen, cloud) == _with(PASSWORD, seen, cloud) == []
+
+
+def _keep_secret(cloud: CloudProject) -> None:
+    """Declares the secret `token`, as a team does it."""
+    cloud.declare()
+    cloud.pulumi("config", "set", "--secret", "--path", "vertex-training:secrets.token", TOKEN, "--stack", "dev")
+
+
+def _seen(cloud: CloudProject) -> list[str]:
+    """What can be read of a stack before, while and after it comes up, and of the image it has built."""
+    seen = [cloud.pulumi("preview", "--diff", "--stack", "dev"), cloud.pulumi("preview", "--json", "--stack", "dev")]
+    seen += [cloud.up(), cloud.pulumi("stack", "export", "--stack", "dev")]
+    seen.append(cloud.pulumi("stack", "output", "--json", "--stack", "dev"))
+    uri = cloud.outputs()["images"]["trainer"]
+    with closing(docker.from_env()) as client:
+        image = client.images.get(uri)
+        layers = _layers(b"".join(image.save()))
+        assert (cloud.root / "trainer" / "train.py").read_text() in layers
+        return [*seen, json.dumps([image.history(), image.attrs]), layers]
+
+
+def _layers(saved: bytes) -> str:
+    """All files of a saved image and of its layers, as text."""
+    texts = []
+    with tarfile.open(fileobj=io.BytesIO(saved)) as archive:
+        for member in archive:
+            content = file.read() if (file := archive.extractfile(member)) else b""
+            texts.append(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
+    return b"\n".join(texts).decode("latin-1")
+
+
+def _with(canary: str, seen: list[str], cloud: CloudProject) -> list[str]:
+    """Which of the texts hold a canary; all that its backend keeps of the stack is one of them."""
     state = [file.read_text(errors="replace") for file in cloud.root.parent.glob("state/**/*.json")]
     assert state
-    for canary in (TOKEN, PASSWORD):
-        assert [text for text in [*seen, *state] if canary in text] == []
+    return [text[:2000] for text in [*seen, *state] if canary in text]
 
 
 def _prod(cloud: CloudProject, stack: str) -> Path:
