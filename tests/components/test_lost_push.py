@@ -1,0 +1,81 @@
+"""A push whose connection is lost in the middle, with the real Docker and a real registry.
+
+Most of the test's minute Docker waits: it gives a layer up after five tries.
+"""
+
+import gc
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import docker
+import pytest
+
+from components import image_store
+from components.errors import RegistryRefused
+from tests.cutting_proxy import CuttingProxy
+from tests.registry import Registry, missing, registry
+
+SMALL, LARGE = 1 << 20, 8 << 20
+"""Bytes in the two layers of the image; they are random, so no layer gets smaller on the way."""
+
+pytestmark = [
+    pytest.mark.skipif(missing() is not None, reason=str(missing())),
+    # The Docker SDK leaves the socket open of an answer that is an error.
+    pytest.mark.filterwarnings("ignore:.*unclosed <socket", "ignore:Exception ignored in. <socket"),
+]
+
+
+@pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
+    """A registry that this process is logged in to."""
+    with registry(tmp_path / "registry") as made:
+        monkeypatch.setenv("DOCKER_CONFIG", str(made.docker_config))
+        yield made
+
+
+@pytest.fixture
+def line(there: Registry) -> Iterator[tuple[CuttingProxy, str]]:
+    """A line to the registry that carries the small layer and not the large one, and the host it is reached by."""
+    proxy = CuttingProxy(there.port, limit=SMALL * 2)
+    with proxy.serving() as port:
+        host = f"localhost:{port}"
+        config = there.docker_config / "config.json"
+        config.write_text(config.read_text().replace(there.host, host))
+        yield proxy, host
+
+
+@pytest.fixture
+def uri(line: tuple[CuttingProxy, str], tmp_path: Path) -> Iterator[str]:
+    """An image of two layers in the daemon."""
+    uri = f"{line[1]}/team/trainer:abc"
+    context = tmp_path / "context"
+    context.mkdir()
+    (context / "small").write_bytes(os.urandom(SMALL))
+    (context / "large").write_bytes(os.urandom(LARGE))
+    (context / "Dockerfile").write_text("FROM scratch\nCOPY small /\nCOPY large /\n")
+    with closing(docker.from_env()) as client:
+        client.images.build(path=str(context), tag=uri, rm=True)
+        shutil.rmtree(context)
+        yield uri
+        client.images.remove(uri, force=True)
+    gc.collect()
+
+
+def test_a_push_that_breaks_off_is_one_line_and_the_next_one_sends_what_has_not_arrived(
+    line: tuple[CuttingProxy, str], uri: str
+) -> None:
+    proxy, host = line
+    store, told = image_store.Registry(), list[str]()
+    with pytest.raises(RegistryRefused) as lost:
+        store.keep(uri, told.append)
+    text = str(lost.value)
+    assert text.startswith(f"{uri} cannot be pushed: ") and len(text.splitlines()) == 1
+    assert "see that it answers; what has arrived is not sent again" in text
+    assert told == ["pushed 1 of 2 layers"]
+    proxy.limit, proxy.sent = None, 0
+    digest = store.keep(uri, told.append)
+    assert store.find(uri) == digest
+    assert LARGE <= proxy.sent < LARGE + SMALL
