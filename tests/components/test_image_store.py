@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import docker
@@ -11,6 +12,7 @@ from google.auth.exceptions import DefaultCredentialsError
 
 from components import image_store
 from components.errors import RegistryRefused
+from components.image import TrainingImageProvider
 from tests.emulator.running import IMAGE
 from tests.registry import PASSWORD, Registry, missing, registry
 
@@ -79,6 +81,19 @@ def test_a_registry_that_went_away_is_one_line_and_the_next_push_goes_on(uri: st
         image_store.Registry().find(uri)
     there.start()
     assert image_store.Registry().keep(uri, print) == image_store.Registry().find(uri)
+
+
+def test_a_tag_that_was_moved_by_hand_is_read_as_drift_and_is_what_a_new_stack_takes(uri: str, tmp_path: Path) -> None:
+    provider, props = TrainingImageProvider(), {"uri": uri, "context": "trainer"}
+    ours = provider.create(props)
+    (tmp_path / "Dockerfile").write_text("FROM scratch\nLABEL made=by-hand\n")
+    with closing(docker.from_env()) as client:
+        client.images.build(path=str(tmp_path), dockerfile="Dockerfile", tag=uri)
+        theirs = image_store.Registry().keep(uri, print)
+    assert ours.outs and theirs != ours.outs["digest"]
+    read = provider.read(ours.id, ours.outs)
+    assert (read.id, read.outs, read.inputs) == (ours.id, {**ours.outs, "digest": theirs}, props)
+    assert provider.create(props).outs == read.outs  # trusted: nothing is built or pushed
 
 
 def test_a_tag_that_someone_else_has_just_taken_in_a_registry_that_moves_none_is_theirs(

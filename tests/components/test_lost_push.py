@@ -67,7 +67,7 @@ def uri(line: tuple[CuttingProxy, str], tmp_path: Path) -> Iterator[str]:
 def test_a_push_that_breaks_off_is_one_line_and_the_next_one_sends_what_has_not_arrived(
     line: tuple[CuttingProxy, str], uri: str
 ) -> None:
-    proxy, host = line
+    proxy, _ = line
     store, told = image_store.Registry(), list[str]()
     with pytest.raises(RegistryRefused) as lost:
         store.keep(uri, told.append)
