@@ -1,0 +1,236 @@
+"""What a stack file says of its Google Cloud project: each rule is one line, and names follow where none is given."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components import cloud
+from tests.components.projects import load, problems
+
+REQUIRED = {"project": "acme-dev", "projectNumber": "123456789012", "region": "europe-west4"}
+KEY = "projects/p/locations/{}/keyRings/k/cryptoKeys/c"
+ATTACHMENT = "projects/p/regions/{}/networkAttachments/a"
+NETWORK = "projects/1/global/networks/n"
+REPOSITORY = "projects/p/locations/europe-west4/repositories/r"
+NO_EFFECT = "has no effect on what exists already; leave it out, or name it by"
+
+
+def stack(**keys: Any) -> str:
+    """A stack file of the target gcp; a key whose value is None is left out."""
+    given = {"target": "gcp", **REQUIRED, **keys}
+    lines = [f"  vertex-training:{key}: {json.dumps(value)}\n" for key, value in given.items() if value is not None]
+    return f"config:\n{''.join(lines)}"
+
+
+def completed(tmp_path: Path, **keys: Any) -> Any:
+    """What the keys of the stack `dev` of the project `team` stand for."""
+    return load(tmp_path, stack(**keys)).cloud
+
+
+def problem(tmp_path: Path, **keys: Any) -> str:
+    """The one problem of a stack, without its place."""
+    (line,) = problems(tmp_path, stack(**keys))
+    return line.partition("vertex-training:")[2]
+
+
+@pytest.mark.parametrize("key", REQUIRED)
+def test_what_nothing_else_can_tell_is_required(tmp_path: Path, key: str) -> None:
+    assert problem(tmp_path, **{key: None}) == f"{key}: is required by the target gcp"
+
+
+EXCLUSIVE = {
+    "registry": {"existing": REPOSITORY, "url": "registry.test/team", "repository": "mine"},
+    "identity": {"existing": "a@p.iam.gserviceaccount.com", "account": "trainer"},
+    "bucket": {"existing": "theirs", "name": "mine"},
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "given"),
+    [
+        (key, (first, second))
+        for key, choices in EXCLUSIVE.items()
+        for first in choices
+        for second in list(choices)[list(choices).index(first) + 1 :]
+    ],
+)
+def test_each_thing_is_named_in_one_way(tmp_path: Path, key: str, given: tuple[str, str]) -> None:
+    part = {choice: EXCLUSIVE[key][choice] for choice in given}
+    expected = f"{key}: takes one of {', '.join(EXCLUSIVE[key])}, not {' and '.join(given)}"
+    assert problem(tmp_path, **{key: part}) == expected
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "registry": {
+        "project": "images",
+        "location": "europe",
+        "immutableTags": True,
+        "keep": 3,
+        "deleteUntaggedAfter": "60s",
+        "kmsKey": KEY.format("europe"),
+        "labels": {"a": "b"},
+        "protect": True,
+    },
+    "identity": {"submitters": ["group:ml@example.com"]},
+    "bucket": {
+        "deleteAfterDays": 3,
+        "kmsKey": KEY.format("europe-west4"),
+        "labels": {"a": "b"},
+        "protect": True,
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "choice", "field"),
+    [
+        (key, choice, field)
+        for key, fields in SETTINGS.items()
+        for choice in list(EXCLUSIVE[key])[:-1]
+        for field in fields
+    ],
+)
+def test_what_exists_has_no_settings_here(tmp_path: Path, key: str, choice: str, field: str) -> None:
+    part = {choice: EXCLUSIVE[key][choice], field: SETTINGS[key][field]}
+    made = list(EXCLUSIVE[key])[-1]
+    assert problem(tmp_path, **{key: part}) == f"{key}.{field}: {NO_EFFECT} {made}"
+
+
+def test_what_is_made_has_them_all(tmp_path: Path) -> None:
+    made = completed(tmp_path, **SETTINGS)
+    for key, fields in SETTINGS.items():
+        assert made[key].items() >= fields.items()
+
+
+@pytest.mark.parametrize(
+    ("network", "expected"),
+    [
+        ({}, "network: needs exactly one of peering and attachment"),
+        (
+            {"peering": {"network": NETWORK}, "attachment": {"subnetwork": "s"}},
+            "network: needs exactly one of peering and attachment",
+        ),
+        ({"attachment": {}}, "network.attachment: needs exactly one of existing and subnetwork"),
+        (
+            {"attachment": {"existing": ATTACHMENT.format("europe-west4"), "subnetwork": "s"}},
+            "network.attachment: needs exactly one of existing and subnetwork",
+        ),
+        (
+            {"attachment": {"existing": ATTACHMENT.format("us-east1")}},
+            'network.attachment.existing: the attachment is in "us-east1"; '
+            "it must be in the region of the jobs, europe-west4",
+        ),
+        *(
+            (
+                {"peering": {"network": NETWORK, "prefixLength": length}},
+                f"network.peering.prefixLength: {length} is not between 8 and 24",
+            )
+            for length in (7, 25)
+        ),
+    ],
+)
+def test_a_network_is_reached_in_one_way_and_from_the_jobs_region(
+    tmp_path: Path, network: dict[str, Any], expected: str
+) -> None:
+    assert problem(tmp_path, network=network) == expected
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        {"peering": {"network": NETWORK}},
+        {"peering": {"network": NETWORK, "prefixLength": 8}},
+        {"peering": {"network": NETWORK, "prefixLength": 24}},
+        {"attachment": {"subnetwork": "s"}},
+        {"attachment": {"existing": ATTACHMENT.format("europe-west4")}},
+    ],
+)
+def test_a_network_that_keeps_the_rules_stays_as_it_is_said(tmp_path: Path, network: dict[str, Any]) -> None:
+    assert completed(tmp_path, network=network)["network"] == network
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (
+            {"bucket": {"location": "EU"}},
+            'bucket.location: "eu" must be the region of the jobs, europe-west4: Vertex AI refuses others',
+        ),
+        (
+            {"bucket": {"existing": "theirs", "location": "us-east1"}},
+            'bucket.location: "us-east1" must be the region of the jobs, europe-west4: Vertex AI refuses others',
+        ),
+        (
+            {"kmsKey": KEY.format("us-east1")},
+            'kmsKey: the key is in "us-east1"; it must be in the region of the jobs, europe-west4',
+        ),
+        (
+            {"bucket": {"kmsKey": KEY.format("global")}},
+            'bucket.kmsKey: the key is in "global"; it must be in the region of the jobs, europe-west4',
+        ),
+    ],
+)
+def test_what_jobs_use_is_in_their_region(tmp_path: Path, keys: dict[str, Any], expected: str) -> None:
+    assert problem(tmp_path, **keys) == expected
+
+
+def test_regions_of_buckets_are_read_in_either_case_and_those_of_registries_are_free(tmp_path: Path) -> None:
+    made = completed(
+        tmp_path,
+        bucket={"location": "EUROPE-WEST4"},
+        kmsKey=KEY.format("europe-west4"),
+        registry={"location": "us", "kmsKey": KEY.format("us")},
+    )
+    assert (made["bucket"]["location"], made["registry"]["location"]) == ("EUROPE-WEST4", "us")
+
+
+def test_problems_of_several_keys_are_told_together(tmp_path: Path) -> None:
+    found = problems(tmp_path, stack(projectNumber=None, network={}, bucket={"location": "us-east1"}))
+    assert len(found) == 3
+
+
+def test_what_is_made_is_named_after_project_and_stack(tmp_path: Path) -> None:
+    made = completed(tmp_path)
+    assert made["registry"] == {"repository": "team-dev"}
+    assert made["identity"] == {"account": "team-dev"}
+    assert made["bucket"] == {"name": "acme-dev-team-dev"}
+
+
+def test_what_exists_or_has_a_name_gets_no_other(tmp_path: Path) -> None:
+    for choices in ({key: next(iter(parts)) for key, parts in EXCLUSIVE.items()}, {"registry": "url"}):
+        parts = {key: {choice: EXCLUSIVE[key][choice]} for key, choice in choices.items()}
+        made = completed(tmp_path, labels={"team": "vision"}, **parts)
+        assert {key: made[key] for key in parts} == parts
+    named = {key: {list(parts)[-1]: list(parts.values())[-1]} for key, parts in EXCLUSIVE.items()}
+    made = completed(tmp_path, **named)
+    assert {key: made[key] for key in named} == named
+
+
+def test_labels_of_the_stack_are_those_of_what_it_makes_and_a_part_s_own_win(tmp_path: Path) -> None:
+    made = completed(tmp_path, labels={"team": "vision", "env": "dev"}, bucket={"labels": {"env": "own"}})
+    assert made["registry"]["labels"] == {"team": "vision", "env": "dev"}
+    assert made["bucket"]["labels"] == {"team": "vision", "env": "own"}
+
+
+@pytest.mark.parametrize(
+    ("project", "stack_name", "account"),
+    [
+        ("team", "dev", "team-dev"),
+        ("Team_One", "Dev.EU", "team-one-dev-eu"),
+        ("a", "b", "train-a-b"),  # of at least six characters
+        ("9lives", "prod", "train-9lives-prod"),  # beginning with a letter
+        ("a" * 40, "dev", "a" * 30),
+        ("a" * 29, "dev", "a" * 29),  # no hyphen at the end
+        ("1" + "a" * 40, "dev", "train-1" + "a" * 23),
+    ],
+)
+def test_the_account_s_id_is_one_that_google_cloud_takes(project: str, stack_name: str, account: str) -> None:
+    assert cloud.completed(project, stack_name, REQUIRED)["identity"]["account"] == account
+
+
+def test_long_names_of_repositories_and_buckets_are_cut_at_63_characters() -> None:
+    made = cloud.completed("t" * 60, "production", REQUIRED)
+    assert made["registry"]["repository"] == "t" * 60 + "-pr"
+    assert made["bucket"]["name"] == "acme-dev-" + "t" * 54
