@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import json
+import re
 import tarfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,9 +18,11 @@ from tests import buildx
 from tests.emulator.running import RunningEmulator
 from tests.engine.cloud import CloudProject
 from tests.engine.golden import golden
+from tests.engine.project import CHECKOUT
 from tests.registry import PASSWORD, Registry, missing, registry
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+PAGE = CHECKOUT / "docs" / "environments.md"
 TOKEN = "canary-of-a-secret-value"
 
 
@@ -90,6 +93,8 @@ def test_prod_runs_the_digest_that_dev_tested_and_its_preview_shows_that_alone(c
     assert cloud.steps() == golden("promotion")
     shown = cloud.pulumi("preview", "--stack", "prod", "--diff")
     assert tested in shown and newer in shown
+    (on_the_page,) = re.findall(r"```\n( +[+]-pulumi-python.*?)```", PAGE.read_text(), re.DOTALL)
+    assert _without_values(on_the_page) in _without_values(shown)
 
     config = yaml.safe_load(prod.read_text())
     config["config"]["vertex-training:guardrails"] = {"registries": ["registry.test/approved"]}
@@ -180,6 +185,11 @@ def _prod(cloud: CloudProject, stack: str) -> Path:
     file = cloud.root / "stacks" / "Pulumi.prod.yaml"
     file.write_text(yaml.safe_dump({"config": config}))
     return file
+
+
+def _without_values(preview: str) -> str:
+    """A preview without texts and ids, which differ from project to project."""
+    return re.sub(r'"[^"]*"|(?<=\[id=).*(?=\])|(?<=\[urn=).*(?=\])', "", preview)
 
 
 def _image_of(cloud: CloudProject, stack: str) -> str:
