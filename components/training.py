@@ -154,7 +154,7 @@ def export(images: Images, jobs: Jobs) -> None:
     `pinnedImages` names images by the digests that were built; another stack's `images.NAME.stack` reads it.
     """
     results = jobs.completion.results if jobs.completion else pulumi.Output.from_input({})
-    runs = pulumi.Output.all(**{name: job.run for name, job in jobs.resources.items()})
+    runs = pulumi.Output.from_input({name: job.run for name, job in jobs.resources.items()})
     pulumi.export("images", images.uris)
     pulumi.export("pinnedImages", images.pinned)
     pulumi.export("jobs", pulumi.Output.all(runs, results).apply(lambda known: _latest(*known)))
