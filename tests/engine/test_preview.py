@@ -34,3 +34,16 @@ def test_nothing_that_can_be_known_is_unknown_in_the_first_preview(project: Proj
     assert "[unknown]" not in spec
     assert 'outputUriPrefix: "gs://vertex-training-local/train/' in spec
     assert 'imageUri: "localhost/vertex-training/trainer:' in spec
+
+
+def test_a_stack_may_have_no_jobs(project: Project) -> None:
+    project.declarations = {"images": {"trainer": {"uri": "registry.test/team/trainer:1"}}}
+    project.declare()
+    project.pulumi("preview", "--stack", "local")
+    project.up()
+    assert project.outputs() == {
+        "images": {"trainer": "registry.test/team/trainer:1"},
+        "pinnedImages": {"trainer": "registry.test/team/trainer:1"},
+        "jobs": {},
+        "results": {},
+    }
