@@ -154,10 +154,11 @@ def export(images: Images, jobs: Jobs) -> None:
     `pinnedImages` names images by the digests that were built; another stack's `images.NAME.stack` reads it.
     """
     results = jobs.completion.results if jobs.completion else pulumi.Output.from_input({})
-    runs = pulumi.Output.from_input({name: job.run for name, job in jobs.resources.items()})
+    # Of no jobs at all this is a list; taking them through from_input instead would cost each job two Outputs more.
+    runs = pulumi.Output.all(**{name: job.run for name, job in jobs.resources.items()})
     pulumi.export("images", images.uris)
     pulumi.export("pinnedImages", images.pinned)
-    pulumi.export("jobs", pulumi.Output.all(runs, results).apply(lambda known: _latest(*known)))
+    pulumi.export("jobs", pulumi.Output.all(runs, results).apply(lambda known: _latest(dict(known[0]), known[1])))
     pulumi.export("results", results)
 
 
