@@ -57,6 +57,8 @@ def rows() -> Iterator[str]:
     try:
         _fill(root)
         with running(root) as emulator:
+            emulator.call("GET", "readyz")  # the first look at Docker is over
+            time.sleep(1)
             for kind in ALL_KINDS.values():
                 times = _pages(emulator, kind)
                 what = f"{JOBS:,} {kind.collection}" + (f" of {TRIALS} trials" * (kind == HYPERPARAMETER_TUNING_JOB))
