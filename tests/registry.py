@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import pytest
+
 PASSWORD = "canary-of-the-registry"
 _CONFIG = """\
 version: 0.1
@@ -26,6 +28,11 @@ def missing() -> str | None:
     """Why no registry can be started here, for a skip."""
     programs = [program for program in ("docker-registry", "htpasswd") if not shutil.which(program)]
     return f"needs {' and '.join(programs)} (Debian: docker-registry, apache2-utils)" if programs else None
+
+
+NEEDED = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+SOCKETS_LEFT_OPEN = pytest.mark.filterwarnings("ignore:.*unclosed <socket", "ignore:Exception ignored in. <socket")
+"""The Docker SDK leaves the socket open of an answer that is an error."""
 
 
 class Registry:

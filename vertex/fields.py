@@ -66,22 +66,22 @@ def _reaches_int64(field: Field, above: tuple[Any, ...]) -> bool:
 
 
 def _field(hint: Any) -> Field:
-    inner, marks = _unwrapped(hint)
+    inner, marks = unwrapped(hint)
     if get_origin(inner) is list:
-        inner, marks = _unwrapped(get_args(inner)[0])
+        inner, marks = unwrapped(get_args(inner)[0])
         holds: Literal["one", "list", "map"] = "list"
     elif get_origin(inner) is dict:
-        inner, marks = _unwrapped(get_args(inner)[1])
+        inner, marks = unwrapped(get_args(inner)[1])
         holds = "map"
     else:
         holds = "one"
     return Field(inner if is_typeddict(inner) else None, holds, _INT64_MARK in marks)
 
 
-def _unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A hint without Required and Annotated, and what it was annotated with."""
+def unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A field's type without Required and Annotated, and what it was annotated with."""
     if get_origin(hint) is Required:
-        return _unwrapped(get_args(hint)[0])
+        return unwrapped(get_args(hint)[0])
     if get_origin(hint) is Annotated:
         inner, *marks = get_args(hint)
         return inner, tuple(marks)

@@ -1,11 +1,14 @@
 """A target without an emulator: providers reach a training API in memory."""
 
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from components import job_provider, target, waiting
 from tests.components.fakes import Clock, FakeClient
+from tests.registry import Registry, registry
 
 
 @pytest.fixture
@@ -25,3 +28,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setattr(waiting, "time", clock)
     monkeypatch.setattr(job_provider, "time", clock)
     return clock
+
+
+@pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
+    """A registry that this process is logged in to."""
+    with registry(tmp_path / "registry") as made:
+        monkeypatch.setenv("DOCKER_CONFIG", str(made.docker_config))
+        yield made

@@ -14,21 +14,9 @@ from components import image_store
 from components.errors import RegistryRefused
 from components.image import TrainingImageProvider
 from tests.emulator.running import IMAGE
-from tests.registry import PASSWORD, Registry, missing, registry
+from tests.registry import NEEDED, PASSWORD, SOCKETS_LEFT_OPEN, Registry
 
-pytestmark = [
-    pytest.mark.skipif(missing() is not None, reason=str(missing())),
-    # The Docker SDK leaves the socket open of an answer that is an error.
-    pytest.mark.filterwarnings("ignore:.*unclosed <socket", "ignore:Exception ignored in. <socket"),
-]
-
-
-@pytest.fixture
-def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
-    """A registry that this process is logged in to."""
-    with registry(tmp_path / "registry") as made:
-        monkeypatch.setenv("DOCKER_CONFIG", str(made.docker_config))
-        yield made
+pytestmark = [NEEDED, SOCKETS_LEFT_OPEN]
 
 
 @pytest.fixture

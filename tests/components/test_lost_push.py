@@ -16,24 +16,12 @@ import pytest
 from components import image_store
 from components.errors import RegistryRefused
 from tests.cutting_proxy import CuttingProxy
-from tests.registry import Registry, missing, registry
+from tests.registry import NEEDED, SOCKETS_LEFT_OPEN, Registry
 
 SMALL, LARGE = 1 << 20, 8 << 20
 """Bytes in the two layers of the image; they are random, so no layer gets smaller on the way."""
 
-pytestmark = [
-    pytest.mark.skipif(missing() is not None, reason=str(missing())),
-    # The Docker SDK leaves the socket open of an answer that is an error.
-    pytest.mark.filterwarnings("ignore:.*unclosed <socket", "ignore:Exception ignored in. <socket"),
-]
-
-
-@pytest.fixture
-def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
-    """A registry that this process is logged in to."""
-    with registry(tmp_path / "registry") as made:
-        monkeypatch.setenv("DOCKER_CONFIG", str(made.docker_config))
-        yield made
+pytestmark = [NEEDED, SOCKETS_LEFT_OPEN]
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from tests.emulator.running import RunningEmulator
 from tests.engine.cloud import CloudProject
 from tests.engine.golden import golden
 from tests.engine.project import CHECKOUT
-from tests.registry import PASSWORD, Registry, missing, registry
+from tests.registry import NEEDED, PASSWORD, Registry, registry
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+pytestmark = NEEDED
 PAGE = CHECKOUT / "docs" / "environments.md"
 TOKEN = "canary-of-a-secret-value"
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, Required, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from typing_extensions import is_typeddict
 
 from vertex import scalars
+from vertex.fields import unwrapped
 
 Names = tuple[str, ...]
 
@@ -55,13 +56,3 @@ def is_set(body: Any, path: Names) -> bool:
     if not isinstance(body, dict):
         return False
     return (path[0] in body and is_set(body[path[0]], path[1:])) or is_set(body.get(_KEY), path)
-
-
-def unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A type without Required and Annotated, and what it was annotated with."""
-    if get_origin(hint) is Required:
-        return unwrapped(get_args(hint)[0])
-    if get_origin(hint) is Annotated:
-        inner, *marks = get_args(hint)
-        return inner, tuple(marks)
-    return hint, ()
