@@ -13,6 +13,7 @@ from components import adoption, drift, engine, ownership, references, shapes, s
 from components.engine import Provider
 from components.errors import SubmitFailed
 from components.target import Target
+from vertex import trials
 from vertex.client import JobClient
 from vertex.errors import InvalidRequest, NotFound, VertexError
 from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
@@ -152,8 +153,16 @@ class HyperparameterTuningJobProvider(JobProvider):
 
 
 def _run(at: Target, job: Mapping[str, Any]) -> dict[str, Any]:
+    """What a refresh shows of a job: it only ever has what moves with the job, or the next refresh would show more."""
     name = ResourceName.parse(str(job["name"]))
-    return {"name": job["name"], "state": job["state"], "page": at.links.page(name), "logs": at.links.logs(name)}
+    run = {"name": job["name"], "state": job["state"], "page": at.links.page(name), "logs": at.links.logs(name)}
+    if "error" in job:
+        run["error"] = job["error"].get("message", "")
+    if ended := trials.ended(job):
+        run["trials"] = {"ended": ended, "of": int(job["maxTrialCount"])}
+        if best := trials.best(job):
+            run["bestTrial"] = best
+    return run
 
 
 @contextlib.contextmanager

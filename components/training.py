@@ -25,6 +25,9 @@ _RESOURCES: dict[str, type[Job]] = {
 }
 
 
+_RUN = ("name", "page", "logs")
+
+
 class Images:
     """A stack's images: `uris` by name, and the resources of those that are built here.
 
@@ -118,7 +121,17 @@ class Jobs:
                 ),
             )
         waited = {job.name: self.resources[job.name] for job in settings.jobs if job.lifecycle.get("wait")}
-        self.completion = Completion("completion", waited, foundation=foundation) if waited else None
+        deadlines = {job.name: job.lifecycle["deadline"] for job in settings.jobs if "deadline" in job.lifecycle}
+        self.completion = (
+            Completion(
+                "completion",
+                waited,
+                foundation=foundation,
+                deadlines={name: deadline for name, deadline in deadlines.items() if name in waited},
+            )
+            if waited
+            else None
+        )
 
 
 def resolved(spec: Mapping[str, Any], uris: Mapping[str, pulumi.Input[str]], packages: Mapping[str, str]) -> Any:
@@ -163,5 +176,8 @@ def export(images: Images, jobs: Jobs) -> None:
 
 
 def _latest(runs: Mapping[str, dict[str, Any]], results: Mapping[str, Any]) -> dict[str, Any]:
-    """Each job's run, with the state that waiting found where the job was waited for."""
-    return {name: {**run, "state": results.get(name, run)["state"]} for name, run in runs.items()}
+    """Each job's run; of a job that was waited for the state is what was found then, and the rest is in its results."""
+    return {
+        name: {**{key: run[key] for key in _RUN}, "state": results[name]["state"]} if name in results else run
+        for name, run in runs.items()
+    }

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import pulumi
@@ -20,6 +21,10 @@ def another_process() -> None:
     """From here on the provider's process is a new one, as every `pulumi up` has one."""
     submissions._listings.clear()
     submissions._let_go.clear()
+
+
+NOON = datetime.fromisoformat("2026-01-31T12:00:00Z").timestamp()
+"""When the first job is created, and when a clock begins to run."""
 
 
 class FakeClient:
@@ -76,9 +81,9 @@ class FakeClient:
         self._called("delete")
         del self.jobs[self._there(name)]
 
-    def log_lines(self, name: ResourceName, count: int) -> Sequence[str]:
+    def log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
         self._called("log_lines")
-        return self.logs.get(str(name), [])[-count:]
+        return self.logs.get(f"{name}/{replica}" if replica else str(name), [])[-count:]
 
     def _called(self, verb: str) -> None:
         self.calls.append(verb)
@@ -105,6 +110,9 @@ class Clock:
 
     def monotonic(self) -> float:
         return self.now
+
+    def time(self) -> float:
+        return NOON + self.now - 1000.0
 
     def sleep(self, seconds: float) -> None:
         assert seconds > 0
