@@ -70,6 +70,12 @@ class JobProvider(Provider):
             for problem in problems
             if not _unknown(inputs["spec"], problem)
         ]
+        if adopt := inputs.get("adopt"):
+            project, _, region = inputs["parent"].split("/")[-3:]
+            found = adoption.broken(self.kind, adopt, project, None, region)
+            failures += [dynamic.CheckFailure("adopt", message) for message in found]
+            if inputs.get("rerun"):
+                failures.append(dynamic.CheckFailure("rerun", adoption.NOT_RUN))
         return dynamic.CheckResult({**inputs, "spec": spec}, failures)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:

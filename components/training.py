@@ -120,17 +120,11 @@ class Jobs:
                     ]
                 ),
             )
-        waited = {job.name: self.resources[job.name] for job in settings.jobs if job.lifecycle.get("wait")}
-        deadlines = {job.name: job.lifecycle["deadline"] for job in settings.jobs if "deadline" in job.lifecycle}
+        waits = {job.name: job.lifecycle for job in settings.jobs if job.lifecycle.get("wait")}
+        waited = {name: self.resources[name] for name in waits}
+        deadlines = {name: lifecycle["deadline"] for name, lifecycle in waits.items() if "deadline" in lifecycle}
         self.completion = (
-            Completion(
-                "completion",
-                waited,
-                foundation=foundation,
-                deadlines={name: deadline for name, deadline in deadlines.items() if name in waited},
-            )
-            if waited
-            else None
+            Completion("completion", waited, foundation=foundation, deadlines=deadlines) if waited else None
         )
 
 
