@@ -37,9 +37,11 @@ class Progress:
             lines = [*_grouped(changed), _count(jobs)]
         else:
             lines = [f"{name}: {self._said[name]}" for name in changed]
-        if not lines and self._spoken is not None and now - self._spoken > HEARTBEAT_SECONDS:
-            lines = ["; ".join([f"waiting: {_count(jobs)}", *_queued(jobs, now)])]
-        if lines or self._spoken is None:
+        queued = list(_queued(jobs, now))
+        if self._spoken is None or (lines and not queued):
+            self._spoken = now
+        elif now - self._spoken > HEARTBEAT_SECONDS:
+            lines.append("; ".join([f"waiting: {_count(jobs)}", *queued]))
             self._spoken = now
         return lines
 
@@ -50,7 +52,7 @@ def _status(job: Job) -> str:
         state += f" after {minutes} min in the queue"
     if "studySpec" not in job:
         return state
-    metric = job["studySpec"]["metrics"][0]["metricId"]
+    metric = trials.objectives(job)[0]
     best = trials.best(job)
     found = f", best {metric} {best['metrics'][metric]:.4g} in trial {best['id']}" if best else ""
     return f"{state}, {trials.ended(job)} of {job['maxTrialCount']} trials done{found}"

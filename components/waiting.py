@@ -95,7 +95,7 @@ def result(job: Job) -> dict[str, Any]:
         return found | _model_dir(job["jobSpec"], "")
     best = trials.best(job)
     found |= _model_dir(job["trialJobSpec"], f"{best['id']}/") if best else {}
-    if trials.has_several_objectives(job):
+    if len(trials.objectives(job)) > 1:
         found["paretoTrials"] = trials.front(job)
     if unreported := trials.unreported(job):
         found["unreported"] = unreported
