@@ -8,8 +8,9 @@ from operator import getitem
 from pathlib import Path
 from typing import Any, cast
 
-from components import image_rules, references, shapes, source_distribution, spec_files
+from components import dependencies, image_rules, references, results, shapes, source_distribution, spec_files
 from components.errors import Problem
+from components.job_declaration import JobDeclaration
 from components.sources import Source, included
 from components.spec_files import SpecFile
 from vertex.kinds import KINDS, Kind
@@ -19,19 +20,8 @@ from vertex.validation import NO_OBJECT, shape, validate
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 SECTIONS = ("vars", "images", "packages", *KINDS)
-
-
-@dataclass(frozen=True)
-class JobDeclaration:
-    """One declared job: `spec` is canonical, with references to images, packages and secrets still in it.
-
-    Empty for a job with problems.
-    """
-
-    kind: Kind
-    name: str
-    spec: dict[str, Any]
-    lifecycle: shapes.Lifecycle
+_IN_JOBS = ("vars", "images", "packages", "secrets", results.TABLE)
+_LATE = "is known only after that job, so it can stand in texts alone"
 
 
 @dataclass(frozen=True)
@@ -60,6 +50,7 @@ class Declarations:
     problems: list[Problem] = field(default_factory=list)
     sections: dict[str, dict[str, _Declared]] = field(default_factory=lambda: {name: {} for name in SECTIONS})
     vars_used: set[str] = field(default_factory=set)
+    results_used: dict[str, list[tuple[KeyPath, str]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         sources, self.problems = included(self.root, self.values.get("include", []), self.stack)
@@ -145,23 +136,30 @@ class Declarations:
 
     def jobs(self) -> tuple[JobDeclaration, ...]:
         """The declared jobs, canonical, with their vars resolved."""
-        return tuple(
+        jobs = tuple(
             self._job(kind, declared) for kind in KINDS.values() for declared in self.sections[kind.collection].values()
         )
+        if self.results_used or any("after" in job.lifecycle for job in jobs):
+            self.problems += [self.problem_of(*found) for found in dependencies.broken(jobs, self.results_used)]
+        return dependencies.linked(jobs, self.results_used) if self.results_used and not self.problems else jobs
 
     def _job(self, kind: Kind, declared: _Declared) -> JobDeclaration:
         name = str(declared.path[-1])
-        body = self._resolved(declared, lambda _: ("vars", "images", "packages", "secrets"))
+        body = self._resolved(declared, lambda path: ("vars",) if path[:1] == ("lifecycle",) else _IN_JOBS)
         if not isinstance(body, Mapping):
             self.problems.append(declared.problem((), NO_OBJECT))
             return JobDeclaration(kind, name, {}, {})
         body = {**({} if "display_name" in body else {"displayName": name}), **body}
-        lifecycle, broken = shape(shapes.Lifecycle, body.pop("lifecycle", {}))
+        given, broken = shape(shapes.Lifecycle, body.pop("lifecycle", {}))
+        lifecycle: shapes.Lifecycle = {} if broken else given
         self.problems += [declared.problem(("lifecycle", *problem.path), problem.message) for problem in broken]
         spec, broken = validate(kind, body, open_text=references.is_open)
         if _written_out(declared.value, body, [problem.path for problem in broken]):
             spec, broken = validate(kind, body, open_text=references.is_open)
-        self.problems += [declared.problem(problem.path, problem.message) for problem in broken]
+        open_at = dict(self.results_used.get(name, ()))
+        for problem in broken:
+            late = problem.path in open_at and f"${{{results.TABLE}.{open_at[problem.path]}}} {_LATE}"
+            self.problems.append(declared.problem(problem.path, late or problem.message))
         return JobDeclaration(kind, name, {} if broken else spec, lifecycle)
 
     def problem_of(self, job: JobDeclaration, path: KeyPath, message: str) -> Problem:
@@ -177,6 +175,9 @@ class Declarations:
             table, _, name = reference.partition(".")
             if table == "vars":
                 self.vars_used.add(name)
+            elif table == results.TABLE and table in allowed(path):
+                self.results_used.setdefault(str(declared.path[-1]), []).append((path, name))
+                continue
             if table not in allowed(path):
                 message = f"${{{reference}}} is not a reference that is known here; write {_forms(allowed(path))}"
             elif name not in self.tables[table]:
@@ -209,4 +210,4 @@ def _peers(section: str) -> tuple[str, ...]:
 
 
 def _forms(tables: tuple[str, ...]) -> str:
-    return " or ".join(f"${{{table}.NAME}}" for table in tables)
+    return " or ".join(f"${{{table}.NAME{'.RESULT' if table == results.TABLE else ''}}}" for table in tables)

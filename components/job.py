@@ -1,26 +1,31 @@
 """Training jobs as Pulumi resources: CustomJob and HyperparameterTuningJob."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import pulumi
 from pulumi import dynamic
 
-from components import ownership, references, shapes
+from components import ownership, references, shapes, waiting
 from components.foundation import Foundation
 from components.job_provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider
 from vertex import types
 from vertex.kinds import CUSTOM_JOB, Kind
 from vertex.validation import validate
 
-_REPLACE = ["spec", "secrets", "rerun", "parent"]
+_REPLACE = ["spec", "secrets", "jobs", "rerun", "parent"]
 
 
 Spec = TypeVar("Spec", types.CustomJob, types.HyperparameterTuningJob)
 
 
 class _Job(dynamic.Resource, Generic[Spec]):
-    """What both kinds share. The job's resource name is its `id`; `run` has its `name`, `state`, `page`, `logs`."""
+    """What both kinds share. The job's resource name is its `id`; `run` has its `name`, `state`, `page`, `logs`.
+
+    `jobs` are those whose results it uses, by the names that references in `spec` have for them, such as
+    `${jobs.tune.bestTrial.parameters.lr}`: they must have succeeded when it is submitted, so let it
+    depend on their Completion.
+    """
 
     provider: type[JobProvider]
     run: pulumi.Output[Mapping[str, Any]]
@@ -33,13 +38,17 @@ class _Job(dynamic.Resource, Generic[Spec]):
         foundation: Foundation,
         lifecycle: shapes.Lifecycle | None = None,
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
+        jobs: "Mapping[str, CustomJob | HyperparameterTuningJob] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         kind, rerun = self.provider.kind, (lifecycle or {}).get("rerun", 0)
+        above = [job.run_id for _, job in sorted((jobs or {}).items())]
+        self._spec = _whole(spec, above, lambda spec, above: completed(kind, spec, rerun, foundation, name, above))
+        self._rerun, self._above = rerun, above
         props: dict[str, Any] = {
             "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}",
             "parent": foundation.parent,
-            "spec": _whole(spec, lambda spec: completed(kind, spec, rerun, foundation, name)),
+            "spec": self._spec,
             "run": None,
         }
         if rerun:
@@ -49,6 +58,8 @@ class _Job(dynamic.Resource, Generic[Spec]):
             props["lifecycle"] = others
         if secrets:
             props["secrets"] = pulumi.Output.secret(dict(secrets))
+        if jobs:
+            props["jobs"] = {name: job.id for name, job in jobs.items()}
         # Deleted before it is replaced: a running job's machines are free before the new one asks for them, and a
         # replacement that has the same token (`pulumi up --replace`) cannot adopt what is about to be deleted.
         ours = pulumi.ResourceOptions(
@@ -56,11 +67,28 @@ class _Job(dynamic.Resource, Generic[Spec]):
         )
         super().__init__(self.provider(), name, props, pulumi.ResourceOptions.merge(ours, opts))
 
+    @property
+    def run_id(self) -> pulumi.Input[str]:
+        """Eight hex digits, known in a preview, that differ whenever the job would run anew."""
+        kind, rerun = self.provider.kind, self._rerun
+        found: pulumi.Input[str] = _whole(
+            self._spec, self._above, lambda spec, above: ownership.run_id(kind, spec, rerun, above)
+        )
+        return found
+
 
 class CustomJob(_Job[types.CustomJob], module="vertex", name="CustomJob"):
     """A CustomJob of Vertex AI. `spec` has the API's fields; see `vertex.types.CustomJob`."""
 
     provider = CustomJobProvider
+
+    @property
+    def model_dir(self) -> pulumi.Input[str]:
+        """The folder that the job's model is written to, known in a preview: its output folder's `model/`."""
+        found: pulumi.Input[str] = _whole(
+            self._spec, [], lambda spec, _: waiting.model_dir(spec["jobSpec"], "")["modelDir"]
+        )
+        return found
 
 
 class HyperparameterTuningJob(_Job[types.HyperparameterTuningJob], module="vertex", name="HyperparameterTuningJob"):
@@ -69,10 +97,13 @@ class HyperparameterTuningJob(_Job[types.HyperparameterTuningJob], module="verte
     provider = HyperparameterTuningJobProvider
 
 
-def completed(kind: Kind, spec: Mapping[str, Any], rerun: int, foundation: Foundation, name: str) -> Mapping[str, Any]:
+def completed(
+    kind: Kind, spec: Mapping[str, Any], rerun: int, foundation: Foundation, name: str, above: Sequence[str] = ()
+) -> Mapping[str, Any]:
     """The spec with what it leaves out: one replica a pool, the foundation's defaults, and a folder for each run.
 
-    A spec with problems is left as it is: the provider's `check` reports them all.
+    `above` are the ids of the runs whose results it uses. A spec with problems is left as it is: the provider's `check`
+    reports them all.
     """
     spec, problems = validate(kind, spec, open_text=references.is_open)
     if problems:
@@ -85,14 +116,16 @@ def completed(kind: Kind, spec: Mapping[str, Any], rerun: int, foundation: Found
         whole["labels"] = {**foundation.labels, **spec.get("labels", {})}
     if foundation.encryption_key is not None:
         whole.setdefault("encryptionSpec", {"kmsKeyName": foundation.encryption_key})
-    folder = f"{foundation.staging}/{name}/{ownership.run_id(kind, whole, rerun)}"
+    folder = f"{foundation.staging}/{name}/{ownership.run_id(kind, whole, rerun, above)}"
     job.setdefault("baseOutputDirectory", {"outputUriPrefix": folder})
     return whole
 
 
-def _whole(spec: Any, complete: Callable[[Any], Any]) -> Any:
-    """Applies `complete` to a spec: at once, or when the outputs of other resources in it are known."""
-    return pulumi.Output.from_input(spec).apply(complete) if _has_output(spec) else complete(spec)
+def _whole(spec: Any, above: Any, complete: Callable[[Any, Any], Any]) -> Any:
+    """Applies `complete` to a spec and what it uses: at once, or when the outputs of other resources are known."""
+    if _has_output(spec) or _has_output(above):
+        return pulumi.Output.all(spec, above).apply(lambda known: complete(*known))
+    return complete(spec, above)
 
 
 def _has_output(value: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from pulumi import dynamic
 from pulumi.runtime import rpc
 
-from components import drift, engine, ownership, references, shapes, target
+from components import drift, engine, ownership, references, results, shapes, target
 from components.engine import Provider
 from components.errors import SubmitFailed
 from components.target import Target
@@ -20,7 +20,7 @@ from vertex.names import ResourceName
 from vertex.states import TERMINAL
 from vertex.validation import Problem, validate
 
-INPUTS = ("owner", "parent", "spec", "secrets", "rerun", "lifecycle")
+INPUTS = ("owner", "parent", "spec", "secrets", "jobs", "rerun", "lifecycle")
 CANCEL_SECONDS = 180.0
 """How long a cancelled job may take to end before its deletion is given up until the next run."""
 
@@ -31,6 +31,7 @@ class _Inputs:
     parent: str
     spec: dict[str, Any]
     secrets: dict[str, str]
+    jobs: dict[str, str]
     on_delete: str
     rerun: int
 
@@ -42,6 +43,7 @@ class _Inputs:
             parent=props["parent"],
             spec=props["spec"],
             secrets=props.get("secrets") or {},
+            jobs=props.get("jobs") or {},
             on_delete=lifecycle["onDelete"],
             rerun=int(props.get("rerun") or 0),
         )
@@ -69,15 +71,18 @@ class JobProvider(Provider):
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         inputs = _Inputs.of(props)
         spec = self._spec(inputs)
-        token = ownership.token(self.kind, inputs.owner, spec, inputs.secrets, inputs.rerun)
+        token = ownership.token(self.kind, inputs.owner, spec, inputs.secrets, inputs.rerun, inputs.jobs)
         with _named(f"{inputs.name}: not submitted"):
             at = target.connect(inputs.parent)
+            wanted = results.referenced(spec)
+            known = results.values(at.client, inputs.jobs, wanted, f"{inputs.name}: not submitted")
             same = at.client.list(self.kind, at.parent, f'labels.{ownership.TOKEN_LABEL}="{token}"')
-            job = ownership.adoptable(same) or self._submit(at, inputs, spec, token)
-        return dynamic.CreateResult(str(job["name"]), {**props, "run": _run(at, job)})
+            job = ownership.adoptable(same) or self._submit(at, inputs, spec, known, token)
+        used = {"results": known} if known else {}
+        return dynamic.CreateResult(str(job["name"]), {**props, **used, "run": _run(at, job)})
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
-        return dynamic.UpdateResult({**news, "run": olds["run"]})
+        return dynamic.UpdateResult({**news, **_outputs(olds), "run": olds["run"]})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = _Inputs.of(props)
@@ -88,9 +93,11 @@ class JobProvider(Provider):
             except NotFound:
                 return dynamic.ReadResult(None, {})
         actual, _ = validate(self.kind, job, output_only="drop")
-        spec = drift.declared_part(self._spec(inputs), actual, inputs.secrets)
+        used = _outputs(props)
+        tables = {"secrets": inputs.secrets, results.TABLE: used.get("results", {})}
+        spec = drift.declared_part(self._spec(inputs), actual, tables)
         declared = {name: props[name] for name in INPUTS if name in props} | {"spec": spec}
-        return dynamic.ReadResult(id_, {**declared, "run": _run(at, job)}, declared)
+        return dynamic.ReadResult(id_, {**declared, **used, "run": _run(at, job)}, declared)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         inputs, name = _Inputs.of(props), ResourceName.parse(id_)
@@ -104,8 +111,10 @@ class JobProvider(Provider):
             if inputs.on_delete == "delete":
                 client.delete(name)
 
-    def _submit(self, at: Target, inputs: _Inputs, spec: dict[str, Any], token: str) -> Mapping[str, Any]:
-        job = drift.submitted(spec, inputs.secrets)
+    def _submit(
+        self, at: Target, inputs: _Inputs, spec: dict[str, Any], known: Mapping[str, str], token: str
+    ) -> Mapping[str, Any]:
+        job = drift.submitted(spec, {"secrets": inputs.secrets, results.TABLE: known})
         job["labels"] = {**job.get("labels", {}), **ownership.labels(inputs.owner, token)}
         engine.ensure_alive(f"{inputs.name}: not submitted")
         return at.client.create(self.kind, at.parent, job)
@@ -125,6 +134,11 @@ class HyperparameterTuningJobProvider(JobProvider):
     """HyperparameterTuningJob: many runs, each with other parameters."""
 
     kind = HYPERPARAMETER_TUNING_JOB
+
+
+def _outputs(props: Mapping[str, Any]) -> dict[str, Any]:
+    """What was filled in for references to results of other jobs, as it was when the job was submitted."""
+    return {"results": props["results"]} if props.get("results") else {}
 
 
 def _run(at: Target, job: Mapping[str, Any]) -> dict[str, Any]:
