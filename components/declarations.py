@@ -13,10 +13,11 @@ from components.errors import Problem
 from components.job_declaration import JobDeclaration
 from components.sources import Source, included
 from components.spec_files import SpecFile
+from vertex.jobs import validated
 from vertex.kinds import KINDS, Kind
 from vertex.rules import KeyPath
 from vertex.spelling import nearest
-from vertex.validation import NO_OBJECT, shape, validate
+from vertex.validation import NO_OBJECT, shape
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 SECTIONS = ("vars", "images", "packages", *KINDS)
@@ -153,9 +154,9 @@ class Declarations:
         given, broken = shape(shapes.Lifecycle, body.pop("lifecycle", {}))
         lifecycle: shapes.Lifecycle = {} if broken else given
         self.problems += [declared.problem(("lifecycle", *problem.path), problem.message) for problem in broken]
-        spec, broken = validate(kind, body, open_text=references.is_open)
+        spec, broken = validated(kind, body, open_text=references.is_open)
         if _written_out(declared.value, body, [problem.path for problem in broken]):
-            spec, broken = validate(kind, body, open_text=references.is_open)
+            spec, broken = validated(kind, body, open_text=references.is_open)
         open_at = dict(self.results_used.get(name, ()))
         for problem in broken:
             late = problem.path in open_at and f"${{{results.TABLE}.{open_at[problem.path]}}} {_LATE}"

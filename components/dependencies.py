@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from components import references, results, stages, waiting
+from components import references, results, stages
 from components.job_declaration import JobDeclaration
-from vertex.kinds import CUSTOM_JOB
 from vertex.rules import KeyPath
 from vertex.spelling import nearest
 
@@ -53,6 +52,6 @@ def linked(jobs: Sequence[JobDeclaration], written: Written) -> tuple[JobDeclara
         spec = references.resolve(job.spec, {results.TABLE: folders}) if uses[job.name] else job.spec
         inherited = {results.split(used, names)[0] for used in results.referenced(spec)} if uses[job.name] else set()
         found[job.name] = replace(job, spec=spec, uses=frozenset(uses[job.name] | inherited))
-        if job.kind == CUSTOM_JOB and (folder := waiting.model_dir(spec["jobSpec"], "")):
-            folders[f"{job.name}.{results.MODEL_DIR}"] = folder["modelDir"]
+        if folder := results.folder(job.kind, spec):
+            folders[f"{job.name}.{results.MODEL_DIR}"] = folder
     return tuple(found[job.name] for job in jobs)

@@ -1,4 +1,4 @@
-"""Training jobs as Pulumi resources: CustomJob and HyperparameterTuningJob."""
+"""Training jobs as Pulumi resources: CustomJob, HyperparameterTuningJob and TrainingPipeline."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
@@ -6,21 +6,29 @@ from typing import Any, Generic, TypeVar
 import pulumi
 from pulumi import dynamic
 
-from components import ownership, references, shapes, waiting
+from components import ownership, references, results, shapes
 from components.foundation import Foundation
-from components.job_provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider
+from components.job_provider import (
+    CustomJobProvider,
+    HyperparameterTuningJobProvider,
+    JobProvider,
+    TrainingPipelineProvider,
+)
 from vertex import types
-from vertex.kinds import CUSTOM_JOB, Kind
-from vertex.validation import validate
+from vertex.jobs import job_spec_path, validated
+from vertex.kinds import Kind
+from vertex.rules import KeyPath
+from vertex.training_pipeline import TrainingPipeline as DeclaredPipeline
+from vertex.validation import value_at
 
 _REPLACE = ["spec", "secrets", "jobs", "rerun", "parent"]
 
 
-Spec = TypeVar("Spec", types.CustomJob, types.HyperparameterTuningJob)
+Spec = TypeVar("Spec", types.CustomJob, types.HyperparameterTuningJob, DeclaredPipeline)
 
 
 class _Job(dynamic.Resource, Generic[Spec]):
-    """What both kinds share. The job's resource name is its `id`; `run` has its `name`, `state`, `page`, `logs`.
+    """What all kinds share. The job's resource name is its `id`; `run` has its `name`, `state`, `page`, `logs`.
 
     `jobs` are those whose results it uses, by the names that references in `spec` have for them, such as
     `${jobs.tune.bestTrial.parameters.lr}`: they must have succeeded when it is submitted, so let it
@@ -38,7 +46,7 @@ class _Job(dynamic.Resource, Generic[Spec]):
         foundation: Foundation,
         lifecycle: shapes.Lifecycle | None = None,
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
-        jobs: "Mapping[str, CustomJob | HyperparameterTuningJob] | None" = None,
+        jobs: "Mapping[str, CustomJob | HyperparameterTuningJob | TrainingPipeline] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         kind, rerun = self.provider.kind, (lifecycle or {}).get("rerun", 0)
@@ -76,25 +84,30 @@ class _Job(dynamic.Resource, Generic[Spec]):
         )
         return found
 
+    @property
+    def model_dir(self) -> pulumi.Input[str | None]:
+        """The folder of the job's model, known in a preview; None for a search, whose best trial has it."""
+        kind = self.provider.kind
+        found: pulumi.Input[str | None] = _whole(self._spec, [], lambda spec, _: results.folder(kind, spec))
+        return found
+
 
 class CustomJob(_Job[types.CustomJob], module="vertex", name="CustomJob"):
     """A CustomJob of Vertex AI. `spec` has the API's fields; see `vertex.types.CustomJob`."""
 
     provider = CustomJobProvider
 
-    @property
-    def model_dir(self) -> pulumi.Input[str]:
-        """The folder that the job's model is written to, known in a preview: its output folder's `model/`."""
-        found: pulumi.Input[str] = _whole(
-            self._spec, [], lambda spec, _: waiting.model_dir(spec["jobSpec"], "")["modelDir"]
-        )
-        return found
-
 
 class HyperparameterTuningJob(_Job[types.HyperparameterTuningJob], module="vertex", name="HyperparameterTuningJob"):
     """A HyperparameterTuningJob of Vertex AI. `spec` has the API's fields; see `vertex.types`."""
 
     provider = HyperparameterTuningJobProvider
+
+
+class TrainingPipeline(_Job[DeclaredPipeline], module="vertex", name="TrainingPipeline"):
+    """A TrainingPipeline of Vertex AI, which runs a job and may upload its model; see `vertex.training_pipeline`."""
+
+    provider = TrainingPipelineProvider
 
 
 def completed(
@@ -105,13 +118,13 @@ def completed(
     `above` are the ids of the runs whose results it uses. A spec with problems is left as it is: the provider's `check`
     reports them all.
     """
-    spec, problems = validate(kind, spec, open_text=references.is_open)
+    spec, problems = validated(kind, spec, open_text=references.is_open)
     if problems:
         return spec
-    field = "jobSpec" if kind == CUSTOM_JOB else "trialJobSpec"
-    job = {**foundation.job_defaults, **spec[field]}
+    path = job_spec_path(kind, spec)
+    job = {**foundation.job_defaults, **value_at(spec, path)}
     job["workerPoolSpecs"] = [{"replicaCount": 1, **pool} if pool else pool for pool in job["workerPoolSpecs"]]
-    whole = {**spec, field: job}
+    whole = _with(spec, path, job)
     if foundation.labels:
         whole["labels"] = {**foundation.labels, **spec.get("labels", {})}
     if foundation.encryption_key is not None:
@@ -119,6 +132,12 @@ def completed(
     folder = f"{foundation.staging}/{name}/{ownership.run_id(kind, whole, rerun, above)}"
     job.setdefault("baseOutputDirectory", {"outputUriPrefix": folder})
     return whole
+
+
+def _with(spec: Mapping[Any, Any], path: KeyPath, job: dict[str, Any]) -> dict[Any, Any]:
+    """The spec with another CustomJobSpec at its path."""
+    first, *rest = path
+    return {**spec, first: _with(spec[first], tuple(rest), job) if rest else job}
 
 
 def _whole(spec: Any, above: Any, complete: Callable[[Any, Any], Any]) -> Any:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from components import shapes
-from vertex.kinds import Kind
+from vertex.jobs import training
+from vertex.kinds import HYPERPARAMETER_TUNING_JOB, Kind
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,11 @@ class JobDeclaration:
     spec: dict[str, Any]
     lifecycle: shapes.Lifecycle
     uses: frozenset[str] = frozenset()
+
+    @property
+    def tunes(self) -> bool:
+        """Whether it is a search in many trials, or a pipeline that runs one."""
+        return training(self.kind, self.spec)[0] == HYPERPARAMETER_TUNING_JOB
 
     @property
     def above(self) -> frozenset[str]:

@@ -8,8 +8,10 @@ from typing import Any
 
 from components import references, waiting
 from components.errors import SubmitFailed
-from vertex.client import JobClient
-from vertex.kinds import HYPERPARAMETER_TUNING_JOB, Kind
+from components.pipeline_results import with_studies
+from components.target import Target
+from vertex.jobs import training
+from vertex.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex.names import ResourceName
 from vertex.rules import parameters
 from vertex.states import SUCCEEDED
@@ -33,12 +35,21 @@ def split(reference: str, names: Container[str]) -> tuple[str, str]:
 def offered(kind: Kind, spec: Mapping[str, Any]) -> list[str]:
     """What others may refer to of a canonical job without problems."""
     found = ["name", MODEL_DIR]
-    if kind == HYPERPARAMETER_TUNING_JOB:
-        study = spec["studySpec"]
+    if kind == TRAINING_PIPELINE:
+        found += ["backingJob", *(["model"] if "modelToUpload" in spec else [])]
+    trains, job = training(kind, spec)
+    if trains == HYPERPARAMETER_TUNING_JOB:
+        study = job["studySpec"]
         ids = dict.fromkeys(parameter["parameterId"] for parameter, _, _ in parameters.walk(study["parameters"], ()))
         found += ["bestTrial.id", *(f"bestTrial.parameters.{name}" for name in ids)]
         found += [f"bestTrial.metrics.{metric['metricId']}" for metric in study["metrics"]]
     return found
+
+
+def folder(kind: Kind, spec: Mapping[str, Any]) -> str | None:
+    """Where the model of a canonical job goes, if that is known before it runs: not of a search."""
+    trains, job = training(kind, spec)
+    return None if trains == HYPERPARAMETER_TUNING_JOB else waiting.model_dir(job["jobSpec"], "").get(MODEL_DIR)
 
 
 def referenced(spec: Any) -> set[str]:
@@ -47,26 +58,27 @@ def referenced(spec: Any) -> set[str]:
     return {reference for table, _, reference in tables if table == TABLE}
 
 
-def values(client: JobClient, jobs: Mapping[str, str], wanted: Collection[str], doing: str) -> dict[str, str]:
+def values(at: Target, stack: str, jobs: Mapping[str, str], wanted: Collection[str], doing: str) -> dict[str, str]:
     """What stands for each of the references `wanted`, as text; `jobs` maps names of jobs to their resource names.
 
-    One call for each job. Raises SubmitFailed, whose message begins with what is being done, and VertexError.
+    One call for each job, and one more where a pipeline tunes; `stack` is `<pulumi project>/<stack>`. Raises
+    SubmitFailed, whose message begins with what is being done, and VertexError.
     """
     named = {reference: split(reference, jobs) for reference in sorted(wanted)}
     for reference, (name, _) in named.items():
         if name not in jobs:
             known = ", ".join(jobs) or "none"
             raise SubmitFailed(f"{doing}: ${{{TABLE}.{reference}}} leads to none of the jobs that it is given: {known}")
-    found = {name: client.get(ResourceName.parse(jobs[name])) for name, _ in named.values()}
+    found = {name: at.client.get(ResourceName.parse(jobs[name])) for name, _ in named.values()}
     for name, job in found.items():
         if job["state"] not in SUCCEEDED:
             raise SubmitFailed(f"{doing}: {name}, whose results it uses, is {job['state']}")
+    ended = {name: {"name": job["name"], **waiting.result(job)} for name, job in with_studies(at, stack, found).items()}
     texts = {}
     for reference, (name, path) in named.items():
-        result = {"name": found[name]["name"], **waiting.result(found[name])}
-        value = _value(result, path)
+        value = _value(ended[name], path)
         if value is None:
-            raise SubmitFailed(f"{doing}: ${{{TABLE}.{reference}}} is not there: {_missing(name, path, result)}")
+            raise SubmitFailed(f"{doing}: ${{{TABLE}.{reference}}} is not there: {_missing(name, path, ended[name])}")
         texts[reference] = references.written(value)
     return texts
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, cast
 
 import pulumi
 
@@ -13,18 +13,19 @@ from components.completion import Completion
 from components.errors import ImageNotPromoted
 from components.foundation import Foundation
 from components.image import TrainingImage
-from components.job import CustomJob, HyperparameterTuningJob
+from components.job import CustomJob, HyperparameterTuningJob, TrainingPipeline
 from components.job_declaration import JobDeclaration
 from components.python_package import PythonPackage
 from components.results import MODEL_DIR
 from components.settings import Settings
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 
-Job = CustomJob | HyperparameterTuningJob
+Job = CustomJob | HyperparameterTuningJob | TrainingPipeline
 
 _RESOURCES: dict[str, type[Job]] = {
     CUSTOM_JOB.collection: CustomJob,
     HYPERPARAMETER_TUNING_JOB.collection: HyperparameterTuningJob,
+    TRAINING_PIPELINE.collection: TrainingPipeline,
 }
 
 
@@ -105,6 +106,7 @@ class Jobs:
     """
 
     def __init__(self, settings: Settings, foundation: Foundation, images: Images, packages: Packages) -> None:
+        self._declared = {job.name: job for job in settings.jobs}
         self.resources: dict[str, Job] = {}
         self.stages: list[Completion] = []
         levels = stages.levels({job.name: job.above for job in settings.jobs})
@@ -162,10 +164,13 @@ class Jobs:
         )
 
     def _folders(self, used: Iterable[str]) -> dict[str, pulumi.Input[str]]:
-        """Of the results of jobs that are used those that a preview knows: where models are, without a search."""
+        """Those results of jobs that a preview knows: where models go, but for searches, whose best trial has them."""
         named = {reference: results.split(reference, self.resources) for reference in used}
-        known = {reference: self.resources[name] for reference, (name, path) in named.items() if path == MODEL_DIR}
-        return {reference: job.model_dir for reference, job in known.items() if isinstance(job, CustomJob)}
+        return {
+            reference: cast(pulumi.Input[str], self.resources[name].model_dir)
+            for reference, (name, path) in named.items()
+            if path == MODEL_DIR and not self._declared[name].tunes
+        }
 
 
 def resolved(spec: Mapping[str, Any], tables: Mapping[str, Mapping[str, pulumi.Input[str]]]) -> Any:

@@ -9,13 +9,12 @@ from tests.components.fakes import Ground
 from tests.vertex.jobs import ABSENT, custom_job, edited, job_of
 from vertex.kinds import CUSTOM_JOB, KINDS, Kind
 
-SPEC_FIELD = {"customJobs": "jobSpec", "hyperparameterTuningJobs": "trialJobSpec"}
 FOLDER = "gs://staging/digits"
 KEYS = "projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys"
 
 
 def complete(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> Any:
-    return completed(kind, spec, rerun, Ground(), "digits")[SPEC_FIELD[kind.collection]]
+    return completed(kind, spec, rerun, Ground(), "digits")[kind.spec_field]
 
 
 def output(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> str:
@@ -24,7 +23,7 @@ def output(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> str:
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 def test_a_pool_that_says_no_number_of_replicas_has_one_and_an_empty_pool_stays_empty(kind: Kind) -> None:
-    field = SPEC_FIELD[kind.collection]
+    field = kind.spec_field
     pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": {"imageUri": "x"}}
     spec = edited(job_of(kind), field, "workerPoolSpecs", to=[pool, {}, {**pool, "replicaCount": 3}])
     pools = complete(kind, spec)["workerPoolSpecs"]
