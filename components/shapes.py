@@ -215,5 +215,5 @@ class Stack(Declarations, Cloud, total=False):
     guardrails: Guardrails
 
 
-LIFECYCLE: Lifecycle = {"wait": False, "onDelete": "delete", "rerun": 0}
+LIFECYCLE: Lifecycle = {"wait": False, "after": [], "onDelete": "delete", "rerun": 0}
 """What holds where a declaration says nothing."""
