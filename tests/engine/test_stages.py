@@ -15,6 +15,7 @@ def pool(*args: str) -> dict[str, Any]:
 
 
 def custom(*args: str, **lifecycle: Any) -> dict[str, Any]:
+    """A custom job with these arguments."""
     return {"jobSpec": {"workerPoolSpecs": [pool(*args)]}, **({"lifecycle": lifecycle} if lifecycle else {})}
 
 
@@ -28,11 +29,10 @@ def declare(project: Project) -> None:
     search = {**copy.deepcopy(SEARCH), "studySpec": study, "maxTrialCount": 2}
     del search["lifecycle"]
     project.declarations["hyperparameterTuningJobs"] = {"tune": search}
-    project.declarations["customJobs"] = {
-        "train": custom(f"--lr={BEST}"),
-        "other": custom(),
-        "beside": custom("--lr=${jobs.other.modelDir}", "--lr=1"),
-    }
+    beside = custom()
+    container = beside["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]
+    container["env"] = [{"name": "DATA", "value": "${jobs.other.modelDir}"}]
+    project.declarations["customJobs"] = {"train": custom(f"--lr={BEST}"), "other": custom(), "beside": beside}
     project.declarations["trainingPipelines"] = {
         "register": {
             "trainingTaskInputs": {"workerPoolSpecs": [pool()]},
@@ -49,16 +49,10 @@ def declare(project: Project) -> None:
 
 def test_a_search_a_training_with_its_best_and_the_registration_of_the_model_are_one_stack(project: Project) -> None:
     declare(project)
-    # The trainer takes a number: this one is for a preview alone.
     preview = project.pulumi("preview", "--stack", "local", "--diff")
     assert f"--lr={BEST}" in preview
     assert 'artifactUri  : "gs://vertex-training-local/train/' in preview
     assert "${jobs.train" not in preview and "${jobs.other" not in preview
-    project.declarations["customJobs"]["beside"] = custom()
-    project.declarations["customJobs"]["beside"]["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["env"] = [
-        {"name": "DATA", "value": "${jobs.other.modelDir}"}
-    ]
-    project.declare()
     assert project.steps() == golden("stages-first")
 
     project.up()
