@@ -44,14 +44,16 @@ def linked(jobs: Sequence[JobDeclaration], written: Written) -> tuple[JobDeclara
     Where a job says itself where its outputs go, its `modelDir` is filled in here, with the references in it.
     """
     names = frozenset(job.name for job in jobs)
-    uses = {job.name: {results.split(used, names)[0] for _, used in written.get(job.name, ())} for job in jobs}
-    levels = stages.levels(uses)
+    uses = {job.name: {results.split(result, names)[0] for _, result in written.get(job.name, ())} for job in jobs}
+    levels, used = stages.levels(uses), frozenset().union(*uses.values())
     found: dict[str, JobDeclaration] = {}
     folders: dict[str, str] = {}
     for job in sorted(jobs, key=lambda job: levels[job.name]):
         spec = references.resolve(job.spec, {results.TABLE: folders}) if uses[job.name] else job.spec
-        inherited = {results.split(used, names)[0] for used in results.referenced(spec)} if uses[job.name] else set()
+        inherited = (
+            {results.split(result, names)[0] for result in results.referenced(spec)} if uses[job.name] else set()
+        )
         found[job.name] = replace(job, spec=spec, uses=frozenset(uses[job.name] | inherited))
-        if folder := results.folder(job.kind, spec):
+        if job.name in used and (folder := results.folder(job.kind, spec)):
             folders[f"{job.name}.{results.MODEL_DIR}"] = folder
     return tuple(found[job.name] for job in jobs)

@@ -86,9 +86,16 @@ class _Job(dynamic.Resource, Generic[Spec]):
 
     @property
     def model_dir(self) -> pulumi.Input[str | None]:
-        """The folder of the job's model, known in a preview; None for a search, whose best trial has it."""
+        """The folder of the job's model, known in a preview; None for a search, whose best trial has it.
+
+        None too for a spec with problems, which the provider's `check` reports.
+        """
         kind = self.provider.kind
-        found: pulumi.Input[str | None] = _whole(self._spec, [], lambda spec, _: results.folder(kind, spec))
+
+        def folder(spec: Mapping[str, Any], _: object) -> str | None:
+            return None if validated(kind, spec, open_text=references.is_open)[1] else results.folder(kind, spec)
+
+        found: pulumi.Input[str | None] = _whole(self._spec, [], folder)
         return found
 
 

@@ -1,10 +1,12 @@
 """Jobs that come after one another, as declared: what leads nowhere is named, and what is known is filled in."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from components.job_declaration import JobDeclaration
+from components.settings import Settings
 from tests.components.projects import INCLUDING, load, problems
 
 TUNE = """\
@@ -190,3 +192,11 @@ def test_a_folder_that_a_job_names_itself_is_filled_in_with_the_references_in_it
     assert found["train"].uses == {"data", "tune"}
     assert args(found["more"]) == ["in ${jobs.train.modelDir}"]
     assert found["more"].uses == {"train"}
+
+
+def test_the_project_s_own_example_is_right() -> None:
+    root = Path(__file__).parents[2]
+    files = [f"training/{name}.yaml" for name in ("images", "digits", "best")]
+    config = {"vertex-training:target": "local", "vertex-training:include": json.dumps(files)}
+    settings = Settings.parse("vertex-training", "local", root, config)
+    assert {job.name: set(job.uses) for job in settings.jobs if job.uses} == {"digits-model": {"digits-search"}}
