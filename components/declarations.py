@@ -13,6 +13,7 @@ from components.errors import Problem
 from components.job_declaration import JobDeclaration
 from components.sources import Source, included
 from components.spec_files import SpecFile
+from vertex import reduction_server
 from vertex.jobs import validated
 from vertex.kinds import KINDS, Kind
 from vertex.rules import KeyPath
@@ -72,9 +73,11 @@ class Declarations:
             for path, reference in references.found(declared.value):
                 message = f"${{{reference}}} must stand where the var is used; vars hold plain values"
                 self.problems.append(declared.problem(path, message))
+        # Known by its region alone. Names of images are in lower case, so none can be in its way.
+        self.own_images = {"reductionServer": reduction_server.image(self.values.get("region", ""))}
         self.tables = {
             "vars": {name: declared.value for name, declared in self.sections["vars"].items()} | {**overrides},
-            "images": self.sections["images"],
+            "images": {**self.sections["images"], **self.own_images},
             "packages": self.sections["packages"],
             "secrets": self.values.get("secrets", {}),
         }
@@ -168,9 +171,9 @@ class Declarations:
         return self.sections[job.kind.collection][job.name].problem(path, message)
 
     def _resolved(self, declared: _Declared, allowed: Callable[[KeyPath], tuple[str, ...]]) -> Any:
-        """The declared value with its vars filled in; references that lead nowhere are reported.
+        """The declared value with its vars and Google's own images filled in.
 
-        `allowed` says which tables a reference at a path may lead to.
+        References that lead nowhere are reported. `allowed` says which tables a reference at a path may lead to.
         """
         for path, reference in references.found(declared.value):
             table, _, name = reference.partition(".")
@@ -186,7 +189,7 @@ class Declarations:
             else:
                 continue
             self.problems.append(declared.problem(path, message))
-        return references.resolve(declared.value, {"vars": self.tables["vars"]})
+        return references.resolve(declared.value, {"vars": self.tables["vars"], "images": self.own_images})
 
     def unused_vars(self) -> list[Problem]:
         """Vars of the stack that nothing declares or uses: typos."""

@@ -14,17 +14,17 @@ from components.job_provider import (
     JobProvider,
     TrainingPipelineProvider,
 )
-from vertex import types
 from vertex.jobs import job_spec_path, validated
 from vertex.kinds import Kind
 from vertex.rules import KeyPath
-from vertex.training_pipeline import TrainingPipeline as DeclaredPipeline
+from vertex.training_pipeline import TrainingPipeline as TrainingPipelineArgs
+from vertex.types import CustomJob as CustomJobArgs
+from vertex.types import HyperparameterTuningJob as HyperparameterTuningJobArgs
 from vertex.validation import value_at
 
 _REPLACE = ["spec", "secrets", "jobs", "rerun", "parent"]
 
-
-Spec = TypeVar("Spec", types.CustomJob, types.HyperparameterTuningJob, DeclaredPipeline)
+Spec = TypeVar("Spec", CustomJobArgs, HyperparameterTuningJobArgs, TrainingPipelineArgs)
 
 
 class _Job(dynamic.Resource, Generic[Spec]):
@@ -99,19 +99,19 @@ class _Job(dynamic.Resource, Generic[Spec]):
         return found
 
 
-class CustomJob(_Job[types.CustomJob], module="vertex", name="CustomJob"):
+class CustomJob(_Job[CustomJobArgs], module="vertex", name="CustomJob"):
     """A CustomJob of Vertex AI. `spec` has the API's fields; see `vertex.types.CustomJob`."""
 
     provider = CustomJobProvider
 
 
-class HyperparameterTuningJob(_Job[types.HyperparameterTuningJob], module="vertex", name="HyperparameterTuningJob"):
+class HyperparameterTuningJob(_Job[HyperparameterTuningJobArgs], module="vertex", name="HyperparameterTuningJob"):
     """A HyperparameterTuningJob of Vertex AI. `spec` has the API's fields; see `vertex.types`."""
 
     provider = HyperparameterTuningJobProvider
 
 
-class TrainingPipeline(_Job[DeclaredPipeline], module="vertex", name="TrainingPipeline"):
+class TrainingPipeline(_Job[TrainingPipelineArgs], module="vertex", name="TrainingPipeline"):
     """A TrainingPipeline of Vertex AI, which runs a job and may upload its model; see `vertex.training_pipeline`."""
 
     provider = TrainingPipelineProvider

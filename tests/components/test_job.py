@@ -6,8 +6,8 @@ import pytest
 
 from components.job import completed
 from tests.components.fakes import Ground
-from tests.vertex.jobs import ABSENT, custom_job, edited, job_of
-from vertex.kinds import CUSTOM_JOB, KINDS, Kind
+from tests.vertex.jobs import ABSENT, custom_job, edited, job_of, tuning_pipeline
+from vertex.kinds import CUSTOM_JOB, KINDS, TRAINING_PIPELINE, Kind
 
 FOLDER = "gs://staging/digits"
 KEYS = "projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys"
@@ -68,6 +68,16 @@ def test_the_given_spec_is_not_changed() -> None:
 def test_a_spec_with_problems_is_left_for_the_provider_to_report() -> None:
     spec = custom_job() | {"lables": {}}
     assert completed(CUSTOM_JOB, spec, 0, Ground(), "digits") == spec
+
+
+def test_a_pipeline_s_task_is_completed_like_the_job_that_it_runs() -> None:
+    ground = Ground(job_defaults={"network": "projects/1/global/networks/n"}, labels={"stage": "dev"})
+    whole = completed(TRAINING_PIPELINE, tuning_pipeline(), 0, ground, "search")
+    inputs = whole["trainingTaskInputs"]
+    assert inputs["trialJobSpec"]["network"] == "projects/1/global/networks/n"
+    assert inputs["trialJobSpec"]["baseOutputDirectory"]["outputUriPrefix"].startswith("gs://staging/search/")
+    assert whole["labels"] == {"stage": "dev"}
+    assert {**inputs, "trialJobSpec": custom_job()["jobSpec"]} == tuning_pipeline()["trainingTaskInputs"]
 
 
 def test_a_job_takes_what_its_foundation_says_where_it_says_nothing_itself() -> None:

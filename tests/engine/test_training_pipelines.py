@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from tests.emulator.running import until
 from tests.engine.project import PARENT, SEARCH, Project
 from vertex.pipelines import CUSTOM_TASK, TUNING_TASK
 
@@ -83,4 +84,27 @@ def test_a_pipeline_that_tunes_has_the_trials_of_its_search_and_the_model_of_the
         model["name"],
         held["trainingTaskMetadata"]["backingHyperparameterTuningJob"],
     )
+    project.assert_no_changes()
+
+
+def test_an_edit_of_a_running_pipeline_cancels_it_and_leaves_neither_it_nor_its_job(project: Project) -> None:
+    inputs = training(project)
+    inputs["workerPoolSpecs"][0]["containerSpec"]["args"] = ["--seconds=600"]
+    declared = pipeline(project, inputs)
+    declared["lifecycle"] = {}
+    project.declare()
+    project.up()
+    (old,) = until(
+        lambda: [each for each in project.listed("trainingPipelines") if each["state"] == "PIPELINE_STATE_RUNNING"],
+        "the pipeline runs",
+    )
+    inputs["workerPoolSpecs"][0]["containerSpec"]["args"] = ["--seconds=0"]
+    declared["lifecycle"] = {"wait": True}
+    project.declare()
+    assert [step["op"] for step in project.steps() if step["name"] == "piped"] == ["replace"]
+    project.up()
+    (new,), (job,), (_,) = project.listed("trainingPipelines"), project.listed(), models(project)
+    assert new["name"] != old["name"]
+    assert job["name"] == new["trainingTaskMetadata"]["backingCustomJob"]
+    until(lambda: project.containers() == [], "no container is left")
     project.assert_no_changes()
