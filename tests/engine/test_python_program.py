@@ -24,5 +24,10 @@ def test_the_program_of_the_page_trains_searches_and_uploads_a_model(project: Pr
             "release": "TrainingPipeline",
         }.items()
     )
-    assert len(state["completion"]["outputs"]["results"]["search"]["trials"]) == 4
+    search = state["searched"]["outputs"]["results"]["search"]
+    assert len(search["trials"]) == 4
+    (held,) = project.listed("trainingPipelines")
+    (pool,) = held["trainingTaskInputs"]["workerPoolSpecs"]
+    best = search["bestTrial"]["parameters"]["lr"]
+    assert pool["containerSpec"]["args"] == ["--epochs=2", f"--lr={best}"]
     project.assert_no_changes()
