@@ -37,6 +37,11 @@ class _Pattern:
         """Whether it matches nothing but itself."""
         return not _WILD & {*self.text}
 
+    @property
+    def end(self) -> str:
+        """How all that it matches ends, as far as it says; a backslash may be a regular expression's, as in `\\b`."""
+        return "" if "\\" in self.text else re.split(r"[*?\[\]^/]", self.text)[-1]
+
 
 class IgnoreRules:
     """The patterns of one ignore file."""
@@ -45,6 +50,7 @@ class IgnoreRules:
         self._patterns = patterns
         self._paths = frozenset(pattern.text for pattern in patterns if pattern.is_path)
         self._wild = [pattern.matches for pattern in patterns if not pattern.is_path]
+        self._ends = tuple(pattern.end for pattern in patterns if not pattern.is_path)
         exceptions = [pattern.start for pattern in patterns if pattern.exception]
         # Below a folder that is left out nothing is looked at, unless an exception may lead there.
         self._prune = not any(_WILD & {*start} for start in exceptions)
@@ -71,12 +77,7 @@ class IgnoreRules:
     def leave_out(self, path: str, above: Sequence[bool]) -> tuple[bool, Sequence[bool]]:
         """Whether a path is left out, and which patterns match it; `above` is the latter of its folder, or empty."""
         if self._no_exceptions:  # their order plays no part then, and nothing is looked at below what is left out
-            if path in self._paths:
-                return True, ()
-            for matches in self._wild:
-                if matches(path):
-                    return True, ()
-            return False, ()
+            return path in self._paths or (path.endswith(self._ends) and any(one(path) for one in self._wild)), ()
         out, matched = False, []
         for index, pattern in enumerate(self._patterns):
             match = bool(above) and above[index]
