@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from components.context import BuildContext
-from components.file_digests import SETTLED_NS
+from components.signatures import SETTLED_NS
 
 FILES = 10_000
 BYTES = 1 << 30

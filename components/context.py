@@ -17,6 +17,7 @@ from typing import IO, Any
 from components import dockerignore
 from components.errors import ContextUnusable
 from components.file_digests import digests
+from components.whole_digests import remembered
 
 TAG_LENGTH = 16
 """Hex digits of the digest in a tag: 64 bits, as much as a registry of any size needs."""
@@ -38,24 +39,45 @@ class BuildContext:
     secret_ids: tuple[str, ...] = ()
 
     @cached_property
+    def paths(self) -> list[str]:
+        """Every file that is read of the folder, relative to it, in no order."""
+        found = let_through(self.folder, self.dockerfile)
+        dockerfile = PurePosixPath(self.dockerfile).as_posix()
+        return found if dockerfile in found else [*found, dockerfile]
+
+    @cached_property
     def files(self) -> dict[str, str]:
         """Digest of every file by relative path; an executable file's or a link's digest differs from a plain one's."""
         try:
-            return digests(self.folder, self._paths())
+            return digests(self.folder, sorted(self.paths))
         except OSError as error:
             raise ContextUnusable.of(error) from error
+
+    @property
+    def count(self) -> int:
+        """How many files there are, without reading any."""
+        return len(self.paths)
 
     @cached_property
     def digest(self) -> str:
         """64 hex digits for all that decides what the image holds."""
-        options: dict[str, Any] = {
-            "dockerfile": self.files[self.dockerfile],
+        try:
+            return remembered(self.folder, self.paths, json.dumps(self._about(), sort_keys=True), self._digest)
+        except OSError as error:
+            raise ContextUnusable.of(error) from error
+
+    def _about(self) -> dict[str, Any]:
+        """What decides it beside the files of the folder."""
+        options = {
+            "dockerfile": self.dockerfile,
             "buildArgs": dict(self.build_args),
             "target": self.target,
             "platform": self.platform,
         }
-        if self.secret_ids:
-            options["secrets"] = list(self.secret_ids)
+        return options | ({"secrets": list(self.secret_ids)} if self.secret_ids else {})
+
+    def _digest(self) -> str:
+        options = {**BuildContext._about(self), "dockerfile": self.files[self.dockerfile]}
         text = json.dumps([options, self.files], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -76,11 +98,6 @@ class BuildContext:
     def _add(self, tar: tarfile.TarFile, path: str) -> None:
         add(tar, self.folder / path, path)
 
-    def _paths(self) -> list[str]:
-        found = let_through(self.folder, self.dockerfile)
-        found.add(PurePosixPath(self.dockerfile).as_posix())
-        return sorted(found)
-
 
 def add(tar: tarfile.TarFile, file: Path, path: str) -> None:
     """Adds a file (a link as a link) to an archive, with nothing of this machine about it."""
@@ -88,8 +105,8 @@ def add(tar: tarfile.TarFile, file: Path, path: str) -> None:
     tar.add(file, path, recursive=False, filter=_plain)
 
 
-def let_through(folder: Path, dockerfile: str | None) -> set[str]:
-    """The files of a folder that its ignore file lets through, relative to it.
+def let_through(folder: Path, dockerfile: str | None) -> list[str]:
+    """The files of a folder that its ignore file lets through, relative to it, in no order.
 
     `dockerfile` names an ignore file of its own, which wins over the general one as with BuildKit; None where the
     folder's image has no Dockerfile in it. Raises ContextUnusable.
@@ -98,7 +115,7 @@ def let_through(folder: Path, dockerfile: str | None) -> set[str]:
     found = [folder / name for name in [*names, ".dockerignore"] if (folder / name).is_file()]
     try:
         rules = dockerignore.IgnoreRules.read(found[0]) if found else None
-        return set(dockerignore.files(folder, rules))
+        return list(dockerignore.files(folder, rules))
     except OSError as error:
         raise ContextUnusable.of(error) from error
 

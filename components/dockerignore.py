@@ -32,16 +32,30 @@ class _Pattern:
         """The pattern without a wildcard at its end."""
         return self.text.removesuffix("/**").removesuffix("/*")
 
+    @property
+    def is_path(self) -> bool:
+        """Whether it matches nothing but itself."""
+        return not _WILD & {*self.text}
+
+    @property
+    def end(self) -> str:
+        """How all that it matches ends, as far as it says; a backslash may be a regular expression's, as in `\\b`."""
+        return "" if "\\" in self.text else re.split(r"[*?\[\]^/]", self.text)[-1]
+
 
 class IgnoreRules:
     """The patterns of one ignore file."""
 
     def __init__(self, patterns: Sequence[_Pattern]) -> None:
         self._patterns = patterns
+        self._paths = frozenset(pattern.text for pattern in patterns if pattern.is_path)
+        self._wild = [pattern.matches for pattern in patterns if not pattern.is_path]
+        self._ends = tuple(pattern.end for pattern in patterns if not pattern.is_path)
         exceptions = [pattern.start for pattern in patterns if pattern.exception]
         # Below a folder that is left out nothing is looked at, unless an exception may lead there.
         self._prune = not any(_WILD & {*start} for start in exceptions)
         self._exceptions = [f"{start}/" for start in exceptions]
+        self._no_exceptions = not exceptions
 
     @classmethod
     def read(cls, file: Path) -> "IgnoreRules":
@@ -60,8 +74,10 @@ class IgnoreRules:
                 ) from None
         return cls(patterns)
 
-    def leave_out(self, path: str, above: Sequence[bool]) -> tuple[bool, list[bool]]:
+    def leave_out(self, path: str, above: Sequence[bool]) -> tuple[bool, Sequence[bool]]:
         """Whether a path is left out, and which patterns match it; `above` is the latter of its folder, or empty."""
+        if self._no_exceptions:  # their order plays no part then, and nothing is looked at below what is left out
+            return path in self._paths or (path.endswith(self._ends) and any(one(path) for one in self._wild)), ()
         out, matched = False, []
         for index, pattern in enumerate(self._patterns):
             match = bool(above) and above[index]
@@ -95,7 +111,7 @@ def files(folder: Path, rules: IgnoreRules | None) -> Iterator[str]:
                 if entry.is_dir(follow_symlinks=False):
                     if not out or (rules and rules.leads_below(path)):
                         pending.append((f"{path}/", matched, out))
-                elif not out and (entry.is_symlink() or entry.is_file(follow_symlinks=False)):
+                elif not out and (entry.is_file(follow_symlinks=False) or entry.is_symlink()):
                     yield path
 
 

@@ -76,7 +76,7 @@ class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
             "buildArgs": dict(context.build_args),
             "target": context.target,
             "platform": context.platform,
-            "files": short_digests(context.files),
+            "files": short_digests(context.files) if context.count <= MOST_FILES else None,
             "digest": None,
         }
         if secrets:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from components import packaging, shapes
 from components.context import BuildContext, add, let_through
@@ -44,12 +45,25 @@ class PackageContext(BuildContext):
         )
 
     @cached_property
+    def paths(self) -> list[str]:
+        """Every file that is read of the folder, relative to it."""
+        return [*self.taken]
+
+    @property
+    def count(self) -> int:
+        """How many files there are: those that are copied, and the Dockerfile."""
+        return len(self.taken) + 1
+
+    @cached_property
     def files(self) -> dict[str, str]:
         """Digest of every file by its path in the archive."""
         own = digests(self.folder, self.taken)
         return {DOCKERFILE: hashlib.sha256(self.text.encode()).hexdigest()} | {
             posixpath.join(packaging.BELOW, path): digest for path, digest in own.items()
         }
+
+    def _about(self) -> dict[str, Any]:
+        return super()._about() | {"text": self.text}
 
     def _add(self, tar: tarfile.TarFile, path: str) -> None:
         if path == DOCKERFILE:

@@ -6,11 +6,14 @@ import os
 import subprocess
 import tarfile
 import uuid
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import tests.buildx
 from components.context import BuildContext
 from components.errors import ContextUnusable
 
@@ -45,6 +48,8 @@ TREE = (
     "src/deep/er/x.py",
     "z\\y",
 )
+DOCKERFILE = "FROM scratch\nWORKDIR /a-layer-at-least\nCOPY . /\n"
+"""Docker saves no image without a layer, as one is to which nothing is copied."""
 LINKS = {"link": "a", "folder-link": "b", "src/dangling": "nowhere"}
 
 RULES = {
@@ -91,6 +96,7 @@ RULES = {
     "an escaped letter is that letter": "\\a.b\n",
     "an escaped exclamation mark": "\\!bang\n",
     "an escaped hash": "\\#hash\n",
+    "an escaped letter is a regular expression's": "a?\\b\n",
     "a dot is a dot": "a.b\n",
     "other signs of regular expressions": "p(q)+r$\n",
     "a dot alone": ".\n",
@@ -129,7 +135,7 @@ RULES = {
     "what Python leaves": "**/__pycache__\n**/*.pyc\n.hidden\n!src/deep/__pycache__\n",
 }
 """What an ignore file says, by what is tried."""
-CLASSIC_DIFFERS = {"all but an ending everywhere"}
+SAME_WITH_CLASSIC = [tried for tried in RULES if tried != "all but an ending everywhere"]
 """The classic builder lets nothing through where `**` comes first."""
 REFUSED = {
     "a bracket that is open": "a\n[a-\n",
@@ -143,7 +149,7 @@ REFUSED = {
 def tree(folder: Path, ignore: str) -> BuildContext:
     for file in TREE:
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        (folder / file).write_text("FROM scratch\nCOPY . /\n" if file == "Dockerfile" else "")
+        (folder / file).write_text(DOCKERFILE if file == "Dockerfile" else "")
     for link, target in LINKS.items():
         (folder / link).symlink_to(target)
     (folder / ".dockerignore").write_bytes(ignore.encode())
@@ -159,30 +165,55 @@ def files_of(archive: tarfile.TarFile) -> set[str]:
     return {member.name for member in archive if not member.isdir()}
 
 
-def buildx(context: BuildContext) -> set[str]:
-    """What `COPY . /` copies with BuildKit."""
-    file = str(context.folder / context.dockerfile)
-    built = docker("buildx", "build", "--quiet", "--output=type=tar,dest=-", f"--file={file}", str(context.folder))
-    with tarfile.open(fileobj=io.BytesIO(built)) as files:
-        return files_of(files)
+def buildx(plugin: Path, folder: Path, contexts: dict[str, BuildContext]) -> dict[str, set[str]]:
+    """What `COPY . /` copies of each context with BuildKit, all built by one command; `folder` takes the results."""
+    names = {f"row{number}": tried for number, tried in enumerate(contexts)}
+    targets = {
+        name: {
+            "context": str(contexts[tried].folder),
+            "dockerfile": contexts[tried].dockerfile,
+            "output": [f"type=tar,dest={folder / name}.tar"],
+        }
+        for name, tried in names.items()
+    }
+    bake = folder / "bake.json"
+    bake.write_text(json.dumps({"group": {"default": {"targets": [*targets]}}, "target": targets}))
+    # The plugin is a program of its own as well.
+    subprocess.run([plugin, "bake", f"--file={bake}"], check=True, capture_output=True)
+    copied = {}
+    for name, tried in names.items():
+        with tarfile.open(folder / f"{name}.tar") as files:
+            copied[tried] = files_of(files)
+    return copied
 
 
-def classic(context: BuildContext) -> set[str]:
-    """What `COPY . /` copies with the classic builder: the files of the image's one layer."""
-    image = f"localhost/test-dockerignore:{uuid.uuid4().hex}"
-    docker("build", "--quiet", f"--tag={image}", str(context.folder), buildkit=False)
+def classic(contexts: dict[str, BuildContext]) -> dict[str, set[str]]:
+    """What `COPY . /` copies of each context with the classic builder: the files of its image's layers."""
+    image = f"localhost/test-dockerignore-{uuid.uuid4().hex}"
+    tags = {tried: f"{image}:{number}" for number, tried in enumerate(contexts)}
+
+    def build(tried: str) -> None:
+        docker("build", "--quiet", f"--tag={tags[tried]}", str(contexts[tried].folder), buildkit=False)
+
+    built: list[str] = []
     try:
-        if docker("image", "inspect", "--format={{len .RootFS.Layers}}", image).strip() == b"0":
-            return set()
-        saved = docker("save", image)
+        with ThreadPoolExecutor(4) as pool:
+            for tried, _ in zip(contexts, pool.map(build, contexts), strict=True):
+                built.append(tags[tried])
+        saved = docker("save", *built)
     finally:
-        docker("rmi", image)
+        docker("rmi", *built)
+    copied: dict[str, set[str]] = {}
     with tarfile.open(fileobj=io.BytesIO(saved)) as files:
         manifest = files.extractfile("manifest.json")
         assert manifest
-        [layer] = json.load(manifest)[0]["Layers"]
-        with tarfile.open(fileobj=files.extractfile(layer)) as copied:
-            return files_of(copied)
+        images = {tag: held for held in json.load(manifest) for tag in held["RepoTags"]}
+        for tried, tag in tags.items():
+            copied[tried] = set()
+            for layer in images[tag]["Layers"]:
+                with tarfile.open(fileobj=files.extractfile(layer)) as content:
+                    copied[tried] |= files_of(content)
+    return copied
 
 
 def sent(context: BuildContext, copied: set[str]) -> set[str]:
@@ -190,31 +221,47 @@ def sent(context: BuildContext, copied: set[str]) -> set[str]:
     return copied | {context.dockerfile}
 
 
-@pytest.fixture
-def with_buildx() -> None:
-    if subprocess.run(["docker", "buildx", "version"], capture_output=True, check=False).returncode:
-        pytest.skip("docker buildx is not installed")
+def trees(folder: Path, rows: Iterable[str]) -> dict[str, BuildContext]:
+    return {tried: tree(folder / str(number), RULES[tried]) for number, tried in enumerate(rows)}
+
+
+@pytest.fixture(scope="module")
+def with_buildkit(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """What is copied in each row."""
+    plugin, folder = tests.buildx.program(), tmp_path_factory.mktemp("buildkit")
+    return buildx(plugin, folder, trees(folder, RULES))
+
+
+@pytest.fixture(scope="module")
+def with_classic_builder(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """What is copied in each row."""
+    return classic(trees(tmp_path_factory.mktemp("classic"), SAME_WITH_CLASSIC))
 
 
 @pytest.mark.parametrize("tried", RULES)
-def test_buildkit_copies_what_the_context_has(tmp_path: Path, with_buildx: None, tried: str) -> None:
+def test_buildkit_copies_what_the_context_has(tmp_path: Path, with_buildkit: dict[str, set[str]], tried: str) -> None:
     context = tree(tmp_path, RULES[tried])
-    assert set(context.files) == sent(context, buildx(context))
+    assert set(context.files) == sent(context, with_buildkit[tried])
 
 
-@pytest.mark.parametrize("tried", [tried for tried in RULES if tried not in CLASSIC_DIFFERS])
-def test_the_classic_builder_copies_what_the_context_has(tmp_path: Path, tried: str) -> None:
+@pytest.mark.parametrize("tried", SAME_WITH_CLASSIC)
+def test_the_classic_builder_copies_what_the_context_has(
+    tmp_path: Path, with_classic_builder: dict[str, set[str]], tried: str
+) -> None:
     context = tree(tmp_path, RULES[tried])
-    assert set(context.files) == sent(context, classic(context))
+    assert set(context.files) == sent(context, with_classic_builder[tried])
 
 
-def test_the_ignore_file_of_a_dockerfile_wins_as_with_buildkit(tmp_path: Path, with_buildx: None) -> None:
-    context = replace(tree(tmp_path, "b\n"), dockerfile="src/Dockerfile.gpu")
-    (tmp_path / "src/Dockerfile.gpu").write_text("FROM scratch\nCOPY . /\n")
-    for ignore in ("", "a\n", "src\n"):
-        (tmp_path / "src/Dockerfile.gpu.dockerignore").write_text(ignore)
-        files = set(replace(context).files)
-        assert files == sent(context, buildx(context)), ignore
+def test_the_ignore_file_of_a_dockerfile_wins_as_with_buildkit(tmp_path: Path) -> None:
+    contexts = {}
+    for number, ignore in enumerate(["", "a\n", "src\n"]):
+        folder = tmp_path / str(number)
+        contexts[ignore] = replace(tree(folder, "b\n"), dockerfile="src/Dockerfile.gpu")
+        (folder / "src/Dockerfile.gpu").write_text(DOCKERFILE)
+        (folder / "src/Dockerfile.gpu.dockerignore").write_text(ignore)
+    for ignore, copied in buildx(tests.buildx.program(), tmp_path, contexts).items():
+        files = set(contexts[ignore].files)
+        assert files == sent(contexts[ignore], copied), ignore
         assert "b/a" in files, "an empty one wins too"
 
 
@@ -222,7 +269,7 @@ def test_the_ignore_file_of_a_dockerfile_wins_as_with_buildkit(tmp_path: Path, w
 def test_a_pattern_that_docker_refuses_is_named_with_its_line(tmp_path: Path, tried: str) -> None:
     context = tree(tmp_path, REFUSED[tried])
     with pytest.raises(subprocess.CalledProcessError):
-        classic(context)
+        docker("build", "--quiet", str(context.folder), buildkit=False)
     with pytest.raises(ContextUnusable) as refused:
         context.digest  # noqa: B018
     pattern = REFUSED[tried].split("\n")[1]

@@ -1,15 +1,17 @@
 """Digests of files that are remembered: never another than what the file holds now."""
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from components import file_digests
+from components import cache_files, file_digests, signatures
 from components.file_digests import digests
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +22,7 @@ FIRST, SECOND = PATHS[:2]
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(file_digests, "SETTLED_NS", 0)
+    monkeypatch.setattr(signatures, "SETTLED_NS", 0)
     return tmp_path / "cache" / "vertex-training" / "digests"
 
 
@@ -122,7 +124,7 @@ def test_what_changed_just_before_it_was_read_is_read_again(
 ) -> None:
     # Its next change may bear the same times.
     digests(folder, PATHS)
-    monkeypatch.setattr(file_digests, "SETTLED_NS", 3600 * 10**9)
+    monkeypatch.setattr(signatures, "SETTLED_NS", 3600 * 10**9)
     (folder / FIRST).write_text("other")
     for _ in range(2):
         read.clear()
@@ -156,7 +158,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_remembered(folder: Path, mo
         return block
 
     # As if the file's own machine had a clock that is behind.
-    monkeypatch.setattr(file_digests, "SETTLED_NS", -(10**12))
+    monkeypatch.setattr(signatures, "SETTLED_NS", -(10**12))
     inode = (folder / FIRST).stat().st_ino
     monkeypatch.setattr(file_digests.os, "read", read)
     before = digests(folder, PATHS)
@@ -186,6 +188,18 @@ def test_a_cache_that_was_damaged_is_not_believed(folder: Path, cache: Path, dam
     assert file.read_bytes() != damaged
 
 
+def test_a_cache_of_an_earlier_release_is_not_believed(folder: Path, cache: Path) -> None:
+    # As they wrote it, and where.
+    status = (folder / FIRST).stat()
+    fields = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_mode)
+    content = json.dumps({FIRST: "0" * 64}).encode() + b"\n" + array("q", fields).tobytes()
+    cache.mkdir(parents=True)
+    name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]
+    (cache / name).write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+    for _ in range(2):
+        assert digests(folder, PATHS) == true_digests(folder)
+
+
 def test_a_cache_that_cannot_be_written_is_done_without(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,24 +225,27 @@ def test_what_another_image_reads_of_the_folder_stays_remembered(folder: Path, c
 
 
 def test_the_folders_that_were_remembered_longest_ago_are_forgotten(
-    folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, cache: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_digests, "MOST_CACHES", 2)
+    monkeypatch.setattr(cache_files, "MOST_FILES", 2)
     for name in ("two", "three", "four"):
         folder = folder.rename(folder.with_name(name))
         digests(folder, PATHS)
     assert len(list(cache.iterdir())) == 2
-    assert file_digests._cache_file(folder) in cache.iterdir()
+    read.clear()
+    digests(folder, PATHS)
+    assert read == []
 
 
 def test_several_processes_may_look_at_once(folder: Path, cache: Path) -> None:
     program = f"""
 import sys
 from pathlib import Path
-from components import file_digests
-file_digests.SETTLED_NS = 0
+from components import file_digests, signatures
+signatures.SETTLED_NS = 0
 for _ in range(20):
-    (Path({str(cache)!r}) / file_digests._cache_file(Path(sys.argv[1])).name).unlink(missing_ok=True)
+    for file in Path({str(cache)!r}).glob("?" * 32):
+        file.unlink(missing_ok=True)
     found = file_digests.digests(Path(sys.argv[1]), {PATHS!r})
     assert found == {true_digests(folder)!r}
 """

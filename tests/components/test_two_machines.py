@@ -10,7 +10,7 @@ from components.context import BuildContext
 
 ROOMS = Path(__file__).parents[2]
 BASE = "python:3.11-slim-bookworm"
-MODULES = ("context", "dockerignore", "errors", "file_digests")
+MODULES = ("cache_files", "context", "dockerignore", "errors", "file_digests", "signatures", "whole_digests")
 _SCRIPT = """
 umask 077
 cp --recursive --no-dereference /checkout /elsewhere/of-another-name

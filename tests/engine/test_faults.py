@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -39,8 +40,9 @@ def test_pulumi_killed_before_a_job_is_posted_leaves_no_job_that_no_state_record
 
 def test_the_emulator_killed_while_jobs_run_is_started_again_and_all_of_them_end_well(project: Project) -> None:
     project.container["args"] = ["--seconds=5"]
-    project.declarations["hyperparameterTuningJobs"] = {"search": SEARCH}
-    SEARCH["trialJobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] = ["--seconds=2"]
+    search = deepcopy(SEARCH)
+    search["trialJobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] = ["--seconds=2"]
+    project.declarations["hyperparameterTuningJobs"] = {"search": search}
     project.declare()
     up = project.start("up", "--yes", "--skip-preview", "--stack", "local")
     _eventually(lambda: _states(project) == ["JOB_STATE_RUNNING"] * 2)

@@ -1,5 +1,7 @@
 """What reviewers and engineers see of a stack's life, through the real engine, Docker and the emulator."""
 
+from contextlib import closing
+
 import docker
 
 from tests.engine.golden import golden
@@ -41,12 +43,12 @@ def test_the_provider_takes_less_than_200_bytes_of_the_state_of_each_resource(pr
 
 
 def test_a_second_up_changes_nothing_and_builds_nothing(project: Project) -> None:
+    project.own_image("is not built twice")
     project.up()
-    images = _images()
-    job = project.listed()
+    tagged, job = _tagged(project), project.listed()
     output = project.up()
     assert "6 unchanged" in output and "Step 1/" not in output
-    assert _images() == images
+    assert _tagged(project) == tagged
     assert project.listed() == job
 
 
@@ -188,15 +190,15 @@ def test_a_job_deleted_behind_the_stack_is_shown_by_refresh_and_restored_by_up(p
 
 
 def test_an_image_removed_from_docker_is_shown_by_refresh_and_built_again_by_up(project: Project) -> None:
+    project.own_image("is removed")
     project.up()
     uri = project.outputs()["images"]["trainer"]
-    client = docker.from_env()
-    client.images.remove(uri, force=True)
-    project.pulumi("refresh", "--yes", "--stack", "local")
-    assert [step["name"] for step in project.steps()] == ["trainer"]
-    project.up()
-    assert client.images.get(uri)
-    client.close()
+    with closing(docker.from_env()) as client:
+        client.images.remove(uri, force=True)
+        project.pulumi("refresh", "--yes", "--stack", "local")
+        assert [step["name"] for step in project.steps()] == ["trainer"]
+        project.up()
+        assert client.images.get(uri)
     project.assert_no_changes()
 
 
@@ -225,8 +227,7 @@ def test_destroy_leaves_the_emulator_to_jobs_of_others(project: Project) -> None
     assert "active" in output or "running" in output
 
 
-def _images() -> set[str]:
-    client = docker.from_env()
-    found = {image.id for image in client.images.list()}
-    client.close()
-    return found
+def _tagged(project: Project) -> str:
+    """When the trainer's image was built or named last."""
+    with closing(docker.from_env()) as client:
+        return str(client.images.get(project.outputs()["images"]["trainer"]).attrs["Metadata"]["LastTagTime"])

@@ -75,7 +75,10 @@ def test_a_pulumi_that_fails_fails_make(make: Callable, target: str, failing: st
 
 def test_make_test_runs_pytest_in_the_environment_and_fails_with_it(make: Callable) -> None:
     result = make("test")
-    assert (result.returncode, result.asked) == (0, ["python -m pytest"])
+    assert (result.returncode, result.asked) == (
+        0,
+        ["python -m pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder"],
+    )
     assert make("test", FAILS="pytest").returncode != 0
 
 
