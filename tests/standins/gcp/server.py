@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from concurrent import futures
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -110,8 +111,9 @@ def main() -> None:
     server.start()
     print(port, flush=True)  # noqa: T201
     parent = os.getppid()
-    while os.getppid() == parent:
-        time.sleep(0.5)
+    with suppress(KeyboardInterrupt):  # how an engine may end it
+        while os.getppid() == parent:
+            time.sleep(0.5)
     server.stop(0)
     sys.exit(0)
 
