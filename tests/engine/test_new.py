@@ -1,6 +1,7 @@
 """`pulumi new` from this checkout: a project of its own, which works as it is."""
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import yaml
 
 from components.errors import DeclarationErrors
 from components.settings import Settings
+from tests import git_server, terminal
 from tests.engine.cloud import STANDIN
 from tests.engine.golden import golden
 from tests.engine.project import CHECKOUT, engine_environment, steps
@@ -82,24 +84,44 @@ def test_its_stack_dev_previews_once_the_three_names_are_set(project: Path, envi
     assert "examples/digits/Dockerfile:1: FROM python:3.11-slim-bookworm is not pinned" in shown
 
 
-def test_pulumi_new_asks_for_project_number_and_region_and_writes_them_beside_what_the_stack_says(
+@pytest.mark.skipif(bool(git_server.why_impossible()), reason=git_server.why_impossible())
+def test_pulumi_new_of_a_git_url_asks_for_project_number_and_region_alone_and_writes_them_down(
+    template: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    repository = tmp_path / "served" / "team" / "training.git"
+    shutil.copytree(template, repository)
+    program = yaml.safe_load((repository / "Pulumi.yaml").read_text())
+    # Without a runtime, nothing is fetched and installed once the questions are answered.
+    del program["runtime"]
+    (repository / "Pulumi.yaml").write_text(yaml.safe_dump(program))
+    git_server.commit(repository)
+    made = tmp_path / "demo"
+    with git_server.serving(tmp_path / "served", tmp_path / "certificate.pem") as url:
+        command = ["pulumi", "new", f"{url}/team/training", f"--dir={made}", "--name=demo", "--stack=dev"]
+        questions, _ = terminal.talk(
+            [*command, "--description=Ours"],
+            {f"(vertex-training:{key})": value for key, value in NAMES.items()},
+            cwd=tmp_path,
+            environment=environment | {"SSL_CERT_FILE": str(tmp_path / "certificate.pem")},
+        )
+    assert [re.findall(r"\(vertex-training:(\w+)\)", question) for question in questions] == [[key] for key in NAMES]
+    assert {path.name for path in made.iterdir()} == {path.name for path in template.iterdir()}
+    assert config(made, "dev") == config(CHECKOUT, "dev") | {f"vertex-training:{key}": NAMES[key] for key in NAMES}
+    settings(made, "dev", config(made, "dev"))
+
+
+def test_a_stack_local_has_no_use_for_answers_and_what_is_filled_in_without_one_does_it_no_harm(
     template: Path, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     source = tmp_path / "template"
     shutil.copytree(template, source)
     program = yaml.safe_load((source / "Pulumi.yaml").read_text())
     assert {key.partition(":")[2] for key in program["template"]["config"]} == NAMES.keys()
-    # Without a runtime, nothing is fetched and installed once the questions are answered.
     del program["runtime"]
     (source / "Pulumi.yaml").write_text(yaml.safe_dump(program))
-    answers = [f"--config=vertex-training:{key}={value}" for key, value in NAMES.items()]
-    for stack, given in (("dev", answers), ("local", [])):
-        pulumi("new", str(source), f"--dir={tmp_path / stack}", f"--name=demo-{stack}", f"--stack={stack}", "--yes",
-               *given, cwd=tmp_path, environment=environment)  # fmt: skip
-    shipped = config(CHECKOUT, "dev")
-    assert config(tmp_path / "dev", "dev") == shipped | {f"vertex-training:{key}": NAMES[key] for key in NAMES}
-    # The stack local has no use for answers, and what is filled in without one does it no harm.
-    assert settings(tmp_path / "local", "local", config(tmp_path / "local", "local")).cloud is None
+    pulumi("new", str(source), f"--dir={tmp_path / 'demo'}", "--name=demo", "--stack=local", "--yes",
+           cwd=tmp_path, environment=environment)  # fmt: skip
+    assert settings(tmp_path / "demo", "local", config(tmp_path / "demo", "local")).cloud is None
 
 
 def test_prod_builds_nothing_and_names_what_is_still_to_be_filled_in() -> None:
