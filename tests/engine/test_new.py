@@ -1,9 +1,11 @@
 """`pulumi new` from this checkout: a project of its own, which works as it is."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,6 +71,33 @@ def test_a_new_project_has_its_own_name_and_previews_at_once(project: Path, envi
     assert "localhost/demo/digits:" in shown
     assert "gs://demo-local/digits/" in shown
     assert "is not pinned" not in shown
+
+
+def test_make_up_in_a_new_project_trains(project: Path, environment: dict[str, str]) -> None:
+    own_environment(project)
+    declared = project / "training" / "digits.yaml"
+    # All as it comes, but for the time that eight trials take.
+    declared.write_text(declared.read_text().replace("maxTrialCount: 8", "maxTrialCount: 2"))
+    done = subprocess.run(["make", "up"], cwd=project, env=environment, capture_output=True, text=True, timeout=300)
+    try:
+        assert done.returncode == 0, done.stdout + done.stderr
+        results = json.loads(
+            pulumi("stack", "output", "results", "--stack=local", cwd=project, environment=environment)
+        )
+        assert {name: result["state"] for name, result in results.items()} == dict.fromkeys(
+            ("digits", "digits-search"), "JOB_STATE_SUCCEEDED"
+        )
+        assert results["digits-search"]["bestTrial"]["metrics"]["accuracy"] > 0.9
+        model = results["digits"]["modelDir"].removeprefix("gs://")
+        assert model.startswith("demo-local/digits/")
+        assert any((project / ".emulator" / "gcs" / model).iterdir())
+    finally:
+        removed = subprocess.run(["make", "destroy"], cwd=project, env=environment, capture_output=True, text=True)
+        for command in (["stop"], ["reset", "--yes"]):
+            subprocess.run([sys.executable, "-m", "emulator", *command], cwd=project, capture_output=True, check=False)
+        uris = re.findall(r"localhost/demo/digits:[0-9a-f]{16}", done.stdout)
+        subprocess.run(["docker", "image", "rm", "--no-prune", *set(uris)], capture_output=True, check=False)
+    assert removed.returncode == 0, removed.stdout + removed.stderr
 
 
 def test_its_stack_dev_previews_once_the_three_names_are_set(project: Path, environment: dict[str, str]) -> None:
@@ -141,6 +170,19 @@ def test_prod_builds_nothing_and_names_what_is_still_to_be_filled_in() -> None:
         CHECKOUT, "dev", {**config(CHECKOUT, "dev"), **{f"vertex-training:{k}": v for k, v in NAMES.items()}}
     )
     assert [job.spec for job in known.jobs] == [job.spec for job in dev.jobs]
+
+
+def own_environment(project: Path) -> None:
+    """The packages of this checkout's environment, as if set-up had installed them for the project."""
+    folder = project / ".venv"
+    folder.unlink()
+    folder.mkdir()
+    for entry in (CHECKOUT / ".venv").iterdir():
+        if entry.name != "setup.json":
+            (folder / entry.name).symlink_to(entry)
+    stamp = "import json; from tools.setup import python_environment as p; "
+    stamp += "p.STAMP.write_text(json.dumps({**p.wanted(), 'packages': 1}))"
+    subprocess.run([sys.executable, "-c", stamp], cwd=project, env={**os.environ, "PYTHONPATH": ""}, check=True)
 
 
 def config(root: Path, stack: str) -> dict[str, Any]:
