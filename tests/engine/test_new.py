@@ -1,7 +1,6 @@
 """`pulumi new` from this checkout: a project of its own, which works as it is."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -17,6 +16,7 @@ from components.errors import DeclarationErrors
 from components.settings import Settings
 from tests import git_server, terminal
 from tests.engine.cloud import STANDIN
+from tests.engine.environment import own_environment
 from tests.engine.golden import golden
 from tests.engine.project import CHECKOUT, engine_environment, steps
 
@@ -170,19 +170,6 @@ def test_prod_builds_nothing_and_names_what_is_still_to_be_filled_in() -> None:
         CHECKOUT, "dev", {**config(CHECKOUT, "dev"), **{f"vertex-training:{k}": v for k, v in NAMES.items()}}
     )
     assert [job.spec for job in known.jobs] == [job.spec for job in dev.jobs]
-
-
-def own_environment(project: Path) -> None:
-    """The packages of this checkout's environment, as if set-up had installed them for the project."""
-    folder = project / ".venv"
-    folder.unlink()
-    folder.mkdir()
-    for entry in (CHECKOUT / ".venv").iterdir():
-        if entry.name != "setup.json":
-            (folder / entry.name).symlink_to(entry)
-    stamp = "import json; from tools.setup import python_environment as p; "
-    stamp += "p.STAMP.write_text(json.dumps({**p.wanted(), 'packages': 1}))"
-    subprocess.run([sys.executable, "-c", stamp], cwd=project, env={**os.environ, "PYTHONPATH": ""}, check=True)
 
 
 def config(root: Path, stack: str) -> dict[str, Any]:
