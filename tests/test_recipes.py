@@ -21,7 +21,9 @@ def test_actionlint_finds_nothing_in_the_workflow(tmp_path: Path) -> None:
     (tmp_path / ".github" / "workflows").mkdir(parents=True)
     workflow = tmp_path / ".github" / "workflows" / "training.yml"
     workflow.write_text(recipes.texts()[0])
-    checked = subprocess.run([program, "-shellcheck=", "-pyflakes=", workflow], cwd=tmp_path, capture_output=True, text=True)
+    checked = subprocess.run(
+        [program, "-shellcheck=", "-pyflakes=", workflow], cwd=tmp_path, capture_output=True, text=True
+    )
     assert (checked.returncode, checked.stdout) == (0, "")
     # It would have: a job that is needed and is not there.
     workflow.write_text(recipes.texts()[0].replace("runs-on:", "needs: nothing\n    runs-on:"))

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests import access_page
 from tests.engine.cloud import CloudProject
 from tests.engine.golden import golden
 
@@ -47,6 +48,12 @@ def test_services_come_first_and_grants_before_jobs(cloud: CloudProject) -> None
             assert {"access-pull-vertex", "access-pull-custom-code", "bucket-write"} <= needed, name
     assert cloud.outputs()["jobs"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
     cloud.assert_no_changes()
+    # What the stack has bound is what the page on access says of one that asks for nothing else.
+    who = access_page.principals("123456789012", "acme-dev", "vertex-training-dev")
+    on = {"vertex-training-dev": "the repository", "acme-dev": "the project"}
+    on["acme-dev-vertex-training-dev"] = "the bucket"
+    bound = access_page.made([line["inputs"] for line in made if line["operation"] == "create"], who, on)
+    assert bound == {grant for grant in access_page.grants() if grant[2] in on.values()}
 
 
 def test_an_edit_of_machine_or_labels_reruns_the_job_and_moves_nothing_else(cloud: CloudProject) -> None:

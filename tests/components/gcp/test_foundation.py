@@ -13,6 +13,7 @@ from components.foundation import foundation
 from components.gcp import GcpFoundation, Services
 from components.settings import Settings
 from components.training import Images, Jobs, Packages, export
+from tests import access_page
 from tests.components.gcp.graph import Graph, forget_loops, graph
 from tests.components.projects import load
 from tests.standins.gcp.properties import problems
@@ -180,6 +181,44 @@ def test_the_real_provider_knows_every_property_that_is_set(tmp_path: Path, stac
     assert {name: list(problems(token, made.inputs[name])) for name, token in resources.items()} == {
         name: [] for name in resources
     }
+
+
+def test_the_grants_are_those_of_the_table_on_the_page_on_access(tmp_path: Path) -> None:
+    theirs = "trainer@other.iam.gserviceaccount.com"
+    keys = {part: f"{KEY}-{part.partition('.')[0]}" for part in ("kmsKey", "registry.kmsKey", "bucket.kmsKey")}
+    dev = ALL | {
+        "kmsKey": keys["kmsKey"],
+        "registry": {**ALL["registry"], "kmsKey": keys["registry.kmsKey"]},
+        "bucket": {"kmsKey": keys["bucket.kmsKey"]},
+    }
+    prod = {
+        "registry": {"existing": "projects/acme-dev/locations/europe-west4/repositories/theirs"},
+        "identity": {"existing": theirs},
+        "bucket": {"existing": "theirs"},
+    }
+    found = [list(of_foundation(settings(tmp_path, **stack)).inputs.values()) for stack in (dev, prod)]
+    on = {key: f"`{part}`" for part, key in keys.items()} | {
+        "team-dev": "the repository",
+        "acme-dev": "the project",
+        "acme-dev-team-dev": "the bucket",
+        "projects/acme-dev/serviceAccounts/team-dev@acme-dev.iam.gserviceaccount.com": "the training account",
+        "artifacts.old.appspot.com": "`registry.legacyBuckets`",
+        "dns-host": "`targetProject` of each `dnsPeering`",
+        f"projects/-/serviceAccounts/{theirs}": "an `identity.existing` of another project",
+    }
+    who = access_page.principals("123456789012", "acme-dev", "team-dev") | {
+        "group:ml@example.com": "`identity.submitters`",
+        f"serviceAccount:{theirs}": "training account",
+    }
+    granted = access_page.made(found[0], who, on)
+    reader = {grant for grant in access_page.grants() if grant[0] == "roles/artifactregistry.reader"}
+    of_prod = access_page.made(found[1], who, on | {"theirs": "what exists"})
+    assert of_prod == {
+        *((role, to, "what exists") for role, to, _ in reader),
+        ("roles/storage.objectAdmin", "training account", "what exists"),
+        ("roles/iam.serviceAccountTokenCreator", "Vertex AI agent", "an `identity.existing` of another project"),
+    }
+    assert granted | {grant for grant in of_prod if grant[2] != "what exists"} == access_page.grants()
 
 
 def test_the_caller_s_options_are_those_of_all_that_is_made(tmp_path: Path) -> None:
