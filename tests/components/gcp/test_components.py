@@ -5,6 +5,7 @@ from typing import Any
 
 import pulumi
 import pytest
+from pulumi_gcp import vertex
 
 import components.gcp
 from components import shapes
@@ -104,6 +105,11 @@ def test_a_stack_needs_the_apis_of_what_it_uses_and_no_others() -> None:
     assert beyond(network={"peering": {"network": "n"}}) == {"compute"}
     assert beyond(network={"peering": {"network": "n", "prefixLength": 16}}) == {"compute", "servicenetworking"}
     assert beyond(network={"attachment": {"existing": "a", "dnsPeering": [{}]}}) == {"compute", "dns"}
+
+
+def test_the_provider_has_no_persistent_resource_that_a_stack_could_make() -> None:
+    """Should it have one some day, docs/adopting.md says otherwise, and a component can be made of it."""
+    assert [name for name in vars(vertex) if "persistent" in name.lower()] == []
 
 
 def test_services_stay_on_when_the_stack_goes() -> None:
