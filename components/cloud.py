@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from components import shapes
-from vertex.rules import Finding
+from vertex.rules import Finding, KeyPath, machine_spec
 
 _TOLD_APART = 8
 """Hex digits of a digest at the end of a name that is too long."""
@@ -40,6 +40,8 @@ def broken(values: Mapping[str, Any]) -> Iterator[Finding]:
             if field in part:
                 yield (key, field), f"has no effect on what exists already; leave it out, or name it by {made}"
     yield from _network(values.get("network"))
+    for index, pool in enumerate(values.get("persistentResource", {}).get("resourcePools", [])):
+        yield from _pool(pool, ("persistentResource", "resourcePools", index))
     yield from _regions(values)
 
 
@@ -76,6 +78,16 @@ def _network(network: Mapping[str, Any] | None) -> Iterator[Finding]:
     length = network.get("peering", {}).get("prefixLength")
     if length is not None and not 8 <= length <= 24:
         yield ("network", "peering", "prefixLength"), f"{length} is not between 8 and 24"
+
+
+def _pool(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    machine = pool["machineSpec"]
+    yield from machine_spec.broken(machine, (*at, "machineSpec"))
+    for field in sorted(machine.keys() - {"machineType", "acceleratorType", "acceleratorCount"}):
+        yield (*at, "machineSpec", field), "cannot be said by the Google Cloud provider of a persistent resource"
+    scaling = pool.get("autoscalingSpec")
+    if scaling and scaling["minReplicaCount"] > scaling["maxReplicaCount"]:
+        yield (*at, "autoscalingSpec", "minReplicaCount"), "is above maxReplicaCount"
 
 
 def _regions(values: Mapping[str, Any]) -> Iterator[Finding]:

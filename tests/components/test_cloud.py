@@ -186,6 +186,31 @@ def test_regions_of_buckets_are_read_in_either_case_and_those_of_registries_are_
     assert (made["bucket"]["location"], made["registry"]["location"]) == ("EUROPE-WEST4", "us")
 
 
+@pytest.mark.parametrize(
+    ("pool", "expected"),
+    [
+        ({"machineSpec": {"machineType": "n1-standard-3"}}, "machineSpec.machineType: Machine type n1-standard-3"),
+        ({"machineSpec": {"machineType": "g2-standard-4"}}, "machineSpec.acceleratorType: g2-standard-4 needs an"),
+        (
+            {"machineSpec": {"machineType": "ct5lp-hightpu-1t", "tpuTopology": "1x1"}},
+            "machineSpec.tpuTopology: cannot be said by the Google Cloud provider",
+        ),
+        (
+            {
+                "machineSpec": {"machineType": "n1-standard-4"},
+                "autoscalingSpec": {"minReplicaCount": 3, "maxReplicaCount": 2},
+            },
+            "autoscalingSpec.minReplicaCount: is above maxReplicaCount",
+        ),
+    ],
+)
+def test_the_machines_of_a_persistent_resource_are_ones_that_it_can_have(
+    tmp_path: Path, pool: dict[str, Any], expected: str
+) -> None:
+    said = problem(tmp_path, persistentResource={"name": "training", "resourcePools": [pool]})
+    assert said.startswith(f"persistentResource.resourcePools[0].{expected}")
+
+
 def test_problems_of_several_keys_are_told_together(tmp_path: Path) -> None:
     found = problems(tmp_path, stack(projectNumber=None, network={}, bucket={"location": "us-east1"}))
     assert len(found) == 3

@@ -11,13 +11,17 @@ from tests.engine.golden import golden
 
 KEY = "projects/acme-dev/locations/europe-west4/keyRings/training/cryptoKeys/jobs"
 
+MACHINE = {"machineType": "n1-standard-4"}
+
 
 def test_the_first_preview_names_every_resource_and_has_no_unknown_among_their_inputs(cloud: CloudProject) -> None:
     cloud.stack |= {
         "vertex-training:identity": {"submitters": ["group:ml@example.com"]},
         "vertex-training:kmsKey": KEY,
         "vertex-training:labels": {"team": "vision"},
+        "vertex-training:persistentResource": {"name": "training", "resourcePools": [{"machineSpec": MACHINE}]},
     }
+    cloud.job["jobSpec"]["persistentResourceId"] = "training"
     cloud.declare()
     assert cloud.steps() == golden("gcp-first")
     shown = cloud.pulumi("preview", "--diff", "--stack", "dev")

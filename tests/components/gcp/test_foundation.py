@@ -35,6 +35,7 @@ ALL: dict[str, Any] = {
     "bucket": {"kmsKey": KEY, "deleteAfterDays": 30},
     "identity": {"submitters": ["group:ml@example.com"]},
     "network": {"attachment": {"subnetwork": "sub", "dnsPeering": [ZONE]}},
+    "persistentResource": {"name": "training", "resourcePools": [{"machineSpec": {"machineType": "n1-standard-4"}}]},
     "labels": {"team": "vision"},
 }
 PEERED = {"peering": {"network": "projects/1/global/networks/n", "prefixLength": 16}}
@@ -66,6 +67,7 @@ PARTS = {
     },
     "StagingBucket/bucket": {"Bucket/bucket", "BucketIAMMember/bucket-write", "CryptoKeyIAMMember/bucket-key"},
     "JobNetwork/network": {"NetworkAttachment/network"},
+    "PersistentResource/machines": {"AiPersistentResource/machines"},
     "ServiceAgentAccess/access": {
         "ServiceIdentity/access",
         *(f"RepositoryIamMember/access-pull-{agent}" for agent in ("vertex", "custom-code")),
@@ -161,6 +163,7 @@ def test_an_image_is_built_once_there_is_a_repository_and_a_package_once_there_i
 def test_grants_wait_for_those_who_get_them_and_for_what_they_are_on(whole: Graph) -> None:
     for name in PARTS["ServiceAgentAccess/access"] - {"ServiceIdentity/access"}:
         assert before(whole, name) >= {"ServiceIdentity/access", "Repository/registry"}, name
+        assert name in before(whole, "AiPersistentResource/machines")
     assert before(whole, "BucketIAMMember/bucket-write") >= {"Bucket/bucket", "Account/identity"}
 
 
