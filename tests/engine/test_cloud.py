@@ -32,7 +32,8 @@ def test_the_first_preview_names_every_resource_and_has_no_unknown_among_their_i
         "serviceAccount:vertex-training-dev@acme-dev.iam.gserviceaccount.com",
         '"acme-dev-vertex-training-dev"',
         'outputUriPrefix: "gs://acme-dev-vertex-training-dev/vertex-training/dev/train/',
-        'serviceAccount     : "vertex-training-dev@acme-dev.iam.gserviceaccount.com"',
+        'serviceAccount      : "vertex-training-dev@acme-dev.iam.gserviceaccount.com"',
+        'persistentResourceId: "training"',
     ):
         assert known in shown
 
