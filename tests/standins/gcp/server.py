@@ -2,7 +2,8 @@
 
 It checks every input as `properties` says, records what it is told to do in the file of `GCP_STANDIN_RECORD` (one JSON
 line an operation), and answers with what the real provider would know. The first `GCP_STANDIN_UNKNOWN` grants fail
-with IAM's words for an account that is not known yet.
+with IAM's words for an account that is not known yet. `GCP_STANDIN_EXISTS` is what can be imported: inputs by id, as
+JSON.
 """
 
 from __future__ import annotations
@@ -84,6 +85,11 @@ class StandIn(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.CreateResponse(id=f"standin-{name}", properties=properties)
 
     def Read(self, request: Any, context: Any) -> Any:
+        known = json.loads(os.environ.get("GCP_STANDIN_EXISTS", "{}"))
+        if request.id in known:  # is imported
+            found = struct_pb2.Struct()
+            found.update(known[request.id])
+            return provider_pb2.ReadResponse(id=request.id, properties=found, inputs=found)
         return provider_pb2.ReadResponse(id=request.id, properties=request.properties, inputs=request.inputs)
 
     def Update(self, request: Any, context: Any) -> Any:
