@@ -48,6 +48,7 @@ def test_a_stack_takes_over_a_bucket_that_it_would_else_make(cloud: CloudProject
     planned = json.loads(file.read_text())
     (bucket,) = [item for item in planned["resources"] if item["type"] == MADE]
     name = "acme-dev-vertex-training-dev"
+    assert bucket["id"] == "<PLACEHOLDER>"
     bucket["id"] = name
     parents = [item for item in planned["resources"] if item.get("component") and item["name"] in ("gcp", "bucket")]
     file.write_text(json.dumps({**planned, "resources": [*parents, bucket]}))

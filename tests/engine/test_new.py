@@ -91,6 +91,12 @@ def test_make_up_in_a_new_project_trains(project: Path, environment: dict[str, s
         model = results["digits"]["modelDir"].removeprefix("gs://")
         assert model.startswith("demo-local/digits/")
         assert any((project / ".emulator" / "gcs" / model).iterdir())
+        with (project / "examples" / "digits" / "trainer.py").open("a") as trainer:
+            trainer.write("# edited\n")
+        shown = pulumi("preview", "--diff", "--stack=local", cwd=project, environment=environment)
+        (readme,) = re.findall(r"\$ pulumi preview --diff\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
+        lines = _without_values(shown)
+        assert [line for line in _without_values(readme) if line not in lines] == []
     finally:
         removed = subprocess.run(["make", "destroy"], cwd=project, env=environment, capture_output=True, text=True)
         for command in (["stop"], ["reset", "--yes"]):
@@ -170,6 +176,11 @@ def test_prod_builds_nothing_and_names_what_is_still_to_be_filled_in() -> None:
         CHECKOUT, "dev", {**config(CHECKOUT, "dev"), **{f"vertex-training:{k}": v for k, v in NAMES.items()}}
     )
     assert [job.spec for job in known.jobs] == [job.spec for job in dev.jobs]
+
+
+def _without_values(preview: str) -> list[str]:
+    """The lines of a preview without texts, which differ from project to project."""
+    return [re.sub(r'"[^"]*"', "", line).strip() for line in preview.splitlines()]
 
 
 def config(root: Path, stack: str) -> dict[str, Any]:
