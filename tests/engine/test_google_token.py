@@ -65,6 +65,7 @@ def test_the_token_opens_the_registry_and_is_seen_nowhere(
         cloud.environment["DOCKER_CONFIG"] = str(tmp_path / "with-buildx")
     seen = [cloud.pulumi("preview", "--diff", "--stack", "dev"), cloud.pulumi("preview", "--json", "--stack", "dev")]
     assert account.asked == 0
+    assert "[unknown]" not in seen[0][: seen[0].index("--outputs:--")]
     seen.append(cloud.up(*LOUD))
     assert account.asked
     assert "trainer: pushed 1 of 1 layers" in seen[-1]
