@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import IO
 
 from components.context import BuildContext, let_through
+from components.errors import ContextUnusable
 from components.package_context import PackageContext
 
 _IGNORE = ".dockerignore"
@@ -23,7 +24,10 @@ _IGNORE = ".dockerignore"
 
 @contextmanager
 def for_buildkit(context: BuildContext) -> Iterator[tuple[str, str, IO[bytes] | int]]:
-    """What `docker buildx build` takes: the Dockerfile, where the context is (`-` or a folder), and standard input."""
+    """What `docker buildx build` takes: the Dockerfile, where the context is (`-` or a folder), and standard input.
+
+    Raises ContextUnusable for a Dockerfile that is a link to nothing in the context.
+    """
     with context.archive() as archive:
         if not _is_hidden(context):
             yield context.dockerfile, "-", archive
@@ -33,7 +37,13 @@ def for_buildkit(context: BuildContext) -> Iterator[tuple[str, str, IO[bytes] | 
             folder.mkdir()
             # Folders are made on the way: the same ones whatever the umask.
             subprocess.run(["tar", "-xpf", "-", "-C", folder], stdin=archive, umask=0o022, check=True)
-            dockerfile.write_bytes((folder / context.dockerfile).read_bytes())
+            try:
+                dockerfile.write_bytes((folder / context.dockerfile).read_bytes())
+            except FileNotFoundError:
+                raise ContextUnusable(
+                    f"{context.folder / context.dockerfile} is a link to what the build cannot see; let that through by "
+                    'a line "!…" in .dockerignore'
+                ) from None
             (folder / context.dockerfile).unlink()
             # Wins over a .dockerignore in the folder, which has been heeded.
             dockerfile.with_name(f"Dockerfile{_IGNORE}").touch()

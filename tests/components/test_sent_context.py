@@ -15,6 +15,8 @@ import pytest
 
 from components.builder import Builder, Buildx, ClassicBuilder
 from components.context import BuildContext
+from components.errors import ContextUnusable
+from components.sent_context import for_buildkit
 from tests import buildx
 
 Copied = Callable[[BuildContext], set[str]]
@@ -90,3 +92,14 @@ def test_a_dockerfile_that_is_let_through_is_copied_as_any_file(tmp_path: Path, 
     context = tree(tmp_path / "context", *SEEN[left_out])
     assert context.dockerfile in context.files
     assert copied(context) == set(context.files)
+
+
+def test_a_dockerfile_that_is_a_link_to_what_is_left_out_is_named(tmp_path: Path) -> None:
+    context = tree(tmp_path / "context", "Dockerfile", {".dockerignore": "Dockerfile\nreal\n"})
+    (context.folder / "Dockerfile").rename(context.folder / "real")
+    (context.folder / "Dockerfile").symlink_to("real")
+    with (
+        pytest.raises(ContextUnusable, match="Dockerfile is a link to what the build cannot see"),
+        for_buildkit(context),
+    ):
+        pass
