@@ -41,7 +41,7 @@ def for_buildkit(context: BuildContext) -> Iterator[tuple[str, str, IO[bytes] | 
                 dockerfile.write_bytes((folder / context.dockerfile).read_bytes())
             except FileNotFoundError:
                 raise ContextUnusable(
-                    f"{context.folder / context.dockerfile} is a link to what the build cannot see; let that through by "
+                    f"{context.folder / context.dockerfile} is a link to what the build cannot see; let it through by "
                     'a line "!…" in .dockerignore'
                 ) from None
             (folder / context.dockerfile).unlink()
