@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from components.context import BuildContext
 from components.errors import BuildFailed, DockerUnavailable
+from components.sent_context import for_buildkit, for_classic
 
 Report = Callable[[str], None]
 _STEP = re.compile(r"Step \d+/\d+ : |#\d+ \[.*\d+/\d+\] ")
@@ -36,16 +37,15 @@ class Buildx:
         # A secret goes by the environment: a command line can be read by everyone on the machine.
         variables = {f"BUILD_SECRET_{index}": id_ for index, id_ in enumerate(sorted(secrets))}
         command = ["docker", "buildx", "build", "--load", "--progress=plain", "--provenance=false", "--tag", uri]
-        command += ["--platform", context.platform, "--file", context.dockerfile]
-        command += ["--target", context.target] if context.target else []
-        command += [f"--build-arg={name}={value}" for name, value in sorted(context.build_args.items())]
-        command += [f"--secret=id={id_},env={variable}" for variable, id_ in variables.items()]
+        options = ["--target", context.target] if context.target else []
+        options += [f"--build-arg={name}={value}" for name, value in sorted(context.build_args.items())]
+        options += [f"--secret=id={id_},env={variable}" for variable, id_ in variables.items()]
         environment = {**os.environ, **{variable: secrets[id_] for variable, id_ in variables.items()}}
         with (
-            context.archive() as archive,
+            for_buildkit(context) as (dockerfile, origin, stdin),
             subprocess.Popen(
-                [*command, "-"],
-                stdin=archive,
+                [*command, "--platform", context.platform, "--file", dockerfile, *options, origin],
+                stdin=stdin,
                 env=environment,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -78,7 +78,7 @@ class ClassicBuilder:
                     errors.append(str(message["error"]))
                 yield from str(message.get("stream", "")).splitlines()
 
-        with closing(docker_client()) as client, context.archive() as archive:
+        with closing(docker_client()) as client, for_classic(context) as archive:
             try:
                 stream = client.api.build(
                     fileobj=archive,

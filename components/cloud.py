@@ -1,12 +1,16 @@
 """What a stack file says of its Google Cloud project, completed and checked as a whole."""
 
+import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from components import shapes
-from vertex.rules import Finding
+from vertex.rules import Finding, KeyPath, machine_spec
 
+_TOLD_APART = 8
+"""Hex digits of a digest at the end of a name that is too long."""
 _REQUIRED = ("project", "projectNumber", "region")
 _EITHER = {
     "registry": ("existing", "url", "repository"),
@@ -36,6 +40,8 @@ def broken(values: Mapping[str, Any]) -> Iterator[Finding]:
             if field in part:
                 yield (key, field), f"has no effect on what exists already; leave it out, or name it by {made}"
     yield from _network(values.get("network"))
+    for index, pool in enumerate(values.get("persistentResource", {}).get("resourcePools", [])):
+        yield from _pool(pool, ("persistentResource", "resourcePools", index))
     yield from _regions(values)
 
 
@@ -44,11 +50,11 @@ def completed(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> sha
     cloud = {key: values[key] for key in shapes.Cloud.__annotations__ if key in values}
     registry, identity, bucket = (dict(values.get(key, {})) for key in _EITHER)
     if is_made_here("registry", registry):
-        registry.setdefault("repository", _cut(f"{pulumi_project}-{stack}", 63))
+        registry.setdefault("repository", _named(63, pulumi_project, stack))
     if is_made_here("identity", identity):
-        identity.setdefault("account", _account(f"{pulumi_project}-{stack}"))
+        identity.setdefault("account", _account(pulumi_project, stack))
     if is_made_here("bucket", bucket):
-        bucket.setdefault("name", _cut(f"{values['project']}-{pulumi_project}-{stack}", 63))
+        bucket.setdefault("name", _named(63, values["project"], pulumi_project, stack))
     labels = values.get("labels", {})
     for key, part in (("registry", registry), ("bucket", bucket)):
         if labels and is_made_here(key, part):
@@ -74,6 +80,16 @@ def _network(network: Mapping[str, Any] | None) -> Iterator[Finding]:
         yield ("network", "peering", "prefixLength"), f"{length} is not between 8 and 24"
 
 
+def _pool(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    machine = pool["machineSpec"]
+    yield from machine_spec.broken(machine, (*at, "machineSpec"))
+    for field in sorted(machine.keys() - {"machineType", "acceleratorType", "acceleratorCount"}):
+        yield (*at, "machineSpec", field), "cannot be said by the Google Cloud provider of a persistent resource"
+    scaling = pool.get("autoscalingSpec")
+    if scaling and scaling["minReplicaCount"] > scaling["maxReplicaCount"]:
+        yield (*at, "autoscalingSpec", "minReplicaCount"), "is above maxReplicaCount"
+
+
 def _regions(values: Mapping[str, Any]) -> Iterator[Finding]:
     """A job's bucket, keys and attachment are in its own region (python-aiplatform#885; Google's page on CMEK)."""
     region = values.get("region")
@@ -96,11 +112,16 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def _cut(name: str, length: int) -> str:
-    return _slug(name)[:length].strip("-")
+def _named(length: int, *parts: str, before: str = "") -> str:
+    """A name of at most this length; what is cut off is told apart by a digest of all the parts."""
+    name = before + _slug("-".join(parts))
+    if len(name) <= length:
+        return name
+    digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_TOLD_APART]
+    return f"{name[: length - _TOLD_APART - 1].strip('-')}-{digest}"
 
 
-def _account(name: str) -> str:
+def _account(*parts: str) -> str:
     """A service account's id has 6 to 30 characters and begins with a letter."""
-    account = _cut(name, 30)
-    return account if len(account) >= 6 and account[0].isalpha() else _cut(f"train-{account}", 30)
+    slug = _slug("-".join(parts))
+    return _named(30, *parts, before="" if len(slug) >= 6 and slug[0].isalpha() else "train-")

@@ -91,6 +91,9 @@ AttachmentName = Annotated[
     String,
     _form("projects/[^/]+/regions/[^/]+/networkAttachments/[^/]+", "projects/P/regions/R/networkAttachments/A"),
 ]
+PersistentResourceId = Annotated[
+    String, _form("[a-z]([a-z0-9-]{0,61}[a-z0-9])?", "a name: up to 63 lowercase letters, digits and hyphens")
+]
 # What a Dockerfile's COPY takes for a pattern, a variable or a quote cannot stand in the name of what is copied.
 CopiedPath = Annotated[
     String, _form(r"""[^$*?\[\]\\"'\n]+""", "a path without wildcards, quotes, $ and \\; give the file another name")

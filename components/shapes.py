@@ -6,6 +6,7 @@ from pydantic import AfterValidator, ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from components import forms
+from vertex import types
 from vertex.scalars import Boolean, Double, Duration, Int32, String
 
 _shape = with_config(ConfigDict(extra="forbid"))
@@ -154,6 +155,32 @@ class Network(TypedDict, total=False):
 
 
 @_shape
+class AutoscalingSpec(TypedDict, total=False):
+    """How many machines a pool has as the jobs on it come and go."""
+
+    minReplicaCount: Required[forms.Positive]
+    maxReplicaCount: Required[forms.Positive]
+
+
+@_shape
+class ResourcePool(TypedDict, total=False):
+    """Machines of one kind that a persistent resource keeps."""
+
+    machineSpec: Required[types.MachineSpec]
+    replicaCount: forms.Positive
+    autoscalingSpec: AutoscalingSpec
+    diskSpec: types.DiskSpec
+
+
+@_shape
+class PersistentResource(TypedDict, total=False):
+    """Machines that stay between jobs, for those that name it."""
+
+    name: Required[forms.PersistentResourceId]
+    resourcePools: Required[list[ResourcePool]]
+
+
+@_shape
 class Prices(TypedDict, total=False):
     """Prices in USD that a stack names itself: by family or type, then by region. `asOf` is a day: 2026-07-30."""
 
@@ -191,6 +218,7 @@ class Cloud(TypedDict, total=False):
     identity: Identity
     bucket: Bucket
     network: Network
+    persistentResource: PersistentResource
     kmsKey: forms.KeyName
     labels: dict[str, String]
     prices: Prices

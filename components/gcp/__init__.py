@@ -9,6 +9,7 @@ from components.gcp.bucket import StagingBucket
 from components.gcp.foundation import GcpFoundation
 from components.gcp.identity import TrainingIdentity
 from components.gcp.network import JobNetwork
+from components.gcp.persistent_resource import PersistentResource
 from components.gcp.registry import ImageRegistry, Repository
 from components.gcp.service_agents import ServiceAgents
 from components.gcp.services import Services
@@ -18,6 +19,7 @@ __all__ = [
     "Grants",
     "ImageRegistry",
     "JobNetwork",
+    "PersistentResource",
     "Repository",
     "ServiceAgentAccess",
     "ServiceAgents",

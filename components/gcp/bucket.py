@@ -68,5 +68,5 @@ class StagingBucket(pulumi.ComponentResource):
             labels=bucket.get("labels"),
             # What was trained outlives the stack unless someone empties the bucket first.
             force_destroy=False,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=encrypted, protect=bucket.get("protect", False)),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=encrypted, protect=bucket.get("protect")),
         )

@@ -10,6 +10,7 @@ from components.gcp.access import Grants, ServiceAgentAccess
 from components.gcp.bucket import StagingBucket
 from components.gcp.identity import TrainingIdentity
 from components.gcp.network import JobNetwork
+from components.gcp.persistent_resource import PersistentResource
 from components.gcp.registry import ImageRegistry
 from components.gcp.services import Services, needed
 from components.settings import Settings
@@ -18,7 +19,7 @@ from vertex.names import parent
 
 
 class GcpFoundation(pulumi.ComponentResource):
-    """APIs, repository, account, bucket, network and grants, in the order in which they need one another.
+    """APIs, repository, account, bucket, network, grants and machines, in the order in which they need one another.
 
     Everything that a reviewer asks for is plain text: image URIs, members, the bucket, output directories.
     """
@@ -69,6 +70,22 @@ class GcpFoundation(pulumi.ComponentResource):
             project_number=number,
             opts=pulumi.ResourceOptions.merge(after, pulumi.ResourceOptions(depends_on=[registry])),
         )
+        machines = (
+            PersistentResource(
+                "machines",
+                stack["persistentResource"],
+                project=project,
+                region=region,
+                network=network.fields if network else None,
+                kms_key=stack.get("kmsKey"),
+                labels=stack.get("labels"),
+                opts=pulumi.ResourceOptions.merge(
+                    after, pulumi.ResourceOptions(depends_on=[access, *([network] if network else [])])
+                ),
+            )
+            if "persistentResource" in stack
+            else None
+        )
         self.registry = registry.images
         self.staging = f"{bucket.uri}/{settings.pulumi_project}/{settings.stack}"
         self.parent = CLOUD + parent(project, region)
@@ -77,7 +94,7 @@ class GcpFoundation(pulumi.ComponentResource):
         self.labels: Mapping[str, str] = stack.get("labels", {})
         self.for_images: list[pulumi.Resource] = [services, registry]
         self.for_jobs: list[pulumi.Resource] = [
-            each for each in (services, registry, training, bucket, network, access) if each is not None
+            each for each in (services, registry, training, bucket, network, access, machines) if each is not None
         ]
         self.register_outputs({})
 

@@ -97,7 +97,7 @@ class ImageRegistry(pulumi.ComponentResource):
             cleanup_policies=cleanup_policies(registry),
             kms_key_name=registry.get("kmsKey"),
             labels=registry.get("labels"),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=encrypted, protect=registry.get("protect", False)),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=encrypted, protect=registry.get("protect")),
         )
 
 

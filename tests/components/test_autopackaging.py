@@ -17,6 +17,7 @@ from docker.models.images import Image
 from components import shapes
 from components.builder import Builder, Buildx, ClassicBuilder, builder
 from components.image import build_context
+from tests import buildx
 from tests.components.projects import write
 
 BASE = "python:3.11-slim-bookworm"
@@ -97,10 +98,13 @@ def package(request: pytest.FixtureRequest) -> shapes.Package:
 
 
 @pytest.fixture(scope="module", params=[ClassicBuilder, Buildx])
-def builds(request: pytest.FixtureRequest) -> Builder:
-    if request.param is Buildx and not isinstance(builder(), Buildx):
-        pytest.skip("docker buildx is not installed")
-    return cast(Builder, request.param())
+def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Builder]:
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param is Buildx and not isinstance(builder(), Buildx):
+            config = tmp_path_factory.mktemp("docker")
+            buildx.install(config, buildx.program())
+            patch.setenv("DOCKER_CONFIG", str(config))
+        yield cast(Builder, request.param())
 
 
 @pytest.fixture(scope="module")

@@ -186,6 +186,31 @@ def test_regions_of_buckets_are_read_in_either_case_and_those_of_registries_are_
     assert (made["bucket"]["location"], made["registry"]["location"]) == ("EUROPE-WEST4", "us")
 
 
+@pytest.mark.parametrize(
+    ("pool", "expected"),
+    [
+        ({"machineSpec": {"machineType": "n1-standard-3"}}, "machineSpec.machineType: Machine type n1-standard-3"),
+        ({"machineSpec": {"machineType": "g2-standard-4"}}, "machineSpec.acceleratorType: g2-standard-4 needs an"),
+        (
+            {"machineSpec": {"machineType": "ct5lp-hightpu-1t", "tpuTopology": "1x1"}},
+            "machineSpec.tpuTopology: cannot be said by the Google Cloud provider",
+        ),
+        (
+            {
+                "machineSpec": {"machineType": "n1-standard-4"},
+                "autoscalingSpec": {"minReplicaCount": 3, "maxReplicaCount": 2},
+            },
+            "autoscalingSpec.minReplicaCount: is above maxReplicaCount",
+        ),
+    ],
+)
+def test_the_machines_of_a_persistent_resource_are_ones_that_it_can_have(
+    tmp_path: Path, pool: dict[str, Any], expected: str
+) -> None:
+    said = problem(tmp_path, persistentResource={"name": "training", "resourcePools": [pool]})
+    assert said.startswith(f"persistentResource.resourcePools[0].{expected}")
+
+
 def test_problems_of_several_keys_are_told_together(tmp_path: Path) -> None:
     found = problems(tmp_path, stack(projectNumber=None, network={}, bucket={"location": "us-east1"}))
     assert len(found) == 3
@@ -221,16 +246,49 @@ def test_labels_of_the_stack_are_those_of_what_it_makes_and_a_part_s_own_win(tmp
         ("Team_One", "Dev.EU", "team-one-dev-eu"),
         ("a", "b", "train-a-b"),  # of at least six characters
         ("9lives", "prod", "train-9lives-prod"),  # beginning with a letter
-        ("a" * 40, "dev", "a" * 30),
-        ("a" * 29, "dev", "a" * 29),  # no hyphen at the end
-        ("1" + "a" * 40, "dev", "train-1" + "a" * 23),
+        ("a" * 26, "dev", f"{'a' * 26}-dev"),  # of at most 30
+        ("a" * 27, "dev", f"{'a' * 21}-bb26a938"),
+        ("a" * 20 + "-b" * 8, "dev", f"{'a' * 20}-29056910"),  # no two hyphens
+        ("1" + "a" * 40, "dev", f"train-1{'a' * 14}-b26ab54e"),
     ],
 )
 def test_the_account_s_id_is_one_that_google_cloud_takes(project: str, stack_name: str, account: str) -> None:
     assert cloud.completed(project, stack_name, REQUIRED)["identity"]["account"] == account
 
 
-def test_long_names_of_repositories_and_buckets_are_cut_at_63_characters() -> None:
-    made = cloud.completed("t" * 60, "production", REQUIRED)
-    assert made["registry"]["repository"] == "t" * 60 + "-pr"
-    assert made["bucket"]["name"] == "acme-dev-" + "t" * 54
+LONGEST = {
+    "repository": ("t" * 52, "production"),
+    "bucket": ("t" * 43, "production"),
+    "account": ("t" * 19, "production"),
+}
+"""The longest names of a project and a stack that still make a name of its own, in acme-dev."""
+
+
+def names(project: str, stack_name: str, google_project: str = "acme-dev") -> dict[str, str]:
+    """What is made is called."""
+    made = cloud.completed(project, stack_name, {**REQUIRED, "project": google_project})
+    return {
+        "repository": made["registry"]["repository"],
+        "bucket": made["bucket"]["name"],
+        "account": made["identity"]["account"],
+    }
+
+
+@pytest.mark.parametrize("kind", LONGEST)
+def test_names_that_are_too_long_are_cut_and_never_the_same(kind: str) -> None:
+    most = 30 if kind == "account" else 63
+    project, stack_name = LONGEST[kind]
+    whole = f"{'acme-dev-' if kind == 'bucket' else ''}{project}-{stack_name}"
+    assert names(project, stack_name)[kind] == whole and len(whole) == most
+    # Cut, they would be the same: another end, another stack, another place where the one name ends.
+    long = project + "-t" * 20
+    alike = [(long, "dev"), (long, "prod"), (long + "t", "dev"), (f"{long}-dev", "prod"), (long, "dev-prod")]
+    found = [names(*each)[kind] for each in alike]
+    assert {len(name) for name in found} == {most}
+    assert len({whole, *found}) == len(alike) + 1
+    assert found == [names(*each)[kind] for each in alike]
+
+
+def test_buckets_of_google_cloud_projects_with_long_names_are_not_the_same() -> None:
+    project = "p" * 29
+    assert len({names("t" * 60, "dev", f"{project}{end}")["bucket"] for end in "ab"}) == 2

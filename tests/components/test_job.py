@@ -80,6 +80,16 @@ def test_a_pipeline_s_task_is_completed_like_the_job_that_it_runs() -> None:
     assert {**inputs, "trialJobSpec": custom_job()["jobSpec"]} == tuning_pipeline()["trainingTaskInputs"]
 
 
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_a_job_for_a_persistent_resource_is_sent_with_its_name_and_needs_no_machine(kind: Kind) -> None:
+    field = kind.spec_field
+    spec = edited(job_of(kind), field, "persistentResourceId", to="training-pool")
+    spec = edited(spec, field, "workerPoolSpecs", 0, "machineSpec", to=ABSENT)
+    whole = complete(kind, spec)
+    assert whole["persistentResourceId"] == "training-pool"
+    assert "machineSpec" not in whole["workerPoolSpecs"][0]
+
+
 def test_a_job_takes_what_its_foundation_says_where_it_says_nothing_itself() -> None:
     ground = Ground(
         job_defaults={"serviceAccount": "trainer@p.iam.gserviceaccount.com", "network": "projects/1/global/networks/n"},

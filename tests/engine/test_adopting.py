@@ -1,68 +1,67 @@
-"""A job that someone has submitted by hand becomes a stack's, through the real engine, and leaves it unharmed."""
+"""docs/adopting.md: a stack on what exists already leaves it as it is, and can take it over."""
 
+import json
 from typing import Any
 
-from tests.emulator.running import IMAGE, RunningEmulator
 from tests.engine.cloud import CloudProject
 
-PARENT = "v1/projects/acme-dev/locations/europe-west4"
+REPOSITORY = "projects/images/locations/europe/repositories/team"
+ACCOUNT = "trainer@other.iam.gserviceaccount.com"
+MADE = "gcp:storage/bucket:Bucket"
 
 
-def by_hand(vertex: RunningEmulator) -> dict[str, Any]:
-    """A job as gcloud or the SDK submits it: with a name, labels and an output folder of its own."""
-    job = {
-        "displayName": "by hand",
-        "labels": {"team": "vision"},
-        "jobSpec": {
-            "workerPoolSpecs": [
-                {
-                    "machine_spec": {"machine_type": "n1-standard-4"},
-                    "replica_count": 1,
-                    "container_spec": {"image_uri": IMAGE, "command": ["sleep"], "args": ["3"]},
-                }
-            ],
-            "baseOutputDirectory": {"outputUriPrefix": "gs://mine/out"},
-        },
+def created(cloud: CloudProject) -> list[tuple[str, dict[str, Any]]]:
+    """Kind and inputs of what was made, without the services."""
+    made = [line for line in cloud.made() if line["operation"] == "create"]
+    found = [(line["type"].rpartition(":")[2], line["inputs"]) for line in made]
+    return [(kind, inputs) for kind, inputs in found if kind != "Service"]
+
+
+def test_what_exists_is_granted_on_and_never_made_changed_or_deleted(cloud: CloudProject) -> None:
+    cloud.stack |= {
+        "vertex-training:registry": {"existing": REPOSITORY, "legacyBuckets": ["artifacts.old.appspot.com"]},
+        "vertex-training:identity": {"existing": ACCOUNT},
+        "vertex-training:bucket": {"existing": "theirs", "location": "europe-west4"},
     }
-    return dict(vertex.call("POST", f"{PARENT}/customJobs", job))
-
-
-def test_a_job_is_adopted_waited_for_and_kept_when_its_stack_goes(cloud: CloudProject) -> None:
-    job = by_hand(cloud.vertex)
-    number = job["name"].rpartition("/")[2]
-    cloud.container.update({"imageUri": IMAGE, "command": ["sleep"], "args": ["4"]})
-    cloud.job["lifecycle"] = {"adopt": int(number), "wait": True}
-    cloud.declare()
-    before = _jobs(cloud)
-    output = cloud.up(fails=True)
-    assert "is not adopted, as it is not the job that is declared" in output
-    assert 'jobSpec.workerPoolSpecs[0].containerSpec.args[0]: "4" declared, and the job has "3"' in output
-
-    cloud.container["args"] = ["3"]
     cloud.declare()
     cloud.up()
-
-    outputs = cloud.outputs()
-    assert outputs["jobs"]["train"]["name"] == job["name"]
-    assert outputs["results"]["train"] == {"state": "JOB_STATE_SUCCEEDED", "modelDir": "gs://mine/out/model/"}
-    cloud.pulumi("refresh", "--yes", "--stack", "dev", "--expect-no-changes")
+    assert cloud.outputs()["jobs"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
     cloud.assert_no_changes()
+    kinds = [kind for kind, _ in created(cloud)]
+    assert sorted(kinds) == [*["BucketIAMMember"] * 4, "IAMMember", *["RepositoryIamMember"] * 2, "ServiceIdentity"]
+    on = {(inputs.get("repository"), inputs.get("bucket")) for _, inputs in created(cloud)}
+    assert on == {("team", None), (None, "theirs"), (None, "artifacts.old.appspot.com"), (None, None)}
+    spec = cloud.resources()["train"]["inputs"]["spec"]["jobSpec"]
+    assert spec["serviceAccount"] == ACCOUNT
+    assert spec["baseOutputDirectory"]["outputUriPrefix"].startswith("gs://theirs/vertex-training/dev/train/")
 
-    # What is declared of it is compared, and replaces nothing.
-    cloud.job["displayName"] = "another"
+    cloud.pulumi("destroy", "--yes", "--skip-preview", "--stack", "dev")
+    gone = [line["type"].rpartition(":")[2] for line in cloud.made() if line["operation"] == "delete"]
+    assert sorted(kind for kind in gone if kind != "Service") == sorted(kinds)
+
+
+def test_a_stack_takes_over_a_bucket_that_it_would_else_make(cloud: CloudProject) -> None:
+    cloud.declarations = {}
     cloud.declare()
-    assert [(step["op"], step["changed"]) for step in cloud.steps()] == [("update", ["spec.displayName"])]
-
-    # Without `adopt` it is a job to be run.
-    del cloud.job["displayName"], cloud.job["lifecycle"]["adopt"]
-    cloud.declare()
-    replaced = [step for step in cloud.steps() if step["name"] == "train" and step["op"] == "replace"]
-    assert "adopt" in replaced[0]["changed"]
-
-    cloud.pulumi("destroy", "--yes", "--stack", "dev")
-    assert cloud.vertex.get(job["name"])["state"] == "JOB_STATE_SUCCEEDED"
-    assert _jobs(cloud) == before
-
-
-def _jobs(cloud: CloudProject) -> list[str]:
-    return sorted(job["name"] for job in cloud.vertex.call("GET", f"{PARENT}/customJobs")["customJobs"])
+    file = cloud.root / "adopt.json"
+    cloud.pulumi("preview", "--import-file", str(file), "--stack", "dev")
+    planned = json.loads(file.read_text())
+    (bucket,) = [item for item in planned["resources"] if item["type"] == MADE]
+    name = "acme-dev-vertex-training-dev"
+    assert bucket["id"] == "<PLACEHOLDER>"
+    bucket["id"] = name
+    parents = [item for item in planned["resources"] if item.get("component") and item["name"] in ("gcp", "bucket")]
+    file.write_text(json.dumps({**planned, "resources": [*parents, bucket]}))
+    there = {
+        "name": name,
+        "project": "acme-dev",
+        "location": "EUROPE-WEST4",
+        "uniformBucketLevelAccess": True,
+        "publicAccessPrevention": "enforced",
+        "forceDestroy": False,
+    }
+    cloud.environment["GCP_STANDIN_EXISTS"] = json.dumps({name: there})
+    cloud.pulumi("import", "--file", str(file), "--yes", "--protect=false", "--generate-code=false", "--stack", "dev")
+    cloud.up()
+    assert "Bucket" not in [kind for kind, _ in created(cloud)]
+    cloud.assert_no_changes()

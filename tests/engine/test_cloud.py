@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
+from tests import access_page
 from tests.engine.cloud import CloudProject
 from tests.engine.golden import golden
 
 KEY = "projects/acme-dev/locations/europe-west4/keyRings/training/cryptoKeys/jobs"
+
+MACHINE = {"machineType": "n1-standard-4"}
 
 
 def test_the_first_preview_names_every_resource_and_has_no_unknown_among_their_inputs(cloud: CloudProject) -> None:
@@ -16,7 +19,9 @@ def test_the_first_preview_names_every_resource_and_has_no_unknown_among_their_i
         "vertex-training:identity": {"submitters": ["group:ml@example.com"]},
         "vertex-training:kmsKey": KEY,
         "vertex-training:labels": {"team": "vision"},
+        "vertex-training:persistentResource": {"name": "training", "resourcePools": [{"machineSpec": MACHINE}]},
     }
+    cloud.job["jobSpec"]["persistentResourceId"] = "training"
     cloud.declare()
     assert cloud.steps() == golden("gcp-first")
     shown = cloud.pulumi("preview", "--diff", "--stack", "dev")
@@ -27,7 +32,8 @@ def test_the_first_preview_names_every_resource_and_has_no_unknown_among_their_i
         "serviceAccount:vertex-training-dev@acme-dev.iam.gserviceaccount.com",
         '"acme-dev-vertex-training-dev"',
         'outputUriPrefix: "gs://acme-dev-vertex-training-dev/vertex-training/dev/train/',
-        'serviceAccount     : "vertex-training-dev@acme-dev.iam.gserviceaccount.com"',
+        'serviceAccount      : "vertex-training-dev@acme-dev.iam.gserviceaccount.com"',
+        'persistentResourceId: "training"',
     ):
         assert known in shown
 
@@ -47,6 +53,12 @@ def test_services_come_first_and_grants_before_jobs(cloud: CloudProject) -> None
             assert {"access-pull-vertex", "access-pull-custom-code", "bucket-write"} <= needed, name
     assert cloud.outputs()["jobs"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
     cloud.assert_no_changes()
+    # What the stack has bound is what the page on access says of one that asks for nothing else.
+    who = access_page.principals("123456789012", "acme-dev", "vertex-training-dev")
+    on = {"vertex-training-dev": "the repository", "acme-dev": "the project"}
+    on["acme-dev-vertex-training-dev"] = "the bucket"
+    bound = access_page.made([line["inputs"] for line in made if line["operation"] == "create"], who, on)
+    assert bound == {grant for grant in access_page.grants() if grant[2] in on.values()}
 
 
 def test_an_edit_of_machine_or_labels_reruns_the_job_and_moves_nothing_else(cloud: CloudProject) -> None:

@@ -1,8 +1,10 @@
 """`pulumi new` from this checkout: a project of its own, which works as it is."""
 
 import json
+import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,9 @@ import yaml
 
 from components.errors import DeclarationErrors
 from components.settings import Settings
+from tests import git_server, terminal
 from tests.engine.cloud import STANDIN
+from tests.engine.environment import own_environment
 from tests.engine.golden import golden
 from tests.engine.project import CHECKOUT, engine_environment, steps
 
@@ -69,6 +73,39 @@ def test_a_new_project_has_its_own_name_and_previews_at_once(project: Path, envi
     assert "is not pinned" not in shown
 
 
+def test_make_up_in_a_new_project_trains(project: Path, environment: dict[str, str]) -> None:
+    own_environment(project)
+    declared = project / "training" / "digits.yaml"
+    # All as it comes, but for the time that eight trials take.
+    declared.write_text(declared.read_text().replace("maxTrialCount: 8", "maxTrialCount: 2"))
+    done = subprocess.run(["make", "up"], cwd=project, env=environment, capture_output=True, text=True, timeout=300)
+    try:
+        assert done.returncode == 0, done.stdout + done.stderr
+        results = json.loads(
+            pulumi("stack", "output", "results", "--stack=local", cwd=project, environment=environment)
+        )
+        assert {name: result["state"] for name, result in results.items()} == dict.fromkeys(
+            ("digits", "digits-search"), "JOB_STATE_SUCCEEDED"
+        )
+        assert results["digits-search"]["bestTrial"]["metrics"]["accuracy"] > 0.9
+        model = results["digits"]["modelDir"].removeprefix("gs://")
+        assert model.startswith("demo-local/digits/")
+        assert any((project / ".emulator" / "gcs" / model).iterdir())
+        with (project / "examples" / "digits" / "trainer.py").open("a") as trainer:
+            trainer.write("# edited\n")
+        shown = pulumi("preview", "--diff", "--stack=local", cwd=project, environment=environment)
+        (readme,) = re.findall(r"\$ pulumi preview --diff\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
+        lines = _without_values(shown)
+        assert [line for line in _without_values(readme) if line not in lines] == []
+    finally:
+        removed = subprocess.run(["make", "destroy"], cwd=project, env=environment, capture_output=True, text=True)
+        for command in (["stop"], ["reset", "--yes"]):
+            subprocess.run([sys.executable, "-m", "emulator", *command], cwd=project, capture_output=True, check=False)
+        uris = re.findall(r"localhost/demo/digits:[0-9a-f]{16}", done.stdout)
+        subprocess.run(["docker", "image", "rm", "--no-prune", *set(uris)], capture_output=True, check=False)
+    assert removed.returncode == 0, removed.stdout + removed.stderr
+
+
 def test_its_stack_dev_previews_once_the_three_names_are_set(project: Path, environment: dict[str, str]) -> None:
     program = yaml.safe_load((project / "Pulumi.yaml").read_text())
     program["plugins"] = {"providers": [{"name": "gcp", "path": str(STANDIN)}]}
@@ -82,24 +119,44 @@ def test_its_stack_dev_previews_once_the_three_names_are_set(project: Path, envi
     assert "examples/digits/Dockerfile:1: FROM python:3.11-slim-bookworm is not pinned" in shown
 
 
-def test_pulumi_new_asks_for_project_number_and_region_and_writes_them_beside_what_the_stack_says(
+@pytest.mark.skipif(bool(git_server.why_impossible()), reason=git_server.why_impossible())
+def test_pulumi_new_of_a_git_url_asks_for_project_number_and_region_alone_and_writes_them_down(
+    template: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    repository = tmp_path / "served" / "team" / "training.git"
+    shutil.copytree(template, repository)
+    program = yaml.safe_load((repository / "Pulumi.yaml").read_text())
+    # Without a runtime, nothing is fetched and installed once the questions are answered.
+    del program["runtime"]
+    (repository / "Pulumi.yaml").write_text(yaml.safe_dump(program))
+    git_server.commit(repository)
+    made = tmp_path / "demo"
+    with git_server.serving(tmp_path / "served", tmp_path / "certificate.pem") as url:
+        command = ["pulumi", "new", f"{url}/team/training", f"--dir={made}", "--name=demo", "--stack=dev"]
+        questions, _ = terminal.talk(
+            [*command, "--description=Ours"],
+            {f"(vertex-training:{key})": value for key, value in NAMES.items()},
+            cwd=tmp_path,
+            environment=environment | {"SSL_CERT_FILE": str(tmp_path / "certificate.pem")},
+        )
+    assert [re.findall(r"\(vertex-training:(\w+)\)", question) for question in questions] == [[key] for key in NAMES]
+    assert {path.name for path in made.iterdir()} == {path.name for path in template.iterdir()}
+    assert config(made, "dev") == config(CHECKOUT, "dev") | {f"vertex-training:{key}": NAMES[key] for key in NAMES}
+    settings(made, "dev", config(made, "dev"))
+
+
+def test_a_stack_local_has_no_use_for_answers_and_what_is_filled_in_without_one_does_it_no_harm(
     template: Path, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     source = tmp_path / "template"
     shutil.copytree(template, source)
     program = yaml.safe_load((source / "Pulumi.yaml").read_text())
     assert {key.partition(":")[2] for key in program["template"]["config"]} == NAMES.keys()
-    # Without a runtime, nothing is fetched and installed once the questions are answered.
     del program["runtime"]
     (source / "Pulumi.yaml").write_text(yaml.safe_dump(program))
-    answers = [f"--config=vertex-training:{key}={value}" for key, value in NAMES.items()]
-    for stack, given in (("dev", answers), ("local", [])):
-        pulumi("new", str(source), f"--dir={tmp_path / stack}", f"--name=demo-{stack}", f"--stack={stack}", "--yes",
-               *given, cwd=tmp_path, environment=environment)  # fmt: skip
-    shipped = config(CHECKOUT, "dev")
-    assert config(tmp_path / "dev", "dev") == shipped | {f"vertex-training:{key}": NAMES[key] for key in NAMES}
-    # The stack local has no use for answers, and what is filled in without one does it no harm.
-    assert settings(tmp_path / "local", "local", config(tmp_path / "local", "local")).cloud is None
+    pulumi("new", str(source), f"--dir={tmp_path / 'demo'}", "--name=demo", "--stack=local", "--yes",
+           cwd=tmp_path, environment=environment)  # fmt: skip
+    assert settings(tmp_path / "demo", "local", config(tmp_path / "demo", "local")).cloud is None
 
 
 def test_prod_builds_nothing_and_names_what_is_still_to_be_filled_in() -> None:
@@ -119,6 +176,11 @@ def test_prod_builds_nothing_and_names_what_is_still_to_be_filled_in() -> None:
         CHECKOUT, "dev", {**config(CHECKOUT, "dev"), **{f"vertex-training:{k}": v for k, v in NAMES.items()}}
     )
     assert [job.spec for job in known.jobs] == [job.spec for job in dev.jobs]
+
+
+def _without_values(preview: str) -> list[str]:
+    """The lines of a preview without texts, which differ from project to project."""
+    return [re.sub(r'"[^"]*"', "", line).strip() for line in preview.splitlines()]
 
 
 def config(root: Path, stack: str) -> dict[str, Any]:

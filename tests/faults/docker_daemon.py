@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.emulator.running import until
@@ -24,15 +25,27 @@ def why_impossible() -> str:
 
 
 class DockerDaemon:
-    """The daemon, with its data below `folder`, which is a disk in memory; `host` is its DOCKER_HOST."""
+    """The daemon, with its data below `folder`, which is a disk in memory; `host` is its DOCKER_HOST.
 
-    def __init__(self, folder: Path) -> None:
+    `hosts` is what it finds in /etc/hosts, if anything else than the machine does; it then runs no containers, as a
+    containerd of the machine would not see its mounts. `variables` are added to its environment. What is run by
+    `inside` is in its network.
+    """
+
+    def __init__(self, folder: Path, hosts: str = "", variables: Mapping[str, str] | None = None) -> None:
         self.folder = folder
+        self._variables = variables or {}
         self.host = f"unix://{folder}/docker.sock"
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1g", "docker-data", str(folder)], check=True)
-        self._network = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
+        spaces = ["--net", "--mount"] if hosts else ["--net"]
+        self._network = subprocess.Popen(["unshare", *spaces, "sleep", "infinity"])
         ours = Path("/proc/self/ns/net").readlink()
         until(lambda: Path(f"/proc/{self._network.pid}/ns/net").readlink() != ours, "the network namespace")
+        self.inside = ["nsenter", "-t", str(self._network.pid), *spaces]
+        if hosts:
+            (folder / "hosts").write_text(hosts)
+            until(lambda: Path(f"/proc/{self._network.pid}/comm").read_text() == "sleep\n", "the mount namespace")
+            subprocess.run([*self.inside, "mount", "--bind", str(folder / "hosts"), "/etc/hosts"], check=True)
         self.start()
 
     def start(self) -> None:
@@ -49,10 +62,10 @@ class DockerDaemon:
             "iptables": "false",
             "ip6tables": "false",
         }
-        command = ["nsenter", "-t", str(self._network.pid), "--net", "dockerd"]
-        command += [f"--{name}={value}" for name, value in options.items()]
+        command = [*self.inside, "dockerd", *(f"--{name}={value}" for name, value in options.items())]
         self._log = (self.folder / "log").open("a")
-        self.process = subprocess.Popen(command, stdout=self._log, stderr=self._log)
+        environment = {**os.environ, **self._variables}
+        self.process = subprocess.Popen(command, env=environment, stdout=self._log, stderr=self._log)
         until(self._answers, "the daemon's first answer")
 
     def _answers(self) -> bool:

@@ -129,6 +129,19 @@ def test_an_environment_of_this_set_up_may_be_replaced(tmp_path: Path) -> None:
     assert may_replace(tmp_path / "missing")
 
 
+def test_an_environment_as_pulumi_new_leaves_it_may_be_replaced_and_one_with_a_package_in_it_may_not(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    for name in ("packaging-26.3", "pip-26.3", "setuptools-84.2.1", "wheel-0.48.0"):
+        (packages / f"{name}.dist-info").mkdir()
+    assert may_replace(folder)
+    (packages / "numpy-2.0.dist-info").mkdir()
+    assert not may_replace(folder)
+
+
 def test_what_this_set_up_did_not_make_is_never_emptied(
     venv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

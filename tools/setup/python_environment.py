@@ -21,6 +21,8 @@ PYTHON = VENV / "bin" / "python"
 PROMPT = "vertex-training"
 VENV_LIMIT_SECONDS = 120
 INSTALL_LIMIT_SECONDS = 1200
+OF_EVERY_ENVIRONMENT = {"pip", "setuptools", "wheel", "packaging"}
+"""What is in the environment that `pulumi new` makes, where no requirements.txt says more."""
 
 
 def find() -> str | None:
@@ -65,14 +67,20 @@ def make(console: Console) -> str:
 
 
 def may_replace(folder: Path) -> bool:
-    """Whether nothing of anybody else's is lost when `folder` is emptied: `venv --clear` follows links, too."""
+    """Whether nothing of anybody else's is lost when `folder` is emptied: `venv --clear` follows links, too.
+
+    Nothing is lost of an environment that holds no packages of anyone's, as `pulumi new` leaves one.
+    """
     if folder.is_symlink() or not folder.is_dir():
         return not os.path.lexists(folder)
     try:
         settings = (folder / "pyvenv.cfg").read_text()
     except FileNotFoundError:
         return not any(folder.iterdir())
-    return re.search(rf"^prompt = '?{PROMPT}'?$", settings, re.MULTILINE) is not None
+    if re.search(rf"^prompt = '?{PROMPT}'?$", settings, re.MULTILINE):
+        return True
+    found = {path.name.partition("-")[0] for path in folder.glob("lib*/python*/site-packages/*-info")}
+    return bool(found) and found <= OF_EVERY_ENVIRONMENT
 
 
 def wanted() -> dict[str, Any]:

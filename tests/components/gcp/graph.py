@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
@@ -38,8 +38,8 @@ def short(urn: str) -> str:
     return f"{types.rpartition('$')[2].rpartition(':')[2]}/{name}"
 
 
-def graph(program: Callable[[], Any]) -> Graph:
-    """What a program registers."""
+def graph(program: Callable[[], Any], outputs: Mapping[str, Mapping[str, Any]] | None = None) -> Graph:
+    """What a program registers. `outputs` has, by kind, what a provider would know beside the inputs."""
     found = Graph()
 
     class Monitor(mocks.MockMonitor):
@@ -52,8 +52,9 @@ def graph(program: Callable[[], Any]) -> Graph:
 
     class Cloud(mocks.Mocks):
         def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
-            found.inputs[f"{args.typ.rpartition(':')[2]}/{args.name}"] = dict(args.inputs)
-            return args.resource_id or f"{args.name}-id", dict(args.inputs)
+            kind = args.typ.rpartition(":")[2]
+            found.inputs[f"{kind}/{args.name}"] = dict(args.inputs)
+            return args.resource_id or f"{args.name}-id", {**args.inputs, **(outputs or {}).get(kind, {})}
 
         def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], None]:
             raise AssertionError(args.token)

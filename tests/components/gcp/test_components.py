@@ -1,6 +1,6 @@
 """Each component alone: what it makes, under which parent, after what, and that its caller has the last word."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pulumi
@@ -12,6 +12,7 @@ from components.gcp import (
     Grants,
     ImageRegistry,
     JobNetwork,
+    PersistentResource,
     Repository,
     ServiceAgentAccess,
     Services,
@@ -29,6 +30,9 @@ WHERE: dict[str, Any] = {"project": "acme", "project_number": NUMBER, "region": 
 KEY = "projects/acme/locations/europe-west4/keyRings/k/cryptoKeys/c"
 REPOSITORY = Repository("images", "europe", "team")
 MEMBER = "serviceAccount:train@acme.iam.gserviceaccount.com"
+
+POOL: shapes.ResourcePool = {"machineSpec": {"machineType": "n1-standard-4"}}
+MACHINES: shapes.PersistentResource = {"name": "training", "resourcePools": [POOL]}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -63,6 +67,9 @@ COMPONENTS: dict[str, Callable[[pulumi.ResourceOptions | None], pulumi.Component
     ),
     "vertex:gcp:JobNetwork": lambda opts: JobNetwork(
         "one", {"attachment": {"subnetwork": "s"}}, project="acme", region="europe-west4", opts=opts
+    ),
+    "vertex:gcp:PersistentResource": lambda opts: PersistentResource(
+        "one", MACHINES, project="acme", region="europe-west4", opts=opts
     ),
     "vertex:gcp:ServiceAgentAccess": lambda opts: ServiceAgentAccess(
         "one", Grants(REPOSITORY, kms_key=KEY), project="acme", project_number=NUMBER, opts=opts
@@ -235,3 +242,42 @@ def test_a_grant_is_tried_again_while_its_account_is_unknown_and_not_for_ever() 
     assert pause_before_retry([unknown] * (TRIES - 1)) == LONGEST_PAUSE
     assert pause_before_retry([unknown] * TRIES) is None
     assert pause_before_retry(["Error 403: denied", unknown]) is None
+
+
+def test_machines_stay_in_the_network_of_the_jobs_with_their_key_and_labels() -> None:
+    zone: shapes.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
+    _, attached = network({"attachment": {"existing": "theirs", "dnsPeering": [zone]}})
+    _, peered = network({"peering": {"network": "projects/1/global/networks/n", "reservedIpRanges": ["old"]}})
+    pool: shapes.ResourcePool = {
+        "machineSpec": {"machineType": "g2-standard-4", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1},
+        "autoscalingSpec": {"minReplicaCount": 1, "maxReplicaCount": 4},
+        "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 200},
+    }
+
+    def made(fields: Mapping[str, Any], **said: Any) -> dict[str, Any]:
+        machines: shapes.PersistentResource = {"name": "training", "resourcePools": [pool]}
+        where = {"project": "acme", "region": "europe-west4", "network": fields}
+        found = graph(lambda: PersistentResource("machines", machines, **where, **said))
+        return found.inputs["AiPersistentResource/machines"]
+
+    own = {"serviceAccountSpec": {"enableCustomServiceAccount": True}}
+    whole = made(attached.fields, kms_key=KEY, labels={"team": "vision"})
+    assert whole == {
+        "name": "training",
+        "project": "acme",
+        "location": "europe-west4",
+        "resourcePools": [
+            {
+                **pool,
+                "replicaCount": "1",
+                "autoscalingSpec": {"minReplicaCount": "1", "maxReplicaCount": "4"},
+            }
+        ],
+        "pscInterfaceConfig": {"networkAttachment": "theirs", "dnsPeeringConfigs": [zone]},
+        "encryptionSpec": {"kmsKeyName": KEY},
+        "labels": {"team": "vision"},
+        "resourceRuntimeSpec": own,
+    }
+    assert (
+        made(peered.fields).items() >= {"network": "projects/1/global/networks/n", "reservedIpRanges": ["old"]}.items()
+    )

@@ -2,7 +2,8 @@
 
 It checks every input as `properties` says, records what it is told to do in the file of `GCP_STANDIN_RECORD` (one JSON
 line an operation), and answers with what the real provider would know. The first `GCP_STANDIN_UNKNOWN` grants fail
-with IAM's words for an account that is not known yet.
+with IAM's words for an account that is not known yet. `GCP_STANDIN_EXISTS` is what can be imported: inputs by id, as
+JSON.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 import threading
 import time
 from concurrent import futures
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -83,6 +85,11 @@ class StandIn(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.CreateResponse(id=f"standin-{name}", properties=properties)
 
     def Read(self, request: Any, context: Any) -> Any:
+        known = json.loads(os.environ.get("GCP_STANDIN_EXISTS", "{}"))
+        if request.id in known:  # is imported
+            found = struct_pb2.Struct()
+            found.update(known[request.id])
+            return provider_pb2.ReadResponse(id=request.id, properties=found, inputs=found)
         return provider_pb2.ReadResponse(id=request.id, properties=request.properties, inputs=request.inputs)
 
     def Update(self, request: Any, context: Any) -> Any:
@@ -110,8 +117,9 @@ def main() -> None:
     server.start()
     print(port, flush=True)  # noqa: T201
     parent = os.getppid()
-    while os.getppid() == parent:
-        time.sleep(0.5)
+    with suppress(KeyboardInterrupt):  # how an engine may end it
+        while os.getppid() == parent:
+            time.sleep(0.5)
     server.stop(0)
     sys.exit(0)
 

@@ -1,0 +1,87 @@
+"""PersistentResource: machines that stay between jobs, so that a job does not wait for its own."""
+
+from __future__ import annotations  # the provider's types load when they are used: few stacks do
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+from pulumi_gcp import vertex
+
+from components import shapes
+
+
+class PersistentResource(pulumi.ComponentResource):
+    """Machines for the jobs that name it in their `persistentResourceId`; `id` is that name, as plain text.
+
+    `network` has the fields of `JobNetwork.fields`: a job on these machines must be in their network. Jobs run as
+    their own account, which the machines are told to let them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        resource: shapes.PersistentResource,
+        *,
+        project: str,
+        region: str,
+        network: Mapping[str, Any] | None = None,
+        kms_key: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("vertex:gcp:PersistentResource", name, None, opts)
+        self.id = resource["name"]
+        fields = network or {}
+        account = vertex.AiPersistentResourceResourceRuntimeSpecServiceAccountSpecArgs(
+            enable_custom_service_account=True
+        )
+        vertex.AiPersistentResource(
+            name,
+            name=self.id,
+            project=project,
+            location=region,
+            resource_pools=[_pool(pool) for pool in resource["resourcePools"]],
+            network=fields.get("network"),
+            reserved_ip_ranges=fields.get("reservedIpRanges"),
+            psc_interface_config=_interface(fields["pscInterfaceConfig"]) if "pscInterfaceConfig" in fields else None,
+            encryption_spec=vertex.AiPersistentResourceEncryptionSpecArgs(kms_key_name=kms_key) if kms_key else None,
+            labels=labels or None,
+            resource_runtime_spec=vertex.AiPersistentResourceResourceRuntimeSpecArgs(service_account_spec=account),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self.register_outputs({"id": self.id})
+
+
+def _pool(pool: shapes.ResourcePool) -> vertex.AiPersistentResourceResourcePoolArgs:
+    machine, disk, scaling = pool["machineSpec"], pool.get("diskSpec"), pool.get("autoscalingSpec")
+    return vertex.AiPersistentResourceResourcePoolArgs(
+        machine_spec=vertex.AiPersistentResourceResourcePoolMachineSpecArgs(
+            machine_type=machine["machineType"],
+            accelerator_type=machine.get("acceleratorType"),
+            accelerator_count=machine.get("acceleratorCount"),
+        ),
+        replica_count=str(pool.get("replicaCount", 1)),
+        autoscaling_spec=vertex.AiPersistentResourceResourcePoolAutoscalingSpecArgs(
+            min_replica_count=str(scaling["minReplicaCount"]), max_replica_count=str(scaling["maxReplicaCount"])
+        )
+        if scaling
+        else None,
+        disk_spec=vertex.AiPersistentResourceResourcePoolDiskSpecArgs(
+            boot_disk_type=disk.get("bootDiskType"), boot_disk_size_gb=disk.get("bootDiskSizeGb")
+        )
+        if disk
+        else None,
+    )
+
+
+def _interface(interface: Mapping[str, Any]) -> vertex.AiPersistentResourcePscInterfaceConfigArgs:
+    zones = [
+        vertex.AiPersistentResourcePscInterfaceConfigDnsPeeringConfigArgs(
+            domain=zone["domain"], target_project=zone["targetProject"], target_network=zone["targetNetwork"]
+        )
+        for zone in interface.get("dnsPeeringConfigs", [])
+    ]
+    return vertex.AiPersistentResourcePscInterfaceConfigArgs(
+        network_attachment=interface["networkAttachment"], dns_peering_configs=zones or None
+    )

@@ -1,0 +1,38 @@
+"""The tables of docs/access.md, and the grants of a stack in the same terms."""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+PAGE = (Path(__file__).parents[1] / "docs" / "access.md").read_text()
+Grant = tuple[str, str, str]
+"""Role, to whom, on what, in the page's words."""
+_TARGETS = ("cryptoKeyId", "repository", "bucket", "serviceAccountId", "project")
+"""Which input of a grant says what it is on, the nearer ones first."""
+
+
+def principals(number: str, project: str, account: str) -> dict[str, str]:
+    """The page's names of identities by IAM member, for a project's number, the project and the account of jobs."""
+    table = re.findall(r"^\| ([^|,]+?)(?:,[^|]*)? \| `([^`|]+@[^`|]+)` \|$", PAGE, re.MULTILINE)
+    letters = {"N": number, "P": project, "A": account}
+    return {
+        "serviceAccount:" + re.sub(r"\b[NPA]\b", lambda letter: letters[letter[0]], email): who for who, email in table
+    }
+
+
+def grants() -> set[Grant]:
+    """What the page says that stacks grant."""
+    table = PAGE[PAGE.index("## What the stack grants") : PAGE.index("## What the deployer needs")]
+    rows = re.findall(r"^\| `(roles/\S+)` \| ([^|]+) \| ([^|]+) \| [^|]+ \|$", table, re.MULTILINE)
+    return {(role, who, on) for role, everyone, on in rows for who in everyone.split(", ")}
+
+
+def made(inputs: Iterable[Mapping[str, Any]], who: Mapping[str, str], on: Mapping[str, str]) -> set[Grant]:
+    """The grants among inputs of resources. `on` has the page's name of each key, bucket, account or project."""
+    found = set()
+    for given in inputs:
+        if "member" in given:
+            target = next(given[key] for key in _TARGETS if key in given)
+            found.add((given["role"], who[given["member"]], on[target]))
+    return found

@@ -1,0 +1,259 @@
+"""The foundation of the target gcp as a whole, and what stands on it: what is made, below what, and after what."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+import yaml
+
+from components import shapes
+from components.foundation import foundation
+from components.gcp import GcpFoundation, Services
+from components.settings import Settings
+from components.training import Images, Jobs, Packages, export
+from tests import access_page
+from tests.components.gcp.graph import Graph, forget_loops, graph
+from tests.components.projects import load
+from tests.standins.gcp.properties import problems
+
+# The threads of Pulumi's mocks leave an event loop each.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+KEY = "projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys/c"
+ZONE: shapes.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
+PLAIN: dict[str, Any] = {
+    "target": "gcp",
+    "project": "acme-dev",
+    "projectNumber": "123456789012",
+    "region": "europe-west4",
+    "include": ["jobs.yaml"],
+}
+ALL: dict[str, Any] = {
+    "kmsKey": KEY,
+    "registry": {"kmsKey": KEY, "legacyBuckets": ["artifacts.old.appspot.com"]},
+    "bucket": {"kmsKey": KEY, "deleteAfterDays": 30},
+    "identity": {"submitters": ["group:ml@example.com"]},
+    "network": {"attachment": {"subnetwork": "sub", "dnsPeering": [ZONE]}},
+    "persistentResource": {"name": "training", "resourcePools": [{"machineSpec": {"machineType": "n1-standard-4"}}]},
+    "labels": {"team": "vision"},
+}
+PEERED = {"peering": {"network": "projects/1/global/networks/n", "prefixLength": 16}}
+JOBS = """\
+images: {trainer: {context: trainer}}
+packages: {script: {script: trainer/train.py}}
+customJobs:
+  train:
+    jobSpec:
+      workerPoolSpecs:
+        - machineSpec: {machineType: n1-standard-4}
+          containerSpec: {imageUri: "${images.trainer}", args: ["${packages.script}"]}
+    lifecycle: {wait: true}
+"""
+CLOUD = "Gcp/gcp"
+PARTS = {
+    "Services/services": {f"Service/services-{api}" for api in ("aiplatform", "artifactregistry", "iam", "logging")}
+    | {f"Service/services-{api}" for api in ("storage", "compute", "dns", "cloudkms")},
+    "ImageRegistry/registry": {
+        "Repository/registry",
+        "ServiceIdentity/registry-agent",
+        "CryptoKeyIAMMember/registry-key",
+    },
+    "TrainingIdentity/identity": {
+        "Account/identity",
+        "IAMMember/identity-logs",
+        "IAMMember/identity-vertex",
+        "IAMMember/identity-group:ml@example.com",
+    },
+    "StagingBucket/bucket": {"Bucket/bucket", "BucketIAMMember/bucket-write", "CryptoKeyIAMMember/bucket-key"},
+    "JobNetwork/network": {"NetworkAttachment/network"},
+    "PersistentResource/machines": {"AiPersistentResource/machines"},
+    "ServiceAgentAccess/access": {
+        "ServiceIdentity/access",
+        *(f"RepositoryIamMember/access-pull-{agent}" for agent in ("vertex", "custom-code")),
+        *(f"CryptoKeyIAMMember/access-key-{agent}" for agent in ("vertex", "custom-code")),
+        *(f"BucketIAMMember/access-artifacts.old.appspot.com-{agent}" for agent in ("vertex", "custom-code", "legacy")),
+        "IAMMember/access-dns-dns-host",
+    },
+}
+"""Each component of a foundation that is asked for all there is, and what it makes."""
+MADE = set.union(*PARTS.values())
+ABOVE = {"TrainingImage/trainer", "PythonPackage/script", "CustomJob/train", "Completion/completion"}
+"""What stands on it."""
+KNOWN_LATER = {
+    "TrainingImage": {"digest": "sha256:1"},
+    "CustomJob": {"run": {"name": "1", "state": "JOB_STATE_PENDING", "page": "", "logs": ""}},
+    "Completion": {"results": {"train": {"state": "JOB_STATE_SUCCEEDED"}}},
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collected() -> Iterator[None]:
+    """Nothing of the mocks' event loops is left for a later test."""
+    yield
+    forget_loops()
+
+
+def settings(folder: Path, **stack: Any) -> Settings:
+    (folder / "trainer").mkdir(exist_ok=True)
+    (folder / "trainer" / "Dockerfile").write_text("FROM scratch\nCOPY . /\n")
+    (folder / "trainer" / "train.py").touch()
+    config = {f"vertex-training:{key}": value for key, value in {**PLAIN, **stack}.items()}
+    return load(folder, yaml.safe_dump({"config": config}), jobs=JOBS)
+
+
+@pytest.fixture
+def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
+    """The whole program on a foundation that is asked for all there is."""
+    monkeypatch.chdir(tmp_path)
+    known = settings(tmp_path, **ALL)
+
+    def program() -> None:
+        ground = foundation(known)
+        images, packages = Images(known, ground), Packages(known, ground)
+        export(images, Jobs(known, ground, images, packages))
+
+    return graph(program, KNOWN_LATER)
+
+
+def of_foundation(known: Settings, options: pulumi.ResourceOptions | None = None) -> Graph:
+    """The foundation alone."""
+    assert known.cloud
+    cloud = known.cloud
+    return graph(lambda: GcpFoundation(known, cloud, options))
+
+
+def test_all_that_is_asked_for_is_made_and_nothing_else(whole: Graph) -> None:
+    assert set(whole.inputs) == {CLOUD, *PARTS, *MADE, *ABOVE}
+
+
+def test_each_part_stands_below_the_foundation_and_what_it_makes_below_the_part(whole: Graph) -> None:
+    assert {part: whole.parent(part) for part in PARTS} == dict.fromkeys(PARTS, CLOUD)
+    for part, made in PARTS.items():
+        assert {name: whole.parent(name) for name in made} == dict.fromkeys(made, part)
+
+
+def test_tokens_are_those_that_states_have_recorded(whole: Graph) -> None:
+    assert whole.requests[CLOUD].type == "vertex:foundation:Gcp"
+    for part in PARTS:
+        assert whole.requests[part].type == f"vertex:gcp:{part.partition('/')[0]}"
+    for name in ABOVE:
+        assert whole.requests[name].type == f"pulumi-python:dynamic/vertex:{name.partition('/')[0]}"
+
+
+def test_services_are_on_before_anything_else_is_made(whole: Graph) -> None:
+    services = PARTS["Services/services"]
+    for name in MADE - services | ABOVE:
+        assert services <= before(whole, name), name
+    for name in services:
+        assert not before(whole, name) & MADE
+
+
+def test_a_job_is_submitted_after_every_grant_its_image_and_its_package(whole: Graph) -> None:
+    recorded = whole.needs("CustomJob/train")
+    assert recorded >= MADE | {"TrainingImage/trainer", "PythonPackage/script"}
+    assert "CustomJob/train" in whole.needs("Completion/completion")
+
+
+def test_an_image_is_built_once_there_is_a_repository_and_a_package_once_there_is_a_bucket(whole: Graph) -> None:
+    assert "Repository/registry" in whole.needs("TrainingImage/trainer")
+    assert "Bucket/bucket" in whole.needs("PythonPackage/script")
+
+
+def test_grants_wait_for_those_who_get_them_and_for_what_they_are_on(whole: Graph) -> None:
+    for name in PARTS["ServiceAgentAccess/access"] - {"ServiceIdentity/access"}:
+        assert before(whole, name) >= {"ServiceIdentity/access", "Repository/registry"}, name
+        assert name in before(whole, "AiPersistentResource/machines")
+    assert before(whole, "BucketIAMMember/bucket-write") >= {"Bucket/bucket", "Account/identity"}
+
+
+@pytest.mark.parametrize(
+    "stack",
+    [
+        {},
+        ALL,
+        {"network": PEERED},
+        {"identity": {"existing": "t@other.iam.gserviceaccount.com"}},
+        {"registry": {"project": "images", "location": "europe", "keep": 20}, "bucket": {"existing": "theirs"}},
+    ],
+)
+def test_the_real_provider_knows_every_property_that_is_set(tmp_path: Path, stack: dict[str, Any]) -> None:
+    made = of_foundation(settings(tmp_path, **stack))
+    resources = {name: request.type for name, request in made.requests.items() if request.custom}
+    assert resources
+    assert {name: list(problems(token, made.inputs[name])) for name, token in resources.items()} == {
+        name: [] for name in resources
+    }
+
+
+def test_the_grants_are_those_of_the_table_on_the_page_on_access(tmp_path: Path) -> None:
+    theirs = "trainer@other.iam.gserviceaccount.com"
+    keys = {part: f"{KEY}-{part.partition('.')[0]}" for part in ("kmsKey", "registry.kmsKey", "bucket.kmsKey")}
+    dev = ALL | {
+        "kmsKey": keys["kmsKey"],
+        "registry": {**ALL["registry"], "kmsKey": keys["registry.kmsKey"]},
+        "bucket": {"kmsKey": keys["bucket.kmsKey"]},
+    }
+    prod = {
+        "registry": {"existing": "projects/acme-dev/locations/europe-west4/repositories/theirs"},
+        "identity": {"existing": theirs},
+        "bucket": {"existing": "theirs"},
+    }
+    found = [list(of_foundation(settings(tmp_path, **stack)).inputs.values()) for stack in (dev, prod)]
+    on = {key: f"`{part}`" for part, key in keys.items()} | {
+        "team-dev": "the repository",
+        "acme-dev": "the project",
+        "acme-dev-team-dev": "the bucket",
+        "projects/acme-dev/serviceAccounts/team-dev@acme-dev.iam.gserviceaccount.com": "the training account",
+        "artifacts.old.appspot.com": "`registry.legacyBuckets`",
+        "dns-host": "`targetProject` of each `dnsPeering`",
+        f"projects/-/serviceAccounts/{theirs}": "an `identity.existing` of another project",
+    }
+    who = access_page.principals("123456789012", "acme-dev", "team-dev") | {
+        "group:ml@example.com": "`identity.submitters`",
+        f"serviceAccount:{theirs}": "training account",
+    }
+    granted = access_page.made(found[0], who, on)
+    reader = {grant for grant in access_page.grants() if grant[0] == "roles/artifactregistry.reader"}
+    of_prod = access_page.made(found[1], who, on | {"theirs": "what exists"})
+    assert of_prod == {
+        *((role, to, "what exists") for role, to, _ in reader),
+        ("roles/storage.objectAdmin", "training account", "what exists"),
+        ("roles/iam.serviceAccountTokenCreator", "Vertex AI agent", "an `identity.existing` of another project"),
+    }
+    assert granted | {grant for grant in of_prod if grant[2] != "what exists"} == access_page.grants()
+
+
+def test_the_caller_s_options_are_those_of_all_that_is_made(tmp_path: Path) -> None:
+    known = settings(tmp_path, **ALL)
+    assert known.cloud
+    cloud = known.cloud
+
+    def program() -> None:
+        first = Services("first", ["iam"], project="acme-dev")
+        above = pulumi.ComponentResource("team:platform:Training", "above")
+        options = pulumi.ResourceOptions(parent=above, depends_on=[first], protect=True)
+        GcpFoundation(known, cloud, options)
+
+    made = graph(program)
+    assert made.parent(CLOUD) == "Training/above"
+    for name in {CLOUD, *PARTS, *MADE}:
+        assert made.requests[name].protect, name
+        assert "Service/first-iam" in before(made, name), name
+
+
+def test_what_the_stack_says_of_protection_is_said_of_that_alone(tmp_path: Path) -> None:
+    made = of_foundation(settings(tmp_path, bucket={"protect": True}))
+    assert [name for name, request in made.requests.items() if request.protect] == ["Bucket/bucket"]
+
+
+def before(made: Graph, name: str) -> set[str]:
+    """All that is there before the engine is told of a resource: what it and its parents need, and so on."""
+    found: set[str] = set()
+    pending = [name]
+    while pending:
+        at = pending.pop()
+        needed = made.needs(at) | ({made.parent(at)} if made.requests[at].parent else set())
+        pending += needed - found
+        found |= needed
+    return found & made.requests.keys() - {name}

@@ -1,0 +1,112 @@
+"""Images for one of Google's registries, pushed with Application Default Credentials, through the real engine.
+
+The account's key and where its tokens come from are the tests' own, as is the registry; `google.auth.default()`, Docker
+and the push are real.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import docker
+import pytest
+
+from tests import buildx
+from tests.emulator.running import RunningEmulator
+from tests.engine.cloud import CloudProject
+from tests.faults.docker_daemon import DockerDaemon
+from tests.standins.artifact_registry import HOST, TokensStandIn, artifact_registry, tokens, why_impossible
+
+pytestmark = pytest.mark.skipif(bool(why_impossible()), reason=why_impossible())
+TOKEN = "ya29.canary-of-a-google-token"
+LOUD = ("--debug", "--logtostderr", "-v=9")
+"""All that the engine can say of what it does."""
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[DockerDaemon]:
+    with artifact_registry(TOKEN) as made:
+        yield made
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Iterator[TokensStandIn]:
+    with tokens(tmp_path, TOKEN) as made:
+        yield made
+
+
+@pytest.fixture
+def cloud(tmp_path: Path, vertex: RunningEmulator, daemon: DockerDaemon, account: TokensStandIn) -> CloudProject:
+    """A stack `dev` that makes its own repository, with an image and nothing to run it."""
+    project = CloudProject(tmp_path, vertex)
+    del project.declarations["customJobs"], project.declarations["vars"]
+    (project.root / "trainer" / "Dockerfile").write_text("FROM scratch\nCOPY train.py /\n")
+    (tmp_path / "docker").mkdir()
+    project.environment |= {
+        "DOCKER_HOST": daemon.host,
+        "DOCKER_CONFIG": str(tmp_path / "docker"),
+        "GOOGLE_APPLICATION_CREDENTIALS": str(account.credentials),
+    }
+    project.declare()
+    return project
+
+
+@pytest.mark.parametrize("builder", ["buildx", "classic"])
+def test_the_token_opens_the_registry_and_is_seen_nowhere(
+    cloud: CloudProject, daemon: DockerDaemon, account: TokensStandIn, tmp_path: Path, builder: str
+) -> None:
+    # What one builder has pushed is not what the other finds.
+    dockerfile = cloud.root / "trainer" / "Dockerfile"
+    dockerfile.write_text(f"{dockerfile.read_text()}LABEL by={builder}\n")
+    if builder == "buildx":
+        # Beside the classic builder's folder: that one must find no plugin.
+        buildx.install(tmp_path / "with-buildx", buildx.program())
+        cloud.environment["DOCKER_CONFIG"] = str(tmp_path / "with-buildx")
+    seen = [cloud.pulumi("preview", "--diff", "--stack", "dev"), cloud.pulumi("preview", "--json", "--stack", "dev")]
+    assert account.asked == 0
+    assert "[unknown]" not in seen[0][: seen[0].index("--outputs:--")]
+    seen.append(cloud.up(*LOUD))
+    assert account.asked
+    assert "trainer: pushed 1 of 1 layers" in seen[-1]
+    assert ("#1 [internal]" in seen[-1] or "[1/1] COPY" in seen[-1]) == (builder == "buildx")
+    seen += [cloud.pulumi("stack", "export", "--stack", "dev"), json.dumps(cloud.outputs())]
+    uri, pinned = (cloud.outputs()[key]["trainer"] for key in ("images", "pinnedImages"))
+    assert uri.startswith(f"{HOST}/acme-dev/vertex-training-dev/trainer:")
+    with closing(docker.DockerClient(base_url=daemon.host)) as client:
+        login = {"username": "oauth2accesstoken", "password": TOKEN}
+        assert pinned == f"{uri.rpartition(':')[0]}@{client.images.get_registry_data(uri, auth_config=login).id}"
+        image = client.images.get(uri)
+        seen += [json.dumps([image.history(), image.attrs]), b"".join(image.save()).decode("latin-1")]
+        client.images.remove(uri, force=True)
+    assert (cloud.root / "trainer" / "train.py").read_text() in seen[-1]
+    assert_in_none(account, [*seen, *left(cloud, daemon)])
+
+
+def test_a_token_that_is_refused_or_not_given_is_one_error_and_the_next_up_goes_on(
+    cloud: CloudProject, daemon: DockerDaemon, account: TokensStandIn
+) -> None:
+    account.token = f"{TOKEN}-of-someone-else"
+    refused = cloud.up(*LOUD, fails=True)
+    assert f"{HOST}/acme-dev/vertex-training-dev/trainer:" in refused and "its registry refuses" in refused
+    assert "your account needs roles/artifactregistry.writer on the repository" in refused
+    account.token = None
+    unknown = cloud.up(*LOUD, fails=True)
+    assert "no valid Google credentials to reach its registry with" in unknown
+    assert_in_none(account, [refused, unknown, *left(cloud, daemon)])
+    account.token = TOKEN
+    assert "trainer: pushed 1 of 1 layers" in cloud.up()
+    cloud.assert_no_changes()
+
+
+def left(cloud: CloudProject, daemon: DockerDaemon) -> list[str]:
+    """What stays of a stack: all that its backend keeps of it, and Docker's log."""
+    state = list(cloud.root.parent.glob("state/**/*.json"))
+    assert state
+    return [file.read_text(errors="replace") for file in (*state, daemon.folder / "log")]
+
+
+def assert_in_none(account: TokensStandIn, seen: list[str]) -> None:
+    """No text holds a token or the key that tokens are given for."""
+    for canary in (TOKEN, account.private_key):
+        assert [text[:2000] for text in seen if canary in text] == []

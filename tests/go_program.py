@@ -1,0 +1,28 @@
+"""Programs that tests build from their Go modules, where no package has them."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools.setup.folders import cache_folder
+
+
+def built(package: str, version: str) -> Path:
+    """A program, from the cache or from its module (up to some minutes, once); skips the test where it cannot be had.
+
+    `package` is the program's path, such as `github.com/docker/buildx/cmd/buildx`.
+    """
+    name = package.rpartition("/")[2]
+    found = cache_folder() / f"{name}-{version.removeprefix('v')}" / name
+    if not found.exists():
+        go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
+        if not go:
+            pytest.skip(f"needs Go to build {name} from its module")
+        environment = {**os.environ, "GOBIN": str(found.parent)}
+        made = subprocess.run([go, "install", f"{package}@{version}"], env=environment, capture_output=True, text=True)
+        if made.returncode:
+            pytest.skip(f"{name} cannot be built here: {made.stderr.strip().splitlines()[-1]}")
+    return found

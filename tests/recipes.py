@@ -1,0 +1,38 @@
+"""The recipes of docs/ci.md: what their files hold, and their steps as shell scripts."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+PAGE = Path(__file__).parents[1] / "docs" / "ci.md"
+
+
+def texts() -> tuple[str, str]:
+    """The files for GitHub Actions and for GitLab."""
+    github, gitlab = re.findall(r"```yaml\n(.*?)\n```\n", PAGE.read_text(), re.DOTALL)
+    return f"{github}\n", f"{gitlab}\n"
+
+
+def github_steps(job: str, values: Mapping[str, str]) -> list[list[str]]:
+    """The commands that GitHub's runner starts for a job's steps of shell code, with `values` for its expressions.
+
+    Source: GitHub's workflow syntax, "jobs.<job_id>.steps[*].shell". Fails on an expression that has no value.
+    """
+    steps = yaml.safe_load(texts()[0])["jobs"][job]["steps"]
+    filled = re.compile(r"\$\{\{ *(\S+) *\}\}")
+    shells = {None: ["bash", "-e"], "bash": ["bash", "--noprofile", "--norc", "-eo", "pipefail"]}
+    return [
+        [*shells[step.get("shell")], "-c", filled.sub(lambda found: values[found[1]], step["run"])]
+        for step in steps
+        if "run" in step
+    ]
+
+
+def gitlab_script(job: str) -> str:
+    """The shell code of a job, `before_script` and all, as GitLab's runner joins it."""
+    pipeline = yaml.safe_load(texts()[1])
+    whole: dict[str, Any] = {**pipeline[pipeline[job]["extends"]], **pipeline[job]}
+    return "\n".join(["set -eo pipefail", *whole["before_script"], *whole["script"]])
