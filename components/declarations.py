@@ -155,13 +155,18 @@ class Declarations:
         if not isinstance(body, Mapping):
             self.problems.append(declared.problem((), NO_OBJECT))
             return JobDeclaration(kind, name, {}, {})
-        body = {**({} if "display_name" in body else {"displayName": name}), **body}
-        lifecycle, broken = shape(shapes.Lifecycle, body.pop("lifecycle", {}))
+        found, broken = shape(shapes.Lifecycle, body.get("lifecycle", {}))
         self.problems += [declared.problem(("lifecycle", *problem.path), problem.message) for problem in broken]
+        lifecycle: shapes.Lifecycle = {} if broken else found
+        unnamed = not body.keys() & {"displayName", "display_name"}
+        body = {**({"displayName": name} if unnamed else {}), **body}
+        body.pop("lifecycle", None)
         spec, broken = validate(kind, body, open_text=references.is_open)
         if _written_out(declared.value, body, [problem.path for problem in broken]):
             spec, broken = validate(kind, body, open_text=references.is_open)
         self.problems += [declared.problem(problem.path, problem.message) for problem in broken]
+        if unnamed and "adopt" in lifecycle:
+            spec.pop("displayName")  # the job has one
         return JobDeclaration(kind, name, {} if broken else spec, lifecycle)
 
     def problem_of(self, job: JobDeclaration, path: KeyPath, message: str) -> Problem:

@@ -16,10 +16,11 @@ def declared_part(declared: Any, actual: Any, secrets: Mapping[str, str]) -> Any
         return {key: part for key, part in parts.items() if part is not None}
     if isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
         return [declared_part(*pair, secrets) for pair in zip(declared, actual, strict=True)]
-    return declared if _same(declared, actual, secrets) else _hidden(actual, secrets)
+    return declared if is_same(declared, actual, secrets) else hidden(actual, secrets)
 
 
-def _same(declared: Any, actual: Any, secrets: Mapping[str, str]) -> bool:
+def is_same(declared: Any, actual: Any, secrets: Mapping[str, str]) -> bool:
+    """Whether a declared value is, as a whole, what the service holds: defaults inside of it count as differences."""
     if actual is None:
         # Zeros are left out of proto JSON.
         return not declared
@@ -33,7 +34,7 @@ def submitted(spec: Any, secrets: Mapping[str, str]) -> Any:
     return references.filled(spec, {"secrets": secrets})
 
 
-def _hidden(actual: Any, secrets: Mapping[str, str]) -> Any:
+def hidden(actual: Any, secrets: Mapping[str, str]) -> Any:
     """With references in place of the values of secrets: what differs is shown, and they are not."""
     longest_first = sorted(secrets.items(), key=lambda item: -len(item[1]))
 

@@ -3,9 +3,9 @@
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BeforeValidator
 
-from vertex.scalars import Int32, String
+from vertex.scalars import Int32, String, seconds
 
 
 def not_negative(value: int) -> int:
@@ -20,6 +20,12 @@ def port(value: int) -> int:
     return value
 
 
+def longer_than_zero(value: str) -> str:
+    if seconds(value) <= 0:
+        raise ValueError(f'"{value}" is not longer than "0s"')
+    return value
+
+
 def _form(pattern: str, form: str) -> AfterValidator:
     """A text of a form that Google Cloud asks for; `form` says it in words or by a pattern with names."""
 
@@ -31,6 +37,19 @@ def _form(pattern: str, form: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _written_number(value: object) -> object:
+    """A job's ID is a number, which YAML reads as one."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+JobId = Annotated[
+    String,
+    _form(
+        r"\d+|projects/[^/]+/locations/[^/]+/[^/]+/\d+",
+        "a job's ID or resource name, projects/P/locations/R/customJobs/ID",
+    ),
+    BeforeValidator(_written_number),
+]
 ProjectNumber = Annotated[String, _form(r"\d{6,}", "a project's number: digits, as `gcloud projects describe` says")]
 RepositoryId = Annotated[
     String, _form("[a-z]([a-z0-9-]{0,61}[a-z0-9])?", "a repository's name: lowercase letters, digits and hyphens")

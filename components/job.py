@@ -6,14 +6,16 @@ from typing import Any, Generic, TypeVar
 import pulumi
 from pulumi import dynamic
 
-from components import ownership, references, shapes
+from components import adoption, ownership, references, shapes
 from components.foundation import Foundation
 from components.job_provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider
 from vertex import types
 from vertex.kinds import CUSTOM_JOB, Kind
 from vertex.validation import validate
 
-_REPLACE = ["spec", "secrets", "rerun", "parent"]
+_REPLACE = ["spec", "secrets", "rerun", "parent", "adopt"]
+_REPLACE_ADOPTED = ["parent", "adopt"]
+"""An edit of what is declared of an adopted job compares it anew, and replaces nothing."""
 
 
 Spec = TypeVar("Spec", types.CustomJob, types.HyperparameterTuningJob)
@@ -36,23 +38,29 @@ class _Job(dynamic.Resource, Generic[Spec]):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         kind, rerun = self.provider.kind, (lifecycle or {}).get("rerun", 0)
+        adopt = (lifecycle or {}).get("adopt")
         props: dict[str, Any] = {
             "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}",
             "parent": foundation.parent,
-            "spec": _whole(spec, lambda spec: completed(kind, spec, rerun, foundation, name)),
+            # What an adopted job has beside what is declared stays as it is.
+            "spec": spec if adopt else _whole(spec, lambda spec: completed(kind, spec, rerun, foundation, name)),
             "run": None,
         }
         if rerun:
             # By itself, as a first `lifecycle` would not be seen as a change of what is in it.
             props["rerun"] = rerun
-        if others := {key: value for key, value in (lifecycle or {}).items() if key != "rerun"}:
+        if adopt:
+            props["adopt"] = adoption.resource_name(kind, foundation.parent, adopt)
+        if others := {key: value for key, value in (lifecycle or {}).items() if key not in ("rerun", "adopt")}:
             props["lifecycle"] = others
         if secrets:
             props["secrets"] = pulumi.Output.secret(dict(secrets))
         # Deleted before it is replaced: a running job's machines are free before the new one asks for them, and a
         # replacement that has the same token (`pulumi up --replace`) cannot adopt what is about to be deleted.
         ours = pulumi.ResourceOptions(
-            replace_on_changes=_REPLACE, delete_before_replace=True, depends_on=[*foundation.for_jobs]
+            replace_on_changes=_REPLACE_ADOPTED if adopt else _REPLACE,
+            delete_before_replace=True,
+            depends_on=[*foundation.for_jobs],
         )
         super().__init__(self.provider(), name, props, pulumi.ResourceOptions.merge(ours, opts))
 

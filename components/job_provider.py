@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from pulumi import dynamic
 from pulumi.runtime import rpc
 
-from components import drift, engine, ownership, references, shapes, target
+from components import adoption, drift, engine, ownership, references, shapes, submissions, target
 from components.engine import Provider
 from components.errors import SubmitFailed
 from components.target import Target
@@ -20,7 +20,7 @@ from vertex.names import ResourceName
 from vertex.states import TERMINAL
 from vertex.validation import Problem, validate
 
-INPUTS = ("owner", "parent", "spec", "secrets", "rerun", "lifecycle")
+INPUTS = ("owner", "parent", "spec", "secrets", "rerun", "adopt", "lifecycle")
 CANCEL_SECONDS = 180.0
 """How long a cancelled job may take to end before its deletion is given up until the next run."""
 
@@ -33,10 +33,13 @@ class _Inputs:
     secrets: dict[str, str]
     on_delete: str
     rerun: int
+    adopt: str | None
 
     @classmethod
     def of(cls, props: Mapping[str, Any]) -> "_Inputs":
-        lifecycle: Any = {**shapes.LIFECYCLE, **(props.get("lifecycle") or {})}
+        adopt = props.get("adopt")
+        defaults = {**shapes.LIFECYCLE, **({"onDelete": adoption.ON_DELETE} if adopt else {})}
+        lifecycle: Any = {**defaults, **(props.get("lifecycle") or {})}
         return cls(
             owner=props["owner"],
             parent=props["parent"],
@@ -44,6 +47,7 @@ class _Inputs:
             secrets=props.get("secrets") or {},
             on_delete=lifecycle["onDelete"],
             rerun=int(props.get("rerun") or 0),
+            adopt=adopt,
         )
 
     @property
@@ -58,7 +62,8 @@ class JobProvider(Provider):
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
         inputs = {name: news[name] for name in INPUTS if news.get(name) is not None}
-        spec, problems = validate(self.kind, inputs["spec"], open_text=references.is_open)
+        judge = adoption.validated if "adopt" in inputs else validate
+        spec, problems = judge(self.kind, inputs["spec"], open_text=references.is_open)
         failures = [
             dynamic.CheckFailure(f"spec.{problem.field}", problem.message)
             for problem in problems
@@ -68,16 +73,21 @@ class JobProvider(Provider):
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         inputs = _Inputs.of(props)
+        if inputs.adopt:
+            at, job = self._adopted(inputs, inputs.adopt)
+            return dynamic.CreateResult(str(job["name"]), {**props, "run": _run(at, job)})
         spec = self._spec(inputs)
         token = ownership.token(self.kind, inputs.owner, spec, inputs.secrets, inputs.rerun)
         with _named(f"{inputs.name}: not submitted"):
             at = target.connect(inputs.parent)
-            same = at.client.list(self.kind, at.parent, f'labels.{ownership.TOKEN_LABEL}="{token}"')
-            job = ownership.adoptable(same) or self._submit(at, inputs, spec, token)
+            same = submissions.standing(at, inputs.parent, self.kind, inputs.owner, token)
+            job = same or self._submit(at, inputs, spec, token)
         return dynamic.CreateResult(str(job["name"]), {**props, "run": _run(at, job)})
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
-        return dynamic.UpdateResult({**news, "run": olds["run"]})
+        inputs = _Inputs.of(news)
+        run = _run(*self._adopted(inputs, inputs.adopt)) if inputs.adopt else olds["run"]
+        return dynamic.UpdateResult({**news, "run": run})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = _Inputs.of(props)
@@ -94,6 +104,7 @@ class JobProvider(Provider):
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         inputs, name = _Inputs.of(props), ResourceName.parse(id_)
+        submissions.let_go(id_)
         if inputs.on_delete == "keep":
             return
         client = target.connect(inputs.parent).client
@@ -110,9 +121,22 @@ class JobProvider(Provider):
         engine.ensure_alive(f"{inputs.name}: not submitted")
         return at.client.create(self.kind, at.parent, job)
 
+    def _adopted(self, inputs: _Inputs, name: str) -> tuple[Target, Mapping[str, Any]]:
+        """The job that is adopted by its name, which is as it is declared."""
+        with _named(f"{inputs.name}: {name} is not adopted"):
+            at = target.connect(inputs.parent)
+            job = at.client.get(ResourceName.parse(name))
+        if found := adoption.differences(self.kind, self._spec(inputs), job, inputs.secrets):
+            raise SubmitFailed(
+                "\n  ".join([f"{inputs.name}: {name} is not adopted, as it is not the job that is declared:", *found])
+                + "\ndeclare what it has, or take lifecycle.adopt out to run what is declared"
+            )
+        return at, job
+
     def _spec(self, inputs: _Inputs) -> dict[str, Any]:
         """The canonical spec: the engine hands whole numbers over as floats."""
-        return validate(self.kind, inputs.spec)[0]
+        judge = adoption.validated if inputs.adopt else validate
+        return judge(self.kind, inputs.spec)[0]
 
 
 class CustomJobProvider(JobProvider):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components import cloud, guardrails, list_prices, shapes
+from components import adoption, cloud, guardrails, list_prices, shapes
 from components.declarations import SECTIONS, Declarations, JobDeclaration
 from components.errors import DeclarationErrors
 from components.errors import Problem as Declared
@@ -71,6 +71,7 @@ class Settings:
         declarations = Declarations(root, source, {**values, **{key: given[key] for key in SECTIONS if key in given}})
         images, packages, jobs = declarations.images(), declarations.packages(), declarations.jobs()
         problems += declarations.problems + declarations.unused_vars()
+        problems += _not_adoptable(declarations, jobs, values)
         costs = _costs(jobs, values)
         problems += _beyond_guardrails(declarations, images, jobs, costs, values)
         if problems:
@@ -107,6 +108,24 @@ def _costs(jobs: Iterable[JobDeclaration], values: Mapping[str, Any]) -> dict[st
         return {}
     prices = list_prices.prices_of(values.get("prices"))
     return {job.name: cost(job.kind, job.spec, values["region"], prices) for job in jobs if job.spec}
+
+
+def _not_adoptable(
+    declarations: Declarations, jobs: Iterable[JobDeclaration], values: Mapping[str, Any]
+) -> Iterable[Declared]:
+    """What is wrong with the jobs that are adopted by name."""
+    place = values.get("project", "local"), values.get("projectNumber"), values.get("region", "us-central1")
+    adopted: dict[str, str] = {}
+    for job in jobs:
+        if (adopt := job.lifecycle.get("adopt")) is None:
+            continue
+        other = adopted.setdefault(adopt.rpartition("/")[2], job.name)
+        messages = [*adoption.broken(job.kind, adopt, *place)]
+        messages += [f'"{adopt}" is adopted by {other} already'] if other != job.name else []
+        yield from (declarations.problem_of(job, ("lifecycle", "adopt"), message) for message in messages)
+        if job.lifecycle.get("rerun"):
+            message = "an adopted job is not run; take adopt out to run what is declared"
+            yield declarations.problem_of(job, ("lifecycle", "rerun"), message)
 
 
 def _beyond_guardrails(

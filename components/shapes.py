@@ -50,11 +50,16 @@ class PythonPackage(TypedDict, total=False):
 
 @_shape
 class Lifecycle(TypedDict, total=False):
-    """What happens around a job: does `pulumi up` wait for it, what does deleting it do, and a counter to run again."""
+    """What happens around a job: does `pulumi up` wait and how long, what does deleting it do, a counter to run again.
+
+    With `adopt` it is not submitted, but one that exists: its resource name, or its ID.
+    """
 
     wait: Boolean
+    deadline: Annotated[Duration, AfterValidator(forms.longer_than_zero)]
     onDelete: Literal["delete", "cancel", "keep"]
     rerun: Annotated[Int32, AfterValidator(forms.not_negative)]
+    adopt: forms.JobId
 
 
 @_shape

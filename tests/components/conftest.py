@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from components import job_provider, target, waiting
-from tests.components.fakes import Clock, FakeClient
+from tests.components.fakes import Clock, FakeClient, another_process
 from tests.registry import Registry, registry
 
 
@@ -18,6 +18,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
     links = target.EmulatorLinks("http://127.0.0.1:1")
     connect = lambda parent: target.Target(client, parent.removeprefix(target.LOCAL), links)  # noqa: E731
     monkeypatch.setattr(target, "connect", connect)
+    another_process()
     monkeypatch.setattr(sys, "argv", ["pytest"])
     return client
 

@@ -1,5 +1,6 @@
 """The provider of jobs, called as the engine calls it: one job a declaration, found again, and removed in order."""
 
+import re
 import socket
 import sys
 from typing import Any
@@ -10,7 +11,7 @@ from pulumi.runtime import rpc
 from components.errors import SubmitFailed
 from components.job_provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider
 from components.ownership import TOKEN_LABEL
-from tests.components.fakes import Clock, FakeClient
+from tests.components.fakes import Clock, FakeClient, another_process
 from tests.vertex.jobs import custom_job, edited, job_of, tuning_job
 from vertex import errors
 from vertex.kinds import CUSTOM_JOB, KINDS, Kind
@@ -44,7 +45,8 @@ def engine_s(value: Any) -> Any:
 
 
 def create(provider: JobProvider = custom, **given: Any) -> dict[str, Any]:
-    """Checks and creates a job; its state, id included."""
+    """Checks and creates a job in an `up` of its own; its state, id included."""
+    another_process()
     checked = provider.check({}, engine_s(inputs(**given)))
     assert checked.failures == []
     created = provider.create(engine_s(checked.inputs))
@@ -94,7 +96,7 @@ def test_a_job_is_submitted_once_with_its_spec_and_who_owns_it(api: FakeClient, 
     (sent,) = api.sent
     labels = sent.pop("labels")
     assert sent == {key: value for key, value in spec.items() if key != "labels"}
-    assert labels.pop(TOKEN_LABEL) in api.filters[0]
+    assert re.fullmatch("[0-9a-f]{32}", labels.pop(TOKEN_LABEL))
     assert labels == {
         "team": "vision",
         "pulumi_project": "team",
@@ -126,13 +128,14 @@ def test_an_equal_job_that_an_interrupted_run_has_left_is_adopted(api: FakeClien
     first = create()
     second = create(spec=dict(reversed(custom_job().items())))
     assert first == second
-    assert api.calls == ["list", "create", "list"]
+    assert api.calls == ["list", "create", "list", "get"]
 
 
 def test_numbers_from_the_engine_and_from_the_program_are_the_same_job(api: FakeClient) -> None:
     create()
-    custom.create(custom.check({}, inputs()).inputs)
-    custom.create(engine_s(inputs()))
+    for given in (custom.check({}, inputs()).inputs, engine_s(inputs())):
+        another_process()
+        custom.create(given)
     assert len(api.sent) == 1
 
 

@@ -1,0 +1,72 @@
+"""Adoption by name: a job that was submitted otherwise becomes a resource of the stack, as it is."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from components import drift, references
+from vertex.kinds import Kind
+from vertex.names import ResourceName
+from vertex.rules import KeyPath
+from vertex.scalars import shown
+from vertex.validation import Problem, dotted, validate
+
+ON_DELETE = "keep"
+"""What a stack does with an adopted job that it lets go, where nothing is said: it did not make it."""
+
+
+def resource_name(kind: Kind, parent: str, adopt: str) -> str:
+    """The name of the job that `lifecycle.adopt` means: it is given whole, or as the job's number below `parent`."""
+    return adopt if "/" in adopt else f"projects/{parent.partition('projects/')[2]}/{kind.collection}/{adopt}"
+
+
+def broken(kind: Kind, adopt: str, project: str, number: str | None, region: str) -> Iterator[str]:
+    """What is wrong with a name to adopt, in a stack of a `project` (with a `number`, where that is known)."""
+    try:
+        name = ResourceName.parse(resource_name(kind, f"projects/{project}/locations/{region}", adopt))
+    except ValueError:
+        yield f'"{adopt}" is not the name of a job: projects/P/locations/R/{kind.collection}/ID, or its ID alone'
+        return
+    if name.kind != kind:
+        yield f'"{adopt}" is one of the {name.kind.collection}: declare it there'
+    if name.region != region:
+        yield f'"{adopt}" is in {name.region}, and the jobs of this stack are in {region}'
+    if name.project not in (project, number) and (number or not name.project.isdigit()):
+        yield f'"{adopt}" is of another project than this stack\'s, {project}'
+
+
+def validated(kind: Kind, spec: Any, **options: Any) -> tuple[dict[str, Any], list[Problem]]:
+    """As `vertex.validation.validate`, but for the `displayName`: the job has one, so it need not be declared."""
+    if not isinstance(spec, Mapping) or spec.keys() & {"displayName", "display_name"}:
+        return validate(kind, spec, **options)
+    canonical, problems = validate(kind, {**spec, "displayName": kind.type}, **options)
+    return {key: value for key, value in canonical.items() if key != "displayName"}, problems
+
+
+def differences(
+    kind: Kind, declared: Mapping[str, Any], job: Mapping[str, Any], secrets: Mapping[str, str]
+) -> list[str]:
+    """Every declared field in which a job differs, with both values; what is not declared may be anything."""
+    actual, _ = validate(kind, job, output_only="drop")
+    return list(_differences(declared, actual, secrets, ()))
+
+
+def _differences(declared: Any, actual: Any, secrets: Mapping[str, str], path: KeyPath) -> Iterator[str]:
+    if isinstance(declared, Mapping) and isinstance(actual, Mapping):
+        for key, value in declared.items():
+            # A message that the job lacks is as good as an empty one.
+            empty: Any = {} if isinstance(value, Mapping) else None
+            yield from _differences(value, actual.get(key, empty), secrets, (*path, key))
+    elif isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
+        for index, pair in enumerate(zip(declared, actual, strict=True)):
+            yield from _differences(*pair, secrets, (*path, index))
+    elif not drift.is_same(declared, actual, secrets):
+        yield f"{dotted(path)}: {_said(declared, actual, secrets)}"
+
+
+def _said(declared: Any, actual: Any, secrets: Mapping[str, str]) -> str:
+    if any(reference.startswith("secrets.") for _, reference in references.found(declared)):
+        return f"the job has another value than {shown(declared)}"  # which may be a secret too
+    if isinstance(declared, list) and isinstance(actual, list) and isinstance(declared[0], Mapping):
+        return f"{len(declared)} declared, and the job has {len(actual)}"
+    there = "nothing" if actual is None else shown(drift.hidden(actual, secrets))
+    return f"{shown(declared)} declared, and the job has {there}"
