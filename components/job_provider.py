@@ -1,7 +1,6 @@
 """The provider of training jobs: submits a job once, finds it again, and removes it in the right order."""
 
 import contextlib
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,20 +8,16 @@ from typing import Any, ClassVar
 from pulumi import dynamic
 from pulumi.runtime import rpc
 
-from components import adoption, drift, engine, ownership, references, shapes, submissions, target
+from components import adoption, drift, engine, ownership, references, removal, shapes, submissions, target, unrecorded
 from components.engine import Provider
 from components.errors import SubmitFailed
 from components.target import Target
-from vertex.client import JobClient
-from vertex.errors import InvalidRequest, NotFound, VertexError
+from vertex.errors import NotFound, VertexError
 from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
 from vertex.names import ResourceName
-from vertex.states import TERMINAL
 from vertex.validation import Problem, validate
 
 INPUTS = ("owner", "parent", "spec", "secrets", "rerun", "adopt", "lifecycle")
-CANCEL_SECONDS = 180.0
-"""How long a cancelled job may take to end before its deletion is given up until the next run."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +73,12 @@ class JobProvider(Provider):
             return dynamic.CreateResult(str(job["name"]), {**props, "run": _run(at, job)})
         spec = self._spec(inputs)
         token = ownership.token(self.kind, inputs.owner, spec, inputs.secrets, inputs.rerun)
-        with _named(f"{inputs.name}: not submitted"):
+        with named(f"{inputs.name}: not submitted"):
             at = target.connect(inputs.parent)
             same = submissions.standing(at, inputs.parent, self.kind, inputs.owner, token)
+            left = submissions.left(at, inputs.parent, self.kind, inputs.owner, same)
+            if ledger := submissions.ledger_of(inputs.owner):
+                unrecorded.remove(at.client, ledger.stack, dict.fromkeys(left, inputs.name))
             job = same or self._submit(at, inputs, spec, token)
         return dynamic.CreateResult(str(job["name"]), {**props, "run": _run(at, job)})
 
@@ -91,7 +89,7 @@ class JobProvider(Provider):
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = _Inputs.of(props)
-        with _named(f"{inputs.name}: not read"):
+        with named(f"{inputs.name}: not read"):
             at = target.connect(inputs.parent)
             try:
                 job = at.client.get(ResourceName.parse(id_))
@@ -108,22 +106,20 @@ class JobProvider(Provider):
         if inputs.on_delete == "keep":
             return
         client = target.connect(inputs.parent).client
-        with _named(f"{inputs.name}: not deleted"), contextlib.suppress(NotFound):
-            if client.get(name)["state"] not in TERMINAL:
-                _cancel(client, name)
-                _await_end(client, name, inputs.name)
-            if inputs.on_delete == "delete":
-                client.delete(name)
+        with named(f"{inputs.name}: not deleted"):
+            removal.remove(client, name, inputs.name, keep_record=inputs.on_delete == "cancel")
 
     def _submit(self, at: Target, inputs: _Inputs, spec: dict[str, Any], token: str) -> Mapping[str, Any]:
         job = drift.submitted(spec, inputs.secrets)
         job["labels"] = {**job.get("labels", {}), **ownership.labels(inputs.owner, token)}
+        if ledger := submissions.ledger_of(inputs.owner):
+            job["labels"][ownership.MARK_LABEL] = ownership.mark(ledger.id, inputs.name)
         engine.ensure_alive(f"{inputs.name}: not submitted")
         return at.client.create(self.kind, at.parent, job)
 
     def _adopted(self, inputs: _Inputs, name: str) -> tuple[Target, Mapping[str, Any]]:
         """The job that is adopted by its name, which is as it is declared."""
-        with _named(f"{inputs.name}: {name} is not adopted"):
+        with named(f"{inputs.name}: {name} is not adopted"):
             at = target.connect(inputs.parent)
             job = at.client.get(ResourceName.parse(name))
         if found := adoption.differences(self.kind, self._spec(inputs), job, inputs.secrets):
@@ -157,28 +153,12 @@ def _run(at: Target, job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _named(what: str) -> Iterator[None]:
+def named(what: str) -> Iterator[None]:
+    """Turns what the API says into SubmitFailed, in one line that begins with `what`."""
     try:
         yield
     except VertexError as error:
         raise SubmitFailed(f"{what}: {error}") from error
-
-
-def _cancel(client: JobClient, name: ResourceName) -> None:
-    try:
-        client.cancel(name)
-    except InvalidRequest:
-        if client.get(name)["state"] not in TERMINAL:
-            raise
-
-
-def _await_end(client: JobClient, name: ResourceName, shown: str) -> None:
-    deadline, pause = time.monotonic() + CANCEL_SECONDS, 0.1
-    while (state := client.get(name)["state"]) not in TERMINAL:
-        if time.monotonic() > deadline:
-            raise SubmitFailed(f"{shown}: still {state} {CANCEL_SECONDS:.0f} s after it was cancelled; run this again")
-        time.sleep(pause)
-        pause = min(pause * 1.5, 5)
 
 
 def _unknown(spec: Any, problem: Problem) -> bool:

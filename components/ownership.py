@@ -10,6 +10,7 @@ from typing import Any
 from vertex.kinds import Kind
 
 TOKEN_LABEL = "pulumi_token"
+MARK_LABEL = "pulumi_mark"
 
 
 def run_id(kind: Kind, spec: Mapping[str, Any], rerun: int) -> str:
@@ -26,6 +27,11 @@ def token(kind: Kind, owner: str, spec: Mapping[str, Any], secrets: Mapping[str,
     `owner` is `<pulumi project>/<stack>/<resource name>`.
     """
     return _digest(kind.collection, owner, spec, secrets, rerun)[:32]
+
+
+def mark(ledger: str, name: str) -> str:
+    """What the jobs of one name have in common that one state has submitted, by the id of its ledger."""
+    return f"{ledger}-{_digest(name)[:16]}"
 
 
 def labels(owner: str, token: str) -> dict[str, str]:

@@ -20,6 +20,7 @@ def another_process() -> None:
     """From here on the provider's process is a new one, as every `pulumi up` has one."""
     submissions._listings.clear()
     submissions._let_go.clear()
+    submissions._ledgers.clear()
 
 
 class FakeClient:

@@ -79,7 +79,9 @@ class Stack:
             process = self.project.start(*_arguments(verb))
             if self._dice.random() < 0.6:
                 # Most calls of the API fall into the time after the provider's start.
-                while process.poll() is None and not any(_VICTIMS["provider"] in line for _, line in _descendants(process.pid)):
+                while process.poll() is None and not any(
+                    _VICTIMS["provider"] in line for _, line in _descendants(process.pid)
+                ):
                     time.sleep(0.02)
                 wanted = time.monotonic() + self._dice.uniform(0.0, self._spans[verb] - 1.5)
             else:
@@ -138,13 +140,27 @@ class Stack:
         names = Counter(job["labels"]["pulumi_name"] for job in held)
         for name in sorted(declared | names.keys()):
             if names[name] != (name in declared):
-                shown = [(j["name"].rpartition("/")[2], j["state"], j["labels"]["pulumi_token"][:6], j['createTime'], _setting(j)) for j in held if j["labels"]["pulumi_name"] == name]
+                shown = [
+                    (
+                        j["name"].rpartition("/")[2],
+                        j["state"],
+                        j["labels"]["pulumi_token"][:6],
+                        j["createTime"],
+                        _setting(j),
+                    )
+                    for j in held
+                    if j["labels"]["pulumi_name"] == name
+                ]
                 yield f"{name} is there {names[name]} times, declared is {name in declared}: {shown}"
         for job in held:
             name = job["labels"]["pulumi_name"]
             if name in declared and _setting(job) != self._jobs.setting(name):
                 yield f"{name} was made with {_setting(job)}, declared is {self._jobs.setting(name)}"
-        recorded = {item["id"] for item in self.project.resources().values() if "/customJobs/" in item.get("id", "") or "/hyper" in item.get("id","")}
+        recorded = {
+            item["id"]
+            for item in self.project.resources().values()
+            if "/customJobs/" in item.get("id", "") or "/hyper" in item.get("id", "")
+        }
         if recorded != {job["name"] for job in held}:
             yield f"the state records {sorted(recorded)}, and the emulator holds {sorted(job['name'] for job in held)}"
 
@@ -207,7 +223,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     report = kill(options.kills, options.seed)
-    print(f"seed {options.seed}: {sum(report.kills.values())} kills, {report.clean_runs} clean runs, {report.seconds:.0f} s")
+    print(
+        f"seed {options.seed}: {sum(report.kills.values())} kills, {report.clean_runs} clean runs, {report.seconds:.0f} s"
+    )
     for counter in (report.kills, report.edits):
         for what, count in sorted(counter.items()):
             print(f"  {count:4} {what}")
