@@ -13,6 +13,8 @@ from vertex.validation import Problem, dotted, validate
 ON_DELETE = "keep"
 """What a stack does with an adopted job that it lets go, where nothing is said: it did not make it."""
 
+NOT_RUN = "an adopted job is not run; take adopt out to run what is declared"
+
 
 def resource_name(kind: Kind, parent: str, adopt: str) -> str:
     """The name of the job that `lifecycle.adopt` means: it is given whole, or as the job's number below `parent`."""

@@ -10,8 +10,9 @@ from components import waiting
 from components.engine import Provider
 from components.foundation import Foundation
 from components.job import CustomJob, HyperparameterTuningJob
+from vertex.scalars import seconds
 
-_INPUTS = ("owner", "parent", "jobs")
+_INPUTS = ("owner", "parent", "jobs", "deadlines")
 
 
 class CompletionProvider(Provider):
@@ -24,7 +25,7 @@ class CompletionProvider(Provider):
         return dynamic.UpdateResult({**news, "results": self._results(news)})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        inputs = {name: props[name] for name in _INPUTS}
+        inputs = {name: props[name] for name in _INPUTS if name in props}
         found = waiting.look(props["parent"], props["owner"], props["jobs"])
         results = {name: waiting.result(job) for name, job in found.items()}
         return dynamic.ReadResult(id_, {**inputs, "results": results}, inputs)
@@ -33,11 +34,15 @@ class CompletionProvider(Provider):
         return None
 
     def _results(self, props: dict[str, Any]) -> dict[str, Any]:
-        return waiting.wait(props["parent"], props["owner"], props["jobs"])
+        deadlines = {name: seconds(deadline) for name, deadline in (props.get("deadlines") or {}).items()}
+        return waiting.wait(props["parent"], props["owner"], props["jobs"], deadlines)
 
 
 class Completion(dynamic.Resource, module="vertex", name="Completion"):
-    """Waits for `jobs`, a map by name; `results` has for each what `waiting.result` describes."""
+    """Waits for `jobs`, a map by name; `results` has for each what `waiting.result` describes.
+
+    `deadlines` are durations ("7200s") by name: how long it waits for a job before it fails, and leaves the job alone.
+    """
 
     results: pulumi.Output[Mapping[str, Any]]
 
@@ -47,12 +52,15 @@ class Completion(dynamic.Resource, module="vertex", name="Completion"):
         jobs: Mapping[str, CustomJob | HyperparameterTuningJob],
         *,
         foundation: Foundation,
+        deadlines: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        props = {
+        props: dict[str, Any] = {
             "jobs": {name: job.id for name, job in jobs.items()},
             "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}",
             "parent": foundation.parent,
             "results": None,
         }
+        if deadlines:
+            props["deadlines"] = dict(deadlines)
         super().__init__(CompletionProvider(), name, props, opts)

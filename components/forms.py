@@ -1,7 +1,7 @@
 """Forms of the texts and numbers that a user declares, each refused with what it should look like."""
 
 import re
-from typing import Annotated
+from typing import Annotated, get_args
 
 from pydantic import AfterValidator, BeforeValidator
 
@@ -37,18 +37,19 @@ def _form(pattern: str, form: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _written_number(value: object) -> object:
-    """A job's ID is a number, which YAML reads as one."""
+def _written(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+NumberOrText = Annotated[str, BeforeValidator(_written)]
+"""A text that YAML reads as a whole number where it has digits alone and no quotes, as a job's ID has."""
 JobId = Annotated[
     String,
     _form(
         r"\d+|projects/[^/]+/locations/[^/]+/[^/]+/\d+",
         "a job's ID or resource name, projects/P/locations/R/customJobs/ID",
     ),
-    BeforeValidator(_written_number),
+    get_args(NumberOrText)[1],
 ]
 ProjectNumber = Annotated[String, _form(r"\d{6,}", "a project's number: digits, as `gcloud projects describe` says")]
 RepositoryId = Annotated[

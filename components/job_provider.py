@@ -12,6 +12,7 @@ from components import adoption, drift, engine, ownership, references, removal, 
 from components.engine import Provider
 from components.errors import SubmitFailed
 from components.target import Target
+from vertex import trials
 from vertex.errors import NotFound, VertexError
 from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
 from vertex.names import ResourceName
@@ -64,6 +65,12 @@ class JobProvider(Provider):
             for problem in problems
             if not _unknown(inputs["spec"], problem)
         ]
+        if adopt := inputs.get("adopt"):
+            project, _, region = inputs["parent"].split("/")[-3:]
+            found = adoption.broken(self.kind, adopt, project, None, region)
+            failures += [dynamic.CheckFailure("adopt", message) for message in found]
+            if inputs.get("rerun"):
+                failures.append(dynamic.CheckFailure("rerun", adoption.NOT_RUN))
         return dynamic.CheckResult({**inputs, "spec": spec}, failures)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
@@ -148,8 +155,16 @@ class HyperparameterTuningJobProvider(JobProvider):
 
 
 def _run(at: Target, job: Mapping[str, Any]) -> dict[str, Any]:
+    """What a refresh shows of a job: it only ever has what moves with the job, or the next refresh would show more."""
     name = ResourceName.parse(str(job["name"]))
-    return {"name": job["name"], "state": job["state"], "page": at.links.page(name), "logs": at.links.logs(name)}
+    run = {"name": job["name"], "state": job["state"], "page": at.links.page(name), "logs": at.links.logs(name)}
+    if "error" in job:
+        run["error"] = job["error"].get("message", "")
+    if ended := trials.ended(job):
+        run["trials"] = {"ended": ended, "of": int(job["maxTrialCount"])}
+        if best := trials.best(job):
+            run["bestTrial"] = best
+    return run
 
 
 @contextlib.contextmanager

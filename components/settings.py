@@ -124,8 +124,7 @@ def _not_adoptable(
         messages += [f'"{adopt}" is adopted by {other} already'] if other != job.name else []
         yield from (declarations.problem_of(job, ("lifecycle", "adopt"), message) for message in messages)
         if job.lifecycle.get("rerun"):
-            message = "an adopted job is not run; take adopt out to run what is declared"
-            yield declarations.problem_of(job, ("lifecycle", "rerun"), message)
+            yield declarations.problem_of(job, ("lifecycle", "rerun"), adoption.NOT_RUN)
 
 
 def _beyond_guardrails(

@@ -26,6 +26,9 @@ _RESOURCES: dict[str, type[Job]] = {
 }
 
 
+_RUN = ("name", "page", "logs")
+
+
 class Images:
     """A stack's images: `uris` by name, and the resources of those that are built here.
 
@@ -120,8 +123,12 @@ class Jobs:
                     ]
                 ),
             )
-        waited = {job.name: self.resources[job.name] for job in settings.jobs if job.lifecycle.get("wait")}
-        self.completion = Completion("completion", waited, foundation=foundation) if waited else None
+        waits = {job.name: job.lifecycle for job in settings.jobs if job.lifecycle.get("wait")}
+        waited = {name: self.resources[name] for name in waits}
+        deadlines = {name: lifecycle["deadline"] for name, lifecycle in waits.items() if "deadline" in lifecycle}
+        self.completion = (
+            Completion("completion", waited, foundation=foundation, deadlines=deadlines) if waited else None
+        )
 
 
 def resolved(spec: Mapping[str, Any], uris: Mapping[str, pulumi.Input[str]], packages: Mapping[str, str]) -> Any:
@@ -166,5 +173,8 @@ def export(images: Images, jobs: Jobs) -> None:
 
 
 def _latest(runs: Mapping[str, dict[str, Any]], results: Mapping[str, Any]) -> dict[str, Any]:
-    """Each job's run, with the state that waiting found where the job was waited for."""
-    return {name: {**run, "state": results.get(name, run)["state"]} for name, run in runs.items()}
+    """Each job's run; of a job that was waited for the state is what was found then, and the rest is in its results."""
+    return {
+        name: {**{key: run[key] for key in _RUN}, "state": results[name]["state"]} if name in results else run
+        for name, run in runs.items()
+    }

@@ -2,65 +2,91 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
+from math import inf
+from types import MappingProxyType
 from typing import Any
 
-from components import engine, ownership, target
+from components import engine, failures, ownership, target
 from components.errors import TrainingFailed
+from components.progress import Progress
 from vertex import trials
-from vertex.errors import QuotaExceeded, Unavailable, VertexError
+from vertex.errors import NotFound, QuotaExceeded, Unavailable
 from vertex.names import ResourceName
 from vertex.states import SUCCEEDED, TERMINAL
 
 Job = Mapping[str, Any]
-QUOTED_LINES = 10
-"""How many of a failed job's last log lines its error quotes."""
-HEARTBEAT_SECONDS = 60.0
 UNREACHABLE_SECONDS = 120.0
 """How long the API may be out of reach before waiting is given up; the jobs themselves go on."""
+_NO_DEADLINES: Mapping[str, float] = MappingProxyType({})
 
 
-def wait(parent: str, owner: str, names: Mapping[str, str]) -> dict[str, Any]:
+def wait(
+    parent: str, owner: str, names: Mapping[str, str], deadlines: Mapping[str, float] = _NO_DEADLINES
+) -> dict[str, Any]:
     """The results of jobs by name, once all have succeeded. `names` maps them to resource names.
 
-    Raises TrainingFailed as soon as one of them has ended otherwise.
+    Raises TrainingFailed as soon as one of them has ended otherwise, or goes on beyond its deadline, which is in
+    seconds from the beginning of this wait. Jobs that go on then are left to go on.
     """
-    progress = _Progress(len(names))
+    progress = Progress()
+    jobs: dict[str, Job] = {}
     started = reached = time.monotonic()
     while True:
         engine.ensure_alive("waiting")
+        open_ = {name: resource for name, resource in names.items() if name not in jobs or not _has_ended(jobs[name])}
         try:
-            jobs = look(parent, owner, names)
+            found = look(parent, owner, open_)
         except (Unavailable, QuotaExceeded) as error:
             if time.monotonic() - reached > UNREACHABLE_SECONDS:
                 raise TrainingFailed(f"the jobs' state is unknown for {UNREACHABLE_SECONDS:.0f} s: {error}") from error
         else:
             reached = time.monotonic()
-            progress.report(jobs)
-            if missing := names.keys() - jobs.keys():
+            jobs |= found
+            _say(*progress.lines(jobs, time.time()))
+            if missing := open_.keys() - found.keys():
                 raise TrainingFailed(f"{', '.join(sorted(missing))}: deleted while waited for; run `pulumi refresh`")
-            if failed := [name for name, job in jobs.items() if _ended_badly(job)]:
-                raise TrainingFailed("\n".join(_account(parent, name, jobs[name]) for name in failed))
-            if all(job["state"] in TERMINAL for job in jobs.values()):
+            if failed := [name for name, job in found.items() if _ended_badly(job)]:
+                at = target.connect(parent)
+                raise TrainingFailed("\n".join(failures.account(at, name, jobs[name]) for name in failed))
+            if all(map(_has_ended, jobs.values())):
+                _say(*(f"{name}: {line}" for name, job in jobs.items() for line in failures.unreported(job)))
                 return {name: result(job) for name, job in jobs.items()}
+        waited = time.monotonic() - started
+        left = {
+            name: deadlines.get(name, inf) - waited for name in open_ if not (name in jobs and _has_ended(jobs[name]))
+        }
+        if late := [name for name, seconds in left.items() if seconds <= 0]:
+            raise TrainingFailed(
+                "\n".join(_overdue(parent, name, names[name], jobs.get(name), waited) for name in late)
+            )
         # Quick for the short jobs of a laptop, seldom for those of hours.
-        time.sleep(min(max(0.3, (time.monotonic() - started) / 20), 15))
+        time.sleep(min(max(0.3, waited / 20), 15, *left.values()))
 
 
 def look(parent: str, owner: str, names: Mapping[str, str]) -> dict[str, Job]:
-    """The jobs as they are now, by name; those that are gone are left out. One list call per collection."""
+    """The jobs as they are now, by name; those that are gone are left out.
+
+    One list call per collection, and a call for each job that lists of the stack do not have, as it was adopted.
+    """
     at = target.connect(parent)
     wanted = {resource: name for name, resource in names.items()}
     found: dict[str, Job] = {}
     for kind in {ResourceName.parse(resource).kind for resource in wanted}:
         listed = at.client.list(kind, at.parent, ownership.filter_of(owner))
         found |= {wanted[job["name"]]: job for job in listed if job["name"] in wanted}
+    for name in names.keys() - found.keys():
+        with suppress(NotFound):
+            found[name] = at.client.get(ResourceName.parse(names[name]))
     return found
 
 
 def result(job: Job) -> dict[str, Any]:
     """What a job came to: `state`, `modelDir`, and for a tuning job `bestTrial` and `trials` (see `vertex.trials`).
 
-    `error` is there for a job that failed. `modelDir` of a tuning job is that of its best trial.
+    `error` is there for a job that failed. `modelDir` of a tuning job is that of its best trial. With several
+    objectives, `paretoTrials` are those that none beats in all of them. `unreported` has the ids of trials that ended
+    without a metric, by metric.
     """
     found: dict[str, Any] = {"state": job["state"]}
     if "error" in job:
@@ -69,6 +95,10 @@ def result(job: Job) -> dict[str, Any]:
         return found | _model_dir(job["jobSpec"], "")
     best = trials.best(job)
     found |= _model_dir(job["trialJobSpec"], f"{best['id']}/") if best else {}
+    if trials.has_several_objectives(job):
+        found["paretoTrials"] = trials.front(job)
+    if unreported := trials.unreported(job):
+        found["unreported"] = unreported
     return found | {"bestTrial": best, "trials": trials.summaries(job)}
 
 
@@ -81,46 +111,19 @@ def _ended_badly(job: Job) -> bool:
     return job["state"] in TERMINAL and job["state"] not in SUCCEEDED
 
 
-def _account(parent: str, name: str, job: Job) -> str:
-    """One failed job: what the service says, and the last lines that its containers wrote."""
-    reason = job.get("error", {}).get("message") or job["state"]
-    try:
-        lines = target.connect(parent).client.log_lines(ResourceName.parse(job["name"]), QUOTED_LINES)
-    except VertexError as error:
-        lines = [f"(its log cannot be read: {error})"]
-    quoted = "\n".join(f"    {line}" for line in lines) or "    (it wrote nothing)"
-    return f"{name} failed: {reason}\n  its last log lines:\n{quoted}\n  mend it, or run it again with lifecycle.rerun"
+def _has_ended(job: Job) -> bool:
+    return job["state"] in TERMINAL
 
 
-class _Progress:
-    """Prints what changes, and a sign of life where nothing does."""
+def _overdue(parent: str, name: str, resource: str, job: Job | None, waited: float) -> str:
+    state = job["state"] if job else "of unknown state"
+    page = target.connect(parent).links.page(ResourceName.parse(resource))
+    return (
+        f"{name}: still {state} after {waited:.0f} s, its lifecycle.deadline. The job goes on: {page}\n"
+        "  run this again to wait on, raise the deadline, or set scheduling.timeout to have the service end such a job"
+    )
 
-    def __init__(self, count: int) -> None:
-        self._seen: dict[str, str] = {}
-        self._spoken = time.monotonic()
-        self._count = count
 
-    def report(self, jobs: Mapping[str, Job]) -> None:
-        for name, job in jobs.items():
-            line = f"{name}: {_status(job)}"
-            if self._seen.get(name) != line:
-                self._seen[name] = line
-                self._say(line)
-        if time.monotonic() - self._spoken > HEARTBEAT_SECONDS:
-            done = sum(job["state"] in TERMINAL for job in jobs.values())
-            self._say(f"waiting: {done} of {self._count} jobs done")
-
-    def _say(self, line: str) -> None:
+def _say(*lines: str) -> None:
+    for line in lines:
         print(line, flush=True)  # noqa: T201
-        self._spoken = time.monotonic()
-
-
-def _status(job: Job) -> str:
-    state = str(job["state"]).removeprefix("JOB_STATE_")
-    if "studySpec" not in job:
-        return state
-    metric = job["studySpec"]["metrics"][0]["metricId"]
-    done = sum(trial["state"] in ("SUCCEEDED", "INFEASIBLE") for trial in job.get("trials", []))
-    best = trials.best(job)
-    found = f", best {metric} {best['metrics'][metric]:.4g} in trial {best['id']}" if best else ""
-    return f"{state}, {done} of {job['maxTrialCount']} trials done{found}"

@@ -18,6 +18,7 @@ from pydantic.alias_generators import to_snake
 from typing_extensions import is_typeddict
 
 from components import shapes
+from components.forms import NumberOrText
 from components.settings import NAMESPACE
 from tools.generate_types import PREFIX
 from vertex.kinds import KINDS
@@ -37,6 +38,7 @@ def _or_reference(kind: str, pattern: str = "") -> dict[str, Any]:
 
 _DIGITS = "^-?[0-9]+$"
 _SCALARS: list[tuple[Any, dict[str, Any]]] = [
+    (NumberOrText, {"type": ["integer", "string"]}),
     (String, {"type": "string"}),
     (Boolean, _or_reference("boolean")),
     (Double, _or_reference("number", r"^[-+]?[0-9.]+([eE][-+]?[0-9]+)?$")),

@@ -37,8 +37,8 @@ class JobClient(Protocol):
     def delete(self, name: ResourceName) -> None:
         """Deletes a job that has reached a terminal state."""
 
-    def log_lines(self, name: ResourceName, count: int) -> Sequence[str]:
-        """The last `count` lines that a job's containers wrote, oldest first."""
+    def log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
+        """The last `count` lines that a job's containers wrote, or one `replica` of it, such as workerpool0-0."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,13 @@ class RestClient:
             operation = self._method("delete", name.kind)(request={"name": str(name)}, timeout=CALL_TIMEOUT)
             operation.result(timeout=CALL_TIMEOUT)
 
-    def log_lines(self, name: ResourceName, count: int) -> Sequence[str]:
+    def log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
         from google.api_core.exceptions import from_http_response
 
         body = {
             "resourceNames": [f"projects/{name.project}"],
             "filter": f'resource.type="ml_job" AND resource.labels.job_id="{name.id}" '
-            'AND resource.labels.task_name!="service"',
+            + (f'AND resource.labels.task_name="{replica}"' if replica else 'AND resource.labels.task_name!="service"'),
             "orderBy": "timestamp desc",
             "pageSize": count,
         }

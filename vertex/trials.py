@@ -1,8 +1,16 @@
-"""Results of a hyperparameter tuning job: its trials in brief, and the best of them."""
+"""Results of a hyperparameter tuning job: its trials in brief, the best of them, and what they did not report."""
 
+import re
 from collections.abc import Mapping
+from math import inf
 from operator import le
 from typing import Any
+
+ENDED = frozenset({"SUCCEEDED", "INFEASIBLE"})
+_CUT_SHORT = re.compile(
+    r"exited with|out of memory|low on memory|Internal error|insufficient|quota|CANCEL", re.IGNORECASE
+)
+"""Reasons of infeasible trials whose job failed (texts as in vertex.md 4): those had no chance to report."""
 
 
 def summary(trial: Mapping[str, Any]) -> dict[str, Any]:
@@ -23,15 +31,53 @@ def summaries(job: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def best(job: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The row of the best succeeded trial by the first objective's goal; the earlier one where two are equal.
+    """The row of the best succeeded trial by the first objective's goal; where two are equal by the next objective's.
 
+    The earlier one where all are equal. So with several objectives it is one of `front`, which has those that stand
+    for another choice between them (Vertex names no best trial there: ListOptimalTrials gives the Pareto set).
     An objective is a metric without a safetyConfig. A trial that is not safe, or lacks a safety metric, is never the
-    best. None when no trial succeeded with that objective. The goal is MAXIMIZE unless the study says otherwise
+    best. None when no trial succeeded with the first objective. The goal is MAXIMIZE unless the study says otherwise
     (discovery document, MetricSpec).
     """
-    name, sign = next(iter(_objectives(job).items()))
-    rows = [row for row in _eligible(job) if name in row["metrics"]]
-    return min(rows, key=lambda row: sign * row["metrics"][name], default=None)
+    signs = _objectives(job)
+    first = next(iter(signs))
+    rows = [row for row in _eligible(job) if first in row["metrics"]]
+
+    def costs(row: Mapping[str, Any]) -> list[float]:
+        return [sign * row["metrics"][name] if name in row["metrics"] else inf for name, sign in signs.items()]
+
+    return min(rows, key=costs, default=None)
+
+
+def has_several_objectives(job: Mapping[str, Any]) -> bool:
+    """Whether trials are traded off against one another, so that there may be several best ones."""
+    return len(_objectives(job)) > 1
+
+
+def ended(job: Mapping[str, Any]) -> int:
+    """How many trials have ended, well or not."""
+    return sum(trial["state"] in ENDED for trial in job.get("trials", []))
+
+
+def unreported(job: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The ids of ended trials that never reported a metric of the study, by metric; none for one that all reported.
+
+    Trials whose job failed are left out: they were cut short.
+    """
+    found: dict[str, list[str]] = {}
+    for trial in sorted(job.get("trials", []), key=lambda trial: int(trial["id"])):
+        if trial["state"] in ENDED and not _CUT_SHORT.search(trial.get("infeasibleReason", "")):
+            known = reported(trial)
+            for metric in job["studySpec"]["metrics"]:
+                if metric["metricId"] not in known:
+                    found.setdefault(metric["metricId"], []).append(trial["id"])
+    return found
+
+
+def reported(trial: Mapping[str, Any]) -> set[str]:
+    """The ids of the metrics that a trial has reported."""
+    measurements = [trial.get("finalMeasurement", {}), *trial.get("measurements", [])]
+    return {metric["metricId"] for measurement in measurements for metric in measurement.get("metrics", [])}
 
 
 def front(job: Mapping[str, Any]) -> list[dict[str, Any]]:

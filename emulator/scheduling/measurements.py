@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from vertex.types import StudySpec
 
 
+_OWN_FIELDS = {"timestamp", "trial", "global_step", "checkpoint_path"}
+
+
 @dataclass(frozen=True)
 class Measurement:
     """Values reported together: at `step_count`, `elapsed` seconds after the trial's start, by metric id."""
@@ -47,6 +50,12 @@ def read(text: str, metric_ids: Sequence[str], started: float) -> list[Measureme
             elapsed = 0.0 if timestamp is None else max(timestamp - started, 0.0)
             _add(steps, Measurement(int(_number(entry.get("global_step")) or 0), elapsed, metrics))
     return _ordered(steps)
+
+
+def strangers(text: str, metric_ids: Sequence[str]) -> list[str]:
+    """The tags in a metric file that are none of the study's metrics, at most five: reported under another name."""
+    tags = {tag for line in text.split("\n") for tag, value in _entry(line).items() if _number(value) is not None}
+    return sorted(tag for tag in tags - _OWN_FIELDS - {*metric_ids} if len(tag) <= 128 and tag.isprintable())[:5]
 
 
 def merge(known: Sequence[Measurement], fresh: Sequence[Measurement]) -> list[Measurement]:

@@ -36,6 +36,8 @@ def progressed(study: Job, trial: Trial, job: Job, metric_text: str) -> Trial:
         return replace(ended, state="INFEASIBLE", final=None, infeasible_reason=reason)
     if final is None:
         reason = f"The trial ended without reporting the metric {objectives(study_spec)[0].id}."
+        if tags := measurements.strangers(metric_text, metric_ids):
+            reason += f" It reported {', '.join(tags)}."
         return replace(ended, state="INFEASIBLE", infeasible_reason=reason)
     return replace(ended, state="SUCCEEDED")
 

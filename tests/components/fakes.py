@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import pulumi
@@ -21,6 +22,10 @@ def another_process() -> None:
     submissions._listings.clear()
     submissions._let_go.clear()
     submissions._ledgers.clear()
+
+
+NOON = datetime.fromisoformat("2026-01-31T12:00:00Z").timestamp()
+"""When the first job is created, and when a clock begins to run."""
 
 
 class FakeClient:
@@ -77,9 +82,9 @@ class FakeClient:
         self._called("delete")
         del self.jobs[self._there(name)]
 
-    def log_lines(self, name: ResourceName, count: int) -> Sequence[str]:
+    def log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
         self._called("log_lines")
-        return self.logs.get(str(name), [])[-count:]
+        return self.logs.get(f"{name}/{replica}" if replica else str(name), [])[-count:]
 
     def _called(self, verb: str) -> None:
         self.calls.append(verb)
@@ -106,6 +111,9 @@ class Clock:
 
     def monotonic(self) -> float:
         return self.now
+
+    def time(self) -> float:
+        return NOON + self.now - 1000.0
 
     def sleep(self, seconds: float) -> None:
         assert seconds > 0

@@ -54,3 +54,11 @@ def test_deleting_touches_no_job(api: FakeClient) -> None:
     add(api, "JOB_STATE_RUNNING")
     provider.delete("completion", {**INPUTS, "results": DONE})
     assert api.calls == []
+
+
+def test_deadlines_are_durations_and_inputs_of_their_own(api: FakeClient) -> None:
+    add(api, "JOB_STATE_RUNNING")
+    given = {**INPUTS, "deadlines": {"digits": "90.5s"}}
+    with pytest.raises(TrainingFailed, match=r"after 90 s, its lifecycle\.deadline"):
+        provider.create(given)
+    assert provider.read("completion", {**given, "results": DONE}).inputs == given

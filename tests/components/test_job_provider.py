@@ -248,6 +248,26 @@ def test_a_tuning_job_is_read_without_drift_after_its_trials(api: FakeClient) ->
     assert provider.read(name, inputs(tuning_job())).inputs == inputs(tuning_job())
 
 
+def test_a_refresh_shows_why_a_job_failed(api: FakeClient) -> None:
+    state = create()
+    api.jobs[FIRST] |= {"state": "JOB_STATE_FAILED", "error": {"code": 3, "message": "exited with 1"}}
+    run = (custom.read(FIRST, inputs()).outs or {})["run"]
+    assert run == {**state["run"], "state": "JOB_STATE_FAILED", "error": "exited with 1"}
+
+
+def test_a_refresh_shows_how_far_a_tuning_job_has_come_and_a_second_one_nothing_more(api: FakeClient) -> None:
+    provider = HyperparameterTuningJobProvider()
+    state = create(provider, spec=tuning_job())
+    assert "trials" not in state["run"]
+    measured = {"finalMeasurement": {"metrics": [{"metricId": "accuracy", "value": 0.5}]}}
+    trials = [{"id": "2", "state": "SUCCEEDED", **measured}, {"id": "1", "state": "INFEASIBLE"}]
+    api.jobs[state["id"]]["trials"] = [*trials, {"id": "3", "state": "ACTIVE"}]
+    read = provider.read(state["id"], inputs(tuning_job())).outs or {}
+    best = {"id": "2", "state": "SUCCEEDED", "parameters": {}, "metrics": {"accuracy": 0.5}}
+    assert read["run"] == {**state["run"], "trials": {"ended": 2, "of": 8}, "bestTrial": best}
+    assert provider.read(state["id"], read).outs == read
+
+
 def test_a_job_that_someone_changed_is_read_with_other_inputs_than_were_declared(api: FakeClient) -> None:
     create()
     api.jobs[FIRST]["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] = ["--epochs=99"]

@@ -73,7 +73,7 @@ def test_every_field_has_its_type_what_it_says_and_what_an_edit_does(name: str) 
 
 
 def test_the_defaults_on_the_page_are_those_of_the_program(tmp_path: Path) -> None:
-    defaults = {key: json.loads(cells[1].strip("`")) for key, cells in rows("Lifecycle").items()}
+    defaults = {key: json.loads(cells[1].strip("`")) for key, cells in rows("Lifecycle").items() if cells[1] != "none"}
     assert defaults == shapes.LIFECYCLE
     assert rows("Images")["platform"][1] == f"`{PLATFORM}`"
     settings = Settings.parse("team", "dev", tmp_path, {"vertex-training:target": "local"})
@@ -122,3 +122,13 @@ def test_a_lifecycle_is_canonical(lifecycle: dict[str, Any]) -> None:
     found, problems = shape(shapes.Lifecycle, lifecycle)
     assert problems == []
     assert found == ({**lifecycle, "rerun": 3} if "rerun" in lifecycle else {})
+
+
+def test_a_lifecycle_s_deadline_is_a_duration_longer_than_none_and_an_id_may_be_a_number() -> None:
+    assert shape(shapes.Lifecycle, {"deadline": "07200.50s", "adopt": 77}) == (
+        {"deadline": "7200.500s", "adopt": "77"},
+        [],
+    )
+    for wrong in ("0s", "-5s", "2h", 7200):
+        _, (problem,) = shape(shapes.Lifecycle, {"deadline": wrong})
+        assert problem.field == "deadline"

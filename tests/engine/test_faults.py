@@ -29,7 +29,7 @@ def test_pulumi_killed_after_a_job_was_posted_leaves_one_job_that_the_next_up_ad
 
 
 def test_pulumi_killed_before_a_job_is_posted_leaves_no_job_that_no_state_records(project: Project) -> None:
-    _up_and_kill(project, "GET", "pulumi_token")
+    _up_and_kill(project, "GET", "pulumi_stack")
     assert project.listed() == []
 
     project.pulumi("cancel", "--yes", "local")

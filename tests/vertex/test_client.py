@@ -186,6 +186,13 @@ def test_the_last_log_lines_are_those_of_the_job_s_containers_oldest_first(api: 
     assert 'resource.labels.task_name!="service"' in sent["filter"]
 
 
+def test_the_log_lines_of_one_replica_are_those_of_its_task(api: Api, client: RestClient) -> None:
+    client.log_lines(NAME, 3, "workerpool1-0")
+    ((_, _, _, sent),) = api.asked
+    assert 'AND resource.labels.task_name="workerpool1-0"' in sent["filter"]
+    assert "service" not in sent["filter"]
+
+
 def test_a_job_that_wrote_nothing_has_no_log_lines(api: Api, client: RestClient) -> None:
     assert client.log_lines(NAME, 3) == []
 

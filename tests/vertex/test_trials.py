@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from vertex.trials import best, front, summaries, summary
+from vertex.trials import best, ended, front, reported, summaries, summary, unreported
 
 
 def trial(number: int, value: float | None = None, state: str = "SUCCEEDED", metric: str = "loss") -> dict[str, Any]:
@@ -170,3 +170,53 @@ def test_the_front_of_one_objective_is_its_best_trial() -> None:
     found["studySpec"]["metrics"].pop()
     assert [row["id"] for row in front(found)] == ["2"]
     assert front(found | {"trials": []}) == []
+
+
+def test_of_trials_that_are_equal_in_the_first_objective_the_next_decides_so_the_best_is_in_the_front() -> None:
+    trials = [measured(1, loss=1, cost=3, heat=0), measured(2, loss=1, cost=2, heat=0), measured(3, loss=1, heat=0)]
+    found = safe_job(*trials)
+    assert best_id(found) == "2"
+    assert [row["id"] for row in front(found)] == ["2"]
+    assert best_id(safe_job(measured(3, loss=1, heat=0), measured(4, loss=1, heat=0))) == "3"
+
+
+def test_trials_that_have_ended_are_counted_however_they_ended() -> None:
+    states = ["REQUESTED", "ACTIVE", "STOPPING", "SUCCEEDED", "INFEASIBLE"]
+    assert ended(job(*(trial(number, state=state) for number, state in enumerate(states)))) == 2
+    assert ended({}) == 0
+
+
+def test_a_metric_that_was_not_reported_is_named_with_the_trials_in_order() -> None:
+    trials = [two(10, 0.5, None), two(2, 0.5, None), two(3, 0.5, 0.5), trial(4, state="INFEASIBLE")]
+    assert unreported(job(*trials)) == {"loss": ["4"], "other": ["2", "4", "10"]}
+    assert unreported(job(two(1, 0.5, 0.5))) == unreported(job()) == {}
+
+
+def test_a_metric_that_was_reported_on_the_way_was_reported() -> None:
+    on_the_way = {"measurements": [{"metrics": [{"metricId": "other", "value": 1}]}]}
+    given = trial(1, 0.5) | on_the_way
+    assert reported(given) == {"loss", "other"}
+    assert unreported(job(given)) == {}
+
+
+@pytest.mark.parametrize("state", ["REQUESTED", "ACTIVE", "STOPPING"])
+def test_a_trial_under_way_may_still_report(state: str) -> None:
+    assert unreported(job(trial(1, state=state))) == {}
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "The replica workerpool0-0 exited with a non-zero status of 1. Termination reason: Error.",
+        "The replica workerpool0-0 ran out of memory and exited with a non-zero status of 137.",
+        "Replicas low on memory: workerpool0",
+        "Internal error occurred for the current attempt",
+        "Resources are insufficient in region: us-east1.",
+        "The following quota metrics exceed quota limits: x",
+        "CANCELED",
+    ],
+)
+def test_a_trial_whose_job_failed_had_no_chance_to_report(reason: str) -> None:
+    assert unreported(job(trial(1, state="INFEASIBLE") | {"infeasibleReason": reason})) == {}
+    silent = trial(1, state="INFEASIBLE") | {"infeasibleReason": "The trial ended without reporting the metric loss."}
+    assert unreported(job(silent)).keys() == {"loss", "other"}

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from emulator.scheduling.measurements import Measurement, final, merge, read
+from emulator.scheduling.measurements import Measurement, final, merge, read, strangers
 
 STARTED = 1_700_000_000.0
 
@@ -103,6 +103,13 @@ def test_an_entry_without_a_usable_time_counts_as_made_at_the_start():
 
 def test_metrics_that_the_study_does_not_name_are_left_out():
     assert readings(line(1, 1, other=1), line(1, 1, acc=1)) == [Measurement(1, 1.0, {"acc": 1.0})]
+
+
+def test_what_was_reported_under_other_names_is_known_without_the_library_s_own_fields():
+    text = file(line(1, 1, accuracy=1, acc=2), line(2, 2, val=3), line(3, 3, note="x"), '{"' + 200 * "a" + '": "1"}')
+    assert strangers(text + '{"\\ud800": "1"}\n{"cut', ["acc", "loss"]) == ["accuracy", "val"]
+    assert strangers(file(line(1, 1, acc=1)), ["acc"]) == strangers("", ["acc"]) == []
+    assert len(strangers(file(line(1, 1, **{f"m{number}": 1 for number in range(9)})), ["acc"])) == 5
 
 
 def test_reading_the_same_file_again_adds_nothing():

@@ -1,0 +1,103 @@
+"""Progress of jobs that are waited for, in lines: what has changed, and a sign of life where nothing has."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from vertex import trials
+from vertex.states import TERMINAL
+
+Job = Mapping[str, Any]
+HEARTBEAT_SECONDS = 60.0
+_NAMED = 5
+"""How many changes of one look have lines of their own, and how many names stand in a line for more of them."""
+_QUEUED = {
+    "JOB_STATE_QUEUED": "quota or machines are short",
+    "JOB_STATE_PENDING": "machines and images are made ready",
+}
+"""States before a job runs, and what they mean (Google's page on the training service)."""
+
+
+class Progress:
+    """What has been said of jobs so far."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, str] = {}
+        self._spoken: float | None = None
+
+    def lines(self, jobs: Mapping[str, Job], now: float) -> list[str]:
+        """What is to be said of the jobs by name, as they are `now` (seconds since 1970). At most a few lines."""
+        changed = {}
+        for name, job in jobs.items():
+            status = _status(job)
+            if self._said.get(name) != status:
+                self._said[name] = status
+                changed[name] = job
+        if len(changed) > _NAMED:
+            lines = [*_grouped(changed), _count(jobs)]
+        else:
+            lines = [f"{name}: {self._said[name]}" for name in changed]
+        if not lines and self._spoken is not None and now - self._spoken > HEARTBEAT_SECONDS:
+            lines = ["; ".join([f"waiting: {_count(jobs)}", *_queued(jobs, now)])]
+        if lines or self._spoken is None:
+            self._spoken = now
+        return lines
+
+
+def _status(job: Job) -> str:
+    state = _state(job)
+    if state == "RUNNING" and "startTime" in job and (minutes := _minutes(job, _seconds(job["startTime"]))):
+        state += f" after {minutes} min in the queue"
+    if "studySpec" not in job:
+        return state
+    metric = job["studySpec"]["metrics"][0]["metricId"]
+    best = trials.best(job)
+    found = f", best {metric} {best['metrics'][metric]:.4g} in trial {best['id']}" if best else ""
+    return f"{state}, {trials.ended(job)} of {job['maxTrialCount']} trials done{found}"
+
+
+def _grouped(jobs: Mapping[str, Job]) -> Iterator[str]:
+    """One line for each state: many jobs that change at once would flood the screen."""
+    by_state: dict[str, list[str]] = {}
+    for name, job in jobs.items():
+        by_state.setdefault(_state(job), []).append(name)
+    for state, names in by_state.items():
+        yield f"{state}: {_some(names)}"
+
+
+def _count(jobs: Mapping[str, Job]) -> str:
+    done = sum(job["state"] in TERMINAL for job in jobs.values())
+    counted = f"{done} of {len(jobs)} jobs done"
+    searches = [job for job in jobs.values() if "studySpec" in job]
+    if len(searches) > 1:
+        total = sum(int(job["maxTrialCount"]) for job in searches)
+        counted += f", {sum(map(trials.ended, searches))} of {total} trials done"
+    return counted
+
+
+def _queued(jobs: Mapping[str, Job], now: float) -> Iterator[str]:
+    """The jobs that have not begun to run after a minute: since when, and why."""
+    for state, why in _QUEUED.items():
+        waiting = {name: _minutes(job, now) for name, job in jobs.items() if job["state"] == state}
+        longest_first = sorted((name for name, minutes in waiting.items() if minutes), key=lambda name: -waiting[name])
+        if longest_first:
+            since = waiting[longest_first[0]]
+            yield f"{_some(longest_first)} {state.removeprefix('JOB_STATE_')} for {since} min, as {why}"
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _state(job: Job) -> str:
+    return str(job["state"]).removeprefix("JOB_STATE_")
+
+
+def _minutes(job: Job, moment: float) -> int:
+    """Whole minutes from a job's creation to a moment in seconds since 1970."""
+    return max(0, int((moment - _seconds(job["createTime"])) // 60))
+
+
+def _seconds(time: str) -> float:
+    return datetime.fromisoformat(time).timestamp()

@@ -1,0 +1,220 @@
+"""Adoption by name: a job that was submitted otherwise is taken over as it is, or not at all."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.errors import SubmitFailed
+from components.job_provider import CustomJobProvider, HyperparameterTuningJobProvider
+from tests.components.fakes import Clock, FakeClient
+from tests.components.projects import INCLUDING, LOCAL, load, problems
+from tests.vertex.jobs import ABSENT, custom_job, edited, tuning_job
+from vertex import errors
+
+PARENT = "projects/local/locations/us-central1"
+NAME = f"{PARENT}/customJobs/77"
+POOL = ("jobSpec", "workerPoolSpecs", 0)
+ARGS = (*POOL, "containerSpec", "args")
+ENV = (*POOL, "containerSpec", "env")
+UNNAMED = edited(custom_job(), "displayName", to=ABSENT)
+POOLS = "{workerPoolSpecs: [{machineSpec: {machineType: n1-standard-4}, containerSpec: {imageUri: x}}]}"
+PLACE = "jobs.yaml:1: customJobs.digits.lifecycle"
+
+custom, tuning = CustomJobProvider(), HyperparameterTuningJobProvider()
+
+
+def inputs(spec: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    return {
+        "owner": "team/dev/digits",
+        "parent": f"//local/{PARENT}",
+        "spec": spec or UNNAMED,
+        "adopt": NAME,
+        **changes,
+    }
+
+
+def there(api: FakeClient, **changes: Any) -> dict[str, Any]:
+    """A job as someone submitted it by hand, with the service's defaults and nothing of a stack."""
+    job = custom_job() | {"displayName": "by hand", "state": "JOB_STATE_RUNNING", **changes}
+    job["jobSpec"] = {
+        **job["jobSpec"],
+        "serviceAccount": "default@p.iam.gserviceaccount.com",
+        "baseOutputDirectory": {"outputUriPrefix": "gs://mine/out/"},
+    }
+    pool = job["jobSpec"]["workerPoolSpecs"][0] = dict(job["jobSpec"]["workerPoolSpecs"][0])
+    pool |= {"replicaCount": "1", "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100}}
+    return api.add(NAME, **job)
+
+
+def refusal(given: dict[str, Any]) -> list[str]:
+    with pytest.raises(SubmitFailed) as failure:
+        custom.create(given)
+    return str(failure.value).splitlines()
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "SUCCEEDED", "FAILED", "PENDING"])
+def test_a_job_under_way_or_over_is_taken_over_by_its_name_with_one_call(api: FakeClient, state: str) -> None:
+    there(api, state=f"JOB_STATE_{state}")
+    given = custom.check({}, inputs()).inputs
+    created = custom.create(given)
+    assert created.id == NAME
+    assert {key: value for key, value in (created.outs or {}).items() if key != "run"} == given
+    assert (created.outs or {})["run"]["state"] == f"JOB_STATE_{state}"
+    assert (api.calls, api.sent) == (["get"], [])
+
+
+def test_what_is_not_declared_may_be_anything_and_is_no_drift_later(api: FakeClient) -> None:
+    there(api, labels={"team": "vision"})
+    checked = custom.check({}, inputs(edited(UNNAMED, *ARGS, to=ABSENT))).inputs
+    assert "displayName" not in checked["spec"]
+    custom.create(checked)
+    read = custom.read(NAME, checked)
+    assert (read.id, read.inputs) == (NAME, checked)
+
+
+def test_everything_that_differs_is_named_with_both_values_and_nothing_is_submitted(api: FakeClient) -> None:
+    there(api)
+    spec = edited(custom_job(), *ARGS, to=["--epochs=9"])
+    spec = edited(spec, *POOL, "machineSpec", "machineType", to="n1-standard-8")
+    spec["labels"] = {"team": "vision"}
+    spec["jobSpec"]["scheduling"] = {"timeout": "60s", "disableRetries": False}
+    pool = "jobSpec.workerPoolSpecs[0]"
+    first, *found, last = refusal(inputs(spec))
+    assert first == f"digits: {NAME} is not adopted, as it is not the job that is declared:"
+    assert sorted(found) == [
+        '  displayName: "digits" declared, and the job has "by hand"',
+        '  jobSpec.scheduling.timeout: "60s" declared, and the job has nothing',
+        f'  {pool}.containerSpec.args[0]: "--epochs=9" declared, and the job has "--epochs=3"',
+        f'  {pool}.machineSpec.machineType: "n1-standard-8" declared, and the job has "n1-standard-4"',
+        '  labels.team: "vision" declared, and the job has nothing',
+    ]
+    assert last == "declare what it has, or take lifecycle.adopt out to run what is declared"
+    assert api.calls == ["get"]
+
+
+def test_another_number_of_pools_or_arguments_is_a_difference(api: FakeClient) -> None:
+    there(api)
+    pools = UNNAMED["jobSpec"]["workerPoolSpecs"]
+    _, line, _ = refusal(inputs(edited(UNNAMED, "jobSpec", "workerPoolSpecs", to=pools * 2)))
+    assert line == "  jobSpec.workerPoolSpecs: 2 declared, and the job has 1"
+    _, line, _ = refusal(inputs(edited(UNNAMED, *ARGS, to=["--epochs=3", "-v"])))
+    assert line.endswith('.args: ["--epochs=3", "-v"] declared, and the job has ["--epochs=3"]')
+
+
+def test_no_value_of_a_secret_is_shown_where_a_job_differs(api: FakeClient) -> None:
+    there(
+        api, **edited(custom_job(), *ENV, to=[{"name": "TOKEN", "value": "old-secret"}, {"name": "A", "value": "s1"}])
+    )
+    env = [{"name": "TOKEN", "value": "${secrets.token}"}, {"name": "A", "value": "b"}]
+    lines = refusal(inputs(edited(UNNAMED, *ENV, to=env), secrets={"token": "new-secret", "other": "s1"}))
+    assert lines[1].endswith('.env[0].value: the job has another value than "${secrets.token}"')
+    assert lines[2].endswith('.env[1].value: "b" declared, and the job has "${secrets.other}"')
+    assert "secret" not in " ".join(lines).replace("${secrets.", "")
+
+
+def test_a_secret_that_the_job_has_is_no_difference(api: FakeClient) -> None:
+    there(api, **edited(custom_job(), *ENV, to=[{"name": "TOKEN", "value": "hunter2"}]))
+    spec = edited(UNNAMED, *ENV, to=[{"name": "TOKEN", "value": "${secrets.token}"}])
+    assert custom.create(inputs(spec, secrets={"token": "hunter2"})).id == NAME
+
+
+def test_a_job_that_is_not_there_is_said_by_name(api: FakeClient) -> None:
+    (line,) = refusal(inputs())
+    assert line.startswith(f"digits: {NAME} is not adopted: ")
+    api.failing["get"] = errors.PermissionRefused("no permission")
+    assert refusal(inputs()) == [f"digits: {NAME} is not adopted: no permission"]
+
+
+def test_an_edit_of_the_declaration_compares_it_anew_and_replaces_nothing(api: FakeClient) -> None:
+    there(api)
+    olds = custom.create(inputs(edited(UNNAMED, *ARGS, to=ABSENT))).outs or {}
+    api.jobs[NAME]["state"] = "JOB_STATE_SUCCEEDED"
+    updated = custom.update(NAME, olds, inputs()).outs or {}
+    assert updated["run"]["state"] == "JOB_STATE_SUCCEEDED"
+    with pytest.raises(SubmitFailed, match="is not the job that is declared"):
+        custom.update(NAME, olds, inputs(edited(UNNAMED, *ARGS, to=["--epochs=4"])))
+    assert set(api.calls) == {"get"}
+
+
+def test_a_job_that_was_adopted_is_kept_unless_its_stack_says_otherwise(api: FakeClient, clock: Clock) -> None:
+    there(api, state="JOB_STATE_SUCCEEDED")
+    custom.delete(NAME, inputs())
+    custom.delete(NAME, inputs(lifecycle={"wait": True}))
+    assert (api.calls, list(api.jobs)) == ([], [NAME])
+    custom.delete(NAME, inputs(lifecycle={"onDelete": "delete"}))
+    assert api.jobs == {}
+
+
+def test_a_tuning_job_is_adopted_with_its_trials_so_far(api: FakeClient) -> None:
+    name = f"{PARENT}/hyperparameterTuningJobs/78"
+    measured = {"finalMeasurement": {"metrics": [{"metricId": "accuracy", "value": 0.5}]}}
+    api.add(name, **tuning_job(), state="JOB_STATE_RUNNING", trials=[{"id": "1", "state": "SUCCEEDED", **measured}])
+    run = (tuning.create(inputs(tuning_job(), adopt=name)).outs or {})["run"]
+    assert run["trials"] == {"ended": 1, "of": 8}
+    assert run["bestTrial"]["metrics"] == {"accuracy": 0.5}
+
+
+def test_a_name_that_does_not_fit_is_refused_before_anything_is_asked(api: FakeClient) -> None:
+    failures = custom.check({}, inputs(adopt=NAME.replace("customJobs", "hyperparameterTuningJobs"), rerun=1)).failures
+    assert [failure.property for failure in failures] == ["adopt", "rerun"]
+    failures = custom.check({}, inputs(adopt=NAME.replace("us-central1", "europe-west4"))).failures
+    assert [failure.property for failure in failures] == ["adopt"]
+    assert api.calls == []
+
+
+def declared(lifecycle: str) -> str:
+    return f"customJobs: {{digits: {{jobSpec: {POOLS}, lifecycle: {lifecycle}}}}}\n"
+
+
+@pytest.mark.parametrize("adopt", ["77", '"77"', NAME, NAME.replace("local", "123456")])
+def test_a_job_is_named_by_its_id_or_in_full(tmp_path: Path, adopt: str) -> None:
+    (job,) = load(tmp_path, INCLUDING, jobs=declared(f"{{adopt: {adopt}}}")).jobs
+    assert job.lifecycle == {"adopt": adopt.strip('"')}
+    assert "displayName" not in job.spec
+
+
+@pytest.mark.parametrize(
+    ("lifecycle", "problem"),
+    [
+        ("{adopt: 77, rerun: 1}", "rerun: an adopted job is not run; take adopt out to run what is declared"),
+        ("{adopt: job}", 'adopt: "job" is not a job\'s ID or resource name, projects/P/locations/R/customJobs/ID'),
+        ("{adopt: 7.5}", 'adopt: 7.5 is not a string; write "7.5" in quotes'),
+        (
+            f"{{adopt: {NAME.replace('customJobs', 'hyperparameterTuningJobs')}}}",
+            f'adopt: "{PARENT}/hyperparameterTuningJobs/77" is one of the hyperparameterTuningJobs: declare it there',
+        ),
+        (
+            f"{{adopt: {NAME.replace('customJobs', 'models')}}}",
+            f'adopt: "{PARENT}/models/77" is not the name of a job: projects/P/locations/R/customJobs/ID, '
+            "or its ID alone",
+        ),
+        (
+            f"{{adopt: {NAME.replace('us-central1', 'us-east1')}}}",
+            'adopt: "projects/local/locations/us-east1/customJobs/77" is in us-east1, and the jobs of this stack are '
+            "in us-central1",
+        ),
+        (
+            f"{{adopt: {NAME.replace('local', 'acme')}}}",
+            f'adopt: "{NAME.replace("local", "acme")}" is of another project than this stack\'s, local',
+        ),
+    ],
+)
+def test_a_slip_is_reported_by_a_preview_with_its_place(tmp_path: Path, lifecycle: str, problem: str) -> None:
+    assert problems(tmp_path, INCLUDING, jobs=declared(lifecycle)) == [f"{PLACE}.{problem}"]
+
+
+def test_a_job_is_adopted_once(tmp_path: Path) -> None:
+    one = f"{{jobSpec: {POOLS}, lifecycle: {{adopt: 77}}}}"
+    (problem,) = problems(tmp_path, INCLUDING, jobs=f"customJobs: {{digits: {one}, other: {one}}}\n")
+    assert problem == 'jobs.yaml:1: customJobs.other.lifecycle.adopt: "77" is adopted by digits already'
+
+
+def test_a_project_s_number_is_that_of_the_stack(tmp_path: Path) -> None:
+    cloud = LOCAL.replace("local", "gcp") + (
+        "  vertex-training:include: [jobs.yaml]\n  vertex-training:project: acme\n"
+        "  vertex-training:projectNumber: '123456789012'\n  vertex-training:region: us-central1\n"
+    )
+    assert load(tmp_path, cloud, jobs=declared(f"{{adopt: {NAME.replace('local', '123456789012')}}}"))
+    (problem,) = problems(tmp_path, cloud, jobs=declared(f"{{adopt: {NAME.replace('local', '210987654321')}}}"))
+    assert problem.endswith("is of another project than this stack's, acme")

@@ -1,0 +1,103 @@
+"""Progress: a line for each change, a few lines where many change at once, and signs of life that say who waits."""
+
+from typing import Any
+
+import pytest
+
+from components.progress import HEARTBEAT_SECONDS, Progress
+from tests.components.fakes import NOON
+
+CREATED = "2026-01-31T12:00:00Z"
+
+
+def job(state: str, **fields: Any) -> dict[str, Any]:
+    return {"state": f"JOB_STATE_{state}", "createTime": CREATED, "jobSpec": {}, **fields}
+
+
+def search(state: str, done: int, total: int = 10) -> dict[str, Any]:
+    metrics = [{"metricId": "loss", "goal": "MINIMIZE"}]
+    trials = [{"id": str(number), "state": "SUCCEEDED"} for number in range(1, done + 1)]
+    return job(state, studySpec={"metrics": metrics}, maxTrialCount=total, trials=trials)
+
+
+def many(count: int, state: str, first: int = 1) -> dict[str, Any]:
+    return {f"job{number}": job(state) for number in range(first, first + count)}
+
+
+def test_a_few_changes_have_a_line_each_and_what_stays_has_none() -> None:
+    progress = Progress()
+    jobs = many(5, "PENDING")
+    assert progress.lines(jobs, NOON) == [f"job{number}: PENDING" for number in range(1, 6)]
+    assert progress.lines(jobs, NOON + 1) == []
+    assert progress.lines({**jobs, "job2": job("RUNNING")}, NOON + 2) == ["job2: RUNNING"]
+
+
+def test_many_changes_at_once_are_a_line_for_each_state_and_a_count() -> None:
+    jobs = many(150, "RUNNING") | many(40, "SUCCEEDED", 151) | many(3, "QUEUED", 191)
+    assert Progress().lines(jobs, NOON) == [
+        "RUNNING: job1, job2, job3, job4, job5 and 145 more",
+        "SUCCEEDED: job151, job152, job153, job154, job155 and 35 more",
+        "QUEUED: job191, job192, job193",
+        "40 of 193 jobs done",
+    ]
+
+
+def test_200_jobs_that_run_through_their_states_print_less_than_a_line_each() -> None:
+    progress = Progress()
+    printed = 0
+    for step in range(30):
+        # Ten begin and ten end at every look.
+        jobs = many(200, "QUEUED") | many(min(200, step * 10), "RUNNING") | many(max(0, step - 5) * 10, "SUCCEEDED")
+        printed += len(progress.lines({f"job{n}": jobs[f"job{n}"] for n in range(1, 201)}, NOON + step))
+    assert printed <= 30 * 4
+
+
+def test_of_many_tuning_jobs_the_trials_are_counted_together() -> None:
+    progress = Progress()
+    jobs = {f"s{number}": search("RUNNING", 0) for number in range(100)}
+    progress.lines(jobs, NOON)
+    jobs = {name: search("RUNNING", 3) for name in jobs}
+    assert progress.lines(jobs, NOON + 1)[-1] == "0 of 100 jobs done, 300 of 1000 trials done"
+
+
+def test_a_minute_without_a_change_is_broken_by_a_sign_of_life_and_no_sooner() -> None:
+    progress = Progress()
+    jobs = {"a": job("RUNNING"), "b": job("SUCCEEDED")}
+    progress.lines(jobs, NOON)
+    assert progress.lines(jobs, NOON + HEARTBEAT_SECONDS) == []
+    assert progress.lines(jobs, NOON + HEARTBEAT_SECONDS + 1) == ["waiting: 1 of 2 jobs done"]
+    assert progress.lines(jobs, NOON + HEARTBEAT_SECONDS + 2) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "why"), [("QUEUED", "quota or machines are short"), ("PENDING", "machines and images are made ready")]
+)
+def test_a_sign_of_life_says_who_has_been_in_the_queue_for_how_long_and_why(state: str, why: str) -> None:
+    progress = Progress()
+    jobs = {"a": job(state), "b": job("RUNNING")} | {"new": job(state, createTime="2026-01-31T12:11:30Z")}
+    progress.lines(jobs, NOON)
+    assert progress.lines(jobs, NOON + 12 * 60 + 5) == [
+        f"waiting: 0 of 3 jobs done; a {state} for 12 min, as {why}",
+    ]
+
+
+def test_of_many_in_the_queue_those_that_have_waited_longest_are_named() -> None:
+    progress = Progress()
+    jobs = {f"j{number}": job("QUEUED", createTime=f"2026-01-31T12:0{number}:00Z") for number in reversed(range(8))}
+    progress.lines(jobs, NOON)
+    (line,) = progress.lines(jobs, NOON + 600)
+    assert "; j0, j1, j2, j3, j4 and 3 more QUEUED for 10 min" in line
+
+
+def test_a_job_that_begins_says_how_long_it_has_been_in_the_queue() -> None:
+    progress = Progress()
+    soon, late = "2026-01-31T12:00:59Z", "2026-01-31T12:07:01Z"
+    jobs = {"a": job("RUNNING", startTime=late), "b": job("RUNNING", startTime=soon)}
+    assert progress.lines(jobs, NOON + 500) == ["a: RUNNING after 7 min in the queue", "b: RUNNING"]
+
+
+def test_a_clock_that_is_behind_the_service_s_shows_no_time_below_zero() -> None:
+    progress = Progress()
+    jobs = {"a": job("QUEUED")}
+    progress.lines(jobs, NOON - 500)
+    assert progress.lines(jobs, NOON - 400) == ["waiting: 0 of 1 jobs done"]

@@ -1,0 +1,130 @@
+"""Submissions: one list of a collection finds all that a stack has submitted already, whatever happens meanwhile."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from components import submissions
+from components.errors import SubmitFailed
+from components.job_provider import CustomJobProvider, HyperparameterTuningJobProvider
+from tests.components.fakes import Clock, FakeClient, another_process
+from tests.vertex.jobs import custom_job, tuning_job
+from vertex import errors
+
+PARENT = "projects/local/locations/us-central1"
+FIRST = f"{PARENT}/customJobs/1"
+custom, tuning = CustomJobProvider(), HyperparameterTuningJobProvider()
+
+
+def inputs(name: str = "digits", spec: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    return {"owner": f"team/dev/{name}", "parent": f"//local/{PARENT}", "spec": spec or custom_job(), **changes}
+
+
+def test_an_up_of_many_jobs_lists_each_collection_once_and_posts_each_job(api: FakeClient) -> None:
+    jobs = [(custom, inputs(f"a{number}")) for number in range(50)]
+    jobs += [(tuning, inputs(f"b{number}", tuning_job())) for number in range(50)]
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda job: job[0].create(job[1]), jobs))
+    assert sorted(api.calls) == ["create"] * 100 + ["list"] * 2
+    assert set(api.filters) == {'labels.pulumi_project="team" AND labels.pulumi_stack="dev"'}
+
+
+def test_an_up_that_goes_on_after_another_adopts_what_is_there_with_one_list_and_a_look_at_each(
+    api: FakeClient,
+) -> None:
+    names = [custom.create(inputs(f"a{number}")).id for number in range(20)]
+    another_process()
+    api.calls.clear()
+    assert [custom.create(inputs(f"a{number}")).id for number in range(30)][:20] == names
+    assert (api.calls.count("list"), api.calls.count("get"), api.calls.count("create")) == (1, 20, 10)
+
+
+def test_each_stack_and_each_parent_has_a_list_of_its_own(api: FakeClient) -> None:
+    custom.create(inputs())
+    custom.create(inputs() | {"owner": "team/prod/digits"})
+    custom.create(inputs() | {"parent": "//local/projects/local/locations/europe-west4"})
+    assert api.calls.count("list") == 3
+    assert len(api.sent) == 3
+
+
+def test_a_list_that_fails_is_asked_for_again_by_the_next_job(api: FakeClient) -> None:
+    api.failing["list"] = errors.Unavailable("no answer")
+    with pytest.raises(SubmitFailed, match=r"^digits: not submitted: no answer$"):
+        custom.create(inputs())
+    api.failing.clear()
+    custom.create(inputs())
+    assert api.calls == ["list", "list", "create"]
+
+
+@pytest.mark.parametrize("state", ["FAILED", "CANCELLING", "CANCELLED", "EXPIRED"])
+def test_a_job_that_has_come_to_nothing_since_it_was_listed_is_not_adopted(api: FakeClient, state: str) -> None:
+    custom.create(inputs())
+    another_process()
+    custom.create(inputs("other"))
+    api.jobs[FIRST]["state"] = f"JOB_STATE_{state}"
+    assert custom.create(inputs()).id == f"{PARENT}/customJobs/3"
+
+
+def test_a_job_that_was_deleted_since_it_was_listed_gives_way_to_an_older_equal_one_or_a_new_one(
+    api: FakeClient,
+) -> None:
+    custom.create(inputs())
+    older = dict(api.jobs[FIRST])
+    another_process()
+    api.jobs[FIRST]["state"] = "JOB_STATE_FAILED"
+    newer = custom.create(inputs()).id
+    api.jobs[FIRST] = older
+    another_process()
+    custom.create(inputs("other"))
+    del api.jobs[newer]
+    assert custom.create(inputs()).id == FIRST
+    del api.jobs[FIRST]
+    another_process()
+    custom.create(inputs("third"))
+    assert custom.create(inputs()).id not in (FIRST, newer)
+
+
+@pytest.mark.parametrize("on_delete", ["delete", "cancel", "keep"])
+@pytest.mark.parametrize("state", ["RUNNING", "SUCCEEDED"])
+@pytest.mark.parametrize("listed", [True, False], ids=["listed before", "listed after"])
+def test_a_forced_replacement_is_never_the_job_that_it_replaces(
+    api: FakeClient, clock: Clock, on_delete: str, state: str, listed: bool
+) -> None:
+    given = inputs(lifecycle={"onDelete": on_delete})
+    old = custom.create(given).id
+    another_process()
+    api.jobs[old]["state"] = f"JOB_STATE_{state}"
+    api.coming[old] = [f"JOB_STATE_{state}", "JOB_STATE_CANCELLED"] if state == "RUNNING" else []
+    if listed:
+        custom.create(inputs("other"))
+    custom.delete(old, given)
+    before = len(api.sent)
+    # The fake numbers jobs by their count, as no service does.
+    api.add(f"{PARENT}/customJobs/900", state="JOB_STATE_SUCCEEDED", labels={})
+    new = custom.create(given).id
+    assert new != old
+    assert len(api.sent) == before + 1
+
+
+def test_a_running_job_is_cancelled_and_gone_before_its_replacement_is_posted(api: FakeClient, clock: Clock) -> None:
+    old = custom.create(inputs()).id
+    another_process()
+    custom.create(inputs("other"))
+    api.calls.clear()
+    api.coming[old] = ["JOB_STATE_RUNNING", "JOB_STATE_CANCELLING", "JOB_STATE_CANCELLED"]
+    custom.delete(old, inputs())
+    custom.create(inputs())
+    assert api.calls == ["get", "cancel", "get", "get", "delete", "create"]
+
+
+def test_what_is_kept_of_a_job_is_its_name_state_and_time(api: FakeClient) -> None:
+    tuning.create(inputs("search", tuning_job()))
+    name = f"{PARENT}/hyperparameterTuningJobs/1"
+    api.jobs[name]["trials"] = [{"id": str(number), "state": "SUCCEEDED"} for number in range(1000)]
+    another_process()
+    tuning.create(inputs("other", tuning_job()))
+    (listing,) = submissions._listings.values()
+    assert listing._rows is not None
+    (rows,) = listing._rows.values()
+    assert [row.keys() for row in rows] == [{"name", "state", "createTime"}]

@@ -1,0 +1,118 @@
+"""What `pulumi up` does while jobs are under way, and how often it calls the API, through the real engine."""
+
+import json
+import signal
+from typing import Any
+
+from tests.emulator.running import IMAGE, until
+from tests.engine.cloud import CloudProject
+from tests.engine.project import SEARCH
+from tests.engine.stalling_proxy import StallingProxy
+
+PARENT = "/v1/projects/acme-dev/locations/europe-west4"
+REPORT = "import json, os; open(os.environ['CLOUD_ML_HP_METRIC_FILE'], 'w').write(json.dumps({'%s': '0.5'}))"
+
+
+def search(metric: str) -> dict[str, Any]:
+    """A tuning job of two trials that report a metric; the study's is `score`."""
+    job: dict[str, Any] = json.loads(json.dumps(SEARCH)) | {"maxTrialCount": 2, "lifecycle": {}}
+    container = {"imageUri": IMAGE, "command": ["python3", "-c", REPORT % metric]}
+    job["trialJobSpec"]["workerPoolSpecs"][0]["containerSpec"] = container
+    return job
+
+
+def test_jobs_are_submitted_with_one_list_a_collection_and_replaced_once_the_old_one_is_stopped(
+    cloud: CloudProject,
+) -> None:
+    cloud.container["command"] = ["sleep", "600"]
+    del cloud.job["lifecycle"]
+    cloud.declarations["customJobs"] = {f"job{number}": cloud.job for number in range(6)}
+    cloud.declarations["hyperparameterTuningJobs"] = {f"search{number}": search("score") for number in range(2)}
+    cloud.declare()
+    proxy = StallingProxy(cloud.vertex.url, "", "never")
+    with proxy.serving() as url:
+        cloud.environment["CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM"] = url
+        cloud.up()
+        calls = [f"{PARENT}/customJobs", f"{PARENT}/hyperparameterTuningJobs"]
+        assert sorted(proxy.seen) == sorted(
+            [f"GET {path}" for path in calls] + [f"POST {calls[0]}"] * 6 + [f"POST {calls[1]}"] * 2
+        )
+
+        proxy.seen.clear()
+        old = cloud.resources()["job0"]["id"]
+        cloud.declarations["customJobs"]["job0"] = {**cloud.job, "labels": {"team": "vision"}}
+        cloud.declare()
+        cloud.up()
+        changes = [call for call in proxy.seen if not call.startswith("GET")]
+        assert changes == [f"POST /v1/{old}:cancel", f"DELETE /v1/{old}", f"POST {calls[0]}"]
+        assert cloud.resources()["job0"]["id"] != old
+
+        proxy.seen.clear()
+        kept = cloud.resources()["job1"]
+        cloud.up("--replace", kept["urn"])
+        changes = [call for call in proxy.seen if not call.startswith("GET")]
+        assert changes == [f"POST /v1/{kept['id']}:cancel", f"DELETE /v1/{kept['id']}", f"POST {calls[0]}"]
+        assert cloud.resources()["job1"]["id"] != kept["id"]
+        cloud.pulumi("destroy", "--yes", "--stack", "dev")
+
+
+def test_a_wait_ends_at_its_deadline_and_the_next_one_goes_on_with_the_same_job(cloud: CloudProject) -> None:
+    cloud.container["command"] = ["sleep", "10"]
+    cloud.job["lifecycle"] = {"wait": True, "deadline": "1s"}
+    cloud.declare()
+    output = cloud.up(fails=True)
+    assert "train: still JOB_STATE_" in output
+    assert "after 1 s, its lifecycle.deadline. The job goes on: https://" in output
+    job = cloud.resources()["train"]["id"]
+    assert cloud.vertex.get(job)["state"] in ("JOB_STATE_PENDING", "JOB_STATE_RUNNING")
+
+    # A Ctrl-C leaves the job alone as well: the engine waits for the wait, and ends it at the second one.
+    cloud.job["lifecycle"] = {"wait": True}
+    cloud.declare()
+    up = cloud.start("up", "--yes", "--skip-preview", "--stack", "dev")
+    assert up.stdout is not None
+    shown: list[str] = []
+    until(lambda: shown.append(up.stdout.readline()) or "train: " in shown[-1])  # type: ignore[func-returns-value, union-attr]
+    up.send_signal(signal.SIGINT)
+    until(lambda: shown.append(up.stdout.readline()) or "^C" in shown[-1] or "ancel" in shown[-1])  # type: ignore[func-returns-value, union-attr]
+    up.send_signal(signal.SIGINT)
+    rest, _ = up.communicate(timeout=60)
+    assert up.returncode != 0
+    assert "Traceback" not in "".join(shown) + rest
+
+    cloud.up()
+    assert cloud.resources()["train"]["id"] == job
+    assert cloud.outputs()["results"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
+    cloud.assert_no_changes()
+
+
+def test_a_refresh_shows_trials_and_errors_and_a_wait_names_the_metric_that_was_never_reported(
+    cloud: CloudProject,
+) -> None:
+    cloud.declarations["customJobs"] = {}
+    cloud.declarations["hyperparameterTuningJobs"] = {"good": search("score"), "bad": search("accuracy")}
+    cloud.declare()
+    cloud.up()
+    assert cloud.resources()["good"]["outputs"]["run"].keys() == {"name", "state", "page", "logs"}
+    for name in ("good", "bad"):
+        cloud.vertex.ended(cloud.resources()[name]["id"])
+
+    cloud.assert_no_changes()
+    cloud.pulumi("refresh", "--yes", "--stack", "dev")
+
+    runs = {name: cloud.resources()[name]["outputs"]["run"] for name in ("good", "bad")}
+    assert runs["good"]["state"] == "JOB_STATE_SUCCEEDED"
+    assert runs["good"]["trials"] == {"ended": 2, "of": 2}
+    assert runs["good"]["bestTrial"]["metrics"] == {"score": 0.5}
+    assert runs["bad"]["state"] == "JOB_STATE_FAILED"
+    assert "without reporting the metric score. It reported accuracy." in runs["bad"]["error"]
+    assert "unchanged" in cloud.pulumi("refresh", "--yes", "--stack", "dev", "--expect-no-changes")
+    assert {name: cloud.resources()[name]["outputs"]["run"] for name in runs} == runs
+    cloud.assert_no_changes()
+
+    cloud.declarations["hyperparameterTuningJobs"]["bad"]["lifecycle"] = {"wait": True}
+    cloud.declare()
+    output = cloud.up(fails=True)
+    assert "likely cause: metric `score` was never reported by" in output
+    assert "report_hyperparameter_tuning_metric(hyperparameter_metric_tag='score', metric_value=…)" in output
+    assert "It reported accuracy." in output
