@@ -22,7 +22,11 @@ Spec = TypeVar("Spec", types.CustomJob, types.HyperparameterTuningJob)
 
 
 class _Job(dynamic.Resource, Generic[Spec]):
-    """What both kinds share. The job's resource name is its `id`; `run` has its `name`, `state`, `page`, `logs`."""
+    """What both kinds share. The job's resource name is its `id`; `run` has its `name`, `state`, `page`, `logs`.
+
+    As a refresh finds them `run` also has the `error` of a failed job, and of a tuning job its `trials` (`ended`, `of`)
+    and its `bestTrial`.
+    """
 
     provider: type[JobProvider]
     run: pulumi.Output[Mapping[str, Any]]

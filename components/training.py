@@ -161,6 +161,7 @@ def promoted(stack: pulumi.StackReference, name: str) -> pulumi.Output[str]:
 def export(images: Images, jobs: Jobs) -> None:
     """The stack's outputs, each a map by name: `images`, `pinnedImages`, `jobs` (name, state, page, logs), `results`.
 
+    `jobs` has also what a refresh has shown of a job that was not waited for (error, trials, bestTrial).
     `pinnedImages` names images by the digests that were built; another stack's `images.NAME.stack` reads it.
     """
     results = jobs.completion.results if jobs.completion else pulumi.Output.from_input({})

@@ -10,7 +10,7 @@ ENDED = frozenset({"SUCCEEDED", "INFEASIBLE"})
 _CUT_SHORT = re.compile(
     r"exited with|out of memory|low on memory|Internal error|insufficient|quota|CANCEL", re.IGNORECASE
 )
-"""Reasons of infeasible trials whose job failed (texts as in vertex.md 4): those had no chance to report."""
+"""Reasons of infeasible trials whose job failed, as the service words them: those had no chance to report."""
 
 
 def summary(trial: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Submissions: one list of a collection finds all that a stack has submitted already, whatever happens meanwhile."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -24,6 +25,7 @@ def inputs(name: str = "digits", spec: dict[str, Any] | None = None, **changes: 
 def test_an_up_of_many_jobs_lists_each_collection_once_and_posts_each_job(api: FakeClient) -> None:
     jobs = [(custom, inputs(f"a{number}")) for number in range(50)]
     jobs += [(tuning, inputs(f"b{number}", tuning_job())) for number in range(50)]
+    api.before = lambda verb: time.sleep(0.1) if verb == "list" else None  # so that all four threads want it
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda job: job[0].create(job[1]), jobs))
     assert sorted(api.calls) == ["create"] * 100 + ["list"] * 2

@@ -24,9 +24,9 @@ def search(metric: str) -> dict[str, Any]:
 def test_jobs_are_submitted_with_one_list_a_collection_and_replaced_once_the_old_one_is_stopped(
     cloud: CloudProject,
 ) -> None:
-    cloud.container["command"] = ["sleep", "600"]
-    del cloud.job["lifecycle"]
-    cloud.declarations["customJobs"] = {f"job{number}": cloud.job for number in range(6)}
+    cloud.container.update({"command": ["sleep"], "args": ["600"]})
+    job = {"jobSpec": cloud.job["jobSpec"]}
+    cloud.declarations["customJobs"] = {f"job{number}": job for number in range(6)}
     cloud.declarations["hyperparameterTuningJobs"] = {f"search{number}": search("score") for number in range(2)}
     cloud.declare()
     proxy = StallingProxy(cloud.vertex.url, "", "never")
@@ -39,25 +39,24 @@ def test_jobs_are_submitted_with_one_list_a_collection_and_replaced_once_the_old
         )
 
         proxy.seen.clear()
-        old = cloud.resources()["job0"]["id"]
-        cloud.declarations["customJobs"]["job0"] = {**cloud.job, "labels": {"team": "vision"}}
+        resources = cloud.resources()
+        old, forced = resources["job0"]["id"], resources["job1"]["id"]
+        cloud.declarations["customJobs"]["job0"] = {**job, "labels": {"team": "vision"}}
         cloud.declare()
         cloud.up()
         changes = [call for call in proxy.seen if not call.startswith("GET")]
         assert changes == [f"POST /v1/{old}:cancel", f"DELETE /v1/{old}", f"POST {calls[0]}"]
-        assert cloud.resources()["job0"]["id"] != old
 
+        # Nor is an equal job taken for its own replacement.
         proxy.seen.clear()
-        kept = cloud.resources()["job1"]
-        cloud.up("--replace", kept["urn"])
+        cloud.up("--replace", resources["job1"]["urn"])
         changes = [call for call in proxy.seen if not call.startswith("GET")]
-        assert changes == [f"POST /v1/{kept['id']}:cancel", f"DELETE /v1/{kept['id']}", f"POST {calls[0]}"]
-        assert cloud.resources()["job1"]["id"] != kept["id"]
+        assert changes == [f"POST /v1/{forced}:cancel", f"DELETE /v1/{forced}", f"POST {calls[0]}"]
         cloud.pulumi("destroy", "--yes", "--stack", "dev")
 
 
 def test_a_wait_ends_at_its_deadline_and_the_next_one_goes_on_with_the_same_job(cloud: CloudProject) -> None:
-    cloud.container["command"] = ["sleep", "10"]
+    cloud.container.update({"command": ["sleep"], "args": ["10"]})
     cloud.job["lifecycle"] = {"wait": True, "deadline": "1s"}
     cloud.declare()
     output = cloud.up(fails=True)
@@ -93,21 +92,21 @@ def test_a_refresh_shows_trials_and_errors_and_a_wait_names_the_metric_that_was_
     cloud.declarations["hyperparameterTuningJobs"] = {"good": search("score"), "bad": search("accuracy")}
     cloud.declare()
     cloud.up()
-    assert cloud.resources()["good"]["outputs"]["run"].keys() == {"name", "state", "page", "logs"}
-    for name in ("good", "bad"):
-        cloud.vertex.ended(cloud.resources()[name]["id"])
+    submitted = _runs(cloud)
+    for run in submitted.values():
+        assert run.keys() == {"name", "state", "page", "logs"}
+        cloud.vertex.ended(run["name"])
 
-    cloud.assert_no_changes()
     cloud.pulumi("refresh", "--yes", "--stack", "dev")
 
-    runs = {name: cloud.resources()[name]["outputs"]["run"] for name in ("good", "bad")}
-    assert runs["good"]["state"] == "JOB_STATE_SUCCEEDED"
-    assert runs["good"]["trials"] == {"ended": 2, "of": 2}
-    assert runs["good"]["bestTrial"]["metrics"] == {"score": 0.5}
-    assert runs["bad"]["state"] == "JOB_STATE_FAILED"
-    assert "without reporting the metric score. It reported accuracy." in runs["bad"]["error"]
-    assert "unchanged" in cloud.pulumi("refresh", "--yes", "--stack", "dev", "--expect-no-changes")
-    assert {name: cloud.resources()[name]["outputs"]["run"] for name in runs} == runs
+    refreshed = _runs(cloud)
+    assert refreshed["good"]["state"] == "JOB_STATE_SUCCEEDED"
+    assert refreshed["good"]["trials"] == {"ended": 2, "of": 2}
+    assert refreshed["good"]["bestTrial"]["metrics"] == {"score": 0.5}
+    assert refreshed["bad"]["state"] == "JOB_STATE_FAILED"
+    assert "without reporting the metric score. It reported accuracy." in refreshed["bad"]["error"]
+    cloud.pulumi("refresh", "--yes", "--stack", "dev", "--expect-no-changes")
+    assert _runs(cloud) == refreshed
     cloud.assert_no_changes()
 
     cloud.declarations["hyperparameterTuningJobs"]["bad"]["lifecycle"] = {"wait": True}
@@ -116,3 +115,8 @@ def test_a_refresh_shows_trials_and_errors_and_a_wait_names_the_metric_that_was_
     assert "likely cause: metric `score` was never reported by" in output
     assert "report_hyperparameter_tuning_metric(hyperparameter_metric_tag='score', metric_value=…)" in output
     assert "It reported accuracy." in output
+
+
+def _runs(cloud: CloudProject) -> dict[str, Any]:
+    resources = cloud.resources()
+    return {name: resources[name]["outputs"]["run"] for name in ("good", "bad")}
