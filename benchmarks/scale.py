@@ -56,7 +56,7 @@ def _compared(case: str, taken: list[tuple[Cost, Cost, Cost]], most: float) -> I
     yield f"{f'{case}, {JOBS:,} jobs':45} {_shown([mine for mine, _, _ in taken])}; median of {ROUNDS}, alternating"
     yield f"{f'{case}, {JOBS:,} no-op resources':45} {_shown([theirs for _, theirs, _ in taken])}"
     if case == "up":
-        yield f"{f'{JOBS:,} bare calls of Google’s client':45} {_shown([calls for *_, calls in taken])}"
+        yield f"{f'{JOBS:,} bare calls, with the client of Google':45} {_shown([calls for *_, calls in taken])}"
     pairs = [(mine, theirs + calls) for mine, theirs, calls in taken]
     ratio = statistics.median(mine.clock / other.clock for mine, other in pairs)
     work = statistics.median(mine.processor / other.processor for mine, other in pairs)

@@ -20,7 +20,6 @@ from pulumi import dynamic
 from components import ownership, submissions, target, unrecorded
 from components.declarations import JobDeclaration
 from components.engine import Provider
-from components.foundation import Foundation
 from components.job_provider import named
 from vertex.kinds import KINDS
 
@@ -68,24 +67,22 @@ class LedgerProvider(Provider):
 
 
 class Ledger(dynamic.Resource, module="vertex", name="Ledger"):
-    """Jobs that depend on it are found again, whenever `pulumi` was killed."""
+    """Jobs below `parent` that depend on it are found again, whenever `pulumi` was killed."""
 
     def __init__(
         self,
         name: str,
         jobs: Iterable[JobDeclaration],
-        *,
-        foundation: Foundation,
+        parent: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         props = {
             "stack": f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}",
-            "parent": foundation.parent,
+            "parent": parent,
             "jobs": {job.name: job.kind.collection for job in jobs},
             "kept": sorted(job.name for job in jobs if job.lifecycle.get("onDelete", "delete") != "delete"),
         }
-        ours = pulumi.ResourceOptions(depends_on=[*foundation.for_jobs])
-        super().__init__(LedgerProvider(), name, props, pulumi.ResourceOptions.merge(ours, opts))
+        super().__init__(LedgerProvider(), name, props, opts)
 
 
 def _clear(parent: str, stack: str, collections: Iterable[str], is_meant: Callable[[str], bool]) -> None:

@@ -13,7 +13,6 @@ from components.errors import ImageNotPromoted
 from components.foundation import Foundation
 from components.image import TrainingImage
 from components.job import CustomJob, HyperparameterTuningJob
-from components.ledger import Ledger
 from components.python_package import PythonPackage
 from components.settings import Settings
 from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
@@ -103,7 +102,6 @@ class Jobs:
 
     def __init__(self, settings: Settings, foundation: Foundation, images: Images, packages: Packages) -> None:
         self.resources: dict[str, Job] = {}
-        self.ledger = Ledger("ledger", settings.jobs, foundation=foundation) if settings.jobs else None
         for declared in settings.jobs:
             used: dict[str, set[str]] = {"images": set(), "packages": set(), "secrets": set()}
             for _, reference in references.found(declared.spec):
@@ -117,7 +115,6 @@ class Jobs:
                 secrets={name: settings.secrets[name] for name in sorted(used["secrets"])},
                 opts=pulumi.ResourceOptions(
                     depends_on=[
-                        *([self.ledger] if self.ledger else []),
                         *(images.built[name] for name in sorted(used["images"] & images.built.keys())),
                         *(packages.built[name] for name in sorted(used["packages"])),
                     ]

@@ -12,6 +12,7 @@ from components.gcp.identity import TrainingIdentity
 from components.gcp.network import JobNetwork
 from components.gcp.registry import ImageRegistry
 from components.gcp.services import Services, needed
+from components.ledger import Ledger
 from components.settings import Settings
 from components.target import CLOUD
 from vertex.names import parent
@@ -76,9 +77,9 @@ class GcpFoundation(pulumi.ComponentResource):
         self.encryption_key: str | None = stack.get("kmsKey")
         self.labels: Mapping[str, str] = stack.get("labels", {})
         self.for_images: list[pulumi.Resource] = [services, registry]
-        self.for_jobs: list[pulumi.Resource] = [
-            each for each in (services, registry, training, bucket, network, access) if each is not None
-        ]
+        before = [each for each in (services, registry, training, bucket, network, access) if each is not None]
+        after = pulumi.ResourceOptions(parent=self, depends_on=before)
+        self.for_jobs: list[pulumi.Resource] = [Ledger("ledger", settings.jobs, self.parent, after)]
         self.register_outputs({})
 
 
