@@ -1,7 +1,6 @@
 """The provider of training jobs: submits a job once, finds it again, and removes it in the right order."""
 
 import contextlib
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,23 +8,31 @@ from typing import Any, ClassVar
 from pulumi import dynamic
 from pulumi.runtime import rpc
 
-from components import adoption, drift, engine, ownership, references, results, shapes, submissions, target
+from components import (
+    adoption,
+    drift,
+    engine,
+    ownership,
+    references,
+    removal,
+    results,
+    shapes,
+    submissions,
+    target,
+    unrecorded,
+)
 from components.engine import Provider
 from components.errors import SubmitFailed
 from components.target import Target
 from vertex import trials
-from vertex.client import JobClient
-from vertex.errors import InvalidRequest, NotFound, VertexError
+from vertex.errors import NotFound, VertexError
 from vertex.jobs import held, validated
 from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex.names import ResourceName
 from vertex.pipelines import backing_name
-from vertex.states import TERMINAL
 from vertex.validation import Problem
 
 INPUTS = ("owner", "parent", "spec", "secrets", "jobs", "rerun", "adopt", "lifecycle")
-CANCEL_SECONDS = 180.0
-"""How long a cancelled job may take to end before its deletion is given up until the next run."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +104,7 @@ class JobProvider(Provider):
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = _Inputs.of(props)
-        with _named(f"{inputs.name}: not read"):
+        with named(f"{inputs.name}: not read"):
             at = target.connect(inputs.parent)
             try:
                 job = at.client.get(ResourceName.parse(id_))
@@ -115,23 +122,15 @@ class JobProvider(Provider):
         if inputs.on_delete == "keep":
             return
         client = target.connect(inputs.parent).client
-        with _named(f"{inputs.name}: not deleted"), contextlib.suppress(NotFound):
-            if client.get(name)["state"] not in TERMINAL:
-                _cancel(client, name)
-                _await_end(client, name, inputs.name)
-            if inputs.on_delete == "delete":
-                self._forget(client, name)
-
-    def _forget(self, client: JobClient, name: ResourceName) -> None:
-        """Deletes what has ended."""
-        client.delete(name)
+        with named(f"{inputs.name}: not deleted"):
+            removal.remove(client, name, inputs.name, keep_record=inputs.on_delete == "cancel")
 
     def _made(self, props: dict[str, Any]) -> dict[str, Any]:
         """The outputs of a resource whose job is there: submitted, found, or adopted by its name."""
         inputs = _Inputs.of(props)
         spec = self._spec(inputs)
         doing = f"{inputs.name}: {f'{inputs.adopt} is not adopted' if inputs.adopt else 'not submitted'}"
-        with _named(doing):
+        with named(doing):
             at = target.connect(inputs.parent)
             known = results.values(at, inputs.stack, inputs.jobs, results.referenced(spec), doing)
             if inputs.adopt:
@@ -142,6 +141,9 @@ class JobProvider(Provider):
             else:
                 token = ownership.token(self.kind, inputs.owner, spec, inputs.secrets, inputs.rerun, inputs.jobs)
                 same = submissions.standing(at, inputs.parent, self.kind, inputs.owner, token)
+                left = submissions.left(at, inputs.parent, self.kind, inputs.owner, same)
+                if ledger := submissions.ledger_of(inputs.owner):
+                    unrecorded.remove(at.client, ledger.stack, dict.fromkeys(left, inputs.name))
                 job = same or self._submit(at, inputs, spec, known, token)
         used = {"results": known} if known else {}
         return {**props, **used, "run": _run(at, job)}
@@ -151,6 +153,8 @@ class JobProvider(Provider):
     ) -> Mapping[str, Any]:
         job = drift.submitted(spec, {"secrets": inputs.secrets, results.TABLE: known})
         job["labels"] = {**job.get("labels", {}), **ownership.labels(inputs.owner, token)}
+        if ledger := submissions.ledger_of(inputs.owner):
+            job["labels"][ownership.MARK_LABEL] = ownership.mark(ledger.id, inputs.name)
         engine.ensure_alive(f"{inputs.name}: not submitted")
         return at.client.create(self.kind, at.parent, job)
 
@@ -173,20 +177,9 @@ class HyperparameterTuningJobProvider(JobProvider):
 
 
 class TrainingPipelineProvider(JobProvider):
-    """TrainingPipeline: runs one of the two others, and may upload the model that comes of it.
-
-    What Vertex AI does with that job when its pipeline is deleted is not documented. It goes too, and first, as
-    afterwards nothing would know its name; the model stays, as what jobs write does.
-    """
+    """TrainingPipeline: runs one of the two others, and may upload the model that comes of it."""
 
     kind = TRAINING_PIPELINE
-
-    def _forget(self, client: JobClient, name: ResourceName) -> None:
-        if job := backing_name(client.get(name)):
-            # Its record costs nothing, so it may stay where the service does not let it go.
-            with contextlib.suppress(NotFound, InvalidRequest):
-                client.delete(ResourceName.parse(job))
-        super()._forget(client, name)
 
 
 def _outputs(props: Mapping[str, Any]) -> dict[str, Any]:
@@ -208,28 +201,12 @@ def _run(at: Target, job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _named(what: str) -> Iterator[None]:
+def named(what: str) -> Iterator[None]:
+    """Turns what the API says into SubmitFailed, in one line that begins with `what`."""
     try:
         yield
     except VertexError as error:
         raise SubmitFailed(f"{what}: {error}") from error
-
-
-def _cancel(client: JobClient, name: ResourceName) -> None:
-    try:
-        client.cancel(name)
-    except InvalidRequest:
-        if client.get(name)["state"] not in TERMINAL:
-            raise
-
-
-def _await_end(client: JobClient, name: ResourceName, shown: str) -> None:
-    deadline, pause = time.monotonic() + CANCEL_SECONDS, 0.1
-    while (state := client.get(name)["state"]) not in TERMINAL:
-        if time.monotonic() > deadline:
-            raise SubmitFailed(f"{shown}: still {state} {CANCEL_SECONDS:.0f} s after it was cancelled; run this again")
-        time.sleep(pause)
-        pause = min(pause * 1.5, 5)
 
 
 def _unknown(spec: Any, problem: Problem) -> bool:

@@ -9,6 +9,7 @@ from pulumi import dynamic
 
 from components import emulator_process
 from components.engine import Provider
+from components.ledger import Ledger
 from components.settings import Settings
 from components.target import LOCAL
 from vertex.names import parent
@@ -55,9 +56,9 @@ class LocalFoundation(pulumi.ComponentResource):
         self.labels: Mapping[str, str] = {}
         self.encryption_key: str | None = None
         self.for_images: Sequence[pulumi.Resource] = []
-        self.for_jobs: Sequence[pulumi.Resource] = [
-            Emulator("emulator", settings.emulator_port, pulumi.ResourceOptions(parent=self))
-        ]
+        emulator = Emulator("emulator", settings.emulator_port, pulumi.ResourceOptions(parent=self))
+        after = pulumi.ResourceOptions(parent=self, depends_on=[emulator])
+        self.for_jobs: Sequence[pulumi.Resource] = [Ledger("ledger", settings.jobs, self.parent, after)]
         self.register_outputs({})
 
 

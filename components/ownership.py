@@ -11,6 +11,7 @@ from vertex.kinds import Kind
 from vertex.states import plain
 
 TOKEN_LABEL = "pulumi_token"
+MARK_LABEL = "pulumi_mark"
 
 
 def run_id(kind: Kind, spec: Mapping[str, Any], rerun: int, above: Sequence[str] = ()) -> str:
@@ -35,6 +36,11 @@ def token(
     after they have run anew, it is another job.
     """
     return _digest(kind.collection, owner, spec, secrets, rerun, *([jobs] if jobs else []))[:32]
+
+
+def mark(ledger: str, name: str) -> str:
+    """What the jobs of one name have in common that one state has submitted, by the id of its ledger."""
+    return f"{ledger}-{_digest(name)[:16]}"
 
 
 def labels(owner: str, token: str) -> dict[str, str]:

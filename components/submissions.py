@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from components import ownership
@@ -14,8 +15,19 @@ from vertex.names import ResourceName
 Job = Mapping[str, Any]
 Rows = Mapping[str, list[Mapping[str, str]]]
 
+
+@dataclass(frozen=True)
+class Ledger:
+    """What `components.ledger` says of a state: its `id`, its `stack` (with organization), and the names it keeps."""
+
+    id: str
+    stack: str
+    kept: frozenset[str]
+
+
 _let_go: set[str] = set()
 _listings: dict[tuple[str, str, str], "_Listing"] = {}
+_ledgers: dict[str, Ledger] = {}
 
 
 def standing(at: Target, parent: str, kind: Kind, owner: str, token: str) -> Job | None:
@@ -28,10 +40,7 @@ def standing(at: Target, parent: str, kind: Kind, owner: str, token: str) -> Job
     A job of an earlier `pulumi up` that was killed right after it had posted it is in the list as soon as lists show
     what was created. Google promises that of `get` alone (AIP-121); lists that lag are not known of jobs.
     """
-    stack = owner.rpartition("/")[0]
-    # setdefault is atomic for texts, so all threads get one listing.
-    listing = _listings.setdefault((parent, kind.collection, stack), _Listing())
-    listed = [row for row in listing.rows(at, kind, stack).get(token, []) if row["name"] not in _let_go]
+    listed = _rows(at, parent, kind, owner, token)
     while row := ownership.adoptable(listed):
         with suppress(NotFound):
             job = at.client.get(ResourceName.parse(row["name"]))
@@ -41,13 +50,43 @@ def standing(at: Target, parent: str, kind: Kind, owner: str, token: str) -> Job
     return None
 
 
+def left(at: Target, parent: str, kind: Kind, owner: str, job: Job | None) -> list[str]:
+    """Names of what else was submitted for a resource under this state's ledger, beside the `job` that stands for it.
+
+    Nothing, where the ledger is not known (as with `pulumi up --target`) or keeps what had this name.
+    """
+    stack, _, name = owner.rpartition("/")
+    ledger = _ledgers.get(stack)
+    if ledger is None or name in ledger.kept:
+        return []
+    rows = _rows(at, parent, kind, owner, ownership.mark(ledger.id, name))
+    return [row["name"] for row in rows if job is None or row["name"] != job["name"]]
+
+
+def under(ledger: Ledger) -> None:
+    """Says which ledger the jobs of a stack are submitted under."""
+    _ledgers[ledger.stack.partition("/")[2]] = ledger
+
+
+def ledger_of(owner: str) -> Ledger | None:
+    """The ledger that a resource's jobs are submitted under."""
+    return _ledgers.get(owner.rpartition("/")[0])
+
+
 def let_go(name: str) -> None:
     """Says that this process was told to remove a job, so that its replacement, which may be equal, is another one."""
     _let_go.add(name)
 
 
+def _rows(at: Target, parent: str, kind: Kind, owner: str, key: str) -> list[Mapping[str, str]]:
+    stack = owner.rpartition("/")[0]
+    # setdefault is atomic for texts, so all threads get one listing.
+    listing = _listings.setdefault((parent, kind.collection, stack), _Listing())
+    return [row for row in listing.rows(at, kind, stack).get(key, []) if row["name"] not in _let_go]
+
+
 class _Listing:
-    """The jobs of a stack in one collection that can be adopted, by token: their name, state and createTime."""
+    """The jobs of a stack in one collection, by token and by mark: their name, state and createTime."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -57,14 +96,14 @@ class _Listing:
         """The first call lists, and others wait for it; after a failure the next one lists again."""
         with self._lock:
             if self._rows is None:
-                self._rows = _by_token(at.client.list(kind, at.parent, ownership.filter_of(stack)))
+                self._rows = _by_label(at.client.list(kind, at.parent, ownership.filter_of(stack)))
             return self._rows
 
 
-def _by_token(jobs: Iterable[Job]) -> Rows:
+def _by_label(jobs: Iterable[Job]) -> Rows:
     rows: dict[str, list[Mapping[str, str]]] = {}
     for job in jobs:
-        if ownership.adoptable([job]):
-            row = {field: job[field] for field in ("name", "state", "createTime")}
-            rows.setdefault(job["labels"].get(ownership.TOKEN_LABEL, ""), []).append(row)
+        row = {field: job[field] for field in ("name", "state", "createTime")}
+        for label in (ownership.TOKEN_LABEL, ownership.MARK_LABEL):
+            rows.setdefault(job["labels"].get(label, ""), []).append(row)
     return rows

@@ -13,6 +13,7 @@ from components.gcp.network import JobNetwork
 from components.gcp.persistent_resource import PersistentResource
 from components.gcp.registry import ImageRegistry
 from components.gcp.services import Services, needed
+from components.ledger import Ledger
 from components.settings import Settings
 from components.target import CLOUD
 from vertex.names import parent
@@ -93,9 +94,11 @@ class GcpFoundation(pulumi.ComponentResource):
         self.encryption_key: str | None = stack.get("kmsKey")
         self.labels: Mapping[str, str] = stack.get("labels", {})
         self.for_images: list[pulumi.Resource] = [services, registry]
-        self.for_jobs: list[pulumi.Resource] = [
+        before = [
             each for each in (services, registry, training, bucket, network, access, machines) if each is not None
         ]
+        after = pulumi.ResourceOptions(parent=self, depends_on=before)
+        self.for_jobs: list[pulumi.Resource] = [Ledger("ledger", settings.jobs, self.parent, after)]
         self.register_outputs({})
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from components import job_provider, target, waiting
+from components import removal, target, waiting
 from tests.components.fakes import Clock, FakeClient, another_process
 from tests.registry import Registry, registry
 
@@ -27,7 +27,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(waiting, "time", clock)
-    monkeypatch.setattr(job_provider, "time", clock)
+    monkeypatch.setattr(removal, "time", clock)
     return clock
 
 

@@ -21,6 +21,7 @@ def another_process() -> None:
     """From here on the provider's process is a new one, as every `pulumi up` has one."""
     submissions._listings.clear()
     submissions._let_go.clear()
+    submissions._ledgers.clear()
 
 
 NOON = datetime.fromisoformat("2026-01-31T12:00:00Z").timestamp()

@@ -1,0 +1,33 @@
+"""Submits jobs with Google's client and nothing else: `python -m benchmarks.bare_calls URL FILE`.
+
+FILE has a job's JSON in each line. Four threads submit them, as many as serve the resources of a `pulumi up`.
+"""
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.aiplatform_v1 import CustomJob, JobServiceClient
+from google.cloud.aiplatform_v1.services.job_service.transports.rest import JobServiceRestTransport
+
+from benchmarks.programs import PARENT
+
+THREADS = 4
+
+
+def main() -> None:
+    scheme, _, host = sys.argv[1].partition("://")
+    transport = JobServiceRestTransport(host=host, url_scheme=scheme, credentials=AnonymousCredentials())
+    transport._session.trust_env = False
+    client = JobServiceClient(transport=transport)
+
+    def submit(line: str) -> str:
+        return str(client.create_custom_job(parent=PARENT, custom_job=CustomJob.from_json(line)).name)
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        names = set(threads.map(submit, Path(sys.argv[2]).read_text().splitlines()))
+    print(len(names))
+
+
+main()

@@ -1,0 +1,102 @@
+"""Ledger: which names a stack may have submitted jobs under, recorded before any of them is submitted.
+
+Pulumi records a job when its creation has been answered. When `pulumi` or the provider is killed before, the job exists
+and no state knows of it. The next `pulumi up` finds it by its token, unless it is declared otherwise by then, or no
+longer: then it would run on unseen. A job therefore carries a mark of the ledger of the state that submitted it, and
+
+- whoever creates a job removes what else has its mark (`components.job_provider`),
+- the ledger removes what has the mark of a name that is no longer declared, or, deleted itself, of any name,
+
+but for what the state records, which Pulumi removes itself, and for what `lifecycle.onDelete` has left there.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pulumi
+from pulumi import dynamic
+
+from components import ownership, submissions, target, unrecorded
+from components.engine import Provider
+from components.job_declaration import JobDeclaration
+from components.job_provider import named
+from vertex.kinds import KINDS
+
+
+class LedgerProvider(Provider):
+    """Inputs: `stack` (with its organization), `parent`, `jobs` (collections by name), `kept` (names).
+
+    What is added to `jobs` is recorded in silence: it changes inputs, yet no preview shows it. A name that is gone, or
+    a new one in `kept`, is an update.
+    """
+
+    def check(self, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
+        inputs = {name: news[name] for name in ("stack", "parent", "jobs")}
+        # For good: what has been kept once has the mark of its name for as long as it is there.
+        inputs["kept"] = sorted({*olds.get("kept", []), *news["kept"]})
+        before = olds.get("jobs", {})
+        # With the collection, as a job that becomes one of another kind leaves its own.
+        moved = olds.get("parent", inputs["parent"]) != inputs["parent"]
+        if gone := {name: kind for name, kind in before.items() if moved or inputs["jobs"].get(name) != kind}:
+            inputs["gone"] = gone
+        return dynamic.CheckResult(inputs, [])
+
+    def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
+        submissions.under(submissions.Ledger(id_, news["stack"], frozenset(news["kept"])))
+        return dynamic.DiffResult(changes=bool(news.get("gone")) or news["kept"] != olds["kept"])
+
+    def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
+        id_ = uuid.uuid4().hex[:12]
+        submissions.under(submissions.Ledger(id_, props["stack"], frozenset(props["kept"])))
+        return dynamic.CreateResult(id_, dict(props))
+
+    def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
+        gone = {name: kind for name, kind in news.get("gone", {}).items() if name not in news["kept"]}
+        marks = {ownership.mark(id_, name) for name in gone}
+        _clear(olds["parent"], news["stack"], gone.values(), marks.__contains__)
+        return dynamic.UpdateResult(dict(news))
+
+    def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
+        return dynamic.ReadResult(id_, dict(props))
+
+    def delete(self, id_: str, props: dict[str, Any]) -> None:
+        kept = {ownership.mark(id_, name) for name in props["kept"]}
+        all_but_kept = lambda mark: mark.startswith(f"{id_}-") and mark not in kept  # noqa: E731
+        _clear(props["parent"], props["stack"], KINDS, all_but_kept)
+
+
+class Ledger(dynamic.Resource, module="vertex", name="Ledger"):
+    """Jobs below `parent` that depend on it are found again, whenever `pulumi` was killed."""
+
+    def __init__(
+        self,
+        name: str,
+        jobs: Iterable[JobDeclaration],
+        parent: str,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        props = {
+            "stack": f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}",
+            "parent": parent,
+            "jobs": {job.name: job.kind.collection for job in jobs},
+            "kept": sorted(job.name for job in jobs if job.lifecycle.get("onDelete", "delete") != "delete"),
+        }
+        super().__init__(LedgerProvider(), name, props, opts)
+
+
+def _clear(parent: str, stack: str, collections: Iterable[str], is_meant: Callable[[str], bool]) -> None:
+    """Removes the jobs with certain marks that no state records."""
+    with named("jobs of an interrupted run: not removed"):
+        at = target.connect(parent)
+        for collection in sorted({*collections}):
+            listed = at.client.list(KINDS[collection], at.parent, ownership.filter_of(stack.partition("/")[2]))
+            unrecorded.remove(
+                at.client,
+                stack,
+                {
+                    str(job["name"]): str(job["labels"]["pulumi_name"])
+                    for job in listed
+                    if is_meant(job["labels"].get(ownership.MARK_LABEL, ""))
+                },
+            )

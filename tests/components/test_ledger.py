@@ -1,0 +1,174 @@
+"""The ledger: what no state records is removed, and nothing else."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from components import ownership, unrecorded
+from components.job_provider import CustomJobProvider
+from components.ledger import LedgerProvider
+from tests.components.fakes import Clock, FakeClient, another_process
+from tests.vertex.jobs import custom_job, edited
+
+PARENT = "projects/local/locations/us-central1"
+FIRST, SECOND = (f"{PARENT}/customJobs/{number}" for number in (1, 2))
+ARGS = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "args")
+ledger, custom = LedgerProvider(), CustomJobProvider()
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The ids that the state records."""
+    ids: set[str] = set()
+    monkeypatch.setattr(unrecorded, "recorded", lambda stack: ids)
+    return ids
+
+
+def inputs(jobs: Iterable[str] = ("digits",), kept: Iterable[str] = (), **changes: Any) -> dict[str, Any]:
+    """What the program gives the engine."""
+    return {
+        "stack": "acme/team/dev",
+        "parent": f"//local/{PARENT}",
+        "jobs": dict.fromkeys(jobs, "customJobs"),
+        "kept": [*kept],
+        **changes,
+    }
+
+
+class State:
+    """The ledger of a stack, driven as the engine does it: `up` with what is declared, `destroy`."""
+
+    def __init__(self) -> None:
+        self.inputs: dict[str, Any] = {}
+        self.outputs: dict[str, Any] = {}
+        self.id = ""
+
+    def up(self, *jobs: str, kept: Iterable[str] = ()) -> bool:
+        """One `pulumi up` in a process of its own, up to the jobs; whether a preview would show the ledger."""
+        another_process()
+        checked = ledger.check(self.inputs, inputs(jobs, kept)).inputs
+        if not self.id:
+            created = ledger.create(checked)
+            self.id, self.outputs, shown = str(created.id), dict(created.outs or {}), True
+        elif shown := bool(ledger.diff(self.id, self.outputs, checked).changes):
+            self.outputs = dict(ledger.update(self.id, self.outputs, checked).outs or {})
+        self.inputs = checked
+        return shown
+
+    def destroy(self) -> None:
+        another_process()
+        ledger.delete(self.id, self.outputs)
+
+
+def submit(name: str = "digits", **spec: Any) -> str:
+    """The create of a job; its resource name."""
+    body = edited(custom_job(), *ARGS, to=[f"--{key}={value}" for key, value in spec.items()])
+    return str(custom.create({"owner": f"team/dev/{name}", "parent": f"//local/{PARENT}", "spec": body}).id)
+
+
+def ended(api: FakeClient) -> None:
+    for name in api.jobs:
+        api.jobs[name] = {**api.jobs[name], "state": "JOB_STATE_SUCCEEDED"}
+
+
+def test_what_is_added_is_noted_and_not_shown_and_what_is_gone_is_shown(api: FakeClient) -> None:
+    state = State()
+    assert state.up("digits")
+    assert not state.up("digits")
+    assert not state.up("digits", "more")
+    assert state.up("more")
+    assert not state.up("more")
+    assert state.up("more", kept=["more"])
+    assert not state.up("more")
+
+
+def test_a_job_that_was_submitted_under_another_declaration_is_removed_before_its_name_is_used_again(
+    api: FakeClient, clock: Clock, recorded: set[str]
+) -> None:
+    state = State()
+    state.up("digits")
+    assert submit(epochs=1) == FIRST
+    api.coming[FIRST] = ["JOB_STATE_RUNNING", "JOB_STATE_RUNNING", "JOB_STATE_CANCELLED"]
+    state.up("digits")
+    assert submit(epochs=2) == SECOND.replace("/2", "/1")
+    assert [job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] for job in api.jobs.values()] == [
+        ["--epochs=2"]
+    ]
+    assert "cancel" in api.calls
+
+
+def test_one_that_failed_by_itself_before_it_was_recorded_is_not_left_beside_the_next(
+    api: FakeClient, recorded: set[str]
+) -> None:
+    state = State()
+    state.up("digits")
+    submit()
+    api.jobs[FIRST] = {**api.jobs[FIRST], "state": "JOB_STATE_FAILED"}
+    state.up("digits")
+    submit()
+    assert [job["state"] for job in api.jobs.values()] == ["JOB_STATE_PENDING"]
+
+
+def test_names_that_are_gone_and_a_stack_that_is_gone_take_along_what_the_state_does_not_record(
+    api: FakeClient, recorded: set[str]
+) -> None:
+    state = State()
+    state.up("digits", "other")
+    names = {name: submit(name) for name in ("digits", "other")}
+    ended(api)
+    recorded.add(names["other"])
+    state.up("third")
+    assert [*api.jobs] == [names["other"]]
+    recorded.clear()
+    state.destroy()
+    assert not api.jobs
+
+
+@pytest.mark.parametrize("kept_now", [True, False])
+def test_what_was_kept_once_stays_whatever_comes_later(api: FakeClient, recorded: set[str], kept_now: bool) -> None:
+    state = State()
+    state.up("digits")
+    submit(epochs=1)
+    ended(api)
+    state.up("digits", kept=["digits"])
+    submit(epochs=2)
+    ended(api)
+    state.up("digits", kept=["digits"] * kept_now)
+    submit(epochs=3)
+    ended(api)
+    state.up("other")
+    state.destroy()
+    assert len(api.jobs) == 3
+
+
+def test_jobs_of_another_state_of_the_same_name_are_none_of_its_business(api: FakeClient, recorded: set[str]) -> None:
+    mine, theirs = State(), State()
+    theirs.up("digits")
+    submit(epochs=1)
+    ended(api)
+    mine.up("digits")
+    submit(epochs=2)
+    ended(api)
+    mine.up("other")
+    mine.destroy()
+    assert [*api.jobs] == [FIRST]
+
+
+def test_nothing_is_removed_while_the_state_cannot_be_read(
+    api: FakeClient, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    state = State()
+    state.up("digits")
+    submit()
+    ended(api)
+    state.up("other")
+    assert [*api.jobs] == [FIRST]
+    assert f"{FIRST}: may be left of a run that was killed; the state cannot be read" in capsys.readouterr().out
+
+
+def test_marks_differ_by_name_and_ledger_and_keep_the_rules_of_labels() -> None:
+    marks = {ownership.mark(ledger, name) for ledger in ("0123456789ab", "ba9876543210") for name in ("a", "A", "a b")}
+    assert len(marks) == 6
+    assert all(len(mark) <= 63 and mark == mark.lower() for mark in marks)

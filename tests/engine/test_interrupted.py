@@ -1,0 +1,84 @@
+"""`pulumi` killed while it does something, and the declarations edited before the next run: nothing is left over."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.emulator.running import IMAGE
+from tests.engine.project import Project
+from tests.engine.stalling_proxy import StallingProxy
+from tests.engine.test_faults import _eventually, _providers
+
+
+@pytest.fixture
+def interrupted(project: Project) -> Iterator[Project]:
+    """A project whose `up` was killed after the job `train` was posted."""
+    project.declarations["images"] = {}
+    project.container.update(imageUri=IMAGE, command=["true"], args=[])
+    project.declarations["vars"] = {}
+    project.job["lifecycle"] = {}
+    project.declare()
+    kill(project, "POST", "/customJobs", "up")
+    assert len(project.listed()) == 1
+    assert "train" not in project.resources()
+    yield project
+
+
+def kill(project: Project, method: str, path: str, verb: str) -> None:
+    """A run whose engine is killed once a call has been made whose answer it does not get."""
+    started = project.start_emulator()
+    proxy = StallingProxy(started["url"], method, path)
+    with proxy.serving() as url:
+        file = project.data / "endpoint.json"
+        file.write_text(json.dumps({**started, "url": url}))
+        run = project.start(verb, "--yes", "--skip-preview", "--stack", project.name)
+        assert proxy.reached.wait(60)
+        run.kill()
+        run.communicate()
+        proxy.release.set()
+        _eventually(lambda: not _providers(project))
+        file.write_text(json.dumps(started))
+    project.pulumi("cancel", "--yes", project.name)
+
+
+def test_a_job_that_is_declared_otherwise_by_then_replaces_the_one_that_no_state_records(interrupted: Project) -> None:
+    (before,) = interrupted.listed()
+    interrupted.container["env"] = [{"name": "EDITED", "value": "yes"}]
+    interrupted.declare()
+    output = interrupted.up()
+    (after,) = interrupted.listed()
+    assert after["name"] != before["name"]
+    assert f"train: {before['name']} is removed, which a run that was killed has left" in output
+    interrupted.assert_no_changes()
+
+
+def test_a_job_that_is_no_longer_declared_is_removed_though_no_state_records_it(interrupted: Project) -> None:
+    jobs = interrupted.declarations["customJobs"]
+    jobs["renamed"] = jobs.pop("train")
+    interrupted.declare()
+    interrupted.up()
+    assert [job["displayName"] for job in interrupted.listed()] == ["renamed"]
+    interrupted.assert_no_changes()
+
+    # A removal that nothing has interrupted leaves it to Pulumi to remove what its state records.
+    jobs["again"] = jobs.pop("renamed")
+    interrupted.declare()
+    assert "which a run that was killed" not in interrupted.up()
+    assert [job["displayName"] for job in interrupted.listed()] == ["again"]
+    interrupted.assert_no_changes()
+
+
+def test_a_stack_that_is_destroyed_takes_the_job_along_that_no_state_records(interrupted: Project) -> None:
+    interrupted.pulumi("destroy", "--yes", "--stack", "local")
+    interrupted.start_emulator()
+    assert interrupted.listed() == []
+
+
+def test_a_job_that_a_killed_destroy_has_deleted_is_there_again_after_an_up_with_refresh(interrupted: Project) -> None:
+    interrupted.up()
+    kill(interrupted, "DELETE", "/customJobs", "destroy")
+    assert interrupted.listed() == []
+    interrupted.up("--refresh")
+    assert len(interrupted.listed()) == 1
+    interrupted.assert_no_changes()

@@ -1,0 +1,202 @@
+"""Kill `pulumi` and its processes at random moments of `up` and `destroy`, and look at what one clean run then leaves.
+
+    python -m tests.faults.engine_kills --kills 100 --seed 1
+
+Between the kills the declarations change. After a run that nothing disturbs the emulator holds exactly the declared
+jobs: none twice, none that the state does not record, none lost. Docker is needed. The exit code is 1 when that fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.engine.project import Project
+from tests.faults.engine_load import COLLECTIONS, DeclaredJobs, setting_of
+
+JOBS = 20
+_PROVIDER = "-m pulumi.dynamic"
+_VICTIMS = {
+    "engine": "",
+    "provider": _PROVIDER,
+    "provider's shell": "pulumi-resource-pulumi-python",
+    "language host": "pulumi-language-python ",
+    "program": "pulumi-language-python-exec",
+    "all of them": "",
+}
+_WEIGHTS = (6, 5, 1, 1, 1, 3)
+_MOST_SECONDS = 600.0
+
+
+@dataclass
+class Report:
+    """What was done: how often which process was killed in which run, and what was edited; and what was `wrong`."""
+
+    kills: Counter[str] = field(default_factory=Counter)
+    edits: Counter[str] = field(default_factory=Counter)
+    clean_runs: int = 0
+    wrong: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def killed(self) -> int:
+        """How many runs were killed."""
+        return sum(self.kills.values())
+
+
+class Stack:
+    """A project whose `pulumi` is killed again and again, and whose jobs change in between."""
+
+    def __init__(self, project: Project, seed: int, jobs: int) -> None:
+        self.project = project
+        self.report = Report()
+        self._dice = random.Random(seed)
+        self._jobs = DeclaredJobs(self._dice, jobs)
+        # Seconds of a whole run, and of the part in which there is a provider: about what the last ones took.
+        self._spans = {"up": (6.0, 4.0), "destroy": (4.0, 2.5)}
+
+    def run(self, kills: int) -> None:
+        """So many kills, a clean run after each few of them, and at the end a clean `up` and `destroy`."""
+        while self.report.killed < kills:
+            for _ in range(min(self._dice.randint(1, 3), kills - self.report.killed)):
+                while not self._disturbed("destroy" if self._dice.random() < 0.25 else "up"):
+                    pass
+            self._clean("destroy" if self._dice.random() < 0.2 else "up")
+        self._clean("up")
+        self._clean("destroy")
+
+    def _disturbed(self, verb: str) -> bool:
+        """A run that is killed; False for one that was over before that."""
+        self._edit()
+        begin = time.monotonic()
+        run = self.project.start(*_arguments(verb))
+        whole, provided = self._spans[verb]
+        started = None
+        # Half of the kills fall anywhere, and half into the time in which the provider calls the API.
+        anywhere = begin + self._dice.uniform(0.0, whole) if self._dice.random() < 0.5 else None
+        after = self._dice.uniform(0.0, provided)
+        while run.poll() is None:
+            now = time.monotonic()
+            if started is None and any(_PROVIDER in line for _, line in _descendants(run.pid)):
+                started = now
+            if now > anywhere if anywhere is not None else started is not None and now > started + after:
+                break
+            time.sleep(0.01)
+        victim = self._kill(run) if run.poll() is None else None
+        output, _ = run.communicate(timeout=_MOST_SECONDS)
+        if "Traceback" in output:
+            self.report.wrong.append(f"{verb} shows a traceback after a kill of {victim}: {output[-2000:]}")
+        if victim is None:
+            end = time.monotonic()
+            self._spans[verb] = (end - begin, end - (started or begin))
+            return False
+        self.report.kills[f"{verb}: {victim}"] += 1
+        if run.returncode < 0:
+            # What a user does, and at once: the provider may still be there when the next run begins.
+            self.project.pulumi("cancel", "--yes", self.project.name)
+        return True
+
+    def _kill(self, run: subprocess.Popen[str]) -> str | None:
+        """Kills a process of a run, chosen at random; None when there is none of that kind at the moment."""
+        victim = self._dice.choices(list(_VICTIMS), _WEIGHTS)[0]
+        below = dict(_descendants(run.pid))
+        chosen = [pid for pid, line in below.items() if _VICTIMS[victim] in line]
+        if victim in ("engine", "all of them"):
+            chosen = [run.pid, *(below if victim == "all of them" else [])]
+        for pid in chosen:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return victim if chosen else None
+
+    def _clean(self, verb: str) -> None:
+        """A run that nothing disturbs, and what it must leave."""
+        self._edit()
+        self.project.pulumi(*_arguments(verb))
+        self.report.clean_runs += 1
+        self.report.wrong += [f"after {self.report.killed} kills, {verb}: {line}" for line in self._wrong(verb)]
+        if verb == "up":
+            self.project.assert_no_changes()
+
+    def _wrong(self, verb: str) -> Iterator[str]:
+        declared = self._jobs.settings if verb == "up" else {}
+        if not (self.project.data / "endpoint.json").exists():
+            self.project.start_emulator()
+        held = [job for collection in COLLECTIONS for job in self.project.listed(collection)]
+        found = Counter((job["labels"]["pulumi_name"], setting_of(job)) for job in held)
+        for job in sorted({*declared.items(), *found}):
+            if found[job] != (job in declared.items()):
+                yield f"{job} is there {found[job]} times, declared {(job in declared.items()):d} times"
+        recorded = {item.get("id") for item in self.project.resources().values() if "run" in item.get("outputs", {})}
+        if recorded != {job["name"] for job in held}:
+            yield f"the state records {sorted(map(str, recorded))}, there are {sorted(job['name'] for job in held)}"
+
+    def _edit(self) -> None:
+        if self._dice.random() < 0.7:
+            self.report.edits.update(self._jobs.edit())
+        self.project.declarations = self._jobs.declarations
+        self.project.declare()
+
+
+def kill(kills: int, seed: int, jobs: int = JOBS) -> Report:
+    """Kill so many times; what came of it."""
+    folder = Path(tempfile.mkdtemp(prefix="vertex-engine-kills-"))
+    stack = Stack(Project(folder), seed, jobs)
+    begin = time.monotonic()
+    try:
+        stack.run(kills)
+    finally:
+        stack.report.seconds = time.monotonic() - begin
+        stack.project.emulator("stop")
+        stack.project.emulator("reset", "--yes")
+    shutil.rmtree(folder)
+    return stack.report
+
+
+def _arguments(verb: str) -> list[str]:
+    return [verb, "--yes", "--skip-preview", "--stack", "local"]
+
+
+def _descendants(parent: int) -> Iterator[tuple[int, str]]:
+    """The processes below one, with their command lines."""
+    parents: dict[int, list[int]] = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            above = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+            parents.setdefault(above, []).append(int(process.name))
+    found = list(parents.get(parent, []))
+    for pid in found:
+        found += parents.get(pid, [])
+        with suppress(OSError):
+            yield pid, Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser("python -m tests.faults.engine_kills", description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    report = kill(options.kills, options.seed)
+    print(f"seed {options.seed}: {report.killed} kills, {report.clean_runs} clean runs, {report.seconds:.0f} s")
+    for counter in (report.kills, report.edits):
+        for what, count in sorted(counter.items()):
+            print(f"  {count:4} {what}")
+    for line in report.wrong:
+        print(f"WRONG {line}")
+    print("something is wrong" if report.wrong else "after each clean run exactly the declared jobs were there")
+    return 1 if report.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
