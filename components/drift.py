@@ -21,8 +21,8 @@ def declared_part(declared: Any, actual: Any, secrets: Mapping[str, str]) -> Any
 
 def _same(declared: Any, actual: Any, secrets: Mapping[str, str]) -> bool:
     if actual is None:
-        # Zeros are left out of proto JSON.
-        return not declared
+        # Zeros are left out of proto JSON; that of an enum is its name for "not said".
+        return not declared or str(declared).endswith("_UNSPECIFIED")
     sent = submitted(declared, secrets)
     # The service ends the URI of a folder with a slash (discovery document, GcsDestination).
     return bool(actual == sent or (isinstance(sent, str) and actual == f"{sent}/"))
