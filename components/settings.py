@@ -12,7 +12,7 @@ from components.errors import DeclarationErrors
 from components.errors import Problem as Declared
 from components.sources import Source
 from vertex.cost import Cost, cost
-from vertex.rules import Finding
+from vertex.rules import Finding, region
 from vertex.validation import Problem, shape
 
 NAMESPACE = "vertex-training"
@@ -71,6 +71,7 @@ class Settings:
         declarations = Declarations(root, source, {**values, **{key: given[key] for key in SECTIONS if key in given}})
         images, packages, jobs = declarations.images(), declarations.packages(), declarations.jobs()
         problems += declarations.problems + declarations.unused_vars()
+        problems += _out_of_region(declarations, jobs, values)
         costs = _costs(jobs, values)
         problems += _beyond_guardrails(declarations, images, jobs, costs, values)
         if problems:
@@ -99,6 +100,16 @@ def _of_the_target(values: Mapping[str, Any]) -> Iterable[Finding]:
         return [*cloud.broken(values), *((("prices", *path), message) for path, message in prices)]
     given = [key for key in shapes.Cloud.__annotations__ if key in values]
     return [((key,), "is for the target gcp, and the target here is local") for key in given]
+
+
+def _out_of_region(
+    declarations: Declarations, jobs: Iterable[JobDeclaration], values: Mapping[str, Any]
+) -> Iterable[Declared]:
+    """What the jobs without a problem name in other regions: only Vertex AI has some."""
+    if values.get("target") == "gcp" and "region" in values:
+        for job in jobs:
+            for path, message in region.broken(job.kind, job.spec, values["region"]) if job.spec else ():
+                yield declarations.problem_of(job, path, message)
 
 
 def _costs(jobs: Iterable[JobDeclaration], values: Mapping[str, Any]) -> dict[str, Cost]:

@@ -13,7 +13,7 @@ from vertex import rules
 from vertex.kinds import Kind
 from vertex.rules import KeyPath
 from vertex.scalars import shown
-from vertex.spelling import nearest
+from vertex.spelling import closest, nearest
 
 OutputOnly = Literal["refuse", "drop"]
 NO_OBJECT = "must be an object with named fields"
@@ -70,8 +70,12 @@ def shape(message: Any, value: object, *, output_only: OutputOnly = "refuse") ->
     try:
         return _adapter(message).validate_python(_pruned(value), context={"output_only": output_only}), []
     except ValidationError as error:
+        details = error.errors(include_url=False)
+        misspelt = {_meant(detail, message) for detail in details if detail["type"] == "extra_forbidden"}
         problems = (
-            Problem(tuple(detail["loc"]), _message(detail, message)) for detail in error.errors(include_url=False)
+            Problem(detail["loc"], _message(detail, message))
+            for detail in details
+            if detail["type"] != "missing" or detail["loc"] not in misspelt
         )
         return value, sorted(problems, key=lambda problem: str(problem.path))
 
@@ -98,6 +102,12 @@ def _pruned(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_pruned(child) for child in value]
     return value
+
+
+def _meant(detail: ErrorDetails, message: Any) -> KeyPath:
+    """The field that an unknown one seems to be: where that is missing, to say so as well would be to say it twice."""
+    *above, name = detail["loc"]
+    return (*above, closest(str(name), _fields_at(message, tuple(above))) or name)
 
 
 def _message(detail: ErrorDetails, message: Any) -> str:

@@ -1,14 +1,15 @@
 """The specs of the folder `accepted`, each taken the way that its user would take it.
 
-The folder says the way. `gcloud`: a file for `--config`, named by `spec: {file: …}`. `rest` and `sdk`: a body or a dict,
-pasted into a declaration. `pipelines`: the same for training pipelines. `legacy`: a job of AI Platform Training, through
-`python -m vertex.legacy`. A file's first comment says what it stands for. `# refused: FIELD: WORDS` says that it is to
-be refused there, in words that begin so; a file without such a line is to preview clean.
+The folder says the way. `gcloud`: a file for `--config`, named by `spec: {file: …}`. `rest` and `sdk`: a body or a
+dict, pasted into a declaration. `pipelines`: the same for training pipelines. `legacy`: a job of AI Platform Training,
+through `python -m vertex.legacy`. A file's first comment says what it stands for. `# refused: FIELD: WORDS` says that
+it is to be refused there, in words that begin so; a file without such a line is to preview clean.
 """
 
 import contextlib
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +81,8 @@ def converted(file: Path) -> tuple[str, list[str]]:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = convert([str(file)])
     assert (code == 0) == (not err.getvalue())
-    return out.getvalue(), [line.removeprefix(f"{file}:").partition(": ")[2] for line in err.getvalue().splitlines()]
+    said = [line.removeprefix(f"{file}:") for line in err.getvalue().splitlines()]
+    return out.getvalue(), [re.sub(r"^[0-9]*:? ", "", line) for line in said]
 
 
 def settings(root: Path, stack: Mapping[str, Any] = CLOUD) -> Settings:

@@ -1,0 +1,50 @@
+"""Which statements that say what is wrong were reached while code ran."""
+
+import ast
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+SAYING = ("refuse", "_refuse", "problem", "PydanticCustomError", "ValueError")
+"""What is called with a message, or made of one."""
+
+
+def statements(file: Path) -> set[tuple[str, int]]:
+    """`(file, line)` of each statement that gives a finding, a problem, or an error with a message."""
+    return {(str(file), line) for line in _lines(ast.parse(file.read_text()))}
+
+
+def _lines(tree: ast.AST) -> Iterator[int]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield) and isinstance(node.value.value, ast.Tuple):
+            yield node.lineno
+        elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and _called(node.exc) in SAYING:
+            yield node.lineno
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+@contextmanager
+def reached(files: set[str]) -> Iterator[set[tuple[str, int]]]:
+    """The `(file, line)`s of some files that are run meanwhile."""
+    found: set[tuple[str, int]] = set()
+
+    def line(frame: FrameType, event: str, _argument: Any) -> Callable[..., Any]:
+        found.add((frame.f_code.co_filename, frame.f_lineno))
+        return line
+
+    def call(frame: FrameType, _event: str, _argument: Any) -> Callable[..., Any] | None:
+        return line if frame.f_code.co_filename in files else None
+
+    before = sys.gettrace()
+    sys.settrace(call)
+    try:
+        yield found
+    finally:
+        sys.settrace(before)
