@@ -24,7 +24,6 @@ class _Renamed:
     name: str
 
 
-
 class _Loader(yaml.SafeLoader):
     """With tags for values that are too long to be written out."""
 

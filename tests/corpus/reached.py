@@ -24,6 +24,10 @@ def _lines(tree: ast.AST) -> Iterator[int]:
             yield node.lineno
         elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and _called(node.exc) in SAYING:
             yield node.lineno
+        elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("message", "missing"):
+            yield node.lineno
+        elif isinstance(node, ast.FunctionDef) and node.name == "_message":
+            yield from (part.lineno for part in ast.walk(node) if isinstance(part, ast.Return))
 
 
 def _called(call: ast.Call) -> str:

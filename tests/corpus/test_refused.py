@@ -16,16 +16,19 @@ from tests.corpus.specs import converted
 RULES = (
     "vertex/rules/*.py",
     "vertex/scalars.py",
+    "vertex/validation.py",
     "vertex/models.py",
     "vertex/pipelines.py",
     "vertex/legacy/checks.py",
     "components/cloud.py",
+    "components/declarations.py",
     "components/forms.py",
     "components/guardrails.py",
     "components/image_rules.py",
     "components/list_prices.py",
     "components/package_context.py",
     "components/source_distribution.py",
+    "components/spec_files.py",
 )
 """Where a user's faults are found, beside the shapes of messages (`vertex/types.py`, `components/shapes.py`)."""
 CASES = [case for case in cases() if "trainingPipelines" not in case.path]
