@@ -4,7 +4,7 @@ from components.completion import Completion
 from components.cost_lines import show_cost
 from components.foundation import Foundation, foundation
 from components.image import TrainingImage
-from components.job import CustomJob, HyperparameterTuningJob
+from components.job import CustomJob, HyperparameterTuningJob, TrainingPipeline
 from components.local import LocalFoundation
 from components.python_package import PythonPackage
 from components.settings import Settings
@@ -22,6 +22,7 @@ __all__ = [
     "PythonPackage",
     "Settings",
     "TrainingImage",
+    "TrainingPipeline",
     "export",
     "foundation",
     "show_cost",

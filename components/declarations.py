@@ -12,10 +12,11 @@ from components import image_rules, references, shapes, source_distribution, spe
 from components.errors import Problem
 from components.sources import Source, included
 from components.spec_files import SpecFile
+from vertex.jobs import validated
 from vertex.kinds import KINDS, Kind
 from vertex.rules import KeyPath
 from vertex.spelling import nearest
-from vertex.validation import NO_OBJECT, shape, validate
+from vertex.validation import NO_OBJECT, shape
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 SECTIONS = ("vars", "images", "packages", *KINDS)
@@ -158,9 +159,9 @@ class Declarations:
         body = {**({} if "display_name" in body else {"displayName": name}), **body}
         lifecycle, broken = shape(shapes.Lifecycle, body.pop("lifecycle", {}))
         self.problems += [declared.problem(("lifecycle", *problem.path), problem.message) for problem in broken]
-        spec, broken = validate(kind, body, open_text=references.is_open)
+        spec, broken = validated(kind, body, open_text=references.is_open)
         if _written_out(declared.value, body, [problem.path for problem in broken]):
-            spec, broken = validate(kind, body, open_text=references.is_open)
+            spec, broken = validated(kind, body, open_text=references.is_open)
         self.problems += [declared.problem(problem.path, problem.message) for problem in broken]
         return JobDeclaration(kind, name, {} if broken else spec, lifecycle)
 

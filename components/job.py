@@ -1,4 +1,4 @@
-"""Training jobs as Pulumi resources: CustomJob and HyperparameterTuningJob."""
+"""Training jobs as Pulumi resources: CustomJob, HyperparameterTuningJob and TrainingPipeline."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
@@ -8,19 +8,27 @@ from pulumi import dynamic
 
 from components import ownership, references, shapes
 from components.foundation import Foundation
-from components.job_provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider
+from components.job_provider import (
+    CustomJobProvider,
+    HyperparameterTuningJobProvider,
+    JobProvider,
+    TrainingPipelineProvider,
+)
 from vertex import types
-from vertex.kinds import CUSTOM_JOB, Kind
-from vertex.validation import validate
+from vertex.jobs import job_spec_path, validated
+from vertex.kinds import Kind
+from vertex.rules import KeyPath
+from vertex.training_pipeline import TrainingPipeline as DeclaredPipeline
+from vertex.validation import value_at
 
 _REPLACE = ["spec", "secrets", "rerun", "parent"]
 
 
-Spec = TypeVar("Spec", types.CustomJob, types.HyperparameterTuningJob)
+Spec = TypeVar("Spec", types.CustomJob, types.HyperparameterTuningJob, DeclaredPipeline)
 
 
 class _Job(dynamic.Resource, Generic[Spec]):
-    """What both kinds share. The job's resource name is its `id`; `run` has its `name`, `state`, `page`, `logs`."""
+    """What all kinds share. The job's resource name is its `id`; `run` has its `name`, `state`, `page`, `logs`."""
 
     provider: type[JobProvider]
     run: pulumi.Output[Mapping[str, Any]]
@@ -69,18 +77,24 @@ class HyperparameterTuningJob(_Job[types.HyperparameterTuningJob], module="verte
     provider = HyperparameterTuningJobProvider
 
 
+class TrainingPipeline(_Job[DeclaredPipeline], module="vertex", name="TrainingPipeline"):
+    """A TrainingPipeline of Vertex AI, which runs a job and may upload its model; see `vertex.training_pipeline`."""
+
+    provider = TrainingPipelineProvider
+
+
 def completed(kind: Kind, spec: Mapping[str, Any], rerun: int, foundation: Foundation, name: str) -> Mapping[str, Any]:
     """The spec with what it leaves out: one replica a pool, the foundation's defaults, and a folder for each run.
 
     A spec with problems is left as it is: the provider's `check` reports them all.
     """
-    spec, problems = validate(kind, spec, open_text=references.is_open)
+    spec, problems = validated(kind, spec, open_text=references.is_open)
     if problems:
         return spec
-    field = "jobSpec" if kind == CUSTOM_JOB else "trialJobSpec"
-    job = {**foundation.job_defaults, **spec[field]}
+    path = job_spec_path(kind, spec)
+    job = {**foundation.job_defaults, **value_at(spec, path)}
     job["workerPoolSpecs"] = [{"replicaCount": 1, **pool} if pool else pool for pool in job["workerPoolSpecs"]]
-    whole = {**spec, field: job}
+    whole = _with(spec, path, job)
     if foundation.labels:
         whole["labels"] = {**foundation.labels, **spec.get("labels", {})}
     if foundation.encryption_key is not None:
@@ -88,6 +102,12 @@ def completed(kind: Kind, spec: Mapping[str, Any], rerun: int, foundation: Found
     folder = f"{foundation.staging}/{name}/{ownership.run_id(kind, whole, rerun)}"
     job.setdefault("baseOutputDirectory", {"outputUriPrefix": folder})
     return whole
+
+
+def _with(spec: Mapping[Any, Any], path: KeyPath, job: dict[str, Any]) -> dict[Any, Any]:
+    """The spec with another CustomJobSpec at its path."""
+    first, *rest = path
+    return {**spec, first: _with(spec[first], tuple(rest), job) if rest else job}
 
 
 def _whole(spec: Any, complete: Callable[[Any], Any]) -> Any:

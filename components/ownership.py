@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from vertex.kinds import Kind
+from vertex.states import plain
 
 TOKEN_LABEL = "pulumi_token"
 
@@ -42,8 +43,8 @@ def filter_of(stack: str) -> str:
 
 def adoptable(jobs: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """The job with a token that stands for it: the newest that is under way or has succeeded; failed ones do not."""
-    ended_badly = {"JOB_STATE_FAILED", "JOB_STATE_CANCELLING", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED"}
-    alive = [job for job in jobs if job["state"] not in ended_badly]
+    ended_badly = {"FAILED", "CANCELLING", "CANCELLED", "EXPIRED"}
+    alive = [job for job in jobs if plain(job["state"]) not in ended_badly]
     return max(alive, key=lambda job: datetime.fromisoformat(job["createTime"]), default=None)
 
 

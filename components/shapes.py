@@ -198,6 +198,7 @@ class Declarations(TypedDict, total=False):
     packages: dict[str, PythonPackage]
     customJobs: dict[str, dict[str, Any]]
     hyperparameterTuningJobs: dict[str, dict[str, Any]]
+    trainingPipelines: dict[str, dict[str, Any]]
 
 
 @_shape

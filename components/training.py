@@ -12,16 +12,17 @@ from components.completion import Completion
 from components.errors import ImageNotPromoted
 from components.foundation import Foundation
 from components.image import TrainingImage
-from components.job import CustomJob, HyperparameterTuningJob
+from components.job import CustomJob, HyperparameterTuningJob, TrainingPipeline
 from components.python_package import PythonPackage
 from components.settings import Settings
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 
-Job = CustomJob | HyperparameterTuningJob
+Job = CustomJob | HyperparameterTuningJob | TrainingPipeline
 
 _RESOURCES: dict[str, type[Job]] = {
     CUSTOM_JOB.collection: CustomJob,
     HYPERPARAMETER_TUNING_JOB.collection: HyperparameterTuningJob,
+    TRAINING_PIPELINE.collection: TrainingPipeline,
 }
 
 

@@ -6,10 +6,12 @@ from typing import Any
 
 from components import engine, ownership, target
 from components.errors import TrainingFailed
+from components.pipeline_results import STUDY, is_pipeline, training_of, uploaded, with_studies
 from vertex import trials
 from vertex.errors import QuotaExceeded, Unavailable, VertexError
 from vertex.names import ResourceName
-from vertex.states import SUCCEEDED, TERMINAL
+from vertex.pipelines import backing_name
+from vertex.states import SUCCEEDED, TERMINAL, plain
 
 Job = Mapping[str, Any]
 QUOTED_LINES = 10
@@ -47,24 +49,31 @@ def wait(parent: str, owner: str, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def look(parent: str, owner: str, names: Mapping[str, str]) -> dict[str, Job]:
-    """The jobs as they are now, by name; those that are gone are left out. One list call per collection."""
+    """The jobs as they are now, by name; those that are gone are left out. One list call per collection.
+
+    Pipelines that tune have their tuning job with them (see `pipeline_results.with_studies`).
+    """
     at = target.connect(parent)
     wanted = {resource: name for name, resource in names.items()}
     found: dict[str, Job] = {}
     for kind in {ResourceName.parse(resource).kind for resource in wanted}:
         listed = at.client.list(kind, at.parent, ownership.filter_of(owner))
         found |= {wanted[job["name"]]: job for job in listed if job["name"] in wanted}
-    return found
+    return with_studies(at, owner, found)
 
 
 def result(job: Job) -> dict[str, Any]:
     """What a job came to: `state`, `modelDir`, and for a tuning job `bestTrial` and `trials` (see `vertex.trials`).
 
-    `error` is there for a job that failed. `modelDir` of a tuning job is that of its best trial.
+    `error` is there for a job that failed. `modelDir` of a tuning job is that of its best trial. A pipeline has what
+    the job that it runs has, and `backingJob` and `model` (see `pipeline_results.uploaded`). States are the API's own:
+    `JOB_STATE_SUCCEEDED`, and of a pipeline `PIPELINE_STATE_SUCCEEDED`.
     """
     found: dict[str, Any] = {"state": job["state"]}
     if "error" in job:
         found["error"] = job["error"].get("message", "")
+    if is_pipeline(job):
+        found, job = found | uploaded(job), training_of(job)
     if "studySpec" not in job:
         return found | _model_dir(job["jobSpec"], "")
     best = trials.best(job)
@@ -84,8 +93,9 @@ def _ended_badly(job: Job) -> bool:
 def _account(parent: str, name: str, job: Job) -> str:
     """One failed job: what the service says, and the last lines that its containers wrote."""
     reason = job.get("error", {}).get("message") or job["state"]
+    writer = ResourceName.parse(backing_name(job) or job["name"])
     try:
-        lines = target.connect(parent).client.log_lines(ResourceName.parse(job["name"]), QUOTED_LINES)
+        lines = target.connect(parent).client.log_lines(writer, QUOTED_LINES)
     except VertexError as error:
         lines = [f"(its log cannot be read: {error})"]
     quoted = "\n".join(f"    {line}" for line in lines) or "    (it wrote nothing)"
@@ -116,7 +126,7 @@ class _Progress:
 
 
 def _status(job: Job) -> str:
-    state = str(job["state"]).removeprefix("JOB_STATE_")
+    state, job = plain(job["state"]), job.get(STUDY, job)
     if "studySpec" not in job:
         return state
     metric = job["studySpec"]["metrics"][0]["metricId"]

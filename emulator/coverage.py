@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex.kinds import CUSTOM_JOB, Kind
+from vertex.kinds import Kind
 from vertex.validation import Problem
 
 MOST_REPLICAS = 100
@@ -41,7 +41,7 @@ def refusals(kind: Kind, job: Mapping[str, Any]) -> list[Problem]:
 
 def oversized(kind: Kind, job: Mapping[str, Any]) -> list[Problem]:
     """A problem for each pool whose number of replicas no machine like this can run."""
-    field = "jobSpec" if kind == CUSTOM_JOB else "trialJobSpec"
+    field = kind.spec_field
     return [
         Problem(
             (field, "workerPoolSpecs", index, "replicaCount"),
@@ -60,10 +60,9 @@ def notes(kind: Kind, job: Mapping[str, Any]) -> list[str]:
 
 def _present(kind: Kind, job: Mapping[str, Any]) -> Iterator[tuple[str, Found]]:
     """Each field that is set, under its name as the tables write it: without indices, relative to the job's spec."""
-    prefix = "jobSpec." if kind == CUSTOM_JOB else "trialJobSpec."
     for path, value in _walk(job, ()):
         name = ".".join(str(part) for part in path if not isinstance(part, int))
-        yield name.removeprefix(prefix), (path, value)
+        yield name.removeprefix(f"{kind.spec_field}."), (path, value)
 
 
 def _walk(value: Any, path: tuple[str | int, ...]) -> Iterator[Found]:

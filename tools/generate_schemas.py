@@ -10,6 +10,7 @@ import importlib.resources
 import json
 import re
 import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, Required, get_args, get_origin, get_type_hints
@@ -20,8 +21,9 @@ from typing_extensions import is_typeddict
 from components import shapes
 from components.settings import NAMESPACE
 from tools.generate_types import PREFIX
-from vertex.kinds import KINDS
+from vertex.kinds import KINDS, TRAINING_PIPELINE
 from vertex.scalars import Boolean, Double, Duration, Int32, Int64, OutputOnly, String, Timestamp
+from vertex.training_pipeline import TrainingPipeline
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "schemas"
@@ -72,6 +74,8 @@ class Writer:
                 texts = {"enum": list(get_args(inner))}
                 number = [{"type": "integer"}] if marks else []  # Google's clients send enums as numbers
                 return {"anyOf": [texts, *number, {"type": "string", "pattern": _ALONE}]}
+            case origin if origin is types.UnionType:
+                return {"anyOf": [self.type_of(each) for each in get_args(inner)]}
             case origin if origin is list:
                 return {"type": ["array", "string"], "pattern": _ALONE, "items": self.type_of(get_args(inner)[0])}
             case _:
@@ -92,7 +96,7 @@ class Writer:
 
     def object_of(self, message: Any) -> Schema:
         """A TypedDict: names in both spellings, the described one being the API's; nothing that the service sets."""
-        api = message.__module__ == "vertex.types"
+        api = message.__module__.startswith("vertex.")
         properties: dict[str, Schema] = {}
         required = []
         for name, hint in get_type_hints(message, include_extras=True).items():
@@ -118,7 +122,8 @@ class Writer:
 
     def declarations(self) -> dict[str, Schema]:
         """The keys of a file of declarations."""
-        jobs = {kind.collection: self.map_of(self.job(kind.message)) for kind in KINDS.values()}
+        messages = {kind: kind.message for kind in KINDS.values()} | {TRAINING_PIPELINE: TrainingPipeline}
+        jobs = {kind.collection: self.map_of(self.job(message)) for kind, message in messages.items()}
         keys: dict[str, Schema] = self.object_of(shapes.Declarations)["properties"]
         return {name: {**schema, **jobs.get(name, {})} for name, schema in keys.items()}
 
@@ -166,6 +171,7 @@ def schemas() -> dict[str, Schema]:
     document = json.loads((documents / "aiplatform.v1.json").read_text())
     described = dict(api_descriptions(document))
     described |= dict(page_descriptions((ROOT / "docs" / "configuration.md").read_text()))
+    described["TuningTaskInputs"] = described["HyperparameterTuningJob"]
     described["Stack"] = described["Declarations"] | described["Stack"]
     return {
         "declarations.schema.json": _declarations(Writer(described)),

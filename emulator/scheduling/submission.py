@@ -9,7 +9,7 @@ from emulator import coverage
 from emulator.names import Location
 from emulator.records import Job
 from emulator.store import Transaction
-from vertex.kinds import CUSTOM_JOB, KINDS, Kind
+from vertex.kinds import CUSTOM_JOB, TRAINING_PIPELINE, Kind
 
 
 def submit(
@@ -23,7 +23,7 @@ def submit(
     """A new job in the queue, with the first lines of its log: what is not honoured in full, and `warnings`."""
     job = change.add_job(job_id, kind, location, spec, slots=_slots(kind, spec))
     change.say(job_id, "Waiting for job to be provisioned.")
-    notes = coverage.notes(kind, spec) if kind in KINDS.values() else []
+    notes = coverage.notes(kind, spec) if kind != TRAINING_PIPELINE else []
     for text in [*notes, *warnings]:
         change.say(job_id, text, "WARNING")
     return job

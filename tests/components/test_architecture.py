@@ -136,6 +136,7 @@ def test_the_exports_of_components_change_on_purpose_only() -> None:
         "PythonPackage",
         "Settings",
         "TrainingImage",
+        "TrainingPipeline",
         "export",
         "foundation",
         "show_cost",

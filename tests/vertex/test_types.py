@@ -11,7 +11,10 @@ from google.cloud import aiplatform_v1
 
 from tools import generate_types
 from vertex import types
-from vertex.kinds import KINDS, Kind
+from vertex.kinds import KINDS, TRAINING_PIPELINE, Kind
+
+# Within deployedModels, which the service sets: this version of the client leaves it out of what it reads.
+NOT_IN_THE_CLIENT = {"DeployedModelRef.checkpointId"}
 
 
 def check(monkeypatch: pytest.MonkeyPatch) -> int:
@@ -50,5 +53,6 @@ def test_every_field_is_one_that_google_s_client_can_send_and_read(kind: Kind) -
     # Else a declaration that passes validation could not be submitted, or what is read back not be understood.
     message = getattr(aiplatform_v1, kind.type)
     seen: set[str] = set()
-    assert list(fields_that_differ(kind.type, message.pb(message()).DESCRIPTOR, seen)) == []
-    assert "google.cloud.aiplatform.v1.ContainerSpec" in seen
+    assert {*fields_that_differ(kind.type, message.pb(message()).DESCRIPTOR, seen)} <= NOT_IN_THE_CLIENT
+    expected = "Model" if kind == TRAINING_PIPELINE else "ContainerSpec"
+    assert f"google.cloud.aiplatform.v1.{expected}" in seen
