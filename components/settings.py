@@ -12,6 +12,7 @@ from components.errors import DeclarationErrors
 from components.errors import Problem as Declared
 from components.sources import Source
 from vertex.cost import Cost, cost
+from vertex.jobs import job_spec_path
 from vertex.rules import Finding, region
 from vertex.validation import Problem, shape
 
@@ -107,8 +108,8 @@ def _out_of_region(
 ) -> Iterable[Declared]:
     """What the jobs without a problem name in other regions: only Vertex AI has some."""
     if values.get("target") == "gcp" and "region" in values:
-        for job in jobs:
-            for path, message in region.broken(job.kind, job.spec, values["region"]) if job.spec else ():
+        for job in (job for job in jobs if job.spec):
+            for path, message in region.broken(job.spec, job_spec_path(job.kind, job.spec), values["region"]):
                 yield declarations.problem_of(job, path, message)
 
 

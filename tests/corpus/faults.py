@@ -32,6 +32,10 @@ def _pair(loader: _Loader, node: Any) -> Any:
     return loader.construct_sequence(node, deep=True)
 
 
+def _scalar(loader: _Loader, node: Any) -> str:
+    return str(loader.construct_scalar(node))
+
+
 def _text(loader: _Loader, node: Any) -> str:
     text, times = _pair(loader, node)
     return str(text) * times
@@ -48,12 +52,12 @@ def _map(loader: _Loader, node: Any) -> dict[str, str]:
 
 
 _Loader.add_constructor("!absent", lambda _loader, _node: _ABSENT)
-_Loader.add_constructor("!renamed", lambda loader, node: _Renamed(loader.construct_scalar(node)))
+_Loader.add_constructor("!renamed", lambda loader, node: _Renamed(_scalar(loader, node)))
 _Loader.add_constructor("!text", _text)
 _Loader.add_constructor("!list", _list)
 _Loader.add_constructor("!map", _map)
-_Loader.add_constructor("!range", lambda loader, node: list(range(int(loader.construct_scalar(node)))))
-_Loader.add_constructor("!huge", lambda loader, node: 10 ** int(loader.construct_scalar(node)))
+_Loader.add_constructor("!range", lambda loader, node: list(range(int(_scalar(loader, node)))))
+_Loader.add_constructor("!huge", lambda loader, node: 10 ** int(_scalar(loader, node)))
 
 
 @dataclass(frozen=True)

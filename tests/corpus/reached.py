@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeGuard
 
 ROOT = Path(__file__).parents[2]
-SAYING = ("refuse", "_refuse", "problem", "PydanticCustomError", "ValueError")
-"""What is called with a message, or made of one."""
+REFUSALS = ("_refuse", "PydanticCustomError", "ValueError")
+"""What is raised with a message."""
 
 
 def statements(file: Path) -> set[tuple[str, int]]:
@@ -20,18 +20,23 @@ def statements(file: Path) -> set[tuple[str, int]]:
 
 def _lines(tree: ast.AST) -> Iterator[int]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield) and isinstance(node.value.value, ast.Tuple):
-            yield node.lineno
-        elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and _called(node.exc) in SAYING:
-            yield node.lineno
-        elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("message", "missing"):
+        if _is_finding(node) or _is_refusal(node) or _is_message(node):
             yield node.lineno
         elif isinstance(node, ast.FunctionDef) and node.name == "_message":
             yield from (part.lineno for part in ast.walk(node) if isinstance(part, ast.Return))
 
 
-def _called(call: ast.Call) -> str:
-    return call.func.id if isinstance(call.func, ast.Name) else ""
+def _is_finding(node: ast.AST) -> TypeGuard[ast.stmt]:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield) and isinstance(node.value.value, ast.Tuple)
+
+
+def _is_refusal(node: ast.AST) -> TypeGuard[ast.stmt]:
+    called = node.exc.func if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) else None
+    return isinstance(called, ast.Name) and called.id in REFUSALS
+
+
+def _is_message(node: ast.AST) -> TypeGuard[ast.stmt]:
+    return isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("message", "missing")
 
 
 @contextmanager
