@@ -139,6 +139,7 @@ def test_the_exports_of_components_change_on_purpose_only() -> None:
         "TrainingPipeline",
         "export",
         "foundation",
+        "show_availability",
         "show_cost",
     ]
 

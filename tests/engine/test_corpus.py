@@ -18,3 +18,14 @@ def test_every_clean_spec_of_the_corpus_previews_in_one_stack(cloud: CloudProjec
     jobs = {kind: made["create", kind] for kind in KINDS}
     assert min(jobs.values()) > 5
     assert sum(jobs.values()) > len(clean) >= 60
+
+
+def test_a_preview_warns_once_of_what_the_region_does_not_offer_and_goes_on(cloud: CloudProject) -> None:
+    machine = {"machineType": "ct5lp-hightpu-1t", "tpuTopology": "1x1"}
+    cloud.job["jobSpec"]["workerPoolSpecs"][0]["machineSpec"] = machine
+    cloud.declare()
+    shown = cloud.pulumi("preview", "--stack", "dev")
+    assert "TPU_V5_LITEPOD is not offered for training in europe-west4 as of" in shown
+    # The engine shows the first line of a message again while it is at work.
+    assert shown.count("Tables change: see ") == 1
+    assert "(train); offered in us-central1, us-east1, us-west1, us-west4" in shown
