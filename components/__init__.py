@@ -10,12 +10,17 @@ from components.local import LocalFoundation
 from components.python_package import PythonPackage
 from components.settings import Settings
 from components.training import Images, Jobs, Packages, export
+from vertex.training_pipeline import TrainingPipeline as TrainingPipelineArgs
+from vertex.types import CustomJob as CustomJobArgs
+from vertex.types import HyperparameterTuningJob as HyperparameterTuningJobArgs
 
 __all__ = [
     "Completion",
     "CustomJob",
+    "CustomJobArgs",
     "Foundation",
     "HyperparameterTuningJob",
+    "HyperparameterTuningJobArgs",
     "Images",
     "Jobs",
     "LocalFoundation",
@@ -24,6 +29,7 @@ __all__ = [
     "Settings",
     "TrainingImage",
     "TrainingPipeline",
+    "TrainingPipelineArgs",
     "export",
     "foundation",
     "show_availability",

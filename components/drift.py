@@ -4,33 +4,35 @@ from collections.abc import Mapping
 from typing import Any
 
 from components import references
+from components.references import Tables
 
 
-def declared_part(declared: Any, actual: Any, secrets: Mapping[str, str]) -> Any:
+def declared_part(declared: Any, actual: Any, tables: Tables) -> Any:
     """The declared spec as the service holds it: equal to `declared` unless something in it differs.
 
-    Fields that only the service has (its defaults) are left out, and the place of a secret keeps its reference.
+    Fields that only the service has (its defaults) are left out, and what was filled in from `tables`, `secrets` and
+    `jobs`, keeps its reference.
     """
     if isinstance(declared, Mapping) and isinstance(actual, Mapping):
-        parts = {key: declared_part(value, actual.get(key), secrets) for key, value in declared.items()}
+        parts = {key: declared_part(value, actual.get(key), tables) for key, value in declared.items()}
         return {key: part for key, part in parts.items() if part is not None}
     if isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
-        return [declared_part(*pair, secrets) for pair in zip(declared, actual, strict=True)]
-    return declared if _same(declared, actual, secrets) else _hidden(actual, secrets)
+        return [declared_part(*pair, tables) for pair in zip(declared, actual, strict=True)]
+    return declared if _same(declared, actual, tables) else _hidden(actual, tables.get("secrets", {}))
 
 
-def _same(declared: Any, actual: Any, secrets: Mapping[str, str]) -> bool:
+def _same(declared: Any, actual: Any, tables: Tables) -> bool:
     if actual is None:
         # Zeros are left out of proto JSON; that of an enum is its name for "not said".
         return not declared or str(declared).endswith("_UNSPECIFIED")
-    sent = submitted(declared, secrets)
+    sent = submitted(declared, tables)
     # The service ends the URI of a folder with a slash (discovery document, GcsDestination).
     return bool(actual == sent or (isinstance(sent, str) and actual == f"{sent}/"))
 
 
-def submitted(spec: Any, secrets: Mapping[str, str]) -> Any:
-    """The spec as it is sent: with the values of secrets in place of references to them."""
-    return references.filled(spec, {"secrets": secrets})
+def submitted(spec: Any, tables: Tables) -> Any:
+    """The spec as it is sent: with the values of `tables`, `secrets` and `jobs`, in place of references to them."""
+    return references.filled(spec, tables)
 
 
 def _hidden(actual: Any, secrets: Mapping[str, str]) -> Any:

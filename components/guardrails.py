@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from components import references, shapes
-from components.declarations import JobDeclaration
 from components.errors import ImageRefused
+from components.job_declaration import JobDeclaration
 from vertex.cost import DEFAULT_SECONDS, Cost, timeout
 from vertex.jobs import in_declaration, training
 from vertex.kinds import Kind

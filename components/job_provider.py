@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from pulumi import dynamic
 from pulumi.runtime import rpc
 
-from components import drift, engine, ownership, references, shapes, target
+from components import drift, engine, ownership, references, results, shapes, target
 from components.engine import Provider
 from components.errors import SubmitFailed
 from components.target import Target
@@ -22,7 +22,7 @@ from vertex.pipelines import backing_name
 from vertex.states import TERMINAL
 from vertex.validation import Problem
 
-INPUTS = ("owner", "parent", "spec", "secrets", "rerun", "lifecycle")
+INPUTS = ("owner", "parent", "spec", "secrets", "jobs", "rerun", "lifecycle")
 CANCEL_SECONDS = 180.0
 """How long a cancelled job may take to end before its deletion is given up until the next run."""
 
@@ -33,6 +33,7 @@ class _Inputs:
     parent: str
     spec: dict[str, Any]
     secrets: dict[str, str]
+    jobs: dict[str, str]
     on_delete: str
     rerun: int
 
@@ -44,6 +45,7 @@ class _Inputs:
             parent=props["parent"],
             spec=props["spec"],
             secrets=props.get("secrets") or {},
+            jobs=props.get("jobs") or {},
             on_delete=lifecycle["onDelete"],
             rerun=int(props.get("rerun") or 0),
         )
@@ -51,6 +53,10 @@ class _Inputs:
     @property
     def name(self) -> str:
         return self.owner.rpartition("/")[2]
+
+    @property
+    def stack(self) -> str:
+        return self.owner.rpartition("/")[0]
 
 
 class JobProvider(Provider):
@@ -71,15 +77,18 @@ class JobProvider(Provider):
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         inputs = _Inputs.of(props)
         spec = self._spec(inputs)
-        token = ownership.token(self.kind, inputs.owner, spec, inputs.secrets, inputs.rerun)
+        token = ownership.token(self.kind, inputs.owner, spec, inputs.secrets, inputs.rerun, inputs.jobs)
         with _named(f"{inputs.name}: not submitted"):
             at = target.connect(inputs.parent)
+            doing = f"{inputs.name}: not submitted"
+            known = results.values(at, inputs.stack, inputs.jobs, results.referenced(spec), doing)
             same = at.client.list(self.kind, at.parent, f'labels.{ownership.TOKEN_LABEL}="{token}"')
-            job = ownership.adoptable(same) or self._submit(at, inputs, spec, token)
-        return dynamic.CreateResult(str(job["name"]), {**props, "run": _run(at, job)})
+            job = ownership.adoptable(same) or self._submit(at, inputs, spec, known, token)
+        used = {"results": known} if known else {}
+        return dynamic.CreateResult(str(job["name"]), {**props, **used, "run": _run(at, job)})
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
-        return dynamic.UpdateResult({**news, "run": olds["run"]})
+        return dynamic.UpdateResult({**news, **_outputs(olds), "run": olds["run"]})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = _Inputs.of(props)
@@ -89,9 +98,11 @@ class JobProvider(Provider):
                 job = at.client.get(ResourceName.parse(id_))
             except NotFound:
                 return dynamic.ReadResult(None, {})
-        spec = drift.declared_part(self._spec(inputs), held(self.kind, job), inputs.secrets)
+        used = _outputs(props)
+        tables = {"secrets": inputs.secrets, results.TABLE: used.get("results", {})}
+        spec = drift.declared_part(self._spec(inputs), held(self.kind, job), tables)
         declared = {name: props[name] for name in INPUTS if name in props} | {"spec": spec}
-        return dynamic.ReadResult(id_, {**declared, "run": _run(at, job)}, declared)
+        return dynamic.ReadResult(id_, {**declared, **used, "run": _run(at, job)}, declared)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         inputs, name = _Inputs.of(props), ResourceName.parse(id_)
@@ -109,8 +120,10 @@ class JobProvider(Provider):
         """Deletes what has ended."""
         client.delete(name)
 
-    def _submit(self, at: Target, inputs: _Inputs, spec: dict[str, Any], token: str) -> Mapping[str, Any]:
-        job = drift.submitted(spec, inputs.secrets)
+    def _submit(
+        self, at: Target, inputs: _Inputs, spec: dict[str, Any], known: Mapping[str, str], token: str
+    ) -> Mapping[str, Any]:
+        job = drift.submitted(spec, {"secrets": inputs.secrets, results.TABLE: known})
         job["labels"] = {**job.get("labels", {}), **ownership.labels(inputs.owner, token)}
         engine.ensure_alive(f"{inputs.name}: not submitted")
         return at.client.create(self.kind, at.parent, job)
@@ -147,6 +160,11 @@ class TrainingPipelineProvider(JobProvider):
             with contextlib.suppress(NotFound, InvalidRequest):
                 client.delete(ResourceName.parse(job))
         super()._forget(client, name)
+
+
+def _outputs(props: Mapping[str, Any]) -> dict[str, Any]:
+    """What was filled in for references to results of other jobs, as it was when the job was submitted."""
+    return {"results": props["results"]} if props.get("results") else {}
 
 
 def _run(at: Target, job: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,20 +13,28 @@ from vertex.states import plain
 TOKEN_LABEL = "pulumi_token"
 
 
-def run_id(kind: Kind, spec: Mapping[str, Any], rerun: int) -> str:
+def run_id(kind: Kind, spec: Mapping[str, Any], rerun: int, above: Sequence[str] = ()) -> str:
     """Eight hex digits that differ whenever the job would run anew: the folder of a run's outputs.
 
-    They stand in previews, so secrets play no part.
+    `above` are those of the jobs whose results it uses. They stand in previews, so secrets play no part.
     """
-    return _digest(kind.collection, spec, rerun)[:8]
+    return _digest(kind.collection, spec, rerun, *above)[:8]
 
 
-def token(kind: Kind, owner: str, spec: Mapping[str, Any], secrets: Mapping[str, str], rerun: int) -> str:
+def token(
+    kind: Kind,
+    owner: str,
+    spec: Mapping[str, Any],
+    secrets: Mapping[str, str],
+    rerun: int,
+    jobs: Mapping[str, str] | None = None,
+) -> str:
     """32 hex digits that are equal for equal jobs of one resource: the key of an idempotent create.
 
-    `owner` is `<pulumi project>/<stack>/<resource name>`.
+    `owner` is `<pulumi project>/<stack>/<resource name>`, `jobs` are the resource names of those whose results it uses:
+    after they have run anew, it is another job.
     """
-    return _digest(kind.collection, owner, spec, secrets, rerun)[:32]
+    return _digest(kind.collection, owner, spec, secrets, rerun, *([jobs] if jobs else []))[:32]
 
 
 def labels(owner: str, token: str) -> dict[str, str]:

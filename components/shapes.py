@@ -50,9 +50,10 @@ class PythonPackage(TypedDict, total=False):
 
 @_shape
 class Lifecycle(TypedDict, total=False):
-    """What happens around a job: does `pulumi up` wait for it, what does deleting it do, and a counter to run again."""
+    """What happens around a job: who waits for it, what it waits for, what deleting it does, a counter to run again."""
 
     wait: Boolean
+    after: list[String]
     onDelete: Literal["delete", "cancel", "keep"]
     rerun: Annotated[Int32, AfterValidator(forms.not_negative)]
 
@@ -214,5 +215,5 @@ class Stack(Declarations, Cloud, total=False):
     guardrails: Guardrails
 
 
-LIFECYCLE: Lifecycle = {"wait": False, "onDelete": "delete", "rerun": 0}
+LIFECYCLE: Lifecycle = {"wait": False, "after": [], "onDelete": "delete", "rerun": 0}
 """What holds where a declaration says nothing."""

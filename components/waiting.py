@@ -75,13 +75,14 @@ def result(job: Job) -> dict[str, Any]:
     if is_pipeline(job):
         found, job = found | uploaded(job), training_of(job)
     if "studySpec" not in job:
-        return found | _model_dir(job["jobSpec"], "")
+        return found | model_dir(job["jobSpec"], "")
     best = trials.best(job)
-    found |= _model_dir(job["trialJobSpec"], f"{best['id']}/") if best else {}
+    found |= model_dir(job["trialJobSpec"], f"{best['id']}/") if best else {}
     return found | {"bestTrial": best, "trials": trials.summaries(job)}
 
 
-def _model_dir(spec: Mapping[str, Any], trial: str) -> dict[str, str]:
+def model_dir(spec: Mapping[str, Any], trial: str) -> dict[str, str]:
+    """`modelDir` of a run with this CustomJobSpec; `trial` is the folder of a trial, `3/`, or empty."""
     base = spec.get("baseOutputDirectory", {}).get("outputUriPrefix")
     return {"modelDir": f"{base.rstrip('/')}/{trial}model/"} if base else {}
 

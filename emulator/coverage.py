@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex.kinds import Kind
+from vertex.reduction_server import is_reduction_server
 from vertex.validation import Problem
 
 MOST_REPLICAS = 100
@@ -20,6 +21,7 @@ REFUSED = {
     "workerPoolSpecs.lustreMounts": "the emulator mounts no Lustre file systems: read from /gcs instead",
     "models": "the emulator runs no Google-provided jobs that take models",
 }
+_NO_REDUCTION = "on this machine Reduction Server is not started, and the workers reduce among themselves"
 NOTED = {
     "network": "containers use a network of this machine",
     "pscInterfaceConfig": "containers use a network of this machine",
@@ -55,7 +57,9 @@ def oversized(kind: Kind, job: Mapping[str, Any]) -> list[Problem]:
 def notes(kind: Kind, job: Mapping[str, Any]) -> list[str]:
     """A line for each field that is accepted and not honoured in full, in the order of the table."""
     present = {name: value for name, (_, value) in _present(kind, job)}
-    return [f"{name}: on this machine {note}." for name, note in NOTED.items() if present.get(name)]
+    found = [f"{name}: on this machine {note}." for name, note in NOTED.items() if present.get(name)]
+    pools = enumerate(job[kind.spec_field]["workerPoolSpecs"])
+    return found + [f"workerPoolSpecs[{index}]: {_NO_REDUCTION}." for index, pool in pools if is_reduction_server(pool)]
 
 
 def _present(kind: Kind, job: Mapping[str, Any]) -> Iterator[tuple[str, Found]]:

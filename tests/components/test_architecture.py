@@ -127,8 +127,10 @@ def test_the_exports_of_components_change_on_purpose_only() -> None:
     assert components.__all__ == [
         "Completion",
         "CustomJob",
+        "CustomJobArgs",
         "Foundation",
         "HyperparameterTuningJob",
+        "HyperparameterTuningJobArgs",
         "Images",
         "Jobs",
         "LocalFoundation",
@@ -137,6 +139,7 @@ def test_the_exports_of_components_change_on_purpose_only() -> None:
         "Settings",
         "TrainingImage",
         "TrainingPipeline",
+        "TrainingPipelineArgs",
         "export",
         "foundation",
         "show_availability",
