@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import pulumi
 
-from components.declarations import JobDeclaration
+from components.job_declaration import JobDeclaration
 from components.settings import Settings
 from vertex.availability import AS_OF, PAGE, REGIONS, offered, wanting
 from vertex.spelling import closest

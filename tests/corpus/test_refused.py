@@ -22,6 +22,7 @@ RULES = (
     "vertex/legacy/checks.py",
     "components/cloud.py",
     "components/declarations.py",
+    "components/dependencies.py",
     "components/forms.py",
     "components/guardrails.py",
     "components/image_rules.py",

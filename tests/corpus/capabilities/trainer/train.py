@@ -20,6 +20,9 @@ if "TF_CONFIG" in os.environ:
 for name in ("GREETING", "ROLE", "CLOUD_ML_JOB_SA", "AIP_DATA_FORMAT"):
     if name in os.environ:
         print(f"{name}: {os.environ[name]}")
+boto = pathlib.Path("/etc/boto.cfg")
+if boto.exists():
+    print("boto:", boto.read_text().splitlines()[-1])
 if "AIP_TRAINING_DATA_URI" in os.environ:
     for file in path("gs://").glob(os.environ["AIP_TRAINING_DATA_URI"].removeprefix("gs://")):
         print(f"rows: {len(file.read_text().splitlines())}")
