@@ -140,7 +140,7 @@ def _message(detail: ErrorDetails, message: Any) -> str:
 
 
 def _fields_at(message: Any, path: KeyPath) -> list[str]:
-    """Names of the fields of the message at a path."""
+    """Names of the fields that a user may set in the message at a path."""
     root = _schema(message)
     node = root
     for part in path:
@@ -150,7 +150,8 @@ def _fields_at(message: Any, path: KeyPath) -> list[str]:
             if isinstance(part, int)
             else node.get("properties", {}).get(part) or node["additionalProperties"]
         )
-    return list(_resolved(node, root).get("properties", {}))
+    fields = _resolved(node, root).get("properties", {})
+    return [name for name, field in fields.items() if not field.get("readOnly")]
 
 
 def _resolved(node: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The stack of docs/capabilities.md whose images are in another project: who may pull them, and nothing is made there."""
+"""The stack of docs/capabilities.md whose images are in another project: who may pull them there."""
 
 import json
 from pathlib import Path
