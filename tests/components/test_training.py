@@ -58,7 +58,7 @@ def test_jobs_are_submitted_after_the_stage_of_those_whose_results_they_use(tmp_
 
 def test_jobs_that_nothing_comes_after_are_waited_for_together_and_hold_up_none(tmp_path: Path) -> None:
     waited = f"  waited: {{{CUSTOM.replace('ARGS', '')}, lifecycle: {{wait: true}}}}\n"
-    found = made(tmp_path, after(a="", b="a") + waited)
+    found = made(tmp_path, after(a="", b="a").replace("after: []", "wait: true") + waited)
     completions = {name: set(inputs["jobs"]) for name, inputs in found.of("Completion").items()}
     assert completions == {"Completion/stage-1": {"a"}, "Completion/completion": {"waited"}}
     assert found.needs("CustomJob/b") == {"Completion/stage-1"}
@@ -72,14 +72,14 @@ def test_jobs_that_use_nothing_of_one_another_have_neither_an_input_nor_a_stage_
 
 
 def test_the_folder_of_a_model_is_known_and_another_one_when_a_job_before_it_is_another(tmp_path: Path) -> None:
-    text = jobs('"${jobs.tune.bestTrial.id}"', middle='"${jobs.train.modelDir}"', last='"${jobs.middle.name}"')
+    text = jobs('"${jobs.tune.modelDir}"', middle='"${jobs.train.modelDir}"', last='"${jobs.middle.name}"')
     before, other = made(tmp_path, text), made(tmp_path, text.replace("maxTrialCount: 2", "maxTrialCount: 3"))
     folders = [
         {name: found.inputs[f"CustomJob/{name}"]["spec"]["jobSpec"]["baseOutputDirectory"]["outputUriPrefix"]
          for name in ("train", "middle", "last")} for found in (before, other)
     ]  # fmt: skip
     assert args(before, "CustomJob/middle") == [f"{folders[0]['train']}/model/"]
-    assert args(before, "CustomJob/train") == ["${jobs.tune.bestTrial.id}"]
+    assert args(before, "CustomJob/train") == ["${jobs.tune.modelDir}"]
     assert all(folders[0][name] != folders[1][name] for name in folders[0])
     assert made(tmp_path, text).inputs == before.inputs
 
