@@ -47,6 +47,7 @@ _SCALARS: list[tuple[Any, dict[str, Any]]] = [
     (Duration, {"type": "string", "pattern": rf"^-?[0-9]+([.][0-9]{{1,9}})?s$|{REFERENCE}"}),
     (Timestamp, {"type": "string"}),
 ]
+_FILLED_IN = ("Model", "displayName")  # a model is declared in a pipeline alone, and has that one's name
 _OUTPUT_ONLY = get_args(OutputOnly[str])[1]
 
 Schema = dict[str, Any]
@@ -107,7 +108,7 @@ class Writer:
             properties[name] = {**schema, **({"description": description} if description else {})}
             if api:
                 properties.setdefault(to_snake(name), schema)
-            if get_origin(hint) is Required:
+            if get_origin(hint) is Required and (message.__name__, name) != _FILLED_IN:
                 required.append(name)
         found: Schema = {"type": ["object", "string"], "pattern": _ALONE, "additionalProperties": False}
         return {**found, "properties": properties, **needed(required)}

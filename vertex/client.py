@@ -118,7 +118,10 @@ class RestClient:
         from google.protobuf import json_format
 
         message = getattr(aiplatform_v1, kind.type)()
-        json_format.ParseDict(job, type(message).pb(message))
+        try:
+            json_format.ParseDict(job, type(message).pb(message))
+        except json_format.ParseError as error:
+            raise errors.InvalidRequest(f"Google's client does not send it: {error}") from error
         return message
 
     @cached_property

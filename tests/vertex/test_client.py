@@ -322,3 +322,12 @@ def test_the_cloud_s_endpoints_are_those_of_the_region() -> None:
 
 def test_one_server_stands_for_both_endpoints() -> None:
     assert Endpoint.at("http://127.0.0.1:8080") == Endpoint("http://127.0.0.1:8080", "http://127.0.0.1:8080")
+
+
+def test_what_google_s_client_does_not_send_is_refused_without_a_call(api: Api, client: RestClient) -> None:
+    job = job_of(TRAINING_PIPELINE) | {
+        "modelToUpload": {"baseModelSource": {"genieSource": {}, "modelGardenSource": {}}}
+    }
+    with pytest.raises(errors.InvalidRequest, match=r"^Google's client does not send it: .*oneof"):
+        client.create(TRAINING_PIPELINE, PARENT, job)
+    assert api.asked == []
