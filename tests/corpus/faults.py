@@ -1,4 +1,4 @@
-"""The tables of the folder `refused`: projects without a fault (`bases.yaml`), and what is changed in them.
+"""The tables of the folder `refused`: projects without a fault (`bases`), and what is changed in them.
 
 A table has rows by base: `[where, value, field, words]`. The value is put at `where`, a path with dots below the base's
 own; `!absent` takes out what is there, `!renamed` gives its key another name. What must then be said is one thing, of
@@ -15,7 +15,10 @@ from typing import Any
 
 import yaml
 
+from tests.corpus.specs import CLOUD
+
 FOLDER = Path(__file__).parent / "refused"
+STACK = {"config": {**CLOUD, "vertex-training:include": ["training/jobs.yaml"]}}
 _ABSENT = object()
 
 
@@ -106,30 +109,31 @@ class Case:
 @cache
 def bases() -> dict[str, Base]:
     """The bases by name."""
-    held = yaml.load((FOLDER / "bases.yaml").read_text(), _Loader)
+    held: dict[str, Any] = {}
+    for file in sorted((FOLDER / "bases").glob("*.yaml")):
+        held |= yaml.load(file.read_text(), _Loader)["bases"]
     return {
         name: Base(
             name,
-            # Through JSON, so that what the file writes once and uses twice is changed in one place only.
-            json.loads(json.dumps({"stacks/Pulumi.dev.yaml": held["stack"], **base["project"]})),
+            # Through JSON, so that what a file writes once and uses twice is changed in one place only.
+            json.loads(json.dumps({"stacks/Pulumi.dev.yaml": STACK, **base["project"]})),
             base["file"],
             tuple(base["at"]),
             base.get("legacy", False),
         )
-        for name, base in held["bases"].items()
+        for name, base in held.items()
     }
 
 
 def cases() -> Iterator[Case]:
     """Every row of every table."""
     for table in sorted(FOLDER.glob("*.yaml")):
-        if table.name != "bases.yaml":
-            for name, rows in yaml.load(table.read_text(), _Loader).items():
-                base = bases()[name]
-                for where, value, field, words in rows:
-                    path = base.at + _parts(where)
-                    named = path if field is None else _named(base, field)
-                    yield Case(base, path, value, _dotted(named), words)
+        for name, rows in yaml.load(table.read_text(), _Loader).items():
+            base = bases()[name]
+            for where, value, field, words in rows:
+                path = base.at + _parts(where)
+                named = path if field is None else _named(base, field)
+                yield Case(base, path, value, _dotted(named), words)
 
 
 def _named(base: Base, field: str) -> tuple[str | int, ...]:
