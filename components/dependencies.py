@@ -17,6 +17,7 @@ def broken(jobs: Sequence[JobDeclaration], written: Written) -> Iterator[Finding
     """References and `after` that name no job or no result of one, and jobs that come after themselves."""
     by_name = {job.name: job for job in jobs}
     links: dict[str, dict[str, KeyPath]] = {name: {} for name in by_name}
+    offered: dict[str, list[str] | None] = {}  # None of a job with problems: what it will have is not known
     for job in jobs:
         for path, reference in written.get(job.name, ()):
             name, result = results.split(reference, by_name)
@@ -25,8 +26,10 @@ def broken(jobs: Sequence[JobDeclaration], written: Written) -> Iterator[Finding
                 yield job, path, message
                 continue
             links[job.name].setdefault(name, path)
-            known = results.offered(by_name[name].kind, by_name[name].spec) if by_name[name].spec else [result]
-            if result not in known:
+            if name not in offered:
+                offered[name] = results.offered(by_name[name].kind, by_name[name].spec) if by_name[name].spec else None
+            known = offered[name]
+            if known is not None and result not in known:
                 message = f"${{{results.TABLE}.{reference}}} is not a result of {name}{nearest(result, known)}"
                 yield job, path, message
         for index, name in enumerate(job.lifecycle.get("after", ())):
