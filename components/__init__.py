@@ -1,5 +1,6 @@
 """What a platform team provisions: Pulumi components and dynamic resources for Vertex AI training."""
 
+from components.availability_lines import show_availability
 from components.completion import Completion
 from components.cost_lines import show_cost
 from components.foundation import Foundation, foundation
@@ -31,5 +32,6 @@ __all__ = [
     "TrainingPipelineArgs",
     "export",
     "foundation",
+    "show_availability",
     "show_cost",
 ]

@@ -34,7 +34,7 @@ def broken(values: Mapping[str, Any]) -> Iterator[Finding]:
         made = choices[-1]
         if len(given := [choice for choice in choices if choice in part]) > 1:
             yield (key,), f"takes one of {', '.join(choices)}, not {' and '.join(given)}"
-        if is_made_here(key, part):
+        if is_made_here(key, part) or made in part:
             continue
         for field in _ONLY_WHEN_MADE[key]:
             if field in part:

@@ -188,6 +188,8 @@ class Declarations:
                 continue
             if table not in allowed(path):
                 message = f"${{{reference}}} is not a reference that is known here; write {_forms(allowed(path))}"
+            elif table == "vars" and not isinstance(self.values.get("vars") or {}, Mapping):
+                continue
             elif name not in self.tables[table]:
                 message = f"${{{reference}}} is not declared{nearest(name, self.tables[table])}"
             else:

@@ -24,8 +24,8 @@ def declared_part(declared: Any, actual: Any, tables: Tables) -> Any:
 def is_same(declared: Any, actual: Any, tables: Tables) -> bool:
     """Whether a declared value is, as a whole, what the service holds: defaults inside of it count as differences."""
     if actual is None:
-        # Zeros are left out of proto JSON.
-        return not declared
+        # Zeros are left out of proto JSON; that of an enum is its name for "not said".
+        return not declared or str(declared).endswith("_UNSPECIFIED")
     sent = submitted(declared, tables)
     # The service ends the URI of a folder with a slash (discovery document, GcsDestination).
     return bool(actual == sent or (isinstance(sent, str) and actual == f"{sent}/"))

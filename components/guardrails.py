@@ -78,20 +78,21 @@ def over_budget(
 
     A job is named where it is too dear alone or has no price on file; else the sum is, with the dearest jobs.
     """
-    for rule, field in _LIMITS.items():
-        limit = rules.get(rule)
-        if not isinstance(limit, float):
-            continue
+    limits = {rule: limit for rule in _LIMITS if isinstance(limit := rules.get(rule), float)}
+    for name, each in costs.items() if limits else ():
+        # A machine that is not known yet has been refused where machines are judged.
+        missing = [one for one in each.missing if "machineTypes" not in rules or not references.is_open(one)]
+        if missing:
+            message = f"no price on file for {', '.join(missing)} in {region}; add it under vertex-training:prices"
+            yield name, min(limits), f"guardrails.{min(limits)}: {message}"
+    for rule, limit in limits.items():
+        field = _LIMITS[rule]
         usd = {name: float(getattr(each, field)) for name, each in costs.items() if not each.missing}
         alone = [name for name in usd if usd[name] > limit]
         unit = "USD an hour" if rule == "maxHourlyCost" else "USD at most"
         words = f"{unit} by list price; allowed: {limit:.2f} for all jobs"
         for name in alone:
             yield name, rule, f"guardrails.{rule}: {usd[name]:.2f} {words}"
-        for name, each in costs.items():
-            if each.missing:
-                message = f"no price on file for {', '.join(each.missing)} in {region}"
-                yield name, rule, f"guardrails.{rule}: {message}; add it under vertex-training:prices"
         if not alone and sum(usd.values()) > limit:
             dearest = sorted(usd, key=lambda name: -usd[name])[:_DEAREST]
             named = ", ".join(f"{name} {usd[name]:.2f}" for name in dearest)

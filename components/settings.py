@@ -13,7 +13,8 @@ from components.errors import Problem as Declared
 from components.job_declaration import JobDeclaration
 from components.sources import Source
 from vertex.cost import Cost, cost
-from vertex.rules import Finding
+from vertex.jobs import job_spec_path
+from vertex.rules import Finding, region
 from vertex.validation import Problem, shape
 
 NAMESPACE = "vertex-training"
@@ -73,6 +74,7 @@ class Settings:
         images, packages, jobs = declarations.images(), declarations.packages(), declarations.jobs()
         problems += declarations.problems + declarations.unused_vars()
         problems += _not_adoptable(declarations, jobs, values)
+        problems += _out_of_region(declarations, jobs, values)
         costs = _costs(jobs, values)
         problems += _beyond_guardrails(declarations, images, jobs, costs, values)
         if problems:
@@ -101,6 +103,16 @@ def _of_the_target(values: Mapping[str, Any]) -> Iterable[Finding]:
         return [*cloud.broken(values), *((("prices", *path), message) for path, message in prices)]
     given = [key for key in shapes.Cloud.__annotations__ if key in values]
     return [((key,), "is for the target gcp, and the target here is local") for key in given]
+
+
+def _out_of_region(
+    declarations: Declarations, jobs: Iterable[JobDeclaration], values: Mapping[str, Any]
+) -> Iterable[Declared]:
+    """What the jobs without a problem name in other regions: only Vertex AI has some."""
+    if values.get("target") == "gcp" and "region" in values:
+        for job in (job for job in jobs if job.spec):
+            for path, message in region.broken(job.spec, job_spec_path(job.kind, job.spec), values["region"]):
+                yield declarations.problem_of(job, path, message)
 
 
 def _costs(jobs: Iterable[JobDeclaration], values: Mapping[str, Any]) -> dict[str, Cost]:

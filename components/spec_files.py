@@ -69,7 +69,7 @@ def pasted(kind: Kind, declared: Mapping[str, Any], root: Path) -> Pasted:
     fields = content if is_whole else {"jobSpec": content}
     keys = frozenset(name for key in fields for name in (key, to_camel(key)))
     own = {key: value for key, value in declared.items() if key != KEY}
-    twice: list[Finding] = [
-        ((key,), f"stands in {name} too; keep one of the two") for key in own if {key, to_camel(key)} & keys
-    ]
-    return Pasted(fields | own, SpecFile(source, () if is_whole else ("jobSpec",), keys), twice)
+    twice = [key for key in own if {key, to_camel(key)} & keys]
+    findings: list[Finding] = [((key,), f"stands in {name} too; keep one of the two") for key in twice]
+    beside = {key: value for key, value in own.items() if key not in twice}
+    return Pasted(fields | beside, SpecFile(source, () if is_whole else ("jobSpec",), keys), findings)

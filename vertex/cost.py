@@ -24,10 +24,12 @@ DEFAULT_SECONDS = 7 * 24 * 3600.0
 DISK_GB = 100
 """The size of a boot disk that names none (Google's page on configuring compute resources)."""
 
+CHIPS = {"ct5lp": "TPU_V5_LITEPOD", "ct6e": "TPU_V6E", "tpu7x": "TPU7X"}
+"""What the chips of machines with a topology are called, by family: the API has no acceleratorType for the newer."""
+
 _NEWEST = ("a3-ultragpu", "a4-highgpu", "a4x-highgpu")
 # Families that Compute Engine prices apart from the family that begins their name.
 _APART = {"a3-megagpu": "A3-MEGA", "a3-ultragpu": "A3-ULTRA"}
-_CHIPS = {"ct5lp": "TPU_V5_LITEPOD", "ct6e": "TPU_V6E", "tpu7x": "TPU7X"}
 _BOARD_CORES = 8
 _AT_ON_DEMAND = {"SPOT": "spot", "FLEX_START": "flex-start"}
 
@@ -79,7 +81,7 @@ def priced() -> Mapping[str, frozenset[str]]:
     """By kind of price, the names that a price may be filed under."""
     families = frozenset(_family(each.name) for each in machines().values() if not each.is_tpu)
     gpus = frozenset(kind for each in machines().values() for kind in each.gpus)
-    tpus = frozenset({*_CHIPS.values(), *(kind for each in machines().values() for kind in each.tpus)})
+    tpus = frozenset({*CHIPS.values(), *(kind for each in machines().values() for kind in each.tpus)})
     return {"vcpu": families, "gb": families, "accelerator": gpus | tpus, "disk": frozenset(DISK_TYPES)}
 
 
@@ -137,7 +139,7 @@ class _Bill:
         kind, cores = accelerator(spec)
         if found.topologies:
             chips = found.chips * found.tpu_machines(spec.get("tpuTopology", ""), 0)
-            return self._price("accelerator", _CHIPS[found.name.partition("-")[0]], chips)
+            return self._price("accelerator", CHIPS[found.name.partition("-")[0]], chips)
         if cores != _BOARD_CORES:
             self._miss(f"a {kind} pod of {cores} cores")
             return 0.0

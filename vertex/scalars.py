@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BeforeValidator, GetCoreSchemaHandler, ValidationInfo
+from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticOmit, core_schema
 
 _DURATION = re.compile(r"(-?)0*([0-9]+)(?:\.([0-9]{1,9}))?s")
@@ -141,7 +141,7 @@ def _output_only(_value: object, info: ValidationInfo) -> object:
     raise PydanticCustomError("output_only", "is set by the service; remove it")
 
 
-OutputOnly = Annotated[Value, BeforeValidator(_output_only)]
+OutputOnly = Annotated[Value, BeforeValidator(_output_only), Field(json_schema_extra={"readOnly": True})]
 """A field that only the service writes: refused in a declaration, ignored in a request (Google's AIP-203)."""
 
 String = Annotated[str, BeforeValidator(_string)]

@@ -13,7 +13,7 @@ from vertex import rules
 from vertex.kinds import Kind
 from vertex.rules import Finding, KeyPath
 from vertex.scalars import shown
-from vertex.spelling import nearest
+from vertex.spelling import closest, nearest
 
 OutputOnly = Literal["refuse", "drop"]
 OpenText = Callable[[object], bool]
@@ -77,8 +77,12 @@ def shape(message: Any, value: object, *, output_only: OutputOnly = "refuse") ->
     try:
         return _adapter(message).validate_python(_pruned(value), context={"output_only": output_only}), []
     except ValidationError as error:
+        details = error.errors(include_url=False)
+        misspelt = {_meant(detail, message) for detail in details if detail["type"] == "extra_forbidden"}
         problems = (
-            Problem(tuple(detail["loc"]), _message(detail, message)) for detail in error.errors(include_url=False)
+            Problem(detail["loc"], _message(detail, message))
+            for detail in details
+            if detail["type"] != "missing" or detail["loc"] not in misspelt
         )
         return value, sorted(problems, key=lambda problem: str(problem.path))
 
@@ -107,6 +111,12 @@ def _pruned(value: Any) -> Any:
     return value
 
 
+def _meant(detail: ErrorDetails, message: Any) -> KeyPath:
+    """The field that an unknown one seems to be: where that is missing, to say so as well would be to say it twice."""
+    *above, name = detail["loc"]
+    return (*above, closest(str(name), _fields_at(message, tuple(above))) or name)
+
+
 def _message(detail: ErrorDetails, message: Any) -> str:
     path = detail["loc"]
     match detail["type"]:
@@ -130,7 +140,7 @@ def _message(detail: ErrorDetails, message: Any) -> str:
 
 
 def _fields_at(message: Any, path: KeyPath) -> list[str]:
-    """Names of the fields of the message at a path."""
+    """Names of the fields that a user may set in the message at a path."""
     root = _schema(message)
     node = root
     for part in path:
@@ -140,7 +150,8 @@ def _fields_at(message: Any, path: KeyPath) -> list[str]:
             if isinstance(part, int)
             else node.get("properties", {}).get(part) or node["additionalProperties"]
         )
-    return list(_resolved(node, root).get("properties", {}))
+    fields = _resolved(node, root).get("properties", {})
+    return [name for name, field in fields.items() if not field.get("readOnly")]
 
 
 def _resolved(node: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:

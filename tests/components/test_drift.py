@@ -41,6 +41,12 @@ def seen(actual: dict[str, Any], declared: dict[str, Any] = DECLARED) -> Any:
     return declared_part(declared, actual, SECRETS)
 
 
+def test_an_enum_that_says_nothing_is_no_drift_where_the_service_leaves_it_out() -> None:
+    machine = {"machineType": "n1-standard-4", "acceleratorType": "ACCELERATOR_TYPE_UNSPECIFIED"}
+    assert seen({"machineType": "n1-standard-4"}, machine) == machine
+    assert seen({"acceleratorType": "NVIDIA_L4"}, machine) == {"acceleratorType": "NVIDIA_L4"}
+
+
 def test_defaults_labels_zeros_slashes_and_secrets_of_the_service_are_no_drift() -> None:
     assert held() != DECLARED
     assert seen(held()) == DECLARED

@@ -18,12 +18,14 @@ _NEEDED = {
 
 def broken(training_input: Mapping[str, Any]) -> Iterator[Finding]:
     """Problems of a TrainingInput whose shape is right, with paths from it."""
-    yield from _tier(training_input)
+    of_types = [*_tier(training_input)]
     for role in ROLES:
         name = f"{role}Type"
         if name in training_input:
-            yield from _machine_type(name, training_input[name])
-        yield from _container(training_input, role)
+            of_types += _machine_type(name, training_input[name])
+    yield from of_types
+    for role in ROLES:
+        yield from _container(training_input, role, is_type_refused=((f"{role}Type",) in dict(of_types)))
     for index, spec in enumerate(training_input.get("hyperparameters", {}).get("params", ())):
         for path, message in _parameter(spec):
             yield ("hyperparameters", "params", index, *path), message
@@ -53,7 +55,7 @@ def _machine_type(name: str, value: str) -> Iterator[Finding]:
         yield (name,), f'"{value}" is no machine type that is known{advice}'
 
 
-def _container(given: Mapping[str, Any], role: str) -> Iterator[Finding]:
+def _container(given: Mapping[str, Any], role: str, *, is_type_refused: bool) -> Iterator[Finding]:
     config = given.get(f"{role}Config", {})
     at = f"{role}Config"
     if "containerArgs" in config and "args" in given:
@@ -66,6 +68,8 @@ def _container(given: Mapping[str, Any], role: str) -> Iterator[Finding]:
     if accelerator.get("count", 1) < 1:
         yield (at, "acceleratorConfig", "count"), f"{accelerator['count']} is less than 1"
     kind = accelerator.get("type", "")
+    if is_type_refused:
+        return
     if accelerator and not kind.startswith("TPU") and given.get(f"{role}Type") not in machines():
         yield (at, "acceleratorConfig"), f"goes with a machine type of Compute Engine: name one as {role}Type"
     elif accelerator and not kind:

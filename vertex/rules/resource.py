@@ -30,9 +30,9 @@ def _labels(labels: Mapping[str, str], at: KeyPath) -> Iterator[Finding]:
     if len(labels) > _MOST_LABELS:
         yield at, f"has {len(labels)} labels; at most {_MOST_LABELS} are allowed"
     for key, value in labels.items():
-        if not key or not _starts_well(key):
-            yield at, f"the key {shown(key)} must start with a lower-case letter or a digit"
         yield from _text("key", key, at)
+        if not key or key[0] in "_-":
+            yield at, f"the key {shown(key)} must start with a lower-case letter or a digit"
         yield from _text("value", value, (*at, key))
 
 
@@ -41,10 +41,6 @@ def _text(name: str, text: str, at: KeyPath) -> Iterator[Finding]:
         yield at, f"the {name} {shown(text)} may hold lower-case letters, digits, underscores and dashes only"
     if len(text) > _LABEL_CHARACTERS or len(text.encode(errors="replace")) > _LABEL_BYTES:
         yield at, f"the {name} {shown(text)} must be shorter than 64 characters and than 128 bytes of UTF-8"
-
-
-def _starts_well(key: str) -> bool:
-    return key[0] not in "_-" and _may_stand_in_a_label(key[0])
 
 
 def _may_stand_in_a_label(character: str) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 from vertex.machines import machine
 from vertex.rules.finding import Finding, KeyPath
 from vertex.rules.machine_spec import accelerator
+from vertex.rules.machine_spec import broken as broken_machine
 from vertex.scalars import seconds
 from vertex.spelling import choices
 
@@ -41,18 +42,20 @@ def _flex_start(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
     timeout = spec["scheduling"].get("timeout", "0s")
     if seconds(timeout) > _WEEK_SECONDS:
         yield (*at, "scheduling", "timeout"), f'"{timeout}" is longer than the seven days ("604800s") of FLEX_START'
-    used = [(index, pool.get("machineSpec", {})) for index, pool in enumerate(spec["workerPoolSpecs"]) if pool]
-    for index, machine_spec in used:
+    first = None
+    for index, pool in enumerate(spec["workerPoolSpecs"]):
         path: KeyPath = (*at, "workerPoolSpecs", index, "machineSpec")
-        if machine_spec != used[0][1]:
-            yield (
-                path,
-                f"must be that of workerPoolSpecs[{used[0][0]}]: FLEX_START needs the same machines in all pools",
-            )
+        machine_spec = pool.get("machineSpec", {})
+        # What is wrong with a machine by itself is said already.
+        if not pool or any(broken_machine(machine_spec, path)):
+            continue
+        first = index if first is None else first
         kind, _ = accelerator(machine_spec)
         if kind not in _FLEX_GPUS:
             message = f"{kind or 'no accelerator'}: FLEX_START takes {choices(_FLEX_GPUS)}"
             yield (*path, "acceleratorType"), message
+        elif machine_spec != spec["workerPoolSpecs"][first]["machineSpec"]:
+            yield path, f"must be that of workerPoolSpecs[{first}]: FLEX_START needs the same machines in all pools"
 
 
 def _spot(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:

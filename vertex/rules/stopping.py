@@ -43,7 +43,7 @@ def _study(config: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
             yield from _constraint(config[name], (*at, name))
     least, most = config.get("minimumRuntimeConstraint", {}), config.get("maximumRuntimeConstraint", {})
     for field, more in (("maxDuration", "longer"), ("endTime", "later")):
-        if field in least and field in most and _measure(field, least[field]) > _measure(field, most[field]):
+        if field in least and field in most and _measure(field, least[field]) > _measure(field, most[field]) >= 0:
             message = f'"{least[field]}" is {more} than that of maximumRuntimeConstraint, "{most[field]}"'
             yield (*at, "minimumRuntimeConstraint", field), message
 

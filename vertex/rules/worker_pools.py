@@ -84,17 +84,10 @@ def _reduction_server(pool: Mapping[str, Any], index: int, at: KeyPath) -> Itera
 
 
 def _tpus(pools: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Finding]:
-    """Google's page on configuring compute resources: a TPU job has one pool with one replica."""
+    """Google's page on configuring compute resources: a TPU job has one pool, which as the first has one replica."""
     used = [index for index, pool in enumerate(pools) if pool]
-    for index in used:
-        name = pools[index].get("machineSpec", {}).get("machineType", "")
-        found = machine(name)
-        if found and found.is_tpu:
-            if len(used) > 1:
-                yield (*at, index, "machineSpec", "machineType"), f"{name} has TPUs: it must be the job's only pool"
-            # What is wrong with the first pool's count of replicas has been said.
-            if index > 0 and pools[index].get("replicaCount", 1) > 1:
-                yield (
-                    (*at, index, "replicaCount"),
-                    f"{pools[index]['replicaCount']} must be 1 on {name}, which has TPUs",
-                )
+    names = {index: pools[index].get("machineSpec", {}).get("machineType", "") for index in used}
+    with_tpus = [index for index, name in names.items() if (found := machine(name)) and found.is_tpu]
+    if with_tpus and len(used) > 1:
+        index = with_tpus[0]
+        yield (*at, index, "machineSpec", "machineType"), f"{names[index]} has TPUs: it must be the job's only pool"

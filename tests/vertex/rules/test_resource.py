@@ -25,7 +25,7 @@ def test_labels_of_small_letters_of_any_script_digits_and_dashes_are_taken(label
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ({"Team": "a"}, 'the key "Team" must start with a lower-case letter or a digit'),
+        ({"Team": "a"}, 'the key "Team" may hold lower-case letters, digits, underscores and dashes only'),
         ({"_a": "a"}, 'the key "_a" must start with a lower-case letter or a digit'),
         ({"": "a"}, 'the key "" must start with a lower-case letter or a digit'),
         ({"a b": "a"}, 'the key "a b" may hold lower-case letters, digits, underscores and dashes only'),

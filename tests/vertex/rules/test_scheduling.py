@@ -46,9 +46,15 @@ def test_flexible_jobs_run_a_week_at_most_on_the_same_gpus_everywhere() -> None:
         'jobSpec.scheduling.timeout: "604801s" is longer than the seven days ("604800s") of FLEX_START'
     ]
     assert said_of_spec(scheduling=FLEX, workerPoolSpecs=[pools[0], {}, pool()]) == [
-        f"{POOLS}[2].machineSpec: must be that of workerPoolSpecs[0]: FLEX_START needs the same machines in all pools",
         f"{POOLS}[2].machineSpec.acceleratorType: no accelerator: FLEX_START takes NVIDIA_L4, NVIDIA_TESLA_A100, "
         "NVIDIA_A100_80GB, NVIDIA_H100_80GB, NVIDIA_H100_MEGA_80GB, NVIDIA_H200_141GB or NVIDIA_B200",
+    ]
+
+
+def test_flexible_jobs_have_one_kind_of_machine() -> None:
+    other = {**L4, "machineType": "g2-standard-16"}
+    assert said_of_spec(scheduling=FLEX, workerPoolSpecs=[pool(machineSpec=L4), pool(machineSpec=other)]) == [
+        f"{POOLS}[1].machineSpec: must be that of workerPoolSpecs[0]: FLEX_START needs the same machines in all pools"
     ]
 
 

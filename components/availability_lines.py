@@ -1,0 +1,44 @@
+"""What a preview says of regions: which accelerators the stack's jobs ask for where they are not known to be."""
+
+from collections.abc import Iterable, Mapping
+
+import pulumi
+
+from components.job_declaration import JobDeclaration
+from components.settings import Settings
+from vertex.availability import AS_OF, PAGE, REGIONS, offered, wanting
+from vertex.spelling import closest
+
+MOST_NAMES = 3
+"""Of more jobs that ask for one accelerator, only so many are named."""
+
+
+def show_availability(settings: Settings) -> None:
+    """Warns in a preview of the target gcp, once, of what the region may not have. No resource knows of it."""
+    if settings.cloud is not None and pulumi.runtime.is_dry_run():
+        found = lines(settings.region, settings.jobs)
+        if found:
+            pulumi.warn("\n".join(found))
+
+
+def lines(region: str, jobs: Iterable[JobDeclaration]) -> list[str]:
+    """The lines: a region that is not known, or each accelerator that is not known to be there; none if all is well."""
+    if region not in REGIONS:
+        near = closest(region, REGIONS)
+        guess = f"; did you mean {near}?" if near else "."
+        return [f"{region} is not known as a region with training as of {AS_OF}{guess} See {PAGE}"]
+    asking: dict[str, list[str]] = {}
+    for job in jobs:
+        for name in wanting(job.kind, job.spec, region):
+            asking.setdefault(name, []).append(job.name)
+    said = [_line(name, region, asking[name], offered()) for name in sorted(asking)]
+    return [*said, f"Tables change: see {PAGE}"] if said else []
+
+
+def _line(name: str, region: str, jobs: list[str], known: Mapping[str, tuple[str, ...]]) -> str:
+    others = f" and {len(jobs) - MOST_NAMES} more" if len(jobs) > MOST_NAMES else ""
+    places = ", ".join(known.get(name, ())) or "no region that is known"
+    return (
+        f"{name} is not offered for training in {region} as of {AS_OF} "
+        f"({', '.join(jobs[:MOST_NAMES])}{others}); offered in {places}"
+    )

@@ -1,0 +1,89 @@
+"""Specs as people write them preview clean, or are refused with the rule that is expected."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components import drift
+from components.errors import DeclarationErrors
+from components.job import completed
+from components.job_provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
+from tests.components.fakes import Ground
+from tests.corpus import discovery
+from tests.corpus.specs import Spec, settings, specs
+from tests.vertex.test_client import HELD, Api
+from vertex.client import RestClient
+from vertex.fields import int64_as_strings
+from vertex.jobs import held
+from vertex.kinds import Kind
+from vertex.names import parent
+
+PARENT = parent("acme-dev", "us-central1")
+GROUND = Ground(staging="gs://acme-dev-staging/jobs", parent=f"//aiplatform.googleapis.com/{PARENT}")
+PROVIDERS = {
+    provider.kind: provider()
+    for provider in (CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider)
+}
+ALL = tuple(specs())
+CLEAN = [spec for spec in ALL if not spec.refused]
+
+
+def said(spec: Spec, root: Path) -> list[str]:
+    """What a preview says is wrong with a spec, without the places."""
+    refused = spec.declare(root)
+    if refused:
+        return refused
+    try:
+        read = settings(root)
+    except DeclarationErrors as errors:
+        return [f"{problem.path}: {problem.message}" for problem in errors.problems]
+    assert read.jobs
+    for job in read.jobs:
+        checked(job.kind, job.spec, job.name)
+    return []
+
+
+def checked(kind: Kind, spec: Any, name: str) -> Any:
+    """The spec that the provider of a job passes on to the engine: complete, and without a failure."""
+    props = {"owner": f"team/dev/{name}", "parent": GROUND.parent, "spec": completed(kind, spec, 0, GROUND, name)}
+    result = PROVIDERS[kind].check({}, props)
+    assert result.failures == []
+    return result.inputs["spec"]
+
+
+@pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.name)
+def test_a_spec_previews_clean_or_with_the_expected_rule(spec: Spec, tmp_path: Path) -> None:
+    found = sorted(said(spec, tmp_path))
+    assert len(found) == len(spec.refused), found
+    assert [line for line, begins in zip(found, sorted(spec.refused), strict=True) if not line.startswith(begins)] == []
+
+
+@pytest.mark.parametrize("spec", CLEAN, ids=lambda spec: spec.name)
+def test_its_request_is_one_that_the_discovery_document_allows(
+    spec: Spec, tmp_path: Path, api: Api, client: RestClient
+) -> None:
+    spec.declare(tmp_path)
+    for job in settings(tmp_path).jobs:
+        whole = drift.submitted(checked(job.kind, job.spec, job.name), {})
+        assert discovery.broken(job.kind.type, int64_as_strings(job.kind.message, whole)) == []
+        api.replies({**HELD, "name": f"{PARENT}/{job.kind.collection}/7"})
+        client.create(job.kind, PARENT, whole)
+        method, path, _, sent = api.asked[-1]
+        assert (method, path) == ("POST", f"/v1/{PARENT}/{job.kind.collection}")
+        assert drift.declared_part(whole, held(job.kind, sent), {}) == whole
+
+
+def test_all_of_them_stand_side_by_side_in_one_stack(tmp_path: Path) -> None:
+    for spec in CLEAN:
+        assert spec.declare(tmp_path) == []
+    jobs = settings(tmp_path).jobs
+    assert len(jobs) >= len(CLEAN) >= 60
+
+
+def test_there_are_enough_of_each_way_and_each_says_what_it_stands_for() -> None:
+    ways = Counter(spec.way for spec in ALL)
+    assert ways.total() >= 60
+    assert min(ways.values()) >= 8 and set(ways) == {"gcloud", "rest", "sdk", "pipelines", "legacy"}
+    assert [spec.name for spec in ALL if len(spec.shape) < 12 or spec.shape.startswith("refused: ")] == []

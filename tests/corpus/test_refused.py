@@ -1,0 +1,80 @@
+"""One fault, one problem: its field, its rule, and nothing else."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.errors import DeclarationErrors
+from components.settings import Settings
+from tests.corpus.faults import Base, Case, bases, cases
+from tests.corpus.reached import ROOT, reached, statements
+from tests.corpus.specs import converted
+
+RULES = (
+    "vertex/rules/*.py",
+    "vertex/scalars.py",
+    "vertex/validation.py",
+    "vertex/models.py",
+    "vertex/pipelines.py",
+    "vertex/legacy/checks.py",
+    "components/cloud.py",
+    "components/declarations.py",
+    "components/dependencies.py",
+    "components/forms.py",
+    "components/guardrails.py",
+    "components/image_rules.py",
+    "components/list_prices.py",
+    "components/package_context.py",
+    "components/source_distribution.py",
+    "components/spec_files.py",
+)
+"""Where a user's faults are found, beside the shapes of messages (`vertex/types.py`, `components/shapes.py`)."""
+CASES = tuple(cases())
+
+
+def said(files: dict[str, Any], base: Base, root: Path) -> list[str]:
+    """What is said of a project: `file: field: message`, without the lines."""
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        # JSON is YAML too, and written faster.
+        (root / name).write_text(content if isinstance(content, str) else json.dumps(content))
+    if base.is_legacy:
+        text, problems = converted(root / base.file)
+        assert bool(text) != bool(problems)
+        return [f"{base.file}: {problem}" for problem in problems]
+    stack = files["stacks/Pulumi.dev.yaml"]["config"]
+    config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in stack.items()}
+    try:
+        Settings.parse("team", "dev", root, config)
+    except DeclarationErrors as errors:
+        return [f"{each.place.partition(':')[0]}: {each.path}: {each.message}" for each in errors.problems]
+    return []
+
+
+@pytest.mark.parametrize("base", bases().values(), ids=lambda base: base.name)
+def test_a_base_has_no_fault(base: Base, tmp_path: Path) -> None:
+    assert said(base.files, base, tmp_path) == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_single_fault_is_named_and_nothing_else(case: Case, tmp_path: Path) -> None:
+    found = said(case.files(), case.base, tmp_path)
+    assert len(found) == 1, found
+    _, field, message = found[0].split(": ", 2)
+    assert (field, case.words in message) == (case.field, True), found[0]
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(CASES) >= 200
+
+
+def test_every_rule_has_a_case(tmp_path_factory: pytest.TempPathFactory) -> None:
+    files = {str(file) for name in RULES for file in ROOT.glob(name)}
+    wanted = {place for file in files for place in statements(Path(file))}
+    with reached(files) as found:
+        for case in CASES:
+            said(case.files(), case.base, tmp_path_factory.mktemp("case"))
+    assert len(wanted) > 100
+    assert sorted(wanted - found) == []

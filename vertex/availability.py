@@ -1,0 +1,112 @@
+"""Where training is offered, and with which accelerators: tables with their date, to warn by and never to refuse by.
+
+Regions: gcloud's list for training (528.0.0), with those that Google's SDK (google-cloud-aiplatform 2.7.0) knows
+beyond it. Accelerators: Google's page "Vertex AI locations", without those that it marks as not for training. Both
+change from month to month, so what is not here may be there by now.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from vertex.cost import CHIPS, accelerators
+from vertex.jobs import training
+from vertex.kinds import Kind
+from vertex.machines import machine
+
+AS_OF = "2026-11-21"
+"""The day on which both tables were read."""
+PAGE = "https://cloud.google.com/vertex-ai/docs/general/locations"
+
+_LISTED = """
+africa-south1 asia-east1 asia-east2 asia-northeast1 asia-northeast2 asia-northeast3 asia-south1 asia-south2
+asia-southeast1 asia-southeast2 australia-southeast1 australia-southeast2 europe-central2 europe-north1 europe-north2
+europe-southwest1 europe-west1 europe-west2 europe-west3 europe-west4 europe-west6 europe-west8 europe-west9
+europe-west12 me-central1 me-central2 me-west1 northamerica-northeast1 northamerica-northeast2 southamerica-east1
+southamerica-west1 us-central1 us-east1 us-east4 us-east5 us-east7 us-south1 us-west1 us-west2 us-west3 us-west4
+us-west8
+"""
+REGIONS = frozenset(_LISTED.split())
+"""Regions that have training."""
+_SHORT = {
+    "A100": "NVIDIA_TESLA_A100",
+    "A100-80": "NVIDIA_A100_80GB",
+    "B200": "NVIDIA_B200",
+    "GB200": "NVIDIA_GB200",
+    "H100": "NVIDIA_H100_80GB",
+    "H100M": "NVIDIA_H100_MEGA_80GB",
+    "H200": "NVIDIA_H200_141GB",
+    "L4": "NVIDIA_L4",
+    "P4": "NVIDIA_TESLA_P4",
+    "P100": "NVIDIA_TESLA_P100",
+    "RTX6000": "NVIDIA_RTX_PRO_6000",
+    "T4": "NVIDIA_TESLA_T4",
+    "V100": "NVIDIA_TESLA_V100",
+    "v2": "TPU_V2",
+    "v3": "TPU_V3",
+    "v5e": "TPU_V5_LITEPOD",
+    "v6e": "TPU_V6E",
+    "7x": "TPU7X",
+}
+_OFFERED = {
+    "asia-east1": "P100 T4 V100 H100M v2",
+    "asia-east2": "T4",
+    "asia-northeast1": "H100 H100M B200 T4 v6e",
+    "asia-northeast3": "A100 H100 L4 T4",
+    "asia-south1": "H100 H200 L4 T4",
+    "asia-south2": "H200 RTX6000",
+    "asia-southeast1": "A100 A100-80 B200 H100 H100M L4 P4 T4 RTX6000",
+    "asia-southeast2": "T4",
+    "australia-southeast1": "H100M P4 T4",
+    "europe-central2": "T4",
+    "europe-north1": "H100M",
+    "europe-west1": "H100 H100M H200 P100 T4",
+    "europe-west2": "H100 L4 T4",
+    "europe-west3": "H100 H100M T4",
+    "europe-west4": "A100 A100-80 H100 H100M H200 B200 L4 P4 P100 T4 V100 RTX6000 v2 v3 v6e",
+    "me-central2": "L4",
+    "me-west1": "A100",
+    "northamerica-northeast1": "P4 T4",
+    "northamerica-northeast2": "H100 L4",
+    "southamerica-east1": "T4",
+    "southamerica-west1": "v6e",
+    "us-central1": "A100 A100-80 B200 GB200 H100 H100M H200 L4 P4 P100 T4 V100 RTX6000 v2 v3 v5e v6e 7x",
+    "us-east1": "A100 B200 L4 P100 T4 V100 RTX6000 v5e v6e",
+    "us-east4": "A100-80 H100 H100M H200 B200 GB200 L4 P4 T4 RTX6000",
+    "us-east5": "A100-80 H100 H100M H200 v6e",
+    "us-south1": "v6e B200 H200",
+    "us-west1": "H100 H100M H200 L4 P100 T4 V100 v5e",
+    "us-west2": "P4 T4 B200",
+    "us-west3": "A100 B200",
+    "us-west4": "A100 H100 H100M T4 v5e",
+}
+
+
+@cache
+def offered() -> Mapping[str, tuple[str, ...]]:
+    """The regions in which each accelerator is offered; TPUs without an acceleratorType by their price's name."""
+    found: dict[str, tuple[str, ...]] = {}
+    for region, shorts in _OFFERED.items():
+        for short in shorts.split():
+            found[_SHORT[short]] = (*found.get(_SHORT[short], ()), region)
+    return found
+
+
+def wanting(kind: Kind, spec: Mapping[str, Any], region: str) -> set[str]:
+    """The accelerators that a canonical job asks for, and that are not known to be offered in a region.
+
+    What runs on a persistent resource asks for none: its machines are there.
+    """
+    kind, spec = training(kind, spec)
+    job = spec[kind.spec_field]
+    if job.get("persistentResourceId"):
+        return set()
+    return {name for pool in job["workerPoolSpecs"] for name in _asked(pool) if region not in offered().get(name, ())}
+
+
+def _asked(pool: Mapping[str, Any]) -> Iterator[str]:
+    found = machine(pool.get("machineSpec", {}).get("machineType", ""))
+    if found and found.topologies:
+        yield CHIPS[found.name.partition("-")[0]]
+    elif found and (kind := accelerators(pool, found)[0]):
+        yield kind

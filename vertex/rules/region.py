@@ -1,0 +1,29 @@
+"""Rules for the region of a job: what else it names is to be there too."""
+
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from operator import getitem
+from typing import Any
+
+from vertex.rules.finding import Finding, KeyPath
+
+_REGION = 3  # projects/P/locations/R/… and projects/P/regions/R/…
+
+
+def broken(job: Mapping[str, Any], at: KeyPath, region: str) -> Iterator[Finding]:
+    """Every rule that a canonical job without other problems breaks in a region; its CustomJobSpec stands at `at`.
+
+    Discovery document, EncryptionSpec ("the key needs to be in the same region") and, by Google's page on Private
+    Service Connect interfaces, the network attachment.
+    """
+    key = job.get("encryptionSpec", {}).get("kmsKeyName", "")
+    yield from _elsewhere("key", key, region, ("encryptionSpec", "kmsKeyName"))
+    spec: Mapping[str, Any] = reduce(getitem, at, job)  # type: ignore[arg-type]
+    attachment = spec.get("pscInterfaceConfig", {}).get("networkAttachment", "")
+    yield from _elsewhere("attachment", attachment, region, (*at, "pscInterfaceConfig", "networkAttachment"))
+
+
+def _elsewhere(what: str, name: str, region: str, at: KeyPath) -> Iterator[Finding]:
+    parts = name.split("/")
+    if len(parts) > _REGION and parts[_REGION] != region:
+        yield at, f'the {what} is in "{parts[_REGION]}"; it must be in the region of the jobs, {region}'
