@@ -193,7 +193,9 @@ def classic(contexts: dict[str, BuildContext]) -> dict[str, set[str]]:
     tags = {tried: f"{image}:{number}" for number, tried in enumerate(contexts)}
 
     def build(tried: str) -> None:
-        docker("build", "--quiet", f"--tag={tags[tried]}", str(contexts[tried].folder), buildkit=False)
+        # Out of its cache it takes images that another build has just removed.
+        options = ("--quiet", "--no-cache", f"--tag={tags[tried]}")
+        docker("build", *options, str(contexts[tried].folder), buildkit=False)
 
     built: list[str] = []
     try:
