@@ -17,7 +17,7 @@ from emulator.data import DataFolder
 from emulator.names import Location, new_id
 from emulator.records import SUCCEEDED, Trial
 from emulator.store import Store, Transaction
-from vertex.kinds import ALL_KINDS, CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 from vertex.pipelines import CUSTOM_TASK
 
 JOBS = 1_000
@@ -59,7 +59,7 @@ def rows() -> Iterator[str]:
         with running(root) as emulator:
             emulator.call("GET", "readyz")  # the first look at Docker is over
             time.sleep(1)
-            for kind in ALL_KINDS.values():
+            for kind in KINDS.values():
                 times = _pages(emulator, kind)
                 what = f"{JOBS:,} {kind.collection}" + (f" of {TRIALS} trials" * (kind == HYPERPARAMETER_TUNING_JOB))
                 verdict = "ok" if max(times) <= MOST_MS else f"more than {MOST_MS:.0f} ms"

@@ -4,11 +4,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from components import drift, references
+from components.references import Tables
+from vertex import jobs
+from vertex.jobs import held
 from vertex.kinds import Kind
 from vertex.names import ResourceName
 from vertex.rules import KeyPath
 from vertex.scalars import shown
-from vertex.validation import Problem, dotted, validate
+from vertex.validation import Problem, dotted
 
 ON_DELETE = "keep"
 """What a stack does with an adopted job that it lets go, where nothing is said: it did not make it."""
@@ -37,38 +40,39 @@ def broken(kind: Kind, adopt: str, project: str, number: str | None, region: str
 
 
 def validated(kind: Kind, spec: Any, **options: Any) -> tuple[dict[str, Any], list[Problem]]:
-    """As `vertex.validation.validate`, but for the `displayName`: the job has one, so it need not be declared."""
+    """As `vertex.jobs.validated`, but for the `displayName`: the job has one, so it need not be declared."""
     if not isinstance(spec, Mapping) or spec.keys() & {"displayName", "display_name"}:
-        return validate(kind, spec, **options)
-    canonical, problems = validate(kind, {**spec, "displayName": kind.type}, **options)
+        return jobs.validated(kind, spec, **options)
+    canonical, problems = jobs.validated(kind, {**spec, "displayName": kind.type}, **options)
     return {key: value for key, value in canonical.items() if key != "displayName"}, problems
 
 
-def differences(
-    kind: Kind, declared: Mapping[str, Any], job: Mapping[str, Any], secrets: Mapping[str, str]
-) -> list[str]:
-    """Every declared field in which a job differs, with both values; what is not declared may be anything."""
-    actual, _ = validate(kind, job, output_only="drop")
-    return list(_differences(declared, actual, secrets, ()))
+def differences(kind: Kind, declared: Mapping[str, Any], job: Mapping[str, Any], tables: Tables) -> list[str]:
+    """A line for each declared field in which a job differs, with both values, and one that says what to do.
+
+    What is not declared may be anything. `tables` are what references in what is declared stand for.
+    """
+    found = [f"  {line}" for line in _differences(declared, held(kind, job), tables, ())]
+    return [*found, "declare what it has, or take lifecycle.adopt out to run what is declared"] if found else []
 
 
-def _differences(declared: Any, actual: Any, secrets: Mapping[str, str], path: KeyPath) -> Iterator[str]:
+def _differences(declared: Any, actual: Any, tables: Tables, path: KeyPath) -> Iterator[str]:
     if isinstance(declared, Mapping) and isinstance(actual, Mapping):
         for key, value in declared.items():
             # A message that the job lacks is as good as an empty one.
             empty: Any = {} if isinstance(value, Mapping) else None
-            yield from _differences(value, actual.get(key, empty), secrets, (*path, key))
+            yield from _differences(value, actual.get(key, empty), tables, (*path, key))
     elif isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
         for index, pair in enumerate(zip(declared, actual, strict=True)):
-            yield from _differences(*pair, secrets, (*path, index))
-    elif not drift.is_same(declared, actual, secrets):
-        yield f"{dotted(path)}: {_said(declared, actual, secrets)}"
+            yield from _differences(*pair, tables, (*path, index))
+    elif not drift.is_same(declared, actual, tables):
+        yield f"{dotted(path)}: {_said(declared, actual, tables)}"
 
 
-def _said(declared: Any, actual: Any, secrets: Mapping[str, str]) -> str:
+def _said(declared: Any, actual: Any, tables: Tables) -> str:
     if any(reference.startswith("secrets.") for _, reference in references.found(declared)):
         return f"the job has another value than {shown(declared)}"  # which may be a secret too
     if isinstance(declared, list) and isinstance(actual, list) and isinstance(declared[0], Mapping):
         return f"{len(declared)} declared, and the job has {len(actual)}"
-    there = "nothing" if actual is None else shown(drift.hidden(actual, secrets))
+    there = "nothing" if actual is None else shown(drift.hidden(actual, tables.get("secrets", {})))
     return f"{shown(declared)} declared, and the job has {there}"

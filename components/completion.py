@@ -9,7 +9,7 @@ from pulumi import dynamic
 from components import waiting
 from components.engine import Provider
 from components.foundation import Foundation
-from components.job import CustomJob, HyperparameterTuningJob
+from components.job import CustomJob, HyperparameterTuningJob, TrainingPipeline
 from vertex.scalars import seconds
 
 _INPUTS = ("owner", "parent", "jobs", "deadlines")
@@ -49,7 +49,7 @@ class Completion(dynamic.Resource, module="vertex", name="Completion"):
     def __init__(
         self,
         name: str,
-        jobs: Mapping[str, CustomJob | HyperparameterTuningJob],
+        jobs: Mapping[str, CustomJob | HyperparameterTuningJob | TrainingPipeline],
         *,
         foundation: Foundation,
         deadlines: Mapping[str, str] | None = None,

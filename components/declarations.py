@@ -8,30 +8,22 @@ from operator import getitem
 from pathlib import Path
 from typing import Any, cast
 
-from components import image_rules, references, shapes, source_distribution, spec_files
+from components import dependencies, image_rules, references, results, shapes, source_distribution, spec_files
 from components.errors import Problem
+from components.job_declaration import JobDeclaration
 from components.sources import Source, included
 from components.spec_files import SpecFile
+from vertex import reduction_server
+from vertex.jobs import validated
 from vertex.kinds import KINDS, Kind
 from vertex.rules import KeyPath
 from vertex.spelling import nearest
-from vertex.validation import NO_OBJECT, shape, validate
+from vertex.validation import NO_OBJECT, shape
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 SECTIONS = ("vars", "images", "packages", *KINDS)
-
-
-@dataclass(frozen=True)
-class JobDeclaration:
-    """One declared job: `spec` is canonical, with references to images, packages and secrets still in it.
-
-    Empty for a job with problems.
-    """
-
-    kind: Kind
-    name: str
-    spec: dict[str, Any]
-    lifecycle: shapes.Lifecycle
+_IN_JOBS = ("vars", "images", "packages", "secrets", results.TABLE)
+_LATE = "is known only after that job, so it can stand in texts alone"
 
 
 @dataclass(frozen=True)
@@ -60,6 +52,7 @@ class Declarations:
     problems: list[Problem] = field(default_factory=list)
     sections: dict[str, dict[str, _Declared]] = field(default_factory=lambda: {name: {} for name in SECTIONS})
     vars_used: set[str] = field(default_factory=set)
+    results_used: dict[str, list[tuple[KeyPath, str]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         sources, self.problems = included(self.root, self.values.get("include", []), self.stack)
@@ -80,9 +73,11 @@ class Declarations:
             for path, reference in references.found(declared.value):
                 message = f"${{{reference}}} must stand where the var is used; vars hold plain values"
                 self.problems.append(declared.problem(path, message))
+        # Known by its region alone. Names of images are in lower case, so none can be in its way.
+        self.own_images = {"reductionServer": reduction_server.image(self.values.get("region", ""))}
         self.tables = {
             "vars": {name: declared.value for name, declared in self.sections["vars"].items()} | {**overrides},
-            "images": self.sections["images"],
+            "images": {**self.sections["images"], **self.own_images},
             "packages": self.sections["packages"],
             "secrets": self.values.get("secrets", {}),
         }
@@ -145,26 +140,32 @@ class Declarations:
 
     def jobs(self) -> tuple[JobDeclaration, ...]:
         """The declared jobs, canonical, with their vars resolved."""
-        return tuple(
+        jobs = tuple(
             self._job(kind, declared) for kind in KINDS.values() for declared in self.sections[kind.collection].values()
         )
+        if self.results_used or any("after" in job.lifecycle for job in jobs):
+            self.problems += [self.problem_of(*found) for found in dependencies.broken(jobs, self.results_used)]
+        return dependencies.linked(jobs, self.results_used) if self.results_used and not self.problems else jobs
 
     def _job(self, kind: Kind, declared: _Declared) -> JobDeclaration:
         name = str(declared.path[-1])
-        body = self._resolved(declared, lambda _: ("vars", "images", "packages", "secrets"))
+        body = self._resolved(declared, lambda path: ("vars",) if path[:1] == ("lifecycle",) else _IN_JOBS)
         if not isinstance(body, Mapping):
             self.problems.append(declared.problem((), NO_OBJECT))
             return JobDeclaration(kind, name, {}, {})
         found, broken = shape(shapes.Lifecycle, body.get("lifecycle", {}))
-        self.problems += [declared.problem(("lifecycle", *problem.path), problem.message) for problem in broken]
         lifecycle: shapes.Lifecycle = {} if broken else found
+        self.problems += [declared.problem(("lifecycle", *problem.path), problem.message) for problem in broken]
         unnamed = not body.keys() & {"displayName", "display_name"}
         body = {**({"displayName": name} if unnamed else {}), **body}
         body.pop("lifecycle", None)
-        spec, broken = validate(kind, body, open_text=references.is_open)
+        spec, broken = validated(kind, body, open_text=references.is_open)
         if _written_out(declared.value, body, [problem.path for problem in broken]):
-            spec, broken = validate(kind, body, open_text=references.is_open)
-        self.problems += [declared.problem(problem.path, problem.message) for problem in broken]
+            spec, broken = validated(kind, body, open_text=references.is_open)
+        open_at = dict(self.results_used.get(name, ()))
+        for problem in broken:
+            late = problem.path in open_at and f"${{{results.TABLE}.{open_at[problem.path]}}} {_LATE}"
+            self.problems.append(declared.problem(problem.path, late or problem.message))
         if unnamed and "adopt" in lifecycle:
             spec.pop("displayName")  # the job has one
         return JobDeclaration(kind, name, {} if broken else spec, lifecycle)
@@ -174,14 +175,17 @@ class Declarations:
         return self.sections[job.kind.collection][job.name].problem(path, message)
 
     def _resolved(self, declared: _Declared, allowed: Callable[[KeyPath], tuple[str, ...]]) -> Any:
-        """The declared value with its vars filled in; references that lead nowhere are reported.
+        """The declared value with its vars and Google's own images filled in.
 
-        `allowed` says which tables a reference at a path may lead to.
+        References that lead nowhere are reported. `allowed` says which tables a reference at a path may lead to.
         """
         for path, reference in references.found(declared.value):
             table, _, name = reference.partition(".")
             if table == "vars":
                 self.vars_used.add(name)
+            elif table == results.TABLE and table in allowed(path):
+                self.results_used.setdefault(str(declared.path[-1]), []).append((path, name))
+                continue
             if table not in allowed(path):
                 message = f"${{{reference}}} is not a reference that is known here; write {_forms(allowed(path))}"
             elif name not in self.tables[table]:
@@ -189,7 +193,7 @@ class Declarations:
             else:
                 continue
             self.problems.append(declared.problem(path, message))
-        return references.resolve(declared.value, {"vars": self.tables["vars"]})
+        return references.resolve(declared.value, {"vars": self.tables["vars"], "images": self.own_images})
 
     def unused_vars(self) -> list[Problem]:
         """Vars of the stack that nothing declares or uses: typos."""
@@ -214,4 +218,4 @@ def _peers(section: str) -> tuple[str, ...]:
 
 
 def _forms(tables: tuple[str, ...]) -> str:
-    return " or ".join(f"${{{table}.NAME}}" for table in tables)
+    return " or ".join(f"${{{table}.NAME{'.RESULT' if table == results.TABLE else ''}}}" for table in tables)

@@ -4,10 +4,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from components.pipeline_results import STUDY
 from components.target import Target
 from vertex import trials
 from vertex.errors import VertexError
 from vertex.names import ResourceName
+from vertex.pipelines import backing_name
 
 Job = Mapping[str, Any]
 QUOTED_LINES = 10
@@ -42,21 +44,22 @@ _CAUSES = [
 
 def account(at: Target, name: str, job: Job) -> str:
     """All that is known of one failed job, in lines."""
-    resource = ResourceName.parse(job["name"])
+    resource, writer = (ResourceName.parse(text) for text in (job["name"], backing_name(job) or job["name"]))
+    study = job.get(STUDY, job)
     reason = str(job.get("error", {}).get("message") or job["state"])
     replica = _REPLICA.search(reason)
     # The replicas of a tuning job's trials share their names, so all of its log counts.
-    of_replica = replica[1] if replica and "studySpec" not in job else None
+    of_replica = replica[1] if replica and "studySpec" not in study else None
     try:
-        lines = at.client.log_lines(resource, QUOTED_LINES, of_replica)
+        lines = at.client.log_lines(writer, QUOTED_LINES, of_replica)
     except VertexError as error:
         lines = [f"(its log cannot be read: {error})"]
-    said = [f"{name} failed: {reason}", *_trials(job)]
-    causes = [*unreported(job), *likely_causes([reason, *_reasons(job).values(), *lines])]
+    said = [f"{name} failed: {reason}", *_trials(study)]
+    causes = [*unreported(study), *likely_causes([reason, *_reasons(study).values(), *lines])]
     said += [f"  likely cause: {cause}" for cause in causes]
     said.append(f"  the last log lines of {of_replica}:" if of_replica else "  its last log lines:")
     said += [f"    {line}" for line in lines] or ["    (it wrote nothing)"]
-    said.append(f"  all of it: {at.links.page(resource)} or `{at.links.logs(resource)}`")
+    said.append(f"  all of it: {at.links.page(resource)} or `{at.links.logs(writer)}`")
     said.append("  mend it, or run it again with lifecycle.rerun")
     return "\n".join(said)
 

@@ -9,10 +9,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from components import references, shapes
-from components.declarations import JobDeclaration
 from components.errors import ImageRefused
+from components.job_declaration import JobDeclaration
 from vertex.cost import DEFAULT_SECONDS, Cost, timeout
-from vertex.kinds import CUSTOM_JOB
+from vertex.jobs import in_declaration, training
+from vertex.kinds import Kind
 from vertex.rules import Finding, KeyPath
 from vertex.rules.machine_spec import accelerator
 from vertex.scalars import seconds
@@ -34,20 +35,38 @@ def empty(given: Any) -> Iterator[Finding]:
 def broken(
     rules: shapes.Guardrails, job: JobDeclaration, images: Mapping[str, shapes.Image], labels: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """Every guardrail that a job without problems breaks; `labels` are those that the stack gives all its jobs."""
-    field = "jobSpec" if job.kind == CUSTOM_JOB else "trialJobSpec"
-    for index, pool in enumerate(job.spec[field]["workerPoolSpecs"]):
-        if pool:
-            yield from _machine(rules, pool.get("machineSpec", {}), (field, "workerPoolSpecs", index, "machineSpec"))
-            yield from _image(rules, pool, images, (field, "workerPoolSpecs", index))
-    replicas = sum(pool.get("replicaCount", 1) for pool in job.spec[field]["workerPoolSpecs"] if pool)
+    """Every guardrail that a job without problems breaks; `labels` are those that the stack gives all its jobs.
+
+    A pipeline is judged by the job that it runs, and by the image that is to serve its model.
+    """
+    kind, trains = training(job.kind, job.spec)
+    for path, message in _broken(rules, kind, trains, images, labels):
+        yield in_declaration(job.kind, job.spec, path), message
+    serving = job.spec.get("modelToUpload", {}).get("containerSpec", {}).get("imageUri")
+    yield from _image(rules, serving, images, ("modelToUpload", "containerSpec", "imageUri"))
+
+
+def _broken(
+    rules: shapes.Guardrails,
+    kind: Kind,
+    spec: Mapping[str, Any],
+    images: Mapping[str, shapes.Image],
+    labels: Mapping[str, str],
+) -> Iterator[Finding]:
+    field = kind.spec_field
+    for index, pool in enumerate(spec[field]["workerPoolSpecs"]):
+        at: KeyPath = (field, "workerPoolSpecs", index)
+        yield from _machine(rules, pool.get("machineSpec", {}), (*at, "machineSpec"))
+        for task, image in (("containerSpec", "imageUri"), ("pythonPackageSpec", "executorImageUri")):
+            yield from _image(rules, pool.get(task, {}).get(image), images, (*at, task, image))
+    replicas = sum(pool.get("replicaCount", 1) for pool in spec[field]["workerPoolSpecs"] if pool)
     yield from _at_most("maxReplicas", rules, replicas, (field, "workerPoolSpecs"), "replicas in all pools")
-    yield from _at_most("maxTrials", rules, job.spec.get("maxTrialCount", 0), ("maxTrialCount",), "trials")
-    at_once = job.spec.get("parallelTrialCount", 0)
+    yield from _at_most("maxTrials", rules, spec.get("maxTrialCount", 0), ("maxTrialCount",), "trials")
+    at_once = spec.get("parallelTrialCount", 0)
     yield from _at_most("maxParallelTrials", rules, at_once, ("parallelTrialCount",), "trials at once")
-    yield from _time(rules, job.spec[field], (field, "scheduling", "timeout"))
+    yield from _time(rules, spec[field], (field, "scheduling", "timeout"))
     for label in rules.get("requiredLabels", ()):
-        if not {**labels, **job.spec.get("labels", {})}.get(label):
+        if not {**labels, **spec.get("labels", {})}.get(label):
             message = f'guardrails.requiredLabels: has no label "{label}"; set it here, or for all jobs in the stack'
             yield ("labels", label), message
 
@@ -110,26 +129,21 @@ def _machine(rules: shapes.Guardrails, spec: Mapping[str, Any], at: KeyPath) -> 
 
 
 def _image(
-    rules: shapes.Guardrails, pool: Mapping[str, Any], images: Mapping[str, shapes.Image], at: KeyPath
+    rules: shapes.Guardrails, uri: str | None, images: Mapping[str, shapes.Image], at: KeyPath
 ) -> Iterator[Finding]:
     """Images that are built here go to the stack's own registry, which its file names: they are allowed."""
     allowed = rules.get("registries")
-    if allowed is None:
+    if allowed is None or uri is None:
         return
-    for task, field in (("containerSpec", "imageUri"), ("pythonPackageSpec", "executorImageUri")):
-        uri = pool.get(task, {}).get(field)
-        if uri is None:
-            continue
-        name = uri.removeprefix("${images.").removesuffix("}")
-        if name in images:
-            if "uri" not in images[name]:
-                continue
-            uri = images[name]["uri"]
-        path = (*at, task, field)
-        if references.is_open(uri):
-            yield path, f'guardrails.registries: "{uri}" {_LATER}'
-        elif not _is_from(uri, allowed):
-            yield path, _foreign(uri, allowed)
+    name = uri.removeprefix("${images.").removesuffix("}")
+    if name in images:
+        if "uri" not in images[name]:
+            return
+        uri = images[name]["uri"]
+    if references.is_open(uri):
+        yield at, f'guardrails.registries: "{uri}" {_LATER}'
+    elif not _is_from(uri, allowed):
+        yield at, _foreign(uri, allowed)
 
 
 def _is_from(uri: str, allowed: Iterable[str]) -> bool:

@@ -1,31 +1,41 @@
-"""Training jobs as Pulumi resources: CustomJob and HyperparameterTuningJob."""
+"""Training jobs as Pulumi resources: CustomJob, HyperparameterTuningJob and TrainingPipeline."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import pulumi
 from pulumi import dynamic
 
-from components import adoption, ownership, references, shapes
+from components import adoption, ownership, references, results, shapes
 from components.foundation import Foundation
-from components.job_provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider
-from vertex import types
-from vertex.kinds import CUSTOM_JOB, Kind
-from vertex.validation import validate
+from components.job_provider import (
+    CustomJobProvider,
+    HyperparameterTuningJobProvider,
+    JobProvider,
+    TrainingPipelineProvider,
+)
+from vertex.jobs import job_spec_path, validated
+from vertex.kinds import Kind
+from vertex.rules import KeyPath
+from vertex.training_pipeline import TrainingPipeline as TrainingPipelineArgs
+from vertex.types import CustomJob as CustomJobArgs
+from vertex.types import HyperparameterTuningJob as HyperparameterTuningJobArgs
+from vertex.validation import value_at
 
-_REPLACE = ["spec", "secrets", "rerun", "parent", "adopt"]
+_REPLACE = ["spec", "secrets", "jobs", "rerun", "parent", "adopt"]
 _REPLACE_ADOPTED = ["parent", "adopt"]
 """An edit of what is declared of an adopted job compares it anew, and replaces nothing."""
 
-
-Spec = TypeVar("Spec", types.CustomJob, types.HyperparameterTuningJob)
+Spec = TypeVar("Spec", CustomJobArgs, HyperparameterTuningJobArgs, TrainingPipelineArgs)
 
 
 class _Job(dynamic.Resource, Generic[Spec]):
-    """What both kinds share. The job's resource name is its `id`; `run` has its `name`, `state`, `page`, `logs`.
+    """What all kinds share. The job's resource name is its `id`; `run` has its `name`, `state`, `page`, `logs`.
 
     As a refresh finds them `run` also has the `error` of a failed job, and of a tuning job its `trials` (`ended`, `of`)
-    and its `bestTrial`.
+    and its `bestTrial`. `jobs` are those whose results it uses, by the names that references in `spec` have for them,
+    such as `${jobs.tune.bestTrial.parameters.lr}`: they must have succeeded when it is submitted, so let it
+    depend on their Completion.
     """
 
     provider: type[JobProvider]
@@ -39,26 +49,37 @@ class _Job(dynamic.Resource, Generic[Spec]):
         foundation: Foundation,
         lifecycle: shapes.Lifecycle | None = None,
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
+        jobs: "Mapping[str, CustomJob | HyperparameterTuningJob | TrainingPipeline] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         kind, rerun = self.provider.kind, (lifecycle or {}).get("rerun", 0)
-        adopt = (lifecycle or {}).get("adopt")
+        given = (lifecycle or {}).get("adopt")
+        adopt: str | None = given and adoption.resource_name(kind, foundation.parent, given)
+        above: list[pulumi.Input[str]] = [job.run_id for _, job in sorted((jobs or {}).items())]
+        # What an adopted job has beside what is declared stays as it is.
+        self._spec: Any = (
+            spec
+            if adopt
+            else _whole(spec, above, lambda spec, above: completed(kind, spec, rerun, foundation, name, above))
+        )
+        self._rerun, self._above = rerun, [*above, *([adopt] if adopt else [])]
         props: dict[str, Any] = {
             "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}",
             "parent": foundation.parent,
-            # What an adopted job has beside what is declared stays as it is.
-            "spec": spec if adopt else _whole(spec, lambda spec: completed(kind, spec, rerun, foundation, name)),
+            "spec": self._spec,
             "run": None,
         }
         if rerun:
             # By itself, as a first `lifecycle` would not be seen as a change of what is in it.
             props["rerun"] = rerun
         if adopt:
-            props["adopt"] = adoption.resource_name(kind, foundation.parent, adopt)
+            props["adopt"] = adopt
         if others := {key: value for key, value in (lifecycle or {}).items() if key not in ("rerun", "adopt")}:
             props["lifecycle"] = others
         if secrets:
             props["secrets"] = pulumi.Output.secret(dict(secrets))
+        if jobs:
+            props["jobs"] = {name: job.id for name, job in jobs.items()}
         # Deleted before it is replaced: a running job's machines are free before the new one asks for them, and a
         # replacement that has the same token (`pulumi up --replace`) cannot adopt what is about to be deleted.
         ours = pulumi.ResourceOptions(
@@ -68,43 +89,83 @@ class _Job(dynamic.Resource, Generic[Spec]):
         )
         super().__init__(self.provider(), name, props, pulumi.ResourceOptions.merge(ours, opts))
 
+    @property
+    def run_id(self) -> pulumi.Input[str]:
+        """Eight hex digits, known in a preview, that differ whenever the job would run anew."""
+        kind, rerun = self.provider.kind, self._rerun
+        found: pulumi.Input[str] = _whole(
+            self._spec, self._above, lambda spec, above: ownership.run_id(kind, spec, rerun, above)
+        )
+        return found
 
-class CustomJob(_Job[types.CustomJob], module="vertex", name="CustomJob"):
+    @property
+    def model_dir(self) -> pulumi.Input[str | None]:
+        """The folder of the job's model, known in a preview; None for a search, whose best trial has it.
+
+        None too for a spec with problems, which the provider's `check` reports.
+        """
+        kind = self.provider.kind
+
+        def folder(spec: Mapping[str, Any], _: object) -> str | None:
+            return None if validated(kind, spec, open_text=references.is_open)[1] else results.folder(kind, spec)
+
+        found: pulumi.Input[str | None] = _whole(self._spec, [], folder)
+        return found
+
+
+class CustomJob(_Job[CustomJobArgs], module="vertex", name="CustomJob"):
     """A CustomJob of Vertex AI. `spec` has the API's fields; see `vertex.types.CustomJob`."""
 
     provider = CustomJobProvider
 
 
-class HyperparameterTuningJob(_Job[types.HyperparameterTuningJob], module="vertex", name="HyperparameterTuningJob"):
+class HyperparameterTuningJob(_Job[HyperparameterTuningJobArgs], module="vertex", name="HyperparameterTuningJob"):
     """A HyperparameterTuningJob of Vertex AI. `spec` has the API's fields; see `vertex.types`."""
 
     provider = HyperparameterTuningJobProvider
 
 
-def completed(kind: Kind, spec: Mapping[str, Any], rerun: int, foundation: Foundation, name: str) -> Mapping[str, Any]:
+class TrainingPipeline(_Job[TrainingPipelineArgs], module="vertex", name="TrainingPipeline"):
+    """A TrainingPipeline of Vertex AI, which runs a job and may upload its model; see `vertex.training_pipeline`."""
+
+    provider = TrainingPipelineProvider
+
+
+def completed(
+    kind: Kind, spec: Mapping[str, Any], rerun: int, foundation: Foundation, name: str, above: Sequence[str] = ()
+) -> Mapping[str, Any]:
     """The spec with what it leaves out: one replica a pool, the foundation's defaults, and a folder for each run.
 
-    A spec with problems is left as it is: the provider's `check` reports them all.
+    `above` are the ids of the runs whose results it uses. A spec with problems is left as it is: the provider's `check`
+    reports them all.
     """
-    spec, problems = validate(kind, spec, open_text=references.is_open)
+    spec, problems = validated(kind, spec, open_text=references.is_open)
     if problems:
         return spec
-    field = "jobSpec" if kind == CUSTOM_JOB else "trialJobSpec"
-    job = {**foundation.job_defaults, **spec[field]}
+    path = job_spec_path(kind, spec)
+    job = {**foundation.job_defaults, **value_at(spec, path)}
     job["workerPoolSpecs"] = [{"replicaCount": 1, **pool} if pool else pool for pool in job["workerPoolSpecs"]]
-    whole = {**spec, field: job}
+    whole = _with(spec, path, job)
     if foundation.labels:
         whole["labels"] = {**foundation.labels, **spec.get("labels", {})}
     if foundation.encryption_key is not None:
         whole.setdefault("encryptionSpec", {"kmsKeyName": foundation.encryption_key})
-    folder = f"{foundation.staging}/{name}/{ownership.run_id(kind, whole, rerun)}"
+    folder = f"{foundation.staging}/{name}/{ownership.run_id(kind, whole, rerun, above)}"
     job.setdefault("baseOutputDirectory", {"outputUriPrefix": folder})
     return whole
 
 
-def _whole(spec: Any, complete: Callable[[Any], Any]) -> Any:
-    """Applies `complete` to a spec: at once, or when the outputs of other resources in it are known."""
-    return pulumi.Output.from_input(spec).apply(complete) if _has_output(spec) else complete(spec)
+def _with(spec: Mapping[Any, Any], path: KeyPath, job: dict[str, Any]) -> dict[Any, Any]:
+    """The spec with another CustomJobSpec at its path."""
+    first, *rest = path
+    return {**spec, first: _with(spec[first], tuple(rest), job) if rest else job}
+
+
+def _whole(spec: Any, above: Any, complete: Callable[[Any, Any], Any]) -> Any:
+    """Applies `complete` to a spec and what it uses: at once, or when the outputs of other resources are known."""
+    if _has_output(spec) or _has_output(above):
+        return pulumi.Output.all(spec, above).apply(lambda known: complete(*known))
+    return complete(spec, above)
 
 
 def _has_output(value: Any) -> bool:

@@ -8,17 +8,31 @@ from typing import Any, ClassVar
 from pulumi import dynamic
 from pulumi.runtime import rpc
 
-from components import adoption, drift, engine, ownership, references, removal, shapes, submissions, target, unrecorded
+from components import (
+    adoption,
+    drift,
+    engine,
+    ownership,
+    references,
+    removal,
+    results,
+    shapes,
+    submissions,
+    target,
+    unrecorded,
+)
 from components.engine import Provider
 from components.errors import SubmitFailed
 from components.target import Target
 from vertex import trials
 from vertex.errors import NotFound, VertexError
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
+from vertex.jobs import held, validated
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex.names import ResourceName
-from vertex.validation import Problem, validate
+from vertex.pipelines import backing_name
+from vertex.validation import Problem
 
-INPUTS = ("owner", "parent", "spec", "secrets", "rerun", "adopt", "lifecycle")
+INPUTS = ("owner", "parent", "spec", "secrets", "jobs", "rerun", "adopt", "lifecycle")
 
 
 @dataclass(frozen=True)
@@ -27,6 +41,7 @@ class _Inputs:
     parent: str
     spec: dict[str, Any]
     secrets: dict[str, str]
+    jobs: dict[str, str]
     on_delete: str
     rerun: int
     adopt: str | None
@@ -41,6 +56,7 @@ class _Inputs:
             parent=props["parent"],
             spec=props["spec"],
             secrets=props.get("secrets") or {},
+            jobs=props.get("jobs") or {},
             on_delete=lifecycle["onDelete"],
             rerun=int(props.get("rerun") or 0),
             adopt=adopt,
@@ -50,6 +66,10 @@ class _Inputs:
     def name(self) -> str:
         return self.owner.rpartition("/")[2]
 
+    @property
+    def stack(self) -> str:
+        return self.owner.rpartition("/")[0]
+
 
 class JobProvider(Provider):
     """Jobs are immutable: a new spec is a new job. Only `delete` may take a while, until a cancelled job has ended."""
@@ -58,7 +78,7 @@ class JobProvider(Provider):
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
         inputs = {name: news[name] for name in INPUTS if news.get(name) is not None}
-        judge = adoption.validated if "adopt" in inputs else validate
+        judge = adoption.validated if "adopt" in inputs else validated
         spec, problems = judge(self.kind, inputs["spec"], open_text=references.is_open)
         failures = [
             dynamic.CheckFailure(f"spec.{problem.field}", problem.message)
@@ -74,25 +94,13 @@ class JobProvider(Provider):
         return dynamic.CheckResult({**inputs, "spec": spec}, failures)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        inputs = _Inputs.of(props)
-        if inputs.adopt:
-            at, job = self._adopted(inputs, inputs.adopt)
-            return dynamic.CreateResult(str(job["name"]), {**props, "run": _run(at, job)})
-        spec = self._spec(inputs)
-        token = ownership.token(self.kind, inputs.owner, spec, inputs.secrets, inputs.rerun)
-        with named(f"{inputs.name}: not submitted"):
-            at = target.connect(inputs.parent)
-            same = submissions.standing(at, inputs.parent, self.kind, inputs.owner, token)
-            left = submissions.left(at, inputs.parent, self.kind, inputs.owner, same)
-            if ledger := submissions.ledger_of(inputs.owner):
-                unrecorded.remove(at.client, ledger.stack, dict.fromkeys(left, inputs.name))
-            job = same or self._submit(at, inputs, spec, token)
-        return dynamic.CreateResult(str(job["name"]), {**props, "run": _run(at, job)})
+        outs = self._made(props)
+        return dynamic.CreateResult(str(outs["run"]["name"]), outs)
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
-        inputs = _Inputs.of(news)
-        run = _run(*self._adopted(inputs, inputs.adopt)) if inputs.adopt else olds["run"]
-        return dynamic.UpdateResult({**news, "run": run})
+        if news.get("adopt"):
+            return dynamic.UpdateResult(self._made(news))
+        return dynamic.UpdateResult({**news, **_outputs(olds), "run": olds["run"]})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = _Inputs.of(props)
@@ -102,10 +110,11 @@ class JobProvider(Provider):
                 job = at.client.get(ResourceName.parse(id_))
             except NotFound:
                 return dynamic.ReadResult(None, {})
-        actual, _ = validate(self.kind, job, output_only="drop")
-        spec = drift.declared_part(self._spec(inputs), actual, inputs.secrets)
+        used = _outputs(props)
+        tables = {"secrets": inputs.secrets, results.TABLE: used.get("results", {})}
+        spec = drift.declared_part(self._spec(inputs), held(self.kind, job), tables)
         declared = {name: props[name] for name in INPUTS if name in props} | {"spec": spec}
-        return dynamic.ReadResult(id_, {**declared, "run": _run(at, job)}, declared)
+        return dynamic.ReadResult(id_, {**declared, **used, "run": _run(at, job)}, declared)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         inputs, name = _Inputs.of(props), ResourceName.parse(id_)
@@ -116,29 +125,42 @@ class JobProvider(Provider):
         with named(f"{inputs.name}: not deleted"):
             removal.remove(client, name, inputs.name, keep_record=inputs.on_delete == "cancel")
 
-    def _submit(self, at: Target, inputs: _Inputs, spec: dict[str, Any], token: str) -> Mapping[str, Any]:
-        job = drift.submitted(spec, inputs.secrets)
+    def _made(self, props: dict[str, Any]) -> dict[str, Any]:
+        """The outputs of a resource whose job is there: submitted, found, or adopted by its name."""
+        inputs = _Inputs.of(props)
+        spec = self._spec(inputs)
+        doing = f"{inputs.name}: {f'{inputs.adopt} is not adopted' if inputs.adopt else 'not submitted'}"
+        with named(doing):
+            at = target.connect(inputs.parent)
+            known = results.values(at, inputs.stack, inputs.jobs, results.referenced(spec), doing)
+            if inputs.adopt:
+                job: Mapping[str, Any] = at.client.get(ResourceName.parse(inputs.adopt))
+                tables = {"secrets": inputs.secrets, results.TABLE: known}
+                if found := adoption.differences(self.kind, spec, job, tables):
+                    raise SubmitFailed("\n".join([f"{doing}, as it is not the job that is declared:", *found]))
+            else:
+                token = ownership.token(self.kind, inputs.owner, spec, inputs.secrets, inputs.rerun, inputs.jobs)
+                same = submissions.standing(at, inputs.parent, self.kind, inputs.owner, token)
+                if ledger := submissions.ledger_of(inputs.owner):
+                    left = submissions.left(at, inputs.parent, self.kind, inputs.owner, same)
+                    unrecorded.remove(at.client, ledger.stack, dict.fromkeys(left, inputs.name))
+                job = same or self._submit(at, inputs, spec, known, token)
+        used = {"results": known} if known else {}
+        return {**props, **used, "run": _run(at, job)}
+
+    def _submit(
+        self, at: Target, inputs: _Inputs, spec: dict[str, Any], known: Mapping[str, str], token: str
+    ) -> Mapping[str, Any]:
+        job = drift.submitted(spec, {"secrets": inputs.secrets, results.TABLE: known})
         job["labels"] = {**job.get("labels", {}), **ownership.labels(inputs.owner, token)}
         if ledger := submissions.ledger_of(inputs.owner):
             job["labels"][ownership.MARK_LABEL] = ownership.mark(ledger.id, inputs.name)
         engine.ensure_alive(f"{inputs.name}: not submitted")
         return at.client.create(self.kind, at.parent, job)
 
-    def _adopted(self, inputs: _Inputs, name: str) -> tuple[Target, Mapping[str, Any]]:
-        """The job that is adopted by its name, which is as it is declared."""
-        with named(f"{inputs.name}: {name} is not adopted"):
-            at = target.connect(inputs.parent)
-            job = at.client.get(ResourceName.parse(name))
-        if found := adoption.differences(self.kind, self._spec(inputs), job, inputs.secrets):
-            raise SubmitFailed(
-                "\n  ".join([f"{inputs.name}: {name} is not adopted, as it is not the job that is declared:", *found])
-                + "\ndeclare what it has, or take lifecycle.adopt out to run what is declared"
-            )
-        return at, job
-
     def _spec(self, inputs: _Inputs) -> dict[str, Any]:
         """The canonical spec: the engine hands whole numbers over as floats."""
-        judge = adoption.validated if inputs.adopt else validate
+        judge = adoption.validated if inputs.adopt else validated
         return judge(self.kind, inputs.spec)[0]
 
 
@@ -154,10 +176,21 @@ class HyperparameterTuningJobProvider(JobProvider):
     kind = HYPERPARAMETER_TUNING_JOB
 
 
+class TrainingPipelineProvider(JobProvider):
+    """TrainingPipeline: runs one of the two others, and may upload the model that comes of it."""
+
+    kind = TRAINING_PIPELINE
+
+
+def _outputs(props: Mapping[str, Any]) -> dict[str, Any]:
+    """What was filled in for references to results of other jobs, as it was when the job was submitted."""
+    return {"results": props["results"]} if props.get("results") else {}
+
+
 def _run(at: Target, job: Mapping[str, Any]) -> dict[str, Any]:
     """What a refresh shows of a job: it only ever has what moves with the job, or the next refresh would show more."""
-    name = ResourceName.parse(str(job["name"]))
-    run = {"name": job["name"], "state": job["state"], "page": at.links.page(name), "logs": at.links.logs(name)}
+    name, log_of = (ResourceName.parse(text) for text in (job["name"], backing_name(job) or job["name"]))
+    run = {"name": job["name"], "state": job["state"], "page": at.links.page(name), "logs": at.links.logs(log_of)}
     if "error" in job:
         run["error"] = job["error"].get("message", "")
     if ended := trials.ended(job):

@@ -18,8 +18,8 @@ import pulumi
 from pulumi import dynamic
 
 from components import ownership, submissions, target, unrecorded
-from components.declarations import JobDeclaration
 from components.engine import Provider
+from components.job_declaration import JobDeclaration
 from components.job_provider import named
 from vertex.kinds import KINDS
 

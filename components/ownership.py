@@ -3,30 +3,39 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from vertex.kinds import Kind
+from vertex.states import plain
 
 TOKEN_LABEL = "pulumi_token"
 MARK_LABEL = "pulumi_mark"
 
 
-def run_id(kind: Kind, spec: Mapping[str, Any], rerun: int) -> str:
+def run_id(kind: Kind, spec: Mapping[str, Any], rerun: int, above: Sequence[str] = ()) -> str:
     """Eight hex digits that differ whenever the job would run anew: the folder of a run's outputs.
 
-    They stand in previews, so secrets play no part.
+    `above` are those of the jobs whose results it uses. They stand in previews, so secrets play no part.
     """
-    return _digest(kind.collection, spec, rerun)[:8]
+    return _digest(kind.collection, spec, rerun, *above)[:8]
 
 
-def token(kind: Kind, owner: str, spec: Mapping[str, Any], secrets: Mapping[str, str], rerun: int) -> str:
+def token(
+    kind: Kind,
+    owner: str,
+    spec: Mapping[str, Any],
+    secrets: Mapping[str, str],
+    rerun: int,
+    jobs: Mapping[str, str] | None = None,
+) -> str:
     """32 hex digits that are equal for equal jobs of one resource: the key of an idempotent create.
 
-    `owner` is `<pulumi project>/<stack>/<resource name>`.
+    `owner` is `<pulumi project>/<stack>/<resource name>`, `jobs` are the resource names of those whose results it uses:
+    after they have run anew, it is another job.
     """
-    return _digest(kind.collection, owner, spec, secrets, rerun)[:32]
+    return _digest(kind.collection, owner, spec, secrets, rerun, *([jobs] if jobs else []))[:32]
 
 
 def mark(ledger: str, name: str) -> str:
@@ -48,8 +57,8 @@ def filter_of(stack: str) -> str:
 
 def adoptable(jobs: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """The job with a token that stands for it: the newest that is under way or has succeeded; failed ones do not."""
-    ended_badly = {"JOB_STATE_FAILED", "JOB_STATE_CANCELLING", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED"}
-    alive = [job for job in jobs if job["state"] not in ended_badly]
+    ended_badly = {"FAILED", "CANCELLING", "CANCELLED", "EXPIRED"}
+    alive = [job for job in jobs if plain(job["state"]) not in ended_badly]
     return max(alive, key=lambda job: datetime.fromisoformat(job["createTime"]), default=None)
 
 

@@ -4,16 +4,17 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from components.pipeline_results import STUDY
 from vertex import trials
-from vertex.states import TERMINAL
+from vertex.states import TERMINAL, plain
 
 Job = Mapping[str, Any]
 HEARTBEAT_SECONDS = 60.0
 _NAMED = 5
 """How many changes of one look have lines of their own, and how many names stand in a line for more of them."""
 _QUEUED = {
-    "JOB_STATE_QUEUED": "quota or machines are short",
-    "JOB_STATE_PENDING": "machines and images are made ready",
+    "QUEUED": "quota or machines are short",
+    "PENDING": "machines and images are made ready",
 }
 """States before a job runs, and what they mean (Google's page on the training service)."""
 
@@ -37,30 +38,32 @@ class Progress:
             lines = [*_grouped(changed), _count(jobs)]
         else:
             lines = [f"{name}: {self._said[name]}" for name in changed]
-        if not lines and self._spoken is not None and now - self._spoken > HEARTBEAT_SECONDS:
-            lines = ["; ".join([f"waiting: {_count(jobs)}", *_queued(jobs, now)])]
-        if lines or self._spoken is None:
+        queued = list(_queued(jobs, now))
+        if self._spoken is None or (lines and not queued):
+            self._spoken = now
+        elif now - self._spoken > HEARTBEAT_SECONDS:
+            lines.append("; ".join([f"waiting: {_count(jobs)}", *queued]))
             self._spoken = now
         return lines
 
 
 def _status(job: Job) -> str:
-    state = _state(job)
+    state, study = plain(job["state"]), job.get(STUDY, job)
     if state == "RUNNING" and "startTime" in job and (minutes := _minutes(job, _seconds(job["startTime"]))):
         state += f" after {minutes} min in the queue"
-    if "studySpec" not in job:
+    if "studySpec" not in study:
         return state
-    metric = job["studySpec"]["metrics"][0]["metricId"]
-    best = trials.best(job)
+    metric = trials.objectives(study)[0]
+    best = trials.best(study)
     found = f", best {metric} {best['metrics'][metric]:.4g} in trial {best['id']}" if best else ""
-    return f"{state}, {trials.ended(job)} of {job['maxTrialCount']} trials done{found}"
+    return f"{state}, {trials.ended(study)} of {study['maxTrialCount']} trials done{found}"
 
 
 def _grouped(jobs: Mapping[str, Job]) -> Iterator[str]:
     """One line for each state: many jobs that change at once would flood the screen."""
     by_state: dict[str, list[str]] = {}
     for name, job in jobs.items():
-        by_state.setdefault(_state(job), []).append(name)
+        by_state.setdefault(plain(job["state"]), []).append(name)
     for state, names in by_state.items():
         yield f"{state}: {_some(names)}"
 
@@ -68,7 +71,7 @@ def _grouped(jobs: Mapping[str, Job]) -> Iterator[str]:
 def _count(jobs: Mapping[str, Job]) -> str:
     done = sum(job["state"] in TERMINAL for job in jobs.values())
     counted = f"{done} of {len(jobs)} jobs done"
-    searches = [job for job in jobs.values() if "studySpec" in job]
+    searches = [study for job in jobs.values() if "studySpec" in (study := job.get(STUDY, job))]
     if len(searches) > 1:
         total = sum(int(job["maxTrialCount"]) for job in searches)
         counted += f", {sum(map(trials.ended, searches))} of {total} trials done"
@@ -78,20 +81,16 @@ def _count(jobs: Mapping[str, Job]) -> str:
 def _queued(jobs: Mapping[str, Job], now: float) -> Iterator[str]:
     """The jobs that have not begun to run after a minute: since when, and why."""
     for state, why in _QUEUED.items():
-        waiting = {name: _minutes(job, now) for name, job in jobs.items() if job["state"] == state}
+        waiting = {name: _minutes(job, now) for name, job in jobs.items() if plain(job["state"]) == state}
         longest_first = sorted((name for name, minutes in waiting.items() if minutes), key=lambda name: -waiting[name])
         if longest_first:
             since = waiting[longest_first[0]]
-            yield f"{_some(longest_first)} {state.removeprefix('JOB_STATE_')} for {since} min, as {why}"
+            yield f"{_some(longest_first)} {state} for {since} min, as {why}"
 
 
 def _some(names: list[str]) -> str:
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _state(job: Job) -> str:
-    return str(job["state"]).removeprefix("JOB_STATE_")
 
 
 def _minutes(job: Job, moment: float) -> int:

@@ -6,7 +6,9 @@ from contextlib import suppress
 from components.errors import SubmitFailed
 from vertex.client import JobClient
 from vertex.errors import InvalidRequest, NotFound
+from vertex.kinds import TRAINING_PIPELINE
 from vertex.names import ResourceName
+from vertex.pipelines import backing_name
 from vertex.states import TERMINAL
 
 CANCEL_SECONDS = 180.0
@@ -23,7 +25,21 @@ def remove(client: JobClient, name: ResourceName, shown: str, *, keep_record: bo
             _cancel(client, name)
             _await_end(client, name, shown)
         if not keep_record:
+            if name.kind == TRAINING_PIPELINE:
+                _forget_backing(client, name)
             client.delete(name)
+
+
+def _forget_backing(client: JobClient, name: ResourceName) -> None:
+    """Deletes the job that a pipeline has run.
+
+    What Vertex AI does with that job when its pipeline is deleted is not documented. It goes too, and first, as
+    afterwards nothing would know its name; the model stays, as what jobs write does.
+    """
+    if job := backing_name(client.get(name)):
+        # Its record costs nothing, so it may stay where the service does not let it go.
+        with suppress(NotFound, InvalidRequest):
+            client.delete(ResourceName.parse(job))
 
 
 def _cancel(client: JobClient, name: ResourceName) -> None:

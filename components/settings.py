@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from components import adoption, cloud, guardrails, list_prices, shapes
-from components.declarations import SECTIONS, Declarations, JobDeclaration
+from components.declarations import SECTIONS, Declarations
 from components.errors import DeclarationErrors
 from components.errors import Problem as Declared
+from components.job_declaration import JobDeclaration
 from components.sources import Source
 from vertex.cost import Cost, cost
 from vertex.rules import Finding

@@ -50,13 +50,15 @@ class PythonPackage(TypedDict, total=False):
 
 @_shape
 class Lifecycle(TypedDict, total=False):
-    """What happens around a job: does `pulumi up` wait and how long, what does deleting it do, a counter to run again.
+    """What happens around a job: who waits for it and how long, what it waits for, what deleting it does, a counter.
 
-    With `adopt` it is not submitted, but one that exists: its resource name, or its ID.
+    The counter, `rerun`, is raised to run it again. With `adopt` it is not submitted, but one that exists is taken
+    over: its resource name, or its ID.
     """
 
     wait: Boolean
     deadline: Annotated[Duration, AfterValidator(forms.longer_than_zero)]
+    after: list[String]
     onDelete: Literal["delete", "cancel", "keep"]
     rerun: Annotated[Int32, AfterValidator(forms.not_negative)]
     adopt: forms.JobId
@@ -203,6 +205,7 @@ class Declarations(TypedDict, total=False):
     packages: dict[str, PythonPackage]
     customJobs: dict[str, dict[str, Any]]
     hyperparameterTuningJobs: dict[str, dict[str, Any]]
+    trainingPipelines: dict[str, dict[str, Any]]
 
 
 @_shape
@@ -218,5 +221,5 @@ class Stack(Declarations, Cloud, total=False):
     guardrails: Guardrails
 
 
-LIFECYCLE: Lifecycle = {"wait": False, "onDelete": "delete", "rerun": 0}
+LIFECYCLE: Lifecycle = {"wait": False, "after": [], "onDelete": "delete", "rerun": 0}
 """What holds where a declaration says nothing."""

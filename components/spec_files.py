@@ -51,7 +51,8 @@ def pasted(kind: Kind, declared: Mapping[str, Any], root: Path) -> Pasted:
     """A job that has `spec: {file: …}` with what the file holds; its path is relative to `root`, the project's folder.
 
     A file for a custom job is a CustomJobSpec (`gcloud ai custom-jobs create --config`), or a CustomJob where it has a
-    jobSpec; for a tuning job it is a HyperparameterTuningJob, with or without what gcloud takes as flags.
+    jobSpec; for a tuning job it is a HyperparameterTuningJob, with or without what gcloud takes as flags; for a
+    pipeline it is a TrainingPipeline.
     """
     named, broken = shape(shapes.SpecFile, declared[KEY])
     if broken:

@@ -104,6 +104,6 @@ def _by_label(jobs: Iterable[Job]) -> Rows:
     rows: dict[str, list[Mapping[str, str]]] = {}
     for job in jobs:
         row = {field: job[field] for field in ("name", "state", "createTime")}
-        for label in (ownership.TOKEN_LABEL, ownership.MARK_LABEL):
-            rows.setdefault(job["labels"].get(label, ""), []).append(row)
+        for label in {ownership.TOKEN_LABEL, ownership.MARK_LABEL} & job["labels"].keys():
+            rows.setdefault(job["labels"][label], []).append(row)
     return rows

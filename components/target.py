@@ -8,6 +8,7 @@ from typing import Protocol
 from components import emulator_process
 from components.errors import SubmitFailed
 from vertex.client import Endpoint, JobClient, RestClient
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex.names import ResourceName
 
 LOCAL = "//local/"
@@ -24,7 +25,7 @@ class Links(Protocol):
         """The address of a job's page."""
 
     def logs(self, name: ResourceName) -> str:
-        """The command that prints a job's log."""
+        """The command that prints a job's log; the page of a pipeline in the cloud, which has none of its own."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class EmulatorLinks:
         return f"python -m emulator logs {name.id}"
 
 
-_COMMANDS = {"customJobs": "custom-jobs", "hyperparameterTuningJobs": "hp-tuning-jobs"}
+_COMMANDS = {CUSTOM_JOB: "custom-jobs", HYPERPARAMETER_TUNING_JOB: "hp-tuning-jobs"}
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,9 @@ class ConsoleLinks:
         )
 
     def logs(self, name: ResourceName) -> str:
-        command = _COMMANDS[name.kind.collection]
+        command = _COMMANDS.get(name.kind)
+        if command is None:
+            return self.page(name)
         return f"gcloud ai {command} stream-logs {name.id} --region={name.region} --project={self.project}"
 
 

@@ -1,27 +1,31 @@
 """From settings to resources: the images, packages and jobs of a stack, and its outputs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, cast
 
 import pulumi
 
-from components import guardrails, references
+from components import guardrails, references, results, stages
 from components.base_images import unpinned
 from components.completion import Completion
 from components.errors import ImageNotPromoted
 from components.foundation import Foundation
 from components.image import TrainingImage
-from components.job import CustomJob, HyperparameterTuningJob
+from components.job import CustomJob, HyperparameterTuningJob, TrainingPipeline
+from components.job_declaration import JobDeclaration
 from components.python_package import PythonPackage
+from components.results import MODEL_DIR
 from components.settings import Settings
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 
-Job = CustomJob | HyperparameterTuningJob
+Job = CustomJob | HyperparameterTuningJob | TrainingPipeline
 
 _RESOURCES: dict[str, type[Job]] = {
     CUSTOM_JOB.collection: CustomJob,
     HYPERPARAMETER_TUNING_JOB.collection: HyperparameterTuningJob,
+    TRAINING_PIPELINE.collection: TrainingPipeline,
 }
 
 
@@ -98,45 +102,93 @@ class Packages:
 
 
 class Jobs:
-    """A stack's jobs: submitted once their images and packages exist, and waited for where they ask for it."""
+    """A stack's jobs: submitted once their images, packages and the jobs before them are there, and waited for.
+
+    Each stage of jobs that others come after has a Completion of its own, in `stages`; `completion` is that of the
+    other jobs that ask for it.
+    """
 
     def __init__(self, settings: Settings, foundation: Foundation, images: Images, packages: Packages) -> None:
+        self._declared = {job.name: job for job in settings.jobs}
         self.resources: dict[str, Job] = {}
-        for declared in settings.jobs:
-            used: dict[str, set[str]] = {"images": set(), "packages": set(), "secrets": set()}
-            for _, reference in references.found(declared.spec):
-                table, _, name = reference.partition(".")
-                used[table].add(name)
-            self.resources[declared.name] = _RESOURCES[declared.kind.collection](
-                declared.name,
-                resolved(declared.spec, {name: images.uris[name] for name in sorted(used["images"])}, packages.uris),
-                foundation=foundation,
-                lifecycle=declared.lifecycle,
-                secrets={name: settings.secrets[name] for name in sorted(used["secrets"])},
-                opts=pulumi.ResourceOptions(
-                    depends_on=[
-                        *(images.built[name] for name in sorted(used["images"] & images.built.keys())),
-                        *(packages.built[name] for name in sorted(used["packages"])),
-                    ]
-                ),
-            )
-        waits = {job.name: job.lifecycle for job in settings.jobs if job.lifecycle.get("wait")}
-        waited = {name: self.resources[name] for name in waits}
-        deadlines = {name: lifecycle["deadline"] for name, lifecycle in waits.items() if "deadline" in lifecycle}
-        self.completion = (
-            Completion("completion", waited, foundation=foundation, deadlines=deadlines) if waited else None
+        self.stages: list[Completion] = []
+        levels = stages.levels({job.name: job.above for job in settings.jobs})
+        needed = frozenset().union(*(job.above for job in settings.jobs))
+        in_order = sorted(settings.jobs, key=lambda job: levels[job.name])
+        for level, group in groupby(in_order, lambda job: levels[job.name]):
+            awaited: dict[str, Job] = {}
+            for declared in group:
+                before = [self.stages[at] for at in sorted({levels[name] for name in declared.above})]
+                job = self._job(declared, settings, foundation, images, packages, before)
+                self.resources[declared.name] = job
+                if declared.name in needed:
+                    awaited[declared.name] = job
+            if awaited:
+                self.stages.append(self._completion(f"stage-{level + 1}", awaited, foundation))
+        waited = {
+            job.name: self.resources[job.name]
+            for job in settings.jobs
+            if job.lifecycle.get("wait") and job.name not in needed
+        }
+        self.completion = self._completion("completion", waited, foundation) if waited else None
+
+    def _completion(self, name: str, waited: Mapping[str, Job], foundation: Foundation) -> Completion:
+        lifecycles = {name: self._declared[name].lifecycle for name in waited}
+        deadlines = {name: lifecycle["deadline"] for name, lifecycle in lifecycles.items() if "deadline" in lifecycle}
+        return Completion(name, waited, foundation=foundation, deadlines=deadlines)
+
+    def _job(
+        self,
+        declared: JobDeclaration,
+        settings: Settings,
+        foundation: Foundation,
+        images: Images,
+        packages: Packages,
+        before: Sequence[Completion],
+    ) -> Job:
+        used: dict[str, set[str]] = {"images": set(), "packages": set(), "secrets": set(), "jobs": set()}
+        for _, reference in references.found(declared.spec):
+            table, _, name = reference.partition(".")
+            used[table].add(name)
+        tables: dict[str, Mapping[str, pulumi.Input[str]]] = {
+            "images": {name: images.uris[name] for name in sorted(used["images"])},
+            "packages": packages.uris,
+            "jobs": self._folders(used["jobs"]),
+        }
+        return _RESOURCES[declared.kind.collection](
+            declared.name,
+            resolved(declared.spec, tables),
+            foundation=foundation,
+            lifecycle=declared.lifecycle,
+            secrets={name: settings.secrets[name] for name in sorted(used["secrets"])},
+            jobs={name: self.resources[name] for name in sorted(declared.uses)},
+            opts=pulumi.ResourceOptions(
+                depends_on=[
+                    *(images.built[name] for name in sorted(used["images"] & images.built.keys())),
+                    *(packages.built[name] for name in sorted(used["packages"])),
+                    *before,
+                ]
+            ),
         )
 
+    def _folders(self, used: Iterable[str]) -> dict[str, pulumi.Input[str]]:
+        """Those results of jobs that a preview knows: where models go.
 
-def resolved(spec: Mapping[str, Any], uris: Mapping[str, pulumi.Input[str]], packages: Mapping[str, str]) -> Any:
-    """A spec with the URIs of its images and packages: plain text, as long as no image comes from another stack."""
+        But for searches, whose best trial has them, and for jobs that were adopted.
+        """
+        named = {reference: results.split(reference, self.resources) for reference in used}
+        return {
+            reference: cast(pulumi.Input[str], self.resources[name].model_dir)
+            for reference, (name, path) in named.items()
+            if path == MODEL_DIR and not self._declared[name].tunes and "adopt" not in self._declared[name].lifecycle
+        }
 
-    def fill(known: Mapping[str, Any]) -> Any:
-        return references.resolve(spec, {"images": known, "packages": packages})
 
-    if any(isinstance(uri, pulumi.Output) for uri in uris.values()):
-        return pulumi.Output.all(**uris).apply(fill)
-    return fill(uris)
+def resolved(spec: Mapping[str, Any], tables: Mapping[str, Mapping[str, pulumi.Input[str]]]) -> Any:
+    """A spec with what is known of its references: plain text, as long as no image comes from another stack."""
+    if any(isinstance(value, pulumi.Output) for table in tables.values() for value in table.values()):
+        return pulumi.Output.from_input(tables).apply(lambda known: references.resolve(spec, known))
+    return references.resolve(spec, tables)
 
 
 def promoted(stack: pulumi.StackReference, name: str) -> pulumi.Output[str]:
@@ -161,13 +213,19 @@ def export(images: Images, jobs: Jobs) -> None:
     `jobs` has also what a refresh has shown of a job that was not waited for (error, trials, bestTrial).
     `pinnedImages` names images by the digests that were built; another stack's `images.NAME.stack` reads it.
     """
-    results = jobs.completion.results if jobs.completion else pulumi.Output.from_input({})
+    waited = [completion.results for completion in (*jobs.stages, jobs.completion) if completion]
+    found = waited[0] if len(waited) == 1 else pulumi.Output.all(*waited).apply(_together)
     # Of no jobs at all this is a list; taking them through from_input instead would cost each job two Outputs more.
     runs = pulumi.Output.all(**{name: job.run for name, job in jobs.resources.items()})
     pulumi.export("images", images.uris)
     pulumi.export("pinnedImages", images.pinned)
-    pulumi.export("jobs", pulumi.Output.all(runs, results).apply(lambda known: _latest(dict(known[0]), known[1])))
-    pulumi.export("results", results)
+    pulumi.export("jobs", pulumi.Output.all(runs, found).apply(lambda known: _latest(dict(known[0]), known[1])))
+    pulumi.export("results", found)
+
+
+def _together(results: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The results of all jobs that were waited for, by name."""
+    return {name: result for each in results for name, result in each.items()}
 
 
 def _latest(runs: Mapping[str, dict[str, Any]], results: Mapping[str, Any]) -> dict[str, Any]:

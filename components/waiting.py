@@ -9,6 +9,7 @@ from typing import Any
 
 from components import engine, failures, ownership, target
 from components.errors import TrainingFailed
+from components.pipeline_results import STUDY, is_pipeline, training_of, uploaded, with_studies
 from components.progress import Progress
 from vertex import trials
 from vertex.errors import NotFound, QuotaExceeded, Unavailable
@@ -50,7 +51,13 @@ def wait(
                 at = target.connect(parent)
                 raise TrainingFailed("\n".join(failures.account(at, name, jobs[name]) for name in failed))
             if all(map(_has_ended, jobs.values())):
-                _say(*(f"{name}: {line}" for name, job in jobs.items() for line in failures.unreported(job)))
+                _say(
+                    *(
+                        f"{name}: {line}"
+                        for name, job in jobs.items()
+                        for line in failures.unreported(job.get(STUDY, job))
+                    )
+                )
                 return {name: result(job) for name, job in jobs.items()}
         waited = time.monotonic() - started
         left = {
@@ -68,6 +75,7 @@ def look(parent: str, owner: str, names: Mapping[str, str]) -> dict[str, Job]:
     """The jobs as they are now, by name; those that are gone are left out.
 
     One list call per collection, and a call for each job that lists of the stack do not have, as it was adopted.
+    Pipelines that tune have their tuning job with them (see `pipeline_results.with_studies`).
     """
     at = target.connect(parent)
     wanted = {resource: name for name, resource in names.items()}
@@ -78,7 +86,7 @@ def look(parent: str, owner: str, names: Mapping[str, str]) -> dict[str, Job]:
     for name in names.keys() - found.keys():
         with suppress(NotFound):
             found[name] = at.client.get(ResourceName.parse(names[name]))
-    return found
+    return with_studies(at, owner, found)
 
 
 def result(job: Job) -> dict[str, Any]:
@@ -86,23 +94,28 @@ def result(job: Job) -> dict[str, Any]:
 
     `error` is there for a job that failed. `modelDir` of a tuning job is that of its best trial. With several
     objectives, `paretoTrials` are those that none beats in all of them. `unreported` has the ids of trials that ended
-    without a metric, by metric.
+    without a metric, by metric. A pipeline has what the job that it runs has, and `backingJob` and `model` (see
+    `pipeline_results.uploaded`). States are the API's own: `JOB_STATE_SUCCEEDED`, and of a pipeline
+    `PIPELINE_STATE_SUCCEEDED`.
     """
     found: dict[str, Any] = {"state": job["state"]}
     if "error" in job:
         found["error"] = job["error"].get("message", "")
+    if is_pipeline(job):
+        found, job = found | uploaded(job), training_of(job)
     if "studySpec" not in job:
-        return found | _model_dir(job["jobSpec"], "")
+        return found | model_dir(job["jobSpec"], "")
     best = trials.best(job)
-    found |= _model_dir(job["trialJobSpec"], f"{best['id']}/") if best else {}
-    if trials.has_several_objectives(job):
+    found |= model_dir(job["trialJobSpec"], f"{best['id']}/") if best else {}
+    if len(trials.objectives(job)) > 1:
         found["paretoTrials"] = trials.front(job)
     if unreported := trials.unreported(job):
         found["unreported"] = unreported
     return found | {"bestTrial": best, "trials": trials.summaries(job)}
 
 
-def _model_dir(spec: Mapping[str, Any], trial: str) -> dict[str, str]:
+def model_dir(spec: Mapping[str, Any], trial: str) -> dict[str, str]:
+    """`modelDir` of a run with this CustomJobSpec; `trial` is the folder of a trial, `3/`, or empty."""
     base = spec.get("baseOutputDirectory", {}).get("outputUriPrefix")
     return {"modelDir": f"{base.rstrip('/')}/{trial}model/"} if base else {}
 

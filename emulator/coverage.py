@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex.kinds import CUSTOM_JOB, Kind
+from vertex.kinds import Kind
+from vertex.reduction_server import is_reduction_server
 from vertex.validation import Problem
 
 MOST_REPLICAS = 100
@@ -20,6 +21,7 @@ REFUSED = {
     "workerPoolSpecs.lustreMounts": "the emulator mounts no Lustre file systems: read from /gcs instead",
     "models": "the emulator runs no Google-provided jobs that take models",
 }
+_NO_REDUCTION = "on this machine Reduction Server is not started, and the workers reduce among themselves"
 NOTED = {
     "network": "containers use a network of this machine",
     "pscInterfaceConfig": "containers use a network of this machine",
@@ -41,7 +43,7 @@ def refusals(kind: Kind, job: Mapping[str, Any]) -> list[Problem]:
 
 def oversized(kind: Kind, job: Mapping[str, Any]) -> list[Problem]:
     """A problem for each pool whose number of replicas no machine like this can run."""
-    field = "jobSpec" if kind == CUSTOM_JOB else "trialJobSpec"
+    field = kind.spec_field
     return [
         Problem(
             (field, "workerPoolSpecs", index, "replicaCount"),
@@ -55,15 +57,16 @@ def oversized(kind: Kind, job: Mapping[str, Any]) -> list[Problem]:
 def notes(kind: Kind, job: Mapping[str, Any]) -> list[str]:
     """A line for each field that is accepted and not honoured in full, in the order of the table."""
     present = {name: value for name, (_, value) in _present(kind, job)}
-    return [f"{name}: on this machine {note}." for name, note in NOTED.items() if present.get(name)]
+    found = [f"{name}: on this machine {note}." for name, note in NOTED.items() if present.get(name)]
+    pools = enumerate(job[kind.spec_field]["workerPoolSpecs"])
+    return found + [f"workerPoolSpecs[{index}]: {_NO_REDUCTION}." for index, pool in pools if is_reduction_server(pool)]
 
 
 def _present(kind: Kind, job: Mapping[str, Any]) -> Iterator[tuple[str, Found]]:
     """Each field that is set, under its name as the tables write it: without indices, relative to the job's spec."""
-    prefix = "jobSpec." if kind == CUSTOM_JOB else "trialJobSpec."
     for path, value in _walk(job, ()):
         name = ".".join(str(part) for part in path if not isinstance(part, int))
-        yield name.removeprefix(prefix), (path, value)
+        yield name.removeprefix(f"{kind.spec_field}."), (path, value)
 
 
 def _walk(value: Any, path: tuple[str | int, ...]) -> Iterator[Found]:

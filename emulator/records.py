@@ -10,6 +10,7 @@ from emulator.faults import Fault
 from emulator.names import Location
 from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
 from vertex.names import ResourceName
+from vertex.reduction_server import is_reduction_server
 from vertex.states import TERMINAL
 
 QUEUED = "JOB_STATE_QUEUED"
@@ -153,11 +154,15 @@ class Job:
 
 
 def replica_places(kind: Kind, spec: Mapping[str, Any]) -> list[Replica]:
-    """The replicas that a job's spec asks for; a tuning job has none of its own."""
+    """The replicas that a job's spec asks for; a tuning job has none of its own.
+
+    A pool of Reduction Server has none here: it only helps GPUs, and its image is not to be had outside Google Cloud.
+    """
     if kind != CUSTOM_JOB:
         return []
     pools = enumerate(spec["jobSpec"]["workerPoolSpecs"])
-    return [Replica(pool, index) for pool, found in pools if found for index in range(found.get("replicaCount", 1))]
+    run = [(pool, found) for pool, found in pools if found and not is_reduction_server(found)]
+    return [Replica(pool, index) for pool, found in run for index in range(found.get("replicaCount", 1))]
 
 
 @dataclass(frozen=True)

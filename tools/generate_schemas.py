@@ -10,6 +10,7 @@ import importlib.resources
 import json
 import re
 import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, Required, get_args, get_origin, get_type_hints
@@ -21,8 +22,9 @@ from components import shapes
 from components.forms import NumberOrText
 from components.settings import NAMESPACE
 from tools.generate_types import PREFIX
-from vertex.kinds import KINDS
+from vertex.kinds import KINDS, TRAINING_PIPELINE
 from vertex.scalars import Boolean, Double, Duration, Int32, Int64, OutputOnly, String, Timestamp
+from vertex.training_pipeline import TrainingPipeline
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "schemas"
@@ -47,6 +49,7 @@ _SCALARS: list[tuple[Any, dict[str, Any]]] = [
     (Duration, {"type": "string", "pattern": rf"^-?[0-9]+([.][0-9]{{1,9}})?s$|{REFERENCE}"}),
     (Timestamp, {"type": "string"}),
 ]
+_FILLED_IN = ("Model", "displayName")  # a model is declared in a pipeline alone, and has that one's name
 _OUTPUT_ONLY = get_args(OutputOnly[str])[1]
 
 Schema = dict[str, Any]
@@ -74,6 +77,8 @@ class Writer:
                 texts = {"enum": list(get_args(inner))}
                 number = [{"type": "integer"}] if marks else []  # Google's clients send enums as numbers
                 return {"anyOf": [texts, *number, {"type": "string", "pattern": _ALONE}]}
+            case origin if origin is types.UnionType:
+                return {"anyOf": [self.type_of(each) for each in get_args(inner)]}
             case origin if origin is list:
                 return {"type": ["array", "string"], "pattern": _ALONE, "items": self.type_of(get_args(inner)[0])}
             case _:
@@ -94,7 +99,7 @@ class Writer:
 
     def object_of(self, message: Any) -> Schema:
         """A TypedDict: names in both spellings, the described one being the API's; nothing that the service sets."""
-        api = message.__module__ == "vertex.types"
+        api = message.__module__.startswith("vertex.")
         properties: dict[str, Schema] = {}
         required = []
         for name, hint in get_type_hints(message, include_extras=True).items():
@@ -105,7 +110,7 @@ class Writer:
             properties[name] = {**schema, **({"description": description} if description else {})}
             if api:
                 properties.setdefault(to_snake(name), schema)
-            if get_origin(hint) is Required:
+            if get_origin(hint) is Required and (message.__name__, name) != _FILLED_IN:
                 required.append(name)
         found: Schema = {"type": ["object", "string"], "pattern": _ALONE, "additionalProperties": False}
         return {**found, "properties": properties, **needed(required)}
@@ -120,7 +125,8 @@ class Writer:
 
     def declarations(self) -> dict[str, Schema]:
         """The keys of a file of declarations."""
-        jobs = {kind.collection: self.map_of(self.job(kind.message)) for kind in KINDS.values()}
+        messages = {kind: kind.message for kind in KINDS.values()} | {TRAINING_PIPELINE: TrainingPipeline}
+        jobs = {kind.collection: self.map_of(self.job(message)) for kind, message in messages.items()}
         keys: dict[str, Schema] = self.object_of(shapes.Declarations)["properties"]
         return {name: {**schema, **jobs.get(name, {})} for name, schema in keys.items()}
 
@@ -168,6 +174,7 @@ def schemas() -> dict[str, Schema]:
     document = json.loads((documents / "aiplatform.v1.json").read_text())
     described = dict(api_descriptions(document))
     described |= dict(page_descriptions((ROOT / "docs" / "configuration.md").read_text()))
+    described["TuningTaskInputs"] = described["HyperparameterTuningJob"]
     described["Stack"] = described["Declarations"] | described["Stack"]
     return {
         "declarations.schema.json": _declarations(Writer(described)),

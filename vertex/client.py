@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from vertex import errors
-from vertex.kinds import Kind
+from vertex.kinds import TRAINING_PIPELINE, Kind
 from vertex.names import ResourceName
 
 Job = dict[str, Any]
@@ -109,7 +109,8 @@ class RestClient:
 
     def _method(self, verb: str, kind: Kind) -> Callable[..., Any]:
         plural = kind.collection if verb == "list" else kind.type
-        method: Callable[..., Any] = getattr(self._jobs, f"{verb}_{_snake(plural)}")
+        service = self._pipelines if kind == TRAINING_PIPELINE else self._jobs
+        method: Callable[..., Any] = getattr(service, f"{verb}_{_snake(plural)}")
         return method
 
     def _message(self, kind: Kind, job: Job) -> Any:
@@ -117,7 +118,10 @@ class RestClient:
         from google.protobuf import json_format
 
         message = getattr(aiplatform_v1, kind.type)()
-        json_format.ParseDict(job, type(message).pb(message))
+        try:
+            json_format.ParseDict(job, type(message).pb(message))
+        except json_format.ParseError as error:
+            raise errors.InvalidRequest(f"Google's client does not send it: {error}") from error
         return message
 
     @cached_property
@@ -146,10 +150,21 @@ class RestClient:
         from google.cloud.aiplatform_v1 import JobServiceClient
         from google.cloud.aiplatform_v1.services.job_service.transports.rest import JobServiceRestTransport
 
+        return JobServiceClient(transport=self._over(JobServiceRestTransport))
+
+    @cached_property
+    def _pipelines(self) -> Any:
+        from google.cloud.aiplatform_v1 import PipelineServiceClient
+        from google.cloud.aiplatform_v1.services.pipeline_service.transports.rest import PipelineServiceRestTransport
+
+        return PipelineServiceClient(transport=self._over(PipelineServiceRestTransport))
+
+    def _over(self, rest: Callable[..., Any]) -> Any:
+        """A transport of a service's own class."""
         scheme, _, host = self._endpoint.jobs.partition("://")
-        transport = JobServiceRestTransport(host=host, url_scheme=scheme, credentials=self._credentials)
+        transport = rest(host=host, url_scheme=scheme, credentials=self._credentials)
         self._direct(transport._session)
-        return JobServiceClient(transport=transport)
+        return transport
 
 
 def _snake(name: str) -> str:

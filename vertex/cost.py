@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from vertex.kinds import CUSTOM_JOB, Kind
+from vertex.jobs import training
+from vertex.kinds import Kind
 from vertex.machines import Machine, machine, machines
 from vertex.prices import HOURS_OF_A_MONTH, Prices
 from vertex.rules.machine_spec import accelerator
@@ -49,15 +50,12 @@ class Cost:
 
 
 def cost(kind: Kind, spec: Mapping[str, Any], region: str, prices: Prices) -> Cost:
-    """The cost of a canonical custom or tuning job: of all trials that may run at once, and of all that may run.
+    """The cost of a canonical job, or of the one that a pipeline runs: of all trials at once, and of all that may run.
 
     Burn = replicas x (machine + accelerators + boot disk), over all pools; at most = burn x timeout.
     """
-    job, trials, at_once = spec, 1, 1
-    if kind == CUSTOM_JOB:
-        job = spec["jobSpec"]
-    else:
-        job, trials, at_once = spec["trialJobSpec"], spec["maxTrialCount"], spec["parallelTrialCount"]
+    kind, spec = training(kind, spec)
+    job, trials, at_once = spec[kind.spec_field], spec.get("maxTrialCount", 1), spec.get("parallelTrialCount", 1)
     given = timeout(job)
     within = given or DEFAULT_SECONDS
     if job.get("persistentResourceId"):

@@ -1,10 +1,11 @@
 """What the fields of the API's messages hold, read off the generated types."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, Required, get_args, get_origin, get_type_hints
 
+from pydantic.alias_generators import to_camel
 from typing_extensions import is_typeddict
 
 from vertex.scalars import Int64
@@ -25,6 +26,28 @@ class Field:
 def fields(message: Any) -> Mapping[str, Field]:
     """The fields of one of `vertex.types`' messages, by their camelCase names."""
     return {name: _field(hint) for name, hint in get_type_hints(message, include_extras=True).items()}
+
+
+def known(message: Any, value: Any) -> Any:
+    """The part of a JSON value that a message has fields for, in either spelling.
+
+    A service that is newer than these types may say more.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    named = {key: fields(message).get(to_camel(key)) for key in value}
+    return {key: _each(field, value[key], known) for key, field in named.items() if field}
+
+
+def _each(field: Field, value: Any, change: Callable[[Any, Any], Any]) -> Any:
+    """The value of a field with `change` applied to each message in it; what has another shape is left as it is."""
+    if field.message is None:
+        return value
+    if field.holds == "list" and isinstance(value, list):
+        return [change(field.message, child) for child in value]
+    if field.holds == "map" and isinstance(value, Mapping):
+        return {key: change(field.message, child) for key, child in value.items()}
+    return change(field.message, value)
 
 
 def int64_as_strings(message: Any, value: Mapping[str, Any]) -> dict[str, Any]:

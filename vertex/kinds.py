@@ -8,10 +8,14 @@ from vertex import types
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of job: `collection` as in its URL and in a declaration, `type` as the API names the message."""
+    """One kind of job: `collection` as in its URL and in a declaration, `type` as the API names the message.
+
+    `spec_field` is the field that says what to run: a CustomJobSpec, or a pipeline's inputs for its task.
+    """
 
     collection: str
     type: str
+    spec_field: str
 
     @property
     def message(self) -> Any:
@@ -19,12 +23,9 @@ class Kind:
         return getattr(types, self.type)
 
 
-CUSTOM_JOB = Kind("customJobs", "CustomJob")
-HYPERPARAMETER_TUNING_JOB = Kind("hyperparameterTuningJobs", "HyperparameterTuningJob")
-TRAINING_PIPELINE = Kind("trainingPipelines", "TrainingPipeline")
+CUSTOM_JOB = Kind("customJobs", "CustomJob", "jobSpec")
+HYPERPARAMETER_TUNING_JOB = Kind("hyperparameterTuningJobs", "HyperparameterTuningJob", "trialJobSpec")
+TRAINING_PIPELINE = Kind("trainingPipelines", "TrainingPipeline", "trainingTaskInputs")
 
-KINDS = {kind.collection: kind for kind in (CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB)}
-"""The jobs that run training code; these can be declared."""
-
-ALL_KINDS = {**KINDS, TRAINING_PIPELINE.collection: TRAINING_PIPELINE}
-"""Whatever has a state and can be cancelled: jobs, and pipelines that run one."""
+KINDS = {kind.collection: kind for kind in (CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE)}
+"""Whatever can be declared, has a state and can be cancelled: jobs, and pipelines that run one."""

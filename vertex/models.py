@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex.rules import Finding, KeyPath, resource
+from vertex import types
+from vertex.rules import Finding, KeyPath, resource, unions
 
 _ID = re.compile(r"[a-z_][a-z0-9_-]{0,62}")
 _ALIAS = re.compile(r"[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
@@ -13,6 +14,7 @@ _ALIAS = re.compile(r"[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
 def broken(model: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Finding]:
     """Every rule that a canonical Model breaks (discovery document, Model)."""
     yield from resource.broken(model, at)
+    yield from unions.broken(types.Model, model, at)
     for index, alias in enumerate(model.get("versionAliases", [])):
         if not _ALIAS.fullmatch(alias):
             message = f'"{alias}" must be 2 to 128 letters, digits and hyphens, and start with a lower-case letter'

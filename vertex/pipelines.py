@@ -5,21 +5,22 @@ snake_case and camelCase with every number as a float, because they travel as a 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic.alias_generators import to_camel
+from pydantic.alias_generators import to_camel, to_snake
 
 from vertex import models, rules
+from vertex.fields import known
 from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex.rules import KeyPath, input_data
-from vertex.validation import NO_OBJECT, OutputOnly, Problem, shape, validate
+from vertex.validation import NO_OBJECT, OpenText, OutputOnly, Problem, judged, never_open, shape
 
 DEFINITIONS = "gs://google-cloud-aiplatform/schema/trainingjob/definition/"
 CUSTOM_TASK = f"{DEFINITIONS}custom_task_1.0.0.yaml"
 TUNING_TASK = f"{DEFINITIONS}hyperparameter_tuning_task_1.0.0.yaml"
 
-_INPUTS = "trainingTaskInputs"
+_DEFINITION, _INPUTS = "trainingTaskDefinition", TRAINING_PIPELINE.spec_field
 _KINDS = {CUSTOM_TASK: CUSTOM_JOB, TUNING_TASK: HYPERPARAMETER_TUNING_JOB}
 _TASK_NAMES = {CUSTOM_TASK: "custom task", TUNING_TASK: "hyperparameter tuning task"}
 _SUFFIXES = {CUSTOM_TASK: "custom-job", TUNING_TASK: "hyperparameter-tuning-job"}
@@ -30,59 +31,89 @@ _SHARED = ("displayName", "labels", "encryptionSpec")  # what the pipeline itsel
 class Reading:
     """A pipeline as read: `spec` in canonical form (the task's inputs as sent), and its `problems`.
 
-    `headline` is the service's text for inputs that do not have their task's shape, else empty.
+    `job` is the canonical job of its task, empty where one of the two has not its shape. `headline` is the service's
+    text for inputs that do not have their task's shape, else empty.
     """
 
     spec: dict[str, Any]
     problems: list[Problem]
     headline: str = ""
+    job: dict[str, Any] = field(default_factory=dict)
 
 
-def read(body: Mapping[str, Any], *, output_only: OutputOnly = "refuse") -> Reading:
-    """The canonical form of a TrainingPipeline and every problem it has."""
-    spec, problems = shape(TRAINING_PIPELINE.message, body, output_only=output_only)
-    if problems:
+def read(body: object, *, output_only: OutputOnly = "refuse", open_text: OpenText = never_open) -> Reading:
+    """The canonical form of a TrainingPipeline and every problem it has: of its own, and of the job of its task."""
+    spec, misshapen = shape(TRAINING_PIPELINE.message, body, output_only=output_only)
+    if not isinstance(body, Mapping):
+        return Reading(spec, misshapen)
+    problems = misshapen or judged(_broken(spec), spec, open_text)
+    definition, inputs = _given(spec, _DEFINITION), _given(spec, _INPUTS)
+    if definition not in list(_KINDS):
+        if isinstance(definition, str):
+            message = f'"{definition}" is no task that runs training code; known: {", ".join(_KINDS)}'
+            problems = [*problems, Problem((_DEFINITION,), message)]
         return Reading(spec, problems)
-    problems = [Problem(path, message) for path, message in _broken(spec)]
-    definition = spec["trainingTaskDefinition"]
-    if definition not in _KINDS:
-        message = f'"{definition}" is no task that runs training code; known: {", ".join(_KINDS)}'
-        return Reading(spec, [*problems, Problem(("trainingTaskDefinition",), message)])
-    inputs = spec.get(_INPUTS)
     if not isinstance(inputs, Mapping):
         message = "is required" if inputs is None else NO_OBJECT
         return Reading(spec, [*problems, Problem((_INPUTS,), message)], _headline(definition))
-    kind, job = _KINDS[definition], _job(spec)
-    _, malformed = shape(kind.message, job)
-    found = malformed or validate(kind, job)[1]
-    problems += [
+    kind = _KINDS[definition]
+    job, malformed = shape(kind.message, _job(kind, spec, inputs))
+    found = malformed or ([] if misshapen else judged(rules.broken(kind, job), job, open_text))
+    of_the_task = [
         Problem(in_pipeline(kind, problem.path), problem.message) for problem in found if problem.path[0] not in _SHARED
     ]
     if kind == HYPERPARAMETER_TUNING_JOB:
         misplaced = [name for name in inputs if to_camel(name) in _SHARED]
-        problems += [Problem((_INPUTS, name), "is set on the pipeline itself") for name in misplaced]
-    return Reading(spec, problems, _headline(definition) if malformed else "")
+        of_the_task += [Problem((_INPUTS, name), "is set on the pipeline itself") for name in misplaced]
+    is_whole = not misshapen and not malformed
+    return Reading(spec, [*problems, *of_the_task], _headline(definition) if malformed else "", job if is_whole else {})
+
+
+def declared(
+    body: Any, *, output_only: OutputOnly = "refuse", open_text: OpenText = never_open
+) -> tuple[dict[str, Any], list[Problem]]:
+    """The canonical form of a declared pipeline, with its task's inputs canonical too, and every problem it has.
+
+    Two fields can be left out: the task's definition, as inputs with a studySpec are those of a tuning task and others
+    of a custom task, and the model's display name, which is then the pipeline's.
+    """
+    reading = read(_completed(body), output_only=output_only, open_text=open_text)
+    if not reading.job:
+        return body, reading.problems
+    return {**reading.spec, _INPUTS: _inputs(backing_kind(reading.spec), reading.job)}, reading.problems
+
+
+def held(pipeline: Mapping[str, Any]) -> dict[str, Any]:
+    """The canonical form of a pipeline as the service shows it, without what these types do not know."""
+    found = dict(pipeline)
+    kind = _KINDS.get(pipeline.get(_DEFINITION, ""))
+    if kind is not None and isinstance(inputs := pipeline.get(_INPUTS), Mapping):
+        found[_INPUTS] = _inputs(kind, known(kind.message, _job(kind, {}, inputs)))
+    return declared(found, output_only="drop")[0]
 
 
 def backing_kind(spec: Mapping[str, Any]) -> Kind:
     """The kind of job that a canonical pipeline runs."""
-    return _KINDS[spec["trainingTaskDefinition"]]
+    return _KINDS[spec[_DEFINITION]]
 
 
 def backing_job(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The canonical job of a canonical pipeline without problems. Its name is as the service makes it up."""
-    job, problems = shape(backing_kind(spec).message, _job(spec))
+    kind = backing_kind(spec)
+    job, problems = shape(kind.message, _job(kind, spec, spec[_INPUTS]))
     assert not problems, problems
-    job["displayName"] = f"{spec['displayName']}-{_SUFFIXES[spec['trainingTaskDefinition']]}"
+    job["displayName"] = f"{spec['displayName']}-{_SUFFIXES[spec[_DEFINITION]]}"
     return dict(job)
 
 
-def _job(spec: Mapping[str, Any]) -> dict[str, Any]:
-    shared = {name: spec[name] for name in _SHARED if name in spec}
-    inputs = spec[_INPUTS]
-    if backing_kind(spec) == CUSTOM_JOB:
-        return {**shared, "jobSpec": inputs}
-    return {**{name: value for name, value in inputs.items() if to_camel(name) not in _SHARED}, **shared}
+def backing_name(pipeline: Mapping[str, Any]) -> str | None:
+    """The resource name of the job that a pipeline runs, as the service shows it; None before there is one.
+
+    Google's SDK reads the first of the two fields; the second is made after it.
+    """
+    metadata = pipeline.get("trainingTaskMetadata") or {}
+    name = metadata.get("backingCustomJob") or metadata.get("backingHyperparameterTuningJob")
+    return str(name) if name else None
 
 
 def in_pipeline(kind: Kind, path: KeyPath) -> KeyPath:
@@ -90,6 +121,40 @@ def in_pipeline(kind: Kind, path: KeyPath) -> KeyPath:
     if path and path[0] in _SHARED:
         return path
     return (_INPUTS, *(path[1:] if kind == CUSTOM_JOB else path))
+
+
+def _given(body: Mapping[str, Any], name: str) -> Any:
+    """A field in either spelling."""
+    return body.get(name, body.get(to_snake(name)))
+
+
+def _completed(body: object) -> object:
+    if not isinstance(body, Mapping):
+        return body
+    whole = dict(body)
+    if _given(body, _DEFINITION) is None:
+        inputs = _given(body, _INPUTS)
+        tunes = isinstance(inputs, Mapping) and _given(inputs, "studySpec") is not None
+        whole[_DEFINITION] = TUNING_TASK if tunes else CUSTOM_TASK
+    for key in ("modelToUpload", to_snake("modelToUpload")):
+        if isinstance(model := body.get(key), Mapping) and _given(model, "displayName") is None:
+            whole[key] = {**model, "displayName": _given(body, "displayName")}
+    return whole
+
+
+def _job(kind: Kind, spec: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The job of a task, with what its pipeline says of it."""
+    shared = {name: spec[name] for name in _SHARED if name in spec}
+    if kind == CUSTOM_JOB:
+        return {**shared, kind.spec_field: inputs}
+    return {**{name: value for name, value in inputs.items() if to_camel(name) not in _SHARED}, **shared}
+
+
+def _inputs(kind: Kind, job: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs of a task that gives a job."""
+    if kind == CUSTOM_JOB:
+        return dict(job[kind.spec_field])
+    return {name: value for name, value in job.items() if name not in _SHARED}
 
 
 def _headline(definition: str) -> str:
@@ -103,9 +168,9 @@ def _headline(definition: str) -> str:
 def _broken(spec: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     """Discovery document, TrainingPipeline."""
     yield from rules.broken(TRAINING_PIPELINE, spec)
-    for field in ("modelId", "parentModel"):
-        if spec.get(field) and "modelToUpload" not in spec:
-            yield (field,), "says where a model goes, but there is no modelToUpload"
+    for name in ("modelId", "parentModel"):
+        if spec.get(name) and "modelToUpload" not in spec:
+            yield (name,), "says where a model goes, but there is no modelToUpload"
     if spec.get("modelId") and spec.get("parentModel"):
         yield ("modelId",), "names a new model, but parentModel names the one that gets a new version"
     if spec.get("modelId"):

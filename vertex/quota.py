@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex.cost import accelerators, boot_disk
-from vertex.kinds import CUSTOM_JOB, Kind
+from vertex.jobs import training
+from vertex.kinds import Kind
 from vertex.machines import machine
 
 PREFIX = "aiplatform.googleapis.com/custom_model_training_"
@@ -32,12 +33,13 @@ _DISKS = {"pd-ssd": "pd_ssd"}
 
 
 def needs(kind: Kind, spec: Mapping[str, Any]) -> dict[str, int]:
-    """How much a canonical custom or tuning job needs of each metric, by its name without `PREFIX`.
+    """How much a canonical job, or the one that a pipeline runs, needs of each metric, by its name without `PREFIX`.
 
     vCPUs, GPUs, TPU cores (v2, v3) or chips, and GiB of boot disk, over all replicas of all trials that run at once. A
     name that is not known is what is counted, with `UNKNOWN` behind it.
     """
-    job, at_once = (spec["jobSpec"], 1) if kind == CUSTOM_JOB else (spec["trialJobSpec"], spec["parallelTrialCount"])
+    kind, spec = training(kind, spec)
+    job, at_once = spec[kind.spec_field], spec.get("parallelTrialCount", 1)
     found: dict[str, int] = {}
     if job.get("persistentResourceId"):
         return found

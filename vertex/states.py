@@ -1,14 +1,17 @@
-"""States of jobs, as the API names them."""
+"""States of jobs and training pipelines, as the API names them: a pipeline's are a job's under names of its own."""
+
+_JOB, _PIPELINE = "JOB_STATE_", "PIPELINE_STATE_"
+_JOBS_SUCCEEDED = ("SUCCEEDED", "PARTIALLY_SUCCEEDED")
+_JOBS_ENDED = (*_JOBS_SUCCEEDED, "FAILED", "CANCELLED", "EXPIRED")
 
 TERMINAL = frozenset(
-    {
-        "JOB_STATE_SUCCEEDED",
-        "JOB_STATE_FAILED",
-        "JOB_STATE_CANCELLED",
-        "JOB_STATE_EXPIRED",
-        "JOB_STATE_PARTIALLY_SUCCEEDED",
-    }
+    [_JOB + state for state in _JOBS_ENDED] + [_PIPELINE + state for state in ("SUCCEEDED", "FAILED", "CANCELLED")]
 )
 """No further change comes. PAUSED is left out: such a job can be resumed."""
 
-SUCCEEDED = frozenset({"JOB_STATE_SUCCEEDED", "JOB_STATE_PARTIALLY_SUCCEEDED"})
+SUCCEEDED = frozenset([*(_JOB + state for state in _JOBS_SUCCEEDED), f"{_PIPELINE}SUCCEEDED"])
+
+
+def plain(state: str) -> str:
+    """A state without what begins its name: `RUNNING`, whether of a job or of a pipeline."""
+    return state.removeprefix(_JOB).removeprefix(_PIPELINE)

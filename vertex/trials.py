@@ -39,7 +39,7 @@ def best(job: Mapping[str, Any]) -> dict[str, Any] | None:
     best. None when no trial succeeded with the first objective. The goal is MAXIMIZE unless the study says otherwise
     (discovery document, MetricSpec).
     """
-    signs = _objectives(job)
+    signs = _signs(job)
     first = next(iter(signs))
     rows = [row for row in _eligible(job) if first in row["metrics"]]
 
@@ -49,9 +49,9 @@ def best(job: Mapping[str, Any]) -> dict[str, Any] | None:
     return min(rows, key=costs, default=None)
 
 
-def has_several_objectives(job: Mapping[str, Any]) -> bool:
-    """Whether trials are traded off against one another, so that there may be several best ones."""
-    return len(_objectives(job)) > 1
+def objectives(job: Mapping[str, Any]) -> list[str]:
+    """The ids of the metrics that are to be improved, in the study's order. With several, trials are traded off."""
+    return list(_signs(job))
 
 
 def ended(job: Mapping[str, Any]) -> int:
@@ -86,7 +86,7 @@ def front(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     A trial beats another when it is as good in every objective, by its goal, and better in one (the Pareto set, which
     is what the service optimises for with several metrics: Google's page on using hyperparameter tuning).
     """
-    signs = _objectives(job)
+    signs = _signs(job)
     if len(signs) == 1:
         only = best(job)
         return [] if only is None else [only]
@@ -102,7 +102,7 @@ def front(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [row for row in rows if row["id"] in ids]
 
 
-def _objectives(job: Mapping[str, Any]) -> dict[str, int]:
+def _signs(job: Mapping[str, Any]) -> dict[str, int]:
     """Metric id and the sign that makes smaller values better, of the metrics that are to be improved."""
     metrics = [metric for metric in job["studySpec"]["metrics"] if "safetyConfig" not in metric]
     return {metric["metricId"]: _sign(metric) for metric in metrics}

@@ -1,6 +1,6 @@
 """Validation of a job against the API's messages and rules, with every problem reported at once."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -11,11 +11,13 @@ from pydantic_core import ErrorDetails
 
 from vertex import rules
 from vertex.kinds import Kind
-from vertex.rules import KeyPath
+from vertex.rules import Finding, KeyPath
 from vertex.scalars import shown
 from vertex.spelling import nearest
 
 OutputOnly = Literal["refuse", "drop"]
+OpenText = Callable[[object], bool]
+"""Tells the texts that are filled in later, and that no rule can judge yet."""
 NO_OBJECT = "must be an object with named fields"
 
 
@@ -40,24 +42,29 @@ def dotted(path: KeyPath) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 
+def never_open(_value: object) -> bool:
+    """The OpenText of what is whole."""
+    return False
+
+
 def validate(
     kind: Kind,
     body: Mapping[str, Any],
     *,
     output_only: OutputOnly = "refuse",
-    open_text: Callable[[object], bool] = lambda _value: False,
+    open_text: OpenText = never_open,
 ) -> tuple[dict[str, Any], list[Problem]]:
     """The canonical form of a job, and every problem it has: its shape's, or else those of the service's rules.
 
-    The canonical form is only meaningful when there is no problem. `open_text` tells the texts that are filled in later
-    and that no rule can judge yet.
+    The canonical form is only meaningful when its shape is right. `vertex.jobs.validated` is for pipelines too.
     """
     canonical, problems = shape(kind.message, body, output_only=output_only)
-    return canonical, problems or [
-        Problem(path, message)
-        for path, message in rules.broken(kind, canonical)
-        if not open_text(_value_at(canonical, path))
-    ]
+    return canonical, problems or judged(rules.broken(kind, canonical), canonical, open_text)
+
+
+def judged(found: Iterable[Finding], value: Any, open_text: OpenText) -> list[Problem]:
+    """What rules have found in a canonical value, without what they say of open texts."""
+    return [Problem(path, message) for path, message in found if not open_text(value_at(value, path))]
 
 
 def shape(message: Any, value: object, *, output_only: OutputOnly = "refuse") -> tuple[Any, list[Problem]]:
@@ -76,7 +83,7 @@ def shape(message: Any, value: object, *, output_only: OutputOnly = "refuse") ->
         return value, sorted(problems, key=lambda problem: str(problem.path))
 
 
-def _value_at(value: Any, path: KeyPath) -> Any:
+def value_at(value: Any, path: KeyPath) -> Any:
     """What stands at a path; None where a rule finds something missing."""
     for part in path:
         try:

@@ -10,7 +10,7 @@ from emulator import buckets, coverage
 from emulator.errors import invalid
 from emulator.replica.environment import output_directories
 from vertex import pipelines
-from vertex.kinds import CUSTOM_JOB, TRAINING_PIPELINE, Kind
+from vertex.kinds import TRAINING_PIPELINE, Kind
 from vertex.rules import KeyPath
 from vertex.validation import Problem, validate
 
@@ -43,7 +43,7 @@ def _accepted_pipeline(body: Mapping[str, Any], root: Path) -> dict[str, Any]:
 
 
 def _refused_here(kind: Kind, spec: Mapping[str, Any], root: Path) -> list[Problem]:
-    field = "jobSpec" if kind == CUSTOM_JOB else "trialJobSpec"
+    field = kind.spec_field
     bad_folders = (
         _bad_folder(uri, (field, "baseOutputDirectory", "outputUriPrefix"), root)
         for uri in output_directories(spec[field]).values()

@@ -38,13 +38,17 @@ class Admin:
         }
 
     def job(self, job_id: str) -> dict[str, Any] | None:
-        """Name, state and error of a job by its bare id, and where its log is: `job`, and `trial` or None."""
+        """Name, state and error of a job by its bare id, and where its log is: `job`, and `trial` or None.
+
+        The log of a pipeline is that of its job, once it has one.
+        """
         with self.store.reading() as look:
             job = look.job(job_id)
+            progress = look.pipelines.progress([job_id]).get(job_id)
         if job is None:
             return None
         error = job.ending.message if job.is_terminal and job.ending else ""
-        log = {"job": job.shown_as[1], "trial": job.trial}
+        log = {"job": progress.job if progress else job.shown_as[1], "trial": job.trial}
         return {"name": job.name, "state": job.state, "error": error, "log": log}
 
     def faults(self, method: str, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from emulator.api.operations import Operations
 from emulator.api.unserved import UNSERVED
 from emulator.errors import ApiError
 from emulator.store import Store
-from vertex.kinds import ALL_KINDS, Kind
+from vertex.kinds import KINDS, Kind
 
 Query = Mapping[str, str]
 Body = Mapping[str, Any]
@@ -41,7 +41,7 @@ class Methods:
         """The reply to a request: `path` is what follows the version, `parameters` its query. Raises ApiError."""
         parsed = names.parse_path(path)
         collection = parsed.collection if parsed is not None else None
-        if parsed is None or collection not in (None, *ALL_KINDS, _MODELS):
+        if parsed is None or collection not in (None, *KINDS, _MODELS):
             raise _elsewhere(method, path)
         if parsed.in_operations:
             return self._on_operations(method, parsed, parameters)
@@ -49,7 +49,7 @@ class Methods:
             return self._on_models(method, parsed, parameters, body)
         if collection is None:
             raise unimplemented(method, path)
-        return self._on_jobs(method, parsed, ALL_KINDS[collection], parameters, body)
+        return self._on_jobs(method, parsed, KINDS[collection], parameters, body)
 
     def _on_jobs(self, method: str, path: names.Path, kind: Kind, parameters: Query, body: Body) -> dict[str, Any]:
         match method, path.id, path.verb:
@@ -109,7 +109,7 @@ class Methods:
 
 def _elsewhere(method: str, path: str) -> ApiError:
     """For a path of the API's that this emulator does not serve, or one that the API has not either."""
-    served = (*ALL_KINDS, _MODELS, "operations")
+    served = (*KINDS, _MODELS, "operations")
     below = re.sub(r"^projects/[^/]+(/locations/[^/]+)?/", "", path)
     first, *rest = re.split("[/:]", below)
     # The discovery document also has paths without a project, verbs of projects, and a model's evaluations.

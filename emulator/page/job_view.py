@@ -15,7 +15,7 @@ from emulator.page.study_view import study_view
 from emulator.records import Job, Progress
 from emulator.replica.environment import output_directories
 from emulator.store import Store
-from vertex.kinds import ALL_KINDS, CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
 from vertex.pipelines import backing_kind
 
 
@@ -39,7 +39,7 @@ class JobViews:
             job = look.job(job_id)
             trials = look.trials(job_id)
             progress = look.pipelines.progress([job_id]).get(job_id)
-        if job is None or job.kind != ALL_KINDS.get(collection):
+        if job is None or job.kind != KINDS.get(collection):
             return None
         kind, shown_id = job.shown_as
         shown: dict[str, Any] = {

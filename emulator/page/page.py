@@ -17,7 +17,7 @@ from emulator.page import files, job_list, stream
 from emulator.page.frame import FOLDER, FRAME_HEADERS, Assets
 from emulator.page.job_view import JobViews
 from emulator.store import Store
-from vertex.kinds import ALL_KINDS
+from vertex.kinds import KINDS
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Page:
     def _job_frame(self, request: Request) -> Response:
         with self.store.reading() as look:
             job = look.job(request.path_params["id"])
-        is_there = job is not None and job.kind == ALL_KINDS.get(request.path_params["collection"])
+        is_there = job is not None and job.kind == KINDS.get(request.path_params["collection"])
         return _frame(200 if is_there else 404)
 
     async def _events(self, request: Request) -> Response:

@@ -56,14 +56,13 @@ class PipelineReconciler:
     def _start(self, pipeline: Job) -> None:
         """Submit the job, unless the pipeline was told to end before it had one."""
         kind, spec = backing_kind(pipeline.spec), backing_job(pipeline.spec)
-        field = "jobSpec" if kind == CUSTOM_JOB else "trialJobSpec"
         warnings = []
         model = pipeline.spec.get("modelToUpload")
-        if model is not None and "artifactUri" not in model and not output_directories(spec[field]):
+        if model is not None and "artifactUri" not in model and not output_directories(spec[kind.spec_field]):
             warnings.append(_NO_OUTPUT)
         if "inputDataConfig" in pipeline.spec:
             data = input_data(pipeline.spec["inputDataConfig"], self.data.buckets)
-            spec[field] = with_data(spec[field], data)
+            spec[kind.spec_field] = with_data(spec[kind.spec_field], data)
             warnings += data.warnings
         with self.store.transaction() as change:
             current = change.job(pipeline.id)

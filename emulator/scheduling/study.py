@@ -9,7 +9,7 @@ from typing import Any
 
 from emulator.data import DataFolder
 from emulator.names import new_id
-from emulator.records import CANCELLING, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
+from emulator.records import CANCELLING, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial, replica_places
 from emulator.scheduling.cancelling import cancel, stop_early
 from emulator.scheduling.study_verdict import final_metrics, hopeless, reason_to_end, verdict, wants_trial
 from emulator.scheduling.trial import Values, progressed, trial_job_spec
@@ -132,7 +132,7 @@ class StudyReconciler:
             current = change.job(study.id)
             if current is None or current.ending is not None:
                 return None
-            slots = sum(pool.get("replicaCount", 1) for pool in spec["jobSpec"]["workerPoolSpecs"] if pool)
+            slots = len(replica_places(CUSTOM_JOB, spec))
             change.add_job(trial.job, CUSTOM_JOB, study.location, spec, slots, study.id, number)
             change.add_trial(trial)
         self.wake(trial.job)

@@ -7,9 +7,9 @@ from typing import Any
 
 from emulator import coverage
 from emulator.names import Location
-from emulator.records import Job
+from emulator.records import Job, replica_places
 from emulator.store import Transaction
-from vertex.kinds import CUSTOM_JOB, KINDS, Kind
+from vertex.kinds import TRAINING_PIPELINE, Kind
 
 
 def submit(
@@ -21,16 +21,9 @@ def submit(
     warnings: Iterable[str] = (),
 ) -> Job:
     """A new job in the queue, with the first lines of its log: what is not honoured in full, and `warnings`."""
-    job = change.add_job(job_id, kind, location, spec, slots=_slots(kind, spec))
+    job = change.add_job(job_id, kind, location, spec, slots=len(replica_places(kind, spec)))
     change.say(job_id, "Waiting for job to be provisioned.")
-    notes = coverage.notes(kind, spec) if kind in KINDS.values() else []
+    notes = coverage.notes(kind, spec) if kind != TRAINING_PIPELINE else []
     for text in [*notes, *warnings]:
         change.say(job_id, text, "WARNING")
     return job
-
-
-def _slots(kind: Kind, spec: Mapping[str, Any]) -> int:
-    """How many replicas a job runs; only custom jobs have any of their own."""
-    if kind != CUSTOM_JOB:
-        return 0
-    return sum(pool.get("replicaCount", 1) for pool in spec["jobSpec"]["workerPoolSpecs"] if pool)

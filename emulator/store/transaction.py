@@ -19,7 +19,7 @@ from emulator.store.operations import Operations
 from emulator.store.pipelines import Pipelines
 from emulator.store.waiting import ACTIVE, Queue
 from emulator.times import now_ns
-from vertex.kinds import ALL_KINDS, Kind
+from vertex.kinds import KINDS, Kind
 
 _UNFINISHED = (QUEUED, *ACTIVE)
 
@@ -204,7 +204,7 @@ def _job(row: sqlite3.Row) -> Job:
     return Job(
         id=row["id"],
         sequence=row["sequence"],
-        kind=ALL_KINDS[row["collection"]],
+        kind=KINDS[row["collection"]],
         location=Location(row["project"], row["region"]),
         spec=from_json(row["spec"]),
         state=row["state"],

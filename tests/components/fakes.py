@@ -13,7 +13,7 @@ from google.protobuf import json_format
 from components import submissions
 from vertex import errors
 from vertex.client import Job
-from vertex.kinds import Kind
+from vertex.kinds import TRAINING_PIPELINE, Kind
 from vertex.names import ResourceName
 
 
@@ -57,7 +57,8 @@ class FakeClient:
         message = getattr(aiplatform_v1, kind.type)()
         json_format.ParseDict(job, type(message).pb(message))
         held = json_format.MessageToDict(type(message).pb(message))
-        return self.add(f"{parent}/{kind.collection}/{len(self.jobs) + 1}", **held, state="JOB_STATE_PENDING")
+        state = "PIPELINE_STATE_PENDING" if kind == TRAINING_PIPELINE else "JOB_STATE_PENDING"
+        return self.add(f"{parent}/{kind.collection}/{len(self.jobs) + 1}", **held, state=state)
 
     def get(self, name: ResourceName) -> Job:
         self._called("get")

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from components.errors import SubmitFailed
-from components.job_provider import CustomJobProvider, HyperparameterTuningJobProvider
+from components.job_provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
 from tests.components.fakes import Clock, FakeClient
 from tests.components.projects import INCLUDING, LOCAL, load, problems
-from tests.vertex.jobs import ABSENT, custom_job, edited, tuning_job
+from tests.vertex.jobs import ABSENT, custom_job, edited, pipeline, tuning_job
 from vertex import errors
 
 PARENT = "projects/local/locations/us-central1"
@@ -153,6 +153,30 @@ def test_a_tuning_job_is_adopted_with_its_trials_so_far(api: FakeClient) -> None
     run = (tuning.create(inputs(tuning_job(), adopt=name)).outs or {})["run"]
     assert run["trials"] == {"ended": 1, "of": 8}
     assert run["bestTrial"]["metrics"] == {"accuracy": 0.5}
+
+
+def test_a_pipeline_is_adopted_with_the_inputs_of_its_task(api: FakeClient) -> None:
+    name, piped = f"{PARENT}/trainingPipelines/79", TrainingPipelineProvider()
+    api.add(name, **pipeline(), state="PIPELINE_STATE_RUNNING")
+    given = inputs(edited(pipeline(), "displayName", to=ABSENT), adopt=name)
+    checked = piped.check({}, given)
+    assert checked.failures == []
+    assert piped.create(checked.inputs).id == name
+    api.jobs[name]["displayName"] = "by hand"
+    assert piped.read(name, checked.inputs).inputs == checked.inputs
+    with pytest.raises(SubmitFailed, match=r'args\[0\]: "--epochs=9" declared, and the job has "--epochs=3"'):
+        piped.create(inputs(edited(pipeline(), "trainingTaskInputs", *ARGS[1:], to=["--epochs=9"]), adopt=name))
+
+
+def test_a_declaration_with_results_of_other_jobs_is_compared_with_what_they_are(api: FakeClient) -> None:
+    there(api)
+    other = f"{PARENT}/customJobs/5"
+    api.add(other, state="JOB_STATE_SUCCEEDED", jobSpec={"baseOutputDirectory": {"outputUriPrefix": "--epochs=3"}})
+    api.jobs[NAME]["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] = ["--epochs=3/model/"]
+    given = inputs(edited(UNNAMED, *ARGS, to=["${jobs.other.modelDir}"]), jobs={"other": other})
+    outs = custom.create(given).outs or {}
+    assert outs["results"] == {"other.modelDir": "--epochs=3/model/"}
+    assert custom.read(NAME, outs).inputs == given
 
 
 def test_a_name_that_does_not_fit_is_refused_before_anything_is_asked(api: FakeClient) -> None:

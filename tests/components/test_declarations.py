@@ -101,7 +101,7 @@ def test_a_job_is_canonical_with_its_vars_filled_in_and_the_other_references_kep
             "${vars.epochs}",
             "${var.epochs}",
             f"{ARG}: ${{var.epochs}} is not a reference that is known here; write ${{vars.NAME}} or ${{images.NAME}} "
-            "or ${packages.NAME} or ${secrets.NAME}",
+            "or ${packages.NAME} or ${secrets.NAME} or ${jobs.NAME.RESULT}",
         ),
         (
             '["--epochs=${vars.epochs}"]',

@@ -9,7 +9,7 @@ from tests.vertex.jobs import ABSENT, custom_job, edited
 from vertex.kinds import CUSTOM_JOB
 from vertex.validation import validate
 
-SECRETS = {"token": "hunter2", "key": "abc"}
+SECRETS = {"secrets": {"token": "hunter2", "key": "abc"}}
 ENV = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "env")
 DECLARED: dict[str, Any] = edited(
     custom_job(), *ENV, to=[{"name": "A", "value": "1"}, {"name": "TOKEN", "value": "bearer ${secrets.token}"}]
@@ -119,4 +119,4 @@ def test_what_is_sent_has_escapes_as_the_text_that_they_stand_for() -> None:
 
 @pytest.mark.parametrize("value", ["a$${b}", "${secrets.key}", "$$", "x\n"])
 def test_a_secret_is_sent_exactly_as_it_is_whatever_is_in_it(value: str) -> None:
-    assert submitted(["${secrets.token}", "a ${secrets.token}"], {"token": value}) == [value, f"a {value}"]
+    assert submitted(["${secrets.token}", "a ${secrets.token}"], {"secrets": {"token": value}}) == [value, f"a {value}"]

@@ -109,6 +109,54 @@ def test_what_breaks_a_guardrail_is_named_with_its_line_its_rule_and_what_is_all
     assert problems(tmp_path, stack(rules), jobs=JOBS) == expected
 
 
+PIPELINES = """\
+images:
+  elsewhere: {uri: "registry.test/team-b/serve:1"}
+trainingPipelines:
+  piped:
+    trainingTaskInputs:
+      workerPoolSpecs:
+        - machineSpec: {machineType: n1-standard-8}
+          containerSpec: {imageUri: "registry.test/team/trainer:1"}
+    modelToUpload:
+      containerSpec: {imageUri: "${images.elsewhere}"}
+  tuned:
+    labels: {team: vision}
+    trainingTaskInputs:
+      studySpec:
+        metrics: [{metricId: score, goal: MAXIMIZE}]
+        parameters: [{parameterId: lr, doubleValueSpec: {minValue: 0.0, maxValue: 1.0}}]
+      maxTrialCount: 20
+      parallelTrialCount: 5
+      trialJobSpec:
+        scheduling: {timeout: 7200s}
+        workerPoolSpecs:
+          - machineSpec: {machineType: n1-standard-4}
+            containerSpec: {imageUri: "registry.test/team-b/trainer:1"}
+"""
+PIPED, TUNED = (f"trainingPipelines.{name}.trainingTaskInputs" for name in ("piped", "tuned"))
+
+
+def test_a_pipeline_is_judged_by_the_job_that_it_runs_and_by_the_image_that_serves_its_model(tmp_path: Path) -> None:
+    rules = {
+        "machineTypes": ["n1-standard-4"],
+        "requiredLabels": ["team"],
+        "maxTimeout": "3600s",
+        "maxTrials": 10,
+        "registries": ["registry.test/team/"],
+    }
+    found = problems(tmp_path, stack(rules), jobs=PIPELINES)
+    assert [problem.split(": ")[:3] for problem in found] == [
+        ["jobs.yaml:4", "trainingPipelines.piped.labels.team", "guardrails.requiredLabels"],
+        ["jobs.yaml:5", f"{PIPED}.scheduling.timeout", "guardrails.maxTimeout"],
+        ["jobs.yaml:7", f"{PIPED}.workerPoolSpecs[0].machineSpec.machineType", "guardrails.machineTypes"],
+        ["jobs.yaml:10", "trainingPipelines.piped.modelToUpload.containerSpec.imageUri", "guardrails.registries"],
+        ["jobs.yaml:17", f"{TUNED}.maxTrialCount", "guardrails.maxTrials"],
+        ["jobs.yaml:20", f"{TUNED}.trialJobSpec.scheduling.timeout", "guardrails.maxTimeout"],
+        ["jobs.yaml:23", f"{TUNED}.trialJobSpec.workerPoolSpecs[0].containerSpec.imageUri", "guardrails.registries"],
+    ]
+
+
 def test_jobs_within_the_guardrails_are_left_as_they_are(tmp_path: Path) -> None:
     rules = {
         "machineTypes": ["n1-*"],

@@ -6,16 +6,15 @@ import pytest
 
 from components.job import completed
 from tests.components.fakes import Ground
-from tests.vertex.jobs import ABSENT, custom_job, edited, job_of
-from vertex.kinds import CUSTOM_JOB, KINDS, Kind
+from tests.vertex.jobs import ABSENT, custom_job, edited, job_of, tuning_pipeline
+from vertex.kinds import CUSTOM_JOB, KINDS, TRAINING_PIPELINE, Kind
 
-SPEC_FIELD = {"customJobs": "jobSpec", "hyperparameterTuningJobs": "trialJobSpec"}
 FOLDER = "gs://staging/digits"
 KEYS = "projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys"
 
 
 def complete(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> Any:
-    return completed(kind, spec, rerun, Ground(), "digits")[SPEC_FIELD[kind.collection]]
+    return completed(kind, spec, rerun, Ground(), "digits")[kind.spec_field]
 
 
 def output(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> str:
@@ -24,7 +23,7 @@ def output(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> str:
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 def test_a_pool_that_says_no_number_of_replicas_has_one_and_an_empty_pool_stays_empty(kind: Kind) -> None:
-    field = SPEC_FIELD[kind.collection]
+    field = kind.spec_field
     pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": {"imageUri": "x"}}
     spec = edited(job_of(kind), field, "workerPoolSpecs", to=[pool, {}, {**pool, "replicaCount": 3}])
     pools = complete(kind, spec)["workerPoolSpecs"]
@@ -69,6 +68,16 @@ def test_the_given_spec_is_not_changed() -> None:
 def test_a_spec_with_problems_is_left_for_the_provider_to_report() -> None:
     spec = custom_job() | {"lables": {}}
     assert completed(CUSTOM_JOB, spec, 0, Ground(), "digits") == spec
+
+
+def test_a_pipeline_s_task_is_completed_like_the_job_that_it_runs() -> None:
+    ground = Ground(job_defaults={"network": "projects/1/global/networks/n"}, labels={"stage": "dev"})
+    whole = completed(TRAINING_PIPELINE, tuning_pipeline(), 0, ground, "search")
+    inputs = whole["trainingTaskInputs"]
+    assert inputs["trialJobSpec"]["network"] == "projects/1/global/networks/n"
+    assert inputs["trialJobSpec"]["baseOutputDirectory"]["outputUriPrefix"].startswith("gs://staging/search/")
+    assert whole["labels"] == {"stage": "dev"}
+    assert {**inputs, "trialJobSpec": custom_job()["jobSpec"]} == tuning_pipeline()["trainingTaskInputs"]
 
 
 def test_a_job_takes_what_its_foundation_says_where_it_says_nothing_itself() -> None:

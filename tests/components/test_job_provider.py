@@ -9,12 +9,17 @@ import pytest
 from pulumi.runtime import rpc
 
 from components.errors import SubmitFailed
-from components.job_provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider
+from components.job_provider import (
+    CustomJobProvider,
+    HyperparameterTuningJobProvider,
+    JobProvider,
+    TrainingPipelineProvider,
+)
 from components.ownership import TOKEN_LABEL
 from tests.components.fakes import Clock, FakeClient, another_process
 from tests.vertex.jobs import custom_job, edited, job_of, tuning_job
 from vertex import errors
-from vertex.kinds import CUSTOM_JOB, KINDS, Kind
+from vertex.kinds import KINDS, TRAINING_PIPELINE, Kind
 
 PARENT = "projects/local/locations/us-central1"
 FIRST = f"{PARENT}/customJobs/1"
@@ -22,7 +27,8 @@ ARGS = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "args")
 POOL = ("jobSpec", "workerPoolSpecs", 0)
 WITH_SECRET = edited(custom_job(), *ARGS, to=["--token=${secrets.token}"])
 
-custom = CustomJobProvider()
+custom, tuning, piped = CustomJobProvider(), HyperparameterTuningJobProvider(), TrainingPipelineProvider()
+PROVIDERS: dict[Kind, JobProvider] = {provider.kind: provider for provider in (custom, tuning, piped)}
 
 
 def inputs(spec: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
@@ -89,7 +95,7 @@ def test_check_lets_pass_what_is_not_known_before_the_update() -> None:
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 def test_a_job_is_submitted_once_with_its_spec_and_who_owns_it(api: FakeClient, kind: Kind) -> None:
-    provider = CustomJobProvider() if kind == CUSTOM_JOB else HyperparameterTuningJobProvider()
+    provider = PROVIDERS[kind]
     spec = job_of(kind) | {"labels": {"team": "vision"}}
     state = create(provider, spec=spec)
     assert api.calls == ["list", "create"]
@@ -107,7 +113,8 @@ def test_a_job_is_submitted_once_with_its_spec_and_who_owns_it(api: FakeClient, 
     page = f"http://127.0.0.1:1/jobs/{kind.collection}/1"
     assert state["id"] == name
     logs = f"python -m emulator logs {name.rpartition('/')[2]}"
-    assert state["run"] == {"name": name, "state": "JOB_STATE_PENDING", "page": page, "logs": logs}
+    first = "PIPELINE_STATE_PENDING" if kind == TRAINING_PIPELINE else "JOB_STATE_PENDING"
+    assert state["run"] == {"name": name, "state": first, "page": page, "logs": logs}
 
 
 def test_whole_numbers_are_sent_as_such_though_the_engine_has_only_floats(api: FakeClient) -> None:

@@ -65,7 +65,7 @@ def test_the_id_of_a_run_is_another_for_another_spec_kind_or_run() -> None:
 
 
 def test_the_id_of_a_run_is_made_of_no_secret_for_it_stands_in_previews() -> None:
-    assert list(inspect.signature(run_id).parameters) == ["kind", "spec", "rerun"]
+    assert list(inspect.signature(run_id).parameters) == ["kind", "spec", "rerun", "above"]
 
 
 def test_tokens_and_ids_are_those_of_earlier_versions() -> None:

@@ -60,6 +60,15 @@ def test_of_many_tuning_jobs_the_trials_are_counted_together() -> None:
     assert progress.lines(jobs, NOON + 1)[-1] == "0 of 100 jobs done, 300 of 1000 trials done"
 
 
+def test_the_best_so_far_is_by_the_metric_that_is_to_be_improved() -> None:
+    found = search("RUNNING", 1)
+    found["studySpec"]["metrics"].insert(0, {"metricId": "heat", "safetyConfig": {"safetyThreshold": 5}})
+    metrics = [{"metricId": "heat", "value": 7}, {"metricId": "loss", "value": 0.25}]
+    found["trials"][0]["finalMeasurement"] = {"metrics": metrics}
+    (line,) = Progress().lines({"a": found}, NOON)
+    assert line == "a: RUNNING, 1 of 10 trials done, best loss 0.25 in trial 1"
+
+
 def test_a_minute_without_a_change_is_broken_by_a_sign_of_life_and_no_sooner() -> None:
     progress = Progress()
     jobs = {"a": job("RUNNING"), "b": job("SUCCEEDED")}
@@ -79,6 +88,17 @@ def test_a_sign_of_life_says_who_has_been_in_the_queue_for_how_long_and_why(stat
     assert progress.lines(jobs, NOON + 12 * 60 + 5) == [
         f"waiting: 0 of 3 jobs done; a {state} for 12 min, as {why}",
     ]
+
+
+def test_who_waits_is_said_once_a_minute_however_much_others_do() -> None:
+    progress = Progress()
+    said = []
+    for second in range(0, 600, 10):
+        jobs = {"a": job("QUEUED"), "b": search("RUNNING", second // 10, 100)}
+        said += progress.lines(jobs, NOON + second)
+    waits = [line for line in said if "a QUEUED for" in line]
+    assert 7 <= len(waits) <= 9
+    assert len(said) == 61 + len(waits)
 
 
 def test_of_many_in_the_queue_those_that_have_waited_longest_are_named() -> None:

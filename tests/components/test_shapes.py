@@ -99,13 +99,13 @@ def test_the_references_on_the_page_are_those_that_are_known_there(tmp_path: Pat
         reference for reference, (_, places) in rows("References").items() if user in re.findall(r"\w+", places)
     }
     (problem,) = problems(tmp_path, INCLUDING, jobs=declaration, **{"a.py": ""})
-    assert set(re.findall(r"\$\{\w+\.NAME\}", problem)) == described
+    assert set(re.findall(r"\$\{\w+\.NAME(?:\.RESULT)?\}", problem)) == described
 
 
 def test_the_example_of_the_page_is_right(tmp_path: Path) -> None:
     blocks = re.findall(r"^```yaml\n# (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     files = dict(blocks)
-    assert list(files) == ["training/digits.yaml", "stacks/Pulumi.dev.yaml"]
+    assert list(files) == ["training/digits.yaml", "stacks/Pulumi.dev.yaml", "training/best.yaml"]
     write(tmp_path, {**files, "examples/digits/Dockerfile": "FROM scratch"})
     given = yaml.safe_load(files["stacks/Pulumi.dev.yaml"])["config"]
     given["vertex-training:secrets"] = dict.fromkeys(given["vertex-training:secrets"], "decrypted")

@@ -60,6 +60,13 @@ def test_a_cloud_name_leads_to_the_region_s_endpoint_the_console_and_gcloud(monk
     assert at.links.logs(name) == logs
 
 
+def test_a_pipeline_of_the_cloud_has_no_log_of_its_own_and_leads_to_its_page() -> None:
+    links = target.ConsoleLinks("acme")
+    name = ResourceName.parse("projects/123/locations/europe-west4/trainingPipelines/7")
+    assert links.logs(name) == links.page(name)
+    assert links.page(name).endswith("/locations/europe-west4/training/7?project=acme")
+
+
 def test_gcloud_s_own_variables_move_the_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Endpoint] = []
     monkeypatch.setattr(target, "_client", seen.append)

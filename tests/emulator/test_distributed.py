@@ -12,6 +12,7 @@ import docker
 import pytest
 
 from tests.emulator.running import IMAGE, RunningEmulator, command, custom_job, pool, until
+from vertex import reduction_server
 
 TRAINER = Path(__file__).parents[2] / "examples" / "gradients" / "trainer.py"
 STOPS = "import signal, sys; signal.signal(15, lambda *_: sys.exit(0))\n"
@@ -117,6 +118,18 @@ def test_an_empty_pool_keeps_its_place(shared: RunningEmulator) -> None:
     assert found["workerpool2-0"]["rank"] == "1"
     assert set(found["workerpool0-0"]["spec"]) == {"workerpool0", "workerpool2"}
     assert set(found["workerpool0-0"]["config"]["cluster"]) == {"chief", "ps"}
+
+
+def test_a_pool_of_reduction_server_is_left_out_and_the_log_says_so(shared: RunningEmulator) -> None:
+    image = {"imageUri": reduction_server.image("europe-west4")}
+    reducers = {**pool(""), "replicaCount": 2, "containerSpec": image}
+    name = shared.create(custom_job(pool("import os; print(os.environ['WORLD_SIZE'])"), {}, reducers))
+    job = shared.ended(name)
+    assert job["state"] == "JOB_STATE_SUCCEEDED", job
+    assert shared.lines(name) == ["1"]
+    assert job["jobSpec"]["workerPoolSpecs"][2]["replicaCount"] == "2"
+    left_out = "workerPoolSpecs[2]: on this machine Reduction Server is not started, and the workers reduce among"
+    assert any(line.startswith(left_out) for line in shared.lines(name, 'severity="WARNING"'))
 
 
 def test_a_worker_that_dies_of_a_segmentation_fault_succeeds_at_the_job_s_second_attempt(

@@ -158,3 +158,48 @@ def test_files_name_the_schema_that_checks_them() -> None:
         for file in folder.glob("*.yaml"):
             (named,) = MODELINE.findall(file.read_text())
             assert (file.parent / named).resolve() == schema
+
+
+PIPELINE = """\
+trainingPipelines:
+  release:
+    trainingTaskInputs:
+      workerPoolSpecs:
+        - machineSpec: {machineType: n1-standard-4}
+          containerSpec: {imageUri: trainer}
+      scheduling: {strategy: SPOT}
+    modelToUpload:
+      containerSpec: {imageUri: "${images.serving}", predictRoute: /predict}
+"""
+TUNING = """\
+trainingPipelines:
+  tune:
+    training_task_inputs:
+      studySpec:
+        metrics: [{metricId: score}]
+        parameters: []
+      max_trial_count: 4
+      parallelTrialCount: "${vars.at_once}"
+      trialJobSpec: {workerPoolSpecs: []}
+"""
+
+
+@pytest.mark.parametrize("text", [PIPELINE, TUNING])
+def test_a_pipeline_takes_the_inputs_of_either_task(text: str) -> None:
+    assert flagged(DECLARATIONS, text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "right", "wrong"),
+    [
+        (PIPELINE, "workerPoolSpecs:", "workerPools:"),
+        (PIPELINE, "strategy: SPOT", "strategy: SPOTTY"),
+        (PIPELINE, "modelToUpload:", "modelsToUpload:"),
+        (PIPELINE, "predictRoute", "predictRout"),
+        (TUNING, "max_trial_count: 4", "max_trials: 4"),
+        (TUNING, "metricId", "metric"),
+    ],
+)
+def test_a_slip_in_a_pipeline_is_flagged_too(text: str, right: str, wrong: str) -> None:
+    assert text.count(right) == 1
+    assert len(flagged(DECLARATIONS, text.replace(right, wrong))) == 1

@@ -3,7 +3,8 @@
 import copy
 from typing import Any
 
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex.pipelines import CUSTOM_TASK, TUNING_TASK
 
 ABSENT = object()
 
@@ -41,9 +42,23 @@ def tuning_job() -> dict[str, Any]:
     }
 
 
+def pipeline() -> dict[str, Any]:
+    return {
+        "displayName": "digits",
+        "trainingTaskDefinition": CUSTOM_TASK,
+        "trainingTaskInputs": custom_job()["jobSpec"],
+        "modelToUpload": {"displayName": "digits", "containerSpec": {"imageUri": "serve:1"}},
+    }
+
+
+def tuning_pipeline() -> dict[str, Any]:
+    inputs = {name: value for name, value in tuning_job().items() if name != "displayName"}
+    return {"displayName": "search", "trainingTaskDefinition": TUNING_TASK, "trainingTaskInputs": inputs}
+
+
 def job_of(kind: Kind) -> dict[str, Any]:
     """A job without a problem."""
-    return {CUSTOM_JOB: custom_job, HYPERPARAMETER_TUNING_JOB: tuning_job}[kind]()
+    return {CUSTOM_JOB: custom_job, HYPERPARAMETER_TUNING_JOB: tuning_job, TRAINING_PIPELINE: pipeline}[kind]()
 
 
 def edited(job: dict[str, Any], *path: str | int, to: Any) -> dict[str, Any]:

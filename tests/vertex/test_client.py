@@ -15,7 +15,7 @@ from tests.vertex.jobs import job_of
 from vertex import client as client_module
 from vertex import errors
 from vertex.client import Endpoint, RestClient
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, Kind
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 from vertex.names import ResourceName, parent
 
 PARENT = parent("p", "us-central1")
@@ -100,9 +100,10 @@ def test_a_job_is_created_by_one_post_of_its_fields_in_the_api_s_own_form(
     created = client.create(kind, PARENT, job)
     ((method, path, _, sent),) = api.asked
     assert (method, path) == ("POST", f"/v1/{PARENT}/{kind.collection}")
-    pools = sent["jobSpec" if kind == CUSTOM_JOB else "trialJobSpec"]["workerPoolSpecs"]
-    assert pools[0].pop("replicaCount") == "1"  # proto JSON writes an int64 as text
-    del job["jobSpec" if kind == CUSTOM_JOB else "trialJobSpec"]["workerPoolSpecs"][0]["replicaCount"]
+    pools = sent[kind.spec_field]["workerPoolSpecs"]
+    # proto JSON writes an int64 as text; a pipeline's inputs are free JSON, in which every number is a float
+    assert pools[0].pop("replicaCount") == (1.0 if kind == TRAINING_PIPELINE else "1")
+    del job[kind.spec_field]["workerPoolSpecs"][0]["replicaCount"]
     assert (sent | {"studySpec": None}) == (job | {"studySpec": None})
     assert created["name"] == f"{PARENT}/{kind.collection}/7"
 
@@ -328,3 +329,12 @@ def test_the_cloud_s_endpoints_are_those_of_the_region() -> None:
 
 def test_one_server_stands_for_both_endpoints() -> None:
     assert Endpoint.at("http://127.0.0.1:8080") == Endpoint("http://127.0.0.1:8080", "http://127.0.0.1:8080")
+
+
+def test_what_google_s_client_does_not_send_is_refused_without_a_call(api: Api, client: RestClient) -> None:
+    job = job_of(TRAINING_PIPELINE) | {
+        "modelToUpload": {"baseModelSource": {"genieSource": {}, "modelGardenSource": {}}}
+    }
+    with pytest.raises(errors.InvalidRequest, match=r"^Google's client does not send it: .*oneof"):
+        client.create(TRAINING_PIPELINE, PARENT, job)
+    assert api.asked == []

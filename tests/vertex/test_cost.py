@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.vertex.jobs import custom_job, edited, tuning_job
+from tests.vertex.jobs import custom_job, edited, pipeline, tuning_job, tuning_pipeline
 from vertex.cost import Cost, cost, priced
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex.machines import machines
 from vertex.prices import Price, on_file
 
@@ -35,6 +35,12 @@ def of(*pools: dict[str, Any], region: str = REGION, **job_spec: Any) -> Cost:
 
 def test_a_machine_costs_its_vcpus_its_memory_and_its_boot_disk() -> None:
     assert of(pool("n1-standard-4")).hourly == pytest.approx(N1_STANDARD_4 + SSD_100)
+
+
+def test_a_pipeline_costs_what_the_job_that_it_runs_costs() -> None:
+    assert cost(TRAINING_PIPELINE, pipeline(), REGION, on_file()) == cost(CUSTOM_JOB, custom_job(), REGION, on_file())
+    tuned = cost(HYPERPARAMETER_TUNING_JOB, tuning_job(), REGION, on_file())
+    assert cost(TRAINING_PIPELINE, tuning_pipeline(), REGION, on_file()) == tuned
 
 
 def test_at_most_is_the_timeout_s_hours_and_seven_days_without_one() -> None:

@@ -1,5 +1,5 @@
 from vertex import types
-from vertex.fields import fields, int64_as_strings
+from vertex.fields import fields, int64_as_strings, known
 
 
 def test_a_field_says_what_it_holds() -> None:
@@ -51,3 +51,19 @@ def test_fields_that_the_service_sets_are_written_like_the_others() -> None:
         "finalMeasurement": {"stepCount": "3"},
         "measurements": [{"stepCount": "1"}],
     }
+
+
+def test_what_a_message_has_no_field_for_is_left_out_in_both_spellings_and_at_any_depth() -> None:
+    job = {
+        "worker_pool_specs": [
+            {"machineSpec": {"machineType": "m", "later": 1}, "replica_count": 1.0, "later": {}},
+            "x",
+        ],
+        "later": [],
+        "experiment": {"a text": "is expected"},
+    }
+    assert known(types.CustomJobSpec, job) == {
+        "worker_pool_specs": [{"machineSpec": {"machineType": "m"}, "replica_count": 1.0}, "x"],
+        "experiment": {"a text": "is expected"},
+    }
+    assert known(types.CustomJob, {"labels": {"later": "kept"}}) == {"labels": {"later": "kept"}}

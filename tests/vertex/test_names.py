@@ -2,7 +2,7 @@
 
 import pytest
 
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex.names import ResourceName, parent
 
 
@@ -11,6 +11,7 @@ from vertex.names import ResourceName, parent
     [
         ("projects/p/locations/us-central1/customJobs/123", CUSTOM_JOB),
         ("projects/1234/locations/europe-west4/hyperparameterTuningJobs/9", HYPERPARAMETER_TUNING_JOB),
+        ("projects/p/locations/us-central1/trainingPipelines/5", TRAINING_PIPELINE),
     ],
 )
 def test_a_name_taken_apart_is_written_as_it_was(text: str, kind: object) -> None:
@@ -37,5 +38,5 @@ def test_a_name_taken_apart_is_written_as_it_was(text: str, kind: object) -> Non
 def test_what_is_no_job_name_is_refused_with_the_form_that_is_expected(text: str) -> None:
     with pytest.raises(ValueError) as failure:
         ResourceName.parse(text)
-    form = "projects/P/locations/R/{customJobs,hyperparameterTuningJobs}/ID"
+    form = "projects/P/locations/R/{customJobs,hyperparameterTuningJobs,trainingPipelines}/ID"
     assert str(failure.value) == f'"{text}" is not {form}'

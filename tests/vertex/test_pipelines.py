@@ -7,6 +7,7 @@ from vertex.pipelines import CUSTOM_TASK, TUNING_TASK, Reading, backing_job, bac
 
 POOL = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": {"imageUri": "x"}}
 MODEL = {"displayName": "m"}
+PROBE = {"exec": {"command": ["true"]}, "httpGet": {"path": "/"}}
 STUDY = {
     "metrics": [{"metricId": "acc"}],
     "parameters": [{"parameterId": "x", "doubleValueSpec": {"maxValue": 1.0}}],
@@ -150,6 +151,10 @@ def test_tasks_that_run_no_training_code_are_refused_by_name() -> None:
         ({"labels": {"a": "B"}}, "labels.a"),
         ({"modelToUpload": MODEL | {"bogus": 1}}, "modelToUpload.bogus"),
         ({"modelToUpload": {}}, "modelToUpload.displayName"),
+        (
+            {"modelToUpload": MODEL | {"containerSpec": {"imageUri": "x", "healthProbe": PROBE}}},
+            "modelToUpload.containerSpec.healthProbe.httpGet",
+        ),
         ({"inputDataConfig": {}}, "inputDataConfig.datasetId"),
         (
             {"inputDataConfig": {"datasetId": "1", "fractionSplit": {}, "predefinedSplit": {"key": "k"}}},

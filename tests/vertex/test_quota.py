@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.vertex.jobs import custom_job, edited, tuning_job
+from tests.vertex.jobs import custom_job, edited, tuning_job, tuning_pipeline
 from tests.vertex.test_cost import pool
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex.quota import needs
 
 
@@ -29,6 +29,10 @@ def test_vcpus_gpus_and_disks_of_all_replicas_add_up() -> None:
 def test_tuning_needs_what_its_trials_at_once_need() -> None:
     job = edited(tuning_job(), "parallelTrialCount", to=3)
     assert needs(HYPERPARAMETER_TUNING_JOB, job) == {"cpus": 12, "pd_ssd": 300}
+
+
+def test_a_pipeline_needs_what_the_job_that_it_runs_needs() -> None:
+    assert needs(TRAINING_PIPELINE, tuning_pipeline()) == needs(HYPERPARAMETER_TUNING_JOB, tuning_job())
 
 
 @pytest.mark.parametrize("strategy", ["SPOT", "FLEX_START"])

@@ -11,7 +11,11 @@ from google.cloud import aiplatform_v1
 
 from tools import generate_types
 from vertex import types
-from vertex.kinds import KINDS, Kind
+from vertex.kinds import KINDS, TRAINING_PIPELINE, Kind
+from vertex.rules.unions import UNIONS
+
+# Within deployedModels, which the service sets: this version of the client leaves it out of what it reads.
+NOT_IN_THE_CLIENT = {"DeployedModelRef.checkpointId"}
 
 
 def check(monkeypatch: pytest.MonkeyPatch) -> int:
@@ -45,10 +49,28 @@ def fields_that_differ(name: str, descriptor: Any, seen: set[str]) -> Iterator[s
                 yield from fields_that_differ(nested.replace(".", ""), message, seen)
 
 
+def unions_below(descriptor: Any, seen: set[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each oneof of a message and of those below it, by the message's name here."""
+    seen.add(descriptor.full_name)
+    for union in descriptor.oneofs:
+        if len(union.fields) > 1:  # the others are optional fields
+            name = descriptor.full_name.partition(".v1.")[2].replace(".", "")
+            yield name, tuple(field.json_name for field in union.fields)
+    for field in descriptor.fields:
+        below = field.message_type
+        if below and below.full_name not in seen and below.full_name.startswith("google.cloud."):
+            yield from unions_below(below, seen)
+
+
+def test_the_unions_below_a_model_are_those_of_google_s_client() -> None:
+    assert dict(unions_below(aiplatform_v1.Model.pb(aiplatform_v1.Model()).DESCRIPTOR, set())) == UNIONS
+
+
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 def test_every_field_is_one_that_google_s_client_can_send_and_read(kind: Kind) -> None:
     # Else a declaration that passes validation could not be submitted, or what is read back not be understood.
     message = getattr(aiplatform_v1, kind.type)
     seen: set[str] = set()
-    assert list(fields_that_differ(kind.type, message.pb(message()).DESCRIPTOR, seen)) == []
-    assert "google.cloud.aiplatform.v1.ContainerSpec" in seen
+    assert {*fields_that_differ(kind.type, message.pb(message()).DESCRIPTOR, seen)} <= NOT_IN_THE_CLIENT
+    expected = "Model" if kind == TRAINING_PIPELINE else "ContainerSpec"
+    assert f"google.cloud.aiplatform.v1.{expected}" in seen

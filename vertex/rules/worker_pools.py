@@ -1,17 +1,15 @@
 """Rules for the worker pools of a CustomJobSpec, one by one and together."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from vertex import reduction_server
 from vertex.machines import machine
 from vertex.rules import machine_spec, task
 from vertex.rules.finding import Finding, KeyPath, unset
 from vertex.spelling import choices
 
 MOST_POOLS = 4
-_REDUCTION_SERVER = re.compile(r"[a-z]+-docker\.pkg\.dev/vertex-ai-restricted/training/reductionserver(:.*)?")
-_REDUCTION_SERVER_POOL = 2
 DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 _DISK_GB = range(100, 64_001)
 
@@ -76,10 +74,10 @@ def _mounts(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
 
 def _reduction_server(pool: Mapping[str, Any], index: int, at: KeyPath) -> Iterator[Finding]:
     """Google's page on distributed training: Reduction Server runs in the third pool, on machines without GPUs."""
-    if not _REDUCTION_SERVER.fullmatch(pool.get("containerSpec", {}).get("imageUri", "")):
+    if not reduction_server.is_reduction_server(pool):
         return
-    if index != _REDUCTION_SERVER_POOL:
-        message = f"Reduction Server runs in workerPoolSpecs[{_REDUCTION_SERVER_POOL}], with {{}} for a pool left out"
+    if index != reduction_server.POOL:
+        message = f"Reduction Server runs in workerPoolSpecs[{reduction_server.POOL}], with {{}} for a pool left out"
         yield (*at, "containerSpec", "imageUri"), message
     if machine_spec.accelerator(pool.get("machineSpec", {})) != (None, 0):
         yield (*at, "machineSpec", "acceleratorType"), "Reduction Server runs on machines without accelerators"

@@ -198,7 +198,10 @@ PIPELINES = (
     pipeline(labels={"team": "vision"}, encryptionSpec={"kmsKeyName": KEY}),
     pipeline(modelToUpload=MODEL, modelId="a-model"),
     pipeline(modelToUpload=MODEL, parentModel=f"{LOCATION}/models/{PARENT_MODEL}"),
-    pipeline(modelToUpload={**sample(Model), "encryptionSpec": {"kmsKeyName": KEY}}),
+    *(
+        pipeline(modelToUpload={**sample(Model, turn), "encryptionSpec": {"kmsKeyName": KEY}})
+        for turn in range(8)  # the largest union has four fields, and those within it two
+    ),
     *(of_data(**{name: split}) for name, split in SPLITS.items()),
     of_data(persistMlUseAssignment=True, annotationsFilter="labels.a=b"),
     of_data(savedQueryId="1"),

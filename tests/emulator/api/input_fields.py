@@ -9,6 +9,7 @@ from typing_extensions import is_typeddict
 
 from vertex import scalars
 from vertex.fields import unwrapped
+from vertex.rules.unions import UNIONS
 
 Names = tuple[str, ...]
 
@@ -32,18 +33,21 @@ def input_fields(message: Any, at: Names = (), above: tuple[Any, ...] = ()) -> I
             yield from input_fields(inner, (*at, name), (*above, message, inner))
 
 
-def sample(hint: Any) -> Any:
-    """A value of a type; a message with every field that a client may set."""
+def sample(hint: Any, turn: int = 0) -> Any:
+    """A value of a type; a message with every field that a client may set, of a union the one whose `turn` it is."""
     inner, marks = unwrapped(hint)
     if get_origin(inner) is list:
-        return [sample(get_args(inner)[0])]
+        return [sample(get_args(inner)[0], turn)]
     if get_origin(inner) is dict:
-        return {_KEY: sample(get_args(inner)[1])}
+        return {_KEY: sample(get_args(inner)[1], turn)}
     if get_origin(inner) is Literal:
         return get_args(inner)[1]
     if is_typeddict(inner):
         hints = get_type_hints(inner, include_extras=True)
-        return {name: sample(each) for name, each in hints.items() if _SET_BY_THE_SERVICE not in unwrapped(each)[1]}
+        union = UNIONS.get(inner.__name__, ("",))
+        others = {*union} - {union[turn % len(union)]}
+        settable = (name for name, each in hints.items() if _SET_BY_THE_SERVICE not in unwrapped(each)[1])
+        return {name: sample(hints[name], turn // len(union)) for name in settable if name not in others}
     return next((_TEXTS[mark] for mark in marks if mark in _TEXTS), _SAMPLES[inner])
 
 

@@ -24,7 +24,7 @@ from tests.emulator.api.good_requests import (
 )
 from tests.emulator.api.mutations import Mutation, mutations
 from tests.emulator.running import PARENT, RunningEmulator
-from vertex.kinds import ALL_KINDS, CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
 
 POOL = "job_spec.worker_pool_specs[0]"
 INPUT = "input_data_config"
@@ -207,4 +207,4 @@ def test_a_bad_query_is_refused_by_the_name_of_its_parameter(empty: RunningEmula
 
 
 def test_none_of_them_left_a_job_behind(empty: RunningEmulator) -> None:
-    assert [empty.call("GET", f"v1/{PARENT}/{collection}") for collection in ALL_KINDS] == [{}, {}, {}]
+    assert [empty.call("GET", f"v1/{PARENT}/{collection}") for collection in KINDS] == [{}, {}, {}]

@@ -6,8 +6,9 @@ import pytest
 
 from tests.vertex.jobs import ABSENT
 from tests.vertex.rules.breaking import POOLS, pool, said_of_custom_job, said_of_pool, said_of_spec
+from vertex import reduction_server
 
-REDUCTION = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
+REDUCTION = reduction_server.image("us-central1")
 NFS = {"server": "10.0.0.2", "path": "/share", "mountPoint": "data"}
 LUSTRE = {"instanceIp": "10.0.0.3", "filesystem": "fs", "volumeHandle": "v", "mountPoint": "data"}
 PACKAGE = {"executorImageUri": "e", "packageUris": ["gs://b/p.tar.gz"], "pythonModule": "m"}

@@ -1,0 +1,62 @@
+"""What declared jobs have to do with one another: whose results they use, and which they come after."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from components import references, results, stages
+from components.job_declaration import JobDeclaration
+from vertex.rules import KeyPath
+from vertex.spelling import nearest
+
+Written = Mapping[str, Sequence[tuple[KeyPath, str]]]
+"""By job: the references to results in it, without their table, each with the place where it stands."""
+Finding = tuple[JobDeclaration, KeyPath, str]
+
+
+def broken(jobs: Sequence[JobDeclaration], written: Written) -> Iterator[Finding]:
+    """References and `after` that name no job or no result of one, and jobs that come after themselves."""
+    by_name = {job.name: job for job in jobs}
+    links: dict[str, dict[str, KeyPath]] = {name: {} for name in by_name}
+    offered: dict[str, list[str] | None] = {}  # None of a job with problems: what it will have is not known
+    for job in jobs:
+        for path, reference in written.get(job.name, ()):
+            name, result = results.split(reference, by_name)
+            if name not in by_name:
+                message = f'${{{results.TABLE}.{reference}}} names no declared job: "{name}"{nearest(name, by_name)}'
+                yield job, path, message
+                continue
+            links[job.name].setdefault(name, path)
+            if name not in offered:
+                offered[name] = results.offered(by_name[name].kind, by_name[name].spec) if by_name[name].spec else None
+            known = offered[name]
+            if known is not None and result not in known:
+                message = f"${{{results.TABLE}.{reference}}} is not a result of {name}{nearest(result, known)}"
+                yield job, path, message
+        for index, name in enumerate(job.lifecycle.get("after", ())):
+            if name in by_name:
+                links[job.name].setdefault(name, ("lifecycle", "after", index))
+            elif not references.is_open(name):
+                yield job, ("lifecycle", "after", index), f'"{name}" is not a declared job{nearest(name, by_name)}'
+    for ring in stages.cycles(links):
+        yield by_name[ring[0]], links[ring[0]][ring[1]], f"comes after itself: {' → '.join(ring)}"
+
+
+def linked(jobs: Sequence[JobDeclaration], written: Written) -> tuple[JobDeclaration, ...]:
+    """Jobs without a problem, with the jobs that each of them `uses`.
+
+    Where a job says itself where its outputs go, its `modelDir` is filled in here, with the references in it.
+    """
+    names = frozenset(job.name for job in jobs)
+    uses = {job.name: {results.split(result, names)[0] for _, result in written.get(job.name, ())} for job in jobs}
+    levels, used = stages.levels(uses), frozenset().union(*uses.values())
+    found: dict[str, JobDeclaration] = {}
+    folders: dict[str, str] = {}
+    for job in sorted(jobs, key=lambda job: levels[job.name]):
+        spec = references.resolve(job.spec, {results.TABLE: folders}) if uses[job.name] else job.spec
+        inherited = (
+            {results.split(result, names)[0] for result in results.referenced(spec)} if uses[job.name] else set()
+        )
+        found[job.name] = replace(job, spec=spec, uses=frozenset(uses[job.name] | inherited))
+        if job.name in used and (folder := results.folder(job.kind, spec)):
+            folders[f"{job.name}.{results.MODEL_DIR}"] = folder
+    return tuple(found[job.name] for job in jobs)

@@ -1,0 +1,56 @@
+"""What a training pipeline came to: its model, its job, and what that job found."""
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+from components import ownership
+from components.target import Target
+from vertex.errors import NotFound
+from vertex.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex.names import ResourceName
+from vertex.pipelines import backing_job, backing_name, held
+
+Job = Mapping[str, Any]
+STUDY = "tuningJob"
+"""Where `with_studies` puts the tuning job of a pipeline that tunes, beside the pipeline's own fields."""
+
+
+def is_pipeline(job: Job) -> bool:
+    """Whether a job as the service shows it is a training pipeline."""
+    return TRAINING_PIPELINE.spec_field in job
+
+
+def with_studies(at: Target, owner: str, jobs: Mapping[str, Job]) -> dict[str, Job]:
+    """The jobs by name, each pipeline that tunes with its tuning job: one list call more, and only if there is one.
+
+    A tuning job that is not listed with its pipeline's labels is asked for by its name: that Vertex AI gives it these
+    labels is not documented.
+    """
+    tuning = {name: _study_name(job) for name, job in jobs.items() if is_pipeline(job)}
+    wanted = {study: name for name, study in tuning.items() if study}
+    if not wanted:
+        return dict(jobs)
+    listed = at.client.list(HYPERPARAMETER_TUNING_JOB, at.parent, ownership.filter_of(owner))
+    studies = {job["name"]: job for job in listed if job["name"] in wanted}
+    for study in wanted.keys() - studies.keys():
+        with contextlib.suppress(NotFound):
+            studies[study] = at.client.get(ResourceName.parse(study))
+    return {**jobs, **{wanted[study]: {**jobs[wanted[study]], STUDY: job} for study, job in studies.items()}}
+
+
+def uploaded(pipeline: Job) -> dict[str, Any]:
+    """`backingJob` and `model`, the resource names of the job that trains and of the model, once there are such."""
+    model = pipeline.get("modelToUpload", {}).get("name")
+    names = {"backingJob": backing_name(pipeline), "model": model}
+    return {key: name for key, name in names.items() if name}
+
+
+def training_of(pipeline: Job) -> Job:
+    """The job that trains, as far as it is known here: with its trials where `with_studies` has found them."""
+    return pipeline[STUDY] if STUDY in pipeline else backing_job(held(pipeline))
+
+
+def _study_name(pipeline: Job) -> str | None:
+    name = backing_name(pipeline)
+    return name if name and ResourceName.parse(name).kind == HYPERPARAMETER_TUNING_JOB else None

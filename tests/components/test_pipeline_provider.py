@@ -1,0 +1,124 @@
+"""The provider of training pipelines: one pipeline a declaration, and neither it nor its job is left behind."""
+
+from typing import Any
+
+import pytest
+
+from components.job_provider import TrainingPipelineProvider
+from tests.components.fakes import Clock, FakeClient
+from tests.components.test_job_provider import PARENT, create, engine_s, inputs
+from tests.vertex.jobs import edited, pipeline, tuning_pipeline
+from vertex import errors
+from vertex.client import Job
+
+FIRST, BACKING = f"{PARENT}/trainingPipelines/1", f"{PARENT}/customJobs/2"
+ARGS = ("trainingTaskInputs", "workerPoolSpecs", 0, "containerSpec", "args")
+
+piped = TrainingPipelineProvider()
+
+
+def submitted(api: FakeClient, state: str, **given: Any) -> Job:
+    """A pipeline that has begun its job, as the service shows it."""
+    create(piped, **{"spec": pipeline(), **given})
+    api.add(BACKING, state="JOB_STATE_SUCCEEDED")
+    api.jobs[FIRST] |= {"state": state, "trainingTaskMetadata": {"backingCustomJob": BACKING}}
+    api.calls.clear()
+    return api.jobs[FIRST]
+
+
+@pytest.mark.parametrize("spec", [pipeline(), tuning_pipeline()], ids=["custom", "tuning"])
+def test_what_is_submitted_is_what_is_declared_and_is_read_without_drift(api: FakeClient, spec: Any) -> None:
+    state = create(piped, spec=spec)
+    (sent,) = api.sent
+    assert {name: sent[name] for name in spec} == spec
+    held = api.jobs[state["id"]]
+    held |= {"state": "PIPELINE_STATE_SUCCEEDED", "startTime": "2026-01-31T12:00:00Z"}
+    held.setdefault("modelToUpload", {})["name"] = f"{PARENT}/models/1"
+    checked = piped.check({}, engine_s(inputs(spec))).inputs
+    assert piped.read(state["id"], engine_s(checked)).inputs == checked
+
+
+def test_nothing_that_a_service_only_writes_otherwise_or_adds_is_drift(api: FakeClient) -> None:
+    held = submitted(api, "PIPELINE_STATE_RUNNING")
+    held["trainingTaskInputs"] = {
+        "worker_pool_specs": [
+            {
+                "machine_spec": {"machine_type": "n1-standard-4"},
+                "replica_count": "1",
+                "added_by_a_later_version": {"a": 1},
+                "container_spec": {"image_uri": "trainer:1", "args": ["--epochs=3"]},
+            }
+        ]
+    }
+    assert piped.read(FIRST, inputs(pipeline())).inputs == inputs(pipeline())
+
+
+def test_a_task_that_someone_changed_is_read_with_other_inputs_than_were_declared(api: FakeClient) -> None:
+    held = submitted(api, "PIPELINE_STATE_RUNNING")
+    held["trainingTaskInputs"]["workerPoolSpecs"][0]["containerSpec"]["args"] = ["--epochs=99"]
+    read = piped.read(FIRST, inputs(pipeline()))
+    assert read.inputs == inputs(edited(pipeline(), *ARGS, to=["--epochs=99"]))
+
+
+def test_secrets_of_the_task_and_of_the_model_are_sent_and_kept_nowhere(api: FakeClient) -> None:
+    spec = edited(pipeline(), *ARGS, to=["--token=${secrets.token}"])
+    spec["modelToUpload"]["containerSpec"]["env"] = [{"name": "TOKEN", "value": "${secrets.token}"}]
+    state = create(piped, spec=spec, secrets={"token": "hunter2"})
+    (sent,) = api.sent
+    assert sent["trainingTaskInputs"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--token=hunter2"]
+    assert sent["modelToUpload"]["containerSpec"]["env"] == [{"name": "TOKEN", "value": "hunter2"}]
+    read = piped.read(FIRST, {**inputs(spec, secrets={"token": "hunter2"}), "run": state["run"]})
+    for found in (state, read.outs, read.inputs):
+        assert found is not None
+        assert found.pop("secrets") == {"token": "hunter2"}
+        assert "hunter2" not in str(found)
+
+
+@pytest.mark.parametrize(("state", "is_adopted"), [("RUNNING", True), ("SUCCEEDED", True), ("FAILED", False)])
+def test_a_pipeline_is_adopted_like_a_job(api: FakeClient, state: str, is_adopted: bool) -> None:
+    submitted(api, f"PIPELINE_STATE_{state}")
+    create(piped, spec=pipeline())
+    assert api.calls == ["list", "get" if is_adopted else "create"]
+
+
+def test_the_log_of_a_pipeline_is_that_of_its_job_once_there_is_one(api: FakeClient) -> None:
+    submitted(api, "PIPELINE_STATE_RUNNING")
+    outs = piped.read(FIRST, inputs(pipeline())).outs
+    assert outs is not None
+    assert outs["run"]["logs"] == "python -m emulator logs 2"
+    assert outs["run"]["page"] == "http://127.0.0.1:1/jobs/trainingPipelines/1"
+
+
+def test_a_running_pipeline_is_cancelled_awaited_and_deleted_after_its_job(api: FakeClient, clock: Clock) -> None:
+    submitted(api, "PIPELINE_STATE_RUNNING")
+    api.coming[FIRST] = [f"PIPELINE_STATE_{state}" for state in ("RUNNING", "CANCELLING", "CANCELLED")]
+    piped.delete(FIRST, engine_s(inputs(pipeline())))
+    assert api.calls == ["get", "cancel", "get", "get", "get", "delete", "delete"]
+    assert api.jobs == {}
+
+
+def test_a_pipeline_whose_job_is_gone_already_is_deleted(api: FakeClient) -> None:
+    submitted(api, "PIPELINE_STATE_FAILED")
+    del api.jobs[BACKING]
+    piped.delete(FIRST, inputs(pipeline()))
+    assert api.jobs == {}
+
+
+def test_a_job_that_the_service_does_not_let_go_does_not_keep_its_pipeline(api: FakeClient) -> None:
+    submitted(api, "PIPELINE_STATE_SUCCEEDED")
+
+    def refuse_once(verb: str) -> None:
+        refusal = errors.InvalidRequest("the job belongs to a pipeline")
+        api.failing = {"delete": refusal} if verb == "delete" and "delete" not in api.calls[:-1] else {}
+
+    api.before = refuse_once
+    piped.delete(FIRST, inputs(pipeline()))
+    assert list(api.jobs) == [BACKING]
+
+
+def test_a_pipeline_to_cancel_is_stopped_and_both_records_are_kept(api: FakeClient, clock: Clock) -> None:
+    submitted(api, "PIPELINE_STATE_RUNNING")
+    api.coming[FIRST] = ["PIPELINE_STATE_RUNNING", "PIPELINE_STATE_CANCELLED"]
+    piped.delete(FIRST, inputs(pipeline(), lifecycle={"onDelete": "cancel"}))
+    assert api.calls == ["get", "cancel", "get"]
+    assert list(api.jobs) == [FIRST, BACKING]

@@ -1,0 +1,104 @@
+"""What a training pipeline came to: its own names, and what the job that it runs has found."""
+
+from typing import Any
+
+import pytest
+
+from components import waiting
+from tests.components.fakes import FakeClient
+from tests.components.test_waiting import LABELS, PARENT, SUCCEEDED, failure_of, trial, wait
+from tests.vertex.jobs import edited, pipeline, tuning_pipeline
+from vertex import errors
+
+TRAIN, SEARCH = f"{PARENT}/trainingPipelines/1", f"{PARENT}/trainingPipelines/2"
+JOB, STUDY, MODEL = f"{PARENT}/customJobs/3", f"{PARENT}/hyperparameterTuningJobs/4", f"{PARENT}/models/5"
+FOLDER = {"outputUriPrefix": "gs://b/out"}
+RUNNING, DONE = "PIPELINE_STATE_RUNNING", "PIPELINE_STATE_SUCCEEDED"
+
+pytestmark = pytest.mark.usefixtures("clock")
+
+
+def add_training(api: FakeClient, *states: str, **fields: Any) -> None:
+    spec = edited(pipeline(), "trainingTaskInputs", "baseOutputDirectory", to=FOLDER)
+    held = {"trainingTaskMetadata": {"backingCustomJob": JOB}, "labels": LABELS, "state": "PIPELINE_STATE_PENDING"}
+    api.add(TRAIN, **{**spec, **held, **fields})
+    api.coming[TRAIN] = list(states)
+
+
+def add_search(api: FakeClient, *states: str, labels: dict[str, str] = LABELS) -> None:
+    spec = edited(tuning_pipeline(), "trainingTaskInputs", "trialJobSpec", "baseOutputDirectory", to=FOLDER)
+    held = {"trainingTaskMetadata": {"backingHyperparameterTuningJob": STUDY}, "labels": LABELS}
+    api.add(SEARCH, **spec, **held, state="PIPELINE_STATE_PENDING")
+    api.coming[SEARCH] = list(states)
+    study = {"metrics": [{"metricId": "loss", "goal": "MINIMIZE"}]}
+    found = {"studySpec": study, "trialJobSpec": {"baseOutputDirectory": FOLDER}, "maxTrialCount": 2}
+    trials = [trial(1, value=0.5), trial(2, value=0.1)]
+    api.add(STUDY, labels=labels, **found, trials=trials, state=SUCCEEDED)
+
+
+def test_a_pipeline_has_its_job_its_model_and_the_folder_of_that_job(api: FakeClient) -> None:
+    add_training(api, RUNNING, DONE, modelToUpload={"displayName": "digits", "name": MODEL})
+    assert wait(digits=TRAIN) == {
+        "digits": {"state": DONE, "backingJob": JOB, "model": MODEL, "modelDir": "gs://b/out/model/"}
+    }
+
+
+def test_a_pipeline_that_has_no_job_and_no_model_yet_has_neither_name(api: FakeClient) -> None:
+    add_training(api, trainingTaskMetadata=None)
+    (job,) = waiting.look(f"//local/{PARENT}", "team/dev", {"digits": TRAIN}).values()
+    assert waiting.result(job) == {"state": "PIPELINE_STATE_PENDING", "modelDir": "gs://b/out/model/"}
+
+
+def test_a_pipeline_that_tunes_has_the_trials_of_its_search_for_one_list_call_more(api: FakeClient) -> None:
+    add_training(api, DONE)
+    add_search(api, DONE)
+    result = wait(digits=TRAIN, search=SEARCH)["search"]
+    assert api.calls == ["list", "list"]
+    assert (result["state"], result["backingJob"]) == (DONE, STUDY)
+    assert result["bestTrial"]["id"] == "2"
+    assert [row["id"] for row in result["trials"]] == ["1", "2"]
+    assert result["modelDir"] == "gs://b/out/2/model/"
+
+
+def test_a_pipeline_that_does_not_tune_takes_no_further_call(api: FakeClient) -> None:
+    add_training(api, DONE)
+    wait(digits=TRAIN)
+    assert api.calls == ["list"]
+
+
+def test_a_search_that_has_not_its_pipeline_s_labels_is_asked_for_by_name(api: FakeClient) -> None:
+    add_search(api, DONE, labels={})
+    assert wait(search=SEARCH)["search"]["bestTrial"]["id"] == "2"
+    assert api.calls == ["list", "list", "get"]
+
+
+def test_a_search_that_is_gone_leaves_a_result_without_trials(api: FakeClient) -> None:
+    add_search(api, DONE)
+    del api.jobs[STUDY]
+    result = wait(search=SEARCH)["search"]
+    assert (result["state"], result["bestTrial"], result["trials"]) == (DONE, None, [])
+
+
+def test_progress_is_told_in_the_same_words_as_a_job_s(api: FakeClient, capsys: pytest.CaptureFixture[str]) -> None:
+    add_training(api, RUNNING, DONE)
+    add_search(api, DONE)
+    wait(digits=TRAIN, search=SEARCH)
+    assert sorted(capsys.readouterr().out.splitlines()) == [
+        "digits: RUNNING",
+        "digits: SUCCEEDED",
+        "search: SUCCEEDED, 2 of 2 trials done, best loss 0.1 in trial 2",
+    ]
+
+
+def test_the_last_lines_of_a_failed_pipeline_are_its_job_s(api: FakeClient) -> None:
+    add_training(api, "PIPELINE_STATE_FAILED", error={"code": 3, "message": "exited with 1"})
+    api.logs[JOB] = ["ValueError: no data"]
+    message = failure_of(digits=TRAIN)
+    assert message.startswith("digits failed: exited with 1\n")
+    assert "    ValueError: no data" in message
+
+
+def test_a_pipeline_that_failed_before_it_had_a_job_is_accounted_for(api: FakeClient) -> None:
+    add_training(api, "PIPELINE_STATE_FAILED", trainingTaskMetadata=None, error={"message": "quota"})
+    api.failing["log_lines"] = errors.NotFound("no such job")
+    assert failure_of(digits=TRAIN).startswith("digits failed: quota\n")

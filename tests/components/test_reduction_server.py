@@ -1,0 +1,55 @@
+"""One word for the image of Reduction Server, which a preview shows in full, and the rules of its pool."""
+
+from pathlib import Path
+
+from tests.components.projects import INCLUDING, load, problems
+from tests.components.test_guardrails import CLOUD
+
+JOBS = """\
+customJobs:
+  train:
+    jobSpec:
+      workerPoolSpecs:
+        - machineSpec: {machineType: a2-highgpu-1g, acceleratorType: NVIDIA_TESLA_A100, acceleratorCount: 1}
+          containerSpec: {imageUri: trainer}
+        - machineSpec: {machineType: a2-highgpu-1g, acceleratorType: NVIDIA_TESLA_A100, acceleratorCount: 1}
+          replicaCount: 3
+          containerSpec: {imageUri: trainer}
+        - machineSpec: {machineType: n1-highcpu-16}
+          replicaCount: 4
+          containerSpec: {imageUri: "${images.reductionServer}"}
+"""
+IMAGE = "docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
+
+
+def image(root: Path, stack: str) -> str:
+    (job,) = load(root, stack, jobs=JOBS).jobs
+    return str(job.spec["jobSpec"]["workerPoolSpecs"][2]["containerSpec"]["imageUri"])
+
+
+def test_the_word_stands_for_the_image_nearest_to_the_stack_s_region(tmp_path: Path) -> None:
+    assert image(tmp_path, CLOUD) == f"us-{IMAGE}"
+    assert image(tmp_path, CLOUD.replace("us-central1", "europe-west4")) == f"europe-{IMAGE}"
+
+
+def test_the_same_declaration_is_right_for_this_machine(tmp_path: Path) -> None:
+    assert image(tmp_path, INCLUDING) == f"us-{IMAGE}"
+
+
+def test_the_rules_of_its_pool_hold_for_the_word_too(tmp_path: Path) -> None:
+    reducers = "        - machineSpec: {machineType: n1-highcpu-16}"
+    second = JOBS.replace(reducers, f"        - {{}}\n{reducers}")
+    assert problems(tmp_path, CLOUD, jobs=second) == [
+        "jobs.yaml:13: customJobs.train.jobSpec.workerPoolSpecs[3].containerSpec.imageUri: Reduction Server runs in "
+        "workerPoolSpecs[2], with {} for a pool left out"
+    ]
+
+
+def test_a_slip_in_the_word_is_named_with_the_word(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, CLOUD, jobs=JOBS.replace("reductionServer", "reductionserver"))
+    assert problem.endswith("${images.reductionserver} is not declared; did you mean reductionServer?")
+
+
+def test_no_image_can_be_declared_under_the_word(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, INCLUDING, jobs='images: {reductionServer: {uri: "x:1"}}\n')
+    assert '"reductionServer" must be lower-case letters' in problem

@@ -1,0 +1,130 @@
+"""Jobs as resources: which are submitted after which, and what of them is known beforehand."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+
+from components import Completion, CustomJob, HyperparameterTuningJob, Images, Jobs, Packages
+from components.settings import Settings
+from tests.components.fakes import Ground
+from tests.components.gcp.graph import Graph, forget_loops, graph
+from tests.components.projects import INCLUDING, load
+from tests.components.test_dependencies import CUSTOM, after, jobs
+from tests.components.test_job_provider import ARGS
+from tests.vertex.jobs import custom_job, edited, tuning_job
+
+# The threads of Pulumi's mocks leave an event loop each.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+POOL = "workerPoolSpecs"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collected() -> Iterator[None]:
+    """Nothing of those loops is left for a later test."""
+    yield
+    forget_loops()
+
+
+def made(root: Path, text: str) -> Graph:
+    """What the program registers of declared jobs, on a plain foundation."""
+    settings: Settings = load(root, INCLUDING, jobs=text)
+    ground = Ground()
+    return graph(lambda: Jobs(settings, ground, Images(settings, ground), Packages(settings, ground)))
+
+
+def args(found: Graph, job: str) -> list[str]:
+    arguments: list[str] = found.inputs[job]["spec"]["jobSpec"][POOL][0]["containerSpec"]["args"]
+    return arguments
+
+
+def test_jobs_are_submitted_after_the_stage_of_those_whose_results_they_use(tmp_path: Path) -> None:
+    text = jobs('"${jobs.tune.bestTrial.id}"', last='"${jobs.train.name}", "${jobs.tune.name}"', alone="")
+    found = made(tmp_path, text)
+    completions = {name: set(inputs["jobs"]) for name, inputs in found.of("Completion").items()}
+    assert completions == {"Completion/stage-1": {"tune"}, "Completion/stage-2": {"train"}}
+    assert found.needs("CustomJob/alone") == found.needs("HyperparameterTuningJob/tune") == set()
+    assert found.needs("CustomJob/train") == {"Completion/stage-1", "HyperparameterTuningJob/tune"}
+    assert found.needs("CustomJob/last") == {
+        "Completion/stage-1",
+        "Completion/stage-2",
+        "CustomJob/train",
+        "HyperparameterTuningJob/tune",
+    }
+    assert found.inputs["CustomJob/last"]["jobs"] == {"train": "train-id", "tune": "tune-id"}
+
+
+def test_jobs_that_nothing_comes_after_are_waited_for_together_and_hold_up_none(tmp_path: Path) -> None:
+    waited = f"  waited: {{{CUSTOM.replace('ARGS', '')}, lifecycle: {{wait: true}}}}\n"
+    found = made(tmp_path, after(a="", b="a").replace("after: []", "wait: true") + waited)
+    completions = {name: set(inputs["jobs"]) for name, inputs in found.of("Completion").items()}
+    assert completions == {"Completion/stage-1": {"a"}, "Completion/completion": {"waited"}}
+    assert found.needs("CustomJob/b") == {"Completion/stage-1"}
+    assert found.needs("Completion/completion") == {"CustomJob/waited"}
+
+
+def test_jobs_that_use_nothing_of_one_another_have_neither_an_input_nor_a_stage_for_it(tmp_path: Path) -> None:
+    found = made(tmp_path, jobs("", alone=""))
+    assert not found.of("Completion")
+    assert all("jobs" not in inputs for inputs in found.inputs.values())
+
+
+def test_the_folder_of_a_model_is_known_and_another_one_when_a_job_before_it_is_another(tmp_path: Path) -> None:
+    text = jobs('"${jobs.tune.modelDir}"', middle='"${jobs.train.modelDir}"', last='"${jobs.middle.name}"')
+    before, other = made(tmp_path, text), made(tmp_path, text.replace("maxTrialCount: 2", "maxTrialCount: 3"))
+    folders = [
+        {name: found.inputs[f"CustomJob/{name}"]["spec"]["jobSpec"]["baseOutputDirectory"]["outputUriPrefix"]
+         for name in ("train", "middle", "last")} for found in (before, other)
+    ]  # fmt: skip
+    assert args(before, "CustomJob/middle") == [f"{folders[0]['train']}/model/"]
+    assert args(before, "CustomJob/train") == ["${jobs.tune.modelDir}"]
+    assert all(folders[0][name] != folders[1][name] for name in folders[0])
+    assert made(tmp_path, text).inputs == before.inputs
+
+
+def test_a_folder_that_is_declared_does_not_hide_that_what_comes_before_is_another(tmp_path: Path) -> None:
+    text = jobs('"${jobs.tune.bestTrial.id}"', last='"${jobs.train.modelDir}"')
+    text = text.replace("  train: {jobSpec: {", "  train: {jobSpec: {baseOutputDirectory: {outputUriPrefix: gs://b}, ")
+    before, other = made(tmp_path, text), made(tmp_path, text.replace("maxTrialCount: 2", "maxTrialCount: 3"))
+    folders = [each.inputs["CustomJob/last"]["spec"]["jobSpec"]["baseOutputDirectory"] for each in (before, other)]
+    assert args(before, "CustomJob/last") == args(other, "CustomJob/last") == ["gs://b/model/"]
+    assert folders[0] != folders[1]
+
+
+def test_a_python_program_says_the_same_with_jobs_and_a_completion() -> None:
+    known: dict[str, Any] = {}
+
+    def program() -> None:
+        ground = Ground()
+        tune = HyperparameterTuningJob("tune", tuning_job(), foundation=ground)
+        tuned = Completion("tuned", {"tune": tune}, foundation=ground)
+        spec = edited(custom_job(), *ARGS, to=["--rate=${jobs.tune.bestTrial.parameters.rate}"])
+        after = pulumi.ResourceOptions(depends_on=[tuned])
+        train = CustomJob("train", spec, foundation=ground, jobs={"tune": tune}, opts=after)
+        known.update(model=train.model_dir, none=tune.model_dir)
+
+    found = graph(program)
+    assert found.inputs["CustomJob/train"]["jobs"] == {"tune": "tune-id"}
+    assert args(found, "CustomJob/train") == ["--rate=${jobs.tune.bestTrial.parameters.rate}"]
+    assert "Completion/tuned" in found.needs("CustomJob/train")
+    folder = found.inputs["CustomJob/train"]["spec"]["jobSpec"]["baseOutputDirectory"]["outputUriPrefix"]
+    assert known == {"model": f"{folder}/model/", "none": None}
+
+
+def test_what_an_adopted_job_does_not_declare_is_left_to_it_and_its_folder_is_asked_for_later(tmp_path: Path) -> None:
+    def program(adopt: int) -> Graph:
+        adopted = f"  a: {{{CUSTOM.replace('ARGS', '')}, lifecycle: {{adopt: {adopt}, deadline: 60s}}}}\n"
+        user = CUSTOM.replace("ARGS", '"${jobs.a.modelDir}"')
+        return made(tmp_path, f"customJobs:\n{adopted}  b: {{{user}}}\n")
+
+    found, other = program(77), program(78)
+    job = found.inputs["CustomJob/a"]
+    assert job["adopt"].endswith("/customJobs/77")
+    assert job["spec"].keys() == {"jobSpec"} and job["spec"]["jobSpec"].keys() == {POOL}
+    assert job["lifecycle"] == {"deadline": "60s"}
+    assert args(found, "CustomJob/b") == ["${jobs.a.modelDir}"]
+    assert found.inputs["Completion/stage-1"]["deadlines"] == {"a": "60s"}
+    folders = [graph.inputs["CustomJob/b"]["spec"]["jobSpec"]["baseOutputDirectory"] for graph in (found, other)]
+    assert folders[0] != folders[1]

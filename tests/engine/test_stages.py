@@ -1,0 +1,117 @@
+"""Jobs that come after one another, through the real engine, Docker and the emulator."""
+
+import copy
+from typing import Any
+
+from tests.engine.golden import golden
+from tests.engine.project import PARENT, SEARCH, Project
+
+BEST = "${jobs.tune.bestTrial.parameters.lr}"
+
+
+def pool(*args: str) -> dict[str, Any]:
+    container: dict[str, Any] = {"imageUri": "${images.trainer}", "args": list(args)}
+    return {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": container}
+
+
+def custom(*args: str, **lifecycle: Any) -> dict[str, Any]:
+    """A custom job with these arguments."""
+    return {"jobSpec": {"workerPoolSpecs": [pool(*args)]}, **({"lifecycle": lifecycle} if lifecycle else {})}
+
+
+def declare(project: Project) -> None:
+    """A search, a training with the best of it and the registration of its model; and two jobs of their own."""
+    study = {
+        **SEARCH["studySpec"],
+        "algorithm": "GRID_SEARCH",
+        "parameters": [{"parameterId": "lr", "discreteValueSpec": {"values": [0.25, 0.75]}}],
+    }
+    search = {**copy.deepcopy(SEARCH), "studySpec": study, "maxTrialCount": 2}
+    del search["lifecycle"]
+    project.declarations["hyperparameterTuningJobs"] = {"tune": search}
+    beside = custom()
+    container = beside["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]
+    container["env"] = [{"name": "DATA", "value": "${jobs.other.modelDir}"}]
+    project.declarations["customJobs"] = {"train": custom(f"--lr={BEST}"), "other": custom(), "beside": beside}
+    project.declarations["trainingPipelines"] = {
+        "register": {
+            "trainingTaskInputs": {"workerPoolSpecs": [pool()]},
+            "modelToUpload": {
+                "artifactUri": "${jobs.train.modelDir}",
+                "description": f"lr {BEST}",
+                "containerSpec": {"imageUri": "serve:1"},
+            },
+            "lifecycle": {"wait": True},
+        }
+    }
+    project.declare()
+
+
+def test_a_search_a_training_with_its_best_and_the_registration_of_the_model_are_one_stack(project: Project) -> None:
+    declare(project)
+    preview = project.pulumi("preview", "--stack", "local", "--diff")
+    assert f"--lr={BEST}" in preview
+    assert 'artifactUri  : "gs://vertex-training-local/train/' in preview
+    assert "${jobs.train" not in preview and "${jobs.other" not in preview
+    assert project.steps() == golden("stages-first")
+
+    project.up()
+
+    results = project.outputs()["results"]
+    assert results.keys() == {"tune", "train", "other", "register"}
+    assert results["tune"]["bestTrial"]["parameters"] == {"lr": 0.25}
+    bucket, _, folder = results["train"]["modelDir"].removeprefix("gs://").partition("/")
+    assert (project.data / "gcs" / bucket / folder / "model.txt").read_text() == "0.25"
+    (model,) = project.request("GET", f"{PARENT}/models")["models"]
+    assert (model["artifactUri"], model["description"]) == (results["train"]["modelDir"], "lr 0.25")
+    assert results["register"]["model"] == model["name"]
+    state = project.resources()["train"]
+    assert state["outputs"]["results"] == {"tune.bestTrial.parameters.lr": "0.25"}
+    assert project.resources()["tune"]["id"] == state["inputs"]["jobs"]["tune"]
+    project.pulumi("refresh", "--yes", "--stack", "local", "--expect-no-changes")
+    project.assert_no_changes()
+
+    project.declarations["trainingPipelines"]["register"]["modelToUpload"]["description"] = "good"
+    project.declare()
+    assert project.steps() == golden("stages-downstream-edit")
+    edited = project.pulumi("preview", "--stack", "local", "--diff")
+    assert "[unknown]" not in edited[: edited.index("Completion: (update)")]
+
+    # The edit of a search shows what comes of it; nothing that only shares its stage.
+    project.declarations["hyperparameterTuningJobs"]["tune"]["labels"] = {"again": "yes"}
+    project.declare()
+    assert project.steps() == golden("stages-upstream-edit")
+    folders = {name: each["modelDir"] for name, each in results.items()}
+    project.up()
+    after = project.outputs()["results"]
+    changed = {name for name, each in after.items() if each["modelDir"] != folders[name]}
+    assert changed == {"tune", "train", "register"}
+    project.assert_no_changes()
+
+    project.pulumi("destroy", "--yes", "--stack", "local")
+    assert project.stored("SELECT count(*) FROM jobs") == 0
+
+
+def test_what_comes_after_a_job_that_fails_is_not_submitted_until_that_is_mended(project: Project) -> None:
+    jobs = {"first": custom("--exit=7"), "second": custom(after=["first"]), "third": custom(after=["second"])}
+    project.declarations["customJobs"] = jobs
+    project.declare()
+    output = project.up(fails=True)
+    assert "first failed: The replica workerpool0-0 exited with a non-zero status of 7." in output
+    assert [job["displayName"] for job in project.listed()] == ["first"]
+
+    jobs["first"] = custom()
+    project.declare()
+    project.up()
+
+    held = {job["displayName"]: job for job in project.listed()}
+    assert held.keys() == jobs.keys()
+    assert held["first"]["endTime"] <= held["second"]["createTime"]
+    assert held["second"]["endTime"] <= held["third"]["createTime"]
+    assert project.outputs()["results"].keys() == {"first", "second"}
+    project.assert_no_changes()
+
+    # Order alone: another run of the first leaves the others as they are.
+    jobs["first"]["lifecycle"] = {"rerun": 1}
+    project.declare()
+    assert [(step["op"], step["name"]) for step in project.steps()] == [("update", "stage-1"), ("replace", "first")]

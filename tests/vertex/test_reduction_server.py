@@ -1,0 +1,39 @@
+"""Reduction Server: its image for a region, and how a pool of it is known."""
+
+import pytest
+
+from vertex import reduction_server
+
+IMAGE = "docker.pkg.dev/vertex-ai-restricted/training/reductionserver"
+
+
+@pytest.mark.parametrize(
+    ("region", "place"),
+    [
+        ("us-central1", "us"),
+        ("northamerica-northeast1", "us"),
+        ("southamerica-east1", "us"),
+        ("", "us"),
+        ("europe-west4", "europe"),
+        ("me-west1", "europe"),
+        ("africa-south1", "europe"),
+        ("asia-southeast1", "asia"),
+        ("australia-southeast1", "asia"),
+    ],
+)
+def test_the_image_is_the_one_of_the_place_nearest_to_the_region(region: str, place: str) -> None:
+    assert reduction_server.image(region) == f"{place}-{IMAGE}:latest"
+
+
+@pytest.mark.parametrize("uri", [f"us-{IMAGE}", f"asia-{IMAGE}:latest", f"europe-{IMAGE}@sha256:{'0' * 64}"])
+def test_a_pool_is_known_by_its_image_whatever_its_place_and_tag(uri: str) -> None:
+    assert reduction_server.is_reduction_server({"containerSpec": {"imageUri": uri}})
+
+
+@pytest.mark.parametrize("uri", [f"us-{IMAGE}-2", f"mirror/us-{IMAGE}", "trainer:1"])
+def test_another_image_is_not_taken_for_it(uri: str) -> None:
+    assert not reduction_server.is_reduction_server({"containerSpec": {"imageUri": uri}})
+
+
+def test_a_pool_without_a_container_is_none_of_it() -> None:
+    assert not reduction_server.is_reduction_server({})

@@ -1,0 +1,41 @@
+"""Jobs of every kind, training pipelines among them: one way to check them, and where in them the training stands."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from vertex import pipelines
+from vertex.kinds import TRAINING_PIPELINE, Kind
+from vertex.rules import KeyPath
+from vertex.validation import OpenText, Problem, never_open, validate
+
+
+def validated(
+    kind: Kind, body: Mapping[str, Any], *, open_text: OpenText = never_open
+) -> tuple[dict[str, Any], list[Problem]]:
+    """The canonical form of what is declared, and every problem it has; see `validate` and `pipelines.declared`."""
+    if kind == TRAINING_PIPELINE:
+        return pipelines.declared(body, open_text=open_text)
+    return validate(kind, body, open_text=open_text)
+
+
+def held(kind: Kind, job: Mapping[str, Any]) -> dict[str, Any]:
+    """The canonical form of what the service shows, without the fields that only it sets."""
+    return pipelines.held(job) if kind == TRAINING_PIPELINE else validate(kind, job, output_only="drop")[0]
+
+
+def training(kind: Kind, spec: Mapping[str, Any]) -> tuple[Kind, Mapping[str, Any]]:
+    """The canonical job that trains, and its kind: of a pipeline the one that it runs, else the job itself."""
+    if kind == TRAINING_PIPELINE:
+        return pipelines.backing_kind(spec), pipelines.backing_job(spec)
+    return kind, spec
+
+
+def in_declaration(kind: Kind, spec: Mapping[str, Any], path: KeyPath) -> KeyPath:
+    """Where a field of the job that trains stands in what is declared, a canonical spec of a kind."""
+    return pipelines.in_pipeline(pipelines.backing_kind(spec), path) if kind == TRAINING_PIPELINE else path
+
+
+def job_spec_path(kind: Kind, spec: Mapping[str, Any]) -> KeyPath:
+    """Where the CustomJobSpec stands in a canonical spec of a kind."""
+    trains = pipelines.backing_kind(spec) if kind == TRAINING_PIPELINE else kind
+    return in_declaration(kind, spec, (trains.spec_field,))
