@@ -43,7 +43,9 @@ def test_the_program_on_the_page_on_adopting_is_one() -> None:
     assert len(made.of("Repository")) == 1 and len(made.of("RepositoryIamMember")) == 2
 
 
-@pytest.mark.parametrize("page", ["access", "adopting", "ci", "configuration", "editors", "environments", "interrupted", "python"])
+@pytest.mark.parametrize(
+    "page", ["access", "adopting", "ci", "configuration", "editors", "environments", "interrupted", "python"]
+)
 def test_links_of_a_page_lead_somewhere(page: str) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", (DOCS / f"{page}.md").read_text())
     assert [link for link in links if not (DOCS / link).exists()] == []
