@@ -154,7 +154,7 @@ class JobProvider(Provider):
         job = drift.submitted(spec, {"secrets": inputs.secrets, results.TABLE: known})
         job["labels"] = {**job.get("labels", {}), **ownership.labels(inputs.owner, token)}
         if ledger := submissions.ledger_of(inputs.owner):
-            job["labels"][ownership.MARK_LABEL] = ownership.mark(ledger.id, inputs.name)
+            job["labels"][ownership.MARK_LABEL] = ledger.mark(inputs.name)
         engine.ensure_alive(f"{inputs.name}: not submitted")
         return at.client.create(self.kind, at.parent, job)
 
