@@ -141,8 +141,8 @@ class JobProvider(Provider):
             else:
                 token = ownership.token(self.kind, inputs.owner, spec, inputs.secrets, inputs.rerun, inputs.jobs)
                 same = submissions.standing(at, inputs.parent, self.kind, inputs.owner, token)
-                left = submissions.left(at, inputs.parent, self.kind, inputs.owner, same)
                 if ledger := submissions.ledger_of(inputs.owner):
+                    left = submissions.left(at, inputs.parent, self.kind, inputs.owner, same)
                     unrecorded.remove(at.client, ledger.stack, dict.fromkeys(left, inputs.name))
                 job = same or self._submit(at, inputs, spec, known, token)
         used = {"results": known} if known else {}
@@ -154,7 +154,7 @@ class JobProvider(Provider):
         job = drift.submitted(spec, {"secrets": inputs.secrets, results.TABLE: known})
         job["labels"] = {**job.get("labels", {}), **ownership.labels(inputs.owner, token)}
         if ledger := submissions.ledger_of(inputs.owner):
-            job["labels"][ownership.MARK_LABEL] = ownership.mark(ledger.id, inputs.name)
+            job["labels"][ownership.MARK_LABEL] = ledger.mark(inputs.name)
         engine.ensure_alive(f"{inputs.name}: not submitted")
         return at.client.create(self.kind, at.parent, job)
 

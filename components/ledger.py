@@ -43,12 +43,12 @@ class LedgerProvider(Provider):
         return dynamic.CheckResult(inputs, [])
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
-        submissions.under(submissions.Ledger(id_, news["stack"], frozenset(news["kept"])))
+        _open(id_, news)
         return dynamic.DiffResult(changes=bool(news.get("gone")) or news["kept"] != olds["kept"])
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         id_ = uuid.uuid4().hex[:12]
-        submissions.under(submissions.Ledger(id_, props["stack"], frozenset(props["kept"])))
+        _open(id_, props)
         return dynamic.CreateResult(id_, dict(props))
 
     def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
@@ -83,6 +83,11 @@ class Ledger(dynamic.Resource, module="vertex", name="Ledger"):
             "kept": sorted(job.name for job in jobs if job.lifecycle.get("onDelete", "delete") != "delete"),
         }
         super().__init__(LedgerProvider(), name, props, opts)
+
+
+def _open(id_: str, inputs: dict[str, Any]) -> None:
+    names = frozenset(inputs["jobs"]).difference(inputs["kept"])
+    submissions.under(submissions.Ledger(id_, inputs["stack"], names))
 
 
 def _clear(parent: str, stack: str, collections: Iterable[str], is_meant: Callable[[str], bool]) -> None:

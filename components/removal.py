@@ -18,9 +18,6 @@ CANCEL_SECONDS = 180.0
 def remove(client: JobClient, name: ResourceName, shown: str, *, keep_record: bool = False) -> None:
     """Ends a job, which a person calls `shown`, and deletes it. One that is gone is fine.
 
-    What Vertex AI does with the job that a pipeline runs when the pipeline is deleted is not documented. It goes too,
-    and first, as afterwards nothing would know its name; the model stays, as what jobs write does.
-
     Raises VertexError, and SubmitFailed for one that does not end.
     """
     with suppress(NotFound):
@@ -29,12 +26,17 @@ def remove(client: JobClient, name: ResourceName, shown: str, *, keep_record: bo
             _await_end(client, name, shown)
         if not keep_record:
             if name.kind == TRAINING_PIPELINE:
-                _delete_backing_job(client, name)
+                _forget_backing(client, name)
             client.delete(name)
 
 
-def _delete_backing_job(client: JobClient, pipeline: ResourceName) -> None:
-    if job := backing_name(client.get(pipeline)):
+def _forget_backing(client: JobClient, name: ResourceName) -> None:
+    """Deletes the job that a pipeline has run.
+
+    What Vertex AI does with that job when its pipeline is deleted is not documented. It goes too, and first, as
+    afterwards nothing would know its name; the model stays, as what jobs write does.
+    """
+    if job := backing_name(client.get(name)):
         # Its record costs nothing, so it may stay where the service does not let it go.
         with suppress(NotFound, InvalidRequest):
             client.delete(ResourceName.parse(job))

@@ -18,11 +18,15 @@ Rows = Mapping[str, list[Mapping[str, str]]]
 
 @dataclass(frozen=True)
 class Ledger:
-    """What `components.ledger` says of a state: its `id`, its `stack` (with organization), and the names it keeps."""
+    """What `components.ledger` says of a state: its `id`, its `stack` (with organization), and its `names`."""
 
     id: str
     stack: str
-    kept: frozenset[str]
+    names: frozenset[str]
+
+    def mark(self, name: str) -> str:
+        """What the jobs of a name have in common that this state submits."""
+        return ownership.mark(self.id, name)
 
 
 _let_go: set[str] = set()
@@ -51,15 +55,9 @@ def standing(at: Target, parent: str, kind: Kind, owner: str, token: str) -> Job
 
 
 def left(at: Target, parent: str, kind: Kind, owner: str, job: Job | None) -> list[str]:
-    """Names of what else was submitted for a resource under this state's ledger, beside the `job` that stands for it.
-
-    Nothing, where the ledger is not known (as with `pulumi up --target`) or keeps what had this name.
-    """
-    stack, _, name = owner.rpartition("/")
-    ledger = _ledgers.get(stack)
-    if ledger is None or name in ledger.kept:
-        return []
-    rows = _rows(at, parent, kind, owner, ownership.mark(ledger.id, name))
+    """Names of what else this state has submitted for a resource, beside the `job` that stands for it."""
+    ledger = ledger_of(owner)
+    rows = _rows(at, parent, kind, owner, ledger.mark(owner.rpartition("/")[2])) if ledger else []
     return [row["name"] for row in rows if job is None or row["name"] != job["name"]]
 
 
@@ -69,8 +67,14 @@ def under(ledger: Ledger) -> None:
 
 
 def ledger_of(owner: str) -> Ledger | None:
-    """The ledger that a resource's jobs are submitted under."""
-    return _ledgers.get(owner.rpartition("/")[0])
+    """The ledger that a resource's jobs are submitted under.
+
+    None where there is none that looks after the name: it is kept, it was not declared but made by another program, or
+    `pulumi up --target` has left the ledger out.
+    """
+    stack, _, name = owner.rpartition("/")
+    ledger = _ledgers.get(stack)
+    return ledger if ledger and name in ledger.names else None
 
 
 def let_go(name: str) -> None:
@@ -104,6 +108,6 @@ def _by_label(jobs: Iterable[Job]) -> Rows:
     rows: dict[str, list[Mapping[str, str]]] = {}
     for job in jobs:
         row = {field: job[field] for field in ("name", "state", "createTime")}
-        for label in (ownership.TOKEN_LABEL, ownership.MARK_LABEL):
-            rows.setdefault(job["labels"].get(label, ""), []).append(row)
+        for label in {ownership.TOKEN_LABEL, ownership.MARK_LABEL} & job["labels"].keys():
+            rows.setdefault(job["labels"][label], []).append(row)
     return rows

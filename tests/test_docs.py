@@ -42,7 +42,9 @@ def test_prod_on_the_page_on_environments_is_the_one_that_is_shipped() -> None:
         assert shipped[key] == value or "DEV_PROJECT" in str(shipped[key]), key
 
 
-@pytest.mark.parametrize("page", ["access", "adopting", "ci", "configuration", "editors", "environments", "python"])
+@pytest.mark.parametrize(
+    "page", ["access", "adopting", "ci", "configuration", "editors", "environments", "interrupted", "python"]
+)
 def test_links_of_a_page_lead_somewhere(page: str) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", (DOCS / f"{page}.md").read_text())
     assert [link for link in links if not (DOCS / link).exists()] == []

@@ -142,6 +142,20 @@ def test_what_was_kept_once_stays_whatever_comes_later(api: FakeClient, recorded
     assert len(api.jobs) == 3
 
 
+def test_a_job_of_another_program_that_the_ledger_does_not_know_is_none_of_its_business(
+    api: FakeClient, recorded: set[str]
+) -> None:
+    state = State()
+    state.up("digits")
+    submit("mine", epochs=1)
+    ended(api)
+    state.up("digits")
+    submit("mine", epochs=2)
+    ended(api)
+    state.destroy()
+    assert len(api.jobs) == 2
+
+
 def test_jobs_of_another_state_of_the_same_name_are_none_of_its_business(api: FakeClient, recorded: set[str]) -> None:
     mine, theirs = State(), State()
     theirs.up("digits")

@@ -171,8 +171,8 @@ def test_a_pipeline_s_fields_may_stand_in_a_file_of_their_own(tmp_path: Path) ->
         (
             "team: vision",
             "Team: vision",
-            'jobs.yaml:7: trainingPipelines.digits.labels: the key "Team" must start with a lower-case letter or a '
-            "digit",
+            'jobs.yaml:7: trainingPipelines.digits.labels: the key "Team" may hold lower-case letters, digits, '
+            "underscores and dashes only",
         ),
     ],
 )

@@ -38,7 +38,7 @@ def test_the_provider_takes_less_than_200_bytes_of_the_state_of_each_resource(pr
     project.up()
     inputs = {name: item.get("inputs", {}) for name, item in project.resources().items()}
     providers = {name: given["__provider"] for name, given in inputs.items() if "__provider" in given}
-    assert providers.keys() == {"emulator", "trainer", "train", "completion"}
+    assert providers.keys() == {"emulator", "ledger", "trainer", "train", "completion"}
     assert all(len(text) < 200 for text in providers.values()), providers
 
 
@@ -47,7 +47,7 @@ def test_a_second_up_changes_nothing_and_builds_nothing(project: Project) -> Non
     project.up()
     tagged, job = _tagged(project), project.listed()
     output = project.up()
-    assert "6 unchanged" in output and "Step 1/" not in output
+    assert "7 unchanged" in output and "Step 1/" not in output
     assert _tagged(project) == tagged
     assert project.listed() == job
 
