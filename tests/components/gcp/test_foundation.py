@@ -159,7 +159,7 @@ def test_a_job_is_submitted_after_every_grant_its_image_and_its_package(whole: G
 
 def test_an_image_is_built_once_there_is_a_repository_and_a_package_once_there_is_a_bucket(whole: Graph) -> None:
     assert "Repository/registry" in whole.needs("TrainingImage/trainer")
-    assert "Bucket/bucket" in whole.needs("PythonPackage/script")
+    assert "Bucket/bucket" in before(whole, "PythonPackage/script")
 
 
 def test_grants_wait_for_those_who_get_them_and_for_what_they_are_on(whole: Graph) -> None:
