@@ -51,11 +51,7 @@ class PythonPackage(TypedDict, total=False):
 
 @_shape
 class Lifecycle(TypedDict, total=False):
-    """What happens around a job: who waits for it and how long, what it waits for, what deleting it does, a counter.
-
-    The counter, `rerun`, is raised to run it again. With `adopt` it is not submitted, but one that exists is taken
-    over: its resource name, or its ID.
-    """
+    """What happens around a job: what it comes after, who waits, what deleting it does, `rerun`, what it is to `adopt`."""
 
     wait: Boolean
     deadline: Annotated[Duration, AfterValidator(forms.longer_than_zero)]
