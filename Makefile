@@ -33,11 +33,9 @@ template:  ## a clean copy of this checkout, for: pulumi new "$(make -s template
 	@copy=$$(mktemp -d) && git ls-files -z --cached --others --exclude-standard \
 		| tar -cf - --null -T - | tar -xf - -C "$$copy" && echo "$$copy"
 
-# A file's tests run in one process: they share an emulator or a browser. In the order of the folders, as the longest
-# files are not among the last ones then.
 test: setup  ## run all tests
 	@$(SETUP) browser
-	@$(IN_ENV) python -m pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder
+	@$(IN_ENV) python -m pytest --numprocesses=auto --dist=loadgroup --no-loadscope-reorder
 
 lint: venv  ## check style, format and types
 	@.venv/bin/ruff check

@@ -96,7 +96,7 @@ RULES = {
     "an escaped letter is that letter": "\\a.b\n",
     "an escaped exclamation mark": "\\!bang\n",
     "an escaped hash": "\\#hash\n",
-    "an escaped letter is a regular expression's": "a?\\b\n",
+    "an escaped letter is a regular expression's": "a*\\b\n",
     "a dot is a dot": "a.b\n",
     "other signs of regular expressions": "p(q)+r$\n",
     "a dot alone": ".\n",

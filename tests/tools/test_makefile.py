@@ -75,10 +75,8 @@ def test_a_pulumi_that_fails_fails_make(make: Callable, target: str, failing: st
 
 def test_make_test_runs_pytest_in_the_environment_and_fails_with_it(make: Callable) -> None:
     result = make("test")
-    assert (result.returncode, result.asked) == (
-        0,
-        ["python -m pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder"],
-    )
+    (asked,) = result.asked
+    assert (result.returncode, asked.split(" --")[0]) == (0, "python -m pytest")
     assert make("test", FAILS="pytest").returncode != 0
 
 
