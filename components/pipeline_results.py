@@ -12,7 +12,8 @@ from vertex.names import ResourceName
 from vertex.pipelines import backing_job, backing_name, held
 
 Job = Mapping[str, Any]
-_OF_THE_STUDY = ("studySpec", "trialJobSpec", "maxTrialCount", "trials")
+STUDY = "tuningJob"
+"""Where `with_studies` puts the tuning job of a pipeline that tunes, beside the pipeline's own fields."""
 
 
 def is_pipeline(job: Job) -> bool:
@@ -21,10 +22,10 @@ def is_pipeline(job: Job) -> bool:
 
 
 def with_studies(at: Target, owner: str, jobs: Mapping[str, Job]) -> dict[str, Job]:
-    """The jobs by name, a pipeline that tunes with its study: one list call more, and only if there is such a pipeline.
+    """The jobs by name, each pipeline that tunes with its tuning job: one list call more, and only if there is one.
 
-    The study's fields stand beside the pipeline's own, as they do in a tuning job. A tuning job that is not listed with
-    its pipeline's labels is asked for by its name: that Vertex AI gives it these labels is not documented.
+    A tuning job that is not listed with its pipeline's labels is asked for by its name: that Vertex AI gives it these
+    labels is not documented.
     """
     tuning = {name: _study_name(job) for name, job in jobs.items() if is_pipeline(job)}
     wanted = {study: name for name, study in tuning.items() if study}
@@ -35,10 +36,7 @@ def with_studies(at: Target, owner: str, jobs: Mapping[str, Job]) -> dict[str, J
     for study in wanted.keys() - studies.keys():
         with contextlib.suppress(NotFound):
             studies[study] = at.client.get(ResourceName.parse(study))
-    found = dict(jobs)
-    for study, job in studies.items():
-        found[wanted[study]] = {**jobs[wanted[study]], **{key: job[key] for key in _OF_THE_STUDY if key in job}}
-    return found
+    return {**jobs, **{wanted[study]: {**jobs[wanted[study]], STUDY: job} for study, job in studies.items()}}
 
 
 def uploaded(pipeline: Job) -> dict[str, Any]:
@@ -49,8 +47,8 @@ def uploaded(pipeline: Job) -> dict[str, Any]:
 
 
 def training_of(pipeline: Job) -> Job:
-    """What says of a pipeline's job what it is: the study that `with_studies` has found, or what was submitted."""
-    return pipeline if "studySpec" in pipeline else backing_job(held(pipeline))
+    """The job that trains, as far as it is known here: with its trials where `with_studies` has found them."""
+    return pipeline[STUDY] if STUDY in pipeline else backing_job(held(pipeline))
 
 
 def _study_name(pipeline: Job) -> str | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from components import engine, ownership, target
 from components.errors import TrainingFailed
-from components.pipeline_results import is_pipeline, training_of, uploaded, with_studies
+from components.pipeline_results import STUDY, is_pipeline, training_of, uploaded, with_studies
 from vertex import trials
 from vertex.errors import QuotaExceeded, Unavailable, VertexError
 from vertex.names import ResourceName
@@ -51,7 +51,7 @@ def wait(parent: str, owner: str, names: Mapping[str, str]) -> dict[str, Any]:
 def look(parent: str, owner: str, names: Mapping[str, str]) -> dict[str, Job]:
     """The jobs as they are now, by name; those that are gone are left out. One list call per collection.
 
-    Pipelines that tune have their study with them (see `pipeline_results.with_studies`).
+    Pipelines that tune have their tuning job with them (see `pipeline_results.with_studies`).
     """
     at = target.connect(parent)
     wanted = {resource: name for name, resource in names.items()}
@@ -127,7 +127,7 @@ class _Progress:
 
 
 def _status(job: Job) -> str:
-    state = plain(job["state"])
+    state, job = plain(job["state"]), job.get(STUDY, job)
     if "studySpec" not in job:
         return state
     metric = job["studySpec"]["metrics"][0]["metricId"]
