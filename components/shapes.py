@@ -51,7 +51,7 @@ class PythonPackage(TypedDict, total=False):
 
 @_shape
 class Lifecycle(TypedDict, total=False):
-    """What happens around a job: what it comes after, who waits, what deleting it does, `rerun`, what it is to `adopt`."""
+    """What happens around a job: what it comes after, who waits, what deleting it does, `rerun`, what to `adopt`."""
 
     wait: Boolean
     deadline: Annotated[Duration, AfterValidator(forms.longer_than_zero)]
