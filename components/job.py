@@ -87,7 +87,8 @@ class _Job(dynamic.Resource, Generic[Spec]):
             delete_before_replace=True,
             depends_on=[*foundation.for_jobs],
         )
-        super().__init__(self.provider(), name, props, pulumi.ResourceOptions.merge(ours, opts))
+        # A merge of nothing would be a thirtieth of a preview.
+        super().__init__(self.provider(), name, props, pulumi.ResourceOptions.merge(ours, opts) if opts else ours)
 
     @property
     def run_id(self) -> pulumi.Input[str]:

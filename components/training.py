@@ -155,6 +155,11 @@ class Jobs:
             "packages": packages.uris,
             "jobs": self._folders(used["jobs"]),
         }
+        after: list[pulumi.Resource] = [
+            *(images.built[name] for name in sorted(used["images"] & images.built.keys())),
+            *(packages.built[name] for name in sorted(used["packages"])),
+            *before,
+        ]
         return _RESOURCES[declared.kind.collection](
             declared.name,
             resolved(declared.spec, tables),
@@ -162,13 +167,7 @@ class Jobs:
             lifecycle=declared.lifecycle,
             secrets={name: settings.secrets[name] for name in sorted(used["secrets"])},
             jobs={name: self.resources[name] for name in sorted(declared.uses)},
-            opts=pulumi.ResourceOptions(
-                depends_on=[
-                    *(images.built[name] for name in sorted(used["images"] & images.built.keys())),
-                    *(packages.built[name] for name in sorted(used["packages"])),
-                    *before,
-                ]
-            ),
+            opts=pulumi.ResourceOptions(depends_on=after) if after else None,
         )
 
     def _folders(self, used: Iterable[str]) -> dict[str, pulumi.Input[str]]:

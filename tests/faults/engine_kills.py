@@ -96,7 +96,8 @@ class Stack:
             time.sleep(0.01)
         victim = self._kill(run) if run.poll() is None else None
         output, _ = run.communicate(timeout=_MOST_SECONDS)
-        if "Traceback" in output:
+        # Pulumi's own program dies with one when its host is gone.
+        if "Traceback" in output and victim not in ("language host", "program"):
             self.report.wrong.append(f"{verb} shows a traceback after a kill of {victim}: {output[-2000:]}")
         if victim is None:
             end = time.monotonic()
