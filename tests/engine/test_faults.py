@@ -15,6 +15,9 @@ import pytest
 from tests.engine.project import SEARCH, Project
 from tests.engine.stalling_proxy import StallingProxy
 
+WAITS = "--until=/gcs/tests/go"
+"""A trainer that is let go in the end."""
+
 
 def test_pulumi_killed_after_a_job_was_posted_leaves_one_job_that_the_next_up_adopts(project: Project) -> None:
     _up_and_kill(project, "POST", "/customJobs")
@@ -39,14 +42,15 @@ def test_pulumi_killed_before_a_job_is_posted_leaves_no_job_that_no_state_record
 
 
 def test_the_emulator_killed_while_jobs_run_is_started_again_and_all_of_them_end_well(project: Project) -> None:
-    project.container["args"] = ["--seconds=5"]
+    project.container["args"] = [WAITS]
     search = deepcopy(SEARCH)
-    search["trialJobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] = ["--seconds=2"]
+    search["trialJobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] = [WAITS]
     project.declarations["hyperparameterTuningJobs"] = {"search": search}
     project.declare()
     up = project.start("up", "--yes", "--skip-preview", "--stack", "local")
     _eventually(lambda: _states(project) == ["JOB_STATE_RUNNING"] * 2)
     os.kill(project.endpoint()["pid"], signal.SIGKILL)
+    _let_go(project)
 
     output, _ = up.communicate(timeout=120)
 
@@ -61,11 +65,12 @@ def test_the_emulator_killed_while_jobs_run_is_started_again_and_all_of_them_end
 
 
 def test_a_second_up_at_the_same_time_is_refused_and_harms_nothing(project: Project) -> None:
-    project.container["args"] = ["--seconds=4"]
+    project.container["args"] = [WAITS]
     project.declare()
     first = project.start("up", "--yes", "--skip-preview", "--stack", "local")
     _eventually(lambda: _states(project) == ["JOB_STATE_RUNNING"])
     assert "locked" in project.up(fails=True)
+    _let_go(project)
     output, _ = first.communicate(timeout=120)
     assert first.returncode == 0, output
     assert len(project.listed()) == 1
@@ -165,6 +170,12 @@ def _up_and_kill(project: Project, method: str, path: str) -> None:
         proxy.release.set()
         _eventually(lambda: not _providers(project))
         file.write_text(json.dumps(started))
+
+
+def _let_go(project: Project) -> None:
+    file = project.data / "gcs" / "tests" / "go"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch()
 
 
 def _providers(project: Project) -> list[str]:

@@ -14,12 +14,15 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--epochs", type=int, default=1)
 parser.add_argument("--lr", type=float, default=0.5)
 parser.add_argument("--seconds", type=float, default=0)
+parser.add_argument("--until", type=pathlib.Path)
 parser.add_argument("--exit", type=int, default=0)
 flags = parser.parse_args()
 
 for epoch in range(flags.epochs):
     print(f"epoch {epoch + 1} of {flags.epochs}")
 time.sleep(flags.seconds)
+while flags.until and not flags.until.exists():
+    time.sleep(0.05)
 if flags.exit:
     print("the data is not there")
     raise SystemExit(flags.exit)
