@@ -35,7 +35,7 @@ template:  ## a clean copy of this checkout, for: pulumi new "$(make -s template
 
 test: setup  ## run all tests
 	@$(SETUP) browser
-	@$(IN_ENV) python -m pytest --numprocesses=auto --dist=loadgroup --no-loadscope-reorder
+	@$(IN_ENV) python -m pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder
 
 lint: venv  ## check style, format and types
 	@.venv/bin/ruff check

@@ -1,11 +1,14 @@
 """How `make test` runs the tests side by side."""
 
 import os
+from typing import Any
 
 import pytest
 
 MOST = 6
 """Docker has addresses for some thirty networks."""
+ENGINE = "tests/engine/"
+"""The tests here have a project of their own each, and take longest."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -14,18 +17,19 @@ def pytest_xdist_auto_num_workers() -> int:
     return min(MOST, (os.cpu_count() or 1) + 1)
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file's tests run in one process, as they share an emulator or a browser; those of the engine in any."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return nodeid if nodeid.startswith(ENGINE) else str(super()._split_scope(nodeid))
+
+    return Scheduling(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A file's tests run in one process, as they share an emulator or a browser, but for those with their own project.
-
-    These take longest and begin, so that what is left at the end is short.
-    """
+    """The longest begin, so that what is left at the end is short."""
     if hasattr(config, "workerinput"):
-        for item in items:
-            if not _has_own_project(item):
-                item.add_marker(pytest.mark.xdist_group(str(item.path)))
-        items.sort(key=lambda item: (not _has_own_project(item), item.path.parent.name != "engine"))
-
-
-def _has_own_project(item: pytest.Item) -> bool:
-    return item.path.parent.name == "engine" and "project" in getattr(item, "fixturenames", ())
+        items.sort(key=lambda item: not item.nodeid.startswith(ENGINE))

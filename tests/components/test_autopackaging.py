@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import uuid
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -110,7 +111,7 @@ def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture(scope="module")
 def ours(client: docker.DockerClient, project: Path, package: shapes.Package, builds: Builder) -> Iterator[Run]:
     context = build_context(project, {"package": package})
-    uri = f"localhost/vertex-training-tests/package-{type(builds).__name__.lower()}:{context.tag}"
+    uri = f"localhost/vertex-training-tests/package-{uuid.uuid4().hex}:{context.tag}"
     builds.build(context, uri, {}, lambda line: None)
     output = client.containers.run(uri, ARGUMENTS, remove=True, stderr=True)
     yield Run(client.images.get(uri), output.decode())
@@ -195,7 +196,7 @@ def test_a_setup_py_that_names_its_packages_and_reads_other_files_is_installed(
     )
     package = {"path": "t", "module": "trainer.task", "baseImage": BASE}
     context = build_context(tmp_path, {"package": package})
-    uri = f"localhost/vertex-training-tests/package-setup:{context.tag}"
+    uri = f"localhost/vertex-training-tests/package-{uuid.uuid4().hex}:{context.tag}"
     try:
         ClassicBuilder().build(context, uri, {}, lambda line: None)
         assert client.containers.run(uri, remove=True) == b"trains\n"
