@@ -1,5 +1,6 @@
 """Programs that tests build from their Go modules, where no package has them."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -17,12 +18,20 @@ def built(package: str, version: str) -> Path:
     """
     name = package.rpartition("/")[2]
     found = cache_folder() / f"{name}-{version.removeprefix('v')}" / name
-    if not found.exists():
-        go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
-        if not go:
-            pytest.skip(f"needs Go to build {name} from its module")
-        environment = {**os.environ, "GOBIN": str(found.parent)}
-        made = subprocess.run([go, "install", f"{package}@{version}"], env=environment, capture_output=True, text=True)
-        if made.returncode:
-            pytest.skip(f"{name} cannot be built here: {made.stderr.strip().splitlines()[-1]}")
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with (cache_folder() / f"{name}.lock").open("w") as lock:
+        # Another process may be building it.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not found.exists():
+            _install(found, f"{package}@{version}")
     return found
+
+
+def _install(program: Path, module: str) -> None:
+    go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
+    if not go:
+        pytest.skip(f"needs Go to build {program.name} from its module")
+    environment = {**os.environ, "GOBIN": str(program.parent)}
+    made = subprocess.run([go, "install", module], env=environment, capture_output=True, text=True)
+    if made.returncode:
+        pytest.skip(f"{program.name} cannot be built here: {made.stderr.strip().splitlines()[-1]}")
