@@ -31,8 +31,8 @@ def uri(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     name = f"localhost/vertex-training-test/{uuid.uuid4().hex[:12]}:1"
     yield name
     with closing(docker.from_env()) as client:
-        for image in client.images.list(name):
-            client.images.remove(image.id, force=True)
+        if client.images.list(name):
+            client.images.remove(name, noprune=True)
 
 
 def context(folder: Path, *steps: str) -> BuildContext:

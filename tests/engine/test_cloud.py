@@ -47,10 +47,12 @@ def test_services_come_first_and_grants_before_jobs(cloud: CloudProject) -> None
     services = [index for index, kind in enumerate(kinds) if kind == "Service"]
     assert services == list(range(len(services))), kinds
     assert [line["operation"] for line in made].count("refuse") == 2
-    for name, resource in cloud.resources().items():
+    resources = cloud.resources()
+    needed = {urn.rpartition("::")[2] for urn in resources["ledger"]["dependencies"]}
+    assert {"access-pull-vertex", "access-pull-custom-code", "bucket-write"} <= needed
+    for name, resource in resources.items():
         if resource["type"].endswith("vertex:CustomJob"):
-            needed = {urn.rpartition("::")[2] for urn in resource["dependencies"]}
-            assert {"access-pull-vertex", "access-pull-custom-code", "bucket-write"} <= needed, name
+            assert any(urn.endswith("::ledger") for urn in resource["dependencies"]), name
     assert cloud.outputs()["jobs"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
     cloud.assert_no_changes()
     # What the stack has bound is what the page on access says of one that asks for nothing else.

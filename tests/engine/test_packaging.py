@@ -83,5 +83,6 @@ def test_in_the_cloud_a_package_is_uploaded_to_the_stack_s_bucket_after_that_is_
     assert bucket == "acme-dev-vertex-training-dev"
     assert re.fullmatch(r"vertex-training/dev/packages/script-[0-9a-f]{16}\.tar\.gz", name)
     assert f"script: uploaded {name.rpartition('/')[2]}" in output
-    recorded = project.resources()["script"]
-    assert any(urn.endswith("::bucket") for urn in recorded["dependencies"])
+    recorded = project.resources()
+    assert any(urn.endswith("::ledger") for urn in recorded["script"]["dependencies"])
+    assert any(urn.endswith("::bucket") for urn in recorded["ledger"]["dependencies"])

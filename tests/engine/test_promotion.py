@@ -45,7 +45,10 @@ def cloud(tmp_path: Path, vertex: RunningEmulator, there: Registry) -> Iterator[
     yield project
     with closing(docker.from_env()) as client:
         for image in client.images.list(f"{there.url}/trainer"):
-            client.images.remove(image.id, force=True)
+            for tag in image.tags:
+                # Not the image itself, which other tests may have under other names.
+                if tag.startswith(there.url):
+                    client.images.remove(tag, noprune=True)
 
 
 def digest(there: Registry, uri: str) -> str:
