@@ -1,29 +1,25 @@
 """What is left when something goes wrong: one clear error, nothing half done, and a next `up` that goes on."""
 
-import json
 import os
 import signal
 import socket
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from copy import deepcopy
-from pathlib import Path
 
 import pytest
 
+from tests.emulator.running import until
+from tests.engine.killing import kill
 from tests.engine.project import SEARCH, Project
-from tests.engine.stalling_proxy import StallingProxy
 
 WAITS = "--until=/gcs/tests/go"
 """A trainer that is let go in the end."""
 
 
 def test_pulumi_killed_after_a_job_was_posted_leaves_one_job_that_the_next_up_adopts(project: Project) -> None:
-    _up_and_kill(project, "POST", "/customJobs")
+    kill(project, "POST", "/customJobs", "up")
     (posted,) = project.listed()
 
-    project.pulumi("cancel", "--yes", "local")
     project.up()
 
     (job,) = project.listed()
@@ -33,10 +29,9 @@ def test_pulumi_killed_after_a_job_was_posted_leaves_one_job_that_the_next_up_ad
 
 
 def test_pulumi_killed_before_a_job_is_posted_leaves_no_job_that_no_state_records(project: Project) -> None:
-    _up_and_kill(project, "GET", "pulumi_stack")
+    kill(project, "GET", "pulumi_stack", "up")
     assert project.listed() == []
 
-    project.pulumi("cancel", "--yes", "local")
     project.up()
     assert len(project.listed()) == 1
 
@@ -48,7 +43,7 @@ def test_the_emulator_killed_while_jobs_run_is_started_again_and_all_of_them_end
     project.declarations["hyperparameterTuningJobs"] = {"search": search}
     project.declare()
     up = project.start("up", "--yes", "--skip-preview", "--stack", "local")
-    _eventually(lambda: _states(project) == ["JOB_STATE_RUNNING"] * 2)
+    until(lambda: _states(project) == ["JOB_STATE_RUNNING"] * 2)
     os.kill(project.endpoint()["pid"], signal.SIGKILL)
     _let_go(project)
 
@@ -68,7 +63,7 @@ def test_a_second_up_at_the_same_time_is_refused_and_harms_nothing(project: Proj
     project.container["args"] = [WAITS]
     project.declare()
     first = project.start("up", "--yes", "--skip-preview", "--stack", "local")
-    _eventually(lambda: _states(project) == ["JOB_STATE_RUNNING"])
+    until(lambda: _states(project) == ["JOB_STATE_RUNNING"])
     assert "locked" in project.up(fails=True)
     _let_go(project)
     output, _ = first.communicate(timeout=120)
@@ -156,36 +151,10 @@ def test_an_image_that_does_not_build_is_named_with_the_end_of_its_output_and_no
     project.up()
 
 
-def _up_and_kill(project: Project, method: str, path: str) -> None:
-    """An `up` whose engine is killed while the provider waits for the answer to a call."""
-    started = project.start_emulator()
-    proxy = StallingProxy(started["url"], method, path)
-    with proxy.serving() as url:
-        file = project.data / "endpoint.json"
-        file.write_text(json.dumps({**started, "url": url}))
-        up = project.start("up", "--yes", "--skip-preview", "--stack", "local")
-        assert proxy.reached.wait(60)
-        up.kill()
-        up.communicate()
-        proxy.release.set()
-        _eventually(lambda: not _providers(project))
-        file.write_text(json.dumps(started))
-
-
 def _let_go(project: Project) -> None:
     file = project.data / "gcs" / "tests" / "go"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
-
-
-def _providers(project: Project) -> list[str]:
-    """The provider processes that run in the project's folder."""
-    found = []
-    for process in Path("/proc").iterdir():
-        with suppress(OSError):
-            if (process / "cwd").readlink() == project.root and "pulumi.dynamic" in (process / "cmdline").read_text():
-                found.append(process.name)
-    return found
 
 
 def _states(project: Project) -> list[str]:
@@ -193,10 +162,3 @@ def _states(project: Project) -> list[str]:
         return [job["state"] for kind in ("customJobs", "hyperparameterTuningJobs") for job in project.listed(kind)]
     except OSError:
         return []
-
-
-def _eventually(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.05)

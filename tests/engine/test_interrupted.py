@@ -1,14 +1,12 @@
 """`pulumi` killed while it does something, and the declarations edited before the next run: nothing is left over."""
 
-import json
 from collections.abc import Iterator
 
 import pytest
 
 from tests.emulator.running import IMAGE
+from tests.engine.killing import kill
 from tests.engine.project import Project
-from tests.engine.stalling_proxy import StallingProxy
-from tests.engine.test_faults import _eventually, _providers
 
 
 @pytest.fixture
@@ -23,23 +21,6 @@ def interrupted(project: Project) -> Iterator[Project]:
     assert len(project.listed()) == 1
     assert "train" not in project.resources()
     yield project
-
-
-def kill(project: Project, method: str, path: str, verb: str) -> None:
-    """A run whose engine is killed once a call has been made whose answer it does not get."""
-    started = project.start_emulator()
-    proxy = StallingProxy(started["url"], method, path)
-    with proxy.serving() as url:
-        file = project.data / "endpoint.json"
-        file.write_text(json.dumps({**started, "url": url}))
-        run = project.start(verb, "--yes", "--skip-preview", "--stack", project.name)
-        assert proxy.reached.wait(60)
-        run.kill()
-        run.communicate()
-        proxy.release.set()
-        _eventually(lambda: not _providers(project))
-        file.write_text(json.dumps(started))
-    project.pulumi("cancel", "--yes", project.name)
 
 
 def test_a_job_that_is_declared_otherwise_by_then_replaces_the_one_that_no_state_records(interrupted: Project) -> None:

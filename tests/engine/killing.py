@@ -1,0 +1,36 @@
+"""`pulumi` killed at a chosen call of the API, whose answer it does not get."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+from tests.emulator.running import until
+from tests.engine.project import Project
+from tests.engine.stalling_proxy import StallingProxy
+
+
+def kill(project: Project, method: str, path: str, verb: str) -> None:
+    """A run whose engine is killed while the provider waits for the answer to a call, and whose lock is taken away."""
+    started = project.start_emulator()
+    proxy = StallingProxy(started["url"], method, path)
+    with proxy.serving() as url:
+        file = project.data / "endpoint.json"
+        file.write_text(json.dumps({**started, "url": url}))
+        run = project.start(verb, "--yes", "--skip-preview", "--stack", project.name)
+        assert proxy.reached.wait(60)
+        run.kill()
+        run.communicate()
+        proxy.release.set()
+        until(lambda: not _providers(project), "the end of the provider")
+        file.write_text(json.dumps(started))
+    project.pulumi("cancel", "--yes", project.name)
+
+
+def _providers(project: Project) -> list[str]:
+    """The provider processes that run in the project's folder."""
+    found = []
+    for process in Path("/proc").iterdir():
+        with suppress(OSError):
+            if (process / "cwd").readlink() == project.root and "pulumi.dynamic" in (process / "cmdline").read_text():
+                found.append(process.name)
+    return found
