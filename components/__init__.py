@@ -7,6 +7,7 @@ from components.foundation import Foundation, foundation
 from components.image import TrainingImage
 from components.job import CustomJob, HyperparameterTuningJob, TrainingPipeline
 from components.local import LocalFoundation
+from components.program import run
 from components.python_package import PythonPackage
 from components.settings import Settings
 from components.training import Images, Jobs, Packages, export
@@ -32,6 +33,7 @@ __all__ = [
     "TrainingPipelineArgs",
     "export",
     "foundation",
+    "run",
     "show_availability",
     "show_cost",
 ]

@@ -1,6 +1,7 @@
 """From settings to resources: the images, packages and jobs of a stack, and its outputs."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Any, cast
@@ -104,38 +105,53 @@ class Packages:
 class Jobs:
     """A stack's jobs: submitted once their images, packages and the jobs before them are there, and waited for.
 
-    Each stage of jobs that others come after has a Completion of its own, in `stages`; `completion` is that of the
-    other jobs that ask for it.
+    Each stage of jobs that others come after has a Completion of its own, and the other jobs that ask for it have one
+    together. `awaited` has by name of a job the one that waits for it.
     """
 
     def __init__(self, settings: Settings, foundation: Foundation, images: Images, packages: Packages) -> None:
         self._declared = {job.name: job for job in settings.jobs}
         self.resources: dict[str, Job] = {}
-        self.stages: list[Completion] = []
+        self.awaited: dict[str, Completion] = {}
+        completions: list[Completion] = []
         levels = stages.levels({job.name: job.above for job in settings.jobs})
         needed = frozenset().union(*(job.above for job in settings.jobs))
         in_order = sorted(settings.jobs, key=lambda job: levels[job.name])
         for level, group in groupby(in_order, lambda job: levels[job.name]):
-            awaited: dict[str, Job] = {}
+            first: dict[str, Job] = {}
             for declared in group:
-                before = [self.stages[at] for at in sorted({levels[name] for name in declared.above})]
+                before = [completions[at] for at in sorted({levels[name] for name in declared.above})]
                 job = self._job(declared, settings, foundation, images, packages, before)
                 self.resources[declared.name] = job
                 if declared.name in needed:
-                    awaited[declared.name] = job
-            if awaited:
-                self.stages.append(self._completion(f"stage-{level + 1}", awaited, foundation))
-        waited = {
+                    first[declared.name] = job
+            if first:
+                completions.append(self._completion(f"stage-{level + 1}", first, foundation))
+        last = {
             job.name: self.resources[job.name]
             for job in settings.jobs
             if job.lifecycle.get("wait") and job.name not in needed
         }
-        self.completion = self._completion("completion", waited, foundation) if waited else None
+        if last:
+            completions.append(self._completion("completion", last, foundation))
+        self.results: pulumi.Output[Mapping[str, Any]] = reduce(
+            _together, (each.results for each in completions), pulumi.Output.from_input({})
+        )
 
-    def _completion(self, name: str, waited: Mapping[str, Job], foundation: Foundation) -> Completion:
-        lifecycles = {name: self._declared[name].lifecycle for name in waited}
+    def latest(self, name: str) -> pulumi.Output[Mapping[str, Any]]:
+        """A job's run; of one that was waited for the state is what was found then, and the rest is in its results."""
+        run = self.resources[name].run
+        if name not in self.awaited:
+            return run
+        state = self.awaited[name].results.apply(lambda results: results[name]["state"])
+        return run.apply(lambda run: state.apply(lambda state: {**{key: run[key] for key in _RUN}, "state": state}))
+
+    def _completion(self, name: str, jobs: Mapping[str, Job], foundation: Foundation) -> Completion:
+        lifecycles = {name: self._declared[name].lifecycle for name in jobs}
         deadlines = {name: lifecycle["deadline"] for name, lifecycle in lifecycles.items() if "deadline" in lifecycle}
-        return Completion(name, waited, foundation=foundation, deadlines=deadlines)
+        completion = Completion(name, jobs, foundation=foundation, deadlines=deadlines)
+        self.awaited.update(dict.fromkeys(jobs, completion))
+        return completion
 
     def _job(
         self,
@@ -212,24 +228,14 @@ def export(images: Images, jobs: Jobs) -> None:
     `jobs` has also what a refresh has shown of a job that was not waited for (error, trials, bestTrial).
     `pinnedImages` names images by the digests that were built; another stack's `images.NAME.stack` reads it.
     """
-    waited = [completion.results for completion in (*jobs.stages, jobs.completion) if completion]
-    found = waited[0] if len(waited) == 1 else pulumi.Output.all(*waited).apply(_together)
-    # Of no jobs at all this is a list; taking them through from_input instead would cost each job two Outputs more.
-    runs = pulumi.Output.all(**{name: job.run for name, job in jobs.resources.items()})
     pulumi.export("images", images.uris)
     pulumi.export("pinnedImages", images.pinned)
-    pulumi.export("jobs", pulumi.Output.all(runs, found).apply(lambda known: _latest(dict(known[0]), known[1])))
-    pulumi.export("results", found)
+    # Each job by itself: Output.all would take what it is given apart and put it together, 28 Outputs a job.
+    pulumi.export("jobs", {name: jobs.latest(name) for name in jobs.resources})
+    pulumi.export("results", jobs.results)
 
 
-def _together(results: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The results of all jobs that were waited for, by name."""
-    return {name: result for each in results for name, result in each.items()}
-
-
-def _latest(runs: Mapping[str, dict[str, Any]], results: Mapping[str, Any]) -> dict[str, Any]:
-    """Each job's run; of a job that was waited for the state is what was found then, and the rest is in its results."""
-    return {
-        name: {**{key: run[key] for key in _RUN}, "state": results[name]["state"]} if name in results else run
-        for name, run in runs.items()
-    }
+def _together(
+    results: pulumi.Output[Mapping[str, Any]], more: pulumi.Output[Mapping[str, Any]]
+) -> pulumi.Output[Mapping[str, Any]]:
+    return results.apply(lambda results: more.apply(lambda more: {**results, **more}))
