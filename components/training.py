@@ -113,30 +113,33 @@ class Jobs:
         self._declared = {job.name: job for job in settings.jobs}
         self.resources: dict[str, Job] = {}
         self.awaited: dict[str, Completion] = {}
-        completions: list[Completion] = []
+        ended: list[Completion] = []
         levels = stages.levels({job.name: job.above for job in settings.jobs})
         needed = frozenset().union(*(job.above for job in settings.jobs))
         in_order = sorted(settings.jobs, key=lambda job: levels[job.name])
         for level, group in groupby(in_order, lambda job: levels[job.name]):
             first: dict[str, Job] = {}
             for declared in group:
-                before = [completions[at] for at in sorted({levels[name] for name in declared.above})]
+                before = [ended[at] for at in sorted({levels[name] for name in declared.above})]
                 job = self._job(declared, settings, foundation, images, packages, before)
                 self.resources[declared.name] = job
                 if declared.name in needed:
                     first[declared.name] = job
             if first:
-                completions.append(self._completion(f"stage-{level + 1}", first, foundation))
+                ended.append(self._completion(f"stage-{level + 1}", first, foundation))
         last = {
             job.name: self.resources[job.name]
             for job in settings.jobs
             if job.lifecycle.get("wait") and job.name not in needed
         }
         if last:
-            completions.append(self._completion("completion", last, foundation))
-        self.results: pulumi.Output[Mapping[str, Any]] = reduce(
-            _together, (each.results for each in completions), pulumi.Output.from_input({})
-        )
+            self._completion("completion", last, foundation)
+
+    @property
+    def results(self) -> pulumi.Output[Mapping[str, Any]]:
+        """The results of all jobs that were waited for, by name."""
+        found = [completion.results for completion in dict.fromkeys(self.awaited.values())]
+        return reduce(_together, found, pulumi.Output.from_input({}))
 
     def latest(self, name: str) -> pulumi.Output[Mapping[str, Any]]:
         """A job's run; of one that was waited for the state is what was found then, and the rest is in its results."""

@@ -142,6 +142,7 @@ def test_the_exports_of_components_change_on_purpose_only() -> None:
         "TrainingPipelineArgs",
         "export",
         "foundation",
+        "run",
         "show_availability",
         "show_cost",
     ]
