@@ -2,20 +2,30 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from tests.engine.project import Project
 
 WITNESS = Path(__file__).parent / "witness"
 
 
-def test_a_preview_touches_no_docker_no_network_and_imports_no_google_cloud(project: Project, tmp_path: Path) -> None:
-    reports = tmp_path / "reports"
+def witnessed(project: Project, reports: Path) -> list[dict[str, Any]]:
+    """What each Python process of a preview reports, without Docker."""
     reports.mkdir()
     project.environment |= {"PYTHONPATH": str(WITNESS), "WITNESS": str(reports), "DOCKER_HOST": "unix:///nonexistent"}
-
     project.pulumi("preview", "--stack", "local")
+    return [json.loads(file.read_text()) for file in reports.iterdir()]
 
-    seen = [json.loads(file.read_text()) for file in reports.iterdir()]
+
+def test_the_program_awaits_what_it_registers_once_and_not_all_of_it_for_each_that_is_done(
+    project: Project, tmp_path: Path
+) -> None:
+    (program,) = [report for report in witnessed(project, tmp_path / "reports") if report["argv"] == ["."]]
+    assert program["waited_for"] == 0
+
+
+def test_a_preview_touches_no_docker_no_network_and_imports_no_google_cloud(project: Project, tmp_path: Path) -> None:
+    seen = witnessed(project, tmp_path / "reports")
     program = [report for report in seen if report["argv"] == ["."]]
     provider = [report for report in seen if report["argv"][0].endswith("pulumi/dynamic/__main__.py")]
     assert len(program) == len(provider) == 1

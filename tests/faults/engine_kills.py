@@ -1,11 +1,14 @@
 """Kill `pulumi` and its processes at random moments of `up` and `destroy`, and look at what one clean run then leaves.
 
     python -m tests.faults.engine_kills --kills 100 --seed 1
+    python -m tests.faults.engine_kills --kills 100 --seed 1 --same-again
 
 Between the kills the declarations change. After one `up --refresh` that nothing disturbs, or one `destroy`, the
 emulator holds exactly the declared jobs: none twice, none that the state does not record, none lost. Without
-`--refresh` a job that a killed run had deleted and still records would be believed to be there. Docker is needed. The
-exit code is 1 when that fails.
+`--refresh` a job that a killed run had deleted and still records would be believed to be there.
+
+With `--same-again` what was killed is run again as it was, up to three times, and the last time nothing disturbs it:
+a plain `up`, or a `destroy`. Docker is needed. The exit code is 1 when what is left is not what is declared.
 """
 
 from __future__ import annotations
@@ -61,9 +64,10 @@ class Report:
 class Stack:
     """A project whose `pulumi` is killed again and again, and whose jobs change in between."""
 
-    def __init__(self, project: Project, seed: int, jobs: int) -> None:
+    def __init__(self, project: Project, seed: int, jobs: int, *, same_again: bool) -> None:
         self.project = project
         self.report = Report()
+        self._same_again = same_again
         self._dice = random.Random(seed)
         self._jobs = DeclaredJobs(self._dice, jobs)
         # Seconds of a whole run, and of the part in which there is a provider: about what the last ones took.
@@ -71,17 +75,25 @@ class Stack:
 
     def run(self, kills: int) -> None:
         """So many kills, a clean run after each few of them, and at the end a clean `up` and `destroy`."""
+        self._edit()
         while self.report.killed < kills:
+            verb = self._verb()
             for _ in range(min(self._dice.randint(1, 3), kills - self.report.killed)):
-                while not self._disturbed("destroy" if self._dice.random() < 0.25 else "up"):
-                    pass
-            self._clean("destroy" if self._dice.random() < 0.2 else "up")
+                while not self._disturbed(verb):
+                    self._edit()
+                if not self._same_again:
+                    self._edit()
+                    verb = self._verb()
+            self._clean(verb)
+            self._edit()
         self._clean("up")
         self._clean("destroy")
 
+    def _verb(self) -> str:
+        return "destroy" if self._dice.random() < 0.25 else "up"
+
     def _disturbed(self, verb: str) -> bool:
         """A run that is killed; False for one that was over before that."""
-        self._edit()
         begin = time.monotonic()
         run = self.project.start(*_arguments(verb))
         whole, provided = self._spans[verb]
@@ -125,8 +137,7 @@ class Stack:
 
     def _clean(self, verb: str) -> None:
         """A run that nothing disturbs, and what it must leave."""
-        self._edit()
-        refresh = ["--refresh"] if verb == "up" else []
+        refresh = ["--refresh"] if verb == "up" and not self._same_again else []
         try:
             self.project.pulumi(*_arguments(verb), *refresh)
         except AssertionError as failed:
@@ -157,10 +168,10 @@ class Stack:
         self.project.declare()
 
 
-def kill(kills: int, seed: int, jobs: int = JOBS) -> Report:
+def kill(kills: int, seed: int, jobs: int = JOBS, *, same_again: bool = False) -> Report:
     """Kill so many times; what came of it."""
     folder = Path(tempfile.mkdtemp(prefix="vertex-engine-kills-"))
-    stack = Stack(Project(folder), seed, jobs)
+    stack = Stack(Project(folder), seed, jobs, same_again=same_again)
     begin = time.monotonic()
     try:
         stack.run(kills)
@@ -194,8 +205,9 @@ def main() -> int:
     parser = argparse.ArgumentParser("python -m tests.faults.engine_kills", description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--same-again", action="store_true", help="go on with what was killed, without --refresh")
     options = parser.parse_args()
-    report = kill(options.kills, options.seed)
+    report = kill(options.kills, options.seed, same_again=options.same_again)
     print(f"seed {options.seed}: {report.killed} kills, {report.clean_runs} clean runs, {report.seconds:.0f} s")
     for counter in (report.kills, report.edits):
         for what, count in sorted(counter.items()):

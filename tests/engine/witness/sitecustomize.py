@@ -1,5 +1,6 @@
-"""Put first on PYTHONPATH, this writes down what each Python process of a test connects to and imports."""
+"""Put first on PYTHONPATH, this writes down what each Python process of a test connects to, imports and waits for."""
 
+import asyncio
 import atexit
 import json
 import os
@@ -9,6 +10,8 @@ import sys
 from typing import Any
 
 _connected: list[str] = []
+_waited_for: list[int] = []
+_wait: Any = asyncio.wait
 
 
 def _witness(event: str, arguments: tuple[Any, ...]) -> None:
@@ -18,11 +21,23 @@ def _witness(event: str, arguments: tuple[Any, ...]) -> None:
         _connected.append(f"process {arguments[0]}")
 
 
+async def _counted(futures: Any, **options: Any) -> Any:
+    futures = list(futures)
+    _waited_for.append(len(futures))
+    return await _wait(futures, **options)
+
+
 def _write() -> None:
-    report = {"argv": sys.argv, "connected": _connected, "modules": sorted(sys.modules)}
+    report = {
+        "argv": sys.argv,
+        "connected": _connected,
+        "modules": sorted(sys.modules),
+        "waited_for": sum(_waited_for),
+    }
     pathlib.Path(os.environ["WITNESS"], f"{os.getpid()}.json").write_text(json.dumps(report))
 
 
+asyncio.wait = _counted
 sys.addaudithook(_witness)
 atexit.register(_write)
 # Pulumi ends its providers with this signal.
