@@ -1,8 +1,20 @@
-"""Side-by-side measurements: `make bench`."""
+"""Side-by-side measurements: `make bench`, or `python -m benchmarks SECTION …` for some of them."""
+
+import argparse
 
 from benchmarks import context, emulator, listing, local_run, preview, scale, tuning
 
-for measure in (context, preview, scale, emulator, listing, local_run, tuning):
-    for row in measure.rows():
+_SECTIONS = {
+    module.__name__.rpartition(".")[2]: module
+    for module in (context, preview, scale, emulator, listing, local_run, tuning)
+}
+
+parser = argparse.ArgumentParser("python -m benchmarks", description="Measure against other tools, side by side.")
+parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"all, or some of {', '.join(_SECTIONS)}")
+given = parser.parse_args().sections
+if unknown := [name for name in given if name not in _SECTIONS]:
+    parser.error(f'"{unknown[0]}" is not a section; known: {", ".join(_SECTIONS)}')
+for name in given or _SECTIONS:
+    for row in _SECTIONS[name].rows():
         print(row, flush=True)
     print()

@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.programs import Cost, Program, ours, plain
+from benchmarks.programs import Cost, Program, medians, ours, plain
 
 JOBS = 1_000
 ROUNDS = 5
@@ -22,15 +22,9 @@ def rows() -> Iterator[str]:
                 taken.append(program.run("preview"))
         # The first round warms the file cache.
         mine, theirs = (taken[1:] for taken in costs.values())
-        yield f"preview, {JOBS} jobs            {_shown(mine)}"
-        yield f"preview, {JOBS} no-op resources {_shown(theirs)}, with the same inputs"
+        yield f"preview, {JOBS} jobs            {medians(mine)}"
+        yield f"preview, {JOBS} no-op resources {medians(theirs)}, with the same inputs"
         ratio = statistics.median(a.clock / b.clock for a, b in zip(mine, theirs, strict=True))
         work = statistics.median(a.processor / b.processor for a, b in zip(mine, theirs, strict=True))
         verdict = "met" if ratio <= MOST else "MISSED"
         yield f"ratio                        {ratio:6.2f}   at most {MOST}: {verdict} (of processor time {work:.2f})"
-
-
-def _shown(costs: list[Cost]) -> str:
-    clock = statistics.median(cost.clock for cost in costs)
-    processor = statistics.median(cost.processor for cost in costs)
-    return f"{clock:6.2f} s, {processor:6.2f} s of the processors"

@@ -6,9 +6,10 @@ import json
 import os
 import resource
 import shutil
+import statistics
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -97,6 +98,13 @@ def cost(command: list[str], folder: Path, environment: Mapping[str, str]) -> Co
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
     return Cost(clock, _processor() - before)
+
+
+def medians(costs: Sequence[Cost]) -> str:
+    """What something costs that was run several times, in words."""
+    clock = statistics.median(cost.clock for cost in costs)
+    processor = statistics.median(cost.processor for cost in costs)
+    return f"{clock:7.2f} s   {processor:7.2f} s of the processors"
 
 
 def ours(folder: Path, jobs: int) -> Program:

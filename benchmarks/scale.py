@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.counting_proxy import CountingProxy
 from benchmarks.emulator import IMAGE, Emulator, running
-from benchmarks.programs import PARENT, Cost, Program, cost, ours, plain, spec
+from benchmarks.programs import PARENT, Cost, Program, cost, medians, ours, plain, spec
 
 JOBS = 1_000
 ROUNDS = 3
@@ -53,21 +53,15 @@ def rows() -> Iterator[str]:
 
 
 def _compared(case: str, taken: list[tuple[Cost, Cost, Cost]], most: float) -> Iterator[str]:
-    yield f"{f'{case}, {JOBS:,} jobs':45} {_shown([mine for mine, _, _ in taken])}; median of {ROUNDS}, alternating"
-    yield f"{f'{case}, {JOBS:,} no-op resources':45} {_shown([theirs for _, theirs, _ in taken])}"
+    yield f"{f'{case}, {JOBS:,} jobs':45} {medians([mine for mine, _, _ in taken])}; median of {ROUNDS}, alternating"
+    yield f"{f'{case}, {JOBS:,} no-op resources':45} {medians([theirs for _, theirs, _ in taken])}"
     if case == "up":
-        yield f"{f'{JOBS:,} bare calls, with the client of Google':45} {_shown([calls for *_, calls in taken])}"
+        yield f"{f'{JOBS:,} bare calls, with the client of Google':45} {medians([calls for *_, calls in taken])}"
     pairs = [(mine, theirs + calls) for mine, theirs, calls in taken]
     ratio = statistics.median(mine.clock / other.clock for mine, other in pairs)
     work = statistics.median(mine.processor / other.processor for mine, other in pairs)
     verdict = "met" if ratio <= most else "MISSED"
     yield f"{f'{case}, ratio':45} {ratio:7.2f}     at most {most}: {verdict} (of processor time {work:.2f})"
-
-
-def _shown(costs: list[Cost]) -> str:
-    clock = statistics.median(cost.clock for cost in costs)
-    processor = statistics.median(cost.processor for cost in costs)
-    return f"{clock:7.2f} s   {processor:7.2f} s of the processors"
 
 
 def _calls() -> dict[str, Counter[str]]:
