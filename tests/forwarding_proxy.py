@@ -1,0 +1,60 @@
+"""A stand-in for the network before the emulator: every call goes through it."""
+
+import http.server
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+# Past the proxies that are set for the internet.
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class ForwardingProxy:
+    """Forwards to the URL `upstream`. `carried` is told of each call before its answer is passed on."""
+
+    def __init__(self, upstream: str) -> None:
+        self.upstream = upstream
+
+    def carried(self, method: str, path: str) -> None:
+        """A call has been made and answered; whoever made it has no answer yet."""
+
+    @contextmanager
+    def serving(self) -> Iterator[str]:
+        """The proxy's URL, while it serves."""
+        proxy = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                headers = {"Content-Type": self.headers.get("Content-Type", "application/json")}
+                request = urllib.request.Request(proxy.upstream + self.path, body or None, headers, method=self.command)
+                try:
+                    reply = _DIRECT.open(request)
+                except urllib.error.HTTPError as error:
+                    reply = error
+                with reply:
+                    status, kind, content = reply.status, reply.headers.get("Content-Type"), reply.read()
+                proxy.carried(self.command, self.path)
+                self.send_response(status)
+                self.send_header("Content-Type", kind or "application/json")
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_GET = do_POST = do_DELETE = answer  # noqa: N815
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            server.server_close()
