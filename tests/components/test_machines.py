@@ -166,9 +166,9 @@ def test_machines_without_a_price_are_in_no_sum_and_said_not_to_be(tmp_path: Pat
     assert "  The sum is without 1 job and persistentResource with no price on file" in both
 
 
-def test_of_many_jobs_the_machines_are_always_seen(tmp_path: Path) -> None:
-    body = JOBS.partition("train:\n")[2]
+def test_the_machines_are_seen_before_any_number_of_jobs_even_of_those_without_a_price(tmp_path: Path) -> None:
+    body = JOBS.partition("train:\n")[2].replace("{machineType: n1-standard-4}", json.dumps(UNPRICED["machineSpec"]))
     jobs = "customJobs:\n" + "".join(f"  job-{index}:\n{body}" for index in range(MOST_LINES + 2))
     found = shown(load(tmp_path, stack(N1, include=["jobs.yaml"]), jobs=jobs))
     assert found[2].startswith(f"  {MACHINES} ")
-    assert row(found, "3 more") == "3 more  0.74  1.47"
+    assert row(found, "3 more") == "3 more  0.00  0.00"

@@ -19,8 +19,8 @@ ALWAYS = "billed with jobs or without; no sum of USD at most counts it"
 GPUS = {"acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 2}
 
 
-def of(*pools: dict[str, Any], region: str = REGION) -> Cost:
-    return cost_of(pools, region, on_file())
+def of(*pools: dict[str, Any]) -> Cost:
+    return cost_of(pools, REGION, on_file())
 
 
 def scaled(least: int, most: int, **more: Any) -> dict[str, Any]:
@@ -58,5 +58,5 @@ def test_machines_that_are_scaled_cost_and_need_the_most_that_there_can_be_and_t
 
 
 def test_what_has_no_price_on_file_is_named_and_nothing_is_said_of_the_fewest() -> None:
-    found = of(scaled(1, 4), region="us-west1")
-    assert (found.missing, found.notes) == (("pd-ssd", "n1-standard-4"), (ALWAYS,))
+    found = of(scaled(1, 4, diskSpec={"bootDiskType": "hyperdisk-balanced"}))
+    assert (found.missing, found.notes) == (("hyperdisk-balanced",), (ALWAYS,))
