@@ -9,6 +9,8 @@ from typing import Any, cast
 from components import shapes
 from vertex.rules import Finding, KeyPath, machine_spec
 
+MACHINES = "persistentResource"
+"""The key of the machines that stay. Names of jobs are in lower case, so none can be in its way."""
 _TOLD_APART = 8
 """Hex digits of a digest at the end of a name that is too long."""
 _REQUIRED = ("project", "projectNumber", "region")
@@ -40,9 +42,15 @@ def broken(values: Mapping[str, Any]) -> Iterator[Finding]:
             if field in part:
                 yield (key, field), f"has no effect on what exists already; leave it out, or name it by {made}"
     yield from _network(values.get("network"))
-    for index, pool in enumerate(values.get("persistentResource", {}).get("resourcePools", [])):
-        yield from _pool(pool, ("persistentResource", "resourcePools", index))
+    for at, pool in pools(values):
+        yield from _pool(pool, at)
     yield from _regions(values)
+
+
+def pools(values: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
+    """The pools of machines that stay, each with its path; `values` have the shape of `shapes.Cloud`."""
+    for index, pool in enumerate(values.get(MACHINES, {}).get("resourcePools", ())):
+        yield (MACHINES, "resourcePools", index), pool
 
 
 def completed(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> shapes.Cloud:

@@ -1,11 +1,13 @@
-"""What a preview says of cost and quota: a line for each job, and one for the stack."""
+"""What a preview says of cost and quota: a line for each job, one for machines that stay, and one for the stack."""
 
 from collections.abc import Callable, Mapping
 from datetime import date
 
 import pulumi
 
+from components import cloud
 from components.settings import Settings
+from vertex import persistent_resource
 from vertex.cost import Cost
 from vertex.prices import is_old
 from vertex.quota import PREFIX, UNKNOWN, needs
@@ -16,16 +18,22 @@ _WITHOUT = "on demand, without taxes, network, storage, logs, discounts"
 
 
 def show_cost(settings: Settings) -> None:
-    """Says in a preview of the target gcp, once, what the stack's jobs cost and need. No resource knows of it."""
+    """Says in a preview of the target gcp, once, what the stack costs and needs. No resource knows of it."""
     if settings.costs and pulumi.runtime.is_dry_run():
-        quotas = {job.name: needs(job.kind, job.spec) for job in settings.jobs}
-        pulumi.log.info("\n".join(lines(settings.region, settings.costs, quotas, date.today())))
+        pulumi.log.info("\n".join(lines(settings.region, settings.costs, quotas(settings), date.today())))
+
+
+def quotas(settings: Settings) -> dict[str, dict[str, int]]:
+    """What each of `settings.costs` needs of each quota, by the same names."""
+    found = {job.name: needs(job.kind, job.spec) for job in settings.jobs}
+    if machines := [pool for _, pool in cloud.pools(settings.cloud or {})]:
+        found[cloud.MACHINES] = persistent_resource.needs(machines)
+    return found
 
 
 def lines(region: str, costs: Mapping[str, Cost], quotas: Mapping[str, Mapping[str, int]], today: date) -> list[str]:
     """The lines: the sum, a table of jobs (dearest first), what the figures are, and what is to be known of them."""
-    # What has no price is shown first: it may be the dearest.
-    names = sorted(costs, key=lambda name: (not costs[name].missing, -costs[name].total, name))
+    names = sorted(costs, key=lambda name: (*_rank(costs[name]), name))
     shown, hidden = names[:MOST_LINES], names[MOST_LINES:]
     rows = [("job", "an hour", "at most", "within", "quota")]
     rows += [_row(name, costs[name], quotas[name]) for name in shown]
@@ -36,9 +44,13 @@ def lines(region: str, costs: Mapping[str, Cost], quotas: Mapping[str, Mapping[s
     days = frozenset().union(*(each.as_of for each in costs.values()))
     as_of = f"prices as of {min(days)}, " if days else ""
     hourly, total = _sum(costs, names)
+    endless = [name for name in names if costs[name].is_endless]
+    heading = [f"Cost in {region}: {hourly} USD an hour"]
+    heading += [f"{total} USD at most"] if len(endless) < len(names) else []
+    heading += [f"{name} without an end" for name in endless]
     said = [
         # The engine shows the first line alone while it is at work.
-        f"Cost in {region}: {hourly} USD an hour, {total} USD at most",
+        ", ".join(heading),
         *_aligned(rows),
         f"  list-price estimate, {as_of}{_WITHOUT}",
         f"  quota: what each job takes while it runs, and all at once; {PREFIX}NAME",
@@ -51,15 +63,24 @@ def lines(region: str, costs: Mapping[str, Cost], quotas: Mapping[str, Mapping[s
     return said
 
 
+def _rank(cost: Cost) -> tuple[bool, bool, float]:
+    """What has no end comes first, so that it is always seen; then what has no price: it may be the dearest."""
+    return not cost.is_endless, not cost.missing, -cost.total
+
+
 def _row(name: str, cost: Cost, quota: Mapping[str, int]) -> tuple[str, str, str, str, str]:
+    hourly, total = ("?", "?") if cost.missing else (f"{cost.hourly:,.2f}", f"{cost.total:,.2f}")
+    if cost.is_endless:
+        return name, hourly, "-", "as long as it is there", _quota(quota)
     within = _time(cost.within) if cost.has_timeout else f"{_time(cost.within)}, as it has no timeout"
-    usd = ("?", "?") if cost.missing else (f"{cost.hourly:,.2f}", f"{cost.total:,.2f}")
-    return (name, *usd, within, _quota(quota))
+    return name, hourly, total, within, _quota(quota)
 
 
 def _sum(costs: Mapping[str, Cost], names: list[str]) -> tuple[str, str]:
+    """USD per hour of what has a price, and at most of what has an end too."""
     priced = [costs[name] for name in names if not costs[name].missing]
-    return f"{sum(each.hourly for each in priced):,.2f}", f"{sum(each.total for each in priced):,.2f}"
+    total = sum(each.total for each in priced if not each.is_endless)
+    return f"{sum(each.hourly for each in priced):,.2f}", f"{total:,.2f}"
 
 
 def _together(quotas: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
@@ -75,13 +96,17 @@ def _quota(needed: Mapping[str, int]) -> str:
 
 
 def _remarks(costs: Mapping[str, Cost], names: list[str]) -> list[str]:
-    """What is to be known of the jobs that are shown, and how many jobs the sum is without."""
+    """What is to be known of what is shown, and what the sum is without."""
     said = [f"  {name}: {note}" for name in names for note in costs[name].notes]
     said += [
         f"  {name}: no price on file for {', '.join(costs[name].missing)}" for name in names if costs[name].missing
     ]
-    if count := sum(bool(each.missing) for each in costs.values()):
-        said.append(f"  The sum is without {count} job{'s' if count > 1 else ''} with no price on file")
+    unpriced = [each for each in costs.values() if each.missing]
+    count = sum(not each.is_endless for each in unpriced)
+    without = [f"{count} job{'s' if count > 1 else ''}"] if count else []
+    without += [cloud.MACHINES] if count < len(unpriced) else []
+    if without:
+        said.append(f"  The sum is without {' and '.join(without)} with no price on file")
     return said
 
 

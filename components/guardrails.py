@@ -1,4 +1,4 @@
-"""Guardrails: what a stack lets its jobs be. They are checked before anything is done, and what breaks one blocks.
+"""Guardrails: what a stack lets its jobs and machines be, checked before anything is done. What breaks one blocks.
 
 A job is judged as it will be submitted: with its vars filled in, the stack's labels, and Vertex AI's own seven days
 where it names no timeout.
@@ -6,9 +6,10 @@ where it names no timeout.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from math import isfinite
 from typing import Any
 
-from components import references, shapes
+from components import cloud, references, shapes
 from components.errors import ImageRefused
 from components.job_declaration import JobDeclaration
 from vertex.cost import DEFAULT_SECONDS, Cost, timeout
@@ -71,26 +72,35 @@ def _broken(
             yield ("labels", label), message
 
 
+def broken_by_machines(rules: shapes.Guardrails, values: Mapping[str, Any]) -> Iterator[Finding]:
+    """Every guardrail that the stack's persistent resource breaks; all but those on machines are for jobs alone."""
+    for at, pool in cloud.pools(values):
+        yield from _machine(rules, pool["machineSpec"], (*at, "machineSpec"))
+
+
 def over_budget(
     rules: shapes.Guardrails, costs: Mapping[str, Cost], region: str
 ) -> Iterator[tuple[str | None, str, str]]:
-    """What breaks the limits of cost, which hold for all jobs of the stack together: `(job, rule, message)`.
+    """What breaks the limits of cost, which hold for all that `costs` names together: `(name, rule, message)`.
 
-    A job is named where it is too dear alone or has no price on file; else the sum is, with the dearest jobs.
+    A name is given of what is too dear alone or has no price on file; else the sum is, with the dearest. What has no
+    end has no total, so `maxTotalCost` does not hold for it.
     """
     limits = {rule: limit for rule in _LIMITS if isinstance(limit := rules.get(rule), float)}
-    for name, each in costs.items() if limits else ():
+    for name, each in costs.items():
+        held = [rule for rule in limits if isfinite(_usd(each, rule))]
         # A machine that is not known yet has been refused where machines are judged.
         missing = [one for one in each.missing if "machineTypes" not in rules or not references.is_open(one)]
-        if missing:
+        if held and missing:
             message = f"no price on file for {', '.join(missing)} in {region}; add it under vertex-training:prices"
-            yield name, min(limits), f"guardrails.{min(limits)}: {message}"
+            yield name, min(held), f"guardrails.{min(held)}: {message}"
     for rule, limit in limits.items():
-        field = _LIMITS[rule]
-        usd = {name: float(getattr(each, field)) for name, each in costs.items() if not each.missing}
+        priced = {name: _usd(each, rule) for name, each in costs.items() if not each.missing}
+        usd = {name: each for name, each in priced.items() if isfinite(each)}
         alone = [name for name in usd if usd[name] > limit]
         unit = "USD an hour" if rule == "maxHourlyCost" else "USD at most"
-        words = f"{unit} by list price; allowed: {limit:.2f} for all jobs"
+        whom = f"all jobs and {cloud.MACHINES}" if cloud.MACHINES in usd else "all jobs"
+        words = f"{unit} by list price; allowed: {limit:.2f} for {whom}"
         for name in alone:
             yield name, rule, f"guardrails.{rule}: {usd[name]:.2f} {words}"
         if not alone and sum(usd.values()) > limit:
@@ -154,6 +164,10 @@ def _is_from(uri: str, allowed: Iterable[str]) -> bool:
 
 def _foreign(uri: str, allowed: Sequence[str]) -> str:
     return f'guardrails.registries: "{uri}" is of no registry that is allowed here; allowed: {_listed(allowed)}'
+
+
+def _usd(cost: Cost, rule: str) -> float:
+    return float(getattr(cost, _LIMITS[rule]))
 
 
 def _at_most(rule: str, rules: Mapping[str, Any], count: int, at: KeyPath, what: str) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from components.errors import DeclarationErrors
 from components.errors import Problem as Declared
 from components.job_declaration import JobDeclaration
 from components.sources import Source
+from vertex import persistent_resource
 from vertex.cost import Cost, cost
 from vertex.jobs import job_spec_path
 from vertex.rules import Finding, region
@@ -26,7 +27,7 @@ class Settings:
     """All that the program is told. `root` is the project's folder, `project` and `region` are Google Cloud's.
 
     `cloud` is what the target `gcp` stands on, with names for all that is made; None for other targets. `costs` are
-    those of its jobs by name: other targets cost nothing.
+    those of its jobs by name, and that of `cloud.MACHINES`: other targets cost nothing.
     """
 
     pulumi_project: str
@@ -67,9 +68,13 @@ class Settings:
         problems = [source.problem(problem.path, _discreet(problem)) for problem in broken]
         without_choice = guardrails.empty(given.get("guardrails"))
         problems += [source.problem(("guardrails", *path), message) for path, message in without_choice]
+        unsound = {problem.path[0] for problem in broken}
         if not broken:
-            problems += [source.problem(path, message) for path, message in _of_the_target(values)]
-        values = {key: value for key, value in values.items() if key not in {problem.path[0] for problem in broken}}
+            unfit = [*_of_the_target(values)]
+            problems += [source.problem(path, message) for path, message in unfit]
+            # As jobs with a problem, machines with one are neither priced nor judged.
+            unsound = {path[0] for path, _ in unfit} & {cloud.MACHINES}
+        values = {key: value for key, value in values.items() if key not in unsound}
         declarations = Declarations(root, source, {**values, **{key: given[key] for key in SECTIONS if key in given}})
         images, packages, jobs = declarations.images(), declarations.packages(), declarations.jobs()
         problems += declarations.problems + declarations.unused_vars()
@@ -116,11 +121,14 @@ def _out_of_region(
 
 
 def _costs(jobs: Iterable[JobDeclaration], values: Mapping[str, Any]) -> dict[str, Cost]:
-    """What the jobs without a problem cost, where they cost anything and where is known."""
+    """What jobs and machines without a problem cost, where they cost anything and where is known."""
     if values.get("target") != "gcp" or "region" not in values:
         return {}
     prices = list_prices.prices_of(values.get("prices"))
-    return {job.name: cost(job.kind, job.spec, values["region"], prices) for job in jobs if job.spec}
+    costs = {job.name: cost(job.kind, job.spec, values["region"], prices) for job in jobs if job.spec}
+    if machines := [pool for _, pool in cloud.pools(values)]:
+        costs[cloud.MACHINES] = persistent_resource.cost_of(machines, values["region"], prices)
+    return costs
 
 
 def _not_adoptable(
@@ -154,11 +162,13 @@ def _beyond_guardrails(
     for job in by_name.values():
         for path, message in guardrails.broken(rules, job, images, values.get("labels", {})):
             yield declarations.problem_of(job, path, message)
+    for path, message in guardrails.broken_by_machines(rules, values):
+        yield declarations.stack.problem(path, message)
     for name, rule, message in guardrails.over_budget(rules, costs, values.get("region", "")):
-        if name is None:
-            yield declarations.stack.problem(("guardrails", rule), message)
-        else:
+        if name in by_name:
             yield declarations.problem_of(by_name[name], (), message)
+        else:
+            yield declarations.stack.problem((name,) if name else ("guardrails", rule), message)
 
 
 def _value(text: str) -> Any:

@@ -190,7 +190,7 @@ class Prices(TypedDict, total=False):
 
 @_shape
 class Guardrails(TypedDict, total=False):
-    """What jobs of a stack may be. Types of machines and accelerators are patterns, `registries` begin image names."""
+    """What jobs and machines of a stack may be. Their types are patterns, `registries` begin the names of images."""
 
     machineTypes: list[String]
     acceleratorTypes: list[String]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from math import isinf
 from typing import Any
 
 from vertex.jobs import training
@@ -38,6 +39,7 @@ _AT_ON_DEMAND = {"SPOT": "spot", "FLEX_START": "flex-start"}
 class Cost:
     """USD per hour and at most, `within` how many seconds a run, and whether the spec says so (`has_timeout`).
 
+    Of what goes on until somebody ends it, `total` and `within` are infinite.
     `missing` names what has no price on file in the region; the figures are then without it and mean little. `as_of`
     are the days of the prices. `notes` are what a reader must know.
     """
@@ -49,6 +51,11 @@ class Cost:
     missing: tuple[str, ...] = ()
     as_of: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether it goes on until somebody ends it, so that there is no most that it can cost."""
+        return isinf(self.within)
 
 
 def cost(kind: Kind, spec: Mapping[str, Any], region: str, prices: Prices) -> Cost:

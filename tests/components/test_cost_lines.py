@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from components.cost_lines import MOST_LINES, lines
+from components.cost_lines import MOST_LINES, lines, quotas
 from components.errors import DeclarationErrors
 from components.settings import Settings
 from tests.components.projects import write
 from vertex.cost import Cost
-from vertex.quota import needs
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cost.md").read_text()
 TODAY = date(2026, 11, 21)
@@ -44,11 +43,13 @@ def page_settings(root: Path, **more: object) -> Settings:
     return Settings.parse("team", "dev", root, config)
 
 
-def test_the_example_of_the_page_is_what_its_declarations_print(tmp_path: Path) -> None:
-    settings = page_settings(tmp_path)
-    quotas = {each.name: needs(each.kind, each.spec) for each in settings.jobs}
-    printed = "\n".join(lines(settings.region, settings.costs, quotas, TODAY))
-    assert re.findall(r"^```\n(Cost in .*?)\n```", PAGE, re.MULTILINE | re.DOTALL) == [printed]
+def test_the_examples_of_the_page_are_what_its_declarations_print(tmp_path: Path) -> None:
+    (kept,) = re.findall(r"^```yaml\nvertex-training:persistentResource:\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    printed = [
+        "\n".join(lines(settings.region, settings.costs, quotas(settings), TODAY))
+        for settings in (page_settings(tmp_path), page_settings(tmp_path, persistentResource=yaml.safe_load(kept)))
+    ]
+    assert re.findall(r"^```\n(Cost in .*?)\n```", PAGE, re.MULTILINE | re.DOTALL) == printed
 
 
 def test_the_guardrails_of_the_page_refuse_what_it_says(tmp_path: Path) -> None:

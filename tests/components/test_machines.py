@@ -1,0 +1,174 @@
+"""Machines of the stack's own persistent resource: what guardrails and the lines of cost say of them."""
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.cloud import MACHINES
+from components.cost_lines import MOST_LINES, lines, quotas
+from components.settings import Settings
+from tests.components.projects import LOCAL, load, problems
+
+STACK = """\
+config:
+  vertex-training:target: gcp
+  vertex-training:project: acme-dev
+  vertex-training:projectNumber: "123456789012"
+  vertex-training:region: us-central1
+"""
+JOBS = """
+customJobs:
+  train:
+    jobSpec:
+      scheduling: {timeout: 7200s}
+      workerPoolSpecs:
+        - machineSpec: {machineType: n1-standard-4}
+          containerSpec: {imageUri: trainer}
+"""
+N1: dict[str, Any] = {"machineSpec": {"machineType": "n1-standard-4"}}
+T4: dict[str, Any] = {
+    "machineSpec": {"machineType": "n1-standard-8", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1}
+}
+UNPRICED: dict[str, Any] = {
+    "machineSpec": {"machineType": "a3-ultragpu-8g", "acceleratorType": "NVIDIA_H200_141GB", "acceleratorCount": 8}
+}
+FILE = "stacks/Pulumi.dev.yaml"
+# N1: 0.2452797 USD an hour with its disk, as in tests/vertex/test_cost.py; the job `train` is two hours of it: 0.49.
+
+
+def stack(*pools: dict[str, Any], base: str = STACK, **more: object) -> str:
+    """A stack file with these pools from line 7 on, then more keys; each pool is a line."""
+    listed = "".join(f"\n      - {json.dumps(pool)}" for pool in pools)
+    kept = f"  vertex-training:persistentResource:\n    name: training\n    resourcePools:{listed}\n"
+    return base + kept + "".join(f"  vertex-training:{key}: {json.dumps(value)}\n" for key, value in more.items())
+
+
+def shown(settings: Settings) -> list[str]:
+    return lines(settings.region, settings.costs, quotas(settings), date(2026, 10, 1))
+
+
+def row(found: list[str], name: str) -> str:
+    """The cells of a row, with two blanks between."""
+    (line,) = (line for line in found if line.startswith(f"  {name} "))
+    return "  ".join(cell.strip() for cell in line.split("  ") if cell.strip())
+
+
+def test_machines_that_are_not_allowed_are_named_pool_by_pool_in_the_words_for_jobs(tmp_path: Path) -> None:
+    rules = {"machineTypes": ["n1-standard-4", "g2-*"], "acceleratorTypes": ["NVIDIA_L4"]}
+    at = "vertex-training:persistentResource.resourcePools[1].machineSpec"
+    assert problems(tmp_path, stack(N1, T4, guardrails=rules)) == [
+        f'{FILE}:10: {at}.machineType: guardrails.machineTypes: "n1-standard-8" is not allowed here; '
+        "allowed: n1-standard-4 or g2-*",
+        f'{FILE}:10: {at}.acceleratorType: guardrails.acceleratorTypes: "NVIDIA_TESLA_T4" is not allowed here; '
+        "allowed: NVIDIA_L4",
+    ]
+
+
+def test_what_limits_jobs_alone_leaves_machines_that_are_allowed_as_they_are(tmp_path: Path) -> None:
+    rules = {
+        "machineTypes": ["n1-*"],
+        "acceleratorTypes": ["NVIDIA_TESLA_*"],
+        "requiredLabels": ["team"],
+        "requireTimeout": True,
+        "maxTimeout": "3600s",
+        "maxReplicas": 1,
+        "registries": ["none"],
+    }
+    settings = load(tmp_path, stack({**N1, "replicaCount": 4}, T4, guardrails=rules))
+    assert list(settings.costs) == [MACHINES]
+
+
+@pytest.mark.parametrize(
+    ("machine", "base", "problem"),
+    [
+        ("n1-standard-5", STACK, f"{FILE}:9: vertex-training:persistentResource.resourcePools[0].machineSpec."),
+        ("n1-standard-4", LOCAL, f"{FILE}:3: vertex-training:persistentResource: is for the target gcp"),
+    ],
+)
+def test_machines_that_cannot_be_are_not_judged_as_well(tmp_path: Path, machine: str, base: str, problem: str) -> None:
+    rules = {"machineTypes": ["g2-*"], "maxHourlyCost": 0.1}
+    (found,) = problems(tmp_path, stack({"machineSpec": {"machineType": machine}}, base=base, guardrails=rules))
+    assert found.startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("pools", "rules", "expected"),
+    [
+        (
+            [{**N1, "replicaCount": 2}],
+            {"maxHourlyCost": 0.4},
+            f"{FILE}:6: vertex-training:persistentResource: guardrails.maxHourlyCost: 0.49 USD an hour by list price; "
+            "allowed: 0.40 for all jobs and persistentResource",
+        ),
+        (
+            [{**N1, "autoscalingSpec": {"minReplicaCount": 1, "maxReplicaCount": 3}}],
+            {"maxHourlyCost": 0.9},
+            f"{FILE}:11: vertex-training:guardrails.maxHourlyCost: 0.98 USD an hour by list price; allowed: 0.90 for "
+            "all jobs and persistentResource; dearest: persistentResource 0.74, train 0.25",
+        ),
+        (
+            [UNPRICED],
+            {"maxHourlyCost": 100, "maxTotalCost": 100},
+            f"{FILE}:6: vertex-training:persistentResource: guardrails.maxHourlyCost: no price on file for "
+            "hyperdisk-balanced, a3-ultragpu-8g, NVIDIA_H200_141GB in us-central1; add it under vertex-training:prices",
+        ),
+        (
+            [N1],
+            {"maxTotalCost": 0.4},
+            "jobs.yaml:3: customJobs.train: guardrails.maxTotalCost: 0.49 USD at most by list price; "
+            "allowed: 0.40 for all jobs",
+        ),
+    ],
+)  # fmt: skip
+def test_the_limit_of_an_hour_holds_for_jobs_and_machines_together_and_that_of_all_for_jobs(
+    tmp_path: Path, pools: list[dict[str, Any]], rules: dict[str, float], expected: str
+) -> None:
+    assert problems(tmp_path, stack(*pools, include=["jobs.yaml"], guardrails=rules), jobs=JOBS) == [expected]
+
+
+@pytest.mark.parametrize("pool", [N1, UNPRICED])
+def test_machines_have_no_end_so_the_limit_of_all_does_not_hold_for_them(tmp_path: Path, pool: dict[str, Any]) -> None:
+    settings = load(tmp_path, stack(pool, include=["jobs.yaml"], guardrails={"maxTotalCost": 0.5}), jobs=JOBS)
+    assert settings.costs.keys() == {"train", MACHINES}
+
+
+def test_without_a_job_the_machines_are_shown(tmp_path: Path) -> None:
+    found = shown(load(tmp_path, stack({**N1, "replicaCount": 2}, T4)))
+    # 2 x 0.2452797 + 8 x 0.03635265 + 30 x 0.00487255 + 0.4025 + 0.0267808 = 1.3568378
+    assert found[0] == "Cost in us-central1: 1.36 USD an hour, persistentResource without an end"
+    assert row(found, MACHINES) == (
+        "persistentResource  1.36  -  as long as it is there  cpus 16, pd_ssd 300, nvidia_t4_gpus 1"
+    )
+    assert [line for line in found if line.startswith("  stack")] == []
+
+
+def test_the_machines_add_to_the_hour_and_the_quota_of_the_stack_and_change_no_job(tmp_path: Path) -> None:
+    with_them = shown(load(tmp_path, stack(N1, include=["jobs.yaml"]), jobs=JOBS))
+    without = shown(load(tmp_path, f"{STACK}  vertex-training:include: [jobs.yaml]\n", jobs=JOBS))
+    assert with_them[0] == "Cost in us-central1: 0.49 USD an hour, 0.49 USD at most, persistentResource without an end"
+    assert row(with_them, "stack") == "stack  0.49  0.49  cpus 8, pd_ssd 200"
+    assert row(with_them, "train") == row(without, "train") == "train  0.25  0.49  2 h  cpus 4, pd_ssd 100"
+
+
+def test_machines_without_a_price_are_in_no_sum_and_said_not_to_be(tmp_path: Path) -> None:
+    found = shown(load(tmp_path, stack(UNPRICED, include=["jobs.yaml"]), jobs=JOBS))
+    assert row(found, MACHINES).startswith("persistentResource  ?  -  as long as it is there  a3 vCPUs* 224")
+    assert row(found, "stack").startswith("stack  0.25  0.49  ")
+    missing = "hyperdisk-balanced, a3-ultragpu-8g, NVIDIA_H200_141GB"
+    assert f"  persistentResource: no price on file for {missing}" in found
+    assert "  The sum is without persistentResource with no price on file" in found
+    both = shown(
+        load(tmp_path, stack(UNPRICED, base=STACK.replace("us-central1", "us-west1"), include=["jobs.yaml"]), jobs=JOBS)
+    )
+    assert "  The sum is without 1 job and persistentResource with no price on file" in both
+
+
+def test_the_machines_are_seen_before_any_number_of_jobs_even_of_those_without_a_price(tmp_path: Path) -> None:
+    body = JOBS.partition("train:\n")[2].replace("{machineType: n1-standard-4}", json.dumps(UNPRICED["machineSpec"]))
+    jobs = "customJobs:\n" + "".join(f"  job-{index}:\n{body}" for index in range(MOST_LINES + 2))
+    found = shown(load(tmp_path, stack(N1, include=["jobs.yaml"]), jobs=jobs))
+    assert found[2].startswith(f"  {MACHINES} ")
+    assert row(found, "3 more") == "3 more  0.00  0.00"

@@ -1,0 +1,62 @@
+"""Machines that stay: priced and counted as those of a job with the same pools, without an end.
+
+The prices are those of `test_cost`: an n1-standard-4 with its disk is 0.2452796719 USD an hour in us-central1."""
+
+from math import inf
+from typing import Any
+
+import pytest
+
+from tests.vertex.jobs import custom_job, edited
+from tests.vertex.test_cost import N1_STANDARD_4, POOLS, REGION, SSD_100, pool
+from vertex.cost import Cost, cost
+from vertex.kinds import CUSTOM_JOB
+from vertex.persistent_resource import cost_of, needs
+from vertex.prices import on_file
+from vertex.quota import needs as needs_of_a_job
+
+ALWAYS = "billed with jobs or without; no sum of USD at most counts it"
+GPUS = {"acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 2}
+
+
+def of(*pools: dict[str, Any]) -> Cost:
+    return cost_of(pools, REGION, on_file())
+
+
+def scaled(least: int, most: int, **more: Any) -> dict[str, Any]:
+    return {**pool("n1-standard-4"), "autoscalingSpec": {"minReplicaCount": least, "maxReplicaCount": most}, **more}
+
+
+def test_an_hour_costs_and_needs_what_a_job_with_the_same_pools_does() -> None:
+    pools = [pool("n1-standard-4"), pool("n1-standard-8", 3, **GPUS) | {"diskSpec": {"bootDiskSizeGb": 500}}]
+    job = edited(custom_job(), *POOLS, to=pools)
+    found, as_a_job = of(*pools), cost(CUSTOM_JOB, job, REGION, on_file())
+    assert (found.hourly, found.as_of, found.missing) == (as_a_job.hourly, as_a_job.as_of, ())
+    assert found.hourly > 3 * 0.8
+    assert needs(pools) == needs_of_a_job(CUSTOM_JOB, job)
+
+
+def test_it_has_no_end_and_no_cost_at_most() -> None:
+    found = of(pool("n1-standard-4"))
+    assert (found.total, found.within, found.is_endless, found.has_timeout) == (inf, inf, True, False)
+    assert not cost(CUSTOM_JOB, custom_job(), REGION, on_file()).is_endless
+    assert found.notes == (ALWAYS,)
+
+
+def test_one_machine_is_meant_where_none_is_counted() -> None:
+    bare = {"machineSpec": {"machineType": "n1-standard-4"}}
+    assert of(bare).hourly == pytest.approx(N1_STANDARD_4 + SSD_100)
+    assert needs([bare]) == {"cpus": 4, "pd_ssd": 100}
+
+
+def test_machines_that_are_scaled_cost_and_need_the_most_that_there_can_be_and_the_least_is_said() -> None:
+    found = of(scaled(1, 4, replicaCount=2), pool("n1-standard-4"))
+    assert found.hourly == pytest.approx(5 * (N1_STANDARD_4 + SSD_100))
+    # 2 x 0.2452797
+    assert found.notes == (ALWAYS, "0.49 USD an hour with its fewest machines, and shown with its most")
+    assert needs([scaled(1, 4, replicaCount=2)]) == {"cpus": 16, "pd_ssd": 400}
+
+
+def test_what_has_no_price_on_file_is_named_and_nothing_is_said_of_the_fewest() -> None:
+    found = of(scaled(1, 4, diskSpec={"bootDiskType": "hyperdisk-balanced"}))
+    assert (found.missing, found.notes) == (("hyperdisk-balanced",), (ALWAYS,))

@@ -1,0 +1,39 @@
+"""What the machines of a persistent resource cost and need: as those of a job with the same pools, but without an end.
+
+Google's overview of persistent resources: each machine is billed by the prices of custom training for as long as it is
+there, whether a job runs or not; of a pool with autoscaling, those that are there; and all use the quota of training.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+from vertex import quota
+from vertex.cost import Cost, cost
+from vertex.kinds import CUSTOM_JOB
+from vertex.prices import Prices
+
+
+def cost_of(pools: Sequence[Mapping[str, Any]], region: str, prices: Prices) -> Cost:
+    """The cost of the machines in ResourcePools: per hour, of as many as there can be; in all, `inf`."""
+    most, least = (cost(CUSTOM_JOB, _job(pools, bound), region, prices) for bound in ("max", "min"))
+    notes = [*most.notes, "billed with jobs or without; no sum of USD at most counts it"]
+    if least.hourly != most.hourly and not most.missing:
+        notes.append(f"{least.hourly:,.2f} USD an hour with its fewest machines, and shown with its most")
+    return replace(most, total=inf, within=inf, notes=tuple(notes))
+
+
+def needs(pools: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """How much as many machines as there can be need of each metric, as `quota.needs`."""
+    return quota.needs(CUSTOM_JOB, _job(pools, "max"))
+
+
+def _job(pools: Sequence[Mapping[str, Any]], bound: str) -> dict[str, Any]:
+    """A job with these pools; of a pool with autoscaling, so many machines as a bound (`min`, `max`) allows."""
+    return {"jobSpec": {"workerPoolSpecs": [{**pool, "replicaCount": _replicas(pool, bound)} for pool in pools]}}
+
+
+def _replicas(pool: Mapping[str, Any], bound: str) -> int:
+    scaling = pool.get("autoscalingSpec", {})
+    return int(scaling.get(f"{bound}ReplicaCount", pool.get("replicaCount", 1)))
