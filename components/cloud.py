@@ -93,9 +93,14 @@ def _pool(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
     yield from machine_spec.broken(machine, (*at, "machineSpec"))
     for field in sorted(machine.keys() - {"machineType", "acceleratorType", "acceleratorCount"}):
         yield (*at, "machineSpec", field), "cannot be said by the Google Cloud provider of a persistent resource"
-    scaling = pool.get("autoscalingSpec")
-    if scaling and scaling["minReplicaCount"] > scaling["maxReplicaCount"]:
-        yield (*at, "autoscalingSpec", "minReplicaCount"), "is above maxReplicaCount"
+    if scaling := pool.get("autoscalingSpec"):
+        # The service's own client says so of AutoscalingSpec.
+        least, most = scaling["minReplicaCount"], scaling["maxReplicaCount"]
+        count = pool.get("replicaCount", least)
+        if least >= most:
+            yield (*at, "autoscalingSpec", "minReplicaCount"), f"{least} must be below maxReplicaCount, {most}"
+        elif not least <= count <= most:
+            yield (*at, "replicaCount"), f"{count} must be one of {least} to {most}, between which they are scaled"
 
 
 def _regions(values: Mapping[str, Any]) -> Iterator[Finding]:

@@ -61,7 +61,7 @@ def _pool(pool: shapes.ResourcePool) -> vertex.AiPersistentResourceResourcePoolA
             accelerator_type=machine.get("acceleratorType"),
             accelerator_count=machine.get("acceleratorCount"),
         ),
-        replica_count=str(pool.get("replicaCount", 1)),
+        replica_count=str(pool.get("replicaCount", scaling["minReplicaCount"] if scaling else 1)),
         autoscaling_spec=vertex.AiPersistentResourceResourcePoolAutoscalingSpecArgs(
             min_replica_count=str(scaling["minReplicaCount"]), max_replica_count=str(scaling["maxReplicaCount"])
         )

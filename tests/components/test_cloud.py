@@ -198,9 +198,17 @@ def test_regions_of_buckets_are_read_in_either_case_and_those_of_registries_are_
         (
             {
                 "machineSpec": {"machineType": "n1-standard-4"},
-                "autoscalingSpec": {"minReplicaCount": 3, "maxReplicaCount": 2},
+                "autoscalingSpec": {"minReplicaCount": 2, "maxReplicaCount": 2},
             },
-            "autoscalingSpec.minReplicaCount: is above maxReplicaCount",
+            "autoscalingSpec.minReplicaCount: 2 must be below maxReplicaCount, 2",
+        ),
+        (
+            {
+                "machineSpec": {"machineType": "n1-standard-4"},
+                "autoscalingSpec": {"minReplicaCount": 2, "maxReplicaCount": 4},
+                "replicaCount": 1,
+            },
+            "replicaCount: 1 must be one of 2 to 4, between which they are scaled",
         ),
     ],
 )

@@ -85,6 +85,7 @@ class Stack:
                     self._edit()
                     verb = self._verb()
             self._clean(verb)
+            print(f"{self.report.killed} of {kills} kills, then a clean {verb}", flush=True)
             self._edit()
         self._clean("up")
         self._clean("destroy")

@@ -250,7 +250,7 @@ def test_machines_stay_in_the_network_of_the_jobs_with_their_key_and_labels() ->
     _, peered = network({"peering": {"network": "projects/1/global/networks/n", "reservedIpRanges": ["old"]}})
     pool: shapes.ResourcePool = {
         "machineSpec": {"machineType": "g2-standard-4", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1},
-        "autoscalingSpec": {"minReplicaCount": 1, "maxReplicaCount": 4},
+        "autoscalingSpec": {"minReplicaCount": 2, "maxReplicaCount": 4},
         "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 200},
     }
 
@@ -269,8 +269,8 @@ def test_machines_stay_in_the_network_of_the_jobs_with_their_key_and_labels() ->
         "resourcePools": [
             {
                 **pool,
-                "replicaCount": "1",
-                "autoscalingSpec": {"minReplicaCount": "1", "maxReplicaCount": "4"},
+                "replicaCount": "2",
+                "autoscalingSpec": {"minReplicaCount": "2", "maxReplicaCount": "4"},
             }
         ],
         "pscInterfaceConfig": {"networkAttachment": "theirs", "dnsPeeringConfigs": [zone]},
