@@ -1,12 +1,14 @@
-"""What a preview says of regions: which accelerators the stack's jobs ask for where they are not known to be."""
+"""What a preview says of regions: which accelerators the stack asks for where they are not known to be."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pulumi
 
+from components import cloud
 from components.job_declaration import JobDeclaration
 from components.settings import Settings
-from vertex.availability import AS_OF, PAGE, REGIONS, offered, wanting
+from vertex.availability import AS_OF, PAGE, REGIONS, missing, offered, wanting
 from vertex.spelling import closest
 
 MOST_NAMES = 3
@@ -16,13 +18,17 @@ MOST_NAMES = 3
 def show_availability(settings: Settings) -> None:
     """Warns in a preview of the target gcp, once, of what the region may not have. No resource knows of it."""
     if settings.cloud is not None and pulumi.runtime.is_dry_run():
-        found = lines(settings.region, settings.jobs)
+        machines = [pool for _, pool in cloud.pools(settings.cloud)]
+        found = lines(settings.region, settings.jobs, machines)
         if found:
             pulumi.warn("\n".join(found))
 
 
-def lines(region: str, jobs: Iterable[JobDeclaration]) -> list[str]:
-    """The lines: a region that is not known, or each accelerator that is not known to be there; none if all is well."""
+def lines(region: str, jobs: Iterable[JobDeclaration], machines: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The lines: a region that is not known, or each accelerator that is not known to be there; none if all is well.
+
+    `machines` are the pools of the stack's own persistent resource.
+    """
     if region not in REGIONS:
         near = closest(region, REGIONS)
         guess = f"; did you mean {near}?" if near else "."
@@ -31,6 +37,8 @@ def lines(region: str, jobs: Iterable[JobDeclaration]) -> list[str]:
     for job in jobs:
         for name in wanting(job.kind, job.spec, region):
             asking.setdefault(name, []).append(job.name)
+    for name in missing(machines, region):
+        asking.setdefault(name, []).append(cloud.MACHINES)
     said = [_line(name, region, asking[name], offered()) for name in sorted(asking)]
     return [*said, f"Tables change: see {PAGE}"] if said else []
 

@@ -5,7 +5,7 @@ beyond it. Accelerators: Google's page "Vertex AI locations", without those that
 change from month to month, so what is not here may be there by now.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -99,9 +99,12 @@ def wanting(kind: Kind, spec: Mapping[str, Any], region: str) -> set[str]:
     """
     kind, spec = training(kind, spec)
     job = spec[kind.spec_field]
-    if job.get("persistentResourceId"):
-        return set()
-    return {name for pool in job["workerPoolSpecs"] for name in _asked(pool) if region not in offered().get(name, ())}
+    return set() if job.get("persistentResourceId") else missing(job["workerPoolSpecs"], region)
+
+
+def missing(pools: Iterable[Mapping[str, Any]], region: str) -> set[str]:
+    """The accelerators of pools, each with a `machineSpec`, that are not known to be offered in a region."""
+    return {name for pool in pools for name in _asked(pool) if region not in offered().get(name, ())}
 
 
 def _asked(pool: Mapping[str, Any]) -> Iterator[str]:
