@@ -23,8 +23,11 @@ from vertex.types import HyperparameterTuningJob as HyperparameterTuningJobArgs
 from vertex.validation import value_at
 
 _REPLACE = ["spec", "secrets", "jobs", "rerun", "parent", "adopt"]
-_REPLACE_ADOPTED = ["parent", "adopt"]
-"""An edit of what is declared of an adopted job compares it anew, and replaces nothing."""
+_REPLACE_ADOPTED = ["parent"]
+"""An edit of what is declared of an adopted job compares it anew, and replaces nothing.
+
+Whether `adopt` is another job than the one at hand is for `JobProvider.diff` to say: the state has that one's name.
+"""
 
 Spec = TypeVar("Spec", CustomJobArgs, HyperparameterTuningJobArgs, TrainingPipelineArgs)
 

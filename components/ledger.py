@@ -17,7 +17,7 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
-from components import ownership, submissions, target, unrecorded
+from components import adoption, ownership, submissions, target, unrecorded
 from components.engine import Provider
 from components.job_declaration import JobDeclaration
 from components.job_provider import named
@@ -80,7 +80,9 @@ class Ledger(dynamic.Resource, module="vertex", name="Ledger"):
             "stack": f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}",
             "parent": parent,
             "jobs": {job.name: job.kind.collection for job in jobs},
-            "kept": sorted(job.name for job in jobs if job.lifecycle.get("onDelete", "delete") != "delete"),
+            "kept": sorted(
+                job.name for job in jobs if adoption.on_delete(job.lifecycle, "adopt" in job.lifecycle) != "delete"
+            ),
         }
         super().__init__(LedgerProvider(), name, props, opts)
 

@@ -64,5 +64,52 @@ def test_a_job_is_adopted_waited_for_and_kept_when_its_stack_goes(cloud: CloudPr
     assert _jobs(cloud) == before
 
 
+def test_a_stack_that_is_told_to_adopt_its_own_job_keeps_it_from_then_on(cloud: CloudProject) -> None:
+    del cloud.job["lifecycle"]
+    cloud.declare()
+    cloud.up()
+    own = cloud.resources()["train"]["id"]
+    cloud.job["lifecycle"] = {"adopt": own.rpartition("/")[2]}
+    cloud.declare()
+    shown = {step["name"]: step for step in cloud.steps()}
+    assert {name: step["op"] for name, step in shown.items()} == {"ledger": "update", "train": "update"}
+    assert shown["train"]["changed"][0] == "adopt"
+
+    before = _jobs(cloud)
+    cloud.up()
+
+    assert own in before and _jobs(cloud) == before
+    train = cloud.resources()["train"]
+    assert (train["id"], train["outputs"]["adopt"]) == (own, f"{PARENT[3:]}/customJobs/{own.rpartition('/')[2]}")
+    cloud.assert_no_changes()
+
+    # It stays when its declaration goes, and when its name is used again.
+    declared = cloud.declarations.pop("customJobs")
+    cloud.declare()
+    cloud.up()
+    cloud.declarations["customJobs"] = declared
+    cloud.declare()
+    cloud.up()
+    assert _jobs(cloud) == before
+
+    # Another job is adopted in place of it, and then another one is run.
+    other = by_hand(cloud.vertex)["name"]
+    cloud.container.update({"imageUri": IMAGE, "command": ["sleep"], "args": ["3"]})
+    cloud.job["lifecycle"] = {"adopt": other.rpartition("/")[2]}
+    cloud.declare()
+    assert "replace" in [step["op"] for step in cloud.steps() if step["name"] == "train"]
+    cloud.up()
+    assert cloud.resources()["train"]["id"] == other
+    del cloud.job["lifecycle"]
+    cloud.declare()
+    cloud.up()
+    anew = cloud.resources()["train"]["id"]
+    assert _jobs(cloud) == sorted([*before, other, anew])
+    cloud.assert_no_changes()
+
+    cloud.pulumi("destroy", "--yes", "--stack", "dev")
+    assert _jobs(cloud) == sorted([*before, other])
+
+
 def _jobs(cloud: CloudProject) -> list[str]:
     return sorted(job["name"] for job in cloud.vertex.call("GET", f"{PARENT}/customJobs")["customJobs"])
