@@ -22,6 +22,7 @@ from components import (
 )
 from components.engine import Provider
 from components.errors import SubmitFailed
+from components.pipeline_results import searching
 from components.target import Target
 from vertex import trials
 from vertex.errors import NotFound, VertexError
@@ -195,9 +196,10 @@ def _run(at: Target, job: Mapping[str, Any]) -> dict[str, Any]:
     run = {"name": job["name"], "state": job["state"], "page": at.links.page(name), "logs": at.links.logs(log_of)}
     if "error" in job:
         run["error"] = job["error"].get("message", "")
-    if ended := trials.ended(job):
-        run["trials"] = {"ended": ended, "of": int(job["maxTrialCount"])}
-        if best := trials.best(job):
+    study = searching(at, job)
+    if ended := trials.ended(study):
+        run["trials"] = {"ended": ended, "of": int(study["maxTrialCount"])}
+        if best := trials.best(study):
             run["bestTrial"] = best
     return run
 
