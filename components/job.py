@@ -36,9 +36,9 @@ class _Job(dynamic.Resource, Generic[Spec]):
     """What all kinds share. The job's resource name is its `id`; `run` has its `name`, `state`, `page`, `logs`.
 
     As a refresh finds them `run` also has the `error` of a failed job, and of a tuning job or a pipeline that tunes its
-    `trials` (`ended`, `of`) and its `bestTrial`. `jobs` are those whose results it uses, by the names that references in `spec` have for them,
-    such as `${jobs.tune.bestTrial.parameters.lr}`: they must have succeeded when it is submitted, so let it
-    depend on their Completion.
+    `trials` (`ended`, `of`) and its `bestTrial`. `jobs` are those whose results it uses, by the names that references
+    in `spec` have for them, such as `${jobs.tune.bestTrial.parameters.lr}`: they must have succeeded when it is
+    submitted, so let it depend on their Completion.
     """
 
     provider: type[JobProvider]
