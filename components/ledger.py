@@ -93,7 +93,10 @@ def _open(id_: str, inputs: dict[str, Any]) -> None:
 
 
 def _clear(parent: str, stack: str, collections: Iterable[str], is_meant: Callable[[str], bool]) -> None:
-    """Removes the jobs with certain marks that no state records."""
+    """Removes the jobs with certain marks that no state records.
+
+    But for those that this process has just let go: `kept` has not the names that `pulumi up --target` alone has kept.
+    """
     with named("jobs of an interrupted run: not removed"):
         at = target.connect(parent)
         for collection in sorted({*collections}):
@@ -104,6 +107,6 @@ def _clear(parent: str, stack: str, collections: Iterable[str], is_meant: Callab
                 {
                     str(job["name"]): str(job["labels"]["pulumi_name"])
                     for job in listed
-                    if is_meant(job["labels"].get(ownership.MARK_LABEL, ""))
+                    if is_meant(job["labels"].get(ownership.MARK_LABEL, "")) and not submissions.is_let_go(job["name"])
                 },
             )
