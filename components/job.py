@@ -23,8 +23,11 @@ from vertex.types import HyperparameterTuningJob as HyperparameterTuningJobArgs
 from vertex.validation import value_at
 
 _REPLACE = ["spec", "secrets", "jobs", "rerun", "parent", "adopt"]
-_REPLACE_ADOPTED = ["parent", "adopt"]
-"""An edit of what is declared of an adopted job compares it anew, and replaces nothing."""
+_REPLACE_ADOPTED = ["parent"]
+"""An edit of what is declared of an adopted job compares it anew, and replaces nothing.
+
+Whether `adopt` is another job than the one at hand is for `JobProvider.diff` to say: the state has that one's name.
+"""
 
 Spec = TypeVar("Spec", CustomJobArgs, HyperparameterTuningJobArgs, TrainingPipelineArgs)
 
@@ -32,10 +35,10 @@ Spec = TypeVar("Spec", CustomJobArgs, HyperparameterTuningJobArgs, TrainingPipel
 class _Job(dynamic.Resource, Generic[Spec]):
     """What all kinds share. The job's resource name is its `id`; `run` has its `name`, `state`, `page`, `logs`.
 
-    As a refresh finds them `run` also has the `error` of a failed job, and of a tuning job its `trials` (`ended`, `of`)
-    and its `bestTrial`. `jobs` are those whose results it uses, by the names that references in `spec` have for them,
-    such as `${jobs.tune.bestTrial.parameters.lr}`: they must have succeeded when it is submitted, so let it
-    depend on their Completion.
+    As a refresh finds them `run` also has the `error` of a failed job, and of a tuning job or a pipeline that tunes its
+    `trials` (`ended`, `of`) and its `bestTrial`. `jobs` are those whose results it uses, by the names that references
+    in `spec` have for them, such as `${jobs.tune.bestTrial.parameters.lr}`: they must have succeeded when it is
+    submitted, so let it depend on their Completion.
     """
 
     provider: type[JobProvider]

@@ -16,13 +16,13 @@ from components import (
     references,
     removal,
     results,
-    shapes,
     submissions,
     target,
     unrecorded,
 )
 from components.engine import Provider
 from components.errors import SubmitFailed
+from components.pipeline_results import searching
 from components.target import Target
 from vertex import trials
 from vertex.errors import NotFound, VertexError
@@ -49,15 +49,13 @@ class _Inputs:
     @classmethod
     def of(cls, props: Mapping[str, Any]) -> "_Inputs":
         adopt = props.get("adopt")
-        defaults = {**shapes.LIFECYCLE, **({"onDelete": adoption.ON_DELETE} if adopt else {})}
-        lifecycle: Any = {**defaults, **(props.get("lifecycle") or {})}
         return cls(
             owner=props["owner"],
             parent=props["parent"],
             spec=props["spec"],
             secrets=props.get("secrets") or {},
             jobs=props.get("jobs") or {},
-            on_delete=lifecycle["onDelete"],
+            on_delete=adoption.on_delete(props.get("lifecycle") or {}, bool(adopt)),
             rerun=int(props.get("rerun") or 0),
             adopt=adopt,
         )
@@ -92,6 +90,11 @@ class JobProvider(Provider):
             if inputs.get("rerun"):
                 failures.append(dynamic.CheckFailure("rerun", adoption.NOT_RUN))
         return dynamic.CheckResult({**inputs, "spec": spec}, failures)
+
+    def diff(self, id_: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
+        """What differs is for Pulumi to say. A job is replaced by one to adopt, unless that is the job itself."""
+        adopt = news.get("adopt")
+        return dynamic.DiffResult(replaces=["adopt"] if adopt and not adoption.is_of(adopt, id_) else None)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         outs = self._made(props)
@@ -193,9 +196,10 @@ def _run(at: Target, job: Mapping[str, Any]) -> dict[str, Any]:
     run = {"name": job["name"], "state": job["state"], "page": at.links.page(name), "logs": at.links.logs(log_of)}
     if "error" in job:
         run["error"] = job["error"].get("message", "")
-    if ended := trials.ended(job):
-        run["trials"] = {"ended": ended, "of": int(job["maxTrialCount"])}
-        if best := trials.best(job):
+    study = searching(at, job)
+    if ended := trials.ended(study):
+        run["trials"] = {"ended": ended, "of": int(study["maxTrialCount"])}
+        if best := trials.best(study):
             run["bestTrial"] = best
     return run
 

@@ -17,7 +17,7 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
-from components import ownership, submissions, target, unrecorded
+from components import adoption, ownership, submissions, target, unrecorded
 from components.engine import Provider
 from components.job_declaration import JobDeclaration
 from components.job_provider import named
@@ -80,7 +80,9 @@ class Ledger(dynamic.Resource, module="vertex", name="Ledger"):
             "stack": f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}",
             "parent": parent,
             "jobs": {job.name: job.kind.collection for job in jobs},
-            "kept": sorted(job.name for job in jobs if job.lifecycle.get("onDelete", "delete") != "delete"),
+            "kept": sorted(
+                job.name for job in jobs if adoption.on_delete(job.lifecycle, "adopt" in job.lifecycle) != "delete"
+            ),
         }
         super().__init__(LedgerProvider(), name, props, opts)
 
@@ -91,7 +93,10 @@ def _open(id_: str, inputs: dict[str, Any]) -> None:
 
 
 def _clear(parent: str, stack: str, collections: Iterable[str], is_meant: Callable[[str], bool]) -> None:
-    """Removes the jobs with certain marks that no state records."""
+    """Removes the jobs with certain marks that no state records.
+
+    But for those that this process has just let go: `kept` has not the names that `pulumi up --target` alone has kept.
+    """
     with named("jobs of an interrupted run: not removed"):
         at = target.connect(parent)
         for collection in sorted({*collections}):
@@ -102,6 +107,6 @@ def _clear(parent: str, stack: str, collections: Iterable[str], is_meant: Callab
                 {
                     str(job["name"]): str(job["labels"]["pulumi_name"])
                     for job in listed
-                    if is_meant(job["labels"].get(ownership.MARK_LABEL, ""))
+                    if is_meant(job["labels"].get(ownership.MARK_LABEL, "")) and not submissions.is_let_go(job["name"])
                 },
             )

@@ -82,11 +82,16 @@ def let_go(name: str) -> None:
     _let_go.add(name)
 
 
+def is_let_go(name: str) -> bool:
+    """Whether this process was told to remove a job, and so has done already what is to become of it."""
+    return name in _let_go
+
+
 def _rows(at: Target, parent: str, kind: Kind, owner: str, key: str) -> list[Mapping[str, str]]:
     stack = owner.rpartition("/")[0]
     # setdefault is atomic for texts, so all threads get one listing.
     listing = _listings.setdefault((parent, kind.collection, stack), _Listing())
-    return [row for row in listing.rows(at, kind, stack).get(key, []) if row["name"] not in _let_go]
+    return [row for row in listing.rows(at, kind, stack).get(key, []) if not is_let_go(row["name"])]
 
 
 class _Listing:

@@ -142,6 +142,20 @@ def test_what_was_kept_once_stays_whatever_comes_later(api: FakeClient, recorded
     assert len(api.jobs) == 3
 
 
+@pytest.mark.parametrize("on_delete", [{"lifecycle": {"onDelete": "keep"}}, {"adopt": FIRST}])
+def test_a_job_that_is_kept_when_its_stack_goes_stays_though_the_ledger_was_not_told(
+    api: FakeClient, recorded: set[str], on_delete: dict[str, Any]
+) -> None:
+    state = State()
+    state.up("digits")
+    assert submit() == FIRST
+    ended(api)
+    another_process()
+    custom.delete(FIRST, {"owner": "team/dev/digits", "parent": f"//local/{PARENT}", "spec": custom_job(), **on_delete})
+    ledger.delete(state.id, state.outputs)
+    assert [*api.jobs] == [FIRST]
+
+
 def test_a_job_of_another_program_that_the_ledger_does_not_know_is_none_of_its_business(
     api: FakeClient, recorded: set[str]
 ) -> None:

@@ -84,6 +84,9 @@ def test_a_pipeline_that_tunes_has_the_trials_of_its_search_and_the_model_of_the
         model["name"],
         held["trainingTaskMetadata"]["backingHyperparameterTuningJob"],
     )
+    project.pulumi("refresh", "--yes", "--stack", "local")
+    run = project.resources()["piped"]["outputs"]["run"]
+    assert (run["trials"], run["bestTrial"]) == ({"ended": 4, "of": 4}, best)
     project.assert_no_changes()
 
 
