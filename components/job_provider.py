@@ -13,6 +13,7 @@ from components import (
     drift,
     engine,
     ownership,
+    progress,
     references,
     removal,
     results,
@@ -113,11 +114,15 @@ class JobProvider(Provider):
                 job = at.client.get(ResourceName.parse(id_))
             except NotFound:
                 return dynamic.ReadResult(None, {})
+            run = _run(at, job)
+        if line := progress.moved(inputs.name, props.get("run") or {}, run):
+            # Pulumi shows of a refresh what moves in inputs only.
+            print(line, flush=True)  # noqa: T201
         used = _outputs(props)
         tables = {"secrets": inputs.secrets, results.TABLE: used.get("results", {})}
         spec = drift.declared_part(self._spec(inputs), held(self.kind, job), tables)
         declared = {name: props[name] for name in INPUTS if name in props} | {"spec": spec}
-        return dynamic.ReadResult(id_, {**declared, **used, "run": _run(at, job)}, declared)
+        return dynamic.ReadResult(id_, {**declared, **used, "run": run}, declared)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         inputs, name = _Inputs.of(props), ResourceName.parse(id_)

@@ -97,15 +97,17 @@ def test_a_refresh_shows_trials_and_errors_and_a_wait_names_the_metric_that_was_
         assert run.keys() == {"name", "state", "page", "logs"}
         cloud.vertex.ended(run["name"])
 
-    cloud.pulumi("refresh", "--yes", "--stack", "dev")
+    output = cloud.pulumi("refresh", "--yes", "--stack", "dev")
 
+    assert "good: QUEUED → SUCCEEDED, 2 of 2 trials done" in output
+    assert "bad: QUEUED → FAILED" in output
     refreshed = _runs(cloud)
     assert refreshed["good"]["state"] == "JOB_STATE_SUCCEEDED"
     assert refreshed["good"]["trials"] == {"ended": 2, "of": 2}
     assert refreshed["good"]["bestTrial"]["metrics"] == {"score": 0.5}
     assert refreshed["bad"]["state"] == "JOB_STATE_FAILED"
     assert "without reporting the metric score. It reported accuracy." in refreshed["bad"]["error"]
-    cloud.pulumi("refresh", "--yes", "--stack", "dev", "--expect-no-changes")
+    assert "→" not in cloud.pulumi("refresh", "--yes", "--stack", "dev", "--expect-no-changes")
     assert _runs(cloud) == refreshed
     cloud.assert_no_changes()
 
