@@ -143,7 +143,7 @@ class Declarations:
         jobs = tuple(
             self._job(kind, declared) for kind in KINDS.values() for declared in self.sections[kind.collection].values()
         )
-        if self.results_used or any("after" in job.lifecycle for job in jobs):
+        if self.results_used or any(job.lifecycle.keys() & {"after", "deadline"} for job in jobs):
             self.problems += [self.problem_of(*found) for found in dependencies.broken(jobs, self.results_used)]
         return dependencies.linked(jobs, self.results_used) if self.results_used and not self.problems else jobs
 
