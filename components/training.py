@@ -187,6 +187,7 @@ class Jobs:
             secrets={name: settings.secrets[name] for name in sorted(used["secrets"])},
             jobs={name: self.resources[name] for name in sorted(declared.uses)},
             opts=pulumi.ResourceOptions(depends_on=after) if after else None,
+            _is_declared=True,
         )
 
     def _folders(self, used: Iterable[str]) -> dict[str, pulumi.Input[str]]:
