@@ -91,8 +91,8 @@ class Ledger(dynamic.Resource, module="vertex", name="Ledger"):
 
 
 def _open(id_: str, inputs: dict[str, Any]) -> None:
-    names = frozenset(inputs["jobs"]).difference(inputs["kept"])
-    submissions.under(submissions.Ledger(id_, inputs["stack"], names))
+    kept = frozenset(inputs["kept"])
+    submissions.under(submissions.Ledger(id_, inputs["stack"], frozenset(inputs["jobs"]) - kept, kept))
 
 
 def _clear(parent: str, stack: str, collections: Iterable[str], is_meant: Callable[[str], bool]) -> None:
