@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 import pulumi
 from pulumi import dynamic
 
-from components import adoption, ownership, references, results, shapes
+from components import adoption, job_arguments, ownership, references, results, shapes
 from components.foundation import Foundation
 from components.job_provider import (
     CustomJobProvider,
@@ -54,11 +54,25 @@ class _Job(dynamic.Resource, Generic[Spec]):
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
         jobs: "Mapping[str, CustomJob | HyperparameterTuningJob | TrainingPipeline] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
+        _is_declared: bool = False,
     ) -> None:
-        kind, rerun = self.provider.kind, (lifecycle or {}).get("rerun", 0)
+        kind = self.provider.kind
+        if not _is_declared:  # else it has been judged there, with its file and line
+            lifecycle = job_arguments.judged(
+                kind,
+                name,
+                spec,
+                lifecycle or {},
+                labels=foundation.labels,
+                secrets=secrets or {},
+                above={name: job.offered for name, job in (jobs or {}).items()},
+                is_known=not _has_output(spec),
+            )
+        rerun = (lifecycle or {}).get("rerun", 0)
         given = (lifecycle or {}).get("adopt")
         adopt: str | None = given and adoption.resource_name(kind, foundation.parent, given)
         above: list[pulumi.Input[str]] = [job.run_id for _, job in sorted((jobs or {}).items())]
+        self._is_adopted = adopt is not None
         # What an adopted job has beside what is declared stays as it is.
         self._spec: Any = (
             spec
@@ -101,6 +115,13 @@ class _Job(dynamic.Resource, Generic[Spec]):
             self._spec, self._above, lambda spec, above: ownership.run_id(kind, spec, rerun, above)
         )
         return found
+
+    @property
+    def offered(self) -> Sequence[str] | None:
+        """What references of other jobs may name of it; None where that is not known yet."""
+        if self._is_adopted or _has_output(self._spec):
+            return None
+        return results.offered(self.provider.kind, self._spec)
 
     @property
     def model_dir(self) -> pulumi.Input[str | None]:

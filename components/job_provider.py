@@ -90,6 +90,12 @@ class JobProvider(Provider):
             failures += [dynamic.CheckFailure("adopt", message) for message in found]
             if inputs.get("rerun"):
                 failures.append(dynamic.CheckFailure("rerun", adoption.NOT_RUN))
+        elif not problems:
+            found_in_labels = ownership.labels_broken(spec.get("labels", {}))
+            failures += [
+                dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message)
+                for path, message in found_in_labels
+            ]
         return dynamic.CheckResult({**inputs, "spec": spec}, failures)
 
     def diff(self, id_: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:

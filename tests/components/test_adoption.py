@@ -258,9 +258,9 @@ def test_a_job_is_adopted_once(tmp_path: Path) -> None:
 
 def test_a_project_s_number_is_that_of_the_stack(tmp_path: Path) -> None:
     cloud = LOCAL.replace("local", "gcp") + (
-        "  vertex-training:include: [jobs.yaml]\n  vertex-training:project: acme\n"
+        "  vertex-training:include: [jobs.yaml]\n  vertex-training:project: acme-dev\n"
         "  vertex-training:projectNumber: '123456789012'\n  vertex-training:region: us-central1\n"
     )
     assert load(tmp_path, cloud, jobs=declared(f"{{adopt: {NAME.replace('local', '123456789012')}}}"))
     (problem,) = problems(tmp_path, cloud, jobs=declared(f"{{adopt: {NAME.replace('local', '210987654321')}}}"))
-    assert problem.endswith("is of another project than this stack's, acme")
+    assert problem.endswith("is of another project than this stack's, acme-dev")
