@@ -1,12 +1,12 @@
 """Validation of a job against the API's messages and rules, with every problem reported at once."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic.alias_generators import to_snake
+from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import ErrorDetails
 
 from vertex import rules
@@ -72,19 +72,21 @@ def shape(message: Any, value: object, *, output_only: OutputOnly = "refuse") ->
 
     Canonical: camelCase names, enum names, whole numbers as int, unset and empty fields absent. `output_only` says
     what to do with fields that the service sets: a declaration must not hold them, a request may (they are ignored,
-    Google's AIP-203).
+    Google's AIP-203). An unknown field of a declaration is a problem even if it is unset.
     """
-    try:
-        return _adapter(message).validate_python(_pruned(value), context={"output_only": output_only}), []
-    except ValidationError as error:
-        details = error.errors(include_url=False)
-        misspelt = {_meant(detail, message) for detail in details if detail["type"] == "extra_forbidden"}
-        problems = (
-            Problem(detail["loc"], _message(detail, message))
-            for detail in details
-            if detail["type"] != "missing" or detail["loc"] not in misspelt
-        )
-        return value, sorted(problems, key=lambda problem: str(problem.path))
+    pruned = _pruned(value)
+    canonical, details = _validated(message, pruned, output_only)
+    if output_only == "refuse" and pruned != value:
+        details = [*details, *_unknown_and_unset(message, value)]
+    if not details:
+        return canonical, []
+    misspelt = {_meant(detail, message) for detail in details if detail["type"] == "extra_forbidden"}
+    problems = (
+        Problem(detail["loc"], _message(detail, message))
+        for detail in details
+        if detail["type"] != "missing" or detail["loc"] not in misspelt
+    )
+    return value, sorted(problems, key=lambda problem: str(problem.path))
 
 
 def value_at(value: Any, path: KeyPath) -> Any:
@@ -100,6 +102,22 @@ def value_at(value: Any, path: KeyPath) -> Any:
 @cache
 def _adapter(message: Any) -> TypeAdapter[Any]:
     return TypeAdapter(message)
+
+
+def _validated(message: Any, value: object, output_only: OutputOnly) -> tuple[Any, list[ErrorDetails]]:
+    try:
+        return _adapter(message).validate_python(value, context={"output_only": output_only}), []
+    except ValidationError as error:
+        return value, error.errors(include_url=False)
+
+
+def _unknown_and_unset(message: Any, value: object) -> Iterator[ErrorDetails]:
+    """The unknown fields that pruning has taken out of a declaration, as it takes out all that say nothing."""
+    for detail in _validated(message, value, "refuse")[1]:
+        *above, name = detail["loc"] or ("",)
+        is_unset = detail["type"] == "extra_forbidden" and (detail["input"] is None or detail["input"] == [])
+        if is_unset and to_camel(str(name)) not in _fields_at(message, tuple(above)):
+            yield detail
 
 
 def _pruned(value: Any) -> Any:
