@@ -27,11 +27,11 @@ _DEAREST = 3
 
 
 def empty(given: Any) -> Iterator[Finding]:
-    """Rules of a stack file's `guardrails`, as written, with nothing behind them: everywhere else that means "unset"."""
+    """Rules of a stack file's `guardrails`, as written, with nothing behind them: elsewhere that means "unset"."""
     for rule in shapes.Guardrails.__annotations__:
         if isinstance(given, Mapping) and rule in given and given[rule] in (None, []):
-            remedy = "leave it out, or write [none] to allow none" if rule in _LISTS else "leave it out, or give it a value"
-            yield (rule,), f"is empty, which says nothing; {remedy}"
+            value = "write [none] to allow none" if rule in _LISTS else "give it a value"
+            yield (rule,), f"is empty, which says nothing; leave it out, or {value}"
 
 
 def broken(

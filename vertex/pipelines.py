@@ -47,7 +47,7 @@ def read(body: object, *, output_only: OutputOnly = "refuse", open_text: OpenTex
     if not isinstance(body, Mapping):
         return Reading(spec, misshapen)
     problems = misshapen or judged(_broken(spec), spec, open_text)
-    # The canonical form is without what is unset, also in the inputs, and with it without names that are misspelt there.
+    # In the inputs of the canonical form, misspelt names that are unset are not to be seen any more.
     definition, inputs = _given(spec, _DEFINITION), _given(body if output_only == "refuse" else spec, _INPUTS)
     if definition not in list(_KINDS):
         if isinstance(definition, str):
