@@ -71,9 +71,16 @@ def _double(value: object) -> float:
 def _string(value: object) -> str:
     if isinstance(value, str):
         return value
+    raise PydanticCustomError("scalar", "{message}", {"message": not_a_text(value)})
+
+
+def not_a_text(value: object) -> str:
+    """What is said of a value that stands where a text belongs."""
     if isinstance(value, Mapping | list):
-        raise _refuse(value, "is not a string")
-    raise _refuse(value, f'is not a string; write "{shown(value)}" in quotes')
+        return f"{shown(value)} is not a string"
+    if value is None:
+        return 'null is not a string; write "" for an empty text, or "null" in quotes'
+    return f'{shown(value)} is not a string; write "{shown(value)}" in quotes'
 
 
 def _boolean(value: object) -> bool:

@@ -108,6 +108,21 @@ def test_a_job_is_canonical_with_its_vars_filled_in_and_the_other_references_kep
             "[--epochs, 5]",
             f'jobs.yaml:12: {IN_POOL}.containerSpec.args[1]: 5 is not a string; write "5" in quotes',
         ),
+        (
+            '["--epochs=${vars.epochs}"]',
+            "[--python, 3.10]",
+            f'jobs.yaml:12: {IN_POOL}.containerSpec.args[1]: 3.10 is read as the number 3.1; write "3.10" in quotes',
+        ),
+        (
+            "lifecycle: {wait: true}",
+            "labels: {debug: no}",
+            'jobs.yaml:14: customJobs.digits.labels.debug: no is read as false; write "no" in quotes',
+        ),
+        (
+            "replicaCount: 1",
+            "replicaCount: {n: ${vars.epochs}}",
+            'jobs.yaml:9: in brackets a reference needs quotes; write "${vars.epochs}"',
+        ),
         ('["--epochs=${vars.epochs}"]', "--epochs=5", f"jobs.yaml:12: {IN_POOL}.containerSpec.args: must be a list"),
         ("wait: true", "wait: maybe", f'{LIFECYCLE}.wait: "maybe" is not true or false'),
         ("wait: true", "waits: true", f"{LIFECYCLE}.waits: unknown field; did you mean wait?"),
