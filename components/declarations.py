@@ -8,7 +8,7 @@ from operator import getitem
 from pathlib import Path
 from typing import Any, cast
 
-from components import dependencies, image_rules, references, results, shapes, source_distribution, spec_files
+from components import dependencies, image_rules, job_keys, references, results, shapes, source_distribution, spec_files
 from components.errors import Problem
 from components.job_declaration import JobDeclaration
 from components.sources import Source, included
@@ -23,6 +23,7 @@ from vertex.validation import NO_OBJECT, shape
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 SECTIONS = ("vars", "images", "packages", *KINDS)
 _IN_JOBS = ("vars", "images", "packages", "secrets", results.TABLE)
+_ASIDE = "x-"  # where anchors are kept that jobs refer to, as in Compose files
 _LATE = "is known only after that job, so it can stand in texts alone"
 
 
@@ -84,6 +85,8 @@ class Declarations:
 
     def _add_all(self, source: Source, content: Mapping[str, Any]) -> None:
         for section, entries in content.items():
+            if section.startswith(_ASIDE):
+                continue
             if section not in SECTIONS:
                 self.problems.append(source.problem((section,), f"unknown field{nearest(section, SECTIONS)}"))
             elif isinstance(entries, Mapping):
@@ -105,7 +108,7 @@ class Declarations:
             self._keep(section, name, declared)
 
     def _keep(self, section: str, name: str, declared: _Declared) -> None:
-        if section in KINDS and isinstance(declared.value, Mapping) and spec_files.KEY in declared.value:
+        if section in KINDS and isinstance(declared.value, Mapping) and declared.value.get(job_keys.SPEC) is not None:
             found = spec_files.pasted(KINDS[section], declared.value, self.root)
             self.problems += [declared.problem(path, message) for path, message in found.findings]
             self.problems += found.problems
@@ -149,23 +152,26 @@ class Declarations:
 
     def _job(self, kind: Kind, declared: _Declared) -> JobDeclaration:
         name = str(declared.path[-1])
-        body = self._resolved(declared, lambda path: ("vars",) if path[:1] == ("lifecycle",) else _IN_JOBS)
+        body = self._resolved(declared, lambda path: ("vars",) if path[:1] == (job_keys.LIFECYCLE,) else _IN_JOBS)
         if not isinstance(body, Mapping):
             self.problems.append(declared.problem((), NO_OBJECT))
             return JobDeclaration(kind, name, {}, {})
-        found, broken = shape(shapes.Lifecycle, body.get("lifecycle", {}))
+        given = body.get(job_keys.LIFECYCLE)
+        found, broken = shape(shapes.Lifecycle, {} if given is None else given)
         lifecycle: shapes.Lifecycle = {} if broken else found
-        self.problems += [declared.problem(("lifecycle", *problem.path), problem.message) for problem in broken]
+        self.problems += [declared.problem((job_keys.LIFECYCLE, *each.path), each.message) for each in broken]
         unnamed = not body.keys() & {"displayName", "display_name"}
         body = {**({"displayName": name} if unnamed else {}), **body}
-        body.pop("lifecycle", None)
+        body.pop(job_keys.LIFECYCLE, None)
+        body.pop(job_keys.SPEC, None)  # a file's fields have taken its place, or it is unset
         spec, broken = validated(kind, body, open_text=references.is_open)
         if _written_out(declared.value, body, [problem.path for problem in broken]):
             spec, broken = validated(kind, body, open_text=references.is_open)
         open_at = dict(self.results_used.get(name, ()))
         for problem in broken:
             late = problem.path in open_at and f"${{{results.TABLE}.{open_at[problem.path]}}} {_LATE}"
-            self.problems.append(declared.problem(problem.path, late or problem.message))
+            message = late or job_keys.misplaced(kind, problem.path) or problem.message
+            self.problems.append(declared.problem(problem.path, message))
         if unnamed and "adopt" in lifecycle:
             spec.pop("displayName")  # the job has one
         return JobDeclaration(kind, name, {} if broken else spec, lifecycle)

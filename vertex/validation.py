@@ -1,5 +1,6 @@
 """Validation of a job against the API's messages and rules, with every problem reported at once."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -13,11 +14,12 @@ from vertex import rules
 from vertex.kinds import Kind
 from vertex.rules import Finding, KeyPath
 from vertex.scalars import shown
-from vertex.spelling import closest, nearest
+from vertex.spelling import choices, closest, nearest
 
 OutputOnly = Literal["refuse", "drop"]
 OpenText = Callable[[object], bool]
 """Tells the texts that are filled in later, and that no rule can judge yet."""
+_DEEPEST, _FEW = 2, 2
 NO_OBJECT = "must be an object with named fields"
 
 
@@ -89,6 +91,18 @@ def shape(message: Any, value: object, *, output_only: OutputOnly = "refuse") ->
     return value, sorted(problems, key=lambda problem: str(problem.path))
 
 
+def unknown(message: Any, path: KeyPath, others: Iterable[str] = ()) -> str:
+    """What is said of an unknown field: below which field it belongs, or which known name is nearest to it.
+
+    `others` are names that are known where it stands, beside those of the message there.
+    """
+    *above, name = path
+    below = _holders(message, tuple(above), to_camel(str(name)))
+    if below:
+        return f"unknown field; it belongs under {choices(below)}"
+    return f"unknown field{nearest(str(name), [*_fields_at(message, tuple(above)), *others])}"
+
+
 def value_at(value: Any, path: KeyPath) -> Any:
     """What stands at a path; None where a rule finds something missing."""
     for part in path:
@@ -130,8 +144,12 @@ def _pruned(value: Any) -> Any:
 
 
 def _meant(detail: ErrorDetails, message: Any) -> KeyPath:
-    """The field that an unknown one seems to be: where that is missing, to say so as well would be to say it twice."""
+    """The field that an unknown one seems to be, or to belong under: where that is missing, to say so as well would be
+    to say it twice."""
     *above, name = detail["loc"]
+    below = _holders(message, tuple(above), to_camel(str(name)))
+    if below:
+        return (*above, re.split(r"[.\[]", below[0])[0])
     return (*above, closest(str(name), _fields_at(message, tuple(above))) or name)
 
 
@@ -139,10 +157,9 @@ def _message(detail: ErrorDetails, message: Any) -> str:
     path = detail["loc"]
     match detail["type"]:
         case "extra_forbidden":
-            fields = _fields_at(message, path[:-1])
-            if path[-1] in fields:
+            if path[-1] in _fields_at(message, path[:-1]):
                 return f"is there twice, also as {to_snake(str(path[-1]))}"
-            return f"unknown field{nearest(str(path[-1]), fields)}"
+            return unknown(message, path)
         case "value_error":
             return str(detail["ctx"]["error"])
         case "missing":
@@ -159,6 +176,23 @@ def _message(detail: ErrorDetails, message: Any) -> str:
 
 def _fields_at(message: Any, path: KeyPath) -> list[str]:
     """Names of the fields that a user may set in the message at a path."""
+    return list(_settable(_node_at(message, path), _schema(message)))
+
+
+def _holders(message: Any, path: KeyPath, name: str) -> list[str]:
+    """The fields below the message at a path that hold one of a name, the nearest: of a job `jobSpec.scheduling` that
+    holds `timeout`."""
+    root = _schema(message)
+    level = {"": _node_at(message, path)}
+    for _ in range(_DEEPEST):
+        level = {f"{at}.{inner}": node for at, above in level.items() for inner, node in _messages(above, root)}
+        found = [at.lstrip(".") for at, node in level.items() if name in _settable(node, root)]
+        if found:
+            return found if len(found) <= _FEW else []
+    return []
+
+
+def _node_at(message: Any, path: KeyPath) -> dict[str, Any]:
     root = _schema(message)
     node = root
     for part in path:
@@ -168,8 +202,19 @@ def _fields_at(message: Any, path: KeyPath) -> list[str]:
             if isinstance(part, int)
             else node.get("properties", {}).get(part) or node["additionalProperties"]
         )
+    return node
+
+
+def _settable(node: dict[str, Any], root: dict[str, Any]) -> dict[str, dict[str, Any]]:
     fields = _resolved(node, root).get("properties", {})
-    return [name for name, field in fields.items() if not field.get("readOnly")]
+    return {name: field for name, field in fields.items() if not field.get("readOnly")}
+
+
+def _messages(node: dict[str, Any], root: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The fields of a message that hold messages, one each or lists of them."""
+    for name, field in _settable(node, root).items():
+        inner = _resolved(field, root)
+        yield (f"{name}[]", inner["items"]) if "items" in inner else (name, inner)
 
 
 def _resolved(node: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:

@@ -156,6 +156,25 @@ def test_one_slip_is_one_line_that_names_file_line_key_and_remedy(
     assert problems(tmp_path, INCLUDING, jobs=JOB.replace(right, wrong)) == [problem]
 
 
+def test_what_several_jobs_share_may_stand_under_a_key_of_its_own(tmp_path: Path) -> None:
+    pool = "machineSpec: {machineType: n1-standard-4}, containerSpec: {imageUri: trainer}"
+    jobs = f"x-pool: &pool {{{pool}}}\nx-odd: '${{what.ever}}'\ncustomJobs:\n  digits:\n"
+    jobs += "    jobSpec: {workerPoolSpecs: [{<<: *pool, replicaCount: 1}]}\n"
+    (job,) = load(tmp_path, INCLUDING, jobs=jobs).jobs
+    (found,) = job.spec["jobSpec"]["workerPoolSpecs"]
+    assert found == {
+        "machineSpec": {"machineType": "n1-standard-4"},
+        "replicaCount": 1,
+        "containerSpec": {"imageUri": "trainer"},
+    }
+
+
+@pytest.mark.parametrize("nothing", ["lifecycle:", "lifecycle: ~", "spec:", "labels:"])
+def test_a_key_of_a_job_with_nothing_behind_it_is_unset(tmp_path: Path, nothing: str) -> None:
+    (job,) = load(tmp_path, INCLUDING, jobs=JOB.replace("lifecycle: {wait: true}", nothing)).jobs
+    assert (job.spec, job.lifecycle) == (SPEC, {})
+
+
 def test_a_misspelled_key_that_is_required_is_not_reported_as_missing_too(tmp_path: Path) -> None:
     assert problems(tmp_path, INCLUDING, jobs=JOB.replace("jobSpec", "jobSpecs")) == [
         "jobs.yaml:6: customJobs.digits.jobSpecs: unknown field; did you mean jobSpec?",
