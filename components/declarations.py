@@ -74,6 +74,7 @@ class Declarations:
             for path, reference in references.found(declared.value):
                 message = f"${{{reference}}} must stand where the var is used; vars hold plain values"
                 self.problems.append(declared.problem(path, message))
+            self.problems += [declared.problem(*found) for found in references.unclosed(declared.value)]
         # Known by its region alone. Names of images are in lower case, so none can be in its way.
         self.own_images = {"reductionServer": reduction_server.image(self.values.get("region", ""))}
         self.tables = {
@@ -185,7 +186,11 @@ class Declarations:
 
         References that lead nowhere are reported. `allowed` says which tables a reference at a path may lead to.
         """
+        half = dict(references.unclosed(declared.value))
+        self.problems += [declared.problem(path, message) for path, message in half.items()]
         for path, reference in references.found(declared.value):
+            if path in half:
+                continue
             table, _, name = reference.partition(".")
             if table == "vars":
                 self.vars_used.add(name)

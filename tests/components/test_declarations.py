@@ -463,3 +463,7 @@ def test_an_escaped_reference_in_an_image_is_the_text_that_it_stands_for(tmp_pat
     jobs = IMAGE + "    buildArgs: {A: '$${HOME}'}\n"
     settings = load(tmp_path, INCLUDING, jobs=jobs, **{"trainer/Dockerfile": "FROM scratch"})
     assert settings.images["digits"]["buildArgs"] == {"A": "${HOME}"}
+
+
+def test_a_brace_of_a_shell_without_an_end_and_an_escaped_one_are_texts(tmp_path: Path) -> None:
+    assert args_of(tmp_path, INCLUDING, small_job("['${HOME', '$${vars.a']")) == ["${HOME", "$${vars.a"]
