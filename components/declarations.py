@@ -7,7 +7,17 @@ from operator import getitem
 from pathlib import Path
 from typing import Any, cast
 
-from components import dependencies, forms, image_rules, references, results, shapes, source_distribution, spec_files
+from components import (
+    dependencies,
+    forms,
+    image_rules,
+    job_keys,
+    references,
+    results,
+    shapes,
+    source_distribution,
+    spec_files,
+)
 from components.errors import Problem
 from components.job_declaration import JobDeclaration
 from components.sources import Source, included
@@ -21,6 +31,7 @@ from vertex.validation import NO_OBJECT, shape
 
 SECTIONS = ("vars", "images", "packages", *KINDS)
 _IN_JOBS = ("vars", "images", "packages", "secrets", results.TABLE)
+_ASIDE = "x-"  # where anchors are kept that jobs refer to, as in Compose files
 _LATE = "is known only after that job, so it can stand in texts alone"
 
 
@@ -71,6 +82,7 @@ class Declarations:
             for path, reference in references.found(declared.value):
                 message = f"${{{reference}}} must stand where the var is used; vars hold plain values"
                 self.problems.append(declared.problem(path, message))
+            self.problems += [declared.problem(*found) for found in references.unclosed(declared.value)]
         # Known by its region alone. Names of images are in lower case, so none can be in its way.
         self.own_images = {"reductionServer": reduction_server.image(self.values.get("region", ""))}
         self.tables = {
@@ -82,6 +94,8 @@ class Declarations:
 
     def _add_all(self, source: Source, content: Mapping[str, Any]) -> None:
         for section, entries in content.items():
+            if section.startswith(_ASIDE):
+                continue
             if section not in SECTIONS:
                 self.problems.append(source.problem((section,), f"unknown field{nearest(section, SECTIONS)}"))
             elif isinstance(entries, Mapping):
@@ -102,7 +116,7 @@ class Declarations:
             self._keep(section, name, declared)
 
     def _keep(self, section: str, name: str, declared: _Declared) -> None:
-        if section in KINDS and isinstance(declared.value, Mapping) and spec_files.KEY in declared.value:
+        if section in KINDS and isinstance(declared.value, Mapping) and declared.value.get(job_keys.SPEC) is not None:
             found = spec_files.pasted(KINDS[section], declared.value, self.root)
             self.problems += [declared.problem(path, message) for path, message in found.findings]
             self.problems += found.problems
@@ -146,23 +160,26 @@ class Declarations:
 
     def _job(self, kind: Kind, declared: _Declared) -> JobDeclaration:
         name = str(declared.path[-1])
-        body = self._resolved(declared, lambda path: ("vars",) if path[:1] == ("lifecycle",) else _IN_JOBS)
+        body = self._resolved(declared, lambda path: ("vars",) if path[:1] == (job_keys.LIFECYCLE,) else _IN_JOBS)
         if not isinstance(body, Mapping):
             self.problems.append(declared.problem((), NO_OBJECT))
             return JobDeclaration(kind, name, {}, {})
-        found, broken = shape(shapes.Lifecycle, body.get("lifecycle", {}))
+        given = body.get(job_keys.LIFECYCLE)
+        found, broken = shape(shapes.Lifecycle, {} if given is None else given)
         lifecycle: shapes.Lifecycle = {} if broken else found
-        self.problems += [declared.problem(("lifecycle", *problem.path), problem.message) for problem in broken]
+        self.problems += [declared.problem((job_keys.LIFECYCLE, *each.path), each.message) for each in broken]
         unnamed = not body.keys() & {"displayName", "display_name"}
         body = {**({"displayName": name} if unnamed else {}), **body}
-        body.pop("lifecycle", None)
+        body.pop(job_keys.LIFECYCLE, None)
+        body.pop(job_keys.SPEC, None)  # a file's fields have taken its place, or it is unset
         spec, broken = validated(kind, body, open_text=references.is_open)
         if _written_out(declared.value, body, [problem.path for problem in broken]):
             spec, broken = validated(kind, body, open_text=references.is_open)
         open_at = dict(self.results_used.get(name, ()))
         for problem in broken:
             late = problem.path in open_at and f"${{{results.TABLE}.{open_at[problem.path]}}} {_LATE}"
-            self.problems.append(declared.problem(problem.path, late or problem.message))
+            message = late or job_keys.misplaced(kind, problem.path) or problem.message
+            self.problems.append(declared.problem(problem.path, message))
         if unnamed and "adopt" in lifecycle:
             spec.pop("displayName")  # the job has one
         return JobDeclaration(kind, name, {} if broken else spec, lifecycle)
@@ -176,7 +193,11 @@ class Declarations:
 
         References that lead nowhere are reported. `allowed` says which tables a reference at a path may lead to.
         """
+        half = dict(references.unclosed(declared.value))
+        self.problems += [declared.problem(path, message) for path, message in half.items()]
         for path, reference in references.found(declared.value):
+            if path in half:
+                continue
             table, _, name = reference.partition(".")
             if table == "vars":
                 self.vars_used.add(name)

@@ -21,16 +21,17 @@ from vertex.scalars import seconds
 from vertex.spelling import choices
 
 _LATER = "stands for a value that is not known yet, so it cannot be judged; write the value"
-_LISTS = ("machineTypes", "acceleratorTypes", "requiredLabels", "registries")
+_LISTS = ("machineTypes", "acceleratorTypes", "registries")
 _LIMITS = {"maxHourlyCost": "hourly", "maxTotalCost": "total"}
 _DEAREST = 3
 
 
 def empty(given: Any) -> Iterator[Finding]:
-    """Lists of a stack file's `guardrails`, as written, that are empty: everywhere else that means "unset"."""
-    for rule in _LISTS:
-        if isinstance(given, Mapping) and given.get(rule) == []:
-            yield (rule,), "is empty, which says nothing; leave it out, or write [none] to allow none"
+    """Rules of a stack file's `guardrails`, as written, with nothing behind them: elsewhere that means "unset"."""
+    for rule in shapes.Guardrails.__annotations__:
+        if isinstance(given, Mapping) and rule in given and given[rule] in (None, []):
+            value = "write [none] to allow none" if rule in _LISTS else "give it a value"
+            yield (rule,), f"is empty, which says nothing; leave it out, or {value}"
 
 
 def broken(

@@ -1,7 +1,8 @@
 """References in declarations: `${images.NAME}`, `${vars.NAME}`, `${secrets.NAME}`, as in Pulumi YAML.
 
 They are resolved in three steps, each where its values are known: vars when the declarations are read, image URIs when
-the program runs, secrets when a job is submitted. `$${` stands for `${`; Vertex's own `$(NAME)` is left alone.
+the program runs, secrets when a job is submitted. `$${` stands for `${`; Vertex's own `$(NAME)` is left alone, and
+so is a `${` without an end that begins none of them.
 """
 
 import json
@@ -9,12 +10,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from vertex.rules import KeyPath
+from vertex.rules import Finding, KeyPath
 
 Tables = Mapping[str, Mapping[str, Any]]
 
 _TOKEN = re.compile(r"\$\$\{|\$\{([^}]*)\}")
 _REFERENCE = re.compile(r"(?<!\$)\$\{([^}]*)\}")
+# Only what has a dot, as all of ours have: a shell's names have none, so `${HOME` is left to the shell.
+_UNCLOSED = re.compile(r"(?<!\$)\$\{\s*[A-Za-z]\w*\.[^}]*?(?:\$\{|\Z)")
 
 
 def found(value: Any) -> Iterator[tuple[KeyPath, str]]:
@@ -22,6 +25,14 @@ def found(value: Any) -> Iterator[tuple[KeyPath, str]]:
     for path, text in _texts(value, ()):
         for match in _REFERENCE.finditer(text):
             yield path, match.group(1).strip()
+
+
+def unclosed(value: Any) -> Iterator[Finding]:
+    """What is said of each text in a value that begins a reference and does not end it."""
+    for path, text in _texts(value, ()):
+        if match := _UNCLOSED.search(text):
+            begun = match.group().removesuffix("${").rstrip()
+            yield path, f'"{begun}" is a `${{` without `}}`; close it, or write `$${{` for a literal `${{`'
 
 
 def is_open(value: object) -> bool:

@@ -41,12 +41,16 @@ class Source:
 
     def problem(self, path: KeyPath, message: str) -> Problem:
         """A problem at a key of the declarations, with the line where it stands."""
-        return Problem(self.place(path), dotted(self._spelled(path)), message)
+        said = documents.as_written(self._root, self._in_file(path), message)
+        return Problem(self.place(path), dotted(self._spelled(path)), said)
 
     def place(self, path: KeyPath) -> str:
         """`file:line` of the deepest part of `path` that the file holds."""
-        line = documents.line_of(self._root, (("config",) if self.namespace else ()) + self._spelled(path))
+        line = documents.line_of(self._root, self._in_file(path))
         return self.name if line is None else f"{self.name}:{line}"
+
+    def _in_file(self, path: KeyPath) -> KeyPath:
+        return (("config",) if self.namespace else ()) + self._spelled(path)
 
     def _spelled(self, path: KeyPath) -> KeyPath:
         return (f"{self.namespace}{path[0]}", *path[1:]) if self.namespace and path else path

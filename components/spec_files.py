@@ -9,12 +9,11 @@ from pydantic.alias_generators import to_camel
 
 from components import shapes
 from components.errors import Problem
+from components.job_keys import SPEC
 from components.sources import Source
 from vertex.kinds import CUSTOM_JOB, Kind
 from vertex.rules import Finding, KeyPath
 from vertex.validation import shape
-
-KEY = "spec"
 
 
 @dataclass(frozen=True)
@@ -54,13 +53,16 @@ def pasted(kind: Kind, declared: Mapping[str, Any], root: Path) -> Pasted:
     jobSpec; for a tuning job it is a HyperparameterTuningJob, with or without what gcloud takes as flags; for a
     pipeline it is a TrainingPipeline.
     """
-    named, broken = shape(shapes.SpecFile, declared[KEY])
+    named, broken = shape(shapes.SpecFile, declared[SPEC])
+    if isinstance(declared[SPEC], str):
+        message = f"must be an object with named fields; write spec: {{file: {declared[SPEC]}}}"
+        return Pasted(None, None, [((SPEC,), message)])
     if broken:
-        return Pasted(None, None, [((KEY, *problem.path), problem.message) for problem in broken])
+        return Pasted(None, None, [((SPEC, *problem.path), problem.message) for problem in broken])
     name = named["file"]
     if Path(name).is_absolute() or not (root / name).is_file():
         missing = f'"{name}" is not a file in {root.name}/; write its path relative to the project\'s folder'
-        return Pasted(None, None, [((KEY, "file"), missing)])
+        return Pasted(None, None, [((SPEC, "file"), missing)])
     source = Source(root / name, name)
     content, problems = source.read()
     if problems:
@@ -68,7 +70,7 @@ def pasted(kind: Kind, declared: Mapping[str, Any], root: Path) -> Pasted:
     is_whole = kind != CUSTOM_JOB or "jobSpec" in map(to_camel, content)
     fields = content if is_whole else {"jobSpec": content}
     keys = frozenset(name for key in fields for name in (key, to_camel(key)))
-    own = {key: value for key, value in declared.items() if key != KEY}
+    own = {key: value for key, value in declared.items() if key != SPEC}
     twice = [key for key in own if {key, to_camel(key)} & keys]
     findings: list[Finding] = [((key,), f"stands in {name} too; keep one of the two") for key in twice]
     beside = {key: value for key, value in own.items() if key not in twice}

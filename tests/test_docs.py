@@ -28,7 +28,8 @@ def test_what_a_page_shows_of_stack_files_and_declarations_is_of_their_shape(pag
     for block in blocks:
         shown = yaml.safe_load(block)
         shown = shown.get("config", shown)
-        keys = {key.removeprefix("vertex-training:"): value for key, value in shown.items()}
+        declared = {key: value for key, value in shown.items() if not key.startswith("x-")}
+        keys = {key.removeprefix("vertex-training:"): value for key, value in declared.items()}
         if "vertex-training:secrets" in shown:
             keys["secrets"] = dict.fromkeys(keys["secrets"], "as the engine hands it over")
         _, problems = shape(shapes.Stack, {"target": "gcp", **keys})

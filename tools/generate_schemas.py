@@ -189,6 +189,7 @@ def _declarations(writer: Writer) -> Schema:
         "title": "Images and jobs of vertex-training",
         "type": "object",
         "properties": properties,
+        "patternProperties": {"^x-": {}},
         "additionalProperties": False,
         "$defs": writer.definitions,
     }

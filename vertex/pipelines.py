@@ -47,7 +47,8 @@ def read(body: object, *, output_only: OutputOnly = "refuse", open_text: OpenTex
     if not isinstance(body, Mapping):
         return Reading(spec, misshapen)
     problems = misshapen or judged(_broken(spec), spec, open_text)
-    definition, inputs = _given(spec, _DEFINITION), _given(spec, _INPUTS)
+    # In the inputs of the canonical form, misspelt names that are unset are not to be seen any more.
+    definition, inputs = _given(spec, _DEFINITION), _given(body if output_only == "refuse" else spec, _INPUTS)
     if definition not in list(_KINDS):
         if isinstance(definition, str):
             message = f'"{definition}" is no task that runs training code; known: {", ".join(_KINDS)}'

@@ -20,6 +20,9 @@ _LONGEST_SECONDS = 315_576_000_000
 _TIMESTAMP = re.compile(r"([0-9-]{10}[Tt][0-9:]{8})(?:\.([0-9]{1,9}))?([Zz]|[+-][0-9]{2}:[0-9]{2})")
 _LARGEST = {32: 2**31 - 1, 64: 2**63 - 1}
 
+# Discovery document, StudySpec.algorithm: unspecified is the default; Google's page on tuning: Bayesian optimization.
+_UNNAMED = {"ALGORITHM_UNSPECIFIED": "; leave it out for Bayesian optimization, the default"}
+
 Value = TypeVar("Value")
 
 
@@ -71,9 +74,16 @@ def _double(value: object) -> float:
 def _string(value: object) -> str:
     if isinstance(value, str):
         return value
+    raise PydanticCustomError("scalar", "{message}", {"message": not_a_text(value)})
+
+
+def not_a_text(value: object) -> str:
+    """What is said of a value that stands where a text belongs."""
     if isinstance(value, Mapping | list):
-        raise _refuse(value, "is not a string")
-    raise _refuse(value, f'is not a string; write "{shown(value)}" in quotes')
+        return f"{shown(value)} is not a string"
+    if value is None:
+        return 'null is not a string; write "" for an empty text, or "null" in quotes'
+    return f'{shown(value)} is not a string; write "{shown(value)}" in quotes'
 
 
 def _boolean(value: object) -> bool:
@@ -130,7 +140,7 @@ class Numbered:
             if isinstance(value, int | float) and not isinstance(value, bool) and value in names:
                 return names[int(value)]
             choices = ", ".join(name for name in self.numbers if not name.endswith("_UNSPECIFIED"))
-            raise _refuse(value, f"is not one of {choices}")
+            raise _refuse(value, f"is not one of {choices}{_UNNAMED.get(next(iter(self.numbers)), '')}")
 
         return core_schema.no_info_before_validator_function(name_of, handler(source))
 

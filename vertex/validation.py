@@ -1,23 +1,25 @@
 """Validation of a job against the API's messages and rules, with every problem reported at once."""
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic.alias_generators import to_snake
+from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import ErrorDetails
 
 from vertex import rules
 from vertex.kinds import Kind
 from vertex.rules import Finding, KeyPath
 from vertex.scalars import shown
-from vertex.spelling import closest, nearest
+from vertex.spelling import choices, closest, nearest
 
 OutputOnly = Literal["refuse", "drop"]
 OpenText = Callable[[object], bool]
 """Tells the texts that are filled in later, and that no rule can judge yet."""
+_DEEPEST, _FEW = 2, 2
 NO_OBJECT = "must be an object with named fields"
 
 
@@ -72,19 +74,33 @@ def shape(message: Any, value: object, *, output_only: OutputOnly = "refuse") ->
 
     Canonical: camelCase names, enum names, whole numbers as int, unset and empty fields absent. `output_only` says
     what to do with fields that the service sets: a declaration must not hold them, a request may (they are ignored,
-    Google's AIP-203).
+    Google's AIP-203). An unknown field of a declaration is a problem even if it is unset.
     """
-    try:
-        return _adapter(message).validate_python(_pruned(value), context={"output_only": output_only}), []
-    except ValidationError as error:
-        details = error.errors(include_url=False)
-        misspelt = {_meant(detail, message) for detail in details if detail["type"] == "extra_forbidden"}
-        problems = (
-            Problem(detail["loc"], _message(detail, message))
-            for detail in details
-            if detail["type"] != "missing" or detail["loc"] not in misspelt
-        )
-        return value, sorted(problems, key=lambda problem: str(problem.path))
+    pruned = _pruned(value)
+    canonical, details = _validated(message, pruned, output_only)
+    if output_only == "refuse" and pruned != value:
+        details = [*details, *_unknown_and_unset(message, value)]
+    if not details:
+        return canonical, []
+    misspelt = {_meant(detail, message) for detail in details if detail["type"] == "extra_forbidden"}
+    problems = (
+        Problem(detail["loc"], _message(detail, message))
+        for detail in details
+        if detail["type"] != "missing" or detail["loc"] not in misspelt
+    )
+    return value, sorted(problems, key=lambda problem: str(problem.path))
+
+
+def unknown(message: Any, path: KeyPath, others: Iterable[str] = ()) -> str:
+    """What is said of an unknown field: below which field it belongs, or which known name is nearest to it.
+
+    `others` are names that are known where it stands, beside those of the message there.
+    """
+    *above, name = path
+    below = _holders(message, tuple(above), to_camel(str(name)))
+    if below:
+        return f"unknown field; it belongs under {choices(below)}"
+    return f"unknown field{nearest(str(name), [*_fields_at(message, tuple(above)), *others])}"
 
 
 def value_at(value: Any, path: KeyPath) -> Any:
@@ -102,6 +118,22 @@ def _adapter(message: Any) -> TypeAdapter[Any]:
     return TypeAdapter(message)
 
 
+def _validated(message: Any, value: object, output_only: OutputOnly) -> tuple[Any, list[ErrorDetails]]:
+    try:
+        return _adapter(message).validate_python(value, context={"output_only": output_only}), []
+    except ValidationError as error:
+        return value, error.errors(include_url=False)
+
+
+def _unknown_and_unset(message: Any, value: object) -> Iterator[ErrorDetails]:
+    """The unknown fields that pruning has taken out of a declaration, as it takes out all that say nothing."""
+    for detail in _validated(message, value, "refuse")[1]:
+        *above, name = detail["loc"] or ("",)
+        is_unset = detail["type"] == "extra_forbidden" and (detail["input"] is None or detail["input"] == [])
+        if is_unset and to_camel(str(name)) not in _fields_at(message, tuple(above)):
+            yield detail
+
+
 def _pruned(value: Any) -> Any:
     """Without nulls and empty lists, which mean "unset" in proto JSON; an empty message says something and stays."""
     if isinstance(value, Mapping):
@@ -112,8 +144,12 @@ def _pruned(value: Any) -> Any:
 
 
 def _meant(detail: ErrorDetails, message: Any) -> KeyPath:
-    """The field that an unknown one seems to be: where that is missing, to say so as well would be to say it twice."""
+    """The field that an unknown one seems to be, or to belong under: where that is missing, to say so as well would be
+    to say it twice."""
     *above, name = detail["loc"]
+    below = _holders(message, tuple(above), to_camel(str(name)))
+    if below:
+        return (*above, re.split(r"[.\[]", below[0])[0])
     return (*above, closest(str(name), _fields_at(message, tuple(above))) or name)
 
 
@@ -121,10 +157,9 @@ def _message(detail: ErrorDetails, message: Any) -> str:
     path = detail["loc"]
     match detail["type"]:
         case "extra_forbidden":
-            fields = _fields_at(message, path[:-1])
-            if path[-1] in fields:
+            if path[-1] in _fields_at(message, path[:-1]):
                 return f"is there twice, also as {to_snake(str(path[-1]))}"
-            return f"unknown field{nearest(str(path[-1]), fields)}"
+            return unknown(message, path)
         case "value_error":
             return str(detail["ctx"]["error"])
         case "missing":
@@ -141,6 +176,23 @@ def _message(detail: ErrorDetails, message: Any) -> str:
 
 def _fields_at(message: Any, path: KeyPath) -> list[str]:
     """Names of the fields that a user may set in the message at a path."""
+    return list(_settable(_node_at(message, path), _schema(message)))
+
+
+def _holders(message: Any, path: KeyPath, name: str) -> list[str]:
+    """The fields below the message at a path that hold one of a name, the nearest: of a job `jobSpec.scheduling` that
+    holds `timeout`."""
+    root = _schema(message)
+    level = {"": _node_at(message, path)}
+    for _ in range(_DEEPEST):
+        level = {f"{at}.{inner}": node for at, above in level.items() for inner, node in _messages(above, root)}
+        found = [at.lstrip(".") for at, node in level.items() if name in _settable(node, root)]
+        if found:
+            return found if len(found) <= _FEW else []
+    return []
+
+
+def _node_at(message: Any, path: KeyPath) -> dict[str, Any]:
     root = _schema(message)
     node = root
     for part in path:
@@ -150,8 +202,19 @@ def _fields_at(message: Any, path: KeyPath) -> list[str]:
             if isinstance(part, int)
             else node.get("properties", {}).get(part) or node["additionalProperties"]
         )
+    return node
+
+
+def _settable(node: dict[str, Any], root: dict[str, Any]) -> dict[str, dict[str, Any]]:
     fields = _resolved(node, root).get("properties", {})
-    return [name for name, field in fields.items() if not field.get("readOnly")]
+    return {name: field for name, field in fields.items() if not field.get("readOnly")}
+
+
+def _messages(node: dict[str, Any], root: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The fields of a message that hold messages, one each or lists of them."""
+    for name, field in _settable(node, root).items():
+        inner = _resolved(field, root)
+        yield (f"{name}[]", inner["items"]) if "items" in inner else (name, inner)
 
 
 def _resolved(node: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:

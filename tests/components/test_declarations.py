@@ -108,6 +108,21 @@ def test_a_job_is_canonical_with_its_vars_filled_in_and_the_other_references_kep
             "[--epochs, 5]",
             f'jobs.yaml:12: {IN_POOL}.containerSpec.args[1]: 5 is not a string; write "5" in quotes',
         ),
+        (
+            '["--epochs=${vars.epochs}"]',
+            "[--python, 3.10]",
+            f'jobs.yaml:12: {IN_POOL}.containerSpec.args[1]: 3.10 is read as the number 3.1; write "3.10" in quotes',
+        ),
+        (
+            "lifecycle: {wait: true}",
+            "labels: {debug: no}",
+            'jobs.yaml:14: customJobs.digits.labels.debug: no is read as false; write "no" in quotes',
+        ),
+        (
+            "replicaCount: 1",
+            "replicaCount: {n: ${vars.epochs}}",
+            'jobs.yaml:9: in brackets a reference needs quotes; write "${vars.epochs}"',
+        ),
         ('["--epochs=${vars.epochs}"]', "--epochs=5", f"jobs.yaml:12: {IN_POOL}.containerSpec.args: must be a list"),
         ("wait: true", "wait: maybe", f'{LIFECYCLE}.wait: "maybe" is not true or false'),
         ("wait: true", "waits: true", f"{LIFECYCLE}.waits: unknown field; did you mean wait?"),
@@ -139,6 +154,25 @@ def test_one_slip_is_one_line_that_names_file_line_key_and_remedy(
 ) -> None:
     assert JOB.count(right) == 1
     assert problems(tmp_path, INCLUDING, jobs=JOB.replace(right, wrong)) == [problem]
+
+
+def test_what_several_jobs_share_may_stand_under_a_key_of_its_own(tmp_path: Path) -> None:
+    pool = "machineSpec: {machineType: n1-standard-4}, containerSpec: {imageUri: trainer}"
+    jobs = f"x-pool: &pool {{{pool}}}\nx-odd: '${{what.ever}}'\ncustomJobs:\n  digits:\n"
+    jobs += "    jobSpec: {workerPoolSpecs: [{<<: *pool, replicaCount: 1}]}\n"
+    (job,) = load(tmp_path, INCLUDING, jobs=jobs).jobs
+    (found,) = job.spec["jobSpec"]["workerPoolSpecs"]
+    assert found == {
+        "machineSpec": {"machineType": "n1-standard-4"},
+        "replicaCount": 1,
+        "containerSpec": {"imageUri": "trainer"},
+    }
+
+
+@pytest.mark.parametrize("nothing", ["lifecycle:", "lifecycle: ~", "spec:", "labels:"])
+def test_a_key_of_a_job_with_nothing_behind_it_is_unset(tmp_path: Path, nothing: str) -> None:
+    (job,) = load(tmp_path, INCLUDING, jobs=JOB.replace("lifecycle: {wait: true}", nothing)).jobs
+    assert (job.spec, job.lifecycle) == (SPEC, {})
 
 
 def test_a_misspelled_key_that_is_required_is_not_reported_as_missing_too(tmp_path: Path) -> None:
@@ -429,3 +463,7 @@ def test_an_escaped_reference_in_an_image_is_the_text_that_it_stands_for(tmp_pat
     jobs = IMAGE + "    buildArgs: {A: '$${HOME}'}\n"
     settings = load(tmp_path, INCLUDING, jobs=jobs, **{"trainer/Dockerfile": "FROM scratch"})
     assert settings.images["digits"]["buildArgs"] == {"A": "${HOME}"}
+
+
+def test_a_brace_of_a_shell_without_an_end_and_an_escaped_one_are_texts(tmp_path: Path) -> None:
+    assert args_of(tmp_path, INCLUDING, small_job("['${HOME', '$${vars.a']")) == ["${HOME", "$${vars.a"]

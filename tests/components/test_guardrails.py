@@ -8,6 +8,7 @@ import pytest
 
 from components.errors import ImageRefused
 from components.guardrails import image_check
+from components.shapes import Guardrails
 from tests.components.projects import INCLUDING, load, problems
 
 JOBS = """\
@@ -205,6 +206,16 @@ def test_guardrails_are_reported_together_with_all_else(tmp_path: Path) -> None:
 def test_a_slip_in_the_guardrails_is_refused(tmp_path: Path, rules: dict[str, Any], problem: str) -> None:
     (found,) = problems(tmp_path, stack(rules), jobs=JOBS)
     assert found.startswith(f"stacks/Pulumi.dev.yaml:4: vertex-training:{problem}")
+
+
+@pytest.mark.parametrize("rule", Guardrails.__annotations__)
+@pytest.mark.parametrize("nothing", [None, []])
+def test_a_rule_with_nothing_behind_it_is_refused_for_it_would_guard_nothing(
+    tmp_path: Path, rule: str, nothing: object
+) -> None:
+    (found,) = problems(tmp_path, stack({rule: nothing}), jobs=JOBS)
+    place = f"stacks/Pulumi.dev.yaml:4: vertex-training:guardrails.{rule}"
+    assert found.startswith(f"{place}: is empty, which says nothing; leave it out, or ")
 
 
 def test_none_allows_none(tmp_path: Path) -> None:

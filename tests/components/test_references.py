@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.references import found, resolve, unescaped
+from components.references import found, resolve, unclosed, unescaped
 
 VARS = {"vars": {"epochs": 20, "rate": 0.5, "deep": True, "name": "digits", "list": ["a", 1], "nothing": None}}
 
@@ -78,3 +78,26 @@ def test_what_is_no_reference_passes_through(text: str) -> None:
 def test_values_that_are_no_text_pass_through(value: Any) -> None:
     assert list(found(value)) == []
     assert unescaped(resolve(value, VARS)) is value
+
+
+@pytest.mark.parametrize(
+    ("text", "begun"),
+    [
+        ("--epochs=${vars.epochs", "${vars.epochs"),
+        ("${ images.trainer \n", "${ images.trainer"),
+        ("${vars.a}${vars.b", "${vars.b"),
+        ("${vars.a ${vars.b}", "${vars.a"),
+        ("${a.b ${c.d ${e.f}", "${a.b"),
+        ("${var.epochs", "${var.epochs"),
+    ],
+)
+def test_a_reference_without_an_end_is_told_from_a_text(text: str, begun: str) -> None:
+    said = f'"{begun}" is a `${{` without `}}`; close it, or write `$${{` for a literal `${{`'
+    assert list(unclosed({"args": ["x", text]})) == [(("args", 1), said)]
+
+
+@pytest.mark.parametrize(
+    "text", ["${vars.a}", "${vars.a} ${vars.b}", "$${vars.a", "${HOME", "${", "US${5.00", "$(vars.a"]
+)
+def test_what_begins_no_reference_or_ends_it_is_none_without_an_end(text: str) -> None:
+    assert list(unclosed([text])) == []

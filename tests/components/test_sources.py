@@ -151,6 +151,13 @@ def test_a_stack_s_keys_stand_under_config_with_the_namespace_and_are_shown_with
     assert stack(tmp_path, text).place(("region",)) == "stacks/Pulumi.dev.yaml:1"
 
 
+def test_a_stack_s_values_are_quoted_as_they_were_written(tmp_path: Path) -> None:
+    text = "config:\n  vertex-training:labels:\n    python: 3.10\n"
+    problem = stack(tmp_path, text).problem(("labels", "python"), '3.1 is not a string; write "3.1" in quotes')
+    assert problem.place == "stacks/Pulumi.dev.yaml:3"
+    assert problem.message == '3.10 is read as the number 3.1; write "3.10" in quotes'
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     root = tmp_path / "project"

@@ -119,6 +119,28 @@ def test_an_unknown_field_like_no_other_is_reported_with_all_that_are_known() ->
     assert problems(CUSTOM_JOB, job) == [f"{path}: unknown field; known: args, command, env, imageUri"]
 
 
+@pytest.mark.parametrize("nothing", [None, []])
+def test_an_unknown_field_of_a_declaration_is_reported_though_nothing_stands_behind_it(nothing: object) -> None:
+    job = custom_job() | {"lables": nothing, "labels": nothing}
+    job["jobSpec"] |= {"schedulng": nothing, "enable_web_access": nothing}
+    job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"] |= {"envs": nothing, "env": nothing}
+    assert problems(CUSTOM_JOB, job) == [
+        "jobSpec.schedulng: unknown field; did you mean scheduling?",
+        "jobSpec.workerPoolSpecs[0].containerSpec.envs: unknown field; did you mean env?",
+        "lables: unknown field; did you mean labels?",
+    ]
+    assert validate(CUSTOM_JOB, job, output_only="drop") == (custom_job(), [])
+
+
+def test_a_required_field_that_is_misspelt_and_empty_is_one_problem() -> None:
+    job = {"displayName": "digits", "jobSpc": None}
+    assert problems(CUSTOM_JOB, job) == ["jobSpc: unknown field; did you mean jobSpec?"]
+
+
+def test_the_other_spelling_of_a_field_with_nothing_behind_it_is_unset() -> None:
+    assert canonical(CUSTOM_JOB, custom_job() | {"display_name": None}) == custom_job()
+
+
 def test_wrong_types_are_named_by_field_and_by_what_belongs_there() -> None:
     job = custom_job() | {"displayName": 5, "labels": ["a"]}
     job["jobSpec"] |= {"scheduling": "1h", "enableWebAccess": "yes", "reservedIpRanges": {"a": 1}}

@@ -5,6 +5,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
@@ -66,9 +67,10 @@ def _declaration(file: Path) -> tuple[str, list[str]]:
     if problems:
         nodes = documents.composed(content)
         places = [documents.line_of(nodes, problem.path) for problem in problems]
+        said = [replace(each, message=documents.as_written(nodes, each.path, each.message)) for each in problems]
         return "", [
             f"{file}: {problem}" if line is None else f"{file}:{line}: {problem}"
-            for line, problem in zip(places, problems, strict=True)
+            for line, problem in zip(places, said, strict=True)
         ]
     head = f"Converted from {file.name}, a job of AI Platform Training, by `python -m vertex.legacy`."
     return "\n".join([*comment_lines(head, 0), written(fields)]), []

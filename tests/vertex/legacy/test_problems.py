@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.vertex.test_syntax import COLON
 from vertex.legacy.__main__ import main
 
 CUSTOM = "scaleTier: CUSTOM\nmasterType: n1-standard-4\n"
@@ -94,7 +95,11 @@ def problems(folder: Path, text: str | bytes, capsys: pytest.CaptureFixture[str]
         ("- a\n", "job.yaml: must be an object with named fields"),
         ("", "job.yaml: must be an object with named fields"),
         ("region: a\nregion: b\n", 'job.yaml:2: "region" is there twice, lines 1 and 2'),
-        ("a: b: c\n", "job.yaml:1: mapping values are not allowed in this context"),
+        (f"{IMAGE}region: no\n", 'job.yaml:2: region: no is read as false; write "no" in quotes'),
+        (
+            "a: b: c\n",
+            f"job.yaml:1: {COLON}",
+        ),
         (
             f"{IMAGE}network: my-vpc\n",
             'job.yaml: Vertex AI would refuse jobSpec.network: "my-vpc" must have the form '

@@ -1,0 +1,25 @@
+"""Keys of a declared job: the fields of the API's message, and those that are ours."""
+
+from pydantic.alias_generators import to_camel
+
+from components import shapes
+from vertex import types
+from vertex.fields import fields
+from vertex.kinds import TRAINING_PIPELINE, Kind
+from vertex.rules import KeyPath
+from vertex.validation import unknown
+
+LIFECYCLE, SPEC = "lifecycle", "spec"
+_INPUTS = (types.CustomJobSpec, types.HyperparameterTuningJob)  # those of a pipeline's task are free JSON
+
+
+def misplaced(kind: Kind, path: KeyPath) -> str | None:
+    """What is said of a key that stands in a declared job itself and is none of its own; None for all other paths."""
+    name = to_camel(str(path[0])) if len(path) == 1 else ""
+    if not name or name in fields(kind.message):
+        return None
+    if name in fields(shapes.Lifecycle):
+        return f"unknown field; it belongs under {LIFECYCLE}"
+    if kind == TRAINING_PIPELINE and any(name in fields(inputs) for inputs in _INPUTS):
+        return f"unknown field; it belongs under {kind.spec_field}"
+    return unknown(kind.message, path, (LIFECYCLE, SPEC))
