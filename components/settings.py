@@ -16,7 +16,7 @@ from vertex import persistent_resource
 from vertex.cost import Cost, cost
 from vertex.jobs import in_declaration, job_spec_path, training
 from vertex.rules import Finding, declared, region
-from vertex.validation import Problem, judged, shape, value_at
+from vertex.validation import Problem, judged, shape
 
 NAMESPACE = "vertex-training"
 """Always this one: a project made from the template has another name, but the same keys."""
@@ -79,7 +79,7 @@ class Settings:
         images, packages, jobs = declarations.images(), declarations.packages(), declarations.jobs()
         problems += declarations.problems + declarations.unused_vars()
         problems += _not_adoptable(declarations, jobs, values)
-        problems += _not_meant(declarations, jobs, images)
+        problems += _not_meant(declarations, jobs, images, values)
         problems += _out_of_region(declarations, jobs, values)
         costs = _costs(jobs, values)
         problems += _beyond_guardrails(declarations, images, jobs, costs, values)
@@ -112,27 +112,28 @@ def _of_the_target(values: Mapping[str, Any]) -> Iterable[Finding]:
 
 
 def _not_meant(
-    declarations: Declarations, jobs: Iterable[JobDeclaration], images: Mapping[str, shapes.Image]
+    declarations: Declarations,
+    jobs: Iterable[JobDeclaration],
+    images: Mapping[str, shapes.Image],
+    values: Mapping[str, Any],
 ) -> Iterable[Declared]:
     """What the jobs without a problem say that cannot be meant; those that are adopted are as they are."""
     for job in (job for job in jobs if job.spec and "adopt" not in job.lifecycle):
         kind, trains = training(job.kind, job.spec)
-        for problem in judged(declared.broken(kind, trains), trains, references.is_open):
-            yield declarations.problem_of(job, in_declaration(job.kind, job.spec, problem.path), problem.message)
-        for path, message in image_rules.unmarked(job.kind, job.spec, images):
+        on_google_cloud = declared.executors(kind, trains) if values.get("target") == "gcp" else ()
+        problems = judged((*declared.broken(kind, trains), *on_google_cloud), trains, references.is_open)
+        found = {in_declaration(job.kind, job.spec, problem.path): problem.message for problem in problems}
+        for path, message in (found | dict(image_rules.unmarked(job.kind, job.spec, images))).items():
             yield declarations.problem_of(job, path, message)
 
 
 def _out_of_region(
     declarations: Declarations, jobs: Iterable[JobDeclaration], values: Mapping[str, Any]
 ) -> Iterable[Declared]:
-    """What the jobs without a problem name in other regions, or from elsewhere: only Vertex AI asks where it is."""
+    """What the jobs without a problem name in other regions: only Vertex AI has some."""
     if values.get("target") == "gcp" and "region" in values:
         for job in (job for job in jobs if job.spec):
-            at = job_spec_path(job.kind, job.spec)
-            executors = judged(declared.not_google_s(value_at(job.spec, at), at), job.spec, references.is_open)
-            elsewhere = region.broken(job.spec, at, values["region"])
-            for path, message in (*elsewhere, *((each.path, each.message) for each in executors)):
+            for path, message in region.broken(job.spec, job_spec_path(job.kind, job.spec), values["region"]):
                 yield declarations.problem_of(job, path, message)
 
 

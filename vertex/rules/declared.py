@@ -32,16 +32,16 @@ def broken(kind: Kind, job: Mapping[str, Any]) -> Iterator[Finding]:
         yield from _no_progress(job["studySpec"], ("studySpec",))
 
 
-def not_google_s(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
-    """The executors of a CustomJobSpec that no Vertex AI takes; the emulator takes any with Python.
+def executors(kind: Kind, job: Mapping[str, Any]) -> Iterator[Finding]:
+    """The executors that Vertex AI does not take; the emulator takes any with Python.
 
     Discovery document, PythonPackageSpec: "the URI of a container image in Artifact Registry".
     """
-    for index, pool in enumerate(spec["workerPoolSpecs"]):
+    for index, pool in enumerate(job[kind.spec_field]["workerPoolSpecs"]):
         image = pool.get("pythonPackageSpec", {}).get("executorImageUri")
         if image and not _GOOGLE_S.fullmatch(image):
             message = f'"{image}" is not in Artifact Registry; use a prebuilt image for training of Google\'s'
-            yield (*at, "workerPoolSpecs", index, "pythonPackageSpec", "executorImageUri"), message
+            yield (kind.spec_field, "workerPoolSpecs", index, "pythonPackageSpec", "executorImageUri"), message
 
 
 def _twice(task: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
