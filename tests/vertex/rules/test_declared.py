@@ -98,6 +98,8 @@ def test_no_progress_is_of_one_objective(field: str, value: object) -> None:
     config = {"maxNumTrials": 6, field: value}
     assert said_of_study("studyStoppingConfig", to=config) == []
     job = edited(tuning_job(), "studySpec", "studyStoppingConfig", to=config)
+    job["studySpec"]["metrics"] = [{"metricId": "a"}, {"metricId": "b", "safetyConfig": {}}]
+    assert list(declared.broken(HYPERPARAMETER_TUNING_JOB, job)) == []
     job["studySpec"]["metrics"] = [{"metricId": "a"}, {"metricId": "b"}]
     canonical, problems = validate(HYPERPARAMETER_TUNING_JOB, job)
     assert problems == []
