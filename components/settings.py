@@ -123,7 +123,8 @@ def _not_meant(
         on_google_cloud = declared.executors(kind, trains) if values.get("target") == "gcp" else ()
         problems = judged((*declared.broken(kind, trains), *on_google_cloud), trains, references.is_open)
         found = {in_declaration(job.kind, job.spec, problem.path): problem.message for problem in problems}
-        for path, message in (found | dict(image_rules.unmarked(job.kind, job.spec, images))).items():
+        found |= dict((*declared.unserved(job.spec), *image_rules.unmarked(job.kind, job.spec, images)))
+        for path, message in found.items():
             yield declarations.problem_of(job, path, message)
 
 

@@ -80,12 +80,7 @@ def declared(
     reading = read(_completed(body), output_only=output_only, open_text=open_text)
     if not reading.job:
         return body, reading.problems
-    spec, problems = reading.spec, reading.problems
-    # Discovery document, Model: "not required for AutoML Models", which no declared task trains.
-    if "containerSpec" not in spec.get("modelToUpload", {"containerSpec": {}}):
-        message = "is required: the container that serves the model"
-        problems = [*problems, Problem(("modelToUpload", "containerSpec"), message)]
-    return {**spec, _INPUTS: _inputs(backing_kind(spec), reading.job)}, problems
+    return {**reading.spec, _INPUTS: _inputs(backing_kind(reading.spec), reading.job)}, reading.problems
 
 
 def held(pipeline: Mapping[str, Any]) -> dict[str, Any]:

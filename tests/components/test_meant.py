@@ -85,6 +85,8 @@ def test_a_model_is_uploaded_with_the_container_that_serves_it(tmp_path: Path) -
         "jobs.yaml:8: trainingPipelines.digits.modelToUpload.containerSpec: is required: the container that serves the "
         "model"
     ]
+    adopted = f'{bare}    lifecycle: {{adopt: "42"}}\n'
+    assert load(tmp_path, INCLUDING, jobs=adopted).jobs
 
 
 def test_an_executor_is_any_image_with_python_here_and_one_of_artifact_registry_on_google_cloud(tmp_path: Path) -> None:

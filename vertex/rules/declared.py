@@ -44,6 +44,12 @@ def executors(kind: Kind, job: Mapping[str, Any]) -> Iterator[Finding]:
             yield (kind.spec_field, "workerPoolSpecs", index, "pythonPackageSpec", "executorImageUri"), message
 
 
+def unserved(pipeline: Mapping[str, Any]) -> Iterator[Finding]:
+    """Discovery document, Model: a container is "not required for AutoML Models", which nothing here is."""
+    if "containerSpec" not in pipeline.get("modelToUpload", {"containerSpec": {}}):
+        yield ("modelToUpload", "containerSpec"), "is required: the container that serves the model"
+
+
 def _twice(task: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
     """A variable has one value; the API does not say which of two."""
     seen: set[str] = set()
