@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any, cast
 
 from components import ownership, shapes
-from vertex.rules import Finding, KeyPath, machine_spec, resource
+from vertex.rules import Finding, KeyPath, machine_spec, resource, worker_pools
 
 MACHINES = "persistentResource"
 """The key of the machines that stay. Names of jobs are in lower case, so none can be in its way."""
@@ -111,6 +111,7 @@ def _pool(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
     yield from machine_spec.broken(machine, (*at, "machineSpec"))
     for field in sorted(machine.keys() - {"machineType", "acceleratorType", "acceleratorCount"}):
         yield (*at, "machineSpec", field), "cannot be said by the Google Cloud provider of a persistent resource"
+    yield from worker_pools.disk(pool.get("diskSpec", {}), (*at, "diskSpec"))
     if scaling := pool.get("autoscalingSpec"):
         # The service's own client says so of AutoscalingSpec.
         least, most = scaling["minReplicaCount"], scaling["maxReplicaCount"]

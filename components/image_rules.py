@@ -1,11 +1,16 @@
 """What a declared image must be, beside its shape: one origin, and files that are there."""
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from components import package_context, references, shapes
-from vertex.rules import Finding
+from vertex.jobs import job_spec_path
+from vertex.kinds import Kind
+from vertex.rules import Finding, KeyPath
+from vertex.rules.form import IMAGE
+from vertex.validation import value_at
 
 _ORIGINS = ("context", "package", "uri", "stack")
 _BESIDE = {"context": {"dockerfile", "target", "buildArgs", "platform", "secrets"}, "package": {"platform"}}
@@ -28,12 +33,30 @@ def broken(image: shapes.Image, root: Path) -> Iterator[Finding]:
             yield (name,), "is for a Dockerfile of your own; a package's is written for it, so leave this out"
         else:
             yield (name,), f"says how to build an image, but {origin} names one that is built elsewhere"
-    if origin == "context":
+    if origin == "uri" and not references.is_open(image["uri"]) and not IMAGE.fits(image["uri"]):
+        yield ("uri",), IMAGE.refusal(image["uri"])
+    elif origin == "context":
         yield from _misplaced(root, ("context",), image["context"]) or _of_a_context(image, root)
     elif origin == "package":
         package = image["package"]
         found = _misplaced(root, ("path",), package["path"]) or package_context.problems(root, package)
         yield from ((("package", *path), message) for path, message in found)
+
+
+def unmarked(kind: Kind, spec: Mapping[str, Any], images: Container[str]) -> Iterator[Finding]:
+    """Where a canonical job has the name of a declared image, and not a reference to it."""
+    at = job_spec_path(kind, spec)
+    pools = range(len(value_at(spec, (*at, "workerPoolSpecs"))))
+    tasks = (("containerSpec", "imageUri"), ("pythonPackageSpec", "executorImageUri"))
+    places: list[KeyPath] = [(*at, "workerPoolSpecs", index, *task) for index in pools for task in tasks]
+    for path in (*places, ("modelToUpload", "containerSpec", "imageUri")):
+        uri = value_at(spec, path) or ""
+        name = uri.removeprefix("images.")
+        if name in images:
+            yield (
+                path,
+                f'"{uri}" is a declared image: write ${{images.{name}}}; one of a registry has a tag, {name}:latest',
+            )
 
 
 def _misplaced(root: Path, key: tuple[str, ...], folder: str) -> list[Finding]:

@@ -1,26 +1,39 @@
 """The prices that hold for a stack: those on file, and those that its own file names instead."""
 
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, timedelta
 
 from components import shapes
 from vertex import prices
+from vertex.availability import REGIONS
 from vertex.cost import priced
 from vertex.rules import Finding
-from vertex.spelling import nearest
+from vertex.spelling import closest, nearest
+
+_EARLIEST = timedelta(days=1)
+"""How far ahead of this machine's day another place's may be."""
 
 
-def broken(given: shapes.Prices) -> Iterator[Finding]:
-    """What is wrong with a stack's own prices: names that nothing is priced by, prices below zero, what is no day."""
+def broken(given: shapes.Prices, own_region: str | None = None) -> Iterator[Finding]:
+    """What is wrong with a stack's own prices: names and regions that nothing is priced by, prices below zero, what is
+    no day. The stack's own region is one, known or not."""
     try:
-        date.fromisoformat(given["asOf"])
+        if date.fromisoformat(given["asOf"]) > date.today() + _EARLIEST:
+            yield ("asOf",), f'"{given["asOf"]}" is still to come; prices are those of a day that was'
     except ValueError:
         yield ("asOf",), f'"{given["asOf"]}" is not a day, such as 2026-07-30'
+    if not given["source"].strip():
+        yield ("source",), "is empty; say where the prices come from"
+    regions_known = REGIONS | {region for _, _, region in prices.on_file().table} | {own_region}
     for kind, known in priced().items():
         for name, regions in given.get(kind, {}).items():  # type: ignore[attr-defined]
             if name not in known:
                 yield (kind, name), f"nothing is priced by this name{nearest(name, known)}"
             for region, usd in regions.items():
+                if region not in regions_known:
+                    found = closest(region, REGIONS)
+                    hint = f"; did you mean {found}?" if found else ", such as us-central1"
+                    yield (kind, name, region), f"is not a region that is known{hint}"
                 if usd < 0:
                     yield (kind, name, region), f"{usd} is below zero"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components import adoption, cloud, guardrails, list_prices, ownership, shapes
+from components import adoption, cloud, guardrails, image_rules, list_prices, ownership, references, shapes
 from components.declarations import SECTIONS, Declarations
 from components.errors import DeclarationErrors
 from components.errors import Problem as Declared
@@ -14,9 +14,9 @@ from components.job_declaration import JobDeclaration
 from components.sources import Source
 from vertex import persistent_resource
 from vertex.cost import Cost, cost
-from vertex.jobs import job_spec_path
-from vertex.rules import Finding, region
-from vertex.validation import Problem, shape
+from vertex.jobs import in_declaration, job_spec_path, training
+from vertex.rules import Finding, declared, region
+from vertex.validation import Problem, judged, shape
 
 NAMESPACE = "vertex-training"
 """Always this one: a project made from the template has another name, but the same keys."""
@@ -79,6 +79,7 @@ class Settings:
         images, packages, jobs = declarations.images(), declarations.packages(), declarations.jobs()
         problems += declarations.problems + declarations.unused_vars()
         problems += _not_adoptable(declarations, jobs, values)
+        problems += _not_meant(declarations, jobs, images, values)
         problems += _out_of_region(declarations, jobs, values)
         problems += _mislabelled(declarations, jobs, values)
         costs = _costs(jobs, values)
@@ -105,10 +106,27 @@ class Settings:
 def _of_the_target(values: Mapping[str, Any]) -> Iterable[Finding]:
     """What the stack's target asks for, and what it has no use for."""
     if values["target"] == "gcp":
-        prices = list_prices.broken(values["prices"]) if "prices" in values else ()
+        prices = list_prices.broken(values["prices"], values.get("region")) if "prices" in values else ()
         return [*cloud.broken(values), *((("prices", *path), message) for path, message in prices)]
     given = [key for key in shapes.Cloud.__annotations__ if key in values]
     return [((key,), "is for the target gcp, and the target here is local") for key in given]
+
+
+def _not_meant(
+    declarations: Declarations,
+    jobs: Iterable[JobDeclaration],
+    images: Mapping[str, shapes.Image],
+    values: Mapping[str, Any],
+) -> Iterable[Declared]:
+    """What the jobs without a problem say that cannot be meant; those that are adopted are as they are."""
+    for job in (job for job in jobs if job.spec and "adopt" not in job.lifecycle):
+        kind, trains = training(job.kind, job.spec)
+        on_google_cloud = declared.executors(kind, trains) if values.get("target") == "gcp" else ()
+        problems = judged((*declared.broken(kind, trains), *on_google_cloud), trains, references.is_open)
+        found = {in_declaration(job.kind, job.spec, problem.path): problem.message for problem in problems}
+        found |= dict((*declared.unserved(job.spec), *image_rules.unmarked(job.kind, job.spec, images)))
+        for path, message in found.items():
+            yield declarations.problem_of(job, path, message)
 
 
 def _out_of_region(

@@ -1,4 +1,4 @@
-"""Where training is offered, and with which accelerators: tables with their date, to warn by and never to refuse by.
+"""Where training is offered, and with which accelerators: tables with their date, to warn by and never to refuse jobs.
 
 Regions: gcloud's list for training (528.0.0), with those that Google's SDK (google-cloud-aiplatform 2.7.0) knows
 beyond it. Accelerators: Google's page "Vertex AI locations", without those that it marks as not for training. Both

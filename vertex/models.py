@@ -5,9 +5,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex import types
-from vertex.rules import Finding, KeyPath, resource, unions
+from vertex.rules import Finding, KeyPath, resource, task, unions
+from vertex.rules.form import STORAGE_URI
+from vertex.scalars import shown
 
 _ID = re.compile(r"[a-z_][a-z0-9_-]{0,62}")
+_MOST_VARIABLES = 200
+_PORTS = range(1, 65_536)
 _ALIAS = re.compile(r"[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
 
 
@@ -15,10 +19,27 @@ def broken(model: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Finding]:
     """Every rule that a canonical Model breaks (discovery document, Model)."""
     yield from resource.broken(model, at)
     yield from unions.broken(types.Model, model, at)
+    yield from STORAGE_URI.broken(model.get("artifactUri"), (*at, "artifactUri"))
+    if "containerSpec" in model:
+        yield from _container(model["containerSpec"], (*at, "containerSpec"))
     for index, alias in enumerate(model.get("versionAliases", [])):
         if not _ALIAS.fullmatch(alias):
             message = f'"{alias}" must be 2 to 128 letters, digits and hyphens, and start with a lower-case letter'
             yield (*at, "versionAliases", index), message
+
+
+def _container(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, ModelContainerSpec, Port and EnvVar; a route is an "HTTP path on the container"."""
+    yield from task.image(spec, "imageUri", at)
+    for route in ("predictRoute", "healthRoute"):
+        if spec.get(route) and not spec[route].startswith("/"):
+            yield (*at, route), f"{shown(spec[route])} must start with /"
+    for field in ("ports", "grpcPorts"):
+        for index, port in enumerate(spec.get(field, ())):
+            if (number := port.get("containerPort", 0)) not in _PORTS:
+                message = f"{number} is not within {_PORTS.start} to {_PORTS.stop - 1}"
+                yield (*at, field, index, "containerPort"), message
+    yield from task.environment(spec.get("env", ()), _MOST_VARIABLES, (*at, "env"))
 
 
 def id_broken(model_id: str, at: KeyPath) -> Iterator[Finding]:

@@ -271,6 +271,12 @@ def test_what_has_no_price_cannot_keep_a_limit_unless_the_stack_gives_it_one(tmp
         ({"asOf": "today"}, 'asOf: "today" is not a day, such as 2026-07-30'),
         ({"vcpu": {"n1": {"us-central1": 1}}}, "vcpu.n1: nothing is priced by this name; did you mean N1?"),
         ({"vcpu": {"N1": {"us-central1": -1}}}, "vcpu.N1.us-central1: -1.0 is below zero"),
+        ({"asOf": "2226-07-30"}, 'asOf: "2226-07-30" is still to come; prices are those of a day that was'),
+        ({"source": ""}, "source: is empty; say where the prices come from"),
+        (
+            {"gb": {"N1": {"us-centrall": 1}}},
+            "gb.N1.us-centrall: is not a region that is known; did you mean us-central1?",
+        ),
         ({"vcpus": {}}, "vcpus: unknown field; did you mean vcpu?"),
     ],
 )
@@ -278,6 +284,14 @@ def test_a_slip_in_the_prices_is_refused(tmp_path: Path, own: dict[str, Any], pr
     given = {"asOf": "2026-11-01", "source": "our contract", **own}
     (found,) = problems(tmp_path, f"{CLOUD}  vertex-training:prices: {json.dumps(given)}\n", jobs=JOBS)
     assert found == f"stacks/Pulumi.dev.yaml:7: vertex-training:prices.{problem}"
+
+
+def test_a_region_that_is_new_is_priced_where_it_is_the_stack_s_own(tmp_path: Path) -> None:
+    given = {"asOf": "2026-11-01", "source": "our contract", "vcpu": {"N1": {"moon-north1": 1}}}
+    said = problems(tmp_path, f"{CLOUD}  vertex-training:prices: {json.dumps(given)}\n", jobs=JOBS)
+    assert [each.partition(" is not a region that is known")[0].rpartition(".")[2] for each in said] == ["moon-north1:"]
+    there = CLOUD.replace("us-central1", "moon-north1")
+    assert load(tmp_path, f"{there}  vertex-training:prices: {json.dumps(given)}\n", jobs=JOBS).region == "moon-north1"
 
 
 def test_an_image_of_another_stack_is_judged_once_its_name_is_known() -> None:

@@ -176,11 +176,6 @@ def test_required_fields_whose_zero_clients_leave_out_may_be_absent() -> None:
     assert canonical(HYPERPARAMETER_TUNING_JOB, job) == job
 
 
-def test_an_environment_variable_may_be_empty_which_clients_send_as_absent() -> None:
-    job = edited(custom_job(), *POOL, "containerSpec", "env", to=[{"name": "EMPTY"}])
-    assert problems(CUSTOM_JOB, job) == []
-
-
 def test_fields_that_the_service_sets_are_refused_in_a_declaration() -> None:
     job = tuning_job() | {"state": "JOB_STATE_RUNNING", "trials": [], "name": "projects/p"}
     assert problems(HYPERPARAMETER_TUNING_JOB, job) == [

@@ -46,6 +46,18 @@ C_IDENTIFIER = Form(
     re.compile("[A-Za-z_][A-Za-z0-9_]*"),
     "must be letters, digits and underscores, and not start with a digit",
 )
+MODULE = Form(re.compile(r"[^\s/.]+(\.[^\s/.]+)*"), "must be the name of a Python module, such as trainer.task")
+_HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*|\[[0-9A-Fa-f:]+\])"
+_PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+IMAGE = Form(
+    re.compile(
+        rf"(?:{_HOST}(?::[0-9]+)?/)?{_PART}(?:/{_PART})*"
+        "(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?"
+        "(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?"
+    ),
+    "must be the name of an image, {host}/{path}:{tag} or {host}/{path}@{digest}, with a path in lower case",
+)
+"""The grammar of the OCI's implementation of registries (distribution, package reference). Short names are names."""
 COMPUTE_NAME = Form(
     re.compile("[a-z]([a-z0-9-]{0,61}[a-z0-9])?"),
     "must be at most 63 lower-case letters, digits and hyphens, start with a letter and not end with a hyphen",

@@ -47,6 +47,10 @@ def _names(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
     own errors, quoted in public."""
     for field, form in _FORMS.items():
         yield from form.broken(spec.get(field), (*at, field))
+    experiment, run = (spec.get(field, "") for field in ("experiment", "experimentRun"))
+    both_fit = _FORMS["experiment"].fits(experiment) and _FORMS["experimentRun"].fits(run)
+    if both_fit and not run.startswith(f"{experiment}-"):
+        yield (*at, "experimentRun"), f'"{run}" is no run of the experiment: it must begin with {experiment}-'
     for index, model in enumerate(spec.get("models", ())):
         yield from _MODEL.broken(model, (*at, "models", index))
     if spec.get("tensorboard") and not spec.get("serviceAccount"):

@@ -9,6 +9,8 @@ from vertex.rules.finding import Finding, KeyPath
 from vertex.rules.form import Form
 from vertex.spelling import choices, closest
 
+RESERVED = ("a4x-highgpu-4g",)
+"""Machine types that are had with a reservation only (Google's page on configuring compute resources)."""
 _PARTITION = Form(re.compile(r"[0-9]+g\.[0-9]+gb"), "must be the size of a GPU partition, such as 1g.10gb")
 _BOTH = "Both `accelerator_type` and `accelerator_count` should be specified or none."
 

@@ -14,13 +14,17 @@ def broken(job: Mapping[str, Any], at: KeyPath, region: str) -> Iterator[Finding
     """Every rule that a canonical job without other problems breaks in a region; its CustomJobSpec stands at `at`.
 
     Discovery document, EncryptionSpec ("the key needs to be in the same region") and, by Google's page on Private
-    Service Connect interfaces, the network attachment.
+    Service Connect interfaces, the network attachment. TrainingPipeline: a model is "always uploaded into the …
+    Location in which this pipeline is"; `protectedArtifactLocationId`: "only when the location is different".
     """
+    yield from _elsewhere("model", job.get("parentModel", ""), region, ("parentModel",))
     key = job.get("encryptionSpec", {}).get("kmsKeyName", "")
     yield from _elsewhere("key", key, region, ("encryptionSpec", "kmsKeyName"))
     spec: Mapping[str, Any] = reduce(getitem, at, job)  # type: ignore[arg-type]
     attachment = spec.get("pscInterfaceConfig", {}).get("networkAttachment", "")
     yield from _elsewhere("attachment", attachment, region, (*at, "pscInterfaceConfig", "networkAttachment"))
+    if spec.get("protectedArtifactLocationId") == region:
+        yield (*at, "protectedArtifactLocationId"), f"is the region of the jobs, {region}; leave it out"
 
 
 def _elsewhere(what: str, name: str, region: str, at: KeyPath) -> Iterator[Finding]:

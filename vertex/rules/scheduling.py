@@ -5,7 +5,7 @@ from typing import Any
 
 from vertex.machines import machine
 from vertex.rules.finding import Finding, KeyPath
-from vertex.rules.machine_spec import accelerator
+from vertex.rules.machine_spec import RESERVED, accelerator
 from vertex.rules.machine_spec import broken as broken_machine
 from vertex.scalars import seconds
 from vertex.spelling import choices
@@ -59,10 +59,14 @@ def _flex_start(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
 
 
 def _spot(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
-    """Google's page on Spot VMs: not with TPU pods, which are more than one machine."""
+    """Google's page on Spot VMs: not with TPU pods, which are more than one machine. Nor with what is reserved."""
     for index, pool in enumerate(spec["workerPoolSpecs"]):
         machine_spec = pool.get("machineSpec", {})
         found = machine(machine_spec.get("machineType", ""))
+        if found and found.name in RESERVED:
+            message = f"SPOT is not for {found.name}, which is had with a reservation only"
+            yield (*at, "scheduling", "strategy"), message
+            return
         if found and found.tpu_machines(machine_spec.get("tpuTopology", ""), accelerator(machine_spec)[1]) > 1:
             path: KeyPath = (*at, "workerPoolSpecs", index, "machineSpec", "machineType")
             yield path, f"{found.name}: the strategy SPOT is not for TPU pods"

@@ -1,10 +1,10 @@
 """Rules for what the replicas of a pool run: ContainerSpec and PythonPackageSpec."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vertex.rules.finding import Finding, KeyPath, unset
-from vertex.rules.form import C_IDENTIFIER, STORAGE_URI
+from vertex.rules.form import C_IDENTIFIER, IMAGE, MODULE, STORAGE_URI
 
 _MOST_ENTRIES = 100
 _MOST_CHARACTERS = 100_000
@@ -13,7 +13,7 @@ _MOST_CHARACTERS = 100_000
 def broken(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
     """The rules for the tasks of a pool."""
     if "containerSpec" in pool:
-        yield from unset(pool["containerSpec"], ["imageUri"], (*at, "containerSpec"))
+        yield from image(pool["containerSpec"], "imageUri", (*at, "containerSpec"))
         yield from _arguments(pool["containerSpec"], (*at, "containerSpec"))
     if "pythonPackageSpec" in pool:
         yield from _package(pool["pythonPackageSpec"], (*at, "pythonPackageSpec"))
@@ -22,7 +22,9 @@ def broken(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
 
 def _package(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
     """Discovery document, PythonPackageSpec."""
-    yield from unset(spec, ["executorImageUri", "pythonModule"], at)
+    yield from image(spec, "executorImageUri", at)
+    yield from unset(spec, ["pythonModule"], at)
+    yield from MODULE.broken(spec["pythonModule"], (*at, "pythonModule"))
     uris = spec["packageUris"]
     if len(uris) > _MOST_ENTRIES:
         yield (*at, "packageUris"), f"has {len(uris)} entries; at most {_MOST_ENTRIES} are allowed"
@@ -32,15 +34,27 @@ def _package(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
         yield from STORAGE_URI.broken(uri, (*at, "packageUris", index))
 
 
+def image(spec: Mapping[str, Any], field: str, at: KeyPath) -> Iterator[Finding]:
+    """An image is required, and its name has the form of one."""
+    yield from unset(spec, [field], at)
+    yield from IMAGE.broken(spec[field], (*at, field))
+
+
 def _arguments(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
-    """Discovery document, EnvVar: names are C identifiers, at most 100 of them. Length of the arguments: Google's page
-    on configuring container settings."""
+    """Length of the arguments: Google's page on configuring container settings."""
     total = sum(map(len, spec.get("args", ())))
     if total > _MOST_CHARACTERS:
         yield (*at, "args"), f"has {total} characters in total; at most {_MOST_CHARACTERS} are allowed"
-    entries = spec.get("env", ())
-    if len(entries) > _MOST_ENTRIES:
-        yield (*at, "env"), f"has {len(entries)} entries; at most {_MOST_ENTRIES} are allowed"
+    yield from environment(spec.get("env", ()), _MOST_ENTRIES, (*at, "env"))
+
+
+def environment(entries: Sequence[Mapping[str, Any]], most: int, at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, EnvVar: names are C identifiers, at most 100 of them, and values are required. An empty one
+    is not set: the service's own error ("Required field is not set."), quoted in public (kubeflow/pipelines#10111)."""
+    if len(entries) > most:
+        yield at, f"has {len(entries)} entries; at most {most} are allowed"
     for index, entry in enumerate(entries):
         if not C_IDENTIFIER.fits(entry["name"]):
-            yield (*at, "env", index, "name"), C_IDENTIFIER.refusal(entry["name"])
+            yield (*at, index, "name"), C_IDENTIFIER.refusal(entry["name"])
+        if not entry.get("value"):
+            yield (*at, index, "value"), "is required, and not empty; leave the variable out where it has no value"

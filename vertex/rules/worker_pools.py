@@ -46,13 +46,23 @@ def _pool(pool: Mapping[str, Any], at: KeyPath, on_demand: bool) -> Iterator[Fin
     yield from task.broken(pool, at)
     if "machineSpec" in pool or on_demand:
         yield from machine_spec.broken(pool.get("machineSpec", {}), (*at, "machineSpec"))
-    yield from _disk(pool.get("diskSpec", {}), (*at, "diskSpec"))
+    if on_demand:
+        yield from _reserved(pool.get("machineSpec", {}), (*at, "machineSpec"))
+    yield from disk(pool.get("diskSpec", {}), (*at, "diskSpec"))
     yield from _mounts(pool, at)
 
 
-def _disk(disk: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _reserved(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """Google's page on configuring compute resources: some machines are had by a shared reservation only."""
+    kind = spec.get("reservationAffinity", {}).get("reservationAffinityType", "NO_RESERVATION")
+    if spec.get("machineType") in machine_spec.RESERVED and kind == "NO_RESERVATION":
+        message = f"is required: {spec['machineType']} is had with a reservation only"
+        yield (*at, "reservationAffinity"), message
+
+
+def disk(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
     """Discovery document, DiskSpec; the sizes: Google's page on configuring compute resources."""
-    kind, size = disk.get("bootDiskType"), disk.get("bootDiskSizeGb")
+    kind, size = spec.get("bootDiskType"), spec.get("bootDiskSizeGb")
     if kind and kind not in DISK_TYPES:
         yield (*at, "bootDiskType"), f'"{kind}" is not one of {choices(DISK_TYPES)}'
     if size and size not in _DISK_GB:

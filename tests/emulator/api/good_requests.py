@@ -184,7 +184,7 @@ TUNING_JOBS = (
         }
     ),
 )
-MODEL = {"displayName": "model"}
+MODEL = {"displayName": "model", "containerSpec": {"imageUri": ABSENT_IMAGE}}
 PARENT_MODEL = "a-parent"  # must be uploaded before it can have another version
 SPLITS = {
     "fractionSplit": {"trainingFraction": 0.5, "validationFraction": 0.25, "testFraction": 0.25},

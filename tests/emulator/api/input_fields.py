@@ -17,6 +17,8 @@ _SET_BY_THE_SERVICE = get_args(scalars.OutputOnly[int])[1]
 DURATION, TIMESTAMP = get_args(scalars.Duration)[1], get_args(scalars.Timestamp)[1]
 _TEXTS = {DURATION: "60s", TIMESTAMP: "2026-01-31T12:00:00Z"}
 _KEY = "key"
+_NAMED = {"artifactUri": "gs://bucket/model", "predictRoute": "/predict", "healthRoute": "/health"}
+"""Texts of fields that take none of another form."""
 _SAMPLES = {str: "sample", bool: True, int: 1, float: 0.5, Any: {"any": ["value"]}}
 
 
@@ -47,7 +49,9 @@ def sample(hint: Any, turn: int = 0) -> Any:
         union = UNIONS.get(inner.__name__, ("",))
         others = {*union} - {union[turn % len(union)]}
         settable = (name for name, each in hints.items() if _SET_BY_THE_SERVICE not in unwrapped(each)[1])
-        return {name: sample(hints[name], turn // len(union)) for name in settable if name not in others}
+        return {
+            name: _NAMED.get(name) or sample(hints[name], turn // len(union)) for name in settable if name not in others
+        }
     return next((_TEXTS[mark] for mark in marks if mark in _TEXTS), _SAMPLES[inner])
 
 

@@ -121,3 +121,11 @@ def test_models_have_names() -> None:
     assert said_of_spec(models=["m"]) == [
         'jobSpec.models[0]: "m" must have the form projects/{project}/locations/{region}/models/{model}'
     ]
+
+
+def test_a_run_begins_with_the_name_of_its_experiment() -> None:
+    contexts = "projects/p/locations/us-central1/metadataStores/default/contexts"
+    assert said_of_spec(experiment=f"{contexts}/e", experimentRun=f"{contexts}/e-1") == []
+    assert said_of_spec(experiment=f"{contexts}/e", experimentRun=f"{contexts}/f-1") == [
+        f'jobSpec.experimentRun: "{contexts}/f-1" is no run of the experiment: it must begin with {contexts}/e-'
+    ]

@@ -29,5 +29,21 @@ def test_an_attachment_is_in_the_region_of_its_job_or_is_named_alone(name: str, 
     assert [each for each, _ in found] == [path] * count
 
 
+def test_a_model_gets_its_versions_where_it_is() -> None:
+    job = custom_job() | {"parentModel": "projects/p/locations/europe-west4/models/m"}
+    assert list(broken(job, ("jobSpec",), "europe-west4")) == []
+    message = 'the model is in "europe-west4"; it must be in the region of the jobs, us-central1'
+    assert list(broken(job, ("jobSpec",), "us-central1")) == [(("parentModel",), message)]
+
+
+def test_protected_artifacts_are_said_to_be_elsewhere_only() -> None:
+    job = custom_job()
+    job["jobSpec"]["protectedArtifactLocationId"] = "us-central1"
+    assert list(broken(job, ("jobSpec",), "europe-west4")) == []
+    assert list(broken(job, ("jobSpec",), "us-central1")) == [
+        (("jobSpec", "protectedArtifactLocationId"), "is the region of the jobs, us-central1; leave it out")
+    ]
+
+
 def test_a_job_that_names_nothing_of_a_region_may_run_in_any() -> None:
     assert list(broken(custom_job(), ("jobSpec",), "us-central1")) == []

@@ -46,6 +46,23 @@ def test_names_of_variables_are_c_identifiers(name: str) -> None:
     assert said_of_package(env=entries) == [f'env[1].name: "{name}" {NAME_RULE}']
 
 
+@pytest.mark.parametrize("entry", [{"name": "A"}, {"name": "A", "value": ""}, {"name": "A", "value": None}])
+def test_variables_have_values(entry: dict[str, Any]) -> None:
+    said = "env[0].value: is required, and not empty; leave the variable out where it has no value"
+    assert said_of_pool(containerSpec={"imageUri": "i", "env": [entry]}) == [f"{POOLS}[0].containerSpec.{said}"]
+    assert said_of_package(env=[entry]) == [said]
+
+
+def test_images_have_names_of_images_and_modules_those_of_modules() -> None:
+    (said,) = said_of_pool(containerSpec={"imageUri": "us-docker.pkg.dev/acme/../evil/x"})
+    assert said.startswith(f'{POOLS}[0].containerSpec.imageUri: "us-docker.pkg.dev/acme/../evil/x" must be the name of')
+    (said,) = said_of_package(executorImageUri="https://e")
+    assert said.startswith('executorImageUri: "https://e" must be the name of an image')
+    assert said_of_package(pythonModule="trainer/task.py") == [
+        'pythonModule: "trainer/task.py" must be the name of a Python module, such as trainer.task'
+    ]
+
+
 def test_a_package_is_complete_and_lies_in_cloud_storage() -> None:
     assert said_of_package() == []
     assert said_of_package(executorImageUri="", pythonModule="") == [

@@ -95,3 +95,16 @@ def test_tpus_are_one_pool_of_one_replica() -> None:
     assert said_of_spec(workerPoolSpecs=[pool(machineSpec=V5E), pool()]) == [alone.format(0)]
     assert said_of_spec(workerPoolSpecs=[pool(), pool(machineSpec=V5E, replicaCount=2)]) == [alone.format(1)]
     assert said_of_spec(workerPoolSpecs=[pool(machineSpec=V5E), pool(machineSpec=V5E)]) == [alone.format(0)]
+
+
+def test_a_machine_that_is_had_with_a_reservation_only_says_which() -> None:
+    gb200 = {"machineType": "a4x-highgpu-4g", "acceleratorType": "NVIDIA_GB200", "acceleratorCount": 4}
+    needed = f"{POOLS}[0].machineSpec.reservationAffinity: is required: a4x-highgpu-4g is had with a reservation only"
+    none, some = ({"reservationAffinity": {"reservationAffinityType": f"{each}_RESERVATION"}} for each in ("NO", "ANY"))
+    assert said_of_pool(machineSpec=gb200) == [needed]
+    assert said_of_pool(machineSpec=gb200 | none) == [needed]
+    assert said_of_pool(machineSpec=gb200 | some) == []
+    assert said_of_spec(workerPoolSpecs=[pool(machineSpec=gb200)], persistentResourceId="r") == []
+    assert said_of_spec(workerPoolSpecs=[pool(machineSpec=gb200 | some)], scheduling={"strategy": "SPOT"}) == [
+        "jobSpec.scheduling.strategy: SPOT is not for a4x-highgpu-4g, which is had with a reservation only"
+    ]

@@ -1,0 +1,98 @@
+"""Rules for what is declared, beyond those of the service: what it may take, and what cannot be meant.
+
+A request that a client sends is not held to them: where Google does not say that it is refused, it is taken.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vertex import reduction_server
+from vertex.kinds import HYPERPARAMETER_TUNING_JOB, Kind
+from vertex.rules import parameters
+from vertex.rules.finding import Finding, KeyPath
+from vertex.rules.machine_spec import accelerator
+from vertex.scalars import shown
+
+_NO_PROGRESS = ("maxNumTrialsNoProgress", "maxDurationNoProgress")
+_GOOGLE_S = re.compile(r"[a-z0-9-]+-docker\.pkg\.dev/.+|([a-z]+\.)?gcr\.io/.+")
+
+
+def broken(kind: Kind, job: Mapping[str, Any]) -> Iterator[Finding]:
+    """Every rule that a canonical job which trains breaks, and no other."""
+    spec, at = job[kind.spec_field], (kind.spec_field,)
+    for index, pool in enumerate(spec["workerPoolSpecs"]):
+        for task in ("containerSpec", "pythonPackageSpec"):
+            yield from _twice(pool.get(task, {}), (*at, "workerPoolSpecs", index, task))
+    yield from _nothing_to_reduce(spec, at)
+    if spec.get("experimentRun") and not spec.get("experiment"):
+        yield (*at, "experiment"), "is required beside experimentRun: the experiment that it is a run of"
+    if kind == HYPERPARAMETER_TUNING_JOB:
+        yield from _parameters(job["studySpec"]["parameters"], ("studySpec", "parameters"))
+        yield from _no_progress(job["studySpec"], ("studySpec",))
+
+
+def executors(kind: Kind, job: Mapping[str, Any]) -> Iterator[Finding]:
+    """The executors that Vertex AI does not take; the emulator takes any with Python.
+
+    Discovery document, PythonPackageSpec: "the URI of a container image in Artifact Registry".
+    """
+    for index, pool in enumerate(job[kind.spec_field]["workerPoolSpecs"]):
+        image = pool.get("pythonPackageSpec", {}).get("executorImageUri")
+        if image and not _GOOGLE_S.fullmatch(image):
+            message = f'"{image}" is not in Artifact Registry; use a prebuilt image for training of Google\'s'
+            yield (kind.spec_field, "workerPoolSpecs", index, "pythonPackageSpec", "executorImageUri"), message
+
+
+def unserved(pipeline: Mapping[str, Any]) -> Iterator[Finding]:
+    """Discovery document, Model: a container is "not required for AutoML Models", which nothing here is."""
+    if "containerSpec" not in pipeline.get("modelToUpload", {"containerSpec": {}}):
+        yield ("modelToUpload", "containerSpec"), "is required: the container that serves the model"
+
+
+def _twice(task: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """A variable has one value; the API does not say which of two."""
+    seen: set[str] = set()
+    for index, entry in enumerate(task.get("env", ())):
+        if entry["name"] in seen:
+            yield (*at, "env", index, "name"), f"{shown(entry['name'])} is there twice"
+        seen.add(entry["name"])
+
+
+def _nothing_to_reduce(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """Google's page on distributed training: Reduction Server serves the GPUs of the first and the second pool."""
+    pools = spec["workerPoolSpecs"]
+    if len(pools) <= reduction_server.POOL or not reduction_server.is_reduction_server(pools[reduction_server.POOL]):
+        return
+    for index, pool in enumerate(pools[: reduction_server.POOL]):
+        path: KeyPath = (*at, "workerPoolSpecs", index)
+        if not pool:
+            yield path, "is empty; Reduction Server is for the GPUs of this pool and the first"
+        elif "machineSpec" in pool and accelerator(pool["machineSpec"]) == (None, 0):
+            yield (*path, "machineSpec", "acceleratorType"), "Reduction Server is for pools with GPUs"
+
+
+def _parameters(specs: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Finding]:
+    """A parameter reaches the trainer as the flag --id=value; a category that is there twice is tried twice. Discovery
+    document: both ends of a range are required, but clients leave out zeros."""
+    for spec, path, _ in parameters.walk(specs, at):
+        if "=" in spec["parameterId"]:
+            message = f"{shown(spec['parameterId'])} must not contain =: trials get it as the flag --id=value"
+            yield (*path, "parameterId"), message
+        for name in ("doubleValueSpec", "integerValueSpec"):
+            if not spec.get(name, {"minValue": 0}).keys() & {"minValue", "maxValue"}:
+                yield (*path, name), "needs minValue and maxValue; one that is left out is zero"
+        seen: set[str] = set()
+        for index, value in enumerate(spec.get("categoricalValueSpec", {}).get("values", ())):
+            if value in seen:
+                yield (*path, "categoricalValueSpec", "values", index), f"{shown(value)} is there twice"
+            seen.add(value)
+
+
+def _no_progress(study: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+    """Discovery document, StudyStoppingConfig: "effective only for single-objective studies"."""
+    objectives = [metric for metric in study["metrics"] if "safetyConfig" not in metric]
+    for field in _NO_PROGRESS:
+        if len(objectives) > 1 and field in study.get("studyStoppingConfig", {}):
+            message = f"has no effect with {len(objectives)} objectives, only with one; use maxNumTrials or none"
+            yield (*at, "studyStoppingConfig", field), message
