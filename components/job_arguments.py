@@ -68,8 +68,12 @@ def _in_spec(kind: Kind, spec: Any, labels: Mapping[str, str], is_adopted: bool)
 
 
 def _references(spec: Any, secrets: Mapping[str, Any], above: Above) -> Iterator[Finding]:
+    half = dict(references.unclosed(spec))
+    yield from half.items()
     for path, reference in references.found(spec):
         table, _, name = reference.partition(".")
+        if path in half:
+            continue
         if table not in _TABLES:
             yield path, not_a_reference(reference, _TABLES)
         elif table == "secrets":

@@ -83,6 +83,7 @@ def test_a_lifecycle_is_what_a_declaration_may_say_but_for_what_a_completion_doe
             "${images.a} is not a reference that is known here; write ${secrets.NAME} or ${jobs.NAME.RESULT}",
         ),
         ("${secrets.tokn}", "${secrets.tokn} is not among the secrets of this job; did you mean token?"),
+        ("${secrets.a", '"${secrets.a" is a `${` without `}`; close it, or write `$${` for a literal `${`'),
         ("${jobs.nope.modelDir}", "${jobs.nope.modelDir} is of none of the jobs of this job"),
     ],
 )
