@@ -36,8 +36,8 @@ def unclosed(value: Any) -> Iterator[Finding]:
 
 
 def is_open(value: object) -> bool:
-    """Whether a value is a text that is not whole before its references are filled in."""
-    return isinstance(value, str) and _REFERENCE.search(value) is not None
+    """Whether a value is a text that is not whole before its references are filled in, or closed first."""
+    return isinstance(value, str) and bool(_REFERENCE.search(value) or _UNCLOSED.search(value))
 
 
 def alone(value: Any) -> set[KeyPath]:
