@@ -14,6 +14,7 @@ from vertex.kinds import Kind
 from vertex.rules import Finding, KeyPath
 from vertex.scalars import shown
 from vertex.spelling import closest, nearest
+from vertex.withheld import may_follow, node_at, withhold
 
 OutputOnly = Literal["refuse", "drop"]
 OpenText = Callable[[object], bool]
@@ -54,17 +55,51 @@ def validate(
     output_only: OutputOnly = "refuse",
     open_text: OpenText = never_open,
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """The canonical form of a job, and every problem it has: its shape's, or else those of the service's rules.
+    """The canonical form of a job, and every problem it has: its shape's, and those of the service's rules.
 
     The canonical form is only meaningful when its shape is right. `vertex.jobs.validated` is for pipelines too.
     """
     canonical, problems = shape(kind.message, body, output_only=output_only)
-    return canonical, problems or judged(rules.broken(kind, canonical), canonical, open_text)
+    left = rest(kind.message, canonical, problems, output_only=output_only)
+    return canonical, [*problems, *judged(lambda job: rules.broken(kind, job), left, open_text)]
 
 
-def judged(found: Iterable[Finding], value: Any, open_text: OpenText) -> list[Problem]:
-    """What rules have found in a canonical value, without what they say of open texts."""
-    return [Problem(path, message) for path, message in found if not open_text(value_at(value, path))]
+@dataclass(frozen=True)
+class Rest:
+    """What rules can judge of a value: all of it, or what is left when what is misshapen is `withheld`.
+
+    `value` is canonical, and None where nothing is left.
+    """
+
+    value: Any
+    withheld: frozenset[KeyPath] = frozenset()
+
+
+def rest(message: Any, value: Any, problems: Iterable[Problem], *, output_only: OutputOnly = "refuse") -> Rest:
+    """What is left of a value of a message without that in which `shape` has found problems."""
+    if not problems:
+        return Rest(value)
+    left, tried, meant = _pruned(value), set[KeyPath](), set[KeyPath]()
+    while problems:
+        for path in {problem.path for problem in problems}:
+            while path in tried and path:
+                path = path[:-1]  # its stand-in is misshapen too
+            if not path:
+                return Rest(None)
+            tried.add(path)
+            meant.add(_meant(path, message))
+            withhold(left, path, _schema(message))
+        canonical, problems = shape(message, left, output_only=output_only)
+    return Rest(canonical, frozenset(tried) | {path for path in meant if value_at(canonical, path) is None})
+
+
+def judged(broken: Callable[[Any], Iterable[Finding]], left: Rest, open_text: OpenText = never_open) -> list[Problem]:
+    """What rules find in what they can judge, without what they say of open texts, or because of what is withheld."""
+    return [
+        Problem(path, message)
+        for path, message in (broken(left.value) if left.value is not None else ())
+        if not open_text(value_at(left.value, path)) and not may_follow(path, left.withheld)
+    ]
 
 
 def shape(message: Any, value: object, *, output_only: OutputOnly = "refuse") -> tuple[Any, list[Problem]]:
@@ -78,7 +113,7 @@ def shape(message: Any, value: object, *, output_only: OutputOnly = "refuse") ->
         return _adapter(message).validate_python(_pruned(value), context={"output_only": output_only}), []
     except ValidationError as error:
         details = error.errors(include_url=False)
-        misspelt = {_meant(detail, message) for detail in details if detail["type"] == "extra_forbidden"}
+        misspelt = {_meant(detail["loc"], message) for detail in details if detail["type"] == "extra_forbidden"}
         problems = (
             Problem(detail["loc"], _message(detail, message))
             for detail in details
@@ -111,9 +146,9 @@ def _pruned(value: Any) -> Any:
     return value
 
 
-def _meant(detail: ErrorDetails, message: Any) -> KeyPath:
+def _meant(path: KeyPath, message: Any) -> KeyPath:
     """The field that an unknown one seems to be: where that is missing, to say so as well would be to say it twice."""
-    *above, name = detail["loc"]
+    *above, name = path
     return (*above, closest(str(name), _fields_at(message, tuple(above))) or name)
 
 
@@ -141,23 +176,8 @@ def _message(detail: ErrorDetails, message: Any) -> str:
 
 def _fields_at(message: Any, path: KeyPath) -> list[str]:
     """Names of the fields that a user may set in the message at a path."""
-    root = _schema(message)
-    node = root
-    for part in path:
-        node = _resolved(node, root)
-        node = (
-            node["items"]
-            if isinstance(part, int)
-            else node.get("properties", {}).get(part) or node["additionalProperties"]
-        )
-    fields = _resolved(node, root).get("properties", {})
+    fields = node_at(_schema(message), path).get("properties", {})
     return [name for name, field in fields.items() if not field.get("readOnly")]
-
-
-def _resolved(node: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
-    while "$ref" in node:
-        node = root["$defs"][node["$ref"].rpartition("/")[2]]
-    return node
 
 
 @cache
