@@ -32,7 +32,7 @@ def node_at(schema: Schema, path: KeyPath) -> Schema:
         node = _resolved(node, schema)
         node = (
             node["items"]
-            if isinstance(part, int)
+            if "items" in node
             else node.get("properties", {}).get(part) or node["additionalProperties"]
         )
     return _resolved(node, schema)

@@ -218,6 +218,30 @@ def test_nothing_is_said_of_a_field_because_another_is_misshapen(
     assert problem.path[:2] == ("jobSpec", field)
 
 
+def test_a_key_that_is_no_text_is_one_more_problem() -> None:
+    job = edited(custom_job(), *POOL, "replicaCount", to=2) | {"labels": {7: "a", "b": "C"}}
+    assert [problem.field for problem in validate(CUSTOM_JOB, job)[1]] == [
+        "labels[7].[key]",
+        "labels.b",
+        "jobSpec.workerPoolSpecs[0].replicaCount",
+    ]
+
+
+def test_snake_case_hides_nothing_either() -> None:
+    pool = {
+        "machine_spec": {"machine_type": 5},
+        "replica_count": 3,
+        "container_spec": {"image_uri": "trainer", "env": [{"nam": "A"}, {"name": "1A"}]},
+    }
+    found = validate(CUSTOM_JOB, {"display_name": "digits", "job_spec": {"worker_pool_specs": [pool]}})[1]
+    assert [problem.field.removeprefix("jobSpec.workerPoolSpecs[0].") for problem in found] == [
+        "containerSpec.env[0].nam",
+        "machineSpec.machineType",
+        "replicaCount",
+        "containerSpec.env[1].name",
+    ]
+
+
 def test_both_spellings_of_one_field_are_reported_as_just_that() -> None:
     (problem,) = problems(CUSTOM_JOB, custom_job() | {"display_name": "other"})
     assert "did you mean displayName" not in problem
