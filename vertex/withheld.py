@@ -31,9 +31,7 @@ def node_at(schema: Schema, path: KeyPath) -> Schema:
     for part in path:
         node = _resolved(node, schema)
         node = (
-            node["items"]
-            if "items" in node
-            else node.get("properties", {}).get(part) or node["additionalProperties"]
+            node["items"] if "items" in node else node.get("properties", {}).get(part) or node["additionalProperties"]
         )
     return _resolved(node, schema)
 

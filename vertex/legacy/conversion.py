@@ -8,8 +8,13 @@ from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex.legacy import checks, study
 from vertex.legacy.fields import Fields
 from vertex.legacy.messages import Job, TrainingInput
+from vertex.legacy.origins import origin
 from vertex.legacy.pools import left_out, worker_pools
+from vertex.rules import KeyPath
 from vertex.validation import NO_OBJECT, Problem, shape, validate
+
+_COUNTS = {"maxTrialCount": "maxTrials"}
+"""Fields that messages name as well, and what they are here."""
 
 
 def converted(given: object, fallback: str) -> tuple[Fields, list[Problem]]:
@@ -35,9 +40,18 @@ def converted(given: object, fallback: str) -> tuple[Fields, list[Problem]]:
     (name, body), *_ = jobs.items()
     kind = CUSTOM_JOB if collection == CUSTOM_JOB.collection else HYPERPARAMETER_TUNING_JOB
     _, refused = validate(kind, {"displayName": name, **body})
-    return declaration, [
-        Problem((), f"Vertex AI would refuse {problem.field}: {problem.message}") for problem in refused
-    ]
+    above: KeyPath = ("trainingInput",) if whole else ()
+    return declaration, [_of_the_legacy_job(problem, job["trainingInput"], above) for problem in refused]
+
+
+def _of_the_legacy_job(problem: Problem, training_input: Mapping[str, Any], above: KeyPath) -> Problem:
+    """What Vertex AI would refuse, at the field that it came from, or else named in full."""
+    path, message = origin(problem.path, training_input, above), problem.message
+    for name, legacy in _COUNTS.items():
+        message = message.replace(name, legacy)
+    if path:
+        return Problem(path, f"Vertex AI would refuse it: {message}")
+    return Problem((), f"Vertex AI would refuse {problem.field}: {message}")
 
 
 def _is_job(given: Mapping[str, Any]) -> bool:
