@@ -124,12 +124,12 @@ class Writer:
         spelled = [rule for rule in required if "displayName" not in json.dumps(rule)]
         pools = needed([_BESIDE_A_FILE[1]])
         of_a_study = {
-            "properties": {name: pools for name in ("trialJobSpec", "trial_job_spec")},
+            "properties": dict.fromkeys(("trialJobSpec", "trial_job_spec"), pools),
             **needed(["studySpec"]),
         }
         below = {"jobSpec": pools, "trialJobSpec": pools, "trainingTaskInputs": {"anyOf": [pools, of_a_study]}}
         spelled += [
-            {"properties": {name: rule for name in (field, to_snake(field))}}
+            {"properties": dict.fromkeys((field, to_snake(field)), rule)}
             for field, rule in below.items()
             if field in schema["properties"]
         ]
