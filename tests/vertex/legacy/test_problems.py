@@ -172,6 +172,18 @@ def test_all_slips_are_reported_at_once(tmp_path: Path, capsys: pytest.CaptureFi
     ]
 
 
+def test_a_slip_in_one_part_hides_none_in_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    params = f"    - {UNITS.replace('}', ', minValue: 1.5}')}\n    - {{parameterName: b, type: DISCRETE}}\n"
+    text = f"masterTyp: standard\nworkerCount: 1\nhyperparameters:\n  goals: MAXIMIZE\n  params:\n{params}"
+    found = problems(tmp_path, text, capsys)
+    assert [line.split(": ")[1] for line in found] == [
+        "hyperparameters.goals",
+        "masterTyp",
+        "hyperparameters.params[0].minValue",
+        "hyperparameters.params[1].discreteValues",
+    ]
+
+
 @pytest.mark.parametrize(
     "content", [b"\x80\x81", b"a: \x01\n", b"a: *nowhere\n", b"? [a]\n: 1\n", b"1: 2\n", b"&a [*a]\n"]
 )
