@@ -66,13 +66,15 @@ def origin(path: KeyPath, training_input: Mapping[str, Any], above: KeyPath) -> 
 
 def _of_a_role(role: str, path: KeyPath, training_input: Mapping[str, Any]) -> KeyPath:
     found = tuple(part.format(role=role) if isinstance(part, str) else part for part in _renamed(path, _POOL))
-    if found and found[0] not in training_input:
-        # A tier gives the machines, the master its image, and the arguments are those of all.
-        others = {f"{role}Type": "scaleTier", f"{role}Count": "scaleTier", f"{role}Config": "masterConfig"}
-        found = (others.get(str(found[0]), found[0]), *found[1:])
-    if found[1:2] == ("containerArgs",) and "args" in training_input:
+    config = training_input.get(f"{role}Config", {})
+    if path[:1] == ("machineSpec",) and found[1:2] == ("acceleratorConfig",) and "acceleratorConfig" not in config:
+        found = (f"{role}Type",)  # which has them, or needs some
+    if found[1:2] == ("containerArgs",) and "containerArgs" not in config:
         return ("args", *found[2:])
-    return found
+    if found[1:2] == ("imageUri",) and "imageUri" not in config:
+        return ("masterConfig", "imageUri")
+    is_of_a_tier = found in ((f"{role}Type",), (f"{role}Count",)) and found[0] not in training_input
+    return ("scaleTier",) if is_of_a_tier else found
 
 
 def _renamed(path: KeyPath, names: Mapping[KeyPath, KeyPath]) -> KeyPath:
