@@ -16,7 +16,7 @@ from vertex import persistent_resource
 from vertex.cost import Cost, cost
 from vertex.jobs import job_spec_path
 from vertex.rules import Finding, region
-from vertex.validation import Problem, shape
+from vertex.validation import Problem, judged, rest, shape
 
 NAMESPACE = "vertex-training"
 """Always this one: a project made from the template has another name, but the same keys."""
@@ -65,15 +65,13 @@ class Settings:
             if key.startswith(source.namespace)
         }
         values, broken = shape(shapes.Stack, {key: value for key, value in given.items() if key not in SECTIONS})
-        problems = [source.problem(problem.path, _discreet(problem)) for problem in broken]
+        left = rest(shapes.Stack, values, broken)
+        unfit = judged(_of_the_target, left) if ("target",) not in left.withheld else []
+        problems = [source.problem(problem.path, _discreet(problem)) for problem in (*broken, *unfit)]
         without_choice = guardrails.empty(given.get("guardrails"))
         problems += [source.problem(("guardrails", *path), message) for path, message in without_choice]
-        unsound = {problem.path[0] for problem in broken}
-        if not broken:
-            unfit = [*_of_the_target(values)]
-            problems += [source.problem(path, message) for path, message in unfit]
-            # As jobs with a problem, machines with one are neither priced nor judged.
-            unsound = {path[0] for path, _ in unfit} & {cloud.MACHINES}
+        # As jobs with a problem, machines with one are neither priced nor judged.
+        unsound = {problem.path[0] for problem in broken} | ({problem.path[0] for problem in unfit} & {cloud.MACHINES})
         values = {key: value for key, value in values.items() if key not in unsound}
         declarations = Declarations(root, source, {**values, **{key: given[key] for key in SECTIONS if key in given}})
         images, packages, jobs = declarations.images(), declarations.packages(), declarations.jobs()
