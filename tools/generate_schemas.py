@@ -50,6 +50,7 @@ _SCALARS: list[tuple[Any, dict[str, Any]]] = [
     (Timestamp, {"type": "string"}),
 ]
 _FILLED_IN = ("Model", "displayName")  # a model is declared in a pipeline alone, and has that one's name
+_BESIDE_A_FILE = ("CustomJobSpec", "workerPoolSpecs")  # a job's file may hold the pools, and the rest stand beside it
 _OUTPUT_ONLY = get_args(OutputOnly[str])[1]
 
 Schema = dict[str, Any]
@@ -110,7 +111,7 @@ class Writer:
             properties[name] = {**schema, **({"description": description} if description else {})}
             if api:
                 properties.setdefault(to_snake(name), schema)
-            if get_origin(hint) is Required and (message.__name__, name) != _FILLED_IN:
+            if get_origin(hint) is Required and (message.__name__, name) not in (_FILLED_IN, _BESIDE_A_FILE):
                 required.append(name)
         found: Schema = {"type": ["object", "string"], "pattern": _ALONE, "additionalProperties": False}
         return {**found, "properties": properties, **needed(required)}
@@ -121,6 +122,17 @@ class Writer:
         required = schema.pop("allOf", [])
         schema["properties"] |= {"lifecycle": self.reference(shapes.Lifecycle), "spec": self.reference(shapes.SpecFile)}
         spelled = [rule for rule in required if "displayName" not in json.dumps(rule)]
+        pools = needed([_BESIDE_A_FILE[1]])
+        of_a_study = {
+            "properties": dict.fromkeys(("trialJobSpec", "trial_job_spec"), pools),
+            **needed(["studySpec"]),
+        }
+        below = {"jobSpec": pools, "trialJobSpec": pools, "trainingTaskInputs": {"anyOf": [pools, of_a_study]}}
+        spelled += [
+            {"properties": dict.fromkeys((field, to_snake(field)), rule)}
+            for field, rule in below.items()
+            if field in schema["properties"]
+        ]
         return {**schema, "if": {"not": {"required": ["spec"]}}, "then": {"allOf": spelled}}
 
     def declarations(self) -> dict[str, Schema]:

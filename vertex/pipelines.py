@@ -14,7 +14,7 @@ from vertex import models, rules
 from vertex.fields import known
 from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex.rules import KeyPath, input_data
-from vertex.validation import NO_OBJECT, OpenText, OutputOnly, Problem, judged, never_open, shape
+from vertex.validation import NO_OBJECT, OpenText, OutputOnly, Problem, judged, never_open, rest, shape
 
 DEFINITIONS = "gs://google-cloud-aiplatform/schema/trainingjob/definition/"
 CUSTOM_TASK = f"{DEFINITIONS}custom_task_1.0.0.yaml"
@@ -46,7 +46,8 @@ def read(body: object, *, output_only: OutputOnly = "refuse", open_text: OpenTex
     spec, misshapen = shape(TRAINING_PIPELINE.message, body, output_only=output_only)
     if not isinstance(body, Mapping):
         return Reading(spec, misshapen)
-    problems = misshapen or judged(_broken(spec), spec, open_text)
+    left = rest(TRAINING_PIPELINE.message, spec, misshapen, output_only=output_only)
+    problems = [*misshapen, *judged(_broken, left, open_text)]
     # In the inputs of the canonical form, misspelt names that are unset are not to be seen any more.
     definition, inputs = _given(spec, _DEFINITION), _given(body if output_only == "refuse" else spec, _INPUTS)
     if definition not in list(_KINDS):
@@ -55,11 +56,14 @@ def read(body: object, *, output_only: OutputOnly = "refuse", open_text: OpenTex
             problems = [*problems, Problem((_DEFINITION,), message)]
         return Reading(spec, problems)
     if not isinstance(inputs, Mapping):
-        message = "is required" if inputs is None else NO_OBJECT
-        return Reading(spec, [*problems, Problem((_INPUTS,), message)], _headline(definition))
+        if (_INPUTS,) not in left.withheld:  # else it is there under a name that is misspelt
+            message = "is required" if inputs is None else NO_OBJECT
+            problems = [*problems, Problem((_INPUTS,), message)]
+        return Reading(spec, problems, _headline(definition))
     kind = _KINDS[definition]
-    job, malformed = shape(kind.message, _job(kind, spec, inputs))
-    found = malformed or ([] if misshapen else judged(rules.broken(kind, job), job, open_text))
+    job, malformed = shape(kind.message, _job(kind, left.value or {}, inputs))
+    of_the_job = rest(kind.message, job, malformed)
+    found = [*malformed, *judged(lambda job: rules.broken(kind, job), of_the_job, open_text)]
     of_the_task = [
         Problem(in_pipeline(kind, problem.path), problem.message) for problem in found if problem.path[0] not in _SHARED
     ]

@@ -12,14 +12,15 @@ from pydantic_core import ErrorDetails
 
 from vertex import rules
 from vertex.kinds import Kind
+from vertex.nesting import holders, settable
 from vertex.rules import Finding, KeyPath
 from vertex.scalars import shown
 from vertex.spelling import choices, closest, nearest
+from vertex.withheld import may_follow, withhold
 
 OutputOnly = Literal["refuse", "drop"]
 OpenText = Callable[[object], bool]
 """Tells the texts that are filled in later, and that no rule can judge yet."""
-_DEEPEST, _FEW = 2, 2
 NO_OBJECT = "must be an object with named fields"
 
 
@@ -56,17 +57,51 @@ def validate(
     output_only: OutputOnly = "refuse",
     open_text: OpenText = never_open,
 ) -> tuple[dict[str, Any], list[Problem]]:
-    """The canonical form of a job, and every problem it has: its shape's, or else those of the service's rules.
+    """The canonical form of a job, and every problem it has: its shape's, and those of the service's rules.
 
     The canonical form is only meaningful when its shape is right. `vertex.jobs.validated` is for pipelines too.
     """
     canonical, problems = shape(kind.message, body, output_only=output_only)
-    return canonical, problems or judged(rules.broken(kind, canonical), canonical, open_text)
+    left = rest(kind.message, canonical, problems, output_only=output_only)
+    return canonical, [*problems, *judged(lambda job: rules.broken(kind, job), left, open_text)]
 
 
-def judged(found: Iterable[Finding], value: Any, open_text: OpenText) -> list[Problem]:
-    """What rules have found in a canonical value, without what they say of open texts."""
-    return [Problem(path, message) for path, message in found if not open_text(value_at(value, path))]
+@dataclass(frozen=True)
+class Rest:
+    """What rules can judge of a value: all of it, or what is left when what is misshapen is `withheld`.
+
+    `value` is canonical, and None where nothing is left.
+    """
+
+    value: Any
+    withheld: frozenset[KeyPath] = frozenset()
+
+
+def rest(message: Any, value: Any, problems: Iterable[Problem], *, output_only: OutputOnly = "refuse") -> Rest:
+    """What is left of a value of a message without that in which `shape` has found problems."""
+    if not problems:
+        return Rest(value)
+    left, tried, meant = _pruned(value), set[KeyPath](), set[KeyPath]()
+    while problems:
+        for path in {problem.path for problem in problems}:
+            while path in tried and path:
+                path = path[:-1]  # its stand-in is misshapen too
+            if not path:
+                return Rest(None)
+            tried.add(path)
+            meant.add(_meant(path, message))
+            withhold(left, path, _schema(message))
+        canonical, problems = shape(message, left, output_only=output_only)
+    return Rest(canonical, frozenset(tried) | {path for path in meant if value_at(canonical, path) is None})
+
+
+def judged(broken: Callable[[Any], Iterable[Finding]], left: Rest, open_text: OpenText = never_open) -> list[Problem]:
+    """What rules find in what they can judge, without what they say of open texts, or because of what is withheld."""
+    return [
+        Problem(path, message)
+        for path, message in (broken(left.value) if left.value is not None else ())
+        if not open_text(value_at(left.value, path)) and not may_follow(path, left.withheld)
+    ]
 
 
 def shape(message: Any, value: object, *, output_only: OutputOnly = "refuse") -> tuple[Any, list[Problem]]:
@@ -82,7 +117,7 @@ def shape(message: Any, value: object, *, output_only: OutputOnly = "refuse") ->
         details = [*details, *_unknown_and_unset(message, value)]
     if not details:
         return canonical, []
-    misspelt = {_meant(detail, message) for detail in details if detail["type"] == "extra_forbidden"}
+    misspelt = {_meant(detail["loc"], message) for detail in details if detail["type"] == "extra_forbidden"}
     problems = (
         Problem(detail["loc"], _message(detail, message))
         for detail in details
@@ -97,7 +132,7 @@ def unknown(message: Any, path: KeyPath, others: Iterable[str] = ()) -> str:
     `others` are names that are known where it stands, beside those of the message there.
     """
     *above, name = path
-    below = _holders(message, tuple(above), to_camel(str(name)))
+    below = holders(_schema(message), tuple(above), to_camel(str(name)))
     if below:
         return f"unknown field; it belongs under {choices(below)}"
     return f"unknown field{nearest(str(name), [*_fields_at(message, tuple(above)), *others])}"
@@ -143,14 +178,15 @@ def _pruned(value: Any) -> Any:
     return value
 
 
-def _meant(detail: ErrorDetails, message: Any) -> KeyPath:
+def _meant(path: KeyPath, message: Any) -> KeyPath:
     """The field that an unknown one seems to be, or to belong under: where that is missing, to say so as well would be
     to say it twice."""
-    *above, name = detail["loc"]
-    below = _holders(message, tuple(above), to_camel(str(name)))
+    *above, name = path
+    known = _fields_at(message, tuple(above))
+    below = [] if name in known else holders(_schema(message), tuple(above), to_camel(str(name)))
     if below:
         return (*above, re.split(r"[.\[]", below[0])[0])
-    return (*above, closest(str(name), _fields_at(message, tuple(above))) or name)
+    return (*above, closest(str(name), known) or name)
 
 
 def _message(detail: ErrorDetails, message: Any) -> str:
@@ -176,51 +212,7 @@ def _message(detail: ErrorDetails, message: Any) -> str:
 
 def _fields_at(message: Any, path: KeyPath) -> list[str]:
     """Names of the fields that a user may set in the message at a path."""
-    return list(_settable(_node_at(message, path), _schema(message)))
-
-
-def _holders(message: Any, path: KeyPath, name: str) -> list[str]:
-    """The fields below the message at a path that hold one of a name, the nearest: of a job `jobSpec.scheduling` that
-    holds `timeout`."""
-    root = _schema(message)
-    level = {"": _node_at(message, path)}
-    for _ in range(_DEEPEST):
-        level = {f"{at}.{inner}": node for at, above in level.items() for inner, node in _messages(above, root)}
-        found = [at.lstrip(".") for at, node in level.items() if name in _settable(node, root)]
-        if found:
-            return found if len(found) <= _FEW else []
-    return []
-
-
-def _node_at(message: Any, path: KeyPath) -> dict[str, Any]:
-    root = _schema(message)
-    node = root
-    for part in path:
-        node = _resolved(node, root)
-        node = (
-            node["items"]
-            if isinstance(part, int)
-            else node.get("properties", {}).get(part) or node["additionalProperties"]
-        )
-    return node
-
-
-def _settable(node: dict[str, Any], root: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    fields = _resolved(node, root).get("properties", {})
-    return {name: field for name, field in fields.items() if not field.get("readOnly")}
-
-
-def _messages(node: dict[str, Any], root: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The fields of a message that hold messages, one each or lists of them."""
-    for name, field in _settable(node, root).items():
-        inner = _resolved(field, root)
-        yield (f"{name}[]", inner["items"]) if "items" in inner else (name, inner)
-
-
-def _resolved(node: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
-    while "$ref" in node:
-        node = root["$defs"][node["$ref"].rpartition("/")[2]]
-    return node
+    return list(settable(_schema(message), path))
 
 
 @cache

@@ -18,7 +18,7 @@ from vertex.validation import Problem, validate
 def accepted(kind: Kind, body: Mapping[str, Any], root: Path) -> dict[str, Any]:
     """The canonical form of a request; `root` is the folder of the buckets.
 
-    Raises ApiError with every problem: those of its shape, or else of the service's rules, or else of this machine.
+    Raises ApiError with every problem: those of its shape and of the service's rules, or else of this machine.
     """
     if kind == TRAINING_PIPELINE:
         return _accepted_pipeline(body, root)

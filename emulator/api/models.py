@@ -21,7 +21,7 @@ from emulator.store.models import DEFAULT_ALIAS
 from emulator.uploading import UploadRefused, upload
 from vertex import models, types
 from vertex.rules import KeyPath
-from vertex.validation import Problem, shape
+from vertex.validation import judged, rest, shape
 
 _FILTERABLE = ("model", "display_name", "base_model_name")
 _SORTABLE = ("display_name", "create_time", "update_time")
@@ -36,7 +36,8 @@ class Models:
     def upload(self, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
         """Keep a model, or a version of one. A done operation. Raises ApiError with every problem of the request."""
         request, problems = shape(types.UploadModelRequest, body, output_only="drop")
-        problems = problems or [Problem(path, message) for path, message in _broken(request)]
+        left = rest(types.UploadModelRequest, request, problems, output_only="drop")
+        problems = [*problems, *judged(_broken, left)]
         if problems:
             raise invalid(problems)
         with self.store.transaction() as change:

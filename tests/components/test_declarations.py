@@ -237,6 +237,8 @@ def test_several_problems_are_reported_together_by_file_and_line(tmp_path: Path)
     jobs = jobs.replace("wait: true", "waits: true").replace('{uri: "trainer:1"}', "{context: nowhere}")
     assert problems(tmp_path, stack, jobs=jobs, **{"a.yaml": a}) == [
         "a.yaml:2: hyperparameterTuningJobs.search.studySpec: is required",
+        "a.yaml:2: hyperparameterTuningJobs.search.maxTrialCount: is required, and at least 1",
+        "a.yaml:2: hyperparameterTuningJobs.search.parallelTrialCount: is required, and at least 1",
         "a.yaml:3: hyperparameterTuningJobs.search.trialJobSpec.workerPoolSpecs: is required",
         f'jobs.yaml:3: images.digits.context: "nowhere" is not a folder in {tmp_path.name}/',
         f"jobs.yaml:9: {IN_POOL}.replicas: unknown field; did you mean replicaCount?",

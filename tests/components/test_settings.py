@@ -122,3 +122,28 @@ def test_the_example_that_the_project_comes_with_is_right() -> None:
     settings = Settings.parse("vertex-training", "local", ROOT, config)
     assert {"digits", "digits-search"} <= {job.name for job in settings.jobs}
     assert all(image.keys() & {"context", "package"} for image in settings.images.values())
+
+
+def test_a_slip_in_one_key_hides_nothing_that_is_wrong_with_the_others(tmp_path: Path) -> None:
+    stack = """config:
+  vertex-training:target: gcp
+  vertex-training:project: acme-dev
+  vertex-training:region: us-central1
+  vertex-training:bucket: {location: US}
+  vertex-training:prices: {asOf: yesterday, source: contract, vcpu: {N5: {us-central1: -1}}, disk: {pd-ssd: 0.2}}
+"""
+    assert [line.split(": ")[1].removeprefix("vertex-training:") for line in problems(tmp_path, stack)] == [
+        "projectNumber",
+        "bucket.location",
+        "prices.disk.pd-ssd",
+        "prices.asOf",
+        "prices.vcpu.N5",
+        "prices.vcpu.N5.us-central1",
+    ]
+
+
+@pytest.mark.parametrize("target", ["aws", "5"])
+def test_nothing_is_judged_by_a_target_that_is_none(tmp_path: Path, target: str) -> None:
+    stack = f"config:\n  vertex-training:target: {target}\n  vertex-training:labels: {{a: b}}\n"
+    (problem,) = problems(tmp_path, stack)
+    assert "vertex-training:target: " in problem

@@ -121,10 +121,58 @@ def test_what_is_wrong_beside_the_file_is_reported_where_it_stands(tmp_path: Pat
     assert problem.startswith("jobs.yaml:7: customJobs.digits.lifecycle.waits: unknown field")
 
 
-def test_a_field_that_is_there_twice_is_refused(tmp_path: Path) -> None:
-    declared = DECLARED.replace("lifecycle: {wait: true}", "job_spec: {}")
-    found = problems(tmp_path, INCLUDING, jobs=declared, **{FILE: CONFIG})
-    assert any(line.endswith(f"stands in {FILE} too; keep one of the two") for line in found)
+@pytest.mark.parametrize("config", [CONFIG, SNAKE, BODY], ids=["gcloud", "snake_case", "REST body"])
+def test_what_gcloud_takes_as_flags_stands_beside_the_file(tmp_path: Path, config: str) -> None:
+    beside = "job_spec: {service_account: '1234', scheduling: {strategy: SPOT}}\n    labels: {team: vision}"
+    declared = DECLARED.replace("lifecycle: {wait: true}", beside)
+    (job,) = load(tmp_path, INCLUDING, jobs=declared, **{FILE: config}).jobs
+    assert job.spec["labels"] == {"team": "vision"}
+    expected = SPEC["jobSpec"] | {"serviceAccount": "1234", "scheduling": {"timeout": "3600s", "strategy": "SPOT"}}
+    assert job.spec["jobSpec"] == expected
+
+
+def test_of_a_problem_beside_the_file_the_declaration_is_named_and_of_one_in_it_the_file(tmp_path: Path) -> None:
+    beside = "jobSpec: {serviceAccount: trainer, schedulin: {}, scheduling: {strategy: SLOW}}"
+    declared = DECLARED.replace("lifecycle: {wait: true}", beside)
+    found = problems(tmp_path, INCLUDING, jobs=declared, **{FILE: CONFIG.replace("3600s", "1h")})
+    assert [": ".join(each.split(": ")[:2]) for each in found] == [
+        f"{FILE}:10: scheduling.timeout",
+        "jobs.yaml:7: customJobs.digits.jobSpec.schedulin",
+        "jobs.yaml:7: customJobs.digits.jobSpec.scheduling.strategy",
+        "jobs.yaml:7: customJobs.digits.jobSpec.serviceAccount",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("beside", "field"),
+    [
+        ("job_spec: {scheduling: {timeout: 60s}}", "job_spec.scheduling.timeout"),
+        ("jobSpec: {worker_pool_specs: []}", "jobSpec.worker_pool_specs"),
+        ("jobSpec: text", "jobSpec"),
+    ],
+)
+def test_a_field_that_is_there_twice_is_refused_by_its_whole_path(tmp_path: Path, beside: str, field: str) -> None:
+    declared = DECLARED.replace("lifecycle: {wait: true}", beside)
+    (problem,) = problems(tmp_path, INCLUDING, jobs=declared, **{FILE: CONFIG})
+    assert problem == f"jobs.yaml:7: customJobs.digits.{field}: stands in {FILE} too; keep one of the two"
+
+
+@pytest.mark.parametrize("config", [CONFIG, SNAKE], ids=["camelCase", "snake_case"])
+def test_a_lone_pool_is_the_only_one_as_gcloud_reads_it(tmp_path: Path, config: str) -> None:
+    one = config.replace("  - machine", "    machine")
+    assert one != config
+    (job,) = load(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: one}).jobs
+    assert job.spec == SPEC
+    wrong = one.replace("images.digits", "images.digit").replace("n1-standard-4", "n1-standard-5")
+    lines = problems(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: wrong})
+    fields = [line.split(": ")[1].replace("_", "").lower() for line in lines]
+    assert fields == ["workerpoolspecs.machinespec.machinetype", "workerpoolspecs.containerspec.imageuri"]
+
+
+def test_a_lone_pool_is_no_list_in_a_rest_body(tmp_path: Path) -> None:
+    body = BODY.replace("[{", "{", 1).replace('}],\n    "scheduling', '},\n    "scheduling')
+    (problem,) = problems(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: body})
+    assert problem == f"{FILE}:3: jobSpec.workerPoolSpecs: must be a list"
 
 
 @pytest.mark.parametrize(

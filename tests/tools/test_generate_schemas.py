@@ -184,6 +184,16 @@ trainingPipelines:
 """
 
 
+@pytest.mark.parametrize("job", ["jobSpec: {serviceAccount: '1'}", "job_spec: {scheduling: {strategy: SPOT}}"])
+def test_the_pools_are_required_unless_a_file_may_hold_them(job: str) -> None:
+    declared = f"customJobs:\n  digits:\n    spec: {{file: config.yaml}}\n    {job}\n"
+    assert flagged(DECLARATIONS, declared) == []
+    alone = flagged(DECLARATIONS, declared.replace("    spec: {file: config.yaml}\n", ""))
+    assert [line.partition(": ")[0] for line in alone] == [f"customJobs.digits.{job.partition(':')[0]}"]
+    inputs = flagged(DECLARATIONS, "trainingPipelines: {release: {trainingTaskInputs: {enableWebAccess: true}}}\n")
+    assert [line.partition(": ")[0] for line in inputs] == ["trainingPipelines.release.trainingTaskInputs"]
+
+
 @pytest.mark.parametrize("text", [PIPELINE, TUNING])
 def test_a_pipeline_takes_the_inputs_of_either_task(text: str) -> None:
     assert flagged(DECLARATIONS, text) == []
@@ -202,4 +212,4 @@ def test_a_pipeline_takes_the_inputs_of_either_task(text: str) -> None:
 )
 def test_a_slip_in_a_pipeline_is_flagged_too(text: str, right: str, wrong: str) -> None:
     assert text.count(right) == 1
-    assert len(flagged(DECLARATIONS, text.replace(right, wrong))) == 1
+    assert len({line.partition(": ")[0] for line in flagged(DECLARATIONS, text.replace(right, wrong))}) == 1

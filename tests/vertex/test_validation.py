@@ -189,17 +189,73 @@ def test_fields_that_the_service_sets_are_ignored_in_a_request_whatever_they_hol
     assert validate(HYPERPARAMETER_TUNING_JOB, job, output_only="drop") == (tuning_job(), [])
 
 
-def test_all_problems_of_shape_are_reported_at_once_and_those_of_the_rules_once_the_shape_is_right() -> None:
+def test_problems_of_shape_and_of_the_rules_are_reported_at_once() -> None:
     job = edited(custom_job(), *POOL, "replicaCount", to=2)
     job["displayName"] = "x" * 129
     wrong = job | {"jobSpce": {}, "labels": 3}
     assert problems(CUSTOM_JOB, wrong) == [
         "jobSpce: unknown field; did you mean jobSpec?",
         "labels: must be an object with named fields",
-    ]
-    assert problems(CUSTOM_JOB, job) == [
         "displayName: is longer than 128 characters",
         "jobSpec.workerPoolSpecs[0].replicaCount: 2 must be 1: the first pool is the primary replica",
+    ]
+
+
+def test_a_fault_in_each_corner_of_a_job_is_reported_in_the_first_round() -> None:
+    job = edited(custom_job(), "jobSpec", "scheduling", to={"timeout": "2h"})
+    job = edited(job, *POOL, "machineSpec", "machineType", to="n1-standard-2")
+    job = edited(job, *POOL, "replicaCount", to=3)
+    job = edited(job, *POOL, "containerSpec", "env", to=[{"name": "1A", "value": "b"}])
+    job = edited(job, *POOL, "diskSpec", to={"bootDiskSizeGb": 50})
+    fields = [problem.field.removeprefix("jobSpec.") for problem in validate(CUSTOM_JOB, job)[1]]
+    assert fields == [
+        "scheduling.timeout",
+        "workerPoolSpecs[0].replicaCount",
+        "workerPoolSpecs[0].containerSpec.env[0].name",
+        "workerPoolSpecs[0].machineSpec.machineType",
+        "workerPoolSpecs[0].diskSpec.bootDiskSizeGb",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "beside", "other"),
+    [
+        ("network", 5, "reservedIpRanges", ["range"]),
+        ("persistentResourceId", 5, "workerPoolSpecs", [{"containerSpec": {"imageUri": "trainer"}}]),
+        ("workerPoolSpecs", "text", "scheduling", {"strategy": "FLEX_START"}),
+        ("scheduling", {"strategy": "FLEX"}, "scheduling", {"strategy": "FLEX", "maxWaitDuration": "60s"}),
+    ],
+)
+def test_nothing_is_said_of_a_field_because_another_is_misshapen(
+    field: str, value: object, beside: str, other: object
+) -> None:
+    job = custom_job()
+    job["jobSpec"] |= {field: value, beside: other}
+    (problem,) = validate(CUSTOM_JOB, job)[1]
+    assert problem.path[:2] == ("jobSpec", field)
+
+
+def test_a_key_that_is_no_text_is_one_more_problem() -> None:
+    job = edited(custom_job(), *POOL, "replicaCount", to=2) | {"labels": {7: "a", "b": "C"}}
+    assert [problem.field for problem in validate(CUSTOM_JOB, job)[1]] == [
+        "labels[7].[key]",
+        "labels.b",
+        "jobSpec.workerPoolSpecs[0].replicaCount",
+    ]
+
+
+def test_snake_case_hides_nothing_either() -> None:
+    pool = {
+        "machine_spec": {"machine_type": 5},
+        "replica_count": 3,
+        "container_spec": {"image_uri": "trainer", "env": [{"nam": "A"}, {"name": "1A"}]},
+    }
+    found = validate(CUSTOM_JOB, {"display_name": "digits", "job_spec": {"worker_pool_specs": [pool]}})[1]
+    assert [problem.field.removeprefix("jobSpec.workerPoolSpecs[0].") for problem in found] == [
+        "containerSpec.env[0].nam",
+        "machineSpec.machineType",
+        "replicaCount",
+        "containerSpec.env[1].name",
     ]
 
 

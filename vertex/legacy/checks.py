@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex.legacy.machines import LEGACY_TYPES, ROLES
+from vertex.legacy.machines import IN_PLACE_OF, LEGACY_TYPES, ROLES
 from vertex.machines import machines
 from vertex.rules import Finding
 from vertex.spelling import nearest
@@ -49,7 +49,7 @@ def _tier(given: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _machine_type(name: str, value: str) -> Iterator[Finding]:
     known = {*LEGACY_TYPES, *machines()}
-    if value not in known:
+    if value not in known and value not in IN_PLACE_OF:
         near = nearest(value, known)
         advice = near if near.startswith("; did") else f"; name one of Vertex AI's, or {', '.join(LEGACY_TYPES)}"
         yield (name,), f'"{value}" is no machine type that is known{advice}'
@@ -70,7 +70,7 @@ def _container(given: Mapping[str, Any], role: str, *, is_type_refused: bool) ->
     kind = accelerator.get("type", "")
     if is_type_refused:
         return
-    if accelerator and not kind.startswith("TPU") and given.get(f"{role}Type") not in machines():
+    if accelerator and not kind.startswith("TPU") and given.get(f"{role}Type") not in {*machines(), *IN_PLACE_OF}:
         yield (at, "acceleratorConfig"), f"goes with a machine type of Compute Engine: name one as {role}Type"
     elif accelerator and not kind:
         yield (at, "acceleratorConfig", "type"), "is required"

@@ -8,8 +8,14 @@ from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex.legacy import checks, study
 from vertex.legacy.fields import Fields
 from vertex.legacy.messages import Job, TrainingInput
+from vertex.legacy.origins import origin
 from vertex.legacy.pools import left_out, worker_pools
-from vertex.validation import NO_OBJECT, Problem, shape, validate
+from vertex.rules import KeyPath
+from vertex.validation import NO_OBJECT, Problem, Rest, rest, shape, validate
+from vertex.withheld import may_follow
+
+_COUNTS = {"maxTrialCount": "maxTrials"}
+"""Fields that messages name as well, and what they are here."""
 
 
 def converted(given: object, fallback: str) -> tuple[Fields, list[Problem]]:
@@ -25,9 +31,8 @@ def converted(given: object, fallback: str) -> tuple[Fields, list[Problem]]:
         problems = [Problem(("predictionInput",), "is a prediction job's; only training jobs can be converted")]
     elif not problems and "trainingInput" not in job:
         problems = [Problem(("trainingInput",), "is required")]
-    if not problems:
-        found = checks.broken(job["trainingInput"])
-        problems = [Problem(("trainingInput", *path), message) for path, message in found]
+    left = rest(Job, job, problems, output_only="drop")
+    problems = [*problems, *_broken(left)]
     if problems:
         return Fields(), [problem if whole else Problem(problem.path[1:], problem.message) for problem in problems]
     declaration = _declaration(_escaped(job), fallback)
@@ -35,9 +40,36 @@ def converted(given: object, fallback: str) -> tuple[Fields, list[Problem]]:
     (name, body), *_ = jobs.items()
     kind = CUSTOM_JOB if collection == CUSTOM_JOB.collection else HYPERPARAMETER_TUNING_JOB
     _, refused = validate(kind, {"displayName": name, **body})
-    return declaration, [
-        Problem((), f"Vertex AI would refuse {problem.field}: {problem.message}") for problem in refused
+    above: KeyPath = ("trainingInput",) if whole else ()
+    return declaration, [_of_the_legacy_job(problem, job["trainingInput"], above) for problem in refused]
+
+
+def _broken(left: Rest) -> list[Problem]:
+    """What is wrong with what is left of a job, but for what is to be judged together with what is withheld."""
+    if left.value is None or "trainingInput" not in left.value or "predictionInput" in left.value:
+        return []
+    found = (Problem(("trainingInput", *path), message) for path, message in checks.broken(left.value["trainingInput"]))
+    withheld = {_judged_as(path) for path in left.withheld}
+    return [
+        problem
+        for problem in found
+        if _judged_as(problem.path) not in withheld and not may_follow(problem.path, left.withheld)
     ]
+
+
+def _judged_as(path: KeyPath) -> KeyPath:
+    """The part of a job that is judged as a whole: one parameter, or else all that says which replicas there are."""
+    return path[:4] if path[1:2] == ("hyperparameters",) else ()
+
+
+def _of_the_legacy_job(problem: Problem, training_input: Mapping[str, Any], above: KeyPath) -> Problem:
+    """What Vertex AI would refuse, at the field that it came from, or else named in full."""
+    path, message = origin(problem.path, training_input, above), problem.message
+    for name, legacy in _COUNTS.items():
+        message = message.replace(name, legacy)
+    if path:
+        return Problem(path, f"Vertex AI would refuse it: {message}")
+    return Problem((), f"Vertex AI would refuse {problem.field}: {message}")
 
 
 def _is_job(given: Mapping[str, Any]) -> bool:

@@ -31,6 +31,11 @@ LEGACY_TYPES: dict[str, tuple[str, str, int]] = {
     "complex_model_l_v100": ("n1-standard-32", "NVIDIA_TESLA_V100", 8),
     "cloud_tpu": ("cloud-tpu", "TPU_V2", 8),
 }
+IN_PLACE_OF: dict[str, tuple[str, str]] = {
+    # name: a machine type that Vertex AI has, and one more to choose
+    "n1-highcpu-8": ("n1-standard-8", "n1-highcpu-16"),
+}
+"""Machine types of Compute Engine that AI Platform Training had and that Google's list for Vertex AI is without."""
 SCALE_TIERS: dict[str, dict[str, tuple[str, int]]] = {
     # name: the machine type and the number of replicas of each role
     "BASIC": {"master": ("standard", 1)},
@@ -87,6 +92,12 @@ def machine_spec(part: Replicas, accelerator: dict[str, Any]) -> tuple[dict[str,
         had = f" with {count} {kind}" if kind else ""
         asked = f"{part.source} {part.type}" if part.source.endswith("Type") else f"{part.source}: the type {part.type}"
         comments.append(f"{asked} is about an {name}{had}; check whether that is its size.")
+    if name in IN_PLACE_OF:
+        asked, (name, other) = name, IN_PLACE_OF[name]
+        text = (
+            f"{part.source} {asked}: Vertex AI has none; {name} has as many vCPUs, and {other} is of the same family."
+        )
+        comments.append(text)
     if accelerator.get("type", "ACCELERATOR_TYPE_UNSPECIFIED") != "ACCELERATOR_TYPE_UNSPECIFIED":
         kind, count = accelerator["type"], accelerator.get("count", 1)
     elif part.is_tpu:

@@ -47,7 +47,11 @@ def _parameter(spec: dict[str, Any]) -> Fields:
         unused = ["categoricalValues", "discreteValues"]
     else:
         name, values = _LISTS[kind]
-        parameter[name] = {"values": [plain(value) for value in spec[values]]}
+        given = spec[values]
+        if kind == "DISCRETE" and given != (ordered := sorted(set(given))):
+            parameter.comment(name, "discreteValues: in Vertex AI they increase, so they are sorted here, each once.")
+            given = ordered
+        parameter[name] = {"values": [plain(value) for value in given]}
         unused = ["minValue", "maxValue", *(other for _, other in _LISTS.values() if other != values)]
     scale = spec.get("scaleType", "NONE")
     if scale != "NONE" and kind == "CATEGORICAL":

@@ -130,3 +130,21 @@ def test_field_names_are_the_api_s_in_its_own_order() -> None:
     assert list(body) == ["labels", "encryptionSpec", "jobSpec"]
     assert next(iter(body["jobSpec"])) == "workerPoolSpecs"
     assert all("_" not in name for name in names(body))
+
+
+def test_a_machine_type_that_vertex_ai_has_not_becomes_the_one_that_google_names() -> None:
+    accelerator = {"acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": 1}}
+    fields, problems = converted({"masterType": "n1-highcpu-8", "masterConfig": accelerator}, "j")
+    pool = fields["customJobs"]["j"]["jobSpec"]["workerPoolSpecs"][0]
+    assert (pool["machineSpec"]["machineType"], problems) == ("n1-standard-8", [])
+    assert "# masterType n1-highcpu-8: Vertex AI has none; n1-standard-8 has" in written(fields)
+    assert "n1-highcpu-16" in written(fields)
+
+
+@pytest.mark.parametrize(("given", "said"), [([64, 32, 64.0], True), ([32, 64], False)])
+def test_discrete_values_increase(given: list[float], said: bool) -> None:
+    parameter = {"parameterName": "a", "type": "DISCRETE", "discreteValues": given}
+    fields, problems = converted({"hyperparameters": {"params": [parameter]}}, "j")
+    (found,) = fields["hyperparameterTuningJobs"]["j"]["studySpec"]["parameters"]
+    assert (found["discreteValueSpec"], problems) == ({"values": [32, 64]}, [])
+    assert ("# discreteValues: " in written(fields)) == said

@@ -11,6 +11,7 @@ from vertex.legacy.__main__ import main
 
 CUSTOM = "scaleTier: CUSTOM\nmasterType: n1-standard-4\n"
 IMAGE = "masterConfig: {imageUri: x}\n"
+UNITS = "{parameterName: a, type: INTEGER, maxValue: 3}"
 
 
 def problems(folder: Path, text: str | bytes, capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -51,8 +52,8 @@ def problems(folder: Path, text: str | bytes, capsys: pytest.CaptureFixture[str]
             "complex_model_l?",
         ),
         (
-            "masterType: n1-highcpu-8\n",
-            'job.yaml:1: masterType: "n1-highcpu-8" is no machine type that is known; did you mean n4-highcpu-8?',
+            "masterType: n1-highcpu-9\n",
+            'job.yaml:1: masterType: "n1-highcpu-9" is no machine type that is known; did you mean n1-highcpu-96?',
         ),
         (
             f"{CUSTOM}args: [a]\nmasterConfig: {{imageUri: x, containerArgs: [b]}}\n",
@@ -102,13 +103,60 @@ def problems(folder: Path, text: str | bytes, capsys: pytest.CaptureFixture[str]
         ),
         (
             f"{IMAGE}network: my-vpc\n",
-            'job.yaml: Vertex AI would refuse jobSpec.network: "my-vpc" must have the form '
+            'job.yaml:2: network: Vertex AI would refuse it: "my-vpc" must have the form '
             "projects/{number}/global/networks/{network}",
         ),
         (
+            f"trainingInput:\n  {IMAGE}  serviceAccount: trainer\n",
+            'job.yaml:3: trainingInput.serviceAccount: Vertex AI would refuse it: "trainer" must have the form '
+            "{account}@{project}.iam.gserviceaccount.com",
+        ),
+        (
+            f"{IMAGE}hyperparameters: {{hyperparameterMetricTag: a b, params: [{UNITS}]}}\n",
+            'job.yaml:2: hyperparameters.hyperparameterMetricTag: Vertex AI would refuse it: "a b" must not contain '
+            "white space",
+        ),
+        (
+            f"{IMAGE}job_dir: /tmp/out\n",
+            'job.yaml:2: jobDir: Vertex AI would refuse it: "/tmp/out" must have the form gs://{bucket}/{object}',
+        ),
+        (
+            f"{IMAGE}encryptionConfig:\n  kmsKeyName: k\n",
+            'job.yaml:3: encryptionConfig.kmsKeyName: Vertex AI would refuse it: "k" must have the form '
+            "projects/{project}/locations/{region}/keyRings/{key_ring}/cryptoKeys/{crypto_key}",
+        ),
+        (
+            f"{IMAGE}hyperparameters:\n  maxTrials: 2\n  maxParallelTrials: 3\n  params: [{UNITS}]\n",
+            "job.yaml:4: hyperparameters.maxParallelTrials: Vertex AI would refuse it: 3 is more than maxTrials 2",
+        ),
+        (
+            f"{IMAGE}hyperparameters:\n  params:\n    - {UNITS}\n    - {UNITS}\n",
+            'job.yaml:5: hyperparameters.params[1].parameterName: Vertex AI would refuse it: "a" is there twice; only '
+            "children with disjoint conditions may share an id",
+        ),
+        (
+            f"{IMAGE}hyperparameters:\n  params:\n    - {UNITS.replace('maxV', 'minV')}\n",
+            "job.yaml:4: hyperparameters.params[0]: Vertex AI would refuse it: minValue 3 is greater than maxValue 0",
+        ),
+        (
+            f"{CUSTOM}masterConfig:\n  acceleratorConfig:\n    count: 3\n    type: NVIDIA_TESLA_T4\n",
+            "job.yaml:5: masterConfig.acceleratorConfig.count: Vertex AI would refuse it: 3 NVIDIA_TESLA_T4 cannot be "
+            "attached to n1-standard-4; possible: 1, 2 or 4",
+        ),
+        (
+            f"{CUSTOM}workerType: standard\nworkerCount: 1\nworkerConfig:\n  diskConfig: {{bootDiskSizeGb: 5}}\n",
+            "job.yaml:6: workerConfig.diskConfig.bootDiskSizeGb: Vertex AI would refuse it: 5 is not within 100 to "
+            "64000",
+        ),
+        (
+            "jobId: x\nlabels: {Team: a}\ntrainingInput: {}\n",
+            'job.yaml:2: labels: Vertex AI would refuse it: the key "Team" may hold lower-case letters, digits, '
+            "underscores and dashes only",
+        ),
+        (
             "scaleTier: BASIC_TPU\nhyperparameters: {params: [{parameterName: a, type: INTEGER, maxValue: 3}]}\n",
-            "job.yaml: Vertex AI would refuse trialJobSpec.workerPoolSpecs[0].machineSpec.machineType: cloud-tpu has "
-            "TPUs, which hyperparameter tuning does not take",
+            "job.yaml:1: scaleTier: Vertex AI would refuse it: cloud-tpu has TPUs, which hyperparameter tuning does "
+            "not take",
         ),
     ],
 )
@@ -126,6 +174,18 @@ def test_all_slips_are_reported_at_once(tmp_path: Path, capsys: pytest.CaptureFi
         "trainingInput.masterConfig.image",
         "trainingInput.regin",
         "trainingInput.scaleTier",
+    ]
+
+
+def test_a_slip_in_one_part_hides_none_in_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    params = f"    - {UNITS.replace('}', ', minValue: 1.5}')}\n    - {{parameterName: b, type: DISCRETE}}\n"
+    text = f"masterTyp: standard\nworkerCount: 1\nhyperparameters:\n  goals: MAXIMIZE\n  params:\n{params}"
+    found = problems(tmp_path, text, capsys)
+    assert [line.split(": ")[1] for line in found] == [
+        "hyperparameters.goals",
+        "masterTyp",
+        "hyperparameters.params[0].minValue",
+        "hyperparameters.params[1].discreteValues",
     ]
 
 
