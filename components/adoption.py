@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components import drift, references
+from components import drift, references, shapes
 from components.references import Tables
 from vertex import jobs
 from vertex.jobs import held
@@ -13,15 +13,24 @@ from vertex.rules import KeyPath
 from vertex.scalars import shown
 from vertex.validation import Problem, dotted
 
-ON_DELETE = "keep"
-"""What a stack does with an adopted job that it lets go, where nothing is said: it did not make it."""
-
 NOT_RUN = "an adopted job is not run; take adopt out to run what is declared"
 
 
 def resource_name(kind: Kind, parent: str, adopt: str) -> str:
     """The name of the job that `lifecycle.adopt` means: it is given whole, or as the job's number below `parent`."""
     return adopt if "/" in adopt else f"projects/{parent.partition('projects/')[2]}/{kind.collection}/{adopt}"
+
+
+def is_of(adopt: str, job: str) -> bool:
+    """Whether two resource names are of one job: the service shows a project's number where people write its ID."""
+    one, other = ResourceName.parse(adopt), ResourceName.parse(job)
+    same_project = one.project == other.project or one.project.isdigit() != other.project.isdigit()
+    return same_project and one[1:] == other[1:]
+
+
+def on_delete(lifecycle: Mapping[str, Any], adopted: bool) -> str:
+    """What becomes of a job that its stack lets go; one that was adopted it did not make, so that one is kept."""
+    return str(lifecycle.get("onDelete", "keep" if adopted else shapes.LIFECYCLE["onDelete"]))
 
 
 def broken(kind: Kind, adopt: str, project: str, number: str | None, region: str) -> Iterator[str]:

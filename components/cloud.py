@@ -4,15 +4,19 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import reduce
 from typing import Any, cast
 
-from components import shapes
-from vertex.rules import Finding, KeyPath, machine_spec
+from components import ownership, shapes
+from vertex.rules import Finding, KeyPath, machine_spec, resource
 
 MACHINES = "persistentResource"
 """The key of the machines that stay. Names of jobs are in lower case, so none can be in its way."""
 _TOLD_APART = 8
 """Hex digits of a digest at the end of a name that is too long."""
+_PROJECT = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
+"""Resource Manager's page on projects; those of a domain, such as example.com:project, are older than it."""
+_REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")
 _REQUIRED = ("project", "projectNumber", "region")
 _EITHER = {
     "registry": ("existing", "url", "repository"),
@@ -31,6 +35,10 @@ def broken(values: Mapping[str, Any]) -> Iterator[Finding]:
     for key in _REQUIRED:
         if key not in values:
             yield (key,), "is required by the target gcp"
+    yield from _place(values)
+    for path in (("labels",), ("registry", "labels"), ("bucket", "labels")):
+        yield from resource.labels_broken(reduce(lambda part, key: part.get(key, {}), path, values), path)
+    yield from ((("labels", *path), message) for path, message in ownership.labels_broken(values.get("labels", {})))
     for key, choices in _EITHER.items():
         part = values.get(key, {})
         made = choices[-1]
@@ -75,6 +83,16 @@ def is_made_here(key: str, part: Mapping[str, Any]) -> bool:
     return not any(choice in part for choice in _EITHER[key][:-1])
 
 
+def _place(values: Mapping[str, Any]) -> Iterator[Finding]:
+    """The forms of names that all calls have in their addresses."""
+    project, region = values.get("project"), values.get("region")
+    if project is not None and not _PROJECT.fullmatch(project):
+        form = "6 to 30 lower-case letters, digits and hyphens, as `gcloud projects list` says"
+        yield ("project",), f'"{project}" is not the id of a project: {form}'
+    if region is not None and not _REGION.fullmatch(region):
+        yield ("region",), f'"{region}" is not the name of a region, such as us-central1'
+
+
 def _network(network: Mapping[str, Any] | None) -> Iterator[Finding]:
     if network is None:
         return
@@ -106,7 +124,7 @@ def _pool(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
 def _regions(values: Mapping[str, Any]) -> Iterator[Finding]:
     """A job's bucket, keys and attachment are in its own region (python-aiplatform#885; Google's page on CMEK)."""
     region = values.get("region")
-    if region is None:
+    if region is None or not _REGION.fullmatch(region):
         return
     location = values.get("bucket", {}).get("location", region).lower()
     if location != region:

@@ -1,17 +1,24 @@
 """Completion: waits for jobs, and holds their results."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import pulumi
 from pulumi import dynamic
 
-from components import waiting
+from components import submissions, target, waiting
 from components.engine import Provider
+from components.errors import TrainingFailed
 from components.foundation import Foundation
 from components.job import CustomJob, HyperparameterTuningJob, TrainingPipeline
+from vertex.errors import VertexError
 from vertex.scalars import seconds
 
+LEFT = (
+    "still running, though no longer declared: {}. Pulumi removes what is gone last, and not once something has "
+    "failed: `pulumi up --continue-on-error` removes it all the same"
+)
 _INPUTS = ("owner", "parent", "jobs", "deadlines")
 
 
@@ -35,7 +42,18 @@ class CompletionProvider(Provider):
 
     def _results(self, props: dict[str, Any]) -> dict[str, Any]:
         deadlines = {name: seconds(deadline) for name, deadline in (props.get("deadlines") or {}).items()}
-        return waiting.wait(props["parent"], props["owner"], props["jobs"], deadlines)
+        try:
+            return waiting.wait(props["parent"], props["owner"], props["jobs"], deadlines)
+        except TrainingFailed as error:
+            if left := _undeclared(props["parent"], props["owner"]):
+                raise TrainingFailed(f"{error}\n{LEFT.format(', '.join(left))}") from error
+            raise
+
+
+def _undeclared(parent: str, owner: str) -> list[str]:
+    with suppress(VertexError):  # what has failed is more than what cannot be said beside it
+        return submissions.undeclared(target.connect(parent), owner)
+    return []
 
 
 class Completion(dynamic.Resource, module="vertex", name="Completion"):

@@ -1,6 +1,5 @@
 """Declarations: the images, packages and jobs that a stack and its included files declare, read together."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -8,7 +7,7 @@ from operator import getitem
 from pathlib import Path
 from typing import Any, cast
 
-from components import dependencies, image_rules, references, results, shapes, source_distribution, spec_files
+from components import dependencies, forms, image_rules, references, results, shapes, source_distribution, spec_files
 from components.errors import Problem
 from components.job_declaration import JobDeclaration
 from components.sources import Source, included
@@ -20,7 +19,6 @@ from vertex.rules import KeyPath
 from vertex.spelling import nearest
 from vertex.validation import NO_OBJECT, shape
 
-_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 SECTIONS = ("vars", "images", "packages", *KINDS)
 _IN_JOBS = ("vars", "images", "packages", "secrets", results.TABLE)
 _LATE = "is known only after that job, so it can stand in texts alone"
@@ -98,9 +96,8 @@ class Declarations:
         if other:
             place = other.source.place(other.path)
             self.problems.append(declared.problem((), f'"{name}" is declared already, at {place}'))
-        elif section != "vars" and not _NAME.fullmatch(name):
-            message = f'"{name}" must be lower-case letters, digits, "-", "_" and ".", at most 63'
-            self.problems.append(declared.problem((), message))
+        elif section != "vars" and not forms.is_name(name):
+            self.problems.append(declared.problem((), f'"{name}" must be {forms.NAME}'))
         else:
             self._keep(section, name, declared)
 
@@ -143,7 +140,7 @@ class Declarations:
         jobs = tuple(
             self._job(kind, declared) for kind in KINDS.values() for declared in self.sections[kind.collection].values()
         )
-        if self.results_used or any("after" in job.lifecycle for job in jobs):
+        if self.results_used or any(job.lifecycle.keys() & {"after", "deadline"} for job in jobs):
             self.problems += [self.problem_of(*found) for found in dependencies.broken(jobs, self.results_used)]
         return dependencies.linked(jobs, self.results_used) if self.results_used and not self.problems else jobs
 
@@ -187,7 +184,7 @@ class Declarations:
                 self.results_used.setdefault(str(declared.path[-1]), []).append((path, name))
                 continue
             if table not in allowed(path):
-                message = f"${{{reference}}} is not a reference that is known here; write {_forms(allowed(path))}"
+                message = not_a_reference(reference, allowed(path))
             elif table == "vars" and not isinstance(self.values.get("vars") or {}, Mapping):
                 continue
             elif name not in self.tables[table]:
@@ -219,5 +216,7 @@ def _peers(section: str) -> tuple[str, ...]:
     return tuple(KINDS) if section in KINDS else (section,)
 
 
-def _forms(tables: tuple[str, ...]) -> str:
-    return " or ".join(f"${{{table}.NAME{'.RESULT' if table == results.TABLE else ''}}}" for table in tables)
+def not_a_reference(reference: str, tables: tuple[str, ...]) -> str:
+    """What is wrong with a reference into none of the `tables` that it may lead into."""
+    known = " or ".join(f"${{{table}.NAME{'.RESULT' if table == results.TABLE else ''}}}" for table in tables)
+    return f"${{{reference}}} is not a reference that is known here; write {known}"

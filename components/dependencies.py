@@ -14,7 +14,8 @@ Finding = tuple[JobDeclaration, KeyPath, str]
 
 
 def broken(jobs: Sequence[JobDeclaration], written: Written) -> Iterator[Finding]:
-    """References and `after` that name no job or no result of one, and jobs that come after themselves."""
+    """References and `after` that name no job or no result of one, jobs that come after themselves, and deadlines of
+    jobs that nothing waits for."""
     by_name = {job.name: job for job in jobs}
     links: dict[str, dict[str, KeyPath]] = {name: {} for name in by_name}
     offered: dict[str, list[str] | None] = {}  # None of a job with problems: what it will have is not known
@@ -30,8 +31,7 @@ def broken(jobs: Sequence[JobDeclaration], written: Written) -> Iterator[Finding
                 offered[name] = results.offered(by_name[name].kind, by_name[name].spec) if by_name[name].spec else None
             known = offered[name]
             if known is not None and result not in known:
-                message = f"${{{results.TABLE}.{reference}}} is not a result of {name}{nearest(result, known)}"
-                yield job, path, message
+                yield job, path, not_a_result(reference, name, result, known)
         for index, name in enumerate(job.lifecycle.get("after", ())):
             if name in by_name:
                 links[job.name].setdefault(name, ("lifecycle", "after", index))
@@ -39,6 +39,16 @@ def broken(jobs: Sequence[JobDeclaration], written: Written) -> Iterator[Finding
                 yield job, ("lifecycle", "after", index), f'"{name}" is not a declared job{nearest(name, by_name)}'
     for ring in stages.cycles(links):
         yield by_name[ring[0]], links[ring[0]][ring[1]], f"comes after itself: {' → '.join(ring)}"
+    needed = set[str]().union(*links.values())
+    for job in jobs:
+        if "deadline" in job.lifecycle and not job.lifecycle.get("wait") and job.name not in needed:
+            message = "is for a job that is waited for: add wait: true, or take it out; what ends a job is "
+            yield job, ("lifecycle", "deadline"), f"{message}scheduling.timeout"
+
+
+def not_a_result(reference: str, name: str, result: str, known: Sequence[str]) -> str:
+    """What is wrong with a reference to a `result` of the job with a `name` that is none of the `known` ones."""
+    return f"${{{results.TABLE}.{reference}}} is not a result of {name}{nearest(result, known)}"
 
 
 def linked(jobs: Sequence[JobDeclaration], written: Written) -> tuple[JobDeclaration, ...]:

@@ -7,6 +7,14 @@ from pydantic import AfterValidator, BeforeValidator
 
 from vertex.scalars import Int32, String, seconds
 
+_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
+NAME = 'lower-case letters, digits, "-", "_" and ".", at most 63'
+
+
+def is_name(text: str) -> bool:
+    """Whether it may be the name of a job, an image or a package: `NAME` says what they are made of."""
+    return _NAME.fullmatch(text) is not None
+
 
 def not_negative(value: int) -> int:
     if value < 0:

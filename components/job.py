@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 import pulumi
 from pulumi import dynamic
 
-from components import adoption, ownership, references, results, shapes
+from components import adoption, job_arguments, ownership, references, results, shapes
 from components.foundation import Foundation
 from components.job_provider import (
     CustomJobProvider,
@@ -23,8 +23,11 @@ from vertex.types import HyperparameterTuningJob as HyperparameterTuningJobArgs
 from vertex.validation import value_at
 
 _REPLACE = ["spec", "secrets", "jobs", "rerun", "parent", "adopt"]
-_REPLACE_ADOPTED = ["parent", "adopt"]
-"""An edit of what is declared of an adopted job compares it anew, and replaces nothing."""
+_REPLACE_ADOPTED = ["parent"]
+"""An edit of what is declared of an adopted job compares it anew, and replaces nothing.
+
+Whether `adopt` is another job than the one at hand is for `JobProvider.diff` to say: the state has that one's name.
+"""
 
 Spec = TypeVar("Spec", CustomJobArgs, HyperparameterTuningJobArgs, TrainingPipelineArgs)
 
@@ -32,10 +35,10 @@ Spec = TypeVar("Spec", CustomJobArgs, HyperparameterTuningJobArgs, TrainingPipel
 class _Job(dynamic.Resource, Generic[Spec]):
     """What all kinds share. The job's resource name is its `id`; `run` has its `name`, `state`, `page`, `logs`.
 
-    As a refresh finds them `run` also has the `error` of a failed job, and of a tuning job its `trials` (`ended`, `of`)
-    and its `bestTrial`. `jobs` are those whose results it uses, by the names that references in `spec` have for them,
-    such as `${jobs.tune.bestTrial.parameters.lr}`: they must have succeeded when it is submitted, so let it
-    depend on their Completion.
+    As a refresh finds them `run` also has the `error` of a failed job, and of a tuning job or a pipeline that tunes its
+    `trials` (`ended`, `of`) and its `bestTrial`. `jobs` are those whose results it uses, by the names that references
+    in `spec` have for them, such as `${jobs.tune.bestTrial.parameters.lr}`: they must have succeeded when it is
+    submitted, so let it depend on their Completion.
     """
 
     provider: type[JobProvider]
@@ -51,11 +54,25 @@ class _Job(dynamic.Resource, Generic[Spec]):
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
         jobs: "Mapping[str, CustomJob | HyperparameterTuningJob | TrainingPipeline] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
+        _is_declared: bool = False,
     ) -> None:
-        kind, rerun = self.provider.kind, (lifecycle or {}).get("rerun", 0)
+        kind = self.provider.kind
+        if not _is_declared:  # else it has been judged there, with its file and line
+            lifecycle = job_arguments.judged(
+                kind,
+                name,
+                spec,
+                lifecycle or {},
+                labels=foundation.labels,
+                secrets=secrets or {},
+                above={name: job.offered for name, job in (jobs or {}).items()},
+                is_known=not _has_output(spec),
+            )
+        rerun = (lifecycle or {}).get("rerun", 0)
         given = (lifecycle or {}).get("adopt")
         adopt: str | None = given and adoption.resource_name(kind, foundation.parent, given)
         above: list[pulumi.Input[str]] = [job.run_id for _, job in sorted((jobs or {}).items())]
+        self._is_adopted = adopt is not None
         # What an adopted job has beside what is declared stays as it is.
         self._spec: Any = (
             spec
@@ -98,6 +115,13 @@ class _Job(dynamic.Resource, Generic[Spec]):
             self._spec, self._above, lambda spec, above: ownership.run_id(kind, spec, rerun, above)
         )
         return found
+
+    @property
+    def offered(self) -> Sequence[str] | None:
+        """What references of other jobs may name of it; None where that is not known yet."""
+        if self._is_adopted or _has_output(self._spec):
+            return None
+        return results.offered(self.provider.kind, self._spec)
 
     @property
     def model_dir(self) -> pulumi.Input[str | None]:

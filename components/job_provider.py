@@ -13,16 +13,17 @@ from components import (
     drift,
     engine,
     ownership,
+    progress,
     references,
     removal,
     results,
-    shapes,
     submissions,
     target,
     unrecorded,
 )
 from components.engine import Provider
 from components.errors import SubmitFailed
+from components.pipeline_results import searching
 from components.target import Target
 from vertex import trials
 from vertex.errors import NotFound, VertexError
@@ -49,15 +50,13 @@ class _Inputs:
     @classmethod
     def of(cls, props: Mapping[str, Any]) -> "_Inputs":
         adopt = props.get("adopt")
-        defaults = {**shapes.LIFECYCLE, **({"onDelete": adoption.ON_DELETE} if adopt else {})}
-        lifecycle: Any = {**defaults, **(props.get("lifecycle") or {})}
         return cls(
             owner=props["owner"],
             parent=props["parent"],
             spec=props["spec"],
             secrets=props.get("secrets") or {},
             jobs=props.get("jobs") or {},
-            on_delete=lifecycle["onDelete"],
+            on_delete=adoption.on_delete(props.get("lifecycle") or {}, bool(adopt)),
             rerun=int(props.get("rerun") or 0),
             adopt=adopt,
         )
@@ -91,7 +90,18 @@ class JobProvider(Provider):
             failures += [dynamic.CheckFailure("adopt", message) for message in found]
             if inputs.get("rerun"):
                 failures.append(dynamic.CheckFailure("rerun", adoption.NOT_RUN))
+        elif not problems:
+            found_in_labels = ownership.labels_broken(spec.get("labels", {}))
+            failures += [
+                dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message)
+                for path, message in found_in_labels
+            ]
         return dynamic.CheckResult({**inputs, "spec": spec}, failures)
+
+    def diff(self, id_: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
+        """What differs is for Pulumi to say. A job is replaced by one to adopt, unless that is the job itself."""
+        adopt = news.get("adopt")
+        return dynamic.DiffResult(replaces=["adopt"] if adopt and not adoption.is_of(adopt, id_) else None)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         outs = self._made(props)
@@ -110,11 +120,15 @@ class JobProvider(Provider):
                 job = at.client.get(ResourceName.parse(id_))
             except NotFound:
                 return dynamic.ReadResult(None, {})
+            run = _run(at, job)
+        if line := progress.moved(inputs.name, props.get("run") or {}, run):
+            # Pulumi shows of a refresh what moves in inputs only.
+            print(line, flush=True)  # noqa: T201
         used = _outputs(props)
         tables = {"secrets": inputs.secrets, results.TABLE: used.get("results", {})}
         spec = drift.declared_part(self._spec(inputs), held(self.kind, job), tables)
         declared = {name: props[name] for name in INPUTS if name in props} | {"spec": spec}
-        return dynamic.ReadResult(id_, {**declared, **used, "run": _run(at, job)}, declared)
+        return dynamic.ReadResult(id_, {**declared, **used, "run": run}, declared)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         inputs, name = _Inputs.of(props), ResourceName.parse(id_)
@@ -193,9 +207,10 @@ def _run(at: Target, job: Mapping[str, Any]) -> dict[str, Any]:
     run = {"name": job["name"], "state": job["state"], "page": at.links.page(name), "logs": at.links.logs(log_of)}
     if "error" in job:
         run["error"] = job["error"].get("message", "")
-    if ended := trials.ended(job):
-        run["trials"] = {"ended": ended, "of": int(job["maxTrialCount"])}
-        if best := trials.best(job):
+    study = searching(at, job)
+    if ended := trials.ended(study):
+        run["trials"] = {"ended": ended, "of": int(study["maxTrialCount"])}
+        if best := trials.best(study):
             run["bestTrial"] = best
     return run
 

@@ -17,7 +17,7 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
-from components import ownership, submissions, target, unrecorded
+from components import adoption, ownership, submissions, target, unrecorded
 from components.engine import Provider
 from components.job_declaration import JobDeclaration
 from components.job_provider import named
@@ -26,6 +26,9 @@ from vertex.kinds import KINDS
 
 class LedgerProvider(Provider):
     """Inputs: `stack` (with its organization), `parent`, `jobs` (collections by name), `kept` (names).
+
+    `check` adds `gone`, which is like `jobs`, and `goings`, how many updates have had one: by it `diff` tells names
+    that are gone now from those that a refresh finds in the state.
 
     What is added to `jobs` is recorded in silence: it changes inputs, yet no preview shows it. A name that is gone, or
     a new one in `kept`, is an update.
@@ -40,11 +43,13 @@ class LedgerProvider(Provider):
         moved = olds.get("parent", inputs["parent"]) != inputs["parent"]
         if gone := {name: kind for name, kind in before.items() if moved or inputs["jobs"].get(name) != kind}:
             inputs["gone"] = gone
+        if goings := int(olds.get("goings", 0)) + bool(gone):
+            inputs["goings"] = goings
         return dynamic.CheckResult(inputs, [])
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
         _open(id_, news)
-        return dynamic.DiffResult(changes=bool(news.get("gone")) or news["kept"] != olds["kept"])
+        return dynamic.DiffResult(changes=any(news.get(name) != olds.get(name) for name in ("goings", "kept")))
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         id_ = uuid.uuid4().hex[:12]
@@ -80,18 +85,23 @@ class Ledger(dynamic.Resource, module="vertex", name="Ledger"):
             "stack": f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}",
             "parent": parent,
             "jobs": {job.name: job.kind.collection for job in jobs},
-            "kept": sorted(job.name for job in jobs if job.lifecycle.get("onDelete", "delete") != "delete"),
+            "kept": sorted(
+                job.name for job in jobs if adoption.on_delete(job.lifecycle, "adopt" in job.lifecycle) != "delete"
+            ),
         }
         super().__init__(LedgerProvider(), name, props, opts)
 
 
 def _open(id_: str, inputs: dict[str, Any]) -> None:
-    names = frozenset(inputs["jobs"]).difference(inputs["kept"])
-    submissions.under(submissions.Ledger(id_, inputs["stack"], names))
+    kept = frozenset(inputs["kept"])
+    submissions.under(submissions.Ledger(id_, inputs["stack"], frozenset(inputs["jobs"]) - kept, kept))
 
 
 def _clear(parent: str, stack: str, collections: Iterable[str], is_meant: Callable[[str], bool]) -> None:
-    """Removes the jobs with certain marks that no state records."""
+    """Removes the jobs with certain marks that no state records.
+
+    But for those that this process has just let go: `kept` has not the names that `pulumi up --target` alone has kept.
+    """
     with named("jobs of an interrupted run: not removed"):
         at = target.connect(parent)
         for collection in sorted({*collections}):
@@ -102,6 +112,6 @@ def _clear(parent: str, stack: str, collections: Iterable[str], is_meant: Callab
                 {
                     str(job["name"]): str(job["labels"]["pulumi_name"])
                     for job in listed
-                    if is_meant(job["labels"].get(ownership.MARK_LABEL, ""))
+                    if is_meant(job["labels"].get(ownership.MARK_LABEL, "")) and not submissions.is_let_go(job["name"])
                 },
             )

@@ -3,15 +3,19 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from vertex.kinds import Kind
+from vertex.rules import Finding
+from vertex.rules.resource import MOST_LABELS
 from vertex.states import plain
 
 TOKEN_LABEL = "pulumi_token"
 MARK_LABEL = "pulumi_mark"
+LABELS = ("pulumi_project", "pulumi_stack", "pulumi_name", TOKEN_LABEL, MARK_LABEL)
+"""All that a submitted job has beside its own."""
 
 
 def run_id(kind: Kind, spec: Mapping[str, Any], rerun: int, above: Sequence[str] = ()) -> str:
@@ -47,6 +51,17 @@ def labels(owner: str, token: str) -> dict[str, str]:
     """The labels of a submitted job, within the service's rules: lower case, at most 63 characters."""
     project, stack, name = (re.sub(r"[^a-z0-9_-]", "-", part.lower())[:63] for part in owner.split("/"))
     return {"pulumi_project": project, "pulumi_stack": stack, "pulumi_name": name, TOKEN_LABEL: token}
+
+
+def labels_broken(labels: Mapping[str, str], of_the_stack: Collection[str] = ()) -> Iterator[Finding]:
+    """What is wrong with the labels of a job, or of all jobs, as it has those of the stack file and `LABELS` too."""
+    for name in LABELS:
+        if name in labels:
+            yield (name,), "is a label that the stack gives its jobs itself; take another name"
+    given, most = len({*labels, *of_the_stack}), MOST_LABELS - len(LABELS)
+    if len(of_the_stack) <= most < given <= MOST_LABELS:
+        with_those = ", with those of the stack file" if of_the_stack else ""
+        yield (), f"has {given} labels{with_those}; at most {most} are allowed, as {len(LABELS)} are the stack's own"
 
 
 def filter_of(stack: str) -> str:

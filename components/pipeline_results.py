@@ -39,6 +39,14 @@ def with_studies(at: Target, owner: str, jobs: Mapping[str, Job]) -> dict[str, J
     return {**jobs, **{wanted[study]: {**jobs[wanted[study]], STUDY: job} for study, job in studies.items()}}
 
 
+def searching(at: Target, job: Job) -> Job:
+    """What has a job's trials: itself, or for one call the tuning job of a pipeline that tunes. Raises VertexError."""
+    if study := _study_name(job):
+        with contextlib.suppress(NotFound):
+            return at.client.get(ResourceName.parse(study))
+    return job
+
+
 def uploaded(pipeline: Job) -> dict[str, Any]:
     """`backingJob` and `model`, the resource names of the job that trains and of the model, once there are such."""
     model = pipeline.get("modelToUpload", {}).get("name")

@@ -47,6 +47,16 @@ class Progress:
         return lines
 
 
+def moved(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """The line on a job whose `run`, as `components.job` has it, is another than `before`; None where it is not."""
+    if before == now:
+        return None
+    came_from = f"{plain(before['state'])} → " if before.get("state") not in (None, now["state"]) else ""
+    done = f", {now['trials']['ended']} of {now['trials']['of']} trials done" if "trials" in now else ""
+    error = f": {now['error']}" if now.get("error") else ""
+    return f"{name}: {came_from}{plain(now['state'])}{done}{error}"
+
+
 def _status(job: Job) -> str:
     state, study = plain(job["state"]), job.get(STUDY, job)
     if state == "RUNNING" and "startTime" in job and (minutes := _minutes(job, _seconds(job["startTime"]))):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components import adoption, cloud, guardrails, list_prices, shapes
+from components import adoption, cloud, guardrails, list_prices, ownership, shapes
 from components.declarations import SECTIONS, Declarations
 from components.errors import DeclarationErrors
 from components.errors import Problem as Declared
@@ -70,14 +70,16 @@ class Settings:
         problems = [source.problem(problem.path, _discreet(problem)) for problem in (*broken, *unfit)]
         without_choice = guardrails.empty(given.get("guardrails"))
         problems += [source.problem(("guardrails", *path), message) for path, message in without_choice]
-        # As jobs with a problem, machines with one are neither priced nor judged.
-        unsound = {problem.path[0] for problem in broken} | ({problem.path[0] for problem in unfit} & {cloud.MACHINES})
+        # As jobs with a problem, machines with one are neither priced nor judged, nor is anything by no region.
+        unsound = {problem.path[0] for problem in unfit} & {cloud.MACHINES, "region"}
+        unsound |= {problem.path[0] for problem in broken}
         values = {key: value for key, value in values.items() if key not in unsound}
         declarations = Declarations(root, source, {**values, **{key: given[key] for key in SECTIONS if key in given}})
         images, packages, jobs = declarations.images(), declarations.packages(), declarations.jobs()
         problems += declarations.problems + declarations.unused_vars()
         problems += _not_adoptable(declarations, jobs, values)
         problems += _out_of_region(declarations, jobs, values)
+        problems += _mislabelled(declarations, jobs, values)
         costs = _costs(jobs, values)
         problems += _beyond_guardrails(declarations, images, jobs, costs, values)
         if problems:
@@ -116,6 +118,16 @@ def _out_of_region(
         for job in (job for job in jobs if job.spec):
             for path, message in region.broken(job.spec, job_spec_path(job.kind, job.spec), values["region"]):
                 yield declarations.problem_of(job, path, message)
+
+
+def _mislabelled(
+    declarations: Declarations, jobs: Iterable[JobDeclaration], values: Mapping[str, Any]
+) -> Iterable[Declared]:
+    """Labels of the stack's own in jobs that are submitted, or too many beside them."""
+    for job in jobs:
+        if (labels := job.spec.get("labels")) and "adopt" not in job.lifecycle:
+            for path, message in ownership.labels_broken(labels, values.get("labels", {})):
+                yield declarations.problem_of(job, ("labels", *path), message)
 
 
 def _costs(jobs: Iterable[JobDeclaration], values: Mapping[str, Any]) -> dict[str, Cost]:

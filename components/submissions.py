@@ -9,8 +9,9 @@ from typing import Any
 from components import ownership
 from components.target import Target
 from vertex.errors import NotFound
-from vertex.kinds import Kind
+from vertex.kinds import KINDS, Kind
 from vertex.names import ResourceName
+from vertex.states import TERMINAL
 
 Job = Mapping[str, Any]
 Rows = Mapping[str, list[Mapping[str, str]]]
@@ -18,11 +19,15 @@ Rows = Mapping[str, list[Mapping[str, str]]]
 
 @dataclass(frozen=True)
 class Ledger:
-    """What `components.ledger` says of a state: its `id`, its `stack` (with organization), and its `names`."""
+    """What `components.ledger` says of a state: its `id`, its `stack` (with organization), and its `names`.
+
+    Names that are, or once were, `kept` are none of `names`.
+    """
 
     id: str
     stack: str
     names: frozenset[str]
+    kept: frozenset[str]
 
     def mark(self, name: str) -> str:
         """What the jobs of a name have in common that this state submits."""
@@ -77,16 +82,39 @@ def ledger_of(owner: str) -> Ledger | None:
     return ledger if ledger and name in ledger.names else None
 
 
+def undeclared(at: Target, stack: str) -> list[str]:
+    """The jobs under way of a stack, `<pulumi project>/<stack>`, that are no longer declared, by name.
+
+    None where no ledger looks after them. Pulumi removes them at the end of a run, if nothing has failed before. Raises
+    VertexError.
+    """
+    if (ledger := _ledgers.get(stack)) is None:
+        return []
+    known = {ledger.mark(name) for name in ledger.names | ledger.kept}
+    found = set()
+    for kind in KINDS.values():
+        for job in at.client.list(kind, at.parent, ownership.filter_of(stack)):
+            mark = job["labels"].get(ownership.MARK_LABEL, "")
+            if mark.startswith(f"{ledger.id}-") and mark not in known and job["state"] not in TERMINAL:
+                found.add(str(job["labels"]["pulumi_name"]))
+    return sorted(found)
+
+
 def let_go(name: str) -> None:
     """Says that this process was told to remove a job, so that its replacement, which may be equal, is another one."""
     _let_go.add(name)
+
+
+def is_let_go(name: str) -> bool:
+    """Whether this process was told to remove a job, and so has done already what is to become of it."""
+    return name in _let_go
 
 
 def _rows(at: Target, parent: str, kind: Kind, owner: str, key: str) -> list[Mapping[str, str]]:
     stack = owner.rpartition("/")[0]
     # setdefault is atomic for texts, so all threads get one listing.
     listing = _listings.setdefault((parent, kind.collection, stack), _Listing())
-    return [row for row in listing.rows(at, kind, stack).get(key, []) if row["name"] not in _let_go]
+    return [row for row in listing.rows(at, kind, stack).get(key, []) if not is_let_go(row["name"])]
 
 
 class _Listing:

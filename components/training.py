@@ -106,13 +106,13 @@ class Jobs:
     """A stack's jobs: submitted once their images, packages and the jobs before them are there, and waited for.
 
     Each stage of jobs that others come after has a Completion of its own, and the other jobs that ask for it have one
-    together. `awaited` has by name of a job the one that waits for it.
+    together.
     """
 
     def __init__(self, settings: Settings, foundation: Foundation, images: Images, packages: Packages) -> None:
         self._declared = {job.name: job for job in settings.jobs}
         self.resources: dict[str, Job] = {}
-        self.awaited: dict[str, Completion] = {}
+        self._found: dict[str, pulumi.Output[Mapping[str, Any]]] = {}
         ended: list[Completion] = []
         levels = stages.levels({job.name: job.above for job in settings.jobs})
         needed = frozenset().union(*(job.above for job in settings.jobs))
@@ -138,22 +138,24 @@ class Jobs:
     @property
     def results(self) -> pulumi.Output[Mapping[str, Any]]:
         """The results of all jobs that were waited for, by name."""
-        found = [completion.results for completion in dict.fromkeys(self.awaited.values())]
-        return reduce(_together, found, pulumi.Output.from_input({}))
+        return reduce(_together, dict.fromkeys(self._found.values()), pulumi.Output.from_input({}))
 
     def latest(self, name: str) -> pulumi.Output[Mapping[str, Any]]:
         """A job's run; of one that was waited for the state is what was found then, and the rest is in its results."""
         run = self.resources[name].run
-        if name not in self.awaited:
+        if name not in self._found:
             return run
-        state = self.awaited[name].results.apply(lambda results: results[name]["state"])
-        return run.apply(lambda run: state.apply(lambda state: {**{key: run[key] for key in _RUN}, "state": state}))
+        state = self._found[name].apply(lambda found: {"state": found[name]["state"]} if found else {})
+        return run.apply(
+            lambda run: state.apply(lambda state: {**{key: run[key] for key in (*_RUN, "state")}, **state})
+        )
 
     def _completion(self, name: str, jobs: Mapping[str, Job], foundation: Foundation) -> Completion:
         lifecycles = {name: self._declared[name].lifecycle for name in jobs}
         deadlines = {name: lifecycle["deadline"] for name, lifecycle in lifecycles.items() if "deadline" in lifecycle}
         completion = Completion(name, jobs, foundation=foundation, deadlines=deadlines)
-        self.awaited.update(dict.fromkeys(jobs, completion))
+        # With --continue-on-error the program goes on after a wait that failed, and exports what there is.
+        self._found.update(dict.fromkeys(jobs, completion.results.recover(lambda _: {})))
         return completion
 
     def _job(
@@ -187,6 +189,7 @@ class Jobs:
             secrets={name: settings.secrets[name] for name in sorted(used["secrets"])},
             jobs={name: self.resources[name] for name in sorted(declared.uses)},
             opts=pulumi.ResourceOptions(depends_on=after) if after else None,
+            _is_declared=True,
         )
 
     def _folders(self, used: Iterable[str]) -> dict[str, pulumi.Input[str]]:

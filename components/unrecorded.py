@@ -1,12 +1,17 @@
-"""Jobs that a stack has submitted and that its state does not record."""
+"""Jobs that a stack has submitted and that its state does not record.
+
+The job that a pipeline runs has the pipeline's labels, and no state records it. It goes when its pipeline goes.
+"""
 
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from components import removal
+from components import ownership, removal
 from vertex.client import JobClient
-from vertex.names import ResourceName
+from vertex.kinds import TRAINING_PIPELINE
+from vertex.names import ResourceName, parent
+from vertex.pipelines import backing_name
 
 _EXPORT_SECONDS = 120
 
@@ -22,10 +27,21 @@ def remove(client: JobClient, stack: str, jobs: Mapping[str, str]) -> None:
     if known is None:
         print(f"{', '.join(sorted(jobs))}: may be left of a run that was killed; the state cannot be read", flush=True)  # noqa: T201
         return
-    for name, shown in jobs.items():
-        if name not in known:
+    left = [name for name in jobs if name not in known]
+    backing = _of_pipelines(client, stack, left)
+    for name in left:
+        if name not in backing:
+            shown = jobs[name]
             print(f"{shown}: {name} is removed, which a run that was killed has left", flush=True)  # noqa: T201
             removal.remove(client, ResourceName.parse(name), shown)
+
+
+def _of_pipelines(client: JobClient, stack: str, names: Iterable[str]) -> set[str | None]:
+    """The jobs that pipelines of the stack have run, where jobs with these `names` are."""
+    parsed = map(ResourceName.parse, names)
+    parents = {parent(name.project, name.region) for name in parsed if name.kind != TRAINING_PIPELINE}
+    filter_ = ownership.filter_of(stack.partition("/")[2])
+    return {backing_name(pipeline) for place in parents for pipeline in client.list(TRAINING_PIPELINE, place, filter_)}
 
 
 def recorded(stack: str) -> set[str] | None:

@@ -137,6 +137,28 @@ def test_an_edit_of_the_declaration_compares_it_anew_and_replaces_nothing(api: F
     assert set(api.calls) == {"get"}
 
 
+@pytest.mark.parametrize(
+    ("adopt", "replaces"),
+    [
+        (None, None),
+        (NAME, None),
+        (NAME.replace("local", "123456"), None),
+        (NAME.replace("local", "other"), ["adopt"]),
+        (NAME.replace("77", "78"), ["adopt"]),
+        (NAME.replace("us-central1", "us-east1"), ["adopt"]),
+        (NAME.replace("customJobs", "trainingPipelines"), ["adopt"]),
+    ],
+)
+def test_a_job_is_replaced_by_one_to_adopt_unless_it_is_that_one(adopt: str | None, replaces: list[str] | None) -> None:
+    found = custom.diff(NAME, {}, inputs(adopt=adopt))
+    assert (found.changes, found.replaces) == (None, replaces)
+
+
+def test_two_numbers_are_two_projects() -> None:
+    one, other = (NAME.replace("local", number) for number in ("123456", "654321"))
+    assert custom.diff(one, {}, inputs(adopt=other)).replaces == ["adopt"]
+
+
 def test_a_job_that_was_adopted_is_kept_unless_its_stack_says_otherwise(api: FakeClient, clock: Clock) -> None:
     there(api, state="JOB_STATE_SUCCEEDED")
     custom.delete(NAME, inputs())
@@ -236,9 +258,9 @@ def test_a_job_is_adopted_once(tmp_path: Path) -> None:
 
 def test_a_project_s_number_is_that_of_the_stack(tmp_path: Path) -> None:
     cloud = LOCAL.replace("local", "gcp") + (
-        "  vertex-training:include: [jobs.yaml]\n  vertex-training:project: acme\n"
+        "  vertex-training:include: [jobs.yaml]\n  vertex-training:project: acme-dev\n"
         "  vertex-training:projectNumber: '123456789012'\n  vertex-training:region: us-central1\n"
     )
     assert load(tmp_path, cloud, jobs=declared(f"{{adopt: {NAME.replace('local', '123456789012')}}}"))
     (problem,) = problems(tmp_path, cloud, jobs=declared(f"{{adopt: {NAME.replace('local', '210987654321')}}}"))
-    assert problem.endswith("is of another project than this stack's, acme")
+    assert problem.endswith("is of another project than this stack's, acme-dev")

@@ -1,12 +1,15 @@
 """Completion: holds the results of the jobs that were waited for."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from components import ownership, submissions
 from components.completion import CompletionProvider
 from components.errors import TrainingFailed
 from tests.components.fakes import FakeClient
+from vertex.errors import Unavailable
 
 PARENT = "//local/projects/local/locations/us-central1"
 TRAIN = f"{PARENT.removeprefix('//local/')}/customJobs/1"
@@ -16,6 +19,13 @@ DONE = {"digits": {"state": "JOB_STATE_SUCCEEDED"}}
 
 provider = CompletionProvider()
 pytestmark = pytest.mark.usefixtures("clock")
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    def fail(*_: object) -> Any:
+        raise error
+
+    return fail
 
 
 def add(api: FakeClient, state: str, *coming: str) -> None:
@@ -35,6 +45,32 @@ def test_a_job_that_fails_fails_it(api: FakeClient, act: Any) -> None:
     add(api, "JOB_STATE_FAILED")
     with pytest.raises(TrainingFailed, match=r"^digits failed"):
         act()
+
+
+def test_a_failure_names_the_jobs_under_way_that_are_no_longer_declared(api: FakeClient) -> None:
+    add(api, "JOB_STATE_FAILED")
+    submissions.under(submissions.Ledger("led", "acme/team/dev", frozenset({"digits"}), frozenset({"kept"})))
+    states = {"gone": "RUNNING", "ended": "SUCCEEDED", "digits": "RUNNING", "kept": "RUNNING"}
+    for number, (name, state) in enumerate(states.items(), 2):
+        marked = {**LABELS, "pulumi_name": name, "pulumi_mark": ownership.mark("led", name)}
+        api.add(TRAIN.replace("/1", f"/{number}"), labels=marked, state=f"JOB_STATE_{state}")
+    theirs = {**LABELS, "pulumi_name": "theirs", "pulumi_mark": ownership.mark("other", "theirs")}
+    api.add(TRAIN.replace("/1", "/9"), labels=theirs, state="JOB_STATE_RUNNING")
+    with pytest.raises(TrainingFailed) as failure:
+        provider.create(INPUTS)
+    assert str(failure.value).splitlines()[-1] == (
+        "still running, though no longer declared: gone. Pulumi removes what is gone last, and not once something has "
+        "failed: `pulumi up --continue-on-error` removes it all the same"
+    )
+
+
+def test_a_failure_is_said_though_what_else_is_there_cannot_be_known(
+    api: FakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(api, "JOB_STATE_FAILED")
+    monkeypatch.setattr(submissions, "undeclared", raising(Unavailable("no answer")))
+    with pytest.raises(TrainingFailed, match=r"^digits failed"):
+        provider.create(INPUTS)
 
 
 def test_reading_looks_once_and_does_not_wait(api: FakeClient) -> None:

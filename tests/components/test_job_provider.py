@@ -85,6 +85,14 @@ def test_check_reports_the_rules_of_its_kind() -> None:
     assert [failure.property for failure in failures] == ["spec.maxTrialCount"]
 
 
+def test_check_refuses_labels_of_the_stack_s_own_but_of_a_job_that_is_adopted() -> None:
+    spec = custom_job() | {"labels": {"pulumi_name": "mine"}}
+    (failure,) = custom.check({}, inputs(spec)).failures
+    assert failure.property == "spec.labels.pulumi_name"
+    adopted = inputs(spec, adopt=f"{PARENT}/customJobs/7")
+    assert custom.check({}, adopted).failures == []
+
+
 def test_check_lets_pass_what_is_not_known_before_the_update() -> None:
     spec = edited(custom_job(), *POOL, "replicaCount", to=rpc.UNKNOWN)
     assert custom.check({}, inputs(spec)).failures == []

@@ -83,6 +83,58 @@ def test_what_is_added_is_noted_and_not_shown_and_what_is_gone_is_shown(api: Fak
     assert not state.up("more")
 
 
+def test_a_name_that_is_gone_is_shown_each_time_it_goes_and_no_refresh_shows_it_again(api: FakeClient) -> None:
+    state = State()
+    state.up("digits", "more")
+    for _ in range(2):
+        assert state.up("digits")
+        read = ledger.read(state.id, state.outputs)
+        # A refresh compares what is read with the inputs that were recorded.
+        assert not ledger.diff(state.id, dict(read.outs or {}), state.inputs).changes
+        assert not state.up("digits", "more")
+
+
+def test_a_state_of_an_earlier_version_with_a_name_that_is_gone_shows_it_no_longer(api: FakeClient) -> None:
+    state = State()
+    state.up("digits")
+    state.inputs = state.outputs = {**state.inputs, "gone": {"more": "customJobs"}}
+    assert not ledger.diff(state.id, state.outputs, state.inputs).changes
+    assert not state.up("digits")
+    assert state.up("more")
+
+
+def test_the_job_of_a_pipeline_is_left_to_it_and_removed_where_the_pipeline_is_no_more(
+    api: FakeClient, recorded: set[str]
+) -> None:
+    state = State()
+    state.up("piped", "digits")
+    mark = {"pulumi_mark": ownership.mark(state.id, "piped"), **ownership.labels("team/dev/piped", "t")}
+    piped, backing = f"{PARENT}/trainingPipelines/8", f"{PARENT}/customJobs/9"
+    api.add(piped, labels=mark, state="PIPELINE_STATE_SUCCEEDED", trainingTaskMetadata={"backingCustomJob": backing})
+    api.add(backing, labels=mark, state="JOB_STATE_SUCCEEDED")
+    recorded.add(piped)
+    state.up()
+    assert [*api.jobs] == [piped, backing]
+    recorded.clear()
+    del api.jobs[piped]
+    state.destroy()
+    assert not api.jobs
+
+
+def test_a_pipeline_that_no_state_records_takes_its_job_along(
+    api: FakeClient, recorded: set[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = State()
+    state.up("piped")
+    mark = {"pulumi_mark": ownership.mark(state.id, "piped"), **ownership.labels("team/dev/piped", "t")}
+    piped, backing = f"{PARENT}/trainingPipelines/8", f"{PARENT}/customJobs/9"
+    api.add(piped, labels=mark, state="PIPELINE_STATE_SUCCEEDED", trainingTaskMetadata={"backingCustomJob": backing})
+    api.add(backing, labels=mark, state="JOB_STATE_SUCCEEDED")
+    state.destroy()
+    assert not api.jobs
+    assert capsys.readouterr().out == f"piped: {piped} is removed, which a run that was killed has left\n"
+
+
 def test_a_job_that_was_submitted_under_another_declaration_is_removed_before_its_name_is_used_again(
     api: FakeClient, clock: Clock, recorded: set[str]
 ) -> None:
@@ -140,6 +192,20 @@ def test_what_was_kept_once_stays_whatever_comes_later(api: FakeClient, recorded
     state.up("other")
     state.destroy()
     assert len(api.jobs) == 3
+
+
+@pytest.mark.parametrize("on_delete", [{"lifecycle": {"onDelete": "keep"}}, {"adopt": FIRST}])
+def test_a_job_that_is_kept_when_its_stack_goes_stays_though_the_ledger_was_not_told(
+    api: FakeClient, recorded: set[str], on_delete: dict[str, Any]
+) -> None:
+    state = State()
+    state.up("digits")
+    assert submit() == FIRST
+    ended(api)
+    another_process()
+    custom.delete(FIRST, {"owner": "team/dev/digits", "parent": f"//local/{PARENT}", "spec": custom_job(), **on_delete})
+    ledger.delete(state.id, state.outputs)
+    assert [*api.jobs] == [FIRST]
 
 
 def test_a_job_of_another_program_that_the_ledger_does_not_know_is_none_of_its_business(

@@ -7,11 +7,12 @@ import pytest
 from components.job_provider import TrainingPipelineProvider
 from tests.components.fakes import Clock, FakeClient
 from tests.components.test_job_provider import PARENT, create, engine_s, inputs
-from tests.vertex.jobs import edited, pipeline, tuning_pipeline
+from tests.vertex.jobs import edited, pipeline, tuning_job, tuning_pipeline
 from vertex import errors
 from vertex.client import Job
 
 FIRST, BACKING = f"{PARENT}/trainingPipelines/1", f"{PARENT}/customJobs/2"
+STUDY = f"{PARENT}/hyperparameterTuningJobs/3"
 ARGS = ("trainingTaskInputs", "workerPoolSpecs", 0, "containerSpec", "args")
 
 piped = TrainingPipelineProvider()
@@ -87,6 +88,29 @@ def test_the_log_of_a_pipeline_is_that_of_its_job_once_there_is_one(api: FakeCli
     assert outs is not None
     assert outs["run"]["logs"] == "python -m emulator logs 2"
     assert outs["run"]["page"] == "http://127.0.0.1:1/jobs/trainingPipelines/1"
+
+
+def test_a_refresh_shows_how_far_a_pipeline_that_tunes_has_come_and_a_second_one_nothing_more(api: FakeClient) -> None:
+    held = submitted(api, "PIPELINE_STATE_RUNNING", spec=tuning_pipeline())
+    held["trainingTaskMetadata"] = {"backingHyperparameterTuningJob": STUDY}
+    given = inputs(tuning_pipeline())
+    before = piped.read(FIRST, given).outs or {}
+    assert "trials" not in before["run"] and api.calls == ["get", "get"]
+    measured = {"finalMeasurement": {"metrics": [{"metricId": "accuracy", "value": 0.5}]}}
+    api.add(
+        STUDY, **tuning_job(), trials=[{"id": "1", "state": "SUCCEEDED", **measured}, {"id": "2", "state": "ACTIVE"}]
+    )
+    read = piped.read(FIRST, given).outs or {}
+    best = {"id": "1", "state": "SUCCEEDED", "parameters": {}, "metrics": {"accuracy": 0.5}}
+    assert read["run"] == {**before["run"], "trials": {"ended": 1, "of": 8}, "bestTrial": best}
+    assert piped.read(FIRST, read).outs == read
+    assert (piped.create({**given, "adopt": FIRST}).outs or {})["run"] == read["run"]
+
+
+def test_a_refresh_of_a_pipeline_that_does_not_tune_takes_one_call(api: FakeClient) -> None:
+    submitted(api, "PIPELINE_STATE_RUNNING")
+    piped.read(FIRST, inputs(pipeline()))
+    assert api.calls == ["get"]
 
 
 def test_a_running_pipeline_is_cancelled_awaited_and_deleted_after_its_job(api: FakeClient, clock: Clock) -> None:

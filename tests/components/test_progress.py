@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.progress import HEARTBEAT_SECONDS, Progress
+from components.progress import HEARTBEAT_SECONDS, Progress, moved
 from tests.components.fakes import NOON
 
 CREATED = "2026-01-31T12:00:00Z"
@@ -121,3 +121,25 @@ def test_a_clock_that_is_behind_the_service_s_shows_no_time_below_zero() -> None
     jobs = {"a": job("QUEUED")}
     progress.lines(jobs, NOON - 500)
     assert progress.lines(jobs, NOON - 400) == ["waiting: 0 of 1 jobs done"]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "line"),
+    [
+        ({"state": "JOB_STATE_QUEUED"}, {"state": "JOB_STATE_SUCCEEDED"}, "a: QUEUED → SUCCEEDED"),
+        ({"state": "JOB_STATE_RUNNING"}, {"state": "JOB_STATE_FAILED", "error": "why"}, "a: RUNNING → FAILED: why"),
+        (
+            {"state": "JOB_STATE_RUNNING", "trials": {"ended": 1.0, "of": 4.0}},
+            {"state": "JOB_STATE_RUNNING", "trials": {"ended": 2, "of": 4}},
+            "a: RUNNING, 2 of 4 trials done",
+        ),
+        (
+            {"state": "JOB_STATE_RUNNING", "trials": {"ended": 1.0, "of": 4.0}},
+            {"state": "JOB_STATE_RUNNING", "trials": {"ended": 1, "of": 4}},
+            None,
+        ),
+        ({}, {"state": "JOB_STATE_RUNNING"}, "a: RUNNING"),
+    ],
+)
+def test_a_refresh_has_a_line_for_what_has_moved(before: dict[str, Any], now: dict[str, Any], line: str | None) -> None:
+    assert moved("a", before, now) == line

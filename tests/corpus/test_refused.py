@@ -26,6 +26,7 @@ RULES = (
     "components/guardrails.py",
     "components/image_rules.py",
     "components/list_prices.py",
+    "components/ownership.py",
     "components/package_context.py",
     "components/source_distribution.py",
     "components/spec_files.py",

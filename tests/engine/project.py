@@ -200,7 +200,7 @@ def engine_environment(folder: Path) -> dict[str, str]:
     """Variables with which `pulumi` keeps its state and its home below `folder`, and fetches nothing."""
     variables = {
         **os.environ,
-        "PULUMI_BACKEND_URL": f"file://{folder}/state",
+        "PULUMI_BACKEND_URL": f"file://{folder}/state?metadata=skip",
         "PULUMI_HOME": str(folder / "home"),
         "PULUMI_CONFIG_PASSPHRASE": "",
         "PULUMI_SKIP_UPDATE_CHECK": "true",

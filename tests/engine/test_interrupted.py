@@ -49,6 +49,12 @@ def test_a_job_that_is_no_longer_declared_is_removed_though_no_state_records_it(
     assert [job["displayName"] for job in interrupted.listed()] == ["again"]
     interrupted.assert_no_changes()
 
+    # Nor is there any drift after it, with or without another up: a name that is gone is not gone anew.
+    drift = ("refresh", "--stack", "local", "--preview-only", "--expect-no-changes")
+    interrupted.pulumi(*drift)
+    interrupted.up()
+    interrupted.pulumi(*drift)
+
 
 def test_a_stack_that_is_destroyed_takes_the_job_along_that_no_state_records(interrupted: Project) -> None:
     interrupted.pulumi("destroy", "--yes", "--stack", "local")

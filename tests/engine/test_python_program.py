@@ -31,3 +31,22 @@ def test_the_program_of_the_page_trains_searches_and_uploads_a_model(project: Pr
     best = search["bestTrial"]["parameters"]["lr"]
     assert pool["containerSpec"]["args"] == ["--epochs=2", f"--lr={best}"]
     project.assert_no_changes()
+
+
+FAULTY = """\
+from components import CustomJob, Settings, foundation
+
+pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": {"imageUri": "a", "args": ["${vars.a}"]}}
+spec = {"displayName": "a", "jobSpec": {"workerPoolSpecs": [pool]}, "labels": {"pulumi_name": "a"}}
+CustomJob("train", spec, foundation=foundation(Settings.load()), lifecycle={"wait": True, "onDelet": "keep"})
+"""
+
+
+def test_a_preview_says_all_that_is_wrong_with_a_job_of_a_program(project: Project) -> None:
+    (project.root / "__main__.py").write_text(FAULTY)
+    del project.stack["vertex-training:include"]
+    project.declare()
+    output = project.pulumi("preview", "--stack", "local", fails=True)
+    assert "4 problems in what is declared:" in output
+    for field in ("lifecycle.wait", "lifecycle.onDelet", "labels.pulumi_name", "jobSpec.workerPoolSpecs[0]"):
+        assert f'CustomJob "train": {field}' in output

@@ -84,6 +84,9 @@ def test_a_pipeline_that_tunes_has_the_trials_of_its_search_and_the_model_of_the
         model["name"],
         held["trainingTaskMetadata"]["backingHyperparameterTuningJob"],
     )
+    project.pulumi("refresh", "--yes", "--stack", "local")
+    run = project.resources()["piped"]["outputs"]["run"]
+    assert (run["trials"], run["bestTrial"]) == ({"ended": 4, "of": 4}, best)
     project.assert_no_changes()
 
 
@@ -108,3 +111,24 @@ def test_an_edit_of_a_running_pipeline_cancels_it_and_leaves_neither_it_nor_its_
     assert job["name"] == new["trainingTaskMetadata"]["backingCustomJob"]
     until(lambda: project.containers() == [], "no container is left")
     project.assert_no_changes()
+
+
+def test_a_pipeline_and_a_job_that_are_taken_out_go_in_silence_and_the_pipeline_takes_its_job_along(
+    project: Project,
+) -> None:
+    project.declarations["customJobs"]["other"] = {"jobSpec": project.job["jobSpec"]}
+    jobs = project.declarations.pop("customJobs")
+    project.declarations["customJobs"] = {}
+    pipeline(project, jobs["train"]["jobSpec"])
+    project.declarations["customJobs"] = {"other": jobs["other"]}
+    project.declare()
+    project.up()
+    until(lambda: all(job["state"] == "JOB_STATE_SUCCEEDED" for job in project.listed()), "the other job has ended")
+    assert len(project.listed()) == 2
+    for section in ("customJobs", "trainingPipelines"):
+        project.declarations[section] = {}
+    project.declare()
+    assert "which a run that was killed" not in project.up()
+    assert project.stored("SELECT count(*) FROM jobs") == 0
+    project.assert_no_changes()
+    project.pulumi("refresh", "--stack", "local", "--preview-only", "--expect-no-changes")

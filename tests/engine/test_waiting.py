@@ -85,6 +85,30 @@ def test_a_wait_ends_at_its_deadline_and_the_next_one_goes_on_with_the_same_job(
     cloud.assert_no_changes()
 
 
+def test_a_job_that_is_taken_out_while_a_wait_fails_is_named_and_removed_where_pulumi_goes_on(
+    cloud: CloudProject,
+) -> None:
+    old, bad = (json.loads(json.dumps({"jobSpec": cloud.job["jobSpec"]})) for _ in range(2))
+    bad["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["command"] = ["false"]
+    bad["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] = []
+    old["jobSpec"]["workerPoolSpecs"][0]["containerSpec"].update({"command": ["sleep"], "args": ["600"]})
+    cloud.declarations["customJobs"] = {"old": old}
+    cloud.declare()
+    cloud.up()
+    cloud.declarations["customJobs"] = {"bad": {**bad, "lifecycle": {"wait": True}}}
+    cloud.declare()
+    for _ in range(2):  # whether its name is gone just now, or was so before
+        output = cloud.up(fails=True)
+        assert "bad failed: " in output
+        assert "still running, though no longer declared: old. Pulumi removes what is gone last" in output
+        assert "old" in cloud.resources()
+
+    output = cloud.up("--continue-on-error", fails=True)
+    assert "bad failed: " in output
+    assert "old" not in cloud.resources()
+    assert "no longer declared" not in cloud.up(fails=True)
+
+
 def test_a_refresh_shows_trials_and_errors_and_a_wait_names_the_metric_that_was_never_reported(
     cloud: CloudProject,
 ) -> None:
@@ -97,15 +121,17 @@ def test_a_refresh_shows_trials_and_errors_and_a_wait_names_the_metric_that_was_
         assert run.keys() == {"name", "state", "page", "logs"}
         cloud.vertex.ended(run["name"])
 
-    cloud.pulumi("refresh", "--yes", "--stack", "dev")
+    output = cloud.pulumi("refresh", "--yes", "--stack", "dev")
 
+    assert "good: QUEUED → SUCCEEDED, 2 of 2 trials done" in output
+    assert "bad: QUEUED → FAILED" in output
     refreshed = _runs(cloud)
     assert refreshed["good"]["state"] == "JOB_STATE_SUCCEEDED"
     assert refreshed["good"]["trials"] == {"ended": 2, "of": 2}
     assert refreshed["good"]["bestTrial"]["metrics"] == {"score": 0.5}
     assert refreshed["bad"]["state"] == "JOB_STATE_FAILED"
     assert "without reporting the metric score. It reported accuracy." in refreshed["bad"]["error"]
-    cloud.pulumi("refresh", "--yes", "--stack", "dev", "--expect-no-changes")
+    assert "→" not in cloud.pulumi("refresh", "--yes", "--stack", "dev", "--expect-no-changes")
     assert _runs(cloud) == refreshed
     cloud.assert_no_changes()
 

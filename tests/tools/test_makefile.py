@@ -93,7 +93,7 @@ def test_the_printed_environment_works_in_a_shell(make: Callable, tmp_path: Path
     shell = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True)
     python, backend = shell.stdout.splitlines()
     assert python == str(tmp_path / "a checkout/.venv/bin/python")
-    assert backend == f"file://{tmp_path}/a%20checkout/.pulumi-state"
+    assert backend == f"file://{tmp_path}/a%20checkout/.pulumi-state?metadata=skip"
 
 
 def test_an_environment_that_cannot_be_had_makes_the_shell_code_fail(make: Callable, tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_without_a_login_there_is_no_backend(tmp_path: Path, content: str) -> No
 
 @pytest.mark.parametrize("name", ["PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"])
 def test_a_passphrase_of_the_users_is_kept(name: str) -> None:
-    assert local_backend({name: "x"}, Path("/state")) == {"PULUMI_BACKEND_URL": "file:///state"}
+    assert local_backend({name: "x"}, Path("/state")) == {"PULUMI_BACKEND_URL": "file:///state?metadata=skip"}
 
 
 def _evaluate(code: str) -> dict[str, str]:

@@ -46,8 +46,12 @@ def has_backend(environ: Mapping[str, str], project_file: Path) -> bool:
 
 
 def local_backend(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Variables for a state backend in `folder`; its secrets get an empty passphrase if the user has set none."""
-    variables = {"PULUMI_BACKEND_URL": f"file://{quote(str(folder))}"}
+    """Variables for a state backend in `folder`; its secrets get an empty passphrase if the user has set none.
+
+    Without the `.attrs` file that Pulumi writes beside each state: killed while it does, it cannot read the state again
+    ("failed to load checkpoint: EOF", 3.259).
+    """
+    variables = {"PULUMI_BACKEND_URL": f"file://{quote(str(folder))}?metadata=skip"}
     if not {"PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"} & environ.keys():
         variables["PULUMI_CONFIG_PASSPHRASE"] = ""
     return variables

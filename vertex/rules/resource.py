@@ -10,7 +10,7 @@ from vertex.scalars import shown
 
 _KEY = Form.of("projects/{project}/locations/{region}/keyRings/{key_ring}/cryptoKeys/{crypto_key}")
 _LONGEST_NAME = 128
-_MOST_LABELS = 64
+MOST_LABELS = 64
 _LABEL_CHARACTERS, _LABEL_BYTES = 63, 127
 
 
@@ -19,16 +19,16 @@ def broken(resource: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Finding]:
     yield from unset(resource, ["displayName"], at)
     if len(resource.get("displayName", "")) > _LONGEST_NAME:
         yield (*at, "displayName"), f"is longer than {_LONGEST_NAME} characters"
-    yield from _labels(resource.get("labels", {}), (*at, "labels"))
+    yield from labels_broken(resource.get("labels", {}), (*at, "labels"))
     if "encryptionSpec" in resource:
         yield from _encryption(resource["encryptionSpec"], (*at, "encryptionSpec"))
 
 
-def _labels(labels: Mapping[str, str], at: KeyPath) -> Iterator[Finding]:
+def labels_broken(labels: Mapping[str, str], at: KeyPath) -> Iterator[Finding]:
     """Discovery document, `labels`; the lengths: the service's own error ("less than 64 characters and less than 128
     UTF-8 bytes", keys "start with a letter or number"), quoted in public."""
-    if len(labels) > _MOST_LABELS:
-        yield at, f"has {len(labels)} labels; at most {_MOST_LABELS} are allowed"
+    if len(labels) > MOST_LABELS:
+        yield at, f"has {len(labels)} labels; at most {MOST_LABELS} are allowed"
     for key, value in labels.items():
         yield from _text("key", key, at)
         if not key or key[0] in "_-":

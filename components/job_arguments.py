@@ -1,0 +1,83 @@
+"""What a program gives a job, judged as what is declared is, and in the same words."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from components import adoption, dependencies, forms, ownership, references, results, shapes
+from components.declarations import not_a_reference
+from components.errors import DeclarationErrors, Problem
+from vertex.jobs import validated
+from vertex.kinds import Kind
+from vertex.rules import Finding
+from vertex.spelling import nearest
+from vertex.validation import dotted, shape
+
+_ELSEWHERE = {
+    "wait": "a Completion waits for the jobs that it is given",
+    "after": "depends_on says the order, and a Completion among them that jobs have succeeded",
+    "deadline": "a Completion takes deadlines",
+}
+_TABLES = ("secrets", results.TABLE)
+Above = Mapping[str, Sequence[str] | None]
+"""By name of a job whose results are used: what others may refer to of it, where that is known."""
+
+
+def judged(
+    kind: Kind,
+    name: str,
+    spec: Any,
+    lifecycle: Mapping[str, Any],
+    *,
+    labels: Mapping[str, str],
+    secrets: Mapping[str, Any],
+    above: Above,
+    is_known: bool,
+) -> shapes.Lifecycle:
+    """The lifecycle in canonical form. Raises DeclarationErrors with all that is wrong with a job.
+
+    `labels` are those of the foundation. A spec that waits for others' outputs, one that is not `is_known`, is judged
+    by the provider when they are there; here, only the references in it are.
+    """
+    found, misshapen = shape(
+        shapes.Lifecycle, {key: value for key, value in lifecycle.items() if key not in _ELSEWHERE}
+    )
+    problems: list[Finding] = []
+    if not forms.is_name(name):
+        problems.append(((), f'"{name}" must be {forms.NAME}'))
+    problems += [
+        (("lifecycle", key), f"is for files of declarations: in a program {instead}")
+        for key, instead in _ELSEWHERE.items()
+        if key in lifecycle
+    ]
+    problems += [(("lifecycle", *each.path), each.message) for each in misshapen]
+    if is_known:
+        problems += _in_spec(kind, spec, labels, is_adopted="adopt" in lifecycle)
+    problems += _references(spec, secrets, above)
+    if problems:
+        place = f'{kind.type} "{name}"'
+        raise DeclarationErrors([Problem(place, dotted(path), message) for path, message in problems])
+    return cast(shapes.Lifecycle, found)
+
+
+def _in_spec(kind: Kind, spec: Any, labels: Mapping[str, str], is_adopted: bool) -> Iterator[Finding]:
+    canonical, broken = (adoption.validated if is_adopted else validated)(kind, spec, open_text=references.is_open)
+    yield from ((problem.path, problem.message) for problem in broken)
+    if not broken and not is_adopted and "labels" in canonical:
+        found = ownership.labels_broken(canonical["labels"], labels)
+        yield from ((("labels", *path), message) for path, message in found)
+
+
+def _references(spec: Any, secrets: Mapping[str, Any], above: Above) -> Iterator[Finding]:
+    for path, reference in references.found(spec):
+        table, _, name = reference.partition(".")
+        if table not in _TABLES:
+            yield path, not_a_reference(reference, _TABLES)
+        elif table == "secrets":
+            if name not in secrets:
+                yield path, f"${{{reference}}} is not among the secrets of this job{nearest(name, secrets)}"
+        else:
+            job, result = results.split(name, above)
+            if job not in above:
+                yield path, f"${{{reference}}} is of none of the jobs of this job{nearest(job, above)}"
+            elif (known := above[job]) is not None and result not in known:
+                yield path, dependencies.not_a_result(name, job, result, known)

@@ -1,0 +1,147 @@
+"""What a program gives a job: every slip is said in the words of the declarations, before anything is registered."""
+
+from typing import Any, cast
+from unittest import mock
+
+import pulumi
+import pytest
+from pulumi import dynamic
+
+from components import CustomJob, HyperparameterTuningJob
+from components.errors import DeclarationErrors
+from tests.components.fakes import Ground
+from tests.components.gcp.graph import Graph, forget_loops, graph
+from tests.components.test_job_provider import ARGS
+from tests.vertex.jobs import custom_job, edited, tuning_job
+
+# The threads of Pulumi's mocks leave an event loop each.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+UNKNOWN = "is not a reference that is known here; write ${secrets.NAME} or ${jobs.NAME.RESULT}"
+
+
+def said(name: str = "train", spec: Any = None, ground: Ground | None = None, **given: Any) -> list[str]:
+    """What is wrong with a job, without its name."""
+    # Without an engine a job that is registered would wait for one.
+    with mock.patch.object(dynamic.Resource, "__init__"):
+        try:
+            CustomJob(name, spec or custom_job(), foundation=ground or Ground(), **given)
+        except DeclarationErrors as errors:
+            count, *lines = str(errors).splitlines()
+        else:
+            return []
+    assert count == f"{len(lines)} problem{'s' if len(lines) > 1 else ''} in what is declared:"
+    place = f'  CustomJob "{name}": '
+    assert all(line.startswith(place) for line in lines)
+    return [line.removeprefix(place) for line in lines]
+
+
+def with_args(*args: Any) -> Any:
+    return edited(custom_job(), *ARGS, to=[*args])
+
+
+def made(spec: Any, **given: Any) -> Graph:
+    found = graph(lambda: CustomJob("train", spec, foundation=Ground(), **given) and None)
+    forget_loops()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("lifecycle", "problem"),
+    [
+        ({"onDelet": "keep"}, "lifecycle.onDelet: unknown field; did you mean onDelete?"),
+        ({"onDelete": "kepp"}, 'lifecycle.onDelete: "kepp" is not one of delete, cancel or keep'),
+        ({"rerun": -1}, "lifecycle.rerun: -1 is below zero"),
+        (
+            {"wait": True},
+            "lifecycle.wait: is for files of declarations: in a program a Completion waits for the jobs that it is "
+            "given",
+        ),
+        (
+            {"after": ["a"]},
+            "lifecycle.after: is for files of declarations: in a program depends_on says the order, and a Completion "
+            "among them that jobs have succeeded",
+        ),
+        (
+            {"deadline": "1s"},
+            "lifecycle.deadline: is for files of declarations: in a program a Completion takes deadlines",
+        ),
+    ],
+)
+def test_a_lifecycle_is_what_a_declaration_may_say_but_for_what_a_completion_does(
+    lifecycle: dict[str, Any], problem: str
+) -> None:
+    assert said(lifecycle=lifecycle) == [problem]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("${vars.a}", "${vars.a} is not a reference that is known here; write ${secrets.NAME} or ${jobs.NAME.RESULT}"),
+        (
+            "${images.a}",
+            "${images.a} is not a reference that is known here; write ${secrets.NAME} or ${jobs.NAME.RESULT}",
+        ),
+        ("${secrets.tokn}", "${secrets.tokn} is not among the secrets of this job; did you mean token?"),
+        ("${jobs.nope.modelDir}", "${jobs.nope.modelDir} is of none of the jobs of this job"),
+    ],
+)
+def test_a_reference_that_nothing_fills_is_refused(text: str, problem: str) -> None:
+    (found,) = said(spec=with_args("--a", text), secrets={"token": "s"})
+    assert found == f"jobSpec.workerPoolSpecs[0].containerSpec.args[1]: {problem}"
+
+
+def test_a_reference_to_what_a_job_does_not_have_is_refused_with_what_it_has() -> None:
+    found = []
+
+    def program() -> None:
+        tune = HyperparameterTuningJob("tune", tuning_job(), foundation=Ground())
+        found.extend(said(spec=with_args("${jobs.tune.bestTrial.parameters.rat}"), jobs={"tune": tune}))
+
+    graph(program)
+    forget_loops()
+    (problem,) = found
+    assert problem.endswith("is not a result of tune; did you mean bestTrial.parameters.rate?")
+
+
+def test_all_that_is_wrong_with_a_job_is_said_at_once() -> None:
+    spec = {**with_args("${vars.a}"), "labels": {"pulumi_name": "mine"}, "displayName": 5}
+    found = said("UPPER name!", spec, lifecycle={"wait": True, "onDelet": "keep", "rerun": -1})
+    assert [line.partition(":")[0] for line in found] == [
+        '"UPPER name!" must be lower-case letters, digits, "-", "_" and ".", at most 63',
+        "lifecycle.wait",
+        "lifecycle.onDelet",
+        "lifecycle.rerun",
+        "displayName",
+        "jobSpec.workerPoolSpecs[0].containerSpec.args[0]",
+    ]
+
+
+def test_labels_are_counted_with_those_of_the_foundation_and_the_stack_s_own() -> None:
+    spec, ground = custom_job() | {"labels": {f"a{n}": "b" for n in range(40)}}, Ground(labels={"a0": "b", "team": "x"})
+    assert made(spec)
+    spec["labels"] |= {f"c{n}": "d" for n in range(19)}
+    assert made(spec)
+    (problem,) = said(spec=spec, ground=ground)
+    assert problem == (
+        "labels: has 60 labels, with those of the stack file; at most 59 are allowed, as 5 are the stack's own"
+    )
+
+
+def test_of_a_spec_that_waits_for_others_the_references_are_judged_and_the_rest_is_left_to_the_provider() -> None:
+    found = []
+
+    def program() -> None:
+        late = cast(str, pulumi.Output.from_input("--late"))
+        found.extend(said(spec={**with_args(late, "${secrets.q}"), "labels": {"No": "no"}}))
+        found.extend(said(spec={**with_args(late), "labels": {"No": "no"}}))
+
+    graph(program)
+    forget_loops()
+    (problem,) = found
+    assert problem.endswith("containerSpec.args[1]: ${secrets.q} is not among the secrets of this job")
+
+
+def test_what_is_right_is_taken_as_it_is() -> None:
+    found = made(with_args("$${vars.a}", "${secrets.a}"), secrets={"a": "b"}, lifecycle={"onDelete": "cancel"})
+    assert found.inputs["CustomJob/train"]["lifecycle"] == {"onDelete": "cancel"}

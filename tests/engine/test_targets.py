@@ -1,0 +1,37 @@
+"""`pulumi up --target`: a part of a stack is brought up, and the whole of it later, with no job run twice."""
+
+import copy
+
+from components.ownership import MARK_LABEL
+from tests.emulator.running import IMAGE
+from tests.engine.project import Project
+
+TRAIN = ("--target", "**CustomJob::train")
+GROUND = tuple(option for name in ("local", "emulator", "ledger") for option in ("--target", f"**::{name}"))
+
+
+def test_a_job_that_is_a_target_comes_after_the_ledger_and_a_later_up_runs_only_the_others(project: Project) -> None:
+    project.declarations["images"] = {}
+    project.container.update(imageUri=IMAGE, command=["true"], args=["1"])
+    project.declarations["customJobs"]["other"] = copy.deepcopy(project.job)
+    project.declare()
+    refusal = project.up(*TRAIN, fails=True)
+    assert "CustomJob::train' depends on" in refusal and "::ledger'" in refusal
+    assert "train" not in project.resources()
+
+    project.up(*TRAIN, *GROUND)
+    (first,) = project.listed()
+    assert (project.resources()["train"]["id"], MARK_LABEL in first["labels"]) == (first["name"], True)
+
+    # The ledger is recorded by now, and has no part.
+    project.container["args"] = ["2"]
+    project.declare()
+    project.up(*TRAIN)
+    (second,) = project.listed()
+    assert (second["name"] != first["name"], MARK_LABEL in second["labels"]) == (True, False)
+
+    project.up()
+    names = {job["displayName"]: job["name"] for job in project.listed()}
+    assert (len(project.listed()), names.keys(), names["train"]) == (2, {"train", "other"}, second["name"])
+    assert project.outputs()["results"].keys() == {"train", "other"}
+    project.assert_no_changes()
