@@ -16,7 +16,7 @@ from vertex import persistent_resource
 from vertex.cost import Cost, cost
 from vertex.jobs import job_spec_path
 from vertex.rules import Finding, region
-from vertex.validation import Problem, judged, rest, shape
+from vertex.validation import Problem, judged_rest, rest, shape
 
 NAMESPACE = "vertex-training"
 """Always this one: a project made from the template has another name, but the same keys."""
@@ -66,7 +66,7 @@ class Settings:
         }
         values, broken = shape(shapes.Stack, {key: value for key, value in given.items() if key not in SECTIONS})
         left = rest(shapes.Stack, values, broken)
-        unfit = judged(_of_the_target, left) if ("target",) not in left.withheld else []
+        unfit = judged_rest(_of_the_target, left) if ("target",) not in left.withheld else []
         problems = [source.problem(problem.path, _discreet(problem)) for problem in (*broken, *unfit)]
         without_choice = guardrails.empty(given.get("guardrails"))
         problems += [source.problem(("guardrails", *path), message) for path, message in without_choice]
