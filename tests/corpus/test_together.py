@@ -51,6 +51,8 @@ def job_in(case: Case) -> tuple[Kind, dict[str, Any]]:
     job = case.files()[case.base.file][section][name]
     job.pop("lifecycle", None)
     named = {} if job.keys() & {"displayName", "display_name"} else {"displayName": "job"}
+    if isinstance(model := job.get("modelToUpload"), dict):
+        model.setdefault("displayName", "model")
     return KINDS[str(section)], {**named, **job}
 
 
