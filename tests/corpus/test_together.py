@@ -53,6 +53,8 @@ def job_in(case: Case) -> tuple[Kind, dict[str, Any]]:
     named = {} if job.keys() & {"displayName", "display_name"} else {"displayName": "job"}
     if isinstance(model := job.get("modelToUpload"), dict):
         model.setdefault("displayName", "model")
+    if section == TRAINING_PIPELINE.collection:
+        job.setdefault("trainingTaskDefinition", pipelines.CUSTOM_TASK)
     return KINDS[str(section)], {**named, **job}
 
 
