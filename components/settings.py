@@ -1,9 +1,8 @@
 """Settings: what a stack and its declarations say, parsed once, with every problem reported together."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,8 @@ from components.sources import Source
 from vertex import persistent_resource
 from vertex.cost import Cost, cost
 from vertex.jobs import in_declaration, job_spec_path, training
-from vertex.kinds import Kind
 from vertex.rules import Finding, declared, region
-from vertex.validation import Problem, Rest, judged, rest, shape
+from vertex.validation import Problem, judged, judged_rest, rest, shape
 
 NAMESPACE = "vertex-training"
 """Always this one: a project made from the template has another name, but the same keys."""
@@ -68,13 +66,13 @@ class Settings:
         }
         values, broken = shape(shapes.Stack, {key: value for key, value in given.items() if key not in SECTIONS})
         left = rest(shapes.Stack, values, broken)
-        unfit = judged(_of_the_target, left) if ("target",) not in left.withheld else []
+        unfit = judged_rest(_of_the_target, left) if ("target",) not in left.withheld else []
         problems = [source.problem(problem.path, _discreet(problem)) for problem in (*broken, *unfit)]
         without_choice = guardrails.empty(given.get("guardrails"))
         problems += [source.problem(("guardrails", *path), message) for path, message in without_choice]
         # As jobs with a problem, machines with one are neither priced nor judged, nor is anything by no region.
-        unsound = {problem.path[0] for problem in broken}
-        unsound |= {problem.path[0] for problem in unfit} & {cloud.MACHINES, "region"}
+        unsound = {problem.path[0] for problem in unfit} & {cloud.MACHINES, "region"}
+        unsound |= {problem.path[0] for problem in broken}
         values = {key: value for key, value in values.items() if key not in unsound}
         declarations = Declarations(root, source, {**values, **{key: given[key] for key in SECTIONS if key in given}})
         images, packages, jobs = declarations.images(), declarations.packages(), declarations.jobs()
@@ -122,17 +120,12 @@ def _not_meant(
     """What the jobs without a problem say that cannot be meant; those that are adopted are as they are."""
     for job in (job for job in jobs if job.spec and "adopt" not in job.lifecycle):
         kind, trains = training(job.kind, job.spec)
-        problems = judged(partial(_unmeant, kind, values.get("target")), Rest(trains), references.is_open)
+        on_google_cloud = declared.executors(kind, trains) if values.get("target") == "gcp" else ()
+        problems = judged((*declared.broken(kind, trains), *on_google_cloud), trains, references.is_open)
         found = {in_declaration(job.kind, job.spec, problem.path): problem.message for problem in problems}
         found |= dict((*declared.unserved(job.spec), *image_rules.unmarked(job.kind, job.spec, images)))
         for path, message in found.items():
             yield declarations.problem_of(job, path, message)
-
-
-def _unmeant(kind: Kind, target: str | None, job: Mapping[str, Any]) -> Iterator[Finding]:
-    yield from declared.broken(kind, job)
-    if target == "gcp":
-        yield from declared.executors(kind, job)
 
 
 def _out_of_region(

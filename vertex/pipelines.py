@@ -14,7 +14,7 @@ from vertex import models, rules
 from vertex.fields import known
 from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex.rules import KeyPath, input_data
-from vertex.validation import NO_OBJECT, OpenText, OutputOnly, Problem, judged, never_open, rest, shape
+from vertex.validation import NO_OBJECT, OpenText, OutputOnly, Problem, judged_rest, never_open, rest, shape
 
 DEFINITIONS = "gs://google-cloud-aiplatform/schema/trainingjob/definition/"
 CUSTOM_TASK = f"{DEFINITIONS}custom_task_1.0.0.yaml"
@@ -47,7 +47,7 @@ def read(body: object, *, output_only: OutputOnly = "refuse", open_text: OpenTex
     if not isinstance(body, Mapping):
         return Reading(spec, misshapen)
     left = rest(TRAINING_PIPELINE.message, spec, misshapen, output_only=output_only)
-    problems = [*misshapen, *judged(_broken, left, open_text)]
+    problems = [*misshapen, *judged_rest(_broken, left, open_text)]
     # In the inputs of the canonical form, misspelt names that are unset are not to be seen any more.
     definition, inputs = _given(spec, _DEFINITION), _given(body if output_only == "refuse" else spec, _INPUTS)
     if definition not in list(_KINDS):
@@ -63,7 +63,7 @@ def read(body: object, *, output_only: OutputOnly = "refuse", open_text: OpenTex
     kind = _KINDS[definition]
     job, malformed = shape(kind.message, _job(kind, left.value or {}, inputs))
     of_the_job = rest(kind.message, job, malformed)
-    found = [*malformed, *judged(lambda job: rules.broken(kind, job), of_the_job, open_text)]
+    found = [*malformed, *judged_rest(lambda job: rules.broken(kind, job), of_the_job, open_text)]
     of_the_task = [
         Problem(in_pipeline(kind, problem.path), problem.message) for problem in found if problem.path[0] not in _SHARED
     ]

@@ -63,7 +63,7 @@ def validate(
     """
     canonical, problems = shape(kind.message, body, output_only=output_only)
     left = rest(kind.message, canonical, problems, output_only=output_only)
-    return canonical, [*problems, *judged(lambda job: rules.broken(kind, job), left, open_text)]
+    return canonical, [*problems, *judged_rest(lambda job: rules.broken(kind, job), left, open_text)]
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,17 @@ def rest(message: Any, value: Any, problems: Iterable[Problem], *, output_only: 
     return Rest(canonical, frozenset(tried) | {path for path in meant if value_at(canonical, path) is None})
 
 
-def judged(broken: Callable[[Any], Iterable[Finding]], left: Rest, open_text: OpenText = never_open) -> list[Problem]:
-    """What rules find in what they can judge, without what they say of open texts, or because of what is withheld."""
-    return [
-        Problem(path, message)
-        for path, message in (broken(left.value) if left.value is not None else ())
-        if not open_text(value_at(left.value, path)) and not may_follow(path, left.withheld)
-    ]
+def judged(found: Iterable[Finding], value: Any, open_text: OpenText) -> list[Problem]:
+    """What rules have found in a canonical value, without what they say of open texts."""
+    return [Problem(path, message) for path, message in found if not open_text(value_at(value, path))]
+
+
+def judged_rest(
+    broken: Callable[[Any], Iterable[Finding]], left: Rest, open_text: OpenText = never_open
+) -> list[Problem]:
+    """What rules find in what is left of a value, without what may be so only because of what is withheld."""
+    found = judged(broken(left.value), left.value, open_text) if left.value is not None else []
+    return [problem for problem in found if not may_follow(problem.path, left.withheld)]
 
 
 def shape(message: Any, value: object, *, output_only: OutputOnly = "refuse") -> tuple[Any, list[Problem]]:

@@ -21,7 +21,7 @@ from emulator.store.models import DEFAULT_ALIAS
 from emulator.uploading import UploadRefused, upload
 from vertex import models, types
 from vertex.rules import KeyPath
-from vertex.validation import judged, rest, shape
+from vertex.validation import judged_rest, rest, shape
 
 _FILTERABLE = ("model", "display_name", "base_model_name")
 _SORTABLE = ("display_name", "create_time", "update_time")
@@ -37,7 +37,7 @@ class Models:
         """Keep a model, or a version of one. A done operation. Raises ApiError with every problem of the request."""
         request, problems = shape(types.UploadModelRequest, body, output_only="drop")
         left = rest(types.UploadModelRequest, request, problems, output_only="drop")
-        problems = [*problems, *judged(_broken, left)]
+        problems = [*problems, *judged_rest(_broken, left)]
         if problems:
             raise invalid(problems)
         with self.store.transaction() as change:

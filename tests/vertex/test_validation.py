@@ -248,7 +248,7 @@ def test_snake_case_hides_nothing_either() -> None:
     pool = {
         "machine_spec": {"machine_type": 5},
         "replica_count": 3,
-        "container_spec": {"image_uri": "trainer", "env": [{"nam": "A"}, {"name": "1A"}]},
+        "container_spec": {"image_uri": "trainer", "env": [{"nam": "A", "value": "b"}, {"name": "1A", "value": "b"}]},
     }
     found = validate(CUSTOM_JOB, {"display_name": "digits", "job_spec": {"worker_pool_specs": [pool]}})[1]
     assert [problem.field.removeprefix("jobSpec.workerPoolSpecs[0].") for problem in found] == [
