@@ -163,8 +163,9 @@ def test_prod_builds_nothing_and_names_what_is_still_to_be_filled_in() -> None:
     shipped = config(CHECKOUT, "prod")
     with pytest.raises(DeclarationErrors) as raised:
         settings(CHECKOUT, "prod", shipped)
-    (problem,) = raised.value.problems
-    assert "stacks/Pulumi.prod.yaml:8: vertex-training:registry.existing: " in str(problem)
+    *asked_for, repository = map(str, raised.value.problems)
+    assert [problem.split(": ")[1] for problem in asked_for] == [f"vertex-training:{key}" for key in NAMES]
+    assert repository.startswith("stacks/Pulumi.prod.yaml:8: vertex-training:registry.existing: ")
     filled = {
         **shipped,
         **{f"vertex-training:{key}": value for key, value in NAMES.items()},
