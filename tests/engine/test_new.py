@@ -87,7 +87,7 @@ def test_make_up_in_a_new_project_trains(project: Path, environment: dict[str, s
         assert {name: result["state"] for name, result in results.items()} == dict.fromkeys(
             ("digits", "digits-search"), "JOB_STATE_SUCCEEDED"
         )
-        assert results["digits-search"]["bestTrial"]["metrics"]["accuracy"] > 0.9
+        assert results["digits-search"]["bestTrial"]["metrics"]["accuracy"] > 0.5
         model = results["digits"]["modelDir"].removeprefix("gs://")
         assert model.startswith("demo-local/digits/")
         assert any((project / ".emulator" / "gcs" / model).iterdir())
