@@ -49,7 +49,8 @@ function optionsOf({ series }, width, marks) {
     series: [{}, ...series],
     cursor: { y: false, focus: { prox: 24 }, drag: { x: true, y: false } },
     focus: { alpha: 0.25 },
-    hooks: { setSeries: [(_, i) => marks(i)] },
+    // A chart without the pointer in it says that no series has it too, as soon as it is drawn.
+    hooks: { setSeries: [(chart, i) => chart.cursor.left >= 0 && marks(i)] },
   };
 }
 
@@ -96,7 +97,7 @@ export function Curves({ study, shades, marked, mark, metric, setMetric }) {
         <label>Over <select value=${over} onChange=${(event) => setOver(event.target.value)}>
           ${OVER.map(([key, label]) => html`<option value=${key}>${label}</option>`)}</select></label>
       </div></div>
-    <div class="chart" ref=${place} role="img" aria-label=${`${metric.id} over ${over}. The table of trials holds the final values, and a picked trial's measurements.`}></div>
+    <div class="chart" ref=${place} onMouseLeave=${() => mark(null)} role="img" aria-label=${`${metric.id} over ${over}. The table of trials holds the final values, and a picked trial's measurements.`}></div>
     ${shown.isEmpty && html`<p class="nothing muted">No trial has reported ${metric.id} yet.</p>`}
     <p class="under readout">${one ? `Trial ${one.id}: ${metric.id} ${value(one.metrics[metric.id])}` : over === "trials" ? "Each dot is a trial; the line is the best so far." : shown.count < measured ? `The best and the latest, ${shown.count} of ${measured} trials.` : "The thick line is the best trial."}</p>`;
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.emulator.running import RunningEmulator, custom_job, pool
 from tests.emulator.test_studies import study
@@ -91,6 +91,21 @@ def test_a_trial_that_has_the_focus_is_marked_in_the_plot_and_a_line_marks_its_r
     line.scroll_into_view_if_needed()
     page.mouse.move(*line.evaluate(MIDDLE))
     expect(page.locator('tr[data-trial="4"]')).to_have_class(re.compile("marked"))
+
+
+def test_curves_that_are_drawn_later_leave_the_mark_of_the_focus_where_it_is(
+    shared: RunningEmulator, visit: Visit, job: Any
+) -> None:
+    page = visit(address(shared, job))
+    held: list[Route] = []
+    page.route("**/uPlot*.js", lambda route: held.append(route))
+    page.reload()
+    page.get_by_role("button", name="Trial 3", exact=True).focus()
+    expect(page.locator("svg g.marked")).to_have_attribute("data-trial", "3")
+    expect(page.locator(".chart canvas")).to_have_count(0)
+    held.pop().continue_()
+    expect(page.locator(".chart canvas")).to_have_count(1)
+    expect(page.locator("svg g.marked")).to_have_attribute("data-trial", "3", timeout=1_000)
 
 
 def test_curves_are_drawn_over_steps_time_and_trials(shared: RunningEmulator, visit: Visit, job: Any) -> None:
