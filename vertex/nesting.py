@@ -2,16 +2,10 @@
 
 from collections.abc import Iterator
 
+from vertex.message_schema import Schema, node_at, settable
 from vertex.rules import KeyPath
-from vertex.withheld import Schema, node_at
 
 _DEEPEST, _FEW = 2, 2
-
-
-def settable(schema: Schema, path: KeyPath) -> dict[str, Schema]:
-    """The fields that a user may set in the message at a path, with what the schema says of each."""
-    fields = node_at(schema, path).get("properties", {})
-    return {name: field for name, field in fields.items() if not field.get("readOnly")}
 
 
 def holders(schema: Schema, path: KeyPath, name: str) -> list[str]:

@@ -12,7 +12,8 @@ from pydantic_core import ErrorDetails
 
 from vertex import rules
 from vertex.kinds import Kind
-from vertex.nesting import holders, settable
+from vertex.message_schema import settable
+from vertex.nesting import holders
 from vertex.rules import Finding, KeyPath
 from vertex.scalars import shown
 from vertex.spelling import choices, closest, nearest

@@ -1,13 +1,12 @@
 """What is left of a misshapen value when what is misshapen is withheld from it, so that rules can judge the rest."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic.alias_generators import to_snake
 
+from vertex.message_schema import Schema, node_at, resolved
 from vertex.rules import KeyPath
-
-Schema = Mapping[str, Any]
 
 _LEANING = {
     ("acceleratorCount", "acceleratorType"),
@@ -23,17 +22,6 @@ _LEANING = {
 """Fields, each with another of which rules may say something only because the first one is withheld."""
 _VALUES = ("ValueSpec", "Values")
 """How the names of fields end by which a parameter of a study and its children are judged together."""
-
-
-def node_at(schema: Schema, path: KeyPath) -> Schema:
-    """The part of a message's JSON schema that says what may stand at a path."""
-    node: Schema = schema
-    for part in path:
-        node = _resolved(node, schema)
-        node = (
-            node["items"] if "items" in node else node.get("properties", {}).get(part) or node["additionalProperties"]
-        )
-    return _resolved(node, schema)
 
 
 def withhold(value: Any, path: KeyPath, schema: Schema) -> None:
@@ -91,7 +79,7 @@ def _key(holder: Any, part: Any) -> Any:
 
 def _stand_in(node: Schema, schema: Schema) -> Any:
     """The least that has the shape which a schema asks for."""
-    node = _resolved(node, schema)
+    node = resolved(node, schema)
     if "enum" in node:
         return node["enum"][0]
     match node.get("type"):
@@ -104,9 +92,3 @@ def _stand_in(node: Schema, schema: Schema) -> Any:
         case "boolean":
             return False
     return 0
-
-
-def _resolved(node: Schema, schema: Schema) -> Schema:
-    while "$ref" in node:
-        node = schema["$defs"][node["$ref"].rpartition("/")[2]]
-    return node

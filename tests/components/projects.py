@@ -15,9 +15,16 @@ LOCAL = """\
 config:
   vertex-training:target: local
 """
-INCLUDING = f"""{LOCAL}\
-  vertex-training:include: [jobs.yaml]
+CLOUD = """\
+config:
+  vertex-training:target: gcp
+  vertex-training:project: acme-dev
+  vertex-training:projectNumber: "123456789012"
+  vertex-training:region: us-central1
 """
+_INCLUDE = "  vertex-training:include: [jobs.yaml]\n"
+INCLUDING = LOCAL + _INCLUDE
+CLOUD_INCLUDING = CLOUD + _INCLUDE
 
 
 def write(root: Path, files: Mapping[str, str]) -> None:

@@ -4,17 +4,10 @@ from pathlib import Path
 
 from components.availability_lines import lines
 from components.settings import Settings
-from tests.components.projects import load
+from tests.components.projects import CLOUD_INCLUDING, load
 from vertex.availability import AS_OF
 
-STACK = """\
-config:
-  vertex-training:target: gcp
-  vertex-training:project: acme-dev
-  vertex-training:projectNumber: "123456789012"
-  vertex-training:region: europe-west9
-  vertex-training:include: [jobs.yaml]
-"""
+STACK = CLOUD_INCLUDING.replace("us-central1", "europe-west9")
 JOB = """
   {name}:
     jobSpec:

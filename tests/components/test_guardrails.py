@@ -9,7 +9,7 @@ import pytest
 from components.errors import ImageRefused
 from components.guardrails import image_check
 from components.shapes import Guardrails
-from tests.components.projects import INCLUDING, load, problems
+from tests.components.projects import CLOUD_INCLUDING, INCLUDING, load, problems
 
 JOBS = """\
 vars: {machine: n1-standard-4, hours: 7200s}
@@ -38,14 +38,6 @@ hyperparameterTuningJobs:
       workerPoolSpecs:
         - machineSpec: {machineType: n1-standard-4}
           containerSpec: {imageUri: "${images.promoted}"}
-"""
-CLOUD = """\
-config:
-  vertex-training:target: gcp
-  vertex-training:project: acme-dev
-  vertex-training:projectNumber: "123456789012"
-  vertex-training:region: us-central1
-  vertex-training:include: [jobs.yaml]
 """
 TRAIN, TRIAL = "customJobs.train.jobSpec", "hyperparameterTuningJobs.search.trialJobSpec"
 N1 = "machineSpec.machineType: guardrails.machineTypes:"
@@ -173,7 +165,8 @@ def test_jobs_within_the_guardrails_are_left_as_they_are(tmp_path: Path) -> None
 
 
 def test_a_job_is_judged_with_the_stack_s_vars_and_labels(tmp_path: Path) -> None:
-    base = f"{CLOUD}  vertex-training:labels: {{team: vision}}\n  vertex-training:vars: {{machine: e2-standard-4}}\n"
+    own = "  vertex-training:labels: {team: vision}\n  vertex-training:vars: {machine: e2-standard-4}\n"
+    base = CLOUD_INCLUDING + own
     rules = {"machineTypes": ["n1-*"], "requiredLabels": ["team"]}
     assert problems(tmp_path, stack(rules, base), jobs=JOBS) == [
         f'jobs.yaml:11: {TRAIN}.workerPoolSpecs[0].{N1} "e2-standard-4" is not allowed here; allowed: n1-*'
@@ -245,16 +238,18 @@ def test_the_limits_of_cost_hold_for_all_jobs_together(
     tmp_path: Path, rules: dict[str, Any], expected: list[str]
 ) -> None:
     if expected:
-        assert problems(tmp_path, stack(rules, CLOUD), jobs=JOBS) == expected
+        assert problems(tmp_path, stack(rules, CLOUD_INCLUDING), jobs=JOBS) == expected
     else:
-        assert load(tmp_path, stack(rules, CLOUD), jobs=JOBS).costs["search"].total == pytest.approx(824.1396976)
+        assert load(tmp_path, stack(rules, CLOUD_INCLUDING), jobs=JOBS).costs["search"].total == pytest.approx(
+            824.1396976
+        )
 
 
 def test_what_has_no_price_cannot_keep_a_limit_unless_the_stack_gives_it_one(tmp_path: Path) -> None:
     jobs = JOBS.replace(
         "n1-standard-8, acceleratorType: NVIDIA_TESLA_T4", "n1-standard-8, acceleratorType: NVIDIA_TESLA_P4"
     )
-    base = CLOUD.replace("us-central1", "europe-west1")
+    base = CLOUD_INCLUDING.replace("us-central1", "europe-west1")
     (found,) = problems(tmp_path, stack({"maxHourlyCost": 100}, base), jobs=jobs)
     assert found == (
         "jobs.yaml:6: customJobs.train: guardrails.maxHourlyCost: no price on file for NVIDIA_TESLA_P4 in "
@@ -282,15 +277,15 @@ def test_what_has_no_price_cannot_keep_a_limit_unless_the_stack_gives_it_one(tmp
 )
 def test_a_slip_in_the_prices_is_refused(tmp_path: Path, own: dict[str, Any], problem: str) -> None:
     given = {"asOf": "2026-11-01", "source": "our contract", **own}
-    (found,) = problems(tmp_path, f"{CLOUD}  vertex-training:prices: {json.dumps(given)}\n", jobs=JOBS)
+    (found,) = problems(tmp_path, f"{CLOUD_INCLUDING}  vertex-training:prices: {json.dumps(given)}\n", jobs=JOBS)
     assert found == f"stacks/Pulumi.dev.yaml:7: vertex-training:prices.{problem}"
 
 
 def test_a_region_that_is_new_is_priced_where_it_is_the_stack_s_own(tmp_path: Path) -> None:
     given = {"asOf": "2026-11-01", "source": "our contract", "vcpu": {"N1": {"moon-north1": 1}}}
-    said = problems(tmp_path, f"{CLOUD}  vertex-training:prices: {json.dumps(given)}\n", jobs=JOBS)
+    said = problems(tmp_path, f"{CLOUD_INCLUDING}  vertex-training:prices: {json.dumps(given)}\n", jobs=JOBS)
     assert [each.partition(" is not a region that is known")[0].rpartition(".")[2] for each in said] == ["moon-north1:"]
-    there = CLOUD.replace("us-central1", "moon-north1")
+    there = CLOUD_INCLUDING.replace("us-central1", "moon-north1")
     assert load(tmp_path, f"{there}  vertex-training:prices: {json.dumps(given)}\n", jobs=JOBS).region == "moon-north1"
 
 

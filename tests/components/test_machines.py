@@ -10,15 +10,8 @@ import pytest
 from components.cloud import MACHINES
 from components.cost_lines import MOST_LINES, lines, quotas
 from components.settings import Settings
-from tests.components.projects import LOCAL, load, problems
+from tests.components.projects import CLOUD, LOCAL, load, problems
 
-STACK = """\
-config:
-  vertex-training:target: gcp
-  vertex-training:project: acme-dev
-  vertex-training:projectNumber: "123456789012"
-  vertex-training:region: us-central1
-"""
 JOBS = """
 customJobs:
   train:
@@ -39,7 +32,7 @@ FILE = "stacks/Pulumi.dev.yaml"
 # N1: 0.2452797 USD an hour with its disk, as in tests/vertex/test_cost.py; the job `train` is two hours of it: 0.49.
 
 
-def stack(*pools: dict[str, Any], base: str = STACK, **more: object) -> str:
+def stack(*pools: dict[str, Any], base: str = CLOUD, **more: object) -> str:
     """A stack file with these pools from line 7 on, then more keys; each pool is a line."""
     listed = "".join(f"\n      - {json.dumps(pool)}" for pool in pools)
     kept = f"  vertex-training:persistentResource:\n    name: training\n    resourcePools:{listed}\n"
@@ -84,7 +77,7 @@ def test_what_limits_jobs_alone_leaves_machines_that_are_allowed_as_they_are(tmp
 @pytest.mark.parametrize(
     ("machine", "base", "problem"),
     [
-        ("n1-standard-5", STACK, f"{FILE}:9: vertex-training:persistentResource.resourcePools[0].machineSpec."),
+        ("n1-standard-5", CLOUD, f"{FILE}:9: vertex-training:persistentResource.resourcePools[0].machineSpec."),
         ("n1-standard-4", LOCAL, f"{FILE}:3: vertex-training:persistentResource: is for the target gcp"),
     ],
 )
@@ -147,7 +140,7 @@ def test_without_a_job_the_machines_are_shown(tmp_path: Path) -> None:
 
 def test_the_machines_add_to_the_hour_and_the_quota_of_the_stack_and_change_no_job(tmp_path: Path) -> None:
     with_them = shown(load(tmp_path, stack(N1, include=["jobs.yaml"]), jobs=JOBS))
-    without = shown(load(tmp_path, f"{STACK}  vertex-training:include: [jobs.yaml]\n", jobs=JOBS))
+    without = shown(load(tmp_path, f"{CLOUD}  vertex-training:include: [jobs.yaml]\n", jobs=JOBS))
     assert with_them[0] == "Cost in us-central1: 0.49 USD an hour, 0.49 USD at most, persistentResource without an end"
     assert row(with_them, "stack") == "stack  0.49  0.49  cpus 8, pd_ssd 200"
     assert row(with_them, "train") == row(without, "train") == "train  0.25  0.49  2 h  cpus 4, pd_ssd 100"
@@ -161,7 +154,7 @@ def test_machines_without_a_price_are_in_no_sum_and_said_not_to_be(tmp_path: Pat
     assert f"  persistentResource: no price on file for {missing}" in found
     assert "  The sum is without persistentResource with no price on file" in found
     both = shown(
-        load(tmp_path, stack(UNPRICED, base=STACK.replace("us-central1", "us-west1"), include=["jobs.yaml"]), jobs=JOBS)
+        load(tmp_path, stack(UNPRICED, base=CLOUD.replace("us-central1", "us-west1"), include=["jobs.yaml"]), jobs=JOBS)
     )
     assert "  The sum is without 1 job and persistentResource with no price on file" in both
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.components.projects import INCLUDING, load, problems
+from tests.components.projects import CLOUD_INCLUDING, INCLUDING, load, problems
 
 JOB = """\
 images: {digits: {uri: "trainer:1"}}
@@ -33,14 +33,6 @@ trainingPipelines:
         - machineSpec: {machineType: n1-standard-4}
           containerSpec: {imageUri: x, env: [{name: A, value: b}]}
     modelToUpload: {containerSpec: {imageUri: "${images.serving}"}}
-"""
-CLOUD = """\
-config:
-  vertex-training:target: gcp
-  vertex-training:project: acme-dev
-  vertex-training:projectNumber: "123456789012"
-  vertex-training:region: us-central1
-  vertex-training:include: [jobs.yaml]
 """
 CONTAINER = "customJobs.digits.jobSpec.workerPoolSpecs[0].containerSpec"
 TWICE = "{name: A, value: b}, {name: A, value: c}"
@@ -91,7 +83,7 @@ def test_a_model_is_uploaded_with_the_container_that_serves_it(tmp_path: Path) -
 
 def test_an_executor_is_any_image_with_python_here_and_one_of_artifact_registry_on_google_cloud(tmp_path: Path) -> None:
     assert load(tmp_path, INCLUDING, jobs=PACKAGE).jobs
-    (said,) = problems(tmp_path, CLOUD, jobs=PACKAGE)
+    (said,) = problems(tmp_path, CLOUD_INCLUDING, jobs=PACKAGE)
     assert said.endswith(
         'executorImageUri: "python:3.11" is not in Artifact Registry; use a prebuilt image for training of Google\'s'
     )

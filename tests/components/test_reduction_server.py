@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from tests.components.projects import INCLUDING, load, problems
-from tests.components.test_guardrails import CLOUD
+from tests.components.projects import CLOUD_INCLUDING, INCLUDING, load, problems
 
 JOBS = """\
 customJobs:
@@ -28,8 +27,8 @@ def image(root: Path, stack: str) -> str:
 
 
 def test_the_word_stands_for_the_image_nearest_to_the_stack_s_region(tmp_path: Path) -> None:
-    assert image(tmp_path, CLOUD) == f"us-{IMAGE}"
-    assert image(tmp_path, CLOUD.replace("us-central1", "europe-west4")) == f"europe-{IMAGE}"
+    assert image(tmp_path, CLOUD_INCLUDING) == f"us-{IMAGE}"
+    assert image(tmp_path, CLOUD_INCLUDING.replace("us-central1", "europe-west4")) == f"europe-{IMAGE}"
 
 
 def test_the_same_declaration_is_right_for_this_machine(tmp_path: Path) -> None:
@@ -39,14 +38,14 @@ def test_the_same_declaration_is_right_for_this_machine(tmp_path: Path) -> None:
 def test_the_rules_of_its_pool_hold_for_the_word_too(tmp_path: Path) -> None:
     reducers = "        - machineSpec: {machineType: n1-highcpu-16}"
     second = JOBS.replace(reducers, f"        - {{}}\n{reducers}")
-    assert problems(tmp_path, CLOUD, jobs=second) == [
+    assert problems(tmp_path, CLOUD_INCLUDING, jobs=second) == [
         "jobs.yaml:13: customJobs.train.jobSpec.workerPoolSpecs[3].containerSpec.imageUri: Reduction Server runs in "
         "workerPoolSpecs[2], with {} for a pool left out"
     ]
 
 
 def test_a_slip_in_the_word_is_named_with_the_word(tmp_path: Path) -> None:
-    (problem,) = problems(tmp_path, CLOUD, jobs=JOBS.replace("reductionServer", "reductionserver"))
+    (problem,) = problems(tmp_path, CLOUD_INCLUDING, jobs=JOBS.replace("reductionServer", "reductionserver"))
     assert problem.endswith("${images.reductionserver} is not declared; did you mean reductionServer?")
 
 
