@@ -48,7 +48,7 @@ bench: setup  ## measure against other tools
 lock: venv  ## pin requirements.in in requirements.lock, keeping the versions that still fit
 	@.venv/bin/python -m tools.lock
 
-types: venv  ## generate vertex/types.py from the API's discovery document, and the JSON Schemas for editors
+types: venv  ## generate vertex_api/types.py from the API's discovery document, and the JSON Schemas for editors
 	@.venv/bin/python -m tools.generate_types
 	@.venv/bin/python -m tools.generate_schemas
 

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from components.context import BuildContext
-from components.signatures import SETTLED_NS
+from components.files.signatures import SETTLED_NS
+from components.images.context import BuildContext
 
 FILES = 10_000
 BYTES = 1 << 30

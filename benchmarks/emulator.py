@@ -147,14 +147,14 @@ def _log_pages(emulator: Emulator, job_id: str) -> Iterator[str]:
 
 def _fill(data: Path) -> str:
     """An ended job with a saved log; its id."""
-    from emulator import logs
-    from emulator.containers.executor import LogLine
-    from emulator.data import DataFolder
-    from emulator.names import Location, new_id
-    from emulator.records import SUCCEEDED, Ending, Replica
-    from emulator.store import Store
-    from emulator.times import now_ns
-    from vertex.kinds import CUSTOM_JOB
+    from vertex_api.kinds import CUSTOM_JOB
+    from vertex_emulator.data_folder import DataFolder
+    from vertex_emulator.database import Store
+    from vertex_emulator.database.records import SUCCEEDED, Ending, Replica
+    from vertex_emulator.names import Location, new_id
+    from vertex_emulator.replicas import saved_logs as logs
+    from vertex_emulator.replicas.executor import LogLine
+    from vertex_emulator.times import now_ns
 
     folder = DataFolder.open(data)
     store = Store(folder.store)
@@ -187,7 +187,7 @@ def _folder() -> Iterator[Path]:
     try:
         yield data
     finally:
-        command = [sys.executable, "-m", "emulator", "reset", "--yes", "--data", str(data)]
+        command = [sys.executable, "-m", "vertex_emulator", "reset", "--yes", "--data", str(data)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         shutil.rmtree(data)
 
@@ -196,7 +196,7 @@ def _folder() -> Iterator[Path]:
 def running(data: Path) -> Iterator[Emulator]:
     """An emulator on a data folder, stopped in the end."""
     begin = time.perf_counter()
-    command = [sys.executable, "-m", "emulator", "serve", "--data", str(data)]
+    command = [sys.executable, "-m", "vertex_emulator", "serve", "--data", str(data)]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         emulator = None

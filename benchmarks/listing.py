@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.emulator import Emulator, running
-from emulator.data import DataFolder
-from emulator.names import Location, new_id
-from emulator.records import SUCCEEDED, Trial
-from emulator.store import Store, Transaction
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
-from vertex.pipelines import CUSTOM_TASK
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
+from vertex_api.validation.pipelines import CUSTOM_TASK
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Store, Transaction
+from vertex_emulator.database.records import SUCCEEDED, Trial
+from vertex_emulator.names import Location, new_id
 
 JOBS = 1_000
 TRIALS = 10
@@ -68,7 +68,7 @@ def rows() -> Iterator[str]:
                     f"median {statistics.median(times):.1f} ms ({verdict})"
                 )
     finally:
-        command = [sys.executable, "-m", "emulator", "reset", "--yes", "--data", str(root)]
+        command = [sys.executable, "-m", "vertex_emulator", "reset", "--yes", "--data", str(root)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         shutil.rmtree(root)
 

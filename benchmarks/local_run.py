@@ -45,7 +45,7 @@ def rows() -> Iterator[str]:
                 ):
                     yield from _compared(what, (theirs, ours), runs, emulator, environment, source)
         finally:
-            command = [sys.executable, "-m", "emulator", "reset", "--yes", "--data", str(data)]
+            command = [sys.executable, "-m", "vertex_emulator", "reset", "--yes", "--data", str(data)]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             subprocess.run(["docker", "image", "rm", "--force", IMAGE], check=False, capture_output=True)
 
@@ -112,7 +112,7 @@ def _gcloud(environment: dict[str, str], *arguments: str) -> str:
 
 
 def _environment(data: Path) -> dict[str, str]:
-    """The environment of a shell that evaluated `python -m emulator env`."""
-    script = 'eval "$("$0" -m emulator env --data "$1")" && exec env -0'
+    """The environment of a shell that evaluated `python -m vertex_emulator env`."""
+    script = 'eval "$("$0" -m vertex_emulator env --data "$1")" && exec env -0'
     done = subprocess.run(["sh", "-c", script, sys.executable, str(data)], check=True, capture_output=True, text=True)
     return os.environ | dict(line.split("=", 1) for line in done.stdout.split("\0") if line)

@@ -17,8 +17,8 @@ from typing import Any
 
 import yaml
 
-from components.job import completed
-from vertex.kinds import CUSTOM_JOB
+from components.jobs.job import completed
+from vertex_api.kinds import CUSTOM_JOB
 
 PARENT = "projects/local/locations/us-central1"
 _CHECKOUT = Path(__file__).parents[1]

@@ -104,7 +104,7 @@ def _full_emulator(data: Path) -> Iterator[Emulator]:
     data.mkdir()
     try:
         with running(data) as emulator:
-            room = emulator.call("GET", "emulator/status")["replicas"]["capacity"]
+            room = emulator.call("GET", "vertex_emulator/status")["replicas"]["capacity"]
             container = {"imageUri": IMAGE, "command": ["sleep", "3600"]}
             pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": container}
             pools = [{**pool, "replicaCount": 1}, {**pool, "replicaCount": room - 1}]
@@ -112,5 +112,5 @@ def _full_emulator(data: Path) -> Iterator[Emulator]:
             emulator.call("POST", f"v1/{PARENT.replace('local', 'others', 1)}/customJobs", job)
             yield emulator
     finally:
-        command = [sys.executable, "-m", "emulator", "reset", "--yes", "--data", str(data)]
+        command = [sys.executable, "-m", "vertex_emulator", "reset", "--yes", "--data", str(data)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

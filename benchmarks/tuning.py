@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from benchmarks.problems import PROBLEMS, Problem
-from emulator.search import Observation, suggest
+from vertex_emulator.search import Observation, suggest
 
 TRIALS = 50
 SEEDS = 20

@@ -1,19 +1,21 @@
 """What a platform team provisions: Pulumi components and dynamic resources for Vertex AI training."""
 
-from components.availability_lines import show_availability
-from components.completion import Completion
-from components.cost_lines import show_cost
-from components.foundation import Foundation, foundation
-from components.image import TrainingImage
-from components.job import CustomJob, HyperparameterTuningJob, TrainingPipeline
-from components.local import LocalFoundation
-from components.program import run
-from components.python_package import PythonPackage
-from components.settings import Settings
-from components.training import Images, Jobs, Packages, export
-from vertex.training_pipeline import TrainingPipeline as TrainingPipelineArgs
-from vertex.types import CustomJob as CustomJobArgs
-from vertex.types import HyperparameterTuningJob as HyperparameterTuningJobArgs
+from vertex_api.training_pipeline import TrainingPipeline as TrainingPipelineArgs
+from vertex_api.types import CustomJob as CustomJobArgs
+from vertex_api.types import HyperparameterTuningJob as HyperparameterTuningJobArgs
+
+from .images.training_image import TrainingImage
+from .jobs.completion import Completion
+from .jobs.job import CustomJob, HyperparameterTuningJob, TrainingPipeline
+from .packages.python_package import PythonPackage
+from .preview.availability import show_availability
+from .preview.cost import show_cost
+from .program import run
+from .runtime.foundation import Foundation
+from .settings.settings import Settings
+from .stack import Images, Jobs, Packages, export
+from .targets.choice import foundation
+from .targets.local import LocalFoundation
 
 __all__ = [
     "Completion",

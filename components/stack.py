@@ -8,18 +8,21 @@ from typing import Any, cast
 
 import pulumi
 
-from components import guardrails, references, results, stages
-from components.base_images import unpinned
-from components.completion import Completion
-from components.errors import ImageNotPromoted
-from components.foundation import Foundation
-from components.image import TrainingImage
-from components.job import CustomJob, HyperparameterTuningJob, TrainingPipeline
-from components.job_declaration import JobDeclaration
-from components.python_package import PythonPackage
-from components.results import MODEL_DIR
-from components.settings import Settings
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+
+from .errors import ImageNotPromoted
+from .images.base_images import unpinned
+from .images.training_image import TrainingImage
+from .jobs import results, stages
+from .jobs.completion import Completion
+from .jobs.job import CustomJob, HyperparameterTuningJob, TrainingPipeline
+from .jobs.results import MODEL_DIR
+from .packages.python_package import PythonPackage
+from .runtime.foundation import Foundation
+from .schema import references
+from .schema.job_declaration import JobDeclaration
+from .settings import guardrails
+from .settings.settings import Settings
 
 Job = CustomJob | HyperparameterTuningJob | TrainingPipeline
 

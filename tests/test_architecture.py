@@ -12,8 +12,8 @@ import pytest
 
 import components
 
-ROOT = Path(__file__).parents[2]
-ROOMS = ("components", "emulator", "vertex")
+ROOT = Path(__file__).parents[1]
+ROOMS = ("components", "vertex_emulator", "vertex_api")
 
 
 def trees(room: str) -> Iterator[tuple[Path, ast.Module]]:
@@ -40,15 +40,15 @@ def importing(room: str, *forbidden: str) -> list[str]:
 
 def test_files_of_every_room_are_looked_at() -> None:
     assert all(len(list(trees(room))) > 3 for room in ROOMS)
-    assert importing("components", "vertex") and importing("emulator", "vertex")
+    assert importing("components", "vertex_api") and importing("vertex_emulator", "vertex_api")
 
 
 @pytest.mark.parametrize(
     ("room", "forbidden"),
     [
-        ("components", ("emulator", "tests", "tools")),
-        ("emulator", ("components", "pulumi", "pulumi_gcp", "tests", "tools")),
-        ("vertex", ("components", "emulator", "pulumi", "pulumi_gcp", "docker", "tests", "tools")),
+        ("components", ("vertex_emulator", "tests", "tools")),
+        ("vertex_emulator", ("components", "pulumi", "pulumi_gcp", "tests", "tools")),
+        ("vertex_api", ("components", "vertex_emulator", "pulumi", "pulumi_gcp", "docker", "tests", "tools")),
     ],
 )
 def test_arrows_between_the_rooms_go_one_way(room: str, forbidden: tuple[str, ...]) -> None:
@@ -64,7 +64,7 @@ def test_the_program_imports_components_only() -> None:
 PREVIEW = """
 import json, pathlib, sys
 from components import Settings
-from components.image import build_context
+from components.images.training_image import build_context
 
 root = pathlib.Path(sys.argv[1])
 included = '["training/images.yaml", "training/digits.yaml"]'
@@ -98,7 +98,7 @@ def test_a_preview_loads_neither_google_s_client_nor_docker_nor_the_emulator(tmp
     heavy = ("google.auth", "google.api_core", "uvicorn", "starlette", "egobox")
     assert loaded(ignoring, *heavy) == []
     assert [name for name in ignoring if name.startswith("google.cloud.")] == []
-    assert loaded(ignoring, "emulator") == []
+    assert loaded(ignoring, "vertex_emulator") == []
     assert loaded(plain, "docker", "requests") == []
     assert loaded(ignoring, "docker", "requests") == []
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from components import shapes
-from tests.components.gcp.graph import forget_loops, graph
-from vertex.validation import shape
+from components.schema import shapes
+from tests.components.targets.gcp.graph import forget_loops, graph
+from vertex_api.validation.shape import shape
 
 DOCS = Path(__file__).parents[1] / "docs"
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from components.errors import DeclarationErrors
-from components.settings import Settings
+from components.settings.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

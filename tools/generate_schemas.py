@@ -18,13 +18,13 @@ from typing import Any, Literal, Required, get_args, get_origin, get_type_hints
 from pydantic.alias_generators import to_snake
 from typing_extensions import is_typeddict
 
-from components import shapes
-from components.forms import NumberOrText
-from components.settings import NAMESPACE
+from components.schema import shapes
+from components.schema.formats import NumberOrText
+from components.settings.settings import NAMESPACE
 from tools.generate_types import PREFIX
-from vertex.kinds import KINDS, TRAINING_PIPELINE
-from vertex.scalars import Boolean, Double, Duration, Int32, Int64, OutputOnly, String, Timestamp
-from vertex.training_pipeline import TrainingPipeline
+from vertex_api.kinds import KINDS, TRAINING_PIPELINE
+from vertex_api.scalars import Boolean, Double, Duration, Int32, Int64, OutputOnly, String, Timestamp
+from vertex_api.training_pipeline import TrainingPipeline
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "schemas"
@@ -64,7 +64,7 @@ class Writer:
         self.definitions: dict[str, Schema] = {}
 
     def type_of(self, hint: Any) -> Schema:
-        """The schema of a type as `vertex.types` and `components.shapes` write them."""
+        """The schema of a type as `vertex_api.types` and `components.schema.shapes` write them."""
         inner, marks = _unwrapped(hint)
         for scalar, schema in _SCALARS:
             if get_args(scalar)[1] in marks:

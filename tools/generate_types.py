@@ -1,4 +1,4 @@
-"""Writes vertex/types.py from the discovery document that google-api-python-client ships.
+"""Writes vertex_api/types.py from the discovery document that google-api-python-client ships.
 
     python -m tools.generate_types [--check]
 
@@ -22,7 +22,7 @@ from google.cloud import aiplatform_v1
 
 PREFIX = "GoogleCloudAiplatformV1"
 ROOTS = ("CustomJob", "HyperparameterTuningJob", "TrainingPipeline", "UploadModelRequest")
-TARGET = Path(__file__).parents[1] / "vertex" / "types.py"
+TARGET = Path(__file__).parents[1] / "vertex_api" / "types.py"
 MAY_BE_EMPTY = {("EnvVar", "value")}
 """Required texts whose empty value says something, and is left out by clients."""
 SCALARS = {
@@ -133,7 +133,7 @@ from pydantic import ConfigDict, with_config
 from pydantic.alias_generators import to_snake
 from typing_extensions import TypedDict
 
-from vertex.scalars import Boolean, Double, Duration, Int32, Int64, Numbered, OutputOnly, String, Timestamp
+from vertex_api.scalars import Boolean, Double, Duration, Int32, Int64, Numbered, OutputOnly, String, Timestamp
 
 REVISION = "{revision}"
 
@@ -146,7 +146,7 @@ _message = with_config(
 
 
 def generate(document: Schema) -> str:
-    """The text of vertex/types.py for a discovery document."""
+    """The text of vertex_api/types.py for a discovery document."""
     writer = Writer(document["schemas"])
     classes = [writer.typed_dict(schema_id) for schema_id in reachable(document["schemas"])]
     aliases = []

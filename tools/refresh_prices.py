@@ -1,4 +1,4 @@
-"""Writes vertex/prices.json anew from the Cloud Billing Catalog API.
+"""Writes vertex_api/prices.json anew from the Cloud Billing Catalog API.
 
     CLOUD_BILLING_API_KEY=… python -m tools.refresh_prices
 
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from vertex.prices import FILE
+from vertex_api.estimates.prices import FILE
 
 VERTEX = "C7E2-9256-1C43"
 COMPUTE = "6F81-5844-456A"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from vertex import errors
-from vertex.kinds import TRAINING_PIPELINE, Kind
-from vertex.names import ResourceName
+from vertex_api import errors
+from vertex_api.kinds import TRAINING_PIPELINE, Kind
+from vertex_api.names import ResourceName
 
 Job = dict[str, Any]
 CALL_TIMEOUT = 60.0

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Required, get_args, get_origin, get_
 from pydantic.alias_generators import to_camel
 from typing_extensions import is_typeddict
 
-from vertex.scalars import Int64
+from vertex_api.scalars import Int64
 
 _INT64_MARK = get_args(Int64)[1]
 
@@ -24,7 +24,7 @@ class Field:
 
 @cache
 def fields(message: Any) -> Mapping[str, Field]:
-    """The fields of one of `vertex.types`' messages, by their camelCase names."""
+    """The fields of one of `vertex_api.types`' messages, by their camelCase names."""
     return {name: _field(hint) for name, hint in get_type_hints(message, include_extras=True).items()}
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from vertex import types
+from vertex_api import types
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Kind:
 
     @property
     def message(self) -> Any:
-        """The TypedDict of `vertex.types` that describes the kind."""
+        """The TypedDict of `vertex_api.types` that describes the kind."""
         return getattr(types, self.type)
 
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from vertex.kinds import KINDS, Kind
+from vertex_api.kinds import KINDS, Kind
 
 
 def parent(project: str, region: str) -> str:

@@ -1,4 +1,4 @@
-"""Scalar types of the training API's JSON, as `vertex.types` uses them.
+"""Scalar types of the training API's JSON, as `vertex_api.types` uses them.
 
 Each accepts what Google's own clients send (proto3's JSON mapping: numbers as strings, enums as numbers) and gives one
 canonical value, so that equal specs compare, hash and preview as equal.

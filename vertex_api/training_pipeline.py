@@ -8,8 +8,8 @@ from typing import Required
 
 from typing_extensions import TypedDict
 
-from vertex.scalars import Int32, String
-from vertex.types import CustomJobSpec, EncryptionSpec, InputDataConfig, Model, StudySpec
+from vertex_api.scalars import Int32, String
+from vertex_api.types import CustomJobSpec, EncryptionSpec, InputDataConfig, Model, StudySpec
 
 
 class TuningTaskInputs(TypedDict, total=False):

@@ -1,4 +1,4 @@
-"""`python -m emulator`: start, watch and stop the emulator."""
+"""`python -m vertex_emulator`: start, watch and stop the emulator."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from emulator import __version__, injecting
-from emulator.errors import EmulatorError
+from vertex_emulator import __version__
+from vertex_emulator.cli import inject as injecting
+from vertex_emulator.errors import EmulatorError
 
 _DESCRIPTION = """\
 Vertex AI training on this machine. Jobs that are sent to it run in Docker, in the environment
@@ -21,7 +22,7 @@ a restart, an orderly one or not.
 """
 _ENV_EXAMPLE = """\
 example:
-  eval "$(python -m emulator env)"
+  eval "$(python -m vertex_emulator env)"
   gcloud ai custom-jobs list
 """
 
@@ -51,21 +52,21 @@ def _run(options: argparse.Namespace) -> int:
     # Imported here, for each command loads no more than it needs.
     match options.command:
         case "serve":
-            from emulator.server import serve
+            from vertex_emulator.server import serve
 
             logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
             serve(options.data, options.host, options.port, options.allow_remote)
         case "status":
-            from emulator import console
+            from vertex_emulator.cli import commands as console
 
             for line in console.status(options.data):
                 print(line)
         case "stop":
-            from emulator import console
+            from vertex_emulator.cli import commands as console
 
             print(console.stop(options.data, options.if_idle))
         case "logs":
-            from emulator import console
+            from vertex_emulator.cli import commands as console
 
             # A terminal that cannot show a character gets its number.
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -76,12 +77,12 @@ def _run(options: argparse.Namespace) -> int:
             for line in injecting.run(options.data, options):
                 print(line)
         case "env":
-            from emulator.clients import environment
+            from vertex_emulator.cli.client_environment import environment
 
             for line in environment(options.data, options.project, options.region):
                 print(line)
         case "reset":
-            from emulator import console
+            from vertex_emulator.cli import commands as console
 
             question = f"Remove all jobs, their containers and logs in {options.data}? [y/N] "
             if not options.yes and input(question).strip().lower() not in ("y", "yes"):
@@ -100,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="folder of jobs, logs and buckets (default: $VERTEX_EMULATOR_DATA, else .emulator)",
     )
-    parser = argparse.ArgumentParser("python -m emulator", description=_DESCRIPTION)
+    parser = argparse.ArgumentParser("python -m vertex_emulator", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 

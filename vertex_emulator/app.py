@@ -15,18 +15,18 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from emulator.api import body
-from emulator.api.admin import Admin
-from emulator.api.entries import Entries
-from emulator.api.guard import Guard
-from emulator.api.methods import Methods, unimplemented
-from emulator.api.wire import of_version
-from emulator.containers.executor import Executor
-from emulator.errors import ApiError, EmulatorError
-from emulator.page.page import Page
-from emulator.storage.service import Storage
-from emulator.store import Store, failures
-from emulator.times import format_time, now_ns
+from vertex_emulator.api.admin import Admin
+from vertex_emulator.api.logging.entries import Entries
+from vertex_emulator.api.methods import Methods, unimplemented
+from vertex_emulator.api.wire import of_version
+from vertex_emulator.database import Store, failures
+from vertex_emulator.errors import ApiError, EmulatorError
+from vertex_emulator.gcs.service import Storage
+from vertex_emulator.http import body
+from vertex_emulator.http.guard import Guard
+from vertex_emulator.page.page import Page
+from vertex_emulator.replicas.executor import Executor
+from vertex_emulator.times import format_time, now_ns
 
 _log = logging.getLogger("emulator.http")
 
@@ -51,9 +51,9 @@ class App:
             *self.page.routes(),
             Route("/healthz", self._health),
             Route("/readyz", self._ready),
-            Route("/emulator/status", self._status),
-            Route("/emulator/jobs/{id}", self._job_status),
-            Route("/emulator/faults", self._faults, methods=["GET", "POST", "DELETE"]),
+            Route("/vertex_emulator/status", self._status),
+            Route("/vertex_emulator/jobs/{id}", self._job_status),
+            Route("/vertex_emulator/faults", self._faults, methods=["GET", "POST", "DELETE"]),
             Route("/v2/entries:list", self._entries, methods=["POST"]),
             Route("/v1/{path:path}", self._api, methods=["GET", "POST", "DELETE", "PATCH", "PUT"]),
             Route("/v1beta1/{path:path}", self._api, methods=["GET", "POST", "DELETE", "PATCH", "PUT"]),

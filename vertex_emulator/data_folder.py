@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from emulator.errors import StartError
+from vertex_emulator.errors import StartError
 
 _METRIC_BYTES = 4 << 20  # cloudml-hypertune keeps 100 entries
 

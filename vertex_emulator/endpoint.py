@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
-from emulator.errors import NotRunning, StartError
+from vertex_emulator.errors import NotRunning, StartError
 
 EXIT_ALREADY_RUNNING = 3
 
@@ -37,7 +37,9 @@ class Endpoint:
 
 def running(data: Path) -> Endpoint:
     """The emulator that serves a data folder. Raises NotRunning."""
-    nobody = NotRunning(f"no emulator is running on {data}; start one with: python -m emulator serve --data {data}")
+    nobody = NotRunning(
+        f"no emulator is running on {data}; start one with: python -m vertex_emulator serve --data {data}"
+    )
     try:
         held = acquire(data / "lock")
     except StartError:
@@ -70,6 +72,6 @@ def acquire(lock: Path) -> IO[str]:
         file.close()
         if not isinstance(error, BlockingIOError):
             raise StartError(f"the lock {lock} cannot be held: {error.strerror}") from error
-        message = f"an emulator is already running on {lock.parent}; stop it with: python -m emulator stop"
+        message = f"an emulator is already running on {lock.parent}; stop it with: python -m vertex_emulator stop"
         raise StartError(message, EXIT_ALREADY_RUNNING) from error
     return file

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from vertex.validation import Problem
+from vertex_api.validation.shape import Problem
 
 _HTTP_OF_STATUS = {
     "INVALID_ARGUMENT": 400,

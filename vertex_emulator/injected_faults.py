@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from fnmatch import fnmatchcase
 from typing import Any, get_args, get_type_hints
 
-from emulator.errors import EmulatorError
+from vertex_emulator.errors import EmulatorError
 
 KINDS = {
     "quota": "the request that creates the job is refused with 429 RESOURCE_EXHAUSTED",

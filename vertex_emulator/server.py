@@ -15,22 +15,22 @@ from secrets import token_hex
 
 import uvicorn
 
-from emulator import __version__
-from emulator.api.admin import Admin
-from emulator.api.app import App
-from emulator.api.entries import Entries
-from emulator.api.guard import is_loopback
-from emulator.api.methods import Methods
-from emulator.containers.docker_executor import DockerExecutor
-from emulator.data import DataFolder
-from emulator.endpoint import Endpoint, acquire
-from emulator.errors import StartError
-from emulator.page.page import Page
-from emulator.records import Job
-from emulator.scheduling.scheduler import Scheduler
-from emulator.scheduling.workqueue import WorkQueue
-from emulator.storage.service import Storage
-from emulator.store import Store
+from vertex_emulator import __version__
+from vertex_emulator.api.admin import Admin
+from vertex_emulator.api.logging.entries import Entries
+from vertex_emulator.api.methods import Methods
+from vertex_emulator.app import App
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Store
+from vertex_emulator.database.records import Job
+from vertex_emulator.endpoint import Endpoint, acquire
+from vertex_emulator.errors import StartError
+from vertex_emulator.gcs.service import Storage
+from vertex_emulator.http.guard import is_loopback
+from vertex_emulator.page.page import Page
+from vertex_emulator.replicas.docker.executor import DockerExecutor
+from vertex_emulator.scheduling.scheduler import Scheduler
+from vertex_emulator.scheduling.workqueue import WorkQueue
 
 _MIN_CAPACITY = 4
 _STOP_SECONDS = 1.0

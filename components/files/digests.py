@@ -11,8 +11,8 @@ import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from components.cache_files import cache_file, load, save
-from components.signatures import parted, settled, signature, signatures, size
+from .cache import cache_file, load, save
+from .signatures import parted, settled, signature, signatures, size
 
 SMALL_FILES = 200
 SMALL_BYTES = 2 << 20

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from components.cache_files import cache_file, load, save
-from components.file_digests import SMALL_FILES
-from components.signatures import settled, signatures
+from .cache import cache_file, load, save
+from .digests import SMALL_FILES
+from .signatures import settled, signatures
 
 _FORMAT = b"whole 1"
 """Part of a line's name, so that none of another release is read."""

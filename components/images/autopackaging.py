@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterator
 
-from components import shapes
+from ..schema import shapes
 
 BELOW = "package"
 """The folder of the build context that holds the files, so that none of them can meet the Dockerfile."""

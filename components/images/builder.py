@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import Any, Protocol
 
-from components.context import BuildContext
-from components.errors import BuildFailed, DockerUnavailable
-from components.sent_context import for_buildkit, for_classic
+from ..errors import BuildFailed, DockerUnavailable
+from .context import BuildContext
+from .sent_context import for_buildkit, for_classic
 
 Report = Callable[[str], None]
 _STEP = re.compile(r"Step \d+/\d+ : |#\d+ \[.*\d+/\d+\] ")

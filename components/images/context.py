@@ -14,10 +14,10 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from components import dockerignore
-from components.errors import ContextUnusable
-from components.file_digests import digests
-from components.whole_digests import remembered
+from ..errors import ContextUnusable
+from ..files.digests import digests
+from ..files.folder_digests import remembered
+from . import dockerignore
 
 TAG_LENGTH = 16
 """Hex digits of the digest in a tag: 64 bits, as much as a registry of any size needs."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from components.errors import ContextUnusable
+from ..errors import ContextUnusable
 
 _ONE = r"(?:\\.|[^\\\]-])"
 _WELL_FORMED = re.compile(rf"(?:[^\\\[]|\\.|\[\^?(?:{_ONE}(?:-{_ONE})?)+\])*", re.DOTALL)

@@ -10,10 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from components import packaging, shapes
-from components.context import BuildContext, add, let_through
-from components.file_digests import digests
-from vertex.rules import Finding
+from vertex_api.validation.rules import Finding
+
+from ..files.digests import digests
+from ..schema import shapes
+from . import autopackaging as packaging
+from .context import BuildContext, add, let_through
 
 DOCKERFILE = "Dockerfile"
 

@@ -5,12 +5,14 @@ from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from components import package_context, references, shapes
-from vertex.jobs import job_spec_path
-from vertex.kinds import Kind
-from vertex.rules import Finding, KeyPath
-from vertex.rules.form import IMAGE
-from vertex.validation import value_at
+from vertex_api.kinds import Kind
+from vertex_api.validation.jobs import job_spec_path
+from vertex_api.validation.rules import Finding, KeyPath
+from vertex_api.validation.rules.form import IMAGE
+from vertex_api.validation.shape import value_at
+
+from ..schema import references, shapes
+from . import package_context
 
 _ORIGINS = ("context", "package", "uri", "stack")
 _BESIDE = {"context": {"dockerfile", "target", "buildArgs", "platform", "secrets"}, "package": {"platform"}}

@@ -15,9 +15,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
 
-from components.context import BuildContext, let_through
-from components.errors import ContextUnusable
-from components.package_context import PackageContext
+from ..errors import ContextUnusable
+from .context import BuildContext, let_through
+from .package_context import PackageContext
 
 _IGNORE = ".dockerignore"
 

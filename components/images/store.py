@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any, Protocol
 
-from components.builder import Report, docker_client
-from components.errors import RegistryRefused
+from ..errors import RegistryRefused
+from .builder import Report, docker_client
 
 LOCAL = "localhost/"
 """How URIs begin that stay in the daemon: there is no registry of that name."""

@@ -8,12 +8,14 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
-from components import builder, image_store, shapes
-from components.context import BuildContext
-from components.engine import Provider
-from components.errors import BuildFailed
-from components.foundation import Foundation
-from components.package_context import PackageContext
+from ..errors import BuildFailed
+from ..runtime.engine import Provider
+from ..runtime.foundation import Foundation
+from ..schema import shapes
+from . import builder
+from . import store as image_store
+from .context import BuildContext
+from .package_context import PackageContext
 
 PLATFORM = "linux/amd64"
 """What Vertex AI runs on; laptops with another processor must not build for themselves."""

@@ -3,15 +3,17 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components import drift, references, shapes
-from components.references import Tables
-from vertex import jobs
-from vertex.jobs import held
-from vertex.kinds import Kind
-from vertex.names import ResourceName
-from vertex.rules import KeyPath
-from vertex.scalars import shown
-from vertex.validation import Problem, dotted
+from vertex_api.kinds import Kind
+from vertex_api.names import ResourceName
+from vertex_api.scalars import shown
+from vertex_api.validation import jobs
+from vertex_api.validation.jobs import held
+from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.shape import Problem, dotted
+
+from ..schema import references, shapes
+from ..schema.references import Tables
+from . import drift
 
 NOT_RUN = "an adopted job is not run; take adopt out to run what is declared"
 
@@ -49,7 +51,7 @@ def broken(kind: Kind, adopt: str, project: str, number: str | None, region: str
 
 
 def validated(kind: Kind, spec: Any, **options: Any) -> tuple[dict[str, Any], list[Problem]]:
-    """As `vertex.jobs.validated`, but for the `displayName`: the job has one, so it need not be declared."""
+    """As `vertex_api.validation.jobs.validated`, but for the `displayName`: the job has one, so it need not be declared."""
     if not isinstance(spec, Mapping) or spec.keys() & {"displayName", "display_name"}:
         return jobs.validated(kind, spec, **options)
     canonical, problems = jobs.validated(kind, {**spec, "displayName": kind.type}, **options)

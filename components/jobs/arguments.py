@@ -3,14 +3,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from components import adoption, dependencies, forms, ownership, references, results, shapes
-from components.declarations import not_a_reference
-from components.errors import DeclarationErrors, Problem
-from vertex.jobs import validated
-from vertex.kinds import Kind
-from vertex.rules import Finding
-from vertex.spelling import nearest
-from vertex.validation import dotted, shape
+from vertex_api.kinds import Kind
+from vertex_api.spelling import nearest
+from vertex_api.validation.jobs import validated
+from vertex_api.validation.rules import Finding
+from vertex_api.validation.shape import dotted, shape
+
+from ..errors import DeclarationErrors, Problem
+from ..schema import formats as forms
+from ..schema import references, shapes
+from ..settings.declarations import not_a_reference
+from . import adoption, dependencies, results
+from .recovery import ownership
 
 _ELSEWHERE = {
     "wait": "a Completion waits for the jobs that it is given",

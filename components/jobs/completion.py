@@ -7,13 +7,16 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
-from components import submissions, target, waiting
-from components.engine import Provider
-from components.errors import TrainingFailed
-from components.foundation import Foundation
-from components.job import CustomJob, HyperparameterTuningJob, TrainingPipeline
-from vertex.errors import VertexError
-from vertex.scalars import seconds
+from vertex_api.errors import VertexError
+from vertex_api.scalars import seconds
+
+from ..errors import TrainingFailed
+from ..runtime import target
+from ..runtime.engine import Provider
+from ..runtime.foundation import Foundation
+from . import waiting
+from .job import CustomJob, HyperparameterTuningJob, TrainingPipeline
+from .recovery import submissions
 
 LEFT = (
     "still running, though no longer declared: {}. Pulumi removes what is gone last, and not once something has "

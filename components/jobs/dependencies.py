@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from components import references, results, stages
-from components.job_declaration import JobDeclaration
-from vertex.rules import KeyPath
-from vertex.spelling import nearest
+from vertex_api.spelling import nearest
+from vertex_api.validation.rules import KeyPath
+
+from ..schema import references
+from ..schema.job_declaration import JobDeclaration
+from . import results, stages
 
 Written = Mapping[str, Sequence[tuple[KeyPath, str]]]
 """By job: the references to results in it, without their table, each with the place where it stands."""

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from components import references
-from components.references import Tables
+from ..schema import references
+from ..schema.references import Tables
 
 
 def declared_part(declared: Any, actual: Any, tables: Tables) -> Any:

@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from components.pipeline_results import STUDY
-from components.target import Target
-from vertex import trials
-from vertex.errors import VertexError
-from vertex.names import ResourceName
-from vertex.pipelines import backing_name
+from vertex_api import trials
+from vertex_api.errors import VertexError
+from vertex_api.names import ResourceName
+from vertex_api.validation.pipelines import backing_name
+
+from ..runtime.target import Target
+from .pipeline_results import STUDY
 
 Job = Mapping[str, Any]
 QUOTED_LINES = 10

@@ -6,21 +6,20 @@ from typing import Any, Generic, TypeVar
 import pulumi
 from pulumi import dynamic
 
-from components import adoption, job_arguments, ownership, references, results, shapes
-from components.foundation import Foundation
-from components.job_provider import (
-    CustomJobProvider,
-    HyperparameterTuningJobProvider,
-    JobProvider,
-    TrainingPipelineProvider,
-)
-from vertex.jobs import job_spec_path, validated
-from vertex.kinds import Kind
-from vertex.rules import KeyPath
-from vertex.training_pipeline import TrainingPipeline as TrainingPipelineArgs
-from vertex.types import CustomJob as CustomJobArgs
-from vertex.types import HyperparameterTuningJob as HyperparameterTuningJobArgs
-from vertex.validation import value_at
+from vertex_api.kinds import Kind
+from vertex_api.training_pipeline import TrainingPipeline as TrainingPipelineArgs
+from vertex_api.types import CustomJob as CustomJobArgs
+from vertex_api.types import HyperparameterTuningJob as HyperparameterTuningJobArgs
+from vertex_api.validation.jobs import job_spec_path, validated
+from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.shape import value_at
+
+from ..runtime.foundation import Foundation
+from ..schema import references, shapes
+from . import adoption, results
+from . import arguments as job_arguments
+from .provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider, TrainingPipelineProvider
+from .recovery import ownership
 
 _REPLACE = ["spec", "secrets", "jobs", "rerun", "parent", "adopt"]
 _REPLACE_ADOPTED = ["parent"]
@@ -139,19 +138,19 @@ class _Job(dynamic.Resource, Generic[Spec]):
 
 
 class CustomJob(_Job[CustomJobArgs], module="vertex", name="CustomJob"):
-    """A CustomJob of Vertex AI. `spec` has the API's fields; see `vertex.types.CustomJob`."""
+    """A CustomJob of Vertex AI. `spec` has the API's fields; see `vertex_api.types.CustomJob`."""
 
     provider = CustomJobProvider
 
 
 class HyperparameterTuningJob(_Job[HyperparameterTuningJobArgs], module="vertex", name="HyperparameterTuningJob"):
-    """A HyperparameterTuningJob of Vertex AI. `spec` has the API's fields; see `vertex.types`."""
+    """A HyperparameterTuningJob of Vertex AI. `spec` has the API's fields; see `vertex_api.types`."""
 
     provider = HyperparameterTuningJobProvider
 
 
 class TrainingPipeline(_Job[TrainingPipelineArgs], module="vertex", name="TrainingPipeline"):
-    """A TrainingPipeline of Vertex AI, which runs a job and may upload its model; see `vertex.training_pipeline`."""
+    """A TrainingPipeline of Vertex AI, which runs a job and may upload its model; see `vertex_api.training_pipeline`."""
 
     provider = TrainingPipelineProvider
 

@@ -4,12 +4,13 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from components import ownership
-from components.target import Target
-from vertex.errors import NotFound
-from vertex.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex.names import ResourceName
-from vertex.pipelines import backing_job, backing_name, held
+from vertex_api.errors import NotFound
+from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.names import ResourceName
+from vertex_api.validation.pipelines import backing_job, backing_name, held
+
+from ..runtime.target import Target
+from .recovery import ownership
 
 Job = Mapping[str, Any]
 STUDY = "tuningJob"

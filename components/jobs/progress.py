@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from components.pipeline_results import STUDY
-from vertex import trials
-from vertex.states import TERMINAL, plain
+from vertex_api import trials
+from vertex_api.states import TERMINAL, plain
+
+from .pipeline_results import STUDY
 
 Job = Mapping[str, Any]
 HEARTBEAT_SECONDS = 60.0
@@ -48,7 +49,7 @@ class Progress:
 
 
 def moved(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
-    """The line on a job whose `run`, as `components.job` has it, is another than `before`; None where it is not."""
+    """The line on a job whose `run`, as `components.jobs.job` has it, is another than `before`; None where it is not."""
     if before == now:
         return None
     came_from = f"{plain(before['state'])} → " if before.get("state") not in (None, now["state"]) else ""

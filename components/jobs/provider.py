@@ -8,30 +8,23 @@ from typing import Any, ClassVar
 from pulumi import dynamic
 from pulumi.runtime import rpc
 
-from components import (
-    adoption,
-    drift,
-    engine,
-    ownership,
-    progress,
-    references,
-    removal,
-    results,
-    submissions,
-    target,
-    unrecorded,
-)
-from components.engine import Provider
-from components.errors import SubmitFailed
-from components.pipeline_results import searching
-from components.target import Target
-from vertex import trials
-from vertex.errors import NotFound, VertexError
-from vertex.jobs import held, validated
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex.names import ResourceName
-from vertex.pipelines import backing_name
-from vertex.validation import Problem
+from vertex_api import trials
+from vertex_api.errors import NotFound, VertexError
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.names import ResourceName
+from vertex_api.validation.jobs import held, validated
+from vertex_api.validation.pipelines import backing_name
+from vertex_api.validation.shape import Problem
+
+from ..errors import SubmitFailed
+from ..runtime import engine, target
+from ..runtime.engine import Provider
+from ..runtime.target import Target
+from ..schema import references
+from . import adoption, drift, progress, results
+from .pipeline_results import searching
+from .recovery import orphans as unrecorded
+from .recovery import ownership, removal, submissions
 
 INPUTS = ("owner", "parent", "spec", "secrets", "jobs", "rerun", "adopt", "lifecycle")
 

@@ -6,15 +6,17 @@ A reference to a result is written here without its table: `tune.bestTrial.param
 from collections.abc import Collection, Container, Mapping
 from typing import Any
 
-from components import references, waiting
-from components.errors import SubmitFailed
-from components.pipeline_results import with_studies
-from components.target import Target
-from vertex.jobs import training
-from vertex.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex.names import ResourceName
-from vertex.rules import parameters
-from vertex.states import SUCCEEDED
+from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.names import ResourceName
+from vertex_api.states import SUCCEEDED
+from vertex_api.validation.jobs import training
+from vertex_api.validation.rules import parameters
+
+from ..errors import SubmitFailed
+from ..runtime.target import Target
+from ..schema import references
+from . import waiting
+from .pipeline_results import with_studies
 
 TABLE = "jobs"
 MODEL_DIR = "modelDir"

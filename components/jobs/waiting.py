@@ -7,14 +7,17 @@ from math import inf
 from types import MappingProxyType
 from typing import Any
 
-from components import engine, failures, ownership, target
-from components.errors import TrainingFailed
-from components.pipeline_results import STUDY, is_pipeline, training_of, uploaded, with_studies
-from components.progress import Progress
-from vertex import trials
-from vertex.errors import NotFound, QuotaExceeded, Unavailable
-from vertex.names import ResourceName
-from vertex.states import SUCCEEDED, TERMINAL
+from vertex_api import trials
+from vertex_api.errors import NotFound, QuotaExceeded, Unavailable
+from vertex_api.names import ResourceName
+from vertex_api.states import SUCCEEDED, TERMINAL
+
+from ..errors import TrainingFailed
+from ..runtime import engine, target
+from . import failures
+from .pipeline_results import STUDY, is_pipeline, training_of, uploaded, with_studies
+from .progress import Progress
+from .recovery import ownership
 
 Job = Mapping[str, Any]
 UNREACHABLE_SECONDS = 120.0
@@ -90,7 +93,7 @@ def look(parent: str, owner: str, names: Mapping[str, str]) -> dict[str, Job]:
 
 
 def result(job: Job) -> dict[str, Any]:
-    """What a job came to: `state`, `modelDir`, and for a tuning job `bestTrial` and `trials` (see `vertex.trials`).
+    """What a job came to: `state`, `modelDir`, and for a tuning job `bestTrial` and `trials` (see `vertex_api.trials`).
 
     `error` is there for a job that failed. `modelDir` of a tuning job is that of its best trial. With several
     objectives, `paretoTrials` are those that none beats in all of them. `unreported` has the ids of trials that ended

@@ -1,1 +1,1 @@
-"""Jobs of the legacy AI Platform Training, and what becomes of them in Vertex AI: `python -m vertex.legacy`."""
+"""Jobs of the legacy AI Platform Training, and what becomes of them in Vertex AI: `python -m components.legacy`."""

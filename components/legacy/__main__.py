@@ -1,4 +1,4 @@
-"""`python -m vertex.legacy`: a job of AI Platform Training as a declaration of this project."""
+"""`python -m components.legacy`: a job of AI Platform Training as a declaration of this project."""
 
 import argparse
 import contextlib
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import yaml
 
-from vertex import documents
-from vertex.legacy.conversion import converted
-from vertex.legacy.fields import comment_lines, written
+from ..schema import yaml_documents as documents
+from .conversion import converted
+from .fields import comment_lines, written
 
 _DESCRIPTION = """\
 Converts a training job of the legacy AI Platform Training (a Job, or a TrainingInput alone; YAML or
@@ -21,7 +21,7 @@ what Vertex AI does otherwise or not at all; FILL IN marks what the file does no
 """
 _EXAMPLE = """\
 example:
-  python -m vertex.legacy job.yaml > training/census.yaml
+  python -m components.legacy job.yaml > training/census.yaml
   # then name the file in your stack: vertex-training:include: [training/census.yaml]
 
 exit codes: 0 converted; 1 the job cannot be converted, with a line for each reason; 2 wrong usage
@@ -31,7 +31,7 @@ exit codes: 0 converted; 1 the job cannot be converted, with a line for each rea
 def main(arguments: Sequence[str] | None = None) -> int:
     """Convert the file that the arguments name; the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m vertex.legacy",
+        prog="python -m components.legacy",
         description=_DESCRIPTION,
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -72,7 +72,7 @@ def _declaration(file: Path) -> tuple[str, list[str]]:
             f"{file}: {problem}" if line is None else f"{file}:{line}: {problem}"
             for line, problem in zip(places, said, strict=True)
         ]
-    head = f"Converted from {file.name}, a job of AI Platform Training, by `python -m vertex.legacy`."
+    head = f"Converted from {file.name}, a job of AI Platform Training, by `python -m components.legacy`."
     return "\n".join([*comment_lines(head, 0), written(fields)]), []
 
 

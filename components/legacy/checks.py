@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex.legacy.machines import IN_PLACE_OF, LEGACY_TYPES, ROLES
-from vertex.machines import machines
-from vertex.rules import Finding
-from vertex.spelling import nearest
+from vertex_api.catalog.machines import machines
+from vertex_api.spelling import nearest
+from vertex_api.validation.rules import Finding
+
+from .machines import IN_PLACE_OF, LEGACY_TYPES, ROLES
 
 _NEEDED = {
     "DOUBLE": ("maxValue",),

@@ -4,15 +4,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex.legacy import checks, study
-from vertex.legacy.fields import Fields
-from vertex.legacy.messages import Job, TrainingInput
-from vertex.legacy.origins import origin
-from vertex.legacy.pools import left_out, worker_pools
-from vertex.rules import KeyPath
-from vertex.validation import NO_OBJECT, Problem, Rest, rest, shape, validate
-from vertex.withheld import may_follow
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.validation.partial import may_follow
+from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.shape import NO_OBJECT, Problem, Rest, rest, shape, validate
+
+from . import checks, study
+from .fields import Fields
+from .messages import Job, TrainingInput
+from .origins import origin
+from .pools import left_out, worker_pools
 
 _COUNTS = {"maxTrialCount": "maxTrials"}
 """Fields that messages name as well, and what they are here."""

@@ -8,7 +8,7 @@ unverified, which is why the comments ask to check it.
 from dataclasses import dataclass
 from typing import Any
 
-from vertex.machines import machine
+from vertex_api.catalog.machines import machine
 
 ROLES = ("master", "worker", "parameterServer", "evaluator")
 """Roles of replicas; their order is that of Vertex AI's worker pools."""

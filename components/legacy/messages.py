@@ -6,7 +6,7 @@ from pydantic import ConfigDict, with_config
 from pydantic.alias_generators import to_snake
 from typing_extensions import TypedDict
 
-from vertex.scalars import Boolean, Double, Duration, Int32, Int64, OutputOnly, String
+from vertex_api.scalars import Boolean, Double, Duration, Int32, Int64, OutputOnly, String
 
 _message = with_config(
     ConfigDict(

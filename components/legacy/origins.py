@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from vertex.legacy.machines import ROLES
-from vertex.rules import KeyPath
+from vertex_api.validation.rules import KeyPath
+
+from .machines import ROLES
 
 _OF_THE_JOB = {"displayName": "jobId", "labels": "labels"}
 """Fields of the legacy Job itself; all others are of its TrainingInput."""

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from vertex.legacy import runtimes
-from vertex.legacy.fields import Fields
-from vertex.legacy.machines import ROLES, Replicas, machine_spec, replicas
-from vertex.scalars import shown
+from vertex_api.scalars import shown
+
+from . import runtimes
+from .fields import Fields
+from .machines import ROLES, Replicas, machine_spec, replicas
 
 _PACKAGE = {"packageUris": ["gs://your-bucket/trainer-0.1.tar.gz"], "pythonModule": "trainer.task"}
 """What stands for fields that `gcloud` takes as flags, and that a file therefore need not have."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vertex.legacy.fields import Fields
+from .fields import Fields
 
 DEFAULT_TAG = "training/hptuning/metric"
 _VALUES = {"DOUBLE": "doubleValueSpec", "INTEGER": "integerValueSpec"}

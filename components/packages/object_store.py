@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from components import emulator_process
-from components.errors import UploadFailed
-from components.target import LOCAL
+from ..errors import UploadFailed
+from ..runtime import emulator_process
+from ..runtime.target import LOCAL
 
 
 class ObjectStore(Protocol):
@@ -64,7 +64,7 @@ class CloudStorage:
 
 
 def store_of(parent: str) -> ObjectStore:
-    """The store of a target, which `parent` names as in `components.target.connect`."""
+    """The store of a target, which `parent` names as in `components.runtime.target.connect`."""
     return EmulatorBuckets() if parent.startswith(LOCAL) else CloudStorage()
 
 

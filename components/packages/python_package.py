@@ -7,12 +7,13 @@ from typing import Any, cast
 import pulumi
 from pulumi import dynamic
 
-from components import object_store, shapes
-from components.engine import Provider
-from components.errors import UploadFailed
-from components.foundation import Foundation
-from components.image import short_digests
-from components.source_distribution import SourceDistribution
+from ..errors import UploadFailed
+from ..images.training_image import short_digests
+from ..runtime.engine import Provider
+from ..runtime.foundation import Foundation
+from ..schema import shapes
+from . import object_store
+from .source_distribution import SourceDistribution
 
 _FOLDER = "packages"
 _INPUTS = ("uri", "parent", "package", "files")

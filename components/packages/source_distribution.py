@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from components import shapes
-from components.context import TAG_LENGTH, add
-from components.file_digests import digests
-from vertex.rules import Finding
+from vertex_api.validation.rules import Finding
+
+from ..files.digests import digests
+from ..images.context import TAG_LENGTH, add
+from ..schema import shapes
 
 SCRIPT_PACKAGE = "aiplatform_custom_trainer_script"
 """What a script is installed as; a job runs the module `task` of it."""

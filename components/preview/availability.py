@@ -5,11 +5,12 @@ from typing import Any
 
 import pulumi
 
-from components import cloud
-from components.job_declaration import JobDeclaration
-from components.settings import Settings
-from vertex.availability import AS_OF, PAGE, REGIONS, missing, offered, wanting
-from vertex.spelling import closest
+from vertex_api.estimates.availability import AS_OF, PAGE, REGIONS, missing, offered, wanting
+from vertex_api.spelling import closest
+
+from ..schema.job_declaration import JobDeclaration
+from ..settings import cloud
+from ..settings.settings import Settings
 
 MOST_NAMES = 3
 """Of more jobs that ask for one accelerator, only so many are named."""

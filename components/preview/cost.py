@@ -5,12 +5,13 @@ from datetime import date
 
 import pulumi
 
-from components import cloud
-from components.settings import Settings
-from vertex import persistent_resource
-from vertex.cost import Cost
-from vertex.prices import is_old
-from vertex.quota import PREFIX, UNKNOWN, needs
+from vertex_api.estimates import persistent_resource
+from vertex_api.estimates.cost import Cost
+from vertex_api.estimates.prices import is_old
+from vertex_api.estimates.quota import PREFIX, UNKNOWN, needs
+
+from ..settings import cloud
+from ..settings.settings import Settings
 
 MOST_LINES = 10
 """Of more jobs, only so many are shown: the dearest."""

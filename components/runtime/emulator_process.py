@@ -16,12 +16,12 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from components.errors import EmulatorFailed
+from ..errors import EmulatorFailed
 
 START_SECONDS = 15.0
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """Past the proxies that are set for the internet."""
-_PROJECT = Path(__file__).parents[1]
+_PROJECT = Path(__file__).parents[2]
 
 
 def data_folder() -> Path:
@@ -88,7 +88,7 @@ def _start(port: int | None) -> str:
 
 
 def _command(verb: str) -> list[str]:
-    return [sys.executable, "-m", "emulator", verb, f"--data={data_folder()}"]
+    return [sys.executable, "-m", "vertex_emulator", verb, f"--data={data_folder()}"]
 
 
 def _environment() -> dict[str, str]:

@@ -8,7 +8,7 @@ import time
 
 from pulumi import dynamic
 
-from components.errors import SubmitFailed
+from ..errors import SubmitFailed
 
 _LOOK_SECONDS = 1.0
 _following = threading.Lock()

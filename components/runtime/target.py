@@ -5,17 +5,18 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
-from components import emulator_process
-from components.errors import SubmitFailed
-from vertex.client import Endpoint, JobClient, RestClient
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex.names import ResourceName
+from vertex_api.client import Endpoint, JobClient, RestClient
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.names import ResourceName
+
+from ..errors import SubmitFailed
+from . import emulator_process
 
 LOCAL = "//local/"
 """How full resource names on this machine begin, as they do with `//aiplatform.googleapis.com/` in the cloud."""
 CLOUD = "//aiplatform.googleapis.com/"
 OVERRIDES = ("CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM", "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING")
-"""gcloud's own variables for another address of an API, honoured here too; `python -m emulator env` prints them."""
+"""gcloud's own variables for another address of an API, honoured here too; `python -m vertex_emulator env` prints them."""
 
 
 class Links(Protocol):
@@ -47,7 +48,7 @@ class EmulatorLinks:
         return f"{self.url}/jobs/{name.kind.collection}/{name.id}"
 
     def logs(self, name: ResourceName) -> str:
-        return f"python -m emulator logs {name.id}"
+        return f"python -m vertex_emulator logs {name.id}"
 
 
 _COMMANDS = {CUSTOM_JOB: "custom-jobs", HYPERPARAMETER_TUNING_JOB: "hp-tuning-jobs"}

@@ -5,7 +5,7 @@ from typing import Annotated, get_args
 
 from pydantic import AfterValidator, BeforeValidator
 
-from vertex.scalars import Int32, String, seconds
+from vertex_api.scalars import Int32, String, seconds
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 NAME = 'lower-case letters, digits, "-", "_" and ".", at most 63'

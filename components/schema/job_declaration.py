@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from components import shapes
-from vertex.jobs import training
-from vertex.kinds import HYPERPARAMETER_TUNING_JOB, Kind
+from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB, Kind
+from vertex_api.validation.jobs import training
+
+from . import shapes
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 from pydantic.alias_generators import to_camel
 
-from components import shapes
-from vertex import types
-from vertex.fields import fields
-from vertex.kinds import TRAINING_PIPELINE, Kind
-from vertex.rules import KeyPath
-from vertex.validation import unknown
+from vertex_api import types
+from vertex_api.fields import fields
+from vertex_api.kinds import TRAINING_PIPELINE, Kind
+from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.shape import unknown
+
+from . import shapes
 
 LIFECYCLE, SPEC = "lifecycle", "spec"
 _INPUTS = (types.CustomJobSpec, types.HyperparameterTuningJob)  # those of a pipeline's task are free JSON

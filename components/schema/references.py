@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from vertex.rules import Finding, KeyPath
+from vertex_api.validation.rules import Finding, KeyPath
 
 Tables = Mapping[str, Mapping[str, Any]]
 

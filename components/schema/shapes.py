@@ -5,9 +5,10 @@ from typing import Annotated, Any, Literal, Required
 from pydantic import AfterValidator, ConfigDict, with_config
 from typing_extensions import TypedDict
 
-from components import forms
-from vertex import types
-from vertex.scalars import Boolean, Double, Duration, Int32, String
+from vertex_api import types
+from vertex_api.scalars import Boolean, Double, Duration, Int32, String
+
+from . import formats as forms
 
 _shape = with_config(ConfigDict(extra="forbid"))
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import yaml
 
-from components.errors import Problem
-from vertex import documents
-from vertex.rules import KeyPath
-from vertex.validation import NO_OBJECT, dotted
+from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.shape import NO_OBJECT, dotted
+
+from ..errors import Problem
+from . import yaml_documents as documents
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from typing import Any
 
 import yaml
 
-from vertex import scalars
-from vertex.rules import KeyPath
-from vertex.syntax import explained
+from vertex_api import scalars
+from vertex_api.validation.rules import KeyPath
+
+from .yaml_errors import explained
 
 _MERGE, _TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
 

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any, cast
 
-from components import ownership, shapes
-from vertex.rules import Finding, KeyPath, machine_spec, resource, worker_pools
+from vertex_api.validation.rules import Finding, KeyPath, machine_spec, resource, worker_pools
+
+from ..jobs.recovery import ownership
+from ..schema import shapes
 
 MACHINES = "persistentResource"
 """The key of the machines that stay. Names of jobs are in lower case, so none can be in its way."""

@@ -7,27 +7,23 @@ from operator import getitem
 from pathlib import Path
 from typing import Any, cast
 
-from components import (
-    dependencies,
-    forms,
-    image_rules,
-    job_keys,
-    references,
-    results,
-    shapes,
-    source_distribution,
-    spec_files,
-)
-from components.errors import Problem
-from components.job_declaration import JobDeclaration
-from components.sources import Source, included
-from components.spec_files import SpecFile
-from vertex import reduction_server
-from vertex.jobs import validated
-from vertex.kinds import KINDS, Kind
-from vertex.rules import KeyPath
-from vertex.spelling import nearest
-from vertex.validation import NO_OBJECT, shape
+from vertex_api.catalog import reduction_server
+from vertex_api.kinds import KINDS, Kind
+from vertex_api.spelling import nearest
+from vertex_api.validation.jobs import validated
+from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.shape import NO_OBJECT, shape
+
+from ..errors import Problem
+from ..images import rules as image_rules
+from ..jobs import dependencies, results
+from ..packages import source_distribution
+from ..schema import formats as forms
+from ..schema import job_keys, references, shapes
+from ..schema.job_declaration import JobDeclaration
+from ..schema.sources import Source, included
+from . import spec_files
+from .spec_files import SpecFile
 
 SECTIONS = ("vars", "images", "packages", *KINDS)
 _IN_JOBS = ("vars", "images", "packages", "secrets", results.TABLE)

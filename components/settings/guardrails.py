@@ -9,16 +9,18 @@ from fnmatch import fnmatchcase
 from math import isfinite
 from typing import Any
 
-from components import cloud, references, shapes
-from components.errors import ImageRefused
-from components.job_declaration import JobDeclaration
-from vertex.cost import DEFAULT_SECONDS, Cost, timeout
-from vertex.jobs import in_declaration, training
-from vertex.kinds import Kind
-from vertex.rules import Finding, KeyPath
-from vertex.rules.machine_spec import accelerator
-from vertex.scalars import seconds
-from vertex.spelling import choices
+from vertex_api.estimates.cost import DEFAULT_SECONDS, Cost, timeout
+from vertex_api.kinds import Kind
+from vertex_api.scalars import seconds
+from vertex_api.spelling import choices
+from vertex_api.validation.jobs import in_declaration, training
+from vertex_api.validation.rules import Finding, KeyPath
+from vertex_api.validation.rules.machine_spec import accelerator
+
+from ..errors import ImageRefused
+from ..schema import references, shapes
+from ..schema.job_declaration import JobDeclaration
+from . import cloud
 
 _LATER = "stands for a value that is not known yet, so it cannot be judged; write the value"
 _LISTS = ("machineTypes", "acceleratorTypes", "registries")

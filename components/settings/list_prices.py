@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from datetime import date, timedelta
 
-from components import shapes
-from vertex import prices
-from vertex.availability import REGIONS
-from vertex.cost import priced
-from vertex.rules import Finding
-from vertex.spelling import closest, nearest
+from vertex_api.estimates import prices
+from vertex_api.estimates.availability import REGIONS
+from vertex_api.estimates.cost import priced
+from vertex_api.spelling import closest, nearest
+from vertex_api.validation.rules import Finding
+
+from ..schema import shapes
 
 _EARLIEST = timedelta(days=1)
 """How far ahead of this machine's day another place's may be."""

@@ -6,17 +6,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from components import adoption, cloud, guardrails, image_rules, list_prices, ownership, references, shapes
-from components.declarations import SECTIONS, Declarations
-from components.errors import DeclarationErrors
-from components.errors import Problem as Declared
-from components.job_declaration import JobDeclaration
-from components.sources import Source
-from vertex import persistent_resource
-from vertex.cost import Cost, cost
-from vertex.jobs import in_declaration, job_spec_path, training
-from vertex.rules import Finding, declared, region
-from vertex.validation import Problem, judged, judged_rest, rest, shape
+from vertex_api.estimates import persistent_resource
+from vertex_api.estimates.cost import Cost, cost
+from vertex_api.validation.jobs import in_declaration, job_spec_path, training
+from vertex_api.validation.rules import Finding, declared, region
+from vertex_api.validation.shape import Problem, judged, judged_rest, rest, shape
+
+from ..errors import DeclarationErrors
+from ..errors import Problem as Declared
+from ..images import rules as image_rules
+from ..jobs import adoption
+from ..jobs.recovery import ownership
+from ..schema import references, shapes
+from ..schema.job_declaration import JobDeclaration
+from ..schema.sources import Source
+from . import cloud, guardrails, list_prices
+from .declarations import SECTIONS, Declarations
 
 NAMESPACE = "vertex-training"
 """Always this one: a project made from the template has another name, but the same keys."""

@@ -7,13 +7,14 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from components import shapes
-from components.errors import Problem
-from components.job_keys import SPEC
-from components.sources import Source
-from vertex.kinds import CUSTOM_JOB, Kind
-from vertex.rules import Finding, KeyPath
-from vertex.validation import shape
+from vertex_api.kinds import CUSTOM_JOB, Kind
+from vertex_api.validation.rules import Finding, KeyPath
+from vertex_api.validation.shape import shape
+
+from ..errors import Problem
+from ..schema import shapes
+from ..schema.job_keys import SPEC
+from ..schema.sources import Source
 
 
 @dataclass(frozen=True)

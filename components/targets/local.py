@@ -7,12 +7,13 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
-from components import emulator_process
-from components.engine import Provider
-from components.ledger import Ledger
-from components.settings import Settings
-from components.target import LOCAL
-from vertex.names import parent
+from vertex_api.names import parent
+
+from ..jobs.recovery.ledger import Ledger
+from ..runtime import emulator_process
+from ..runtime.engine import Provider
+from ..runtime.target import LOCAL
+from ..settings.settings import Settings
 
 _INPUTS = ("port",)
 

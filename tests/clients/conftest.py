@@ -1,4 +1,4 @@
-"""An emulator, and clients that know of it only what `python -m emulator env` says."""
+"""An emulator, and clients that know of it only what `python -m vertex_emulator env` says."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.clients.environment import snippet, variables
-from tests.emulator.running import RunningEmulator
+from tests.vertex_emulator.running import RunningEmulator
 
 # The first process of a container ignores SIGTERM unless it handles it.
 IDLE = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(1)); signal.pause()"
@@ -26,7 +26,7 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulat
 
 @pytest.fixture(scope="session")
 def environment(emulator: RunningEmulator) -> Mapping[str, str]:
-    """What a shell's environment is after `eval "$(python -m emulator env)"`, behind a proxy that leads nowhere."""
+    """What a shell's environment is after `eval "$(python -m vertex_emulator env)"`, behind a proxy that leads nowhere."""
     return variables(emulator.data, {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"})
 
 

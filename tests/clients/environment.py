@@ -1,4 +1,4 @@
-"""The environment that `python -m emulator env` makes, read back from a real shell."""
+"""The environment that `python -m vertex_emulator env` makes, read back from a real shell."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.emulator.running import command
+from tests.vertex_emulator.running import command
 
 _OURS = (
     "CLOUDSDK_",
@@ -24,7 +24,7 @@ _OURS = (
 def variables(data: Path, given: Mapping[str, str], *options: str) -> dict[str, str]:
     """All variables of a shell that was started with `given` and evaluated the output for a data folder."""
     start = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)} | dict(given)
-    script = 'eval "$("$0" -m emulator env "$@")" && exec env -0'
+    script = 'eval "$("$0" -m vertex_emulator env "$@")" && exec env -0'
     done = subprocess.run(
         ["sh", "-c", script, sys.executable, "--data", str(data), *options],
         env=start,

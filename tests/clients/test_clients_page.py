@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulator.running import RunningEmulator
+from tests.vertex_emulator.running import RunningEmulator
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "clients.md").read_text()

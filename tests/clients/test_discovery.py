@@ -8,7 +8,7 @@ from googleapiclient.discovery import build
 from googleapiclient.errors import HttpError
 
 from tests.clients.conftest import IDLE
-from tests.emulator.running import PARENT, RunningEmulator, custom_job, pool
+from tests.vertex_emulator.running import PARENT, RunningEmulator, custom_job, pool
 
 OPERATION = "projects.locations.customJobs.operations"
 

@@ -1,4 +1,4 @@
-"""`python -m emulator env`: what the clients' own tests do not show of it."""
+"""`python -m vertex_emulator env`: what the clients' own tests do not show of it."""
 
 import os
 import subprocess
@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.clients.environment import variables
-from tests.emulator.running import RunningEmulator, command
+from tests.vertex_emulator.running import RunningEmulator, command
 
 
 def test_without_an_emulator_it_prints_nothing_that_a_shell_would_evaluate(tmp_path: Path) -> None:
     done = command("env", data=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "python -m emulator serve" in done.stderr
+    assert "python -m vertex_emulator serve" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -35,6 +35,10 @@ def test_a_proxy_is_passed_by_and_its_exceptions_stay(emulator: RunningEmulator)
 
 def test_help_shows_how_to_use_it() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "emulator", "env", "--help"], capture_output=True, text=True, check=True, env=os.environ
+        [sys.executable, "-m", "vertex_emulator", "env", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ,
     )
-    assert 'eval "$(python -m emulator env)"' in done.stdout
+    assert 'eval "$(python -m vertex_emulator env)"' in done.stdout

@@ -9,7 +9,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import aiplatform_v1, aiplatform_v1beta1
 
 from tests.clients.conftest import IDLE
-from tests.emulator.running import IMAGE, PARENT, RunningEmulator, until
+from tests.vertex_emulator.running import IMAGE, PARENT, RunningEmulator, until
 
 
 @pytest.fixture(params=[aiplatform_v1, aiplatform_v1beta1], ids=["v1", "v1beta1"])

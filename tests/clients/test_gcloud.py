@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.clients.conftest import IDLE, Gcloud
-from tests.emulator.running import IMAGE, PARENT, RunningEmulator, pool, until
+from tests.vertex_emulator.running import IMAGE, PARENT, RunningEmulator, pool, until
 
 METRIC = (
     "import json, os, sys; x = sys.argv[-1].removeprefix('--x='); print('x is', x);"

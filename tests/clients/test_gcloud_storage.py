@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from tests.clients.conftest import Gcloud
-from tests.emulator.running import RunningEmulator
+from tests.vertex_emulator.running import RunningEmulator
 
 
 def test_files_go_to_a_bucket_and_come_back(gcloud: Gcloud, emulator: RunningEmulator, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from google.api_core import exceptions
 
 from tests.clients.conftest import IDLE
-from tests.emulator.running import IMAGE, RunningEmulator, pool
+from tests.vertex_emulator.running import IMAGE, RunningEmulator, pool
 
 METRIC = (
     "import json, os, sys; x = sys.argv[-1].removeprefix('--x=');"

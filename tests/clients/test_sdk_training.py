@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.emulator import packages
-from tests.emulator.running import IMAGE, RunningEmulator
+from tests.vertex_emulator import packages
+from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
 SAVE = "import os; open(os.environ['AIP_MODEL_DIR'].replace('gs://', '/gcs/') + 'm', 'w').write('model')"
 SERVING = {"model_serving_container_image_uri": "localhost/serve:1", "model_serving_container_ports": [8080]}

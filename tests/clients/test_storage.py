@@ -11,7 +11,7 @@ from google.api_core import exceptions
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import storage
 
-from tests.emulator.running import RunningEmulator, custom_job, pool
+from tests.vertex_emulator.running import RunningEmulator, custom_job, pool
 
 LARGE = 20 << 20
 

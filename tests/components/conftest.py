@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from components import removal, target, waiting
+from components.jobs import waiting
+from components.jobs.recovery import removal
+from components.runtime import target
 from tests.components.fakes import Clock, FakeClient, another_process
 from tests.registry import Registry, registry
 

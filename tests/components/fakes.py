@@ -10,11 +10,11 @@ import pulumi
 from google.cloud import aiplatform_v1
 from google.protobuf import json_format
 
-from components import submissions
-from vertex import errors
-from vertex.client import Job
-from vertex.kinds import TRAINING_PIPELINE, Kind
-from vertex.names import ResourceName
+from components.jobs.recovery import submissions
+from vertex_api import errors
+from vertex_api.client import Job
+from vertex_api.kinds import TRAINING_PIPELINE, Kind
+from vertex_api.names import ResourceName
 
 
 def another_process() -> None:
@@ -29,7 +29,7 @@ NOON = datetime.fromisoformat("2026-01-31T12:00:00Z").timestamp()
 
 
 class FakeClient:
-    """`vertex.client.JobClient` over a dict of jobs by resource name.
+    """`vertex_api.client.JobClient` over a dict of jobs by resource name.
 
     `calls` are the verbs in order, `sent` the bodies of what was created, `filters` those of lists. `coming` has states
     that a job takes, one at every look at it. `failing` has errors by verb.

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from components.errors import DeclarationErrors
-from components.settings import Settings
+from components.settings.settings import Settings
 
 LOCAL = """\
 config:

@@ -77,7 +77,7 @@ def test_the_text_is_the_same_in_every_process() -> None:
     writing = (
         "import components, sys\n"
         "from pulumi.dynamic.dynamic import serialize_provider\n"
-        "from components.job_provider import CustomJobProvider\n"
+        "from components.jobs.provider import CustomJobProvider\n"
         "sys.stdout.write(serialize_provider(CustomJobProvider()))\n"
     )
     texts = {

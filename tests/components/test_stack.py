@@ -8,13 +8,13 @@ import pulumi
 import pytest
 
 from components import Completion, CustomJob, HyperparameterTuningJob, Images, Jobs, Packages
-from components.settings import Settings
+from components.settings.settings import Settings
 from tests.components.fakes import Ground
-from tests.components.gcp.graph import Graph, forget_loops, graph
+from tests.components.jobs.test_dependencies import CUSTOM, after, jobs
+from tests.components.jobs.test_provider import ARGS
 from tests.components.projects import INCLUDING, load
-from tests.components.test_dependencies import CUSTOM, after, jobs
-from tests.components.test_job_provider import ARGS
-from tests.vertex.jobs import custom_job, edited, tuning_job
+from tests.components.targets.gcp.graph import Graph, forget_loops, graph
+from tests.vertex_api.jobs import custom_job, edited, tuning_job
 
 # The threads of Pulumi's mocks leave an event loop each.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -5,8 +5,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from components import file_digests
-from components.context import BuildContext
+from components.files import digests as file_digests
+from components.images.context import BuildContext
 
 ROOMS = Path(__file__).parents[2]
 BASE = "python:3.11-slim-bookworm"
@@ -19,7 +19,7 @@ find . -type f -exec touch --no-dereference --date 2001-02-03 {} +
 exec python - <<'END'
 import os
 from pathlib import Path
-from components.context import BuildContext
+from components.images.context import BuildContext
 
 context = BuildContext(Path("."), "Dockerfile", {"B": "2", "A": "1"}, "slim", "linux/amd64", ("token",))
 for _ in range(2):

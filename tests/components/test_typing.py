@@ -12,7 +12,7 @@ PAGE = (ROOT / "docs" / "python.md").read_text()
 # Each line with a slip ends with what mypy must say of it.
 SLIPS = """\
 from components import CustomJob, CustomJobArgs, Foundation, HyperparameterTuningJob, TrainingPipeline
-from vertex.types import StudySpec, WorkerPoolSpec
+from vertex_api.types import StudySpec, WorkerPoolSpec
 
 right: WorkerPoolSpec = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": {"imageUri": "x"}}
 study: StudySpec = {"metrics": [{"metricId": "a", "goal": "MINIMIZE"}], "parameters": []}

@@ -1,5 +1,5 @@
 """The API's client, and a server that keeps what it sends."""
 
-from tests.vertex.test_client import api, client, server
+from tests.vertex_api.test_client import api, client, server
 
 __all__ = ["api", "client", "server"]

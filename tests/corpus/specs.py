@@ -2,7 +2,7 @@
 
 The folder says the way. `gcloud`: a file for `--config`, named by `spec: {file: …}`. `rest` and `sdk`: a body or a
 dict, pasted into a declaration. `pipelines`: the same for training pipelines. `legacy`: a job of AI Platform Training,
-through `python -m vertex.legacy`. A file's first comment says what it stands for. `# refused: FIELD: WORDS` says that
+through `python -m components.legacy`. A file's first comment says what it stands for. `# refused: FIELD: WORDS` says that
 it is to be refused there, in words that begin so; a file without such a line is to preview clean.
 """
 
@@ -17,9 +17,9 @@ from typing import Any
 
 import yaml
 
-from components.settings import Settings
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex.legacy.__main__ import main as convert
+from components.legacy.__main__ import main as convert
+from components.settings.settings import Settings
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 
 FOLDER = Path(__file__).parent / "accepted"
 _REFUSED = "# refused: "
@@ -76,7 +76,7 @@ def specs() -> Iterator[Spec]:
 
 
 def converted(file: Path) -> tuple[str, list[str]]:
-    """What `python -m vertex.legacy` prints of a file, and the lines in which it says why it does not."""
+    """What `python -m components.legacy` prints of a file, and the lines in which it says why it does not."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = convert([str(file)])

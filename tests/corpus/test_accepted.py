@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from components import drift
 from components.errors import DeclarationErrors
-from components.job import completed
-from components.job_provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
+from components.jobs import drift
+from components.jobs.job import completed
+from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
 from tests.components.fakes import Ground
 from tests.corpus import discovery
 from tests.corpus.specs import Spec, settings, specs
-from tests.vertex.test_client import HELD, Api
-from vertex.client import RestClient
-from vertex.fields import int64_as_strings
-from vertex.jobs import held
-from vertex.kinds import Kind
-from vertex.names import parent
+from tests.vertex_api.test_client import HELD, Api
+from vertex_api.client import RestClient
+from vertex_api.fields import int64_as_strings
+from vertex_api.kinds import Kind
+from vertex_api.names import parent
+from vertex_api.validation.jobs import held
 
 PARENT = parent("acme-dev", "us-central1")
 GROUND = Ground(staging="gs://acme-dev-staging/jobs", parent=f"//aiplatform.googleapis.com/{PARENT}")

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tests.corpus.discovery import broken
-from tests.vertex.jobs import custom_job, edited
-from vertex.fields import int64_as_strings
-from vertex.types import CustomJob
+from tests.vertex_api.jobs import custom_job, edited
+from vertex_api.fields import int64_as_strings
+from vertex_api.types import CustomJob
 
 JOB = int64_as_strings(CustomJob, custom_job())
 POOL = ("jobSpec", "workerPoolSpecs", 0)

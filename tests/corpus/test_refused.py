@@ -7,31 +7,31 @@ from typing import Any
 import pytest
 
 from components.errors import DeclarationErrors
-from components.settings import Settings
+from components.settings.settings import Settings
 from tests.corpus.faults import Base, Case, bases, cases
 from tests.corpus.reached import ROOT, reached, statements
 from tests.corpus.specs import converted
 
 RULES = (
-    "vertex/rules/*.py",
-    "vertex/scalars.py",
-    "vertex/validation.py",
-    "vertex/models.py",
-    "vertex/pipelines.py",
-    "vertex/legacy/checks.py",
-    "components/cloud.py",
-    "components/declarations.py",
-    "components/dependencies.py",
-    "components/forms.py",
-    "components/guardrails.py",
-    "components/image_rules.py",
-    "components/list_prices.py",
-    "components/ownership.py",
-    "components/package_context.py",
-    "components/source_distribution.py",
-    "components/spec_files.py",
+    "vertex_api/validation/rules/*.py",
+    "vertex_api/scalars.py",
+    "vertex_api/validation/shape.py",
+    "vertex_api/validation/models.py",
+    "vertex_api/validation/pipelines.py",
+    "components/legacy/checks.py",
+    "components/settings/cloud.py",
+    "components/settings/declarations.py",
+    "components/jobs/dependencies.py",
+    "components/schema/formats.py",
+    "components/settings/guardrails.py",
+    "components/images/rules.py",
+    "components/settings/list_prices.py",
+    "components/jobs/recovery/ownership.py",
+    "components/images/package_context.py",
+    "components/packages/source_distribution.py",
+    "components/settings/spec_files.py",
 )
-"""Where a user's faults are found, beside the shapes of messages (`vertex/types.py`, `components/shapes.py`)."""
+"""Where a user's faults are found, beside the shapes of messages (`vertex_api/types.py`, `components/schema/shapes.py`)."""
 CASES = tuple(cases())
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tests.corpus.faults import Base, Case, bases, cases
-from vertex import pipelines
-from vertex.jobs import validated
-from vertex.kinds import KINDS, TRAINING_PIPELINE, Kind
-from vertex.rules import KeyPath
-from vertex.validation import Problem, shape
+from vertex_api.kinds import KINDS, TRAINING_PIPELINE, Kind
+from vertex_api.validation import pipelines
+from vertex_api.validation.jobs import validated
+from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.shape import Problem, shape
 
 DEPENDENT = {
     ("acceleratorCount", "acceleratorType"),

@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from tests.emulator.running import RunningEmulator
 from tests.engine.project import CHECKOUT, Project
+from tests.vertex_emulator.running import RunningEmulator
 
 STANDIN = CHECKOUT / "tests" / "standins" / "gcp"
 GCP: dict[str, Any] = {

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulator.running import IMAGE, RunningEmulator
 from tests.engine.cloud import CloudProject
 from tests.engine.project import Project
+from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from tests.emulator.running import until
 from tests.engine.project import Project
 from tests.engine.stalling_proxy import StallingProxy
+from tests.vertex_emulator.running import until
 
 
 def kill(project: Project, method: str, path: str, verb: str) -> None:

@@ -57,7 +57,7 @@ class Project:
         self.name = name
         self.root = folder / "project"
         self.root.mkdir()
-        for room in ("components", "vertex", "emulator"):
+        for room in ("components", "vertex_api", "vertex_emulator"):
             shutil.copytree(CHECKOUT / room, self.root / room, ignore=shutil.ignore_patterns("__pycache__"))
         for file in ("Pulumi.yaml", "__main__.py"):
             shutil.copy(CHECKOUT / file, self.root)
@@ -146,12 +146,12 @@ class Project:
 
     def emulator(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Runs a command of the emulator."""
-        command = [sys.executable, "-m", "emulator", *arguments, f"--data={self.data}"]
+        command = [sys.executable, "-m", "vertex_emulator", *arguments, f"--data={self.data}"]
         return subprocess.run(command, cwd=self.root, capture_output=True, text=True, check=False, timeout=60)
 
     def start_emulator(self) -> dict[str, Any]:
         """Starts the emulator as the provider does, and says where it is."""
-        command = [sys.executable, "-c", "from components import emulator_process; emulator_process.url()"]
+        command = [sys.executable, "-c", "from components.runtime import emulator_process; emulator_process.url()"]
         subprocess.run(command, cwd=self.root, env=self.environment, check=True, timeout=60)
         return self.endpoint()
 

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from tests.clients.environment import variables
-from tests.emulator.running import IMAGE, RunningEmulator
 from tests.engine.cloud import GCP, CloudProject
+from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
 PROJECT, REGION = GCP["vertex-training:project"], GCP["vertex-training:region"]
 PARENT = f"v1/projects/{PROJECT}/locations/{REGION}"
@@ -31,7 +31,7 @@ print(submitted.resource_name)
 
 
 def by_client(vertex: RunningEmulator, *command: str) -> str:
-    """The last line that a client prints, in a shell that `python -m emulator env` has set up."""
+    """The last line that a client prints, in a shell that `python -m vertex_emulator env` has set up."""
     environment = variables(vertex.data, {}, "--project", PROJECT, "--region", REGION)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

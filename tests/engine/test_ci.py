@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from tests import recipes
-from tests.emulator.running import IMAGE, RunningEmulator
 from tests.engine.cloud import CloudProject
 from tests.engine.environment import own_environment
 from tests.engine.project import CHECKOUT
+from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
 EXPRESSIONS = {"github.event.number": "42"}
 VARIABLES = {"WORKLOAD_IDENTITY_PROVIDER": "projects/1/…", "DEPLOYER": "deployer@acme-dev", "GOOGLE_TOKEN": "token"}

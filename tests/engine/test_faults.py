@@ -8,9 +8,9 @@ from copy import deepcopy
 
 import pytest
 
-from tests.emulator.running import until
 from tests.engine.killing import kill
 from tests.engine.project import SEARCH, Project
+from tests.vertex_emulator.running import until
 
 WAITS = "--until=/gcs/tests/go"
 """A trainer that is let go in the end."""

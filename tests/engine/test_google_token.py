@@ -13,10 +13,10 @@ import docker
 import pytest
 
 from tests import buildx
-from tests.emulator.running import RunningEmulator
 from tests.engine.cloud import CloudProject
 from tests.faults.docker_daemon import DockerDaemon
 from tests.standins.artifact_registry import HOST, TokensStandIn, artifact_registry, tokens, why_impossible
+from tests.vertex_emulator.running import RunningEmulator
 
 pytestmark = pytest.mark.skipif(bool(why_impossible()), reason=why_impossible())
 TOKEN = "ya29.canary-of-a-google-token"

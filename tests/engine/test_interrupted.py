@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.emulator.running import IMAGE
 from tests.engine.killing import kill
 from tests.engine.project import Project
+from tests.vertex_emulator.running import IMAGE
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from components.errors import DeclarationErrors
-from components.settings import Settings
+from components.settings.settings import Settings
 from tests import git_server, terminal
 from tests.engine.cloud import STANDIN
 from tests.engine.environment import own_environment
@@ -100,7 +100,9 @@ def test_make_up_in_a_new_project_trains(project: Path, environment: dict[str, s
     finally:
         removed = subprocess.run(["make", "destroy"], cwd=project, env=environment, capture_output=True, text=True)
         for command in (["stop"], ["reset", "--yes"]):
-            subprocess.run([sys.executable, "-m", "emulator", *command], cwd=project, capture_output=True, check=False)
+            subprocess.run(
+                [sys.executable, "-m", "vertex_emulator", *command], cwd=project, capture_output=True, check=False
+            )
         uris = re.findall(r"localhost/demo/digits:[0-9a-f]{16}", done.stdout)
         subprocess.run(["docker", "image", "rm", "--no-prune", *set(uris)], capture_output=True, check=False)
     assert removed.returncode == 0, removed.stdout + removed.stderr

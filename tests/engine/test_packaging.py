@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulator.running import IMAGE, RunningEmulator
 from tests.engine.cloud import CloudProject
 from tests.engine.project import Project
 from tests.standins.cloud_storage import cloud_storage
+from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
 PACKAGE = {"path": "trainer", "script": "train.py", "baseImage": IMAGE}
 

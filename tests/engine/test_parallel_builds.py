@@ -8,8 +8,8 @@ import docker
 import pytest
 from docker.models.containers import Container
 
-from tests.emulator.running import IMAGE, until
 from tests.engine.project import Project
+from tests.vertex_emulator.running import IMAGE, until
 
 TOGETHER = 4
 """Pulumi's Python provider has so many threads (docs/adopting.md, limits)."""

@@ -33,7 +33,7 @@ def test_a_preview_touches_no_docker_no_network_and_imports_no_google_cloud(proj
     assert program[0]["connected"] == []
     assert set(provider[0]["connected"]) <= {str((engine[0], int(engine[2])))}
     for report in program + provider:
-        heavy = [name for name in report["modules"] if name.split(".")[0] in ("docker", "requests", "emulator")]
+        heavy = [name for name in report["modules"] if name.split(".")[0] in ("docker", "requests", "vertex_emulator")]
         assert heavy + [name for name in report["modules"] if name.startswith("google.cloud.")] == []
     assert not project.data.exists()
 

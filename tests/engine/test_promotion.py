@@ -15,11 +15,11 @@ import pytest
 import yaml
 
 from tests import buildx
-from tests.emulator.running import RunningEmulator
 from tests.engine.cloud import CloudProject
 from tests.engine.golden import golden
 from tests.engine.project import CHECKOUT
 from tests.registry import NEEDED, PASSWORD, Registry, registry
+from tests.vertex_emulator.running import RunningEmulator
 
 pytestmark = NEEDED
 PAGE = CHECKOUT / "docs" / "environments.md"

@@ -2,9 +2,9 @@
 
 import copy
 
-from components.ownership import MARK_LABEL
-from tests.emulator.running import IMAGE
+from components.jobs.recovery.ownership import MARK_LABEL
 from tests.engine.project import Project
+from tests.vertex_emulator.running import IMAGE
 
 TRAIN = ("--target", "**CustomJob::train")
 GROUND = tuple(option for name in ("local", "emulator", "ledger") for option in ("--target", f"**::{name}"))

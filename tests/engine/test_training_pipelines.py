@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from tests.emulator.running import until
 from tests.engine.project import PARENT, SEARCH, Project
-from vertex.pipelines import CUSTOM_TASK, TUNING_TASK
+from tests.vertex_emulator.running import until
+from vertex_api.validation.pipelines import CUSTOM_TASK, TUNING_TASK
 
 CANARY = "canary-4711"
 

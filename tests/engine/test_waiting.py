@@ -4,10 +4,10 @@ import json
 import signal
 from typing import Any
 
-from tests.emulator.running import IMAGE, until
 from tests.engine.cloud import CloudProject
 from tests.engine.project import SEARCH
 from tests.engine.stalling_proxy import StallingProxy
+from tests.vertex_emulator.running import IMAGE, until
 
 PARENT = "/v1/projects/acme-dev/locations/europe-west4"
 REPORT = "import json, os; open(os.environ['CLOUD_ML_HP_METRIC_FILE'], 'w').write(json.dumps({'%s': '0.5'}))"

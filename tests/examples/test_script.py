@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from components.image import build_context
-from components.settings import Settings
+from components.images.training_image import build_context
+from components.settings.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "script"

@@ -9,7 +9,7 @@ from typing import Any
 
 import requests
 
-from tests.emulator.running import PARENT
+from tests.vertex_emulator.running import PARENT
 
 _SECONDS = 120.0
 

@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.emulator.running import until
+from tests.vertex_emulator.running import until
 
 
 def why_impossible() -> str:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from tests.emulator.running import IMAGE
+from tests.vertex_emulator.running import IMAGE
 
 COLLECTIONS = ("customJobs", "hyperparameterTuningJobs")
 _PROGRAMS = {"ends at once": "exit 0", "fails": "exit 3", "runs on": "trap 'exit 143' TERM; sleep 20 & wait"}

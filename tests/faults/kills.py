@@ -25,9 +25,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tests.emulator.running import command, until
 from tests.faults.client import PatientClient
 from tests.faults.load import Item, items, traces
+from tests.vertex_emulator.running import command, until
 
 _IN_FLIGHT = 6
 _LONGEST_LIFE_SECONDS = 2.0
@@ -59,7 +59,7 @@ class Emulator:
         self._log.close()
 
     def _start(self) -> None:
-        arguments = [sys.executable, "-m", "emulator", "serve", "--data", str(self.data)]
+        arguments = [sys.executable, "-m", "vertex_emulator", "serve", "--data", str(self.data)]
         self.process = subprocess.Popen(arguments, stdout=self._log, stderr=self._log, start_new_session=True)
 
     def _kill(self, kills: int) -> None:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.emulator.running import ENDED, IMAGE
-from tests.emulator.test_pipelines import ENDED as PIPELINE_ENDED
-from tests.emulator.test_pipelines import model, pipeline
 from tests.faults.client import PatientClient
+from tests.vertex_emulator.running import ENDED, IMAGE
+from tests.vertex_emulator.test_pipelines import ENDED as PIPELINE_ENDED
+from tests.vertex_emulator.test_pipelines import model, pipeline
 
 # Each start of a container leaves one line: what item, which trial, which replica.
 _BEGIN = 'echo "$ITEM trial=$CLOUD_ML_TRIAL_ID $HOSTNAME" >> /gcs/faults/starts; '

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulator.running import IMAGE, RunningEmulator, custom_job, pool, until
-from tests.emulator.test_studies import REPORT, study
 from tests.faults.docker_daemon import DockerDaemon, why_impossible
+from tests.vertex_emulator.running import IMAGE, RunningEmulator, custom_job, pool, until
+from tests.vertex_emulator.test_studies import REPORT, study
 
 pytestmark = pytest.mark.skipif(bool(why_impossible()), reason=why_impossible())
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from requests import Response
 
-from tests.emulator.running import PARENT, RunningEmulator, command, custom_job, labelled, pool, until
+from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, labelled, pool, until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
 

@@ -17,9 +17,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from tests import registry
-from tests.emulator.running import until
 from tests.faults import docker_daemon
 from tests.faults.docker_daemon import DockerDaemon
+from tests.vertex_emulator.running import until
 
 HOST = "europe-west4-docker.pkg.dev"
 ADDRESS = "10.71.0.1"

@@ -8,7 +8,7 @@ import pytest
 
 from tools import refresh_prices
 from tools.refresh_prices import PricesRefused, Row, refreshed, written
-from vertex.prices import FILE, read
+from vertex_api.estimates.prices import FILE, read
 
 TODAY = date(2026, 11, 21)
 ON_VERTEX = "Vertex AI: Training/Pipelines on "

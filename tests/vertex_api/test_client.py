@@ -11,12 +11,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.vertex.jobs import job_of
-from vertex import client as client_module
-from vertex import errors
-from vertex.client import Endpoint, RestClient
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
-from vertex.names import ResourceName, parent
+from tests.vertex_api.jobs import job_of
+from vertex_api import client as client_module
+from vertex_api import errors
+from vertex_api.client import Endpoint, RestClient
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
+from vertex_api.names import ResourceName, parent
 
 PARENT = parent("p", "us-central1")
 NAME = ResourceName.parse(f"{PARENT}/customJobs/7")

@@ -1,5 +1,5 @@
-from vertex import types
-from vertex.fields import fields, int64_as_strings, known
+from vertex_api import types
+from vertex_api.fields import fields, int64_as_strings, known
 
 
 def test_a_field_says_what_it_holds() -> None:

@@ -2,8 +2,8 @@
 
 import typing
 
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
-from vertex.types import CustomJob, HyperparameterTuningJob, TrainingPipeline
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
+from vertex_api.types import CustomJob, HyperparameterTuningJob, TrainingPipeline
 
 
 def test_every_kind_is_found_by_the_name_of_its_collection() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex.names import ResourceName, parent
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.names import ResourceName, parent
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from vertex import scalars
+from vertex_api import scalars
 
 Colour = Annotated[
     Literal["COLOUR_UNSPECIFIED", "RED", "BLUE"], scalars.Numbered({"COLOUR_UNSPECIFIED": 0, "RED": 1, "BLUE": 5})

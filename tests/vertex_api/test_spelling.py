@@ -1,6 +1,6 @@
 """Spelling: what is meant is found, and what can be chosen is listed."""
 
-from vertex.spelling import choices, closest, nearest
+from vertex_api.spelling import choices, closest, nearest
 
 
 def test_the_nearest_name_ignores_case_and_underscores() -> None:

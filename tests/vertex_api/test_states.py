@@ -2,7 +2,7 @@
 
 import typing
 
-from vertex import states, types
+from vertex_api import states, types
 
 
 def test_the_states_that_end_a_job_are_states_of_the_api() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from vertex.trials import best, ended, front, reported, summaries, summary, unreported
+from vertex_api.trials import best, ended, front, reported, summaries, summary, unreported
 
 
 def trial(number: int, value: float | None = None, state: str = "SUCCEEDED", metric: str = "loss") -> dict[str, Any]:

@@ -10,9 +10,9 @@ import pytest
 from google.cloud import aiplatform_v1
 
 from tools import generate_types
-from vertex import types
-from vertex.kinds import KINDS, TRAINING_PIPELINE, Kind
-from vertex.rules.unions import UNIONS
+from vertex_api import types
+from vertex_api.kinds import KINDS, TRAINING_PIPELINE, Kind
+from vertex_api.validation.rules.unions import UNIONS
 
 # Within deployedModels, which the service sets: this version of the client leaves it out of what it reads.
 NOT_IN_THE_CLIENT = {"DeployedModelRef.checkpointId"}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.emulator.running import RunningEmulator
+from tests.vertex_emulator.running import RunningEmulator
 
 
 @pytest.fixture(scope="session")

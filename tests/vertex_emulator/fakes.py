@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from emulator.api.jobs import Jobs
-from emulator.containers.executor import Host, LogLine, ReplicaSpec, ReplicaStatus
-from emulator.data import DataFolder
-from emulator.errors import ExecutorUnavailable, ImageUnavailable
-from emulator.records import Job, Replica
-from emulator.scheduling import cancelling, custom_job, pipeline, study, verdict
-from emulator.scheduling.scheduler import Scheduler
-from emulator.scheduling.workqueue import WorkQueue
-from emulator.store import Store, Transaction, models, operations, transaction, waiting
-from tests.emulator.jobs import IMAGE
+from tests.vertex_emulator.jobs import IMAGE
+from vertex_emulator.api.jobs import Jobs
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Store, Transaction, models, operations, transaction, waiting
+from vertex_emulator.database.records import Job, Replica
+from vertex_emulator.errors import ExecutorUnavailable, ImageUnavailable
+from vertex_emulator.replicas.executor import Host, LogLine, ReplicaSpec, ReplicaStatus
+from vertex_emulator.scheduling import cancelling, custom_job, pipeline, study, verdict
+from vertex_emulator.scheduling.scheduler import Scheduler
+from vertex_emulator.scheduling.workqueue import WorkQueue
 
 SECOND = 10**9
 

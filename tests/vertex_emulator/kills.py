@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.emulator.fakes import Emulator, Killed
+from tests.vertex_emulator.fakes import Emulator, Killed
 
 Outcome = Callable[[], Any]
 

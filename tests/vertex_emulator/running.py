@@ -33,9 +33,12 @@ def until(look: Callable[[], Value], what: str = "it") -> Value:
 
 
 def command(*arguments: str, data: Path) -> subprocess.CompletedProcess[str]:
-    """Run `python -m emulator …` to its end."""
+    """Run `python -m vertex_emulator …` to its end."""
     return subprocess.run(
-        [sys.executable, "-m", "emulator", *arguments, "--data", str(data)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "vertex_emulator", *arguments, "--data", str(data)],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
 
 
@@ -63,7 +66,7 @@ class RunningEmulator:
     def start(self) -> None:
         self._log = (self.data.parent / f"{self.data.name}.log").open("a")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "emulator", "serve", "--data", str(self.data), *self.options],
+            [sys.executable, "-m", "vertex_emulator", "serve", "--data", str(self.data), *self.options],
             stdout=self._log,
             stderr=self._log,
             start_new_session=True,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from emulator.records import RUNNING, Trial
-from emulator.store import Store, Transaction
-from emulator.store.changes import Watcher
-from tests.emulator.jobs import LOCATION, custom_job_spec
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from tests.vertex_emulator.jobs import LOCATION, custom_job_spec
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_emulator.database import Store, Transaction
+from vertex_emulator.database.changes import Watcher
+from vertex_emulator.database.records import RUNNING, Trial
 
 SHORT = 0.01
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator import __version__
-from tests.emulator.running import PARENT, RunningEmulator, command, custom_job, labelled, pool, until
+from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, labelled, pool, until
+from vertex_emulator import __version__
 
 
 def test_the_endpoint_file_says_where_the_emulator_is(shared: RunningEmulator) -> None:
@@ -77,7 +77,7 @@ def test_a_data_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 def test_commands_without_an_emulator_say_how_to_start_one(tmp_path: Path, name: str) -> None:
     done = command(name, *(["1"] if name == "logs" else []), data=tmp_path)
     assert done.returncode == 1
-    assert "python -m emulator serve" in done.stderr
+    assert "python -m vertex_emulator serve" in done.stderr
 
 
 def test_stopping_where_nothing_runs_is_no_error(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_reset_removes_jobs_containers_and_logs_and_leaves_buckets(own: RunningE
 
 def test_without_docker_the_emulator_starts_and_a_job_waits_and_says_why(tmp_path: Path) -> None:
     environment = {**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/no-docker.sock"}
-    arguments = [sys.executable, "-m", "emulator", "serve", "--data", str(tmp_path / "data")]
+    arguments = [sys.executable, "-m", "vertex_emulator", "serve", "--data", str(tmp_path / "data")]
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen(arguments, env=environment, stdout=log, stderr=log)
         try:

@@ -1,6 +1,6 @@
 import json
 
-from tests.emulator.running import PARENT, RunningEmulator, custom_job, labelled, pool, until
+from tests.vertex_emulator.running import PARENT, RunningEmulator, custom_job, labelled, pool, until
 
 SLEEP = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(9)); print('up', flush=True); time.sleep(600)"
 MEET = """
@@ -191,7 +191,7 @@ def test_a_container_has_neither_privileges_nor_docker_s_socket(shared: RunningE
 
 
 def test_more_jobs_than_the_machine_holds_wait_in_the_queue(own: RunningEmulator) -> None:
-    capacity = own.call("GET", "emulator/status")["replicas"]["capacity"]
+    capacity = own.call("GET", "vertex_emulator/status")["replicas"]["capacity"]
     names = [own.create(custom_job(pool(SLEEP))) for _ in range(capacity)]
     for name in names:
         own.in_state(name, "JOB_STATE_RUNNING")

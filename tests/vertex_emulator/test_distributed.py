@@ -11,8 +11,8 @@ from typing import Any
 import docker
 import pytest
 
-from tests.emulator.running import IMAGE, RunningEmulator, command, custom_job, pool, until
-from vertex import reduction_server
+from tests.vertex_emulator.running import IMAGE, RunningEmulator, command, custom_job, pool, until
+from vertex_api.catalog import reduction_server
 
 TRAINER = Path(__file__).parents[2] / "examples" / "gradients" / "trainer.py"
 STOPS = "import signal, sys; signal.signal(15, lambda *_: sys.exit(0))\n"

@@ -1,7 +1,7 @@
 """`$(VAR)` in a container's env, command and args, in a trial: the service's variables and the user's own."""
 
-from tests.emulator.running import RunningEmulator, pool
-from tests.emulator.test_studies import study
+from tests.vertex_emulator.running import RunningEmulator, pool
+from tests.vertex_emulator.test_studies import study
 
 SCRIPT = """
 import json, os, sys

@@ -9,8 +9,8 @@ from typing import Any
 import googleapiclient
 import pytest
 
-from emulator.coverage import NOTED, REFUSED
-from tests.emulator.api.test_methods import SERVED
+from tests.vertex_emulator.api.test_methods import SERVED
+from vertex_emulator.scheduling.unsupported_fields import NOTED, REFUSED
 
 PREFIX = "GoogleCloudAiplatformV1"
 STATUSES = {"same", "approximated", "refused"}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulator.running import RunningEmulator, command, custom_job, pool, until
-from tests.emulator.test_studies import REPORT, study
+from tests.vertex_emulator.running import RunningEmulator, command, custom_job, pool, until
+from tests.vertex_emulator.test_studies import REPORT, study
 
 
 def texts(done: subprocess.CompletedProcess[str], task: str) -> list[str]:
@@ -21,7 +21,7 @@ def test_a_followed_log_survives_a_kill_of_the_emulator_and_ends_with_the_state(
     script = "import time\nfor i in range(30): print('line', i, flush=True); time.sleep(0.2)"
     name = own.create(custom_job(pool(script)))
     until(lambda: "line 1" in own.lines(name), "the first lines")
-    arguments = [sys.executable, "-m", "emulator", "logs", "--follow", name, "--data", str(own.data)]
+    arguments = [sys.executable, "-m", "vertex_emulator", "logs", "--follow", name, "--data", str(own.data)]
     with (tmp_path / "shown").open("w") as shown, subprocess.Popen(arguments, stdout=shown, stderr=shown) as follower:
         until(lambda: "line 1" in (tmp_path / "shown").read_text(), "the first lines")
         for number in (signal.SIGKILL, signal.SIGTERM):
@@ -84,7 +84,7 @@ def test_half_written_files_of_a_killed_emulator_are_no_obstacle(own: RunningEmu
     (own.data / "endpoint.partial").write_text("{")
     for words in (["status"], ["logs", name]):
         done = command(*words, data=own.data)
-        assert (done.returncode, "python -m emulator serve" in done.stderr) == (1, True)
+        assert (done.returncode, "python -m vertex_emulator serve" in done.stderr) == (1, True)
     own.start()
     assert own.lines(name) == ["kept"]
 

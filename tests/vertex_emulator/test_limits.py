@@ -6,16 +6,16 @@ from secrets import token_hex
 
 import pytest
 
-from emulator.containers.docker_executor import DockerExecutor
-from emulator.containers.executor import Host
-from emulator.data import DataFolder
-from emulator.names import Location, new_id
-from emulator.records import Job
-from emulator.scheduling.scheduler import Scheduler
-from emulator.scheduling.workqueue import WorkQueue
-from emulator.store import Store
-from tests.emulator.running import RunningEmulator, custom_job, pool, until
-from vertex.kinds import CUSTOM_JOB
+from tests.vertex_emulator.running import RunningEmulator, custom_job, pool, until
+from vertex_api.kinds import CUSTOM_JOB
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Store
+from vertex_emulator.database.records import Job
+from vertex_emulator.names import Location, new_id
+from vertex_emulator.replicas.docker.executor import DockerExecutor
+from vertex_emulator.replicas.executor import Host
+from vertex_emulator.scheduling.scheduler import Scheduler
+from vertex_emulator.scheduling.workqueue import WorkQueue
 
 GREEDY = "x = bytearray(b'x') * (1 << 28)"
 

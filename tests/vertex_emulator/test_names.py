@@ -1,6 +1,6 @@
 import pytest
 
-from emulator.names import new_id, parse_path, project_number, replica_hostname
+from vertex_emulator.names import new_id, parse_path, project_number, replica_hostname
 
 
 @pytest.mark.parametrize(

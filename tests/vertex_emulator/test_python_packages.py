@@ -8,9 +8,9 @@ from typing import Any
 import docker
 import pytest
 
-from tests.emulator import packages
-from tests.emulator.running import IMAGE, PARENT, RunningEmulator, custom_job
-from tests.emulator.test_studies import study
+from tests.vertex_emulator import packages
+from tests.vertex_emulator.running import IMAGE, PARENT, RunningEmulator, custom_job
+from tests.vertex_emulator.test_studies import study
 
 BUCKET = "my-packages"
 

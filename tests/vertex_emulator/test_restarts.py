@@ -1,7 +1,7 @@
 import signal
 
-from tests.emulator.running import RunningEmulator, command, custom_job, labelled, pool, until
-from tests.emulator.test_studies import REPORT, study
+from tests.vertex_emulator.running import RunningEmulator, command, custom_job, labelled, pool, until
+from tests.vertex_emulator.test_studies import REPORT, study
 
 SLOW = "import time\nprint('begun', flush=True)\ntime.sleep(3)\nopen('/gcs/runs/x', 'a').write('ran\\n')"
 

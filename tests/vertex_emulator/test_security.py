@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from emulator.data import DataFolder
-from tests.emulator.api.test_http import absent
-from tests.emulator.running import PARENT, RunningEmulator, command, custom_job, pool
-from tests.emulator.test_studies import REPORT, study
+from tests.vertex_emulator.api.test_http import absent
+from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, pool
+from tests.vertex_emulator.test_studies import REPORT, study
+from vertex_emulator.data_folder import DataFolder
 
 CANARY = "canary-4711-secret"
 
@@ -125,7 +125,7 @@ def test_headers_without_end_are_refused(shared: RunningEmulator) -> None:
         "/v1/../../etc/passwd",
         "/v1/projects/..%2f..%2fetc/locations/x/customJobs/1",
         "/jobs/customJobs/..%2f..%2femulator.db",
-        "/emulator/jobs/..%2f..%2femulator.db",
+        "/vertex_emulator/jobs/..%2f..%2femulator.db",
         "/%2e%2e/%2e%2e/etc/passwd",
         "//etc/passwd",
         "/emulator.db",

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.emulator.running import RunningEmulator, custom_job, pool
+from tests.vertex_emulator.running import RunningEmulator, custom_job, pool
 
 TIMES = ("createTime", "startTime", "endTime", "updateTime")
 NEVER = ("webAccessUris", "satisfiesPzs", "satisfiesPzi")

@@ -1,5 +1,5 @@
-from tests.emulator.running import RunningEmulator, labelled, pool, until
-from vertex.trials import best as best_trial
+from tests.vertex_emulator.running import RunningEmulator, labelled, pool, until
+from vertex_api.trials import best as best_trial
 
 REPORT = """
 import json, os, sys, time

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from vertex.cost import CHIPS, accelerators
-from vertex.jobs import training
-from vertex.kinds import Kind
-from vertex.machines import machine
+from vertex_api.catalog.machines import machine
+from vertex_api.estimates.cost import CHIPS, accelerators
+from vertex_api.kinds import Kind
+from vertex_api.validation.jobs import training
 
 AS_OF = "2026-11-21"
 """The day on which both tables were read."""

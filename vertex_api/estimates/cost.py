@@ -12,13 +12,13 @@ from functools import cache
 from math import isinf
 from typing import Any
 
-from vertex.jobs import training
-from vertex.kinds import Kind
-from vertex.machines import Machine, machine, machines
-from vertex.prices import HOURS_OF_A_MONTH, Prices
-from vertex.rules.machine_spec import accelerator
-from vertex.rules.worker_pools import DISK_TYPES
-from vertex.scalars import seconds
+from vertex_api.catalog.machines import Machine, machine, machines
+from vertex_api.estimates.prices import HOURS_OF_A_MONTH, Prices
+from vertex_api.kinds import Kind
+from vertex_api.scalars import seconds
+from vertex_api.validation.jobs import training
+from vertex_api.validation.rules.machine_spec import accelerator
+from vertex_api.validation.rules.worker_pools import DISK_TYPES
 
 DEFAULT_SECONDS = 7 * 24 * 3600.0
 """How long a job may run that names no timeout (discovery document, Scheduling)."""

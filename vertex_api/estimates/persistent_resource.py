@@ -9,10 +9,10 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
-from vertex import quota
-from vertex.cost import Cost, cost
-from vertex.kinds import CUSTOM_JOB
-from vertex.prices import Prices
+from vertex_api.estimates import quota
+from vertex_api.estimates.cost import Cost, cost
+from vertex_api.estimates.prices import Prices
+from vertex_api.kinds import CUSTOM_JOB
 
 
 def cost_of(pools: Sequence[Mapping[str, Any]], region: str, prices: Prices) -> Cost:

@@ -7,10 +7,10 @@ samples, as they have been quoted in public up to 2026-11. For what none of them
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex.cost import accelerators, boot_disk
-from vertex.jobs import training
-from vertex.kinds import Kind
-from vertex.machines import machine
+from vertex_api.catalog.machines import machine
+from vertex_api.estimates.cost import accelerators, boot_disk
+from vertex_api.kinds import Kind
+from vertex_api.validation.jobs import training
 
 PREFIX = "aiplatform.googleapis.com/custom_model_training_"
 UNKNOWN = "*"

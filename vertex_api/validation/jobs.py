@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from vertex import pipelines
-from vertex.kinds import TRAINING_PIPELINE, Kind
-from vertex.rules import KeyPath
-from vertex.validation import OpenText, Problem, never_open, validate
+from vertex_api.kinds import TRAINING_PIPELINE, Kind
+from vertex_api.validation import pipelines
+from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.shape import OpenText, Problem, never_open, validate
 
 
 def validated(

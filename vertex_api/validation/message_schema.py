@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from vertex.rules import KeyPath
+from vertex_api.validation.rules import KeyPath
 
 Schema = Mapping[str, Any]
 

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex import types
-from vertex.rules import Finding, KeyPath, resource, task, unions
-from vertex.rules.form import STORAGE_URI
-from vertex.scalars import shown
+from vertex_api import types
+from vertex_api.scalars import shown
+from vertex_api.validation.rules import Finding, KeyPath, resource, task, unions
+from vertex_api.validation.rules.form import STORAGE_URI
 
 _ID = re.compile(r"[a-z_][a-z0-9_-]{0,62}")
 _MOST_VARIABLES = 200

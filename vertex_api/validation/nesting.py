@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from vertex.message_schema import Schema, node_at, settable
-from vertex.rules import KeyPath
+from vertex_api.validation.message_schema import Schema, node_at, settable
+from vertex_api.validation.rules import KeyPath
 
 _DEEPEST, _FEW = 2, 2
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic.alias_generators import to_snake
 
-from vertex.message_schema import Schema, node_at, resolved
-from vertex.rules import KeyPath
+from vertex_api.validation.message_schema import Schema, node_at, resolved
+from vertex_api.validation.rules import KeyPath
 
 _LEANING = {
     ("acceleratorCount", "acceleratorType"),

@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel, to_snake
 
-from vertex import models, rules
-from vertex.fields import known
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex.rules import KeyPath, input_data
-from vertex.validation import NO_OBJECT, OpenText, OutputOnly, Problem, judged_rest, never_open, rest, shape
+from vertex_api.fields import known
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.validation import models, rules
+from vertex_api.validation.rules import KeyPath, input_data
+from vertex_api.validation.shape import NO_OBJECT, OpenText, OutputOnly, Problem, judged_rest, never_open, rest, shape
 
 DEFINITIONS = "gs://google-cloud-aiplatform/schema/trainingjob/definition/"
 CUSTOM_TASK = f"{DEFINITIONS}custom_task_1.0.0.yaml"

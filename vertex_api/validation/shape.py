@@ -10,14 +10,14 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import ErrorDetails
 
-from vertex import rules
-from vertex.kinds import Kind
-from vertex.message_schema import settable
-from vertex.nesting import holders
-from vertex.rules import Finding, KeyPath
-from vertex.scalars import shown
-from vertex.spelling import choices, closest, nearest
-from vertex.withheld import may_follow, withhold
+from vertex_api.kinds import Kind
+from vertex_api.scalars import shown
+from vertex_api.spelling import choices, closest, nearest
+from vertex_api.validation import rules
+from vertex_api.validation.message_schema import settable
+from vertex_api.validation.nesting import holders
+from vertex_api.validation.partial import may_follow, withhold
+from vertex_api.validation.rules import Finding, KeyPath
 
 OutputOnly = Literal["refuse", "drop"]
 OpenText = Callable[[object], bool]
@@ -60,7 +60,7 @@ def validate(
 ) -> tuple[dict[str, Any], list[Problem]]:
     """The canonical form of a job, and every problem it has: its shape's, and those of the service's rules.
 
-    The canonical form is only meaningful when its shape is right. `vertex.jobs.validated` is for pipelines too.
+    The canonical form is only meaningful when its shape is right. For pipelines too: `validation.jobs.validated`.
     """
     canonical, problems = shape(kind.message, body, output_only=output_only)
     left = rest(kind.message, canonical, problems, output_only=output_only)
@@ -110,7 +110,7 @@ def judged_rest(
 
 
 def shape(message: Any, value: object, *, output_only: OutputOnly = "refuse") -> tuple[Any, list[Problem]]:
-    """The canonical form of a value of one of `vertex.types`' messages (or another TypedDict), and its problems.
+    """The canonical form of a value of one of `vertex_api.types`' messages (or another TypedDict), and its problems.
 
     Canonical: camelCase names, enum names, whole numbers as int, unset and empty fields absent. `output_only` says
     what to do with fields that the service sets: a declaration must not hold them, a request may (they are ignored,

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from emulator import buckets, coverage
-from emulator.errors import invalid
-from emulator.replica.environment import output_directories
-from vertex import pipelines
-from vertex.kinds import TRAINING_PIPELINE, Kind
-from vertex.rules import KeyPath
-from vertex.validation import Problem, validate
+from vertex_api.kinds import TRAINING_PIPELINE, Kind
+from vertex_api.validation import pipelines
+from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.shape import Problem, validate
+from vertex_emulator.errors import invalid
+from vertex_emulator.gcs import buckets
+from vertex_emulator.replicas.environment import output_directories
+from vertex_emulator.scheduling import unsupported_fields as coverage
 
 
 def accepted(kind: Kind, body: Mapping[str, Any], root: Path) -> dict[str, Any]:

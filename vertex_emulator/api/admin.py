@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from emulator.data import DataFolder
-from emulator.errors import ApiError
-from emulator.faults import BadFault, Fault
-from emulator.store import Store, Transaction
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Store, Transaction
+from vertex_emulator.errors import ApiError
+from vertex_emulator.injected_faults import BadFault, Fault
 
 
 @dataclass(frozen=True)

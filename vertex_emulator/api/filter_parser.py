@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from emulator.api.filter_tree import And, Comparison, Filter, FilterError, Not, Or
+from vertex_emulator.api.filter_tree import And, Comparison, Filter, FilterError, Not, Or
 
 _TOKEN = re.compile(
     r"""\s*(?:

@@ -6,9 +6,9 @@ import fnmatch
 import re
 from collections.abc import Callable, Iterator
 
-from emulator.api.filter_parser import parse
-from emulator.api.filter_tree import And, Comparison, Filter, FilterError, Not, Or
-from emulator.times import parse_time
+from vertex_emulator.api.filter_parser import parse
+from vertex_emulator.api.filter_tree import And, Comparison, Filter, FilterError, Not, Or
+from vertex_emulator.times import parse_time
 
 __all__ = ["And", "Comparison", "Filter", "FilterError", "Not", "Or", "comparisons", "mapped", "matches", "parse"]
 __all__ += ["required"]

@@ -8,21 +8,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from emulator.api import filters, quota
-from emulator.api.acceptance import accepted
-from emulator.api.listing import Listing, answer
-from emulator.api.masks import masked, read_mask, wants
-from emulator.api.wire import job_json, operation_json, pipeline_json, shown_state
-from emulator.errors import ApiError
-from emulator.names import Location, new_id
-from emulator.records import Job
-from emulator.scheduling import cancelling
-from emulator.scheduling.submission import submit
-from emulator.store import Store, Transaction
-from emulator.times import format_time
-from emulator.uploading import UploadRefused, destination
-from vertex import types
-from vertex.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api import types
+from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_emulator.api import filters, quota
+from vertex_emulator.api.acceptance import accepted
+from vertex_emulator.api.listing import Listing, answer
+from vertex_emulator.api.masks import masked, read_mask, wants
+from vertex_emulator.api.wire import job_json, operation_json, pipeline_json, shown_state
+from vertex_emulator.database import Store, Transaction
+from vertex_emulator.database.records import Job
+from vertex_emulator.errors import ApiError
+from vertex_emulator.names import Location, new_id
+from vertex_emulator.scheduling import cancelling
+from vertex_emulator.scheduling.model_upload import UploadRefused, destination
+from vertex_emulator.scheduling.submission import submit
+from vertex_emulator.times import format_time
 
 _FILTERABLE = ("name", "display_name", "state", "create_time", "update_time", "start_time", "end_time")
 EMPTY = {"@type": "type.googleapis.com/google.protobuf.Empty"}

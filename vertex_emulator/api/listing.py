@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 from pydantic.alias_generators import to_snake
 
-from emulator.api import filters
-from emulator.errors import ApiError
-from emulator.times import parse_time
+from vertex_emulator.api import filters
+from vertex_emulator.errors import ApiError
+from vertex_emulator.times import parse_time
 
 MAX_PAGE = 100
 _TIMES = ("create_time", "update_time", "start_time", "end_time")

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from emulator.errors import ApiError
-from vertex.fields import fields
-from vertex.spelling import nearest
+from vertex_api.fields import fields
+from vertex_api.spelling import nearest
+from vertex_emulator.errors import ApiError
 
 
 def read_mask(text: str, message: Any) -> list[str]:

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emulator import names
-from emulator.api import query
-from emulator.api.jobs import Jobs
-from emulator.api.listing import Listing
-from emulator.api.models import Models
-from emulator.api.operations import Operations
-from emulator.api.unserved import UNSERVED
-from emulator.errors import ApiError
-from emulator.store import Store
-from vertex.kinds import KINDS, Kind
+from vertex_api.kinds import KINDS, Kind
+from vertex_emulator import names
+from vertex_emulator.api.jobs import Jobs
+from vertex_emulator.api.listing import Listing
+from vertex_emulator.api.models import Models
+from vertex_emulator.api.operations import Operations
+from vertex_emulator.api.unserved import UNSERVED
+from vertex_emulator.database import Store
+from vertex_emulator.errors import ApiError
+from vertex_emulator.http import query
 
 Query = Mapping[str, str]
 Body = Mapping[str, Any]

@@ -8,20 +8,21 @@ from typing import Any
 
 from pydantic.alias_generators import to_snake
 
-from emulator.api import filters
-from emulator.api.jobs import EMPTY
-from emulator.api.listing import Listing, answer
-from emulator.api.masks import masked, read_mask
-from emulator.api.wire import model_json, operation_json
-from emulator.errors import ApiError, invalid
-from emulator.names import Location, new_id
-from emulator.records import ModelVersion
-from emulator.store import Store
-from emulator.store.models import DEFAULT_ALIAS
-from emulator.uploading import UploadRefused, upload
-from vertex import models, types
-from vertex.rules import KeyPath
-from vertex.validation import judged_rest, rest, shape
+from vertex_api import types
+from vertex_api.validation import models
+from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.shape import judged_rest, rest, shape
+from vertex_emulator.api import filters
+from vertex_emulator.api.jobs import EMPTY
+from vertex_emulator.api.listing import Listing, answer
+from vertex_emulator.api.masks import masked, read_mask
+from vertex_emulator.api.wire import model_json, operation_json
+from vertex_emulator.database import Store
+from vertex_emulator.database.models import DEFAULT_ALIAS
+from vertex_emulator.database.records import ModelVersion
+from vertex_emulator.errors import ApiError, invalid
+from vertex_emulator.names import Location, new_id
+from vertex_emulator.scheduling.model_upload import UploadRefused, upload
 
 _FILTERABLE = ("model", "display_name", "base_model_name")
 _SORTABLE = ("display_name", "create_time", "update_time")

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from emulator.api import filters
-from emulator.api.listing import Listing, answer
-from emulator.api.wire import operation_json
-from emulator.errors import ApiError
-from emulator.records import Operation
-from emulator.store import Store
+from vertex_emulator.api import filters
+from vertex_emulator.api.listing import Listing, answer
+from vertex_emulator.api.wire import operation_json
+from vertex_emulator.database import Store
+from vertex_emulator.database.records import Operation
+from vertex_emulator.errors import ApiError
 
 _FILTERABLE = ("name", "done")
 

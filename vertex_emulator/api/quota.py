@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from emulator.errors import ApiError
-from emulator.store import Store
-from vertex import quota
-from vertex.kinds import TRAINING_PIPELINE, Kind
-from vertex.pipelines import backing_job
+from vertex_api.estimates import quota
+from vertex_api.kinds import TRAINING_PIPELINE, Kind
+from vertex_api.validation.pipelines import backing_job
+from vertex_emulator.database import Store
+from vertex_emulator.errors import ApiError
 
 
 def check(store: Store, kind: Kind, spec: Mapping[str, Any]) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from emulator.records import Job, ModelVersion, Operation, Progress, Trial
-from emulator.times import format_time
-from vertex import types
-from vertex.fields import int64_as_strings
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex.pipelines import backing_kind
+from vertex_api import types
+from vertex_api.fields import int64_as_strings
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.validation.pipelines import backing_kind
+from vertex_emulator.database.records import Job, ModelVersion, Operation, Progress, Trial
+from vertex_emulator.times import format_time
 
 _TYPES = "type.googleapis.com/google.cloud.aiplatform.v1."
 

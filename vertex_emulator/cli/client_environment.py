@@ -1,4 +1,4 @@
-"""What points Google's own clients at a running emulator: the output of `python -m emulator env`."""
+"""What points Google's own clients at a running emulator: the output of `python -m vertex_emulator env`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from emulator.data import DataFolder
-from emulator.endpoint import running
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.endpoint import running
 
 # The Python SDK takes its endpoint from no variable (google-cloud-aiplatform 2.x, initializer.py).
 _PYTHON = """\

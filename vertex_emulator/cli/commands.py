@@ -15,13 +15,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from emulator import faults
-from emulator.containers.docker_executor import DockerExecutor
-from emulator.data import DataFolder
-from emulator.endpoint import Endpoint, acquire, running
-from emulator.errors import EmulatorError, ExecutorUnavailable, NotRunning, StartError
-from emulator.job_log import JobLog
-from emulator.store import Store
+from vertex_emulator import injected_faults as faults
+from vertex_emulator.cli.job_log import JobLog
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Store
+from vertex_emulator.endpoint import Endpoint, acquire, running
+from vertex_emulator.errors import EmulatorError, ExecutorUnavailable, NotRunning, StartError
+from vertex_emulator.replicas.docker.executor import DockerExecutor
 
 _STOP_SECONDS = 10.0
 
@@ -29,7 +29,7 @@ _STOP_SECONDS = 10.0
 def status(data: Path) -> Iterator[str]:
     """Lines about the running emulator. Raises NotRunning."""
     endpoint = running(data)
-    found = ask(endpoint, "/emulator/status")
+    found = ask(endpoint, "/vertex_emulator/status")
     ready = ask(endpoint, "/readyz")
     yield f"running    {endpoint.url} (pid {endpoint.pid}, version {endpoint.version})"
     yield f"data       {found['data']}"
@@ -48,7 +48,7 @@ def stop(data: Path, if_idle: bool) -> str:
     except NotRunning:
         return f"no emulator is running on {data}"
     if if_idle:
-        active = ask(endpoint, "/emulator/status")["unfinished"]
+        active = ask(endpoint, "/vertex_emulator/status")["unfinished"]
         if active:
             return f"left running: {active} jobs have not ended"
     os.kill(endpoint.pid, signal.SIGTERM)

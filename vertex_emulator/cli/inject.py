@@ -1,4 +1,4 @@
-"""`python -m emulator inject`: its options, and the commands behind it."""
+"""`python -m vertex_emulator inject`: its options, and the commands behind it."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from emulator import faults
+from vertex_emulator import injected_faults as faults
 
-_FAULTS = "/emulator/faults"
+_FAULTS = "/vertex_emulator/faults"
 _EPILOG = """\
 kinds:
 {kinds}
 
 examples:
-  python -m emulator inject quota
-  python -m emulator inject fail --code 13 --message "Internal error occurred for the current attempt"
-  python -m emulator inject fail --exit-code 139 --replica workerpool1-0 --after 5 --name 'train-*'
-  python -m emulator inject preempt --after 10 --times 2
-  python -m emulator inject oom --count 3
-  python -m emulator inject --list
+  python -m vertex_emulator inject quota
+  python -m vertex_emulator inject fail --code 13 --message "Internal error occurred for the current attempt"
+  python -m vertex_emulator inject fail --exit-code 139 --replica workerpool1-0 --after 5 --name 'train-*'
+  python -m vertex_emulator inject preempt --after 10 --times 2
+  python -m vertex_emulator inject oom --count 3
+  python -m vertex_emulator inject --list
 """
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    """Add the command to the parsers of `python -m emulator`."""
+    """Add the command to the parsers of `python -m vertex_emulator`."""
     width = max(map(len, faults.KINDS))
     parser = commands.add_parser(
         "inject",
@@ -59,8 +59,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 def run(data: Path, options: argparse.Namespace) -> Iterator[str]:
     """Do what the options say; lines for the terminal. Raises NotRunning, BadFault and EmulatorError."""
     # Imported here, for every command has this one's options and few need what is behind them.
-    from emulator.console import ask
-    from emulator.endpoint import running
+    from vertex_emulator.cli.commands import ask
+    from vertex_emulator.endpoint import running
 
     chosen = {name: getattr(options, name) for name in faults.FIELDS if getattr(options, name) is not None}
     if options.list or options.clear:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from emulator.errors import JobFailed, NotRunning
-from emulator.times import format_time, parse_time
-from vertex.states import TERMINAL
+from vertex_api.states import TERMINAL
+from vertex_emulator.errors import JobFailed, NotRunning
+from vertex_emulator.times import format_time, parse_time
 
 _PAGE = 1000
 _POLL_SECONDS = 0.5
@@ -78,7 +78,7 @@ class JobLog:
     def _status(self) -> Any:
         from urllib.parse import quote
 
-        return self.ask(f"/emulator/jobs/{quote(self.job.rpartition('/')[2], safe='')}", None)
+        return self.ask(f"/vertex_emulator/jobs/{quote(self.job.rpartition('/')[2], safe='')}", None)
 
     def _entries(self, status: Mapping[str, Any], since: int) -> Iterator[dict[str, Any]]:
         terms = [f'resource.labels.job_id="{status["log"]["job"]}"', f'timestamp>="{format_time(since)}"']

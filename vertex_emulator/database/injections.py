@@ -7,8 +7,8 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
-from emulator.faults import Fault
-from emulator.records import Replica
+from vertex_emulator.database.records import Replica
+from vertex_emulator.injected_faults import Fault
 
 
 class Injections:

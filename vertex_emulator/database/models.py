@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from emulator.names import Location
-from emulator.records import ModelVersion
-from emulator.times import now_ns
+from vertex_emulator.database.records import ModelVersion
+from vertex_emulator.names import Location
+from vertex_emulator.times import now_ns
 
 DEFAULT_ALIAS = "default"
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from emulator.records import Operation
-from emulator.times import now_ns
+from vertex_emulator.database.records import Operation
+from vertex_emulator.times import now_ns
 
 
 class Operations:

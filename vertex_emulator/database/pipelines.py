@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from emulator.records import Progress
+from vertex_emulator.database.records import Progress
 
 
 class Pipelines:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from emulator.faults import Fault
-from emulator.names import Location
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
-from vertex.names import ResourceName
-from vertex.reduction_server import is_reduction_server
-from vertex.states import TERMINAL
+from vertex_api.catalog.reduction_server import is_reduction_server
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
+from vertex_api.names import ResourceName
+from vertex_api.states import TERMINAL
+from vertex_emulator.injected_faults import Fault
+from vertex_emulator.names import Location
 
 QUEUED = "JOB_STATE_QUEUED"
 PENDING = "JOB_STATE_PENDING"

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from emulator.errors import StartError
-from emulator.store.changes import Changes, noting
-from emulator.store.transaction import Transaction
+from vertex_emulator.database.changes import Changes, noting
+from vertex_emulator.database.transaction import Transaction
+from vertex_emulator.errors import StartError
 
 SCHEMA_VERSION = 2
 _PIPELINES_AND_MODELS = """

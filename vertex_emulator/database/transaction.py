@@ -10,16 +10,16 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from emulator.faults import Fault
-from emulator.names import Location
-from emulator.records import FAILED, QUEUED, Ending, Job, Restarts, ServiceLine, Trial, replica_places
-from emulator.store.injections import Injections
-from emulator.store.models import Models
-from emulator.store.operations import Operations
-from emulator.store.pipelines import Pipelines
-from emulator.store.waiting import ACTIVE, Queue
-from emulator.times import now_ns
-from vertex.kinds import KINDS, Kind
+from vertex_api.kinds import KINDS, Kind
+from vertex_emulator.database.injections import Injections
+from vertex_emulator.database.models import Models
+from vertex_emulator.database.operations import Operations
+from vertex_emulator.database.pipelines import Pipelines
+from vertex_emulator.database.records import FAILED, QUEUED, Ending, Job, Restarts, ServiceLine, Trial, replica_places
+from vertex_emulator.database.waiting import ACTIVE, Queue
+from vertex_emulator.injected_faults import Fault
+from vertex_emulator.names import Location
+from vertex_emulator.times import now_ns
 
 _UNFINISHED = (QUEUED, *ACTIVE)
 

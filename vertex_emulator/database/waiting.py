@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
-from emulator.records import CANCELLING, PENDING, QUEUED, RUNNING, Job
-from emulator.times import now_ns
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_emulator.database.records import CANCELLING, PENDING, QUEUED, RUNNING, Job
+from vertex_emulator.times import now_ns
 
 ACTIVE = (PENDING, RUNNING, CANCELLING)
 _MARKS = ", ".join("?" * len(ACTIVE))

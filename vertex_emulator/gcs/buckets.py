@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from emulator.errors import EmulatorError
+from vertex_emulator.errors import EmulatorError
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")  # Google's page on bucket names
 _LONGEST_NAME = 255  # bytes, Linux's limit for a file name

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from email.message import Message
 from typing import Any
 
-from emulator.api import body
-from emulator.errors import ApiError
+from vertex_emulator.errors import ApiError
+from vertex_emulator.http import body
 
 _MAX_HEAD = 1 << 20
 _PADDING = 8  # line breaks and dashes around the last boundary

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from emulator.buckets import BadUri, folder, make_folder
-from emulator.errors import ApiError
+from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs.buckets import BadUri, folder, make_folder
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from emulator.errors import ApiError
-from emulator.storage.checksums import checksums
-from emulator.storage.objects import Objects, StoredObject
-from emulator.storage.uploads import check_preconditions
-from emulator.storage.wire import bucket_json, content_type, object_json
+from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs.checksums import checksums
+from vertex_emulator.gcs.objects import Objects, StoredObject
+from vertex_emulator.gcs.uploads import check_preconditions
+from vertex_emulator.gcs.wire import bucket_json, content_type, object_json
 
 MAX_PAGE = 1000
 _SYSTEM = frozenset({"alt", "fields", "key", "prettyPrint", "projection", "quotaUser", "userProject", "$prettyPrint"})

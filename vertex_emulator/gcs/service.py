@@ -13,11 +13,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from emulator.errors import ApiError
-from emulator.storage.objects import Objects
-from emulator.storage.routes import StorageRoutes
-from emulator.storage.upload_routes import UploadRoutes
-from emulator.storage.uploads import Uploads
+from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs.objects import Objects
+from vertex_emulator.gcs.routes import StorageRoutes
+from vertex_emulator.gcs.upload_routes import UploadRoutes
+from vertex_emulator.gcs.uploads import Uploads
 
 _BOTH = "objects are files here, and no name can be both a file and a folder with something in it"
 _ANSWERS = {

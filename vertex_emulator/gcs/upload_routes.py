@@ -11,13 +11,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from emulator.api import body
-from emulator.errors import ApiError
-from emulator.storage.multipart import RelatedBody
-from emulator.storage.objects import Objects
-from emulator.storage.routes import base_url, check_query
-from emulator.storage.uploads import Upload, Uploads
-from emulator.storage.wire import bucket_json, check_metadata, object_json
+from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs.multipart import RelatedBody
+from vertex_emulator.gcs.objects import Objects
+from vertex_emulator.gcs.routes import base_url, check_query
+from vertex_emulator.gcs.uploads import Upload, Uploads
+from vertex_emulator.gcs.wire import bucket_json, check_metadata, object_json
+from vertex_emulator.http import body
 
 _BATCH = 1 << 20
 _EXPECTED = ("md5Hash", "crc32c", "ifGenerationMatch", "ifGenerationNotMatch")

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from emulator.errors import ApiError
-from emulator.storage.checksums import checksums
-from emulator.storage.objects import Objects, StoredObject
+from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs.checksums import checksums
+from vertex_emulator.gcs.objects import Objects, StoredObject
 
 EXPIRY_SECONDS = 7 * 24 * 3600  # Cloud Storage, "Resumable uploads": a session lives for a week
 _RECORD = ".json"

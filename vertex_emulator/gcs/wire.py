@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from emulator.errors import ApiError
-from emulator.storage.objects import StoredObject
-from emulator.times import format_time
+from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs.objects import StoredObject
+from vertex_emulator.times import format_time
 
 # What a request may say of an object: its place, checksums, and the type, which the file's name says here.
 _KNOWN_METADATA = frozenset(

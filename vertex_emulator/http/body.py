@@ -9,7 +9,7 @@ from typing import Any
 from anyio import fail_after
 from starlette.requests import Request
 
-from emulator.errors import ApiError
+from vertex_emulator.errors import ApiError
 
 MAX_BYTES = 4 << 20
 MAX_DEPTH = 100  # as deep as Google's own JSON readers go

@@ -15,7 +15,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from emulator.errors import ApiError
+from vertex_emulator.errors import ApiError
 
 MARKER = "x-vertex-emulator"
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pydantic.alias_generators import to_camel
 
-from emulator.errors import ApiError
+from vertex_emulator.errors import ApiError
 
 LIST = frozenset({"filter", "pageSize", "pageToken", "readMask"})
 LIST_IN_ORDER = LIST | {"orderBy"}

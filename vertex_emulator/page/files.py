@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from emulator import buckets
-from emulator.errors import ApiError
-from emulator.times import format_time
+from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs import buckets
+from vertex_emulator.times import format_time
 
 ROOT = "gs://"
 MOST_LISTED = 1000

@@ -9,12 +9,12 @@ from typing import Any
 
 from starlette.datastructures import QueryParams
 
-from emulator.api.wire import shown_state
-from emulator.errors import ApiError
-from emulator.records import CANCELLED, FAILED, SUCCEEDED, Job
-from emulator.store import Store, Transaction
-from emulator.times import format_time
-from vertex.kinds import HYPERPARAMETER_TUNING_JOB
+from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB
+from vertex_emulator.api.wire import shown_state
+from vertex_emulator.database import Store, Transaction
+from vertex_emulator.database.records import CANCELLED, FAILED, SUCCEEDED, Job
+from vertex_emulator.errors import ApiError
+from vertex_emulator.times import format_time
 
 PAGE_SIZE = 100
 _MOST_LOOKED_AT = 2000  # of a search that finds little, so that the store is not held for long

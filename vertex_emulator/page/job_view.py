@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emulator import buckets
-from emulator.api.wire import job_json, pipeline_json
-from emulator.containers.executor import Executor
-from emulator.errors import ExecutorUnavailable
-from emulator.page.study_view import study_view
-from emulator.records import Job, Progress
-from emulator.replica.environment import output_directories
-from emulator.store import Store
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
-from vertex.pipelines import backing_kind
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
+from vertex_api.validation.pipelines import backing_kind
+from vertex_emulator.api.wire import job_json, pipeline_json
+from vertex_emulator.database import Store
+from vertex_emulator.database.records import Job, Progress
+from vertex_emulator.errors import ExecutorUnavailable
+from vertex_emulator.gcs import buckets
+from vertex_emulator.page.study_view import study_view
+from vertex_emulator.replicas.environment import output_directories
+from vertex_emulator.replicas.executor import Executor
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 
-from emulator.containers.executor import Executor
-from emulator.errors import ApiError
-from emulator.page import files, job_list, stream
-from emulator.page.frame import FOLDER, FRAME_HEADERS, Assets
-from emulator.page.job_view import JobViews
-from emulator.store import Store
-from vertex.kinds import KINDS
+from vertex_api.kinds import KINDS
+from vertex_emulator.database import Store
+from vertex_emulator.errors import ApiError
+from vertex_emulator.page import files, job_list, stream
+from vertex_emulator.page.frame import FOLDER, FRAME_HEADERS, Assets
+from vertex_emulator.page.job_view import JobViews
+from vertex_emulator.replicas.executor import Executor
 
 
 @dataclass(frozen=True)
@@ -29,17 +29,17 @@ class Page:
     buckets: Path
 
     def routes(self) -> Iterable[BaseRoute]:
-        """The frame at `/`, at each job and at the bucket folders; JSON and downloads below `/emulator/page`."""
+        """The frame at `/`, at each job and at the bucket folders; JSON and downloads below `/vertex_emulator/page`."""
         return [
             Route("/", self._frame),
             Route("/jobs/{collection}/{id}", self._job_frame),
             Route("/files", self._frame),
             Mount("/assets", Assets()),
-            Route("/emulator/page/events", self._events),
-            Route("/emulator/page/jobs", self._jobs),
-            Route("/emulator/page/jobs/{collection}/{id}", self._job),
-            Route("/emulator/page/files", self._files),
-            Route("/emulator/page/download", self._download),
+            Route("/vertex_emulator/page/events", self._events),
+            Route("/vertex_emulator/page/jobs", self._jobs),
+            Route("/vertex_emulator/page/jobs/{collection}/{id}", self._job),
+            Route("/vertex_emulator/page/files", self._files),
+            Route("/vertex_emulator/page/download", self._download),
         ]
 
     def _frame(self, _request: Request) -> Response:

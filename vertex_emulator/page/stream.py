@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 
-from emulator.store.changes import Changes
+from vertex_emulator.database.changes import Changes
 
 _RETRY_MILLISECONDS = 1000
 _KEEP_ALIVE_SECONDS = 15.0

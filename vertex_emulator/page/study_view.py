@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from emulator.api.wire import job_json
-from emulator.records import Job, Trial
-from emulator.times import format_time
-from vertex.scalars import seconds
-from vertex.trials import front, summaries
+from vertex_api.scalars import seconds
+from vertex_api.trials import front, summaries
+from vertex_emulator.api.wire import job_json
+from vertex_emulator.database.records import Job, Trial
+from vertex_emulator.times import format_time
 
 _MOST_POINTS = 20_000  # of all curves together, so that a long study does not outgrow a browser
 _POINTS_OF_A_CURVE = (20, 300)  # at least and at most, which is more than a plot has room for
@@ -25,7 +25,7 @@ _VALUE_SPECS = {
 def study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
     """`metrics` (see `_metric`), `parameters` (see `_parameters`), `best` (ids of trials) and `trials`.
 
-    A trial has what `vertex.trials.summary` gives, `job`, `startTime`, `endTime`, and its `curve`: how many were
+    A trial has what `vertex_api.trials.summary` gives, `job`, `startTime`, `endTime`, and its `curve`: how many were
     `measured`, and of those that are shown `steps`, `seconds` and, by metric, `values`, null where there is none.
     """
     shown = job_json(job, [replace(trial, measurements=()) for trial in trials])

@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from emulator.names import host_id, replica_hostname
-from emulator.records import Job, Replica
+from vertex_emulator.database.records import Job, Replica
+from vertex_emulator.names import host_id, replica_hostname
 
 TF_PORT = 2222
 TRAINING_PORT = 3333

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from emulator.records import Replica
+from vertex_emulator.database.records import Replica
 
 Phase = Literal["created", "running", "exited"]
 

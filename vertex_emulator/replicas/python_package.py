@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from emulator import buckets
-from emulator.errors import ReplicaCannotStart
-from emulator.replica.expansion import escaped
+from vertex_emulator.errors import ReplicaCannotStart
+from vertex_emulator.gcs import buckets
+from vertex_emulator.replicas.expansion import escaped
 
 # Not every image calls its Python python3; the text of the program is $0.
 _LAUNCH = 'exec `command -v python3 || command -v python || echo python3` -c "$0" "$@"'

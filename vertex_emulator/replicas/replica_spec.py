@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from emulator import buckets
-from emulator.containers.executor import Host, ReplicaSpec
-from emulator.data import DataFolder
-from emulator.errors import ReplicaCannotStart
-from emulator.names import replica_hostname
-from emulator.records import Job, Replica
-from emulator.replica.environment import METRIC_FOLDER, output_directories, service_environment
-from emulator.replica.expansion import expand, expand_environment
-from emulator.replica.python_package import as_container
-from emulator.replica.resources import resources
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database.records import Job, Replica
+from vertex_emulator.errors import ReplicaCannotStart
+from vertex_emulator.gcs import buckets
+from vertex_emulator.names import replica_hostname
+from vertex_emulator.replicas.environment import METRIC_FOLDER, output_directories, service_environment
+from vertex_emulator.replicas.executor import Host, ReplicaSpec
+from vertex_emulator.replicas.expansion import expand, expand_environment
+from vertex_emulator.replicas.python_package import as_container
+from vertex_emulator.replicas.resources import resources
 
 
 def replica_spec(job: Job, replica: Replica, data: DataFolder, host: Host, metric_id: str | None = None) -> ReplicaSpec:

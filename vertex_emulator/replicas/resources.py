@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from emulator.containers.executor import Host, Resources
-from vertex.machines import Machine, machine
+from vertex_api.catalog.machines import Machine, machine
+from vertex_emulator.replicas.executor import Host, Resources
 
 _GB = 1 << 30  # as the machine types' pages count
 _WITHOUT_TYPE = Machine("", vcpus=0, memory_gb=0)

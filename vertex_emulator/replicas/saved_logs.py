@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
-from emulator.containers.executor import LogLine
-from emulator.records import Replica
+from vertex_emulator.database.records import Replica
+from vertex_emulator.replicas.executor import LogLine
 
 _BLOCK_BYTES = 64 << 10
 

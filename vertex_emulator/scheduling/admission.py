@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from emulator.store.waiting import Waiting
+from vertex_emulator.database.waiting import Waiting
 
 
 def admitted(waiting: Iterable[Waiting], in_use: Mapping[str, int], capacity: int) -> list[Waiting]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from emulator.records import CANCELLED, CANCELLING, QUEUED, SUCCEEDED, Ending
-from emulator.store import Transaction
-from emulator.times import now_ns
-from vertex.kinds import CUSTOM_JOB
+from vertex_api.kinds import CUSTOM_JOB
+from vertex_emulator.database import Transaction
+from vertex_emulator.database.records import CANCELLED, CANCELLING, QUEUED, SUCCEEDED, Ending
+from vertex_emulator.times import now_ns
 
 _CODE_CANCELLED = 1
 

@@ -11,16 +11,17 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from emulator import logs
-from emulator.containers.executor import Executor, ReplicaStatus
-from emulator.data import DataFolder
-from emulator.errors import ImageUnavailable, ReplicaCannotStart
-from emulator.records import FAILED, PENDING, QUEUED, RUNNING, Ending, Job, Replica
-from emulator.replica.replica_spec import replica_spec
-from emulator.replica.resources import shortfalls
-from emulator.scheduling import injected, unreadable_image, waiting_time
-from emulator.scheduling.restarts import Restart
-from emulator.scheduling.verdict import (
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Store
+from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, Ending, Job, Replica
+from vertex_emulator.errors import ImageUnavailable, ReplicaCannotStart
+from vertex_emulator.replicas import saved_logs as logs
+from vertex_emulator.replicas.executor import Executor, ReplicaStatus
+from vertex_emulator.replicas.replica_spec import replica_spec
+from vertex_emulator.replicas.resources import shortfalls
+from vertex_emulator.scheduling import injected, unreadable_image, waiting_time
+from vertex_emulator.scheduling.restarts import Restart
+from vertex_emulator.scheduling.verdict import (
     CODE_FAILED_PRECONDITION,
     CODE_INVALID_ARGUMENT,
     PRIMARY,
@@ -29,8 +30,7 @@ from emulator.scheduling.verdict import (
     timed_out,
     verdict,
 )
-from emulator.store import Store
-from emulator.times import now_ns
+from vertex_emulator.times import now_ns
 
 STOP_GRACE_SECONDS = 5.0
 _KILL_AGAIN_SECONDS = 1.0

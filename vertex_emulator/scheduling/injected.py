@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from emulator.containers.executor import ReplicaStatus
-from emulator.faults import Fault
-from emulator.records import Job, Replica
+from vertex_emulator.database.records import Job, Replica
+from vertex_emulator.injected_faults import Fault
+from vertex_emulator.replicas.executor import ReplicaStatus
 
 _OUT_OF_MEMORY = 137
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emulator import buckets
+from vertex_emulator.gcs import buckets
 
 _SETS = ("training", "validation", "test")
 _FORMATS = ("jsonl", "csv")

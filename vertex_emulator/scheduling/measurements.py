@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
-from emulator.search.objectives import is_safe, objectives
-from vertex.scalars import seconds
+from vertex_api.scalars import seconds
+from vertex_emulator.search.objectives import is_safe, objectives
 
 if TYPE_CHECKING:
-    from vertex.types import StudySpec
+    from vertex_api.types import StudySpec
 
 
 _OWN_FIELDS = {"timestamp", "trial", "global_step", "checkpoint_path"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from emulator.errors import EmulatorError
-from emulator.names import Location, new_id, parse_path
-from emulator.records import ModelVersion
-from emulator.store import Transaction
+from vertex_emulator.database import Transaction
+from vertex_emulator.database.records import ModelVersion
+from vertex_emulator.errors import EmulatorError
+from vertex_emulator.names import Location, new_id, parse_path
 
 
 class UploadRefused(EmulatorError):

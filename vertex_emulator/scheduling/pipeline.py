@@ -10,21 +10,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from emulator import buckets
-from emulator.data import DataFolder
-from emulator.names import new_id
-from emulator.records import FAILED, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
-from emulator.replica.environment import output_directories
-from emulator.scheduling.cancelling import cancel
-from emulator.scheduling.input_data import input_data, with_data
-from emulator.scheduling.submission import submit
-from emulator.scheduling.trial import trial_job_spec
-from emulator.store import Store, Transaction
-from emulator.times import now_ns
-from emulator.uploading import UploadRefused, upload
-from vertex import trials
-from vertex.kinds import CUSTOM_JOB
-from vertex.pipelines import backing_job, backing_kind
+from vertex_api import trials
+from vertex_api.kinds import CUSTOM_JOB
+from vertex_api.validation.pipelines import backing_job, backing_kind
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Store, Transaction
+from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
+from vertex_emulator.gcs import buckets
+from vertex_emulator.names import new_id
+from vertex_emulator.replicas.environment import output_directories
+from vertex_emulator.scheduling.cancelling import cancel
+from vertex_emulator.scheduling.input_data import input_data, with_data
+from vertex_emulator.scheduling.model_upload import UploadRefused, upload
+from vertex_emulator.scheduling.submission import submit
+from vertex_emulator.scheduling.trial import trial_job_spec
+from vertex_emulator.times import now_ns
 
 _NO_OUTPUT = "modelToUpload: without a baseOutputDirectory or an artifactUri the model will have no artifact."
 _CODES = {"NOT_FOUND": 5, "ALREADY_EXISTS": 6}

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from emulator.containers.executor import ReplicaStatus
-from emulator.records import Job, Replica, Restarts
+from vertex_emulator.database.records import Job, Replica, Restarts
+from vertex_emulator.replicas.executor import ReplicaStatus
 
 MOST_WORKER_RESTARTS = 5
 MOST_RETRIES = 3

@@ -11,19 +11,19 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from emulator.containers.executor import Executor
-from emulator.data import DataFolder
-from emulator.errors import ExecutorUnavailable
-from emulator.records import FAILED, PENDING, Ending, Job
-from emulator.scheduling.admission import admitted
-from emulator.scheduling.custom_job import CustomJobReconciler
-from emulator.scheduling.pipeline import PipelineReconciler
-from emulator.scheduling.study import StudyReconciler
-from emulator.scheduling.verdict import CODE_INTERNAL
-from emulator.scheduling.workqueue import WorkQueue
-from emulator.store import Store
-from emulator.times import now_ns
-from vertex.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Store
+from vertex_emulator.database.records import FAILED, PENDING, Ending, Job
+from vertex_emulator.errors import ExecutorUnavailable
+from vertex_emulator.replicas.executor import Executor
+from vertex_emulator.scheduling.admission import admitted
+from vertex_emulator.scheduling.custom_job import CustomJobReconciler
+from vertex_emulator.scheduling.pipeline import PipelineReconciler
+from vertex_emulator.scheduling.study import StudyReconciler
+from vertex_emulator.scheduling.verdict import CODE_INTERNAL
+from vertex_emulator.scheduling.workqueue import WorkQueue
+from vertex_emulator.times import now_ns
 
 _WORKERS = 8
 _ADMISSION = "admission"  # two keys that are no jobs: who may leave the queue,

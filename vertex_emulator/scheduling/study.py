@@ -7,15 +7,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from emulator.data import DataFolder
-from emulator.names import new_id
-from emulator.records import CANCELLING, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial, replica_places
-from emulator.scheduling.cancelling import cancel, stop_early
-from emulator.scheduling.study_verdict import final_metrics, hopeless, reason_to_end, verdict, wants_trial
-from emulator.scheduling.trial import Values, progressed, trial_job_spec
-from emulator.store import Store
-from emulator.times import now_ns
-from vertex.kinds import CUSTOM_JOB
+from vertex_api.kinds import CUSTOM_JOB
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Store
+from vertex_emulator.database.records import (
+    CANCELLING,
+    PENDING,
+    QUEUED,
+    RUNNING,
+    SUCCEEDED,
+    Ending,
+    Job,
+    Trial,
+    replica_places,
+)
+from vertex_emulator.names import new_id
+from vertex_emulator.scheduling.cancelling import cancel, stop_early
+from vertex_emulator.scheduling.study_verdict import final_metrics, hopeless, reason_to_end, verdict, wants_trial
+from vertex_emulator.scheduling.trial import Values, progressed, trial_job_spec
+from vertex_emulator.times import now_ns
 
 _METRICS_SECONDS = 1.0  # how often a running trial's metric file is read
 
@@ -76,7 +86,7 @@ class StudyReconciler:
 
     def _request_trials(self, study: Job, trials: list[Trial]) -> Ending | None:
         """Start as many trials as may run now; how the study ends when its search or its conditions say so."""
-        from emulator.search import SearchSpaceExhausted, suggest
+        from vertex_emulator.search import SearchSpaceExhausted, suggest
 
         study_spec = study.spec["studySpec"]
         while True:
@@ -167,7 +177,7 @@ def _seed(study: Job) -> int:
 
 
 def _observation(trial: Trial) -> Any:
-    from emulator.search import Observation
+    from vertex_emulator.search import Observation
 
     state: Any = trial.state if trial.has_ended else "ACTIVE"
     return Observation(trial.parameters, state, final_metrics(trial) or {})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from emulator.records import FAILED, SUCCEEDED, Ending, Job, Trial
-from emulator.scheduling.measurements import from_json
+from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Trial
+from vertex_emulator.scheduling.measurements import from_json
 
 _CODE_FAILED_PRECONDITION = 9
 
@@ -44,7 +44,7 @@ def reason_to_end(study: Job, trials: Sequence[Trial], now: int) -> str | None:
     before_a_suggestion = wants_trial(study, trials)
     if config is None or not (config.get("shouldStopAsap") or before_a_suggestion):
         return None
-    from emulator.search import EndedTrial, study_stopping
+    from vertex_emulator.search import EndedTrial, study_stopping
 
     ended = [EndedTrial(trial.ended or 0, final_metrics(trial)) for trial in trials if trial.has_ended]
     count = len(trials) if before_a_suggestion else len(ended)
@@ -59,7 +59,7 @@ def wants_trial(study: Job, trials: Sequence[Trial]) -> bool:
 
 def hopeless(study: Job, trials: Sequence[Trial]) -> Iterator[tuple[Trial, str]]:
     """The running trials that the study's automated stopping rule gives up, each with the reason."""
-    from emulator.search import early_stopping
+    from vertex_emulator.search import early_stopping
 
     study_spec: Any = study.spec["studySpec"]
     if early_stopping.RULES.isdisjoint(study_spec):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from emulator import coverage
-from emulator.names import Location
-from emulator.records import Job, replica_places
-from emulator.store import Transaction
-from vertex.kinds import TRAINING_PIPELINE, Kind
+from vertex_api.kinds import TRAINING_PIPELINE, Kind
+from vertex_emulator.database import Transaction
+from vertex_emulator.database.records import Job, replica_places
+from vertex_emulator.names import Location
+from vertex_emulator.scheduling import unsupported_fields as coverage
 
 
 def submit(

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from emulator.records import CANCELLING, SUCCEEDED, Job, Trial
-from emulator.scheduling import measurements
-from emulator.search.objectives import objectives
+from vertex_emulator.database.records import CANCELLING, SUCCEEDED, Job, Trial
+from vertex_emulator.scheduling import measurements
+from vertex_emulator.search.objectives import objectives
 
 Values = Mapping[str, float | int | str]
 _PROGRAMS = ("containerSpec", "pythonPackageSpec")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from emulator.names import Location
+from vertex_emulator.names import Location
 
 _ARTIFACT_REGISTRY = re.compile(
     r"(?P<location>[a-z0-9-]+)-docker\.pkg\.dev/(?P<project>[^/]+)/(?P<repository>[^/]+)/.+"

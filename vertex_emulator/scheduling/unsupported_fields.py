@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex.kinds import Kind
-from vertex.reduction_server import is_reduction_server
-from vertex.validation import Problem
+from vertex_api.catalog.reduction_server import is_reduction_server
+from vertex_api.kinds import Kind
+from vertex_api.validation.shape import Problem
 
 MOST_REPLICAS = 100
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from emulator.containers.executor import ReplicaStatus
-from emulator.records import FAILED, SUCCEEDED, Ending, Job, Replica
-from emulator.scheduling import injected
-from emulator.scheduling.restarts import Restart, after_preemption, is_lost, is_passing, replace_workers, retry
-from emulator.times import now_ns
-from vertex.scalars import seconds
+from vertex_api.scalars import seconds
+from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
+from vertex_emulator.replicas.executor import ReplicaStatus
+from vertex_emulator.scheduling import injected
+from vertex_emulator.scheduling.restarts import Restart, after_preemption, is_lost, is_passing, replace_workers, retry
+from vertex_emulator.times import now_ns
 
 DEFAULT_TIMEOUT = "604800s"  # seven days (Google's page on CustomJob scheduling)
 PRIMARY = Replica(0, 0)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from emulator.records import Job
-from vertex.scalars import seconds
+from vertex_api.scalars import seconds
+from vertex_emulator.database.records import Job
 
 _DEFAULT = "86400s"  # a day, for FLEX_START (discovery document)
 

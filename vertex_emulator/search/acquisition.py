@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from emulator.search.surrogate import Surrogate
+    from vertex_emulator.search.surrogate import Surrogate
 
     Matrix = NDArray[np.float64]
 

@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from random import Random
 from typing import TYPE_CHECKING
 
-from emulator.search import proposals, surrogate
-from emulator.search.acquisition import Acquisition
-from emulator.search.candidates import Candidates
-from emulator.search.domain import Value
-from emulator.search.losses import scalarised, with_failures
-from emulator.search.objectives import is_safe, objectives, required_safety, safeties
-from emulator.search.observation import Observation
-from emulator.search.random_search import generator, point
-from emulator.search.space import Parameter, Space, by_id, key
+from vertex_emulator.search import proposals, surrogate
+from vertex_emulator.search.acquisition import Acquisition
+from vertex_emulator.search.candidates import Candidates
+from vertex_emulator.search.domain import Value
+from vertex_emulator.search.losses import scalarised, with_failures
+from vertex_emulator.search.objectives import is_safe, objectives, required_safety, safeties
+from vertex_emulator.search.observation import Observation
+from vertex_emulator.search.random_search import generator, point
+from vertex_emulator.search.space import Parameter, Space, by_id, key
 
 if TYPE_CHECKING:
-    from vertex.types import StudySpec
+    from vertex_api.types import StudySpec
 
 # The time of a fit grows with the cube of the points.
 _FITTED_POINTS = 100

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from emulator.search.domain import Categories, Integers, Interval, Value
-from emulator.search.space import Parameter, Space, by_id
+from vertex_emulator.search.domain import Categories, Integers, Interval, Value
+from vertex_emulator.search.space import Parameter, Space, by_id
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from emulator.search.scale import Scale, from_unit, to_unit
+from vertex_emulator.search.scale import Scale, from_unit, to_unit
 
 if TYPE_CHECKING:
-    from vertex.types import StudySpecParameterSpec
+    from vertex_api.types import StudySpecParameterSpec
 
 Value = float | int | str
 

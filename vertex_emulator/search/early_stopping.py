@@ -11,11 +11,11 @@ from math import erf, sqrt
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Protocol
 
-from emulator.search.curve import Curve
-from emulator.search.objectives import Metric, objectives
+from vertex_emulator.search.curve import Curve
+from vertex_emulator.search.objectives import Metric, objectives
 
 if TYPE_CHECKING:
-    from vertex.types import StudySpec
+    from vertex_api.types import StudySpec
 
 # Below this probability of beating the best completed trial a trial is hopeless to the decay curve rule.
 HOPELESS = 0.05

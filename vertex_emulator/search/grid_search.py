@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from emulator.search.domain import Value
-from emulator.search.observation import Observation
-from emulator.search.space import Space, key
+from vertex_emulator.search.domain import Value
+from vertex_emulator.search.observation import Observation
+from vertex_emulator.search.space import Space, key
 
 
 class SearchSpaceExhausted(Exception):

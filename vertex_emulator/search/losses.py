@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import log1p
 from statistics import median
 
-from emulator.search.observation import Observation
+from vertex_emulator.search.observation import Observation
 
 # How much of the plain sum is added to the worst of the weighed losses, so that no trial that is beaten in one
 # objective and equal in the rest looks as good (Knowles 2006).

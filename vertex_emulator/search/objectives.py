@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from emulator.search.observation import Observation
+from vertex_emulator.search.observation import Observation
 
 if TYPE_CHECKING:
-    from vertex.types import StudySpec
+    from vertex_api.types import StudySpec
 
 # Sums and squares of values stay finite.
 _LARGEST_VALUE = 1e100

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import log
 from typing import TYPE_CHECKING
 
-from emulator.search.acquisition import Acquisition
-from emulator.search.candidates import Candidates
+from vertex_emulator.search.acquisition import Acquisition
+from vertex_emulator.search.candidates import Candidates
 
 if TYPE_CHECKING:
     import numpy as np

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from random import Random
 
-from emulator.search.domain import Value
-from emulator.search.observation import Observation
-from emulator.search.space import Space, by_id
+from vertex_emulator.search.domain import Value
+from vertex_emulator.search.observation import Observation
+from vertex_emulator.search.space import Space, by_id
 
 
 def suggest(space: Space, observations: Sequence[Observation], seed: int) -> dict[str, Value]:

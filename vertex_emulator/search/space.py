@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from emulator.search.domain import Domain, Value, domain_of
+from vertex_emulator.search.domain import Domain, Value, domain_of
 
 if TYPE_CHECKING:
-    from vertex.types import StudySpecParameterSpec, StudySpecParameterSpecConditionalParameterSpec
+    from vertex_api.types import StudySpecParameterSpec, StudySpecParameterSpecConditionalParameterSpec
 
 
 @dataclass(frozen=True)

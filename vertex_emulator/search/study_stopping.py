@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from emulator.search.objectives import is_safe, objectives
-from emulator.times import parse_time
-from vertex.scalars import seconds
+from vertex_api.scalars import seconds
+from vertex_emulator.search.objectives import is_safe, objectives
+from vertex_emulator.times import parse_time
 
 if TYPE_CHECKING:
-    from vertex.types import StudySpec
+    from vertex_api.types import StudySpec
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from emulator.search import bayesian, grid_search, random_search
-from emulator.search.domain import Value
-from emulator.search.observation import Observation
-from emulator.search.space import Space
+from vertex_emulator.search import bayesian, grid_search, random_search
+from vertex_emulator.search.domain import Value
+from vertex_emulator.search.observation import Observation
+from vertex_emulator.search.space import Space
 
 if TYPE_CHECKING:
-    from vertex.types import StudySpec
+    from vertex_api.types import StudySpec
 
 
 def suggest(study_spec: StudySpec, observations: Sequence[Observation], seed: int) -> dict[str, Value]:

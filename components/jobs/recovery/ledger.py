@@ -4,7 +4,7 @@ Pulumi records a job when its creation has been answered. When `pulumi` or the p
 and no state knows of it. The next `pulumi up` finds it by its token, unless it is declared otherwise by then, or no
 longer: then it would run on unseen. A job therefore carries a mark of the ledger of the state that submitted it, and
 
-- whoever creates a job removes what else has its mark (`components.job_provider`),
+- whoever creates a job removes what else has its mark (`components.jobs.provider`),
 - the ledger removes what has the mark of a name that is no longer declared, or, deleted itself, of any name,
 
 but for what the state records, which Pulumi removes itself, and for what `lifecycle.onDelete` has left there.
@@ -17,11 +17,15 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
-from components import adoption, ownership, submissions, target, unrecorded
-from components.engine import Provider
-from components.job_declaration import JobDeclaration
-from components.job_provider import named
-from vertex.kinds import KINDS
+from vertex_api.kinds import KINDS
+
+from ...runtime import target
+from ...runtime.engine import Provider
+from ...schema.job_declaration import JobDeclaration
+from .. import adoption
+from ..provider import named
+from . import orphans as unrecorded
+from . import ownership, submissions
 
 
 class LedgerProvider(Provider):

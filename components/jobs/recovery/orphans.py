@@ -7,11 +7,12 @@ import json
 import subprocess
 from collections.abc import Iterable, Mapping
 
-from components import ownership, removal
-from vertex.client import JobClient
-from vertex.kinds import TRAINING_PIPELINE
-from vertex.names import ResourceName, parent
-from vertex.pipelines import backing_name
+from vertex_api.client import JobClient
+from vertex_api.kinds import TRAINING_PIPELINE
+from vertex_api.names import ResourceName, parent
+from vertex_api.validation.pipelines import backing_name
+
+from . import ownership, removal
 
 _EXPORT_SECONDS = 120
 

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from vertex.kinds import Kind
-from vertex.rules import Finding
-from vertex.rules.resource import MOST_LABELS
-from vertex.states import plain
+from vertex_api.kinds import Kind
+from vertex_api.states import plain
+from vertex_api.validation.rules import Finding
+from vertex_api.validation.rules.resource import MOST_LABELS
 
 TOKEN_LABEL = "pulumi_token"
 MARK_LABEL = "pulumi_mark"

@@ -3,13 +3,14 @@
 import time
 from contextlib import suppress
 
-from components.errors import SubmitFailed
-from vertex.client import JobClient
-from vertex.errors import InvalidRequest, NotFound
-from vertex.kinds import TRAINING_PIPELINE
-from vertex.names import ResourceName
-from vertex.pipelines import backing_name
-from vertex.states import TERMINAL
+from vertex_api.client import JobClient
+from vertex_api.errors import InvalidRequest, NotFound
+from vertex_api.kinds import TRAINING_PIPELINE
+from vertex_api.names import ResourceName
+from vertex_api.states import TERMINAL
+from vertex_api.validation.pipelines import backing_name
+
+from ...errors import SubmitFailed
 
 CANCEL_SECONDS = 180.0
 """How long a cancelled job may take to end before its deletion is given up until the next run."""

@@ -6,12 +6,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from components import ownership
-from components.target import Target
-from vertex.errors import NotFound
-from vertex.kinds import KINDS, Kind
-from vertex.names import ResourceName
-from vertex.states import TERMINAL
+from vertex_api.errors import NotFound
+from vertex_api.kinds import KINDS, Kind
+from vertex_api.names import ResourceName
+from vertex_api.states import TERMINAL
+
+from ...runtime.target import Target
+from . import ownership
 
 Job = Mapping[str, Any]
 Rows = Mapping[str, list[Mapping[str, str]]]
@@ -19,7 +20,7 @@ Rows = Mapping[str, list[Mapping[str, str]]]
 
 @dataclass(frozen=True)
 class Ledger:
-    """What `components.ledger` says of a state: its `id`, its `stack` (with organization), and its `names`.
+    """What `components.jobs.recovery.ledger` says of a state: its `id`, its `stack` (with organization), and its `names`.
 
     Names that are, or once were, `kept` are none of `names`.
     """

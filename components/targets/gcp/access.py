@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import artifactregistry, projects, serviceaccount, storage
 
-from components.gcp.encryption import key_grant
-from components.gcp.propagation import until_known
-from components.gcp.registry import Repository
-from components.gcp.service_agents import ServiceAgents
+from .encryption import key_grant
+from .propagation import until_known
+from .registry import Repository
+from .service_agents import ServiceAgents
 
 READER = "roles/artifactregistry.reader"
 OBJECT_VIEWER = "roles/storage.objectViewer"

@@ -3,10 +3,10 @@
 import pulumi
 from pulumi_gcp import storage
 
-from components import shapes
-from components.gcp.encryption import key_grant
-from components.gcp.propagation import until_known
-from components.gcp.service_agents import ServiceAgents
+from ...schema import shapes
+from .encryption import key_grant
+from .propagation import until_known
+from .service_agents import ServiceAgents
 
 OBJECT_ADMIN = "roles/storage.objectAdmin"
 

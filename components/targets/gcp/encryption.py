@@ -3,7 +3,7 @@
 import pulumi
 from pulumi_gcp import kms
 
-from components.gcp.propagation import until_known
+from .propagation import until_known
 
 KEY_USER = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
 

@@ -5,18 +5,19 @@ from typing import Any
 
 import pulumi
 
-from components import shapes
-from components.gcp.access import Grants, ServiceAgentAccess
-from components.gcp.bucket import StagingBucket
-from components.gcp.identity import TrainingIdentity
-from components.gcp.network import JobNetwork
-from components.gcp.persistent_resource import PersistentResource
-from components.gcp.registry import ImageRegistry
-from components.gcp.services import Services, needed
-from components.ledger import Ledger
-from components.settings import Settings
-from components.target import CLOUD
-from vertex.names import parent
+from vertex_api.names import parent
+
+from ...jobs.recovery.ledger import Ledger
+from ...runtime.target import CLOUD
+from ...schema import shapes
+from ...settings.settings import Settings
+from .access import Grants, ServiceAgentAccess
+from .bucket import StagingBucket
+from .identity import TrainingIdentity
+from .network import JobNetwork
+from .persistent_resource import PersistentResource
+from .registry import ImageRegistry
+from .services import Services, needed
 
 
 class GcpFoundation(pulumi.ComponentResource):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pulumi
 from pulumi_gcp import projects, serviceaccount
 
-from components.gcp.propagation import until_known
+from .propagation import until_known
 
 ROLES = {"logs": "roles/logging.logWriter", "vertex": "roles/aiplatform.user"}
 """In its own project: without logWriter a job's logs vanish; aiplatform.user is for experiments and models."""

@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 from pulumi_gcp import compute, servicenetworking
 
-from components import shapes
+from ...schema import shapes
 
 PEER = "servicenetworking.googleapis.com"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 from pulumi_gcp import vertex
 
-from components import shapes
+from ...schema import shapes
 
 
 class PersistentResource(pulumi.ComponentResource):

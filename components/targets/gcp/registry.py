@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import artifactregistry, projects
 
-from components import shapes
-from components.gcp.encryption import key_grant
-from components.gcp.service_agents import ServiceAgents
+from ...schema import shapes
+from .encryption import key_grant
+from .service_agents import ServiceAgents
 
 UNTAGGED_SECONDS = 30 * 24 * 3600
 """How long an image without a tag is left: no job names it any more, but one may still be running."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pulumi
 from pulumi_gcp import projects
 
-from components import shapes
+from ...schema import shapes
 
 ALWAYS = ("aiplatform", "artifactregistry", "iam", "logging", "storage")
 """What every stack uses: jobs, images, the account they run as, their logs and their outputs."""

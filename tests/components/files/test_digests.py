@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from components import cache_files, file_digests, signatures
-from components.file_digests import digests
+from components.files import cache as cache_files
+from components.files import digests as file_digests
+from components.files import signatures
+from components.files.digests import digests
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PATHS = [f"part/{index:03}" for index in range(file_digests.SMALL_FILES + 10)]
 FIRST, SECOND = PATHS[:2]
 
@@ -241,7 +243,7 @@ def test_several_processes_may_look_at_once(folder: Path, cache: Path) -> None:
     program = f"""
 import sys
 from pathlib import Path
-from components import file_digests, signatures
+from components.files import digests as file_digests, signatures
 signatures.SETTLED_NS = 0
 for _ in range(20):
     for file in Path({str(cache)!r}).glob("?" * 32):

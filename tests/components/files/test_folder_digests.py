@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from components import file_digests, signatures
-from components.context import BuildContext
-from components.file_digests import SMALL_FILES
-from components.package_context import PackageContext
+from components.files import digests as file_digests
+from components.files import signatures
+from components.files.digests import SMALL_FILES
+from components.images.context import BuildContext
+from components.images.package_context import PackageContext
 
 Edit = Callable[[Path], object]
 
@@ -45,7 +46,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """One entry for each time that the digests of files were asked for."""
     calls: list[object] = []
     really = file_digests.digests
-    monkeypatch.setattr("components.context.digests", lambda *given: calls.append(given) or really(*given))
+    monkeypatch.setattr("components.images.context.digests", lambda *given: calls.append(given) or really(*given))
     return calls
 
 

@@ -15,9 +15,9 @@ import docker
 import pytest
 from docker.models.images import Image
 
-from components import shapes
-from components.builder import Builder, Buildx, ClassicBuilder, builder
-from components.image import build_context
+from components.images.builder import Builder, Buildx, ClassicBuilder, builder
+from components.images.training_image import build_context
+from components.schema import shapes
 from tests import buildx
 from tests.components.projects import write
 

@@ -10,7 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from components import packaging, shapes
+from components.images import autopackaging as packaging
+from components.schema import shapes
 
 GOLDEN = Path(__file__).parent / "dockerfiles"
 BASE = "python:3.11-slim-bookworm"

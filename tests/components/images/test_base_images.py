@@ -2,7 +2,7 @@
 
 import pytest
 
-from components.base_images import unpinned
+from components.images.base_images import unpinned
 
 PINNED = "python@sha256:" + "0" * 64
 

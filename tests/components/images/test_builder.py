@@ -10,10 +10,11 @@ from typing import IO, Any
 import docker
 import pytest
 
-from components import builder, image_store
-from components.builder import Buildx, ClassicBuilder
-from components.context import BuildContext
 from components.errors import BuildFailed, DockerUnavailable
+from components.images import builder
+from components.images import store as image_store
+from components.images.builder import Buildx, ClassicBuilder
+from components.images.context import BuildContext
 
 URI = "localhost/team/digits:1"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import docker
 import pytest
 
-from components.builder import Buildx, builder
-from components.context import BuildContext
 from components.errors import BuildFailed
+from components.images.builder import Buildx, builder
+from components.images.context import BuildContext
 from tests import buildx
 
 SECRET = "canary-of-a-build-secret"

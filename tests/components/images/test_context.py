@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from components.context import BuildContext
 from components.errors import ContextUnusable
+from components.images.context import BuildContext
 
 FILES = {"Dockerfile": "FROM scratch\nCOPY . .\n", "train.py": "print(1)\n", "data/a.csv": "1,2\n", "data/deep/b": ""}
 Make = Callable[..., BuildContext]

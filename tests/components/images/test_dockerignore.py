@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import tests.buildx
-from components.context import BuildContext
 from components.errors import ContextUnusable
+from components.images.context import BuildContext
 
 TREE = (
     "Dockerfile",

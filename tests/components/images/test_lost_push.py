@@ -13,8 +13,8 @@ from pathlib import Path
 import docker
 import pytest
 
-from components import image_store
 from components.errors import RegistryRefused
+from components.images import store as image_store
 from tests.cutting_proxy import CuttingProxy
 from tests.registry import NEEDED, SOCKETS_LEFT_OPEN, Registry
 

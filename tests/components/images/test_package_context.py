@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from components.image import build_context
-from components.package_context import PackageContext
+from components.images.package_context import PackageContext
+from components.images.training_image import build_context
 from tests.components.projects import INCLUDING, load, problems, write
 
 FILES = {

@@ -12,8 +12,8 @@ from typing import Any
 import docker
 import pytest
 
-from components import builder
-from components.image import TrainingImageProvider, build_context
+from components.images import builder
+from components.images.training_image import TrainingImageProvider, build_context
 from tests import buildx
 from tests.registry import NEEDED, PASSWORD, SOCKETS_LEFT_OPEN, Registry
 

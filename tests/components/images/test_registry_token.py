@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import google.auth
 import pytest
 
-from components import image_store
 from components.errors import RegistryRefused
+from components.images import store as image_store
 
 TOKEN = "canary-of-a-token"
 URI = "europe-west4-docker.pkg.dev/p/r/trainer:1"

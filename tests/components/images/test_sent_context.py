@@ -13,10 +13,10 @@ from pathlib import Path
 import docker
 import pytest
 
-from components.builder import Builder, Buildx, ClassicBuilder
-from components.context import BuildContext
 from components.errors import ContextUnusable
-from components.sent_context import for_buildkit
+from components.images.builder import Builder, Buildx, ClassicBuilder
+from components.images.context import BuildContext
+from components.images.sent_context import for_buildkit
 from tests import buildx
 
 Copied = Callable[[BuildContext], set[str]]

@@ -10,11 +10,11 @@ import google.auth
 import pytest
 from google.auth.exceptions import DefaultCredentialsError
 
-from components import image_store
 from components.errors import RegistryRefused
-from components.image import TrainingImageProvider
-from tests.emulator.running import IMAGE
+from components.images import store as image_store
+from components.images.training_image import TrainingImageProvider
 from tests.registry import NEEDED, PASSWORD, SOCKETS_LEFT_OPEN, Registry
+from tests.vertex_emulator.running import IMAGE
 
 pytestmark = [NEEDED, SOCKETS_LEFT_OPEN]
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from components import builder, image, image_store
-from components.context import BuildContext
 from components.errors import BuildFailed
-from components.image import TrainingImageProvider, build_context, short_digests
+from components.images import builder
+from components.images import store as image_store
+from components.images import training_image as image
+from components.images.context import BuildContext
+from components.images.training_image import TrainingImageProvider, build_context, short_digests
 
 
 class Daemon:

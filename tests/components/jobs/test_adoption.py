@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from components.errors import SubmitFailed
-from components.job_provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
+from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
 from tests.components.fakes import Clock, FakeClient
 from tests.components.projects import INCLUDING, LOCAL, load, problems
-from tests.vertex.jobs import ABSENT, custom_job, edited, pipeline, tuning_job
-from vertex import errors
+from tests.vertex_api.jobs import ABSENT, custom_job, edited, pipeline, tuning_job
+from vertex_api import errors
 
 PARENT = "projects/local/locations/us-central1"
 NAME = f"{PARENT}/customJobs/77"

@@ -10,9 +10,9 @@ from pulumi import dynamic
 from components import CustomJob, HyperparameterTuningJob
 from components.errors import DeclarationErrors
 from tests.components.fakes import Ground
-from tests.components.gcp.graph import Graph, forget_loops, graph
-from tests.components.test_job_provider import ARGS
-from tests.vertex.jobs import custom_job, edited, tuning_job
+from tests.components.jobs.test_provider import ARGS
+from tests.components.targets.gcp.graph import Graph, forget_loops, graph
+from tests.vertex_api.jobs import custom_job, edited, tuning_job
 
 # The threads of Pulumi's mocks leave an event loop each.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

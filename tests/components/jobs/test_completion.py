@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from components import ownership, submissions
-from components.completion import CompletionProvider
 from components.errors import TrainingFailed
+from components.jobs.completion import CompletionProvider
+from components.jobs.recovery import ownership, submissions
 from tests.components.fakes import FakeClient
-from vertex.errors import Unavailable
+from vertex_api.errors import Unavailable
 
 PARENT = "//local/projects/local/locations/us-central1"
 TRAIN = f"{PARENT.removeprefix('//local/')}/customJobs/1"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from components.job_declaration import JobDeclaration
-from components.settings import Settings
+from components.schema.job_declaration import JobDeclaration
+from components.settings.settings import Settings
 from tests.components.projects import INCLUDING, load, problems
 
 TUNE = """\
@@ -195,7 +195,7 @@ def test_a_folder_that_a_job_names_itself_is_filled_in_with_the_references_in_it
 
 
 def test_the_project_s_own_example_is_right() -> None:
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     files = [f"training/{name}.yaml" for name in ("images", "digits", "best")]
     config = {"vertex-training:target": "local", "vertex-training:include": json.dumps(files)}
     settings = Settings.parse("vertex-training", "local", root, config)

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from components.drift import declared_part, submitted
-from tests.vertex.jobs import ABSENT, custom_job, edited
-from vertex.kinds import CUSTOM_JOB
-from vertex.validation import validate
+from components.jobs.drift import declared_part, submitted
+from tests.vertex_api.jobs import ABSENT, custom_job, edited
+from vertex_api.kinds import CUSTOM_JOB
+from vertex_api.validation.shape import validate
 
 SECRETS = {"secrets": {"token": "hunter2", "key": "abc"}}
 ENV = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "env")

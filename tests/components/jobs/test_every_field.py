@@ -7,19 +7,20 @@ from typing import Any
 import pytest
 import yaml
 
-from components import drift, target
-from components.job import completed
+from components.jobs import drift
+from components.jobs.job import completed
+from components.runtime import target
 from tests.components.fakes import Ground
+from tests.components.jobs.test_provider import PARENT, PROVIDERS, engine_s, inputs
 from tests.components.projects import INCLUDING, load
-from tests.components.test_job_provider import PARENT, PROVIDERS, engine_s, inputs
-from tests.emulator.api.good_requests import GOOD, L4, fields_of, of_spec, pool
-from tests.emulator.api.input_fields import is_set
-from tests.vertex.test_client import Api, server
-from vertex.client import Endpoint, RestClient
-from vertex.jobs import held
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
-from vertex.machines import machine
-from vertex.pipelines import CUSTOM_TASK, TUNING_TASK
+from tests.vertex_api.test_client import Api, server
+from tests.vertex_emulator.api.good_requests import GOOD, L4, fields_of, of_spec, pool
+from tests.vertex_emulator.api.input_fields import is_set
+from vertex_api.catalog.machines import machine
+from vertex_api.client import Endpoint, RestClient
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
+from vertex_api.validation.jobs import held
+from vertex_api.validation.pipelines import CUSTOM_TASK, TUNING_TASK
 
 __all__ = ["server"]  # the fixture
 

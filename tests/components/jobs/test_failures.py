@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from components import target
-from components.failures import account, likely_causes, unreported
+from components.jobs.failures import account, likely_causes, unreported
+from components.runtime import target
 from tests.components.fakes import FakeClient
-from vertex import errors
+from vertex_api import errors
 
 PARENT = "projects/local/locations/us-central1"
 TRAIN, SEARCH = f"{PARENT}/customJobs/1", f"{PARENT}/hyperparameterTuningJobs/2"
@@ -45,7 +45,7 @@ def test_the_last_lines_are_those_of_the_replica_that_failed_and_the_rest_is_a_l
         "  the last log lines of workerpool1-0:",
         *[f"    line {number}" for number in range(11, 20)],
         "    ValueError: no data",
-        "  all of it: http://127.0.0.1:1/jobs/customJobs/1 or `python -m emulator logs 1`",
+        "  all of it: http://127.0.0.1:1/jobs/customJobs/1 or `python -m vertex_emulator logs 1`",
         "  mend it, or run it again with lifecycle.rerun",
     ]
 

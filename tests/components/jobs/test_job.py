@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from components.job import completed
+from components.jobs.job import completed
 from tests.components.fakes import Ground
-from tests.vertex.jobs import ABSENT, custom_job, edited, job_of, tuning_pipeline
-from vertex.kinds import CUSTOM_JOB, KINDS, TRAINING_PIPELINE, Kind
+from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, tuning_pipeline
+from vertex_api.kinds import CUSTOM_JOB, KINDS, TRAINING_PIPELINE, Kind
 
 FOLDER = "gs://staging/digits"
 KEYS = "projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys"

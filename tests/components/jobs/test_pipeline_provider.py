@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from components.job_provider import TrainingPipelineProvider
+from components.jobs.provider import TrainingPipelineProvider
 from tests.components.fakes import Clock, FakeClient
-from tests.components.test_job_provider import PARENT, create, engine_s, inputs
-from tests.vertex.jobs import edited, pipeline, tuning_job, tuning_pipeline
-from vertex import errors
-from vertex.client import Job
+from tests.components.jobs.test_provider import PARENT, create, engine_s, inputs
+from tests.vertex_api.jobs import edited, pipeline, tuning_job, tuning_pipeline
+from vertex_api import errors
+from vertex_api.client import Job
 
 FIRST, BACKING = f"{PARENT}/trainingPipelines/1", f"{PARENT}/customJobs/2"
 STUDY = f"{PARENT}/hyperparameterTuningJobs/3"
@@ -86,7 +86,7 @@ def test_the_log_of_a_pipeline_is_that_of_its_job_once_there_is_one(api: FakeCli
     submitted(api, "PIPELINE_STATE_RUNNING")
     outs = piped.read(FIRST, inputs(pipeline())).outs
     assert outs is not None
-    assert outs["run"]["logs"] == "python -m emulator logs 2"
+    assert outs["run"]["logs"] == "python -m vertex_emulator logs 2"
     assert outs["run"]["page"] == "http://127.0.0.1:1/jobs/trainingPipelines/1"
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.progress import HEARTBEAT_SECONDS, Progress, moved
+from components.jobs.progress import HEARTBEAT_SECONDS, Progress, moved
 from tests.components.fakes import NOON
 
 CREATED = "2026-01-31T12:00:00Z"

@@ -9,17 +9,17 @@ import pytest
 from pulumi.runtime import rpc
 
 from components.errors import SubmitFailed
-from components.job_provider import (
+from components.jobs.provider import (
     CustomJobProvider,
     HyperparameterTuningJobProvider,
     JobProvider,
     TrainingPipelineProvider,
 )
-from components.ownership import TOKEN_LABEL
+from components.jobs.recovery.ownership import TOKEN_LABEL
 from tests.components.fakes import Clock, FakeClient, another_process
-from tests.vertex.jobs import custom_job, edited, job_of, tuning_job
-from vertex import errors
-from vertex.kinds import KINDS, TRAINING_PIPELINE, Kind
+from tests.vertex_api.jobs import custom_job, edited, job_of, tuning_job
+from vertex_api import errors
+from vertex_api.kinds import KINDS, TRAINING_PIPELINE, Kind
 
 PARENT = "projects/local/locations/us-central1"
 FIRST = f"{PARENT}/customJobs/1"
@@ -120,7 +120,7 @@ def test_a_job_is_submitted_once_with_its_spec_and_who_owns_it(api: FakeClient, 
     name = f"{PARENT}/{kind.collection}/1"
     page = f"http://127.0.0.1:1/jobs/{kind.collection}/1"
     assert state["id"] == name
-    logs = f"python -m emulator logs {name.rpartition('/')[2]}"
+    logs = f"python -m vertex_emulator logs {name.rpartition('/')[2]}"
     first = "PIPELINE_STATE_PENDING" if kind == TRAINING_PIPELINE else "JOB_STATE_PENDING"
     assert state["run"] == {"name": name, "state": first, "page": page, "logs": logs}
 

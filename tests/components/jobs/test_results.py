@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from components import target
 from components.errors import SubmitFailed
-from components.job_provider import CustomJobProvider
-from components.results import folder, split, values
+from components.jobs.provider import CustomJobProvider
+from components.jobs.results import folder, split, values
+from components.runtime import target
 from tests.components.fakes import FakeClient, another_process
-from tests.components.test_job_provider import ARGS, PARENT, engine_s, inputs
-from tests.vertex.jobs import custom_job, edited, pipeline, tuning_job, tuning_pipeline
-from vertex import errors
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from tests.components.jobs.test_provider import ARGS, PARENT, engine_s, inputs
+from tests.vertex_api.jobs import custom_job, edited, pipeline, tuning_job, tuning_pipeline
+from vertex_api import errors
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 
 TUNE = f"{PARENT}/hyperparameterTuningJobs/7"
 TRAIN = f"{PARENT}/customJobs/8"

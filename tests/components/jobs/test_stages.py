@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.stages import cycles, levels
+from components.jobs.stages import cycles, levels
 
 
 @pytest.mark.parametrize(

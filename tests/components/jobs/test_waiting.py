@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from components import waiting
 from components.errors import TrainingFailed
+from components.jobs import waiting
 from tests.components.fakes import Clock, FakeClient
-from vertex import errors
+from vertex_api import errors
 
 PARENT = "projects/local/locations/us-central1"
 OWNER = "team/dev"

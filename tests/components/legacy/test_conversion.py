@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from components.settings import Settings
-from vertex.kinds import KINDS
-from vertex.legacy.__main__ import main
-from vertex.legacy.conversion import converted
-from vertex.legacy.fields import Fields, written
-from vertex.validation import validate
+from components.legacy.__main__ import main
+from components.legacy.conversion import converted
+from components.legacy.fields import Fields, written
+from components.settings.settings import Settings
+from vertex_api.kinds import KINDS
+from vertex_api.validation.shape import validate
 
 HERE = Path(__file__).parent
 CORPUS = sorted((HERE / "corpus").iterdir())

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from vertex.legacy.origins import origin
-from vertex.rules import KeyPath
-from vertex.validation import dotted
+from components.legacy.origins import origin
+from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.shape import dotted
 
 POOL = ("jobSpec", "workerPoolSpecs")
 TYPES = {"masterType": "n1-standard-4", "workerType": "n1-standard-4", "workerCount": 1}

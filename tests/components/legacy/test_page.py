@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from typing_extensions import is_typeddict
 
-from vertex.legacy import messages
-from vertex.legacy.conversion import converted
-from vertex.legacy.fields import written
-from vertex.legacy.machines import LEGACY_TYPES, ROLES, SCALE_TIERS
-from vertex.legacy.runtimes import RUNTIMES, executor_image
+from components.legacy import messages
+from components.legacy.conversion import converted
+from components.legacy.fields import written
+from components.legacy.machines import LEGACY_TYPES, ROLES, SCALE_TIERS
+from components.legacy.runtimes import RUNTIMES, executor_image
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "legacy.md").read_text()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.vertex.test_syntax import COLON
-from vertex.legacy.__main__ import main
+from components.legacy.__main__ import main
+from tests.components.schema.test_yaml_errors import COLON
 
 CUSTOM = "scaleTier: CUSTOM\nmasterType: n1-standard-4\n"
 IMAGE = "masterConfig: {imageUri: x}\n"
@@ -210,12 +210,12 @@ def test_usage_has_its_exit_code(arguments: list[str], code: int, capsys: pytest
         main(arguments)
     assert exited.value.code == code
     if code == 0:
-        assert "python -m vertex.legacy job.yaml > training/census.yaml" in capsys.readouterr().out
+        assert "python -m components.legacy job.yaml > training/census.yaml" in capsys.readouterr().out
 
 
 def test_it_runs_as_a_command_and_does_not_mind_a_reader_who_leaves() -> None:
     file = Path(__file__).parent / "corpus" / "premium.yaml"
-    command = [sys.executable, "-m", "vertex.legacy", str(file)]
+    command = [sys.executable, "-m", "components.legacy", str(file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout and process.stderr
         process.stdout.close()

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from components import object_store
 from components.errors import UploadFailed
-from components.python_package import PythonPackageProvider
-from components.source_distribution import SourceDistribution
-from components.target import CLOUD, LOCAL
+from components.packages import object_store
+from components.packages.python_package import PythonPackageProvider
+from components.packages.source_distribution import SourceDistribution
+from components.runtime.target import CLOUD, LOCAL
 from tests.components.projects import write
 from tests.standins.cloud_storage import cloud_storage
 

@@ -11,8 +11,8 @@ from typing import Any, cast
 import docker
 import pytest
 
-from components import shapes
-from components.source_distribution import SourceDistribution
+from components.packages.source_distribution import SourceDistribution
+from components.schema import shapes
 from tests.components.projects import INCLUDING, load, problems, write
 
 BASE = "python:3.11-slim-bookworm"

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from components.availability_lines import lines
-from components.settings import Settings
+from components.preview.availability import lines
+from components.settings.settings import Settings
 from tests.components.projects import CLOUD_INCLUDING, load
-from vertex.availability import AS_OF
+from vertex_api.estimates.availability import AS_OF
 
 STACK = CLOUD_INCLUDING.replace("us-central1", "europe-west9")
 JOB = """

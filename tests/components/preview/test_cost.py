@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from components.cost_lines import MOST_LINES, lines, quotas
 from components.errors import DeclarationErrors
-from components.settings import Settings
+from components.preview.cost import MOST_LINES, lines, quotas
+from components.settings.settings import Settings
 from tests.components.projects import write
-from vertex.cost import Cost
+from vertex_api.estimates.cost import Cost
 
-PAGE = (Path(__file__).parents[2] / "docs" / "cost.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "cost.md").read_text()
 TODAY = date(2026, 11, 21)
 
 

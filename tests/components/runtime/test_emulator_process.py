@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from components import emulator_process
 from components.errors import EmulatorFailed
+from components.runtime import emulator_process
 
 # It is detached, so nobody waits for it, which Python's own record of child processes would complain about.
 pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
 
-# What is asked of `python -m emulator`: `serve` answers on /healthz and says where in endpoint.json; `stop` ends it.
+# What is asked of `python -m vertex_emulator`: `serve` answers on /healthz and says where in endpoint.json; `stop` ends it.
 EMULATOR = """
     import json, os, pathlib, signal, sys
     from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -73,7 +73,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def write_emulator(folder: Path, text: str) -> None:
-    package = folder / "project" / "emulator"
+    package = folder / "project" / "vertex_emulator"
     package.mkdir(parents=True, exist_ok=True)
     (package / "__main__.py").write_text(textwrap.dedent(text))
 
@@ -256,4 +256,4 @@ def test_its_data_lies_in_the_project_or_where_the_environment_says(
 
 
 def test_the_emulator_that_is_run_is_the_project_s_with_this_python(data: Path) -> None:
-    assert emulator_process._command("serve") == [sys.executable, "-m", "emulator", "serve", f"--data={data}"]
+    assert emulator_process._command("serve") == [sys.executable, "-m", "vertex_emulator", "serve", f"--data={data}"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.references import found, resolve, unclosed, unescaped
+from components.schema.references import found, resolve, unclosed, unescaped
 
 VARS = {"vars": {"epochs": 20, "rate": 0.5, "deep": True, "name": "digits", "list": ["a", 1], "nothing": None}}
 

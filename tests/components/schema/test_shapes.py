@@ -9,13 +9,13 @@ import pytest
 import yaml
 from typing_extensions import is_typeddict
 
-from components import shapes
-from components.image import PLATFORM
-from components.settings import Settings
+from components.images.training_image import PLATFORM
+from components.schema import shapes
+from components.settings.settings import Settings
 from tests.components.projects import INCLUDING, problems, write
-from vertex.validation import shape
+from vertex_api.validation.shape import shape
 
-PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
 SECTIONS = {
     "Stack": "Stack file",
     "Emulator": "Emulator",

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from typing_extensions import TypedDict
 
-from vertex.documents import as_written, composed, line_of, loaded
-from vertex.scalars import String
-from vertex.validation import shape
+from components.schema.yaml_documents import as_written, composed, line_of, loaded
+from vertex_api.scalars import String
+from vertex_api.validation.shape import shape
 
 
 class Texts(TypedDict, total=False):

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from vertex.documents import loaded
+from components.schema.yaml_documents import loaded
 
 INDENTED = "is not indented as the keys from line"
 COLON = 'a ":" stands where no key ends; write a text with ": " in quotes, and indent keys alike'

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components import cloud
+from components.settings import cloud
 from tests.components.projects import load, problems
 
 REQUIRED = {"project": "acme-dev", "projectNumber": "123456789012", "region": "europe-west4"}

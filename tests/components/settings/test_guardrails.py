@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from components.errors import ImageRefused
-from components.guardrails import image_check
-from components.shapes import Guardrails
+from components.schema.shapes import Guardrails
+from components.settings.guardrails import image_check
 from tests.components.projects import CLOUD_INCLUDING, INCLUDING, load, problems
 
 JOBS = """\

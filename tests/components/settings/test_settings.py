@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from components.settings import Settings
+from components.settings.settings import Settings
 from tests.components.projects import LOCAL, load, problems
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 STACK = "stacks/Pulumi.dev.yaml"
 
 

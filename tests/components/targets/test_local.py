@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from components import emulator_process
-from components.local import EmulatorProvider
+from components.runtime import emulator_process
+from components.targets.local import EmulatorProvider
 
 provider = EmulatorProvider()
 

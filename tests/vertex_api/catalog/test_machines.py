@@ -4,8 +4,8 @@ from typing import get_args
 
 import pytest
 
-from vertex.machines import machine, machines
-from vertex.types import AcceleratorType
+from vertex_api.catalog.machines import machine, machines
+from vertex_api.types import AcceleratorType
 
 
 @pytest.mark.parametrize(

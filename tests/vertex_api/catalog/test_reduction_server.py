@@ -2,7 +2,7 @@
 
 import pytest
 
-from vertex import reduction_server
+from vertex_api.catalog import reduction_server
 
 IMAGE = "docker.pkg.dev/vertex-ai-restricted/training/reductionserver"
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.vertex.jobs import custom_job, edited, tuning_job
-from vertex.availability import AS_OF, REGIONS, offered, wanting
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex.machines import machines
+from tests.vertex_api.jobs import custom_job, edited, tuning_job
+from vertex_api.catalog.machines import machines
+from vertex_api.estimates.availability import AS_OF, REGIONS, offered, wanting
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 
 MACHINE = ("workerPoolSpecs", 0, "machineSpec")
 H100 = {"machineType": "a3-highgpu-8g", "acceleratorType": "NVIDIA_H100_80GB", "acceleratorCount": 8}

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.vertex.jobs import custom_job, edited, pipeline, tuning_job, tuning_pipeline
-from vertex.cost import Cost, cost, priced
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex.machines import machines
-from vertex.prices import Price, on_file
+from tests.vertex_api.jobs import custom_job, edited, pipeline, tuning_job, tuning_pipeline
+from vertex_api.catalog.machines import machines
+from vertex_api.estimates.cost import Cost, cost, priced
+from vertex_api.estimates.prices import Price, on_file
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 
 REGION = "us-central1"
 SSD_100 = 0.0267808219  # 100 x 0.1955 / 730

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.vertex.jobs import custom_job, edited
-from tests.vertex.test_cost import N1_STANDARD_4, POOLS, REGION, SSD_100, pool
-from vertex.cost import Cost, cost
-from vertex.kinds import CUSTOM_JOB
-from vertex.persistent_resource import cost_of, needs
-from vertex.prices import on_file
-from vertex.quota import needs as needs_of_a_job
+from tests.vertex_api.estimates.test_cost import N1_STANDARD_4, POOLS, REGION, SSD_100, pool
+from tests.vertex_api.jobs import custom_job, edited
+from vertex_api.estimates.cost import Cost, cost
+from vertex_api.estimates.persistent_resource import cost_of, needs
+from vertex_api.estimates.prices import on_file
+from vertex_api.estimates.quota import needs as needs_of_a_job
+from vertex_api.kinds import CUSTOM_JOB
 
 ALWAYS = "billed with jobs or without; no sum of USD at most counts it"
 GPUS = {"acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 2}

@@ -2,8 +2,8 @@
 
 from datetime import date
 
-from vertex.cost import priced
-from vertex.prices import KINDS, is_old, on_file
+from vertex_api.estimates.cost import priced
+from vertex_api.estimates.prices import KINDS, is_old, on_file
 
 
 def test_every_price_is_above_zero_and_has_a_day_and_a_source() -> None:

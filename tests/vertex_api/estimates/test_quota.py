@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.vertex.jobs import custom_job, edited, tuning_job, tuning_pipeline
-from tests.vertex.test_cost import pool
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex.quota import needs
+from tests.vertex_api.estimates.test_cost import pool
+from tests.vertex_api.jobs import custom_job, edited, tuning_job, tuning_pipeline
+from vertex_api.estimates.quota import needs
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 
 
 def of(*pools: dict[str, Any], **job_spec: Any) -> dict[str, int]:

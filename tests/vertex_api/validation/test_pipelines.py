@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex.pipelines import CUSTOM_TASK, TUNING_TASK, Reading, backing_job, backing_kind, read
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.validation.pipelines import CUSTOM_TASK, TUNING_TASK, Reading, backing_job, backing_kind, read
 
 POOL = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": {"imageUri": "x"}}
 MODEL = {"displayName": "m"}

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.vertex.jobs import ABSENT, custom_job, edited, job_of, tuning_job
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, Kind
-from vertex.validation import Problem, dotted, shape, validate
+from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, tuning_job
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, Kind
+from vertex_api.validation.shape import Problem, dotted, shape, validate
 
 POOL = ("jobSpec", "workerPoolSpecs", 0)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tests.emulator.api.input_fields import Names, input_fields, sample
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex.pipelines import CUSTOM_TASK
-from vertex.types import Model
+from tests.vertex_emulator.api.input_fields import Names, input_fields, sample
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.types import Model
+from vertex_api.validation.pipelines import CUSTOM_TASK
 
 ABSENT_IMAGE = "localhost/absent:1"
 KEY = "projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key"

@@ -7,9 +7,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from typing_extensions import is_typeddict
 
-from vertex import scalars
-from vertex.fields import unwrapped
-from vertex.rules.unions import UNIONS
+from vertex_api import scalars
+from vertex_api.fields import unwrapped
+from vertex_api.validation.rules.unions import UNIONS
 
 Names = tuple[str, ...]
 

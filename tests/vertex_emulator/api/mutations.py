@@ -7,12 +7,12 @@ from typing import Any, Literal, NamedTuple, Required, get_origin, get_type_hint
 
 from typing_extensions import is_typeddict
 
-from emulator.errors import snake_path
-from tests.emulator.api.good_requests import GOOD, fields_of
-from tests.emulator.api.input_fields import DURATION, TIMESTAMP, Names, is_set, unwrapped
-from tests.vertex.jobs import ABSENT, edited
-from vertex.kinds import Kind
-from vertex.validation import dotted
+from tests.vertex_api.jobs import ABSENT, edited
+from tests.vertex_emulator.api.good_requests import GOOD, fields_of
+from tests.vertex_emulator.api.input_fields import DURATION, TIMESTAMP, Names, is_set, unwrapped
+from vertex_api.kinds import Kind
+from vertex_api.validation.shape import dotted
+from vertex_emulator.errors import snake_path
 
 Path = tuple[str | int, ...]
 MODEL_LEVELS = 2  # the fields below are description, of which each would be the same again

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from emulator.coverage import REFUSED
-from emulator.errors import snake_path
-from tests.emulator.api.good_requests import GOOD, MODEL, PARENT_MODEL, fields_of
-from tests.emulator.api.input_fields import Names, input_fields, is_set
-from tests.emulator.running import PARENT, RunningEmulator
-from vertex import pipelines
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex.validation import validate
+from tests.vertex_emulator.api.good_requests import GOOD, MODEL, PARENT_MODEL, fields_of
+from tests.vertex_emulator.api.input_fields import Names, input_fields, is_set
+from tests.vertex_emulator.running import PARENT, RunningEmulator
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.validation import pipelines
+from vertex_api.validation.shape import validate
+from vertex_emulator.errors import snake_path
+from vertex_emulator.scheduling.unsupported_fields import REFUSED
 
 SPEC_FIELDS = {CUSTOM_JOB: "jobSpec", HYPERPARAMETER_TUNING_JOB: "trialJobSpec"}
 # What only an emulated service behind the field could honour, besides what coverage.REFUSED names.

@@ -1,6 +1,6 @@
 import pytest
 
-from emulator.api.filters import FilterError, matches, parse, required
+from vertex_emulator.api.filters import FilterError, matches, parse, required
 
 JOB = {
     "state": "JOB_STATE_RUNNING",

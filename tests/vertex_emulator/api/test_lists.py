@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from emulator.api.filters import parse
-from emulator.api.listing import Listing
-from emulator.api.masks import masked, read_mask, wants
-from emulator.errors import ApiError
-from tests.emulator.running import RunningEmulator, pool
-from vertex import types
-from vertex.pipelines import CUSTOM_TASK, TUNING_TASK
+from tests.vertex_emulator.running import RunningEmulator, pool
+from vertex_api import types
+from vertex_api.validation.pipelines import CUSTOM_TASK, TUNING_TASK
+from vertex_emulator.api.filters import parse
+from vertex_emulator.api.listing import Listing
+from vertex_emulator.api.masks import masked, read_mask, wants
+from vertex_emulator.errors import ApiError
 
 PARENT = "projects/listing/locations/us-central1"
 ABSENT = {**pool("pass"), "containerSpec": {"imageUri": "localhost/absent:1"}}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.emulator.api.good_requests import (
+from tests.vertex_emulator.api.good_requests import (
     ACCOUNT,
     KEY,
     LOCATION,
@@ -22,9 +22,9 @@ from tests.emulator.api.good_requests import (
     pool,
     tuning_job,
 )
-from tests.emulator.api.mutations import Mutation, mutations
-from tests.emulator.running import PARENT, RunningEmulator
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
+from tests.vertex_emulator.api.mutations import Mutation, mutations
+from tests.vertex_emulator.running import PARENT, RunningEmulator
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
 
 POOL = "job_spec.worker_pool_specs[0]"
 INPUT = "input_data_config"

@@ -9,9 +9,9 @@ from typing import Any
 import googleapiclient
 import pytest
 
-from emulator.api.methods import Methods
-from emulator.errors import ApiError
-from emulator.store import Store
+from vertex_emulator.api.methods import Methods
+from vertex_emulator.database import Store
+from vertex_emulator.errors import ApiError
 
 LIFECYCLE = {"create", "get", "list", "cancel", "delete"}
 OPERATIONS = {"get", "list", "wait", "cancel", "delete"}

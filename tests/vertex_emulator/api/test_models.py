@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from emulator.names import project_number
-from tests.emulator.running import PARENT, RunningEmulator
+from tests.vertex_emulator.running import PARENT, RunningEmulator
+from vertex_emulator.names import project_number
 
 NAME = f"projects/{project_number('my-project')}/locations/us-central1"
 

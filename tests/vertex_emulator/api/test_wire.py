@@ -1,6 +1,6 @@
-from emulator.api.wire import job_json
-from emulator.records import FAILED, SUCCEEDED, Ending, Trial
-from tests.emulator.jobs import custom_job, tuning_job
+from tests.vertex_emulator.jobs import custom_job, tuning_job
+from vertex_emulator.api.wire import job_json
+from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Trial
 
 
 def test_int64_fields_are_strings_and_int32_fields_numbers() -> None:

@@ -1,12 +1,12 @@
-"""`python -m emulator inject` against a real emulator."""
+"""`python -m vertex_emulator inject` against a real emulator."""
 
 import signal
 from typing import Any
 
 import pytest
 
-from emulator.faults import BadFault, Fault
-from tests.emulator.running import PARENT, RunningEmulator, command, custom_job, pool
+from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, pool
+from vertex_emulator.injected_faults import BadFault, Fault
 
 SLEEP = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); time.sleep(600)"
 
@@ -81,7 +81,7 @@ def test_a_fault_that_means_nothing_is_refused_by_field_and_value(body: dict[str
 def test_a_bad_fault_is_one_line_at_the_terminal_and_400_over_http(shared: RunningEmulator) -> None:
     done = command("inject", "fail", "--code", "99", data=shared.data)
     assert (done.returncode, done.stderr) == (1, "emulator: code is 99; it must be a google.rpc.Code, from 1 to 16\n")
-    error = shared.call("POST", "emulator/faults", {"kind": "fail", "code": 99}, expect=400)["error"]
+    error = shared.call("POST", "vertex_emulator/faults", {"kind": "fail", "code": 99}, expect=400)["error"]
     assert error["status"] == "INVALID_ARGUMENT"
     assert "code is 99" in error["message"]
 
@@ -89,6 +89,6 @@ def test_a_bad_fault_is_one_line_at_the_terminal_and_400_over_http(shared: Runni
 def test_help_shows_the_kinds_and_examples(tmp_path: Any) -> None:
     done = command("inject", "--help", data=tmp_path)
     assert done.returncode == 0
-    assert "python -m emulator inject preempt --after 10" in done.stdout
+    assert "python -m vertex_emulator inject preempt --after 10" in done.stdout
     for kind in ("quota", "fail", "preempt", "oom"):
         assert f"\n  {kind} " in done.stdout

@@ -3,12 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from emulator.errors import StartError
-from emulator.records import Restarts
-from emulator.store import SCHEMA_VERSION, Store
-from emulator.store import store as module
-from tests.emulator.jobs import LOCATION, custom_job_spec
-from vertex.kinds import CUSTOM_JOB, TRAINING_PIPELINE
+from tests.vertex_emulator.jobs import LOCATION, custom_job_spec
+from vertex_api.kinds import CUSTOM_JOB, TRAINING_PIPELINE
+from vertex_emulator.database import SCHEMA_VERSION, Store
+from vertex_emulator.database import store as module
+from vertex_emulator.database.records import Restarts
+from vertex_emulator.errors import StartError
 
 VERSION_1 = Path(__file__).with_name("version1.sql")
 

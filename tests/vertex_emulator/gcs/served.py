@@ -13,8 +13,8 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from emulator.errors import ApiError
-from emulator.storage.service import Storage
+from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs.service import Storage
 
 
 def _refusal(_request: Request, error: Any) -> JSONResponse:

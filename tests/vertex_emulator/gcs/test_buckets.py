@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.buckets import BadUri, folder, make_folder
+from vertex_emulator.gcs.buckets import BadUri, folder, make_folder
 
 
 def test_a_uri_is_a_folder_below_its_bucket(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
-from emulator.errors import ApiError
-from emulator.storage.multipart import RelatedBody
+from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs.multipart import RelatedBody
 
 HEADER = 'multipart/related; boundary="==b=="'
 META = b'--==b==\r\ncontent-type: application/json\r\n\r\n{"name": "n"}\r\n'

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.errors import ApiError
-from emulator.storage.objects import Objects
+from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs.objects import Objects
 
 NAMES = ["a", "a b/c", "a-/z", "a.txt", "a/1", "a/b/2", "a0", "b/", "ä/x", "z/y/x/w"]
 

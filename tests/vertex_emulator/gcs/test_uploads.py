@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from emulator.storage import uploads
-from tests.emulator.storage.served import ServedStorage
+from tests.vertex_emulator.gcs.served import ServedStorage
+from vertex_emulator.gcs import uploads
 
 URL = "/upload/storage/v1/b/bucket/o"
 

@@ -5,9 +5,9 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message
 
-from emulator.api import body
-from emulator.api.body import MAX_DEPTH, parse
-from emulator.errors import ApiError
+from vertex_emulator.errors import ApiError
+from vertex_emulator.http import body
+from vertex_emulator.http.body import MAX_DEPTH, parse
 
 
 def request(*parts: bytes, stalls: bool = False) -> Request:

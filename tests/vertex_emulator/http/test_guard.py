@@ -1,6 +1,6 @@
 import pytest
 
-from emulator.api.guard import host_of, is_loopback
+from vertex_emulator.http.guard import host_of, is_loopback
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:80", "localhost:8080", "[::1]:80", "[::1]", "127.9.9.9"])

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.errors import ApiError
-from emulator.page import files
+from vertex_emulator.errors import ApiError
+from vertex_emulator.page import files
 
 
 @pytest.fixture

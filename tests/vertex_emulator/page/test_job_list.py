@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from starlette.datastructures import QueryParams
 
-from emulator.errors import ApiError
-from emulator.page import job_list
-from emulator.records import FAILED, RUNNING, Trial
-from emulator.store import Store
-from tests.emulator.jobs import LOCATION, custom_job_spec
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from tests.vertex_emulator.jobs import LOCATION, custom_job_spec
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_emulator.database import Store
+from vertex_emulator.database.records import FAILED, RUNNING, Trial
+from vertex_emulator.errors import ApiError
+from vertex_emulator.page import job_list
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from emulator.page.frame import FOLDER
-from tests.emulator.running import PARENT, RunningEmulator, custom_job, pool
+from tests.vertex_emulator.running import PARENT, RunningEmulator, custom_job, pool
+from vertex_emulator.page.frame import FOLDER
 
 OWN = sorted(path for path in FOLDER.iterdir() if path.suffix in (".js", ".css", ".html"))
 MOST_BYTES = 400_000
@@ -24,7 +24,7 @@ def get(emulator: RunningEmulator, path: str, **headers: str) -> requests.Respon
 @contextmanager
 def events(emulator: RunningEmulator, query: str = "") -> Iterator[Iterator[str]]:
     """The data of events, once the stream has begun."""
-    with requests.get(f"{emulator.url}/emulator/page/events{query}", stream=True, timeout=30) as reply:
+    with requests.get(f"{emulator.url}/vertex_emulator/page/events{query}", stream=True, timeout=30) as reply:
         lines = reply.iter_lines(chunk_size=1, decode_unicode=True)
         assert next(line for line in lines if line.startswith("event:")) == "event: ready"
         yield (line.removeprefix("data: ") for line in lines if line.startswith('data: ["'))
@@ -88,11 +88,11 @@ def test_a_file_is_sent_as_a_download_that_may_run_nothing(shared: RunningEmulat
     folder = shared.data / "gcs" / "download-tests"
     folder.mkdir()
     (folder / "é.html").write_text("<script>alert(1)</script>")
-    reply = get(shared, "/emulator/page/download?uri=gs://download-tests/é.html")
+    reply = get(shared, "/vertex_emulator/page/download?uri=gs://download-tests/é.html")
     assert reply.headers["content-type"] == "application/octet-stream"
     assert reply.headers["content-disposition"].startswith("attachment; filename*=utf-8''%C3%A9.html")
     assert "sandbox" in reply.headers["content-security-policy"]
-    assert get(shared, "/emulator/page/download?uri=gs://download-tests/../x").json()["error"]["code"] == 400
+    assert get(shared, "/vertex_emulator/page/download?uri=gs://download-tests/../x").json()["error"]["code"] == 400
 
 
 def test_events_name_the_jobs_that_change_and_one_job_s_only_if_asked(shared: RunningEmulator) -> None:
@@ -114,7 +114,7 @@ def test_a_hundred_open_pages_take_nothing_from_those_who_ask(shared: RunningEmu
         for _ in range(100):
             pages.enter_context(events(shared))
         assert get(shared, "/readyz").status_code == 200
-        assert get(shared, "/emulator/page/jobs").status_code == 200
+        assert get(shared, "/vertex_emulator/page/jobs").status_code == 200
 
 
 def test_open_pages_do_not_hold_up_the_end_of_the_emulator(own: RunningEmulator) -> None:
@@ -130,7 +130,7 @@ def test_a_page_that_goes_away_in_the_middle_is_forgotten_quietly(own: RunningEm
     place = urlsplit(own.url)
     for _ in range(5):
         with socket.create_connection((place.hostname or "", place.port or 0)) as connection:
-            connection.sendall(f"GET /emulator/page/events HTTP/1.1\r\nHost: {place.netloc}\r\n\r\n".encode())
+            connection.sendall(f"GET /vertex_emulator/page/events HTTP/1.1\r\nHost: {place.netloc}\r\n\r\n".encode())
             assert b"200 OK" in connection.recv(1000)
     own.ended(own.create(custom_job({**pool("pass"), "containerSpec": {"imageUri": "localhost/absent:1"}})))
     assert own.end() == 0

@@ -8,8 +8,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, Route, expect
 
-from tests.emulator.running import RunningEmulator, custom_job, pool
-from tests.emulator.test_studies import study
+from tests.vertex_emulator.running import RunningEmulator, custom_job, pool
+from tests.vertex_emulator.test_studies import study
 
 Visit = Callable[..., Page]
 MIDDLE = """path => {

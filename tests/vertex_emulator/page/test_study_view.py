@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from emulator.page.study_view import study_view
-from emulator.records import RUNNING, Job, Trial
-from tests.emulator.jobs import LOCATION
-from vertex.kinds import HYPERPARAMETER_TUNING_JOB
+from tests.vertex_emulator.jobs import LOCATION
+from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB
+from vertex_emulator.database.records import RUNNING, Job, Trial
+from vertex_emulator.page.study_view import study_view
 
 PARAMETERS = [
     {"parameterId": "rate", "scaleType": "UNIT_LOG_SCALE", "doubleValueSpec": {"minValue": 0.001, "maxValue": 1.0}},

@@ -1,9 +1,9 @@
 import json
 
-from emulator.names import project_number, replica_hostname
-from emulator.records import Replica
-from emulator.replica.environment import service_environment
-from tests.emulator.jobs import custom_job, custom_job_spec, pool
+from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool
+from vertex_emulator.database.records import Replica
+from vertex_emulator.names import project_number, replica_hostname
+from vertex_emulator.replicas.environment import service_environment
 
 
 def test_a_single_replica_gets_the_cluster_of_one_host_and_no_tf_config() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from emulator.replica.expansion import escaped, expand, expand_environment
+from vertex_emulator.replicas.expansion import escaped, expand, expand_environment
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.replica import package_runner
-from tests.emulator.running import until
+from tests.vertex_emulator.running import until
+from vertex_emulator.replicas import package_runner
 
 ANEW = ["install", "--upgrade", "--force-reinstall", "--no-deps"]
 # Fails unless it is given the flag that PIP_NEEDS names.

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from emulator.containers.executor import Host, ReplicaSpec
-from emulator.data import DataFolder
-from emulator.errors import ReplicaCannotStart
-from emulator.records import Replica
-from emulator.replica.replica_spec import replica_spec
-from tests.emulator.jobs import custom_job, custom_job_spec, pool
+from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database.records import Replica
+from vertex_emulator.errors import ReplicaCannotStart
+from vertex_emulator.replicas.executor import Host, ReplicaSpec
+from vertex_emulator.replicas.replica_spec import replica_spec
 
 HOST = Host(cpus=8, memory=64 << 30, gpus=("0", "1"))
 

@@ -1,7 +1,7 @@
 import pytest
 
-from emulator.containers.executor import Host, Resources
-from emulator.replica.resources import resources, shortfalls
+from vertex_emulator.replicas.executor import Host, Resources
+from vertex_emulator.replicas.resources import resources, shortfalls
 
 GB = 1 << 30
 WORKSTATION = Host(cpus=16, memory=64 * GB, gpus=("0", "1", "2"))

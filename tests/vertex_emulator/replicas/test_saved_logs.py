@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from emulator import logs
-from emulator.containers.executor import LogLine
-from emulator.records import Replica
+from vertex_emulator.database.records import Replica
+from vertex_emulator.replicas import saved_logs as logs
+from vertex_emulator.replicas.executor import LogLine
 
 REPLICA = Replica(0, 0)
 # Times come in groups of three, one line is longer than a block, and one holds all kinds of line ends.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulator.fakes import Clock, Emulator, Machine, use_clock
+from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from emulator.containers.executor import ReplicaSpec
-from emulator.faults import Fault
-from emulator.records import Replica
-from tests.emulator.fakes import Emulator
-from tests.emulator.jobs import LOCATION, custom_job_spec, tuning_job_spec
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from tests.vertex_emulator.fakes import Emulator
+from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, tuning_job_spec
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_emulator.database.records import Replica
+from vertex_emulator.injected_faults import Fault
+from vertex_emulator.replicas.executor import ReplicaSpec
 
 CHIEF, WORKER = Replica(0, 0), Replica(1, 0)
 
@@ -42,7 +42,7 @@ def crashes_once(spec: ReplicaSpec) -> int:
 
 
 def inject(emulator: Emulator, kind: str, **fields: Any) -> None:
-    with emulator.store.transaction() as change:
+    with vertex_emulator.database.transaction() as change:
         change.injections.add(Fault.parse({"kind": kind, **fields}))
 
 

@@ -2,8 +2,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
-from emulator.scheduling.admission import admitted
-from emulator.store.waiting import Waiting
+from vertex_emulator.database.waiting import Waiting
+from vertex_emulator.scheduling.admission import admitted
 
 
 def waiting(*jobs: tuple[str, int]) -> list[Waiting]:

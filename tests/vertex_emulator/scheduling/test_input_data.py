@@ -3,12 +3,12 @@ from typing import Any
 
 import pytest
 
-from emulator.api.acceptance import accepted
-from emulator.errors import ApiError
-from emulator.scheduling.input_data import InputData, input_data, with_data
-from tests.emulator.jobs import pool
-from vertex.kinds import TRAINING_PIPELINE
-from vertex.pipelines import CUSTOM_TASK
+from tests.vertex_emulator.jobs import pool
+from vertex_api.kinds import TRAINING_PIPELINE
+from vertex_api.validation.pipelines import CUSTOM_TASK
+from vertex_emulator.api.acceptance import accepted
+from vertex_emulator.errors import ApiError
+from vertex_emulator.scheduling.input_data import InputData, input_data, with_data
 
 URI = "gs://my-bucket/data"
 

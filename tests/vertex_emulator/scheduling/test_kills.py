@@ -6,11 +6,20 @@ from typing import Any
 
 import pytest
 
-from tests.emulator.fakes import Clock, Emulator, Fuse, Killed, Machine, use_clock
-from tests.emulator.jobs import LOCATION, custom_job_spec, pool
-from tests.emulator.kills import Outcome, assert_that_no_kill_changes_the_end
-from tests.emulator.scheduling.steps import WORKER, cancel, crashes_once, inject, reports, submit, submit_study, trials
-from vertex.kinds import CUSTOM_JOB
+from tests.vertex_emulator.fakes import Clock, Emulator, Fuse, Killed, Machine, use_clock
+from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool
+from tests.vertex_emulator.kills import Outcome, assert_that_no_kill_changes_the_end
+from tests.vertex_emulator.scheduling.steps import (
+    WORKER,
+    cancel,
+    crashes_once,
+    inject,
+    reports,
+    submit,
+    submit_study,
+    trials,
+)
+from vertex_api.kinds import CUSTOM_JOB
 
 # What is done to an emulator: jobs submitted and perhaps cancelled or deleted; the ids in order of creation.
 Scenario = Callable[[Emulator], list[str]]

@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from emulator.scheduling.measurements import Measurement, final, merge, read, strangers
+from vertex_emulator.scheduling.measurements import Measurement, final, merge, read, strangers
 
 STARTED = 1_700_000_000.0
 

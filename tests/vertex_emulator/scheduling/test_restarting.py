@@ -2,11 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from emulator import logs
-from emulator.errors import ApiError
-from tests.emulator.fakes import Emulator
-from tests.emulator.jobs import custom_job_spec, pool
-from tests.emulator.scheduling.steps import (
+from tests.vertex_emulator.fakes import Emulator
+from tests.vertex_emulator.jobs import custom_job_spec, pool
+from tests.vertex_emulator.scheduling.steps import (
     CHIEF,
     WORKER,
     cancel,
@@ -18,6 +16,8 @@ from tests.emulator.scheduling.steps import (
     submit_study,
     trials,
 )
+from vertex_emulator.errors import ApiError
+from vertex_emulator.replicas import saved_logs as logs
 
 
 def test_a_job_that_crashes_once_succeeds_at_its_second_attempt_and_keeps_both_logs(emulator: Emulator) -> None:

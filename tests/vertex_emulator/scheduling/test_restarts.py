@@ -3,12 +3,12 @@ from typing import Any
 
 import pytest
 
-from emulator.containers.executor import ReplicaStatus
-from emulator.faults import Fault
-from emulator.records import FAILED, SUCCEEDED, Ending, Job, Replica
-from emulator.scheduling.restarts import Restart
-from emulator.scheduling.verdict import Verdict, verdict
-from tests.emulator.jobs import custom_job, custom_job_spec, pool
+from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool
+from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
+from vertex_emulator.injected_faults import Fault
+from vertex_emulator.replicas.executor import ReplicaStatus
+from vertex_emulator.scheduling.restarts import Restart
+from vertex_emulator.scheduling.verdict import Verdict, verdict
 
 CHIEF, WORKER, OTHER = Replica(0, 0), Replica(1, 0), Replica(1, 1)
 RUNS = ReplicaStatus("running", started=2 * 10**9)

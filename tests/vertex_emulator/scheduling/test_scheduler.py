@@ -1,11 +1,11 @@
 import pytest
 
-from emulator import logs
-from emulator.containers.executor import ReplicaSpec
-from tests.emulator.fakes import Emulator
-from tests.emulator.jobs import LOCATION, custom_job_spec, pool, tuning_job_spec
-from tests.emulator.scheduling.steps import CHIEF, cancel, log_texts, reports, submit, submit_study, trials
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from tests.vertex_emulator.fakes import Emulator
+from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool, tuning_job_spec
+from tests.vertex_emulator.scheduling.steps import CHIEF, cancel, log_texts, reports, submit, submit_study, trials
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_emulator.replicas import saved_logs as logs
+from vertex_emulator.replicas.executor import ReplicaSpec
 
 
 def test_a_job_goes_through_the_service_s_states_and_leaves_its_log_and_no_container(emulator: Emulator) -> None:

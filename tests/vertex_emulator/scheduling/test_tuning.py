@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from emulator.containers.executor import ReplicaSpec
-from tests.emulator.fakes import Clock, Emulator, Machine, use_clock
-from tests.emulator.jobs import LOCATION, pool, tuning_job_spec
-from tests.emulator.kills import Outcome, assert_that_no_kill_changes_the_end
-from vertex.kinds import HYPERPARAMETER_TUNING_JOB
+from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
+from tests.vertex_emulator.jobs import LOCATION, pool, tuning_job_spec
+from tests.vertex_emulator.kills import Outcome, assert_that_no_kill_changes_the_end
+from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB
+from vertex_emulator.replicas.executor import ReplicaSpec
 
 MEDIAN: Mapping[str, Any] = {"medianAutomatedStoppingSpec": {}}
 
@@ -154,8 +154,8 @@ def test_a_better_trial_does_not_revive_a_study_that_has_stopped(start: Any) -> 
 
 
 def test_parameters_are_appended_to_the_arguments_of_packages_and_containers_of_every_pool(start: Any) -> None:
-    from emulator.scheduling.trial import trial_job_spec
-    from tests.emulator.jobs import tuning_job
+    from tests.vertex_emulator.jobs import tuning_job
+    from vertex_emulator.scheduling.trial import trial_job_spec
 
     package = {"executorImageUri": "x", "packageUris": ["gs://b/p"], "pythonModule": "m", "args": ["--own"]}
     pools = [{"pythonPackageSpec": package}, {}, pool(args=["--own"])]

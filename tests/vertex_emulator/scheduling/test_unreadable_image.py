@@ -1,5 +1,5 @@
-from emulator.scheduling.unreadable_image import message
-from tests.emulator.jobs import LOCATION
+from tests.vertex_emulator.jobs import LOCATION
+from vertex_emulator.scheduling.unreadable_image import message
 
 
 def test_an_image_of_artifact_registry_is_refused_in_the_service_s_words_with_docker_s_reason_after_it() -> None:

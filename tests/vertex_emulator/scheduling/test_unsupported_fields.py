@@ -1,8 +1,8 @@
 import pytest
 
-from emulator.coverage import notes, oversized, refusals
-from tests.emulator.jobs import custom_job_spec, pool, tuning_job_spec
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from tests.vertex_emulator.jobs import custom_job_spec, pool, tuning_job_spec
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_emulator.scheduling.unsupported_fields import notes, oversized, refusals
 
 
 def test_a_field_that_cannot_be_honoured_is_refused_by_its_name() -> None:

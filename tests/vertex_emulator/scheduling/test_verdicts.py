@@ -1,12 +1,12 @@
 import pytest
 
-from emulator.containers.executor import ReplicaStatus
-from emulator.records import FAILED, SUCCEEDED, Ending, Job, Replica, Trial
-from emulator.scheduling.restarts import Restart
-from emulator.scheduling.study_verdict import verdict as study_verdict
-from emulator.scheduling.trial import trial_job_spec
-from emulator.scheduling.verdict import verdict
-from tests.emulator.jobs import custom_job, custom_job_spec, pool, tuning_job, tuning_job_spec
+from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool, tuning_job, tuning_job_spec
+from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica, Trial
+from vertex_emulator.replicas.executor import ReplicaStatus
+from vertex_emulator.scheduling.restarts import Restart
+from vertex_emulator.scheduling.study_verdict import verdict as study_verdict
+from vertex_emulator.scheduling.trial import trial_job_spec
+from vertex_emulator.scheduling.verdict import verdict
 
 CHIEF, WORKER = Replica(0, 0), Replica(1, 0)
 RUNS = ReplicaStatus("running", started=1)

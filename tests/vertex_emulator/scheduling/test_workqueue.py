@@ -1,6 +1,6 @@
 import threading
 
-from emulator.scheduling.workqueue import WorkQueue
+from vertex_emulator.scheduling.workqueue import WorkQueue
 
 
 class Clock:

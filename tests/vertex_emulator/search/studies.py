@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from emulator.search import Observation, suggest
+from vertex_emulator.search import Observation, suggest
 
 Value = float | int | str
 

@@ -5,9 +5,7 @@ from statistics import median
 
 import pytest
 
-from emulator.search import Observation, suggest, surrogate
-from emulator.search.space import key
-from tests.emulator.search.studies import (
+from tests.vertex_emulator.search.studies import (
     best,
     branin,
     branin_study,
@@ -21,6 +19,8 @@ from tests.emulator.search.studies import (
     study,
     succeeded,
 )
+from vertex_emulator.search import Observation, suggest, surrogate
+from vertex_emulator.search.space import key
 
 
 def spread(seed, trials):

@@ -5,9 +5,9 @@ from statistics import median
 
 import pytest
 
-from emulator.search.domain import Interval, domain_of
-from emulator.search.scale import from_unit, to_unit
-from tests.emulator.search.studies import SCALES, categorical, discrete, double, every_kind, integer
+from tests.vertex_emulator.search.studies import SCALES, categorical, discrete, double, every_kind, integer
+from vertex_emulator.search.domain import Interval, domain_of
+from vertex_emulator.search.scale import from_unit, to_unit
 
 PARAMETERS = every_kind()["parameters"]
 

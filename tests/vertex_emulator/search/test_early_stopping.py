@@ -1,7 +1,7 @@
 import pytest
 
-from emulator.scheduling.measurements import Measurement
-from emulator.search.early_stopping import reason_to_stop
+from vertex_emulator.scheduling.measurements import Measurement
+from vertex_emulator.search.early_stopping import reason_to_stop
 
 
 def curve(*values, metric="acc", seconds_per_step=1.0):

@@ -1,8 +1,8 @@
 import pytest
 
-from emulator.search import Observation, SearchSpaceExhausted, suggest
-from emulator.search.space import key
-from tests.emulator.search.studies import categorical, discrete, double, integer, parent, study, under
+from tests.vertex_emulator.search.studies import categorical, discrete, double, integer, parent, study, under
+from vertex_emulator.search import Observation, SearchSpaceExhausted, suggest
+from vertex_emulator.search.space import key
 
 
 def grid(*parameters):

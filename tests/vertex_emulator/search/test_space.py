@@ -3,11 +3,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from emulator.search import suggest
-from emulator.search.candidates import Candidates
-from emulator.search.random_search import point
-from emulator.search.space import Space
-from tests.emulator.search.studies import (
+from tests.vertex_emulator.search.studies import (
     categorical,
     conditional,
     discrete,
@@ -18,6 +14,10 @@ from tests.emulator.search.studies import (
     succeeded,
     under,
 )
+from vertex_emulator.search import suggest
+from vertex_emulator.search.candidates import Candidates
+from vertex_emulator.search.random_search import point
+from vertex_emulator.search.space import Space
 
 
 def assert_activation(parameters):

@@ -1,7 +1,7 @@
 import pytest
 
-from emulator.search import EndedTrial
-from emulator.search.study_stopping import reason_to_stop
+from vertex_emulator.search import EndedTrial
+from vertex_emulator.search.study_stopping import reason_to_stop
 
 SECOND = 10**9
 CREATED = 1_700_000_000 * SECOND

@@ -5,15 +5,14 @@ from pathlib import Path
 
 import pytest
 
-import emulator.search
-from emulator.search import Observation, suggest
-from tests.emulator.search.studies import branin, branin_study, conditional, every_kind, integer, run, study
+from tests.vertex_emulator.search.studies import branin, branin_study, conditional, every_kind, integer, run, study
+from vertex_emulator.search import Observation, suggest
 
 PROJECT = Path(__file__).parents[3]
 
 NEXT_POINTS = """
 import json, sys
-from emulator.search import Observation, suggest
+from vertex_emulator.search import Observation, suggest
 study_spec, seen, seed = json.load(sys.stdin)
 observations = [Observation(*fields) for fields in seen]
 print(json.dumps(suggest(study_spec, observations, seed)))
@@ -21,7 +20,7 @@ print(json.dumps(suggest(study_spec, observations, seed)))
 
 LOADED = """
 import sys
-from emulator.search import suggest
+from vertex_emulator.search import suggest
 metrics = [{"metricId": "loss"}]
 number = {"parameterId": "p", "integerValueSpec": {"minValue": 1, "maxValue": 9}}
 for algorithm in ("RANDOM_SEARCH", "GRID_SEARCH", "ALGORITHM_UNSPECIFIED"):
@@ -93,7 +92,7 @@ def test_numpy_and_egobox_are_loaded_by_a_first_fit_alone():
 
 
 def test_the_exports_are_these():
-    assert sorted(emulator.search.__all__) == ["EndedTrial", "Observation", "SearchSpaceExhausted", "suggest"]
+    assert sorted(vertex_emulator.search.__all__) == ["EndedTrial", "Observation", "SearchSpaceExhausted", "suggest"]
 
 
 @pytest.mark.parametrize("algorithm", ["ALGORITHM_UNSPECIFIED", "RANDOM_SEARCH", "GRID_SEARCH"])

@@ -5,7 +5,7 @@ import egobox
 import numpy as np
 import pytest
 
-from emulator.search import surrogate
+from vertex_emulator.search import surrogate
 
 ROWS = np.linspace(0, 1, 7)[:, None]
 

@@ -8,9 +8,9 @@ messages takes the path to it, `at`. Where Google does not say, nothing is refus
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
-from vertex.rules import job_spec, resource, tuning
-from vertex.rules.finding import Finding, KeyPath
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
+from vertex_api.validation.rules import job_spec, resource, tuning
+from vertex_api.validation.rules.finding import Finding, KeyPath
 
 __all__ = ["Finding", "KeyPath", "broken"]
 

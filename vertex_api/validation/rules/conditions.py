@@ -4,8 +4,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex.rules.finding import Finding, KeyPath
-from vertex.scalars import shown
+from vertex_api.scalars import shown
+from vertex_api.validation.rules.finding import Finding, KeyPath
 
 FIELDS = {
     "parentIntValues": "integerValueSpec",

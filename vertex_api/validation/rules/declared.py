@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex import reduction_server
-from vertex.kinds import HYPERPARAMETER_TUNING_JOB, Kind
-from vertex.rules import parameters
-from vertex.rules.finding import Finding, KeyPath
-from vertex.rules.machine_spec import accelerator
-from vertex.scalars import shown
+from vertex_api.catalog import reduction_server
+from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB, Kind
+from vertex_api.scalars import shown
+from vertex_api.validation.rules import parameters
+from vertex_api.validation.rules.finding import Finding, KeyPath
+from vertex_api.validation.rules.machine_spec import accelerator
 
 _NO_PROGRESS = ("maxNumTrialsNoProgress", "maxDurationNoProgress")
 _GOOGLE_S = re.compile(r"[a-z0-9-]+-docker\.pkg\.dev/.+|([a-z]+\.)?gcr\.io/.+")

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vertex.rules.finding import Finding, KeyPath
-from vertex.scalars import shown
+from vertex_api.scalars import shown
+from vertex_api.validation.rules.finding import Finding, KeyPath
 
 _SEGMENTS = {"number": "[0-9]+", "region": "[a-z]+-[a-z]+[0-9]+", "object": r"[^\x00-\x1f]*"}
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex.rules.finding import Finding, KeyPath, unset
-from vertex.rules.form import STORAGE_URI, Form
+from vertex_api.validation.rules.finding import Finding, KeyPath, unset
+from vertex_api.validation.rules.form import STORAGE_URI, Form
 
 _UNIONS = (
     ("fractionSplit", "filterSplit", "predefinedSplit", "timestampSplit", "stratifiedSplit"),

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex.rules import scheduling, worker_pools
-from vertex.rules.finding import Finding, KeyPath, unset
-from vertex.rules.form import COMPUTE_NAME, STORAGE_URI, Form
+from vertex_api.validation.rules import scheduling, worker_pools
+from vertex_api.validation.rules.finding import Finding, KeyPath, unset
+from vertex_api.validation.rules.form import COMPUTE_NAME, STORAGE_URI, Form
 
 _SERVICE_ACCOUNT = Form(
     re.compile(r"[0-9]+|[^@\s]+@[a-z0-9.-]+\.gserviceaccount\.com"),

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex.machines import Machine, machine, machines
-from vertex.rules.finding import Finding, KeyPath
-from vertex.rules.form import Form
-from vertex.spelling import choices, closest
+from vertex_api.catalog.machines import Machine, machine, machines
+from vertex_api.spelling import choices, closest
+from vertex_api.validation.rules.finding import Finding, KeyPath
+from vertex_api.validation.rules.form import Form
 
 RESERVED = ("a4x-highgpu-4g",)
 """Machine types that are had with a reservation only (Google's page on configuring compute resources)."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from vertex.rules import conditions
-from vertex.rules.finding import Finding, KeyPath, unset
-from vertex.scalars import shown
+from vertex_api.scalars import shown
+from vertex_api.validation.rules import conditions
+from vertex_api.validation.rules.finding import Finding, KeyPath, unset
 
 _VALUE_SPECS = ("doubleValueSpec", "integerValueSpec", "categoricalValueSpec", "discreteValueSpec")
 _CLOSEST = 1e-10

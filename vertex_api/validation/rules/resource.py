@@ -4,9 +4,9 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex.rules.finding import Finding, KeyPath, unset
-from vertex.rules.form import Form
-from vertex.scalars import shown
+from vertex_api.scalars import shown
+from vertex_api.validation.rules.finding import Finding, KeyPath, unset
+from vertex_api.validation.rules.form import Form
 
 _KEY = Form.of("projects/{project}/locations/{region}/keyRings/{key_ring}/cryptoKeys/{crypto_key}")
 _LONGEST_NAME = 128

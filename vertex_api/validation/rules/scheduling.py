@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex.machines import machine
-from vertex.rules.finding import Finding, KeyPath
-from vertex.rules.machine_spec import RESERVED, accelerator
-from vertex.rules.machine_spec import broken as broken_machine
-from vertex.scalars import seconds
-from vertex.spelling import choices
+from vertex_api.catalog.machines import machine
+from vertex_api.scalars import seconds
+from vertex_api.spelling import choices
+from vertex_api.validation.rules.finding import Finding, KeyPath
+from vertex_api.validation.rules.machine_spec import RESERVED, accelerator
+from vertex_api.validation.rules.machine_spec import broken as broken_machine
 
 _WEEK_SECONDS = 7 * 24 * 3600
 _FLEX_GPUS = (

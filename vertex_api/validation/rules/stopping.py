@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from vertex.rules import parameters
-from vertex.rules.finding import Finding, KeyPath
-from vertex.scalars import seconds
+from vertex_api.scalars import seconds
+from vertex_api.validation.rules import parameters
+from vertex_api.validation.rules.finding import Finding, KeyPath
 
 _SPECS = ("decayCurveStoppingSpec", "medianAutomatedStoppingSpec", "convexAutomatedStoppingSpec")
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex.rules import parameters, stopping
-from vertex.rules.finding import Finding, KeyPath, unset
-from vertex.scalars import shown
+from vertex_api.scalars import shown
+from vertex_api.validation.rules import parameters, stopping
+from vertex_api.validation.rules.finding import Finding, KeyPath, unset
 
 
 def broken(study: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:

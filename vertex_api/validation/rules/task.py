@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from vertex.rules.finding import Finding, KeyPath, unset
-from vertex.rules.form import C_IDENTIFIER, IMAGE, MODULE, STORAGE_URI
+from vertex_api.validation.rules.finding import Finding, KeyPath, unset
+from vertex_api.validation.rules.form import C_IDENTIFIER, IMAGE, MODULE, STORAGE_URI
 
 _MOST_ENTRIES = 100
 _MOST_CHARACTERS = 100_000

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex.machines import machine
-from vertex.rules import job_spec, study
-from vertex.rules.finding import Finding, KeyPath
+from vertex_api.catalog.machines import machine
+from vertex_api.validation.rules import job_spec, study
+from vertex_api.validation.rules.finding import Finding, KeyPath
 
 
 def broken(job: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex.fields import fields
-from vertex.rules.finding import Finding, KeyPath
+from vertex_api.fields import fields
+from vertex_api.validation.rules.finding import Finding, KeyPath
 
 UNIONS = {
     "Examples": ("nearestNeighborSearchConfig", "presets"),

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex import reduction_server
-from vertex.machines import machine
-from vertex.rules import machine_spec, task
-from vertex.rules.finding import Finding, KeyPath, unset
-from vertex.spelling import choices
+from vertex_api.catalog import reduction_server
+from vertex_api.catalog.machines import machine
+from vertex_api.spelling import choices
+from vertex_api.validation.rules import machine_spec, task
+from vertex_api.validation.rules.finding import Finding, KeyPath, unset
 
 MOST_POOLS = 4
 DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")

@@ -11,15 +11,24 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any
 
-from emulator import logs
-from emulator.api import filters
-from emulator.api.entry import FIELDS, MAP_FIELDS, SEVERITIES, Entry, Key, field, replica_entry, service_entry
-from emulator.containers.executor import Executor, LogLine
-from emulator.data import DataFolder
-from emulator.errors import ApiError, ExecutorUnavailable
-from emulator.records import Job, Replica
-from emulator.store import Store
-from emulator.times import parse_time
+from vertex_emulator.api import filters
+from vertex_emulator.api.logging.entry import (
+    FIELDS,
+    MAP_FIELDS,
+    SEVERITIES,
+    Entry,
+    Key,
+    field,
+    replica_entry,
+    service_entry,
+)
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Store
+from vertex_emulator.database.records import Job, Replica
+from vertex_emulator.errors import ApiError, ExecutorUnavailable
+from vertex_emulator.replicas import saved_logs as logs
+from vertex_emulator.replicas.executor import Executor, LogLine
+from vertex_emulator.times import parse_time
 
 MAX_PAGE = 1000
 _JOB_ID = "resource.labels.job_id"

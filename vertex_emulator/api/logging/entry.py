@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from emulator.containers.executor import LogLine
-from emulator.records import Job, Replica, ServiceLine
-from emulator.times import format_time
+from vertex_emulator.database.records import Job, Replica, ServiceLine
+from vertex_emulator.replicas.executor import LogLine
+from vertex_emulator.times import format_time
 
 SEVERITIES = ("DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY")
 FIELDS = frozenset(

@@ -14,7 +14,7 @@ export function FilesPage({ Frame }) {
   const [{ found, error }, set] = useState({});
   useEffect(() => {
     document.title = `${uri} – Vertex training on this machine`;
-    ask(`/emulator/page/files?uri=${encodeURIComponent(uri)}`).then((answer) => set({ found: answer }), (failure) => set({ error: failure }));
+    ask(`/vertex_emulator/page/files?uri=${encodeURIComponent(uri)}`).then((answer) => set({ found: answer }), (failure) => set({ error: failure }));
   }, []);
   return html`<${Frame}>
     <${Crumbs} uri=${uri} />
@@ -47,5 +47,5 @@ function Entries({ found }) {
 function EntryName({ entry }) {
   if (entry.kind === "folder") return html`<a href=${at(entry.uri)}>${entry.name}/</a>`;
   if (entry.kind === "link") return html`${entry.name} <span class="muted">(link)</span>`;
-  return html`<a href=${`/emulator/page/download?uri=${encodeURIComponent(entry.uri)}`} download>${entry.name}</a>`;
+  return html`<a href=${`/vertex_emulator/page/download?uri=${encodeURIComponent(entry.uri)}`} download>${entry.name}</a>`;
 }

@@ -33,7 +33,7 @@ function useJobs(query) {
     let next = null;
     try {
       do {
-        const page = await ask(`/emulator/page/jobs?${parameters(query, { before: next })}`);
+        const page = await ask(`/vertex_emulator/page/jobs?${parameters(query, { before: next })}`);
         rows = [...rows, ...page.jobs];
         next = page.next;
       } while (next && rows.length < count);
@@ -44,7 +44,7 @@ function useJobs(query) {
   };
   const more = async () => {
     const turn = asked.current;
-    const page = await ask(`/emulator/page/jobs?${parameters(query, { before: latest.current.next })}`).catch((error) => ({ error }));
+    const page = await ask(`/vertex_emulator/page/jobs?${parameters(query, { before: latest.current.next })}`).catch((error) => ({ error }));
     if (turn !== asked.current) return;
     setList((before) => page.error
       ? { ...before, error: page.error }
@@ -58,7 +58,7 @@ function useJobs(query) {
       const some = ids.slice(from, from + IDS_AT_ONCE);
       const given = parameters(query);
       some.forEach((id) => given.append("id", id));
-      const page = await ask(`/emulator/page/jobs?${given}`).catch(() => null); // the next connection reloads all
+      const page = await ask(`/vertex_emulator/page/jobs?${given}`).catch(() => null); // the next connection reloads all
       if (!page || turn !== asked.current) return undefined;
       setList((before) => {
         if (!before.rows) return before;

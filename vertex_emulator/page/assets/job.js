@@ -8,7 +8,7 @@ import { Study } from "./study.js";
 import { useLive, useResource } from "./server.js";
 
 export function JobPage({ Frame, collection, id }) {
-  const [shown, error, refresh] = useResource(`/emulator/page/jobs/${collection}/${id}`);
+  const [shown, error, refresh] = useResource(`/vertex_emulator/page/jobs/${collection}/${id}`);
   const status = useLive(refresh, id);
   const title = shown ? shown.job.displayName : "Job";
   useEffect(() => {

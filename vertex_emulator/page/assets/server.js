@@ -45,7 +45,7 @@ export function useLive(refresh, job) {
     };
     const open = () => {
       close();
-      source = new EventSource(`/emulator/page/events${job ? `?job=${encodeURIComponent(job)}` : ""}`);
+      source = new EventSource(`/vertex_emulator/page/events${job ? `?job=${encodeURIComponent(job)}` : ""}`);
       source.addEventListener("ready", () => {
         setStatus("live");
         current.current();

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from emulator.errors import ExecutorUnavailable
+from vertex_emulator.errors import ExecutorUnavailable
 
 
 @contextlib.contextmanager

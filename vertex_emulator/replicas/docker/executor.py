@@ -10,16 +10,16 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from emulator.containers import networks
-from emulator.containers import output as container_logs
-from emulator.containers.docker_errors import explanation, translated
-from emulator.containers.executor import Host, LogLine, Phase, ReplicaSpec, ReplicaStatus
-from emulator.containers.host import host, nvidia_gpus
-from emulator.containers.images import Images
-from emulator.containers.limits import limits
-from emulator.errors import ExecutorUnavailable, ReplicaCannotStart
-from emulator.records import Replica
-from emulator.times import parse_time
+from vertex_emulator.database.records import Replica
+from vertex_emulator.errors import ExecutorUnavailable, ReplicaCannotStart
+from vertex_emulator.replicas.docker import networks
+from vertex_emulator.replicas.docker import output as container_logs
+from vertex_emulator.replicas.docker.errors import explanation, translated
+from vertex_emulator.replicas.docker.host import host, nvidia_gpus
+from vertex_emulator.replicas.docker.images import Images
+from vertex_emulator.replicas.docker.limits import limits
+from vertex_emulator.replicas.executor import Host, LogLine, Phase, ReplicaSpec, ReplicaStatus
+from vertex_emulator.times import parse_time
 
 if TYPE_CHECKING:
     import docker

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from emulator.containers.executor import Host
+from vertex_emulator.replicas.executor import Host
 
 _NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")  # a folder per GPU, made by NVIDIA's driver
 _WINDOWS_GPU = Path("/dev/dxg")  # under WSL, where NVIDIA's runtime knows no numbers

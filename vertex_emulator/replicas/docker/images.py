@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from emulator.errors import EmulatorError, ImageUnavailable
+from vertex_emulator.errors import EmulatorError, ImageUnavailable
 
 PULL_SILENCE_SECONDS = 300  # a pull that makes no progress for so long has failed
 _LOCAL_REGISTRY = "localhost/"  # what `vertex-training` builds for this machine; there is nothing to pull from

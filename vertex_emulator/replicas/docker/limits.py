@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.containers.executor import Resources
+from vertex_emulator.replicas.executor import Resources
 
 
 def limits(resources: Resources) -> dict[str, Any]:

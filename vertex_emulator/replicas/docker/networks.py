@@ -10,7 +10,7 @@ import ipaddress
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from emulator.errors import EmulatorError
+from vertex_emulator.errors import EmulatorError
 
 _TRIES = 5
 _FIRST_HOST = 2  # the first address is the gateway's

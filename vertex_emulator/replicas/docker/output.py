@@ -6,9 +6,9 @@ import heapq
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from emulator.containers.docker_errors import translated
-from emulator.containers.executor import LogLine
-from emulator.times import parse_time
+from vertex_emulator.replicas.docker.errors import translated
+from vertex_emulator.replicas.executor import LogLine
+from vertex_emulator.times import parse_time
 
 Call = Callable[[Callable[[Any], Any]], Any]
 

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from components import ownership, unrecorded
-from components.job_provider import CustomJobProvider
-from components.ledger import LedgerProvider
+from components.jobs.provider import CustomJobProvider
+from components.jobs.recovery import orphans as unrecorded
+from components.jobs.recovery import ownership
+from components.jobs.recovery.ledger import LedgerProvider
 from tests.components.fakes import Clock, FakeClient, another_process
-from tests.vertex.jobs import custom_job, edited
+from tests.vertex_api.jobs import custom_job, edited
 
 PARENT = "projects/local/locations/us-central1"
 FIRST, SECOND = (f"{PARENT}/customJobs/{number}" for number in (1, 2))

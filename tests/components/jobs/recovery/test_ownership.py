@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from components.ownership import adoptable, filter_of, labels, run_id, token
-from tests.vertex.jobs import custom_job, edited
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from components.jobs.recovery.ownership import adoptable, filter_of, labels, run_id, token
+from tests.vertex_api.jobs import custom_job, edited
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 
 SPEC = custom_job()
 PLAIN: dict[str, Any] = {

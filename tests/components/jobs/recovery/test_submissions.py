@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from components import submissions
 from components.errors import SubmitFailed
-from components.job_provider import CustomJobProvider, HyperparameterTuningJobProvider
+from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider
+from components.jobs.recovery import submissions
 from tests.components.fakes import Clock, FakeClient, another_process
-from tests.vertex.jobs import custom_job, tuning_job
-from vertex import errors
+from tests.vertex_api.jobs import custom_job, tuning_job
+from vertex_api import errors
 
 PARENT = "projects/local/locations/us-central1"
 FIRST = f"{PARENT}/customJobs/1"

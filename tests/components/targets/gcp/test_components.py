@@ -6,9 +6,9 @@ from typing import Any
 import pulumi
 import pytest
 
-import components.gcp
-from components import shapes
-from components.gcp import (
+import components.targets.gcp
+from components.schema import shapes
+from components.targets.gcp import (
     Grants,
     ImageRegistry,
     JobNetwork,
@@ -19,9 +19,9 @@ from components.gcp import (
     StagingBucket,
     TrainingIdentity,
 )
-from components.gcp.propagation import LONGEST_PAUSE, TRIES, pause_before_retry
-from components.gcp.services import ALWAYS, needed
-from tests.components.gcp.graph import Graph, forget_loops, graph
+from components.targets.gcp.propagation import LONGEST_PAUSE, TRIES, pause_before_retry
+from components.targets.gcp.services import ALWAYS, needed
+from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 
 # The threads of Pulumi's mocks leave an event loop each.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -78,8 +78,8 @@ COMPONENTS: dict[str, Callable[[pulumi.ResourceOptions | None], pulumi.Component
 
 
 def test_what_the_room_exports_is_what_it_says() -> None:
-    shown = {name for name, value in vars(components.gcp).items() if isinstance(value, type)}
-    assert components.gcp.__all__ == sorted(shown)
+    shown = {name for name, value in vars(components.targets.gcp).items() if isinstance(value, type)}
+    assert components.targets.gcp.__all__ == sorted(shown)
 
 
 @pytest.mark.parametrize("token", COMPONENTS)

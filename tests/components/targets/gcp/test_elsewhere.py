@@ -7,10 +7,10 @@ import pytest
 import yaml
 
 from components import foundation
-from components.settings import Settings
-from tests.components.gcp.graph import forget_loops, graph
+from components.settings.settings import Settings
+from tests.components.targets.gcp.graph import forget_loops, graph
 
-STACK = Path(__file__).parents[2] / "corpus" / "capabilities" / "stacks" / "Pulumi.elsewhere.yaml"
+STACK = Path(__file__).parents[3] / "corpus" / "capabilities" / "stacks" / "Pulumi.elsewhere.yaml"
 NUMBER = "123456789012"
 AGENTS = {
     f"serviceAccount:service-{NUMBER}@{name}.iam.gserviceaccount.com"

@@ -8,14 +8,14 @@ import pulumi
 import pytest
 import yaml
 
-from components import shapes
-from components.foundation import foundation
-from components.gcp import GcpFoundation, Services
-from components.settings import Settings
-from components.training import Images, Jobs, Packages, export
+from components.schema import shapes
+from components.settings.settings import Settings
+from components.stack import Images, Jobs, Packages, export
+from components.targets.choice import foundation
+from components.targets.gcp import GcpFoundation, Services
 from tests import access_page
-from tests.components.gcp.graph import Graph, forget_loops, graph
 from tests.components.projects import load
+from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 from tests.standins.gcp.properties import problems
 
 # The threads of Pulumi's mocks leave an event loop each.

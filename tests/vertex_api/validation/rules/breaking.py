@@ -1,10 +1,10 @@
-"""What the rules say of the jobs of `tests.vertex.jobs` with something changed."""
+"""What the rules say of the jobs of `tests.vertex_api.jobs` with something changed."""
 
 from typing import Any
 
-from tests.vertex.jobs import custom_job, edited, tuning_job
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex.validation import validate
+from tests.vertex_api.jobs import custom_job, edited, tuning_job
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.validation.shape import validate
 
 SPEC = "jobSpec"
 POOLS = "jobSpec.workerPoolSpecs"

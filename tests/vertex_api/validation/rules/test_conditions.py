@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.vertex.rules.breaking import said_of_study
+from tests.vertex_api.validation.rules.breaking import said_of_study
 
 INTEGER = {"integerValueSpec": {"minValue": 1, "maxValue": 3}}
 DISCRETE = {"discreteValueSpec": {"values": [0.1, 0.5, 2.0]}}

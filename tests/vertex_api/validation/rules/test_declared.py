@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from tests.vertex.jobs import custom_job, edited, tuning_job
-from tests.vertex.rules.breaking import pool
-from vertex import reduction_server
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex.rules import declared
-from vertex.validation import dotted, validate
+from tests.vertex_api.jobs import custom_job, edited, tuning_job
+from tests.vertex_api.validation.rules.breaking import pool
+from vertex_api.catalog import reduction_server
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.validation.rules import declared
+from vertex_api.validation.shape import dotted, validate
 
 GPUS = {"machineType": "g2-standard-8", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
 REDUCTION = pool(containerSpec={"imageUri": reduction_server.image("us-central1")})

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vertex.rules.input_data import broken
+from vertex_api.validation.rules.input_data import broken
 
 DATA = {"datasetId": "1", "gcsDestination": {"outputUriPrefix": "gs://bucket/data"}}
 HALVES = {"trainingFraction": 0.7, "validationFraction": 0.2, "testFraction": 0.1}

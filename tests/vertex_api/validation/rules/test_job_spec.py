@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.vertex.rules.breaking import said_of_spec
+from tests.vertex_api.validation.rules.breaking import said_of_spec
 
 ACCOUNT = "trainer@my-project.iam.gserviceaccount.com"
 TENSORBOARD = "projects/p/locations/us-central1/tensorboards/1"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.vertex.rules.breaking import said_of_machine
+from tests.vertex_api.validation.rules.breaking import said_of_machine
 
 BOTH = "Both `accelerator_type` and `accelerator_count` should be specified or none."
 T4 = {"acceleratorType": "NVIDIA_TESLA_T4"}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.vertex.rules.breaking import said_of_study
+from tests.vertex_api.validation.rules.breaking import said_of_study
 
 ONE_OF = "needs exactly one of doubleValueSpec, integerValueSpec, categoricalValueSpec, discreteValueSpec"
 

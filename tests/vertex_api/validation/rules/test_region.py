@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.vertex.jobs import custom_job, tuning_job
-from vertex.rules.region import broken
+from tests.vertex_api.jobs import custom_job, tuning_job
+from vertex_api.validation.rules.region import broken
 
 KEY = "projects/acme-kms/locations/europe-west4/keyRings/r/cryptoKeys/k"
 ATTACHMENT = "projects/acme-dev/regions/europe-west4/networkAttachments/a"

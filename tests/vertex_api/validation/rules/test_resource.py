@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.vertex.rules.breaking import said_of_custom_job, said_of_tuning_job
+from tests.vertex_api.validation.rules.breaking import said_of_custom_job, said_of_tuning_job
 
 KEY = "projects/p/locations/us-central1/keyRings/ring/cryptoKeys/key"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.vertex.rules.breaking import POOLS, pool, said_of_spec
+from tests.vertex_api.validation.rules.breaking import POOLS, pool, said_of_spec
 
 L4 = {"machineType": "g2-standard-4", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
 FLEX = {"strategy": "FLEX_START"}

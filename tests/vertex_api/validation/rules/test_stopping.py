@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.vertex.rules.breaking import said_of_study
+from tests.vertex_api.validation.rules.breaking import said_of_study
 
 LATER = {"endTime": "2027-01-01T00:00:00Z"}
 SOONER = {"endTime": "2026-12-31T22:00:00.5-01:00"}

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.vertex.jobs import tuning_job
-from tests.vertex.rules.breaking import said_of_study
+from tests.vertex_api.jobs import tuning_job
+from tests.vertex_api.validation.rules.breaking import said_of_study
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.vertex.jobs import custom_job
-from tests.vertex.rules.breaking import POOLS, said_of_pool, said_of_spec
+from tests.vertex_api.jobs import custom_job
+from tests.vertex_api.validation.rules.breaking import POOLS, said_of_pool, said_of_spec
 
 PACKAGE = {"executorImageUri": "e", "packageUris": ["gs://b/p.tar.gz"], "pythonModule": "m"}
 NAME_RULE = "must be letters, digits and underscores, and not start with a digit"

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.vertex.jobs import ABSENT, edited, tuning_job
-from tests.vertex.rules.breaking import said_of_tuning_job
-from vertex.kinds import HYPERPARAMETER_TUNING_JOB
-from vertex.validation import validate
+from tests.vertex_api.jobs import ABSENT, edited, tuning_job
+from tests.vertex_api.validation.rules.breaking import said_of_tuning_job
+from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB
+from vertex_api.validation.shape import validate
 
 
 @pytest.mark.parametrize("field", ["maxTrialCount", "parallelTrialCount"])

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.vertex.jobs import ABSENT
-from tests.vertex.rules.breaking import POOLS, pool, said_of_custom_job, said_of_pool, said_of_spec
-from vertex import reduction_server
+from tests.vertex_api.jobs import ABSENT
+from tests.vertex_api.validation.rules.breaking import POOLS, pool, said_of_custom_job, said_of_pool, said_of_spec
+from vertex_api.catalog import reduction_server
 
 REDUCTION = reduction_server.image("us-central1")
 NFS = {"server": "10.0.0.2", "path": "/share", "mountPoint": "data"}

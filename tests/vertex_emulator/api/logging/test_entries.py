@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from emulator import logs
-from emulator.api.entries import Entries
-from emulator.containers.executor import LogLine, ReplicaSpec
-from emulator.data import DataFolder
-from emulator.errors import ApiError
-from emulator.records import SUCCEEDED, Ending, Replica
-from emulator.store import Store
-from emulator.times import now_ns
-from tests.emulator.fakes import Clock, Machine
-from tests.emulator.jobs import LOCATION, custom_job_spec, tuning_job_spec
-from vertex.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from tests.vertex_emulator.fakes import Clock, Machine
+from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, tuning_job_spec
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_emulator.api.logging.entries import Entries
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Store
+from vertex_emulator.database.records import SUCCEEDED, Ending, Replica
+from vertex_emulator.errors import ApiError
+from vertex_emulator.replicas import saved_logs as logs
+from vertex_emulator.replicas.executor import LogLine, ReplicaSpec
+from vertex_emulator.times import now_ns
 
 CHIEF = Replica(0, 0)
 SECOND = 10**9

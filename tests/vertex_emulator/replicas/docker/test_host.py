@@ -1,7 +1,7 @@
 """What Docker's `/info` says of its host. No machine of ours has a GPU: those replies are written after its API."""
 
-from emulator.containers.executor import Host
-from emulator.containers.host import host
+from vertex_emulator.replicas.docker.host import host
+from vertex_emulator.replicas.executor import Host
 
 INFO = {"NCPU": 4, "MemTotal": 1 << 34, "CpuCfsQuota": True, "MemoryLimit": True, "Runtimes": {"runc": {}}}
 

@@ -6,12 +6,12 @@ from secrets import token_hex
 import docker
 import pytest
 
-from emulator.containers.docker_executor import DockerExecutor
-from emulator.containers.executor import ReplicaSpec, ReplicaStatus, Resources
-from emulator.containers.limits import limits
-from emulator.names import new_id
-from emulator.records import Replica
-from tests.emulator.running import IMAGE, until
+from tests.vertex_emulator.running import IMAGE, until
+from vertex_emulator.database.records import Replica
+from vertex_emulator.names import new_id
+from vertex_emulator.replicas.docker.executor import DockerExecutor
+from vertex_emulator.replicas.docker.limits import limits
+from vertex_emulator.replicas.executor import ReplicaSpec, ReplicaStatus, Resources
 
 CHIEF = Replica(0, 0)
 MB = 1 << 20

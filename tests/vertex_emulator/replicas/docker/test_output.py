@@ -7,7 +7,7 @@ import pytest
 import requests
 from docker.errors import APIError
 
-from emulator.containers.output import read
+from vertex_emulator.replicas.docker.output import read
 
 
 def daemon(status: int) -> Callable[[Callable[[Any], Any]], Any]:

@@ -1,12 +1,9 @@
-"""What jobs of every target stand on: decided here, and asked for nowhere else."""
+"""The Foundation protocol: what a target provides to images, packages and jobs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import pulumi
-
-from components.local import LocalFoundation
-from components.settings import Settings
 
 
 class Foundation(Protocol):
@@ -34,13 +31,3 @@ class Foundation(Protocol):
     def for_images(self) -> Sequence[pulumi.Resource]: ...
     @property
     def for_jobs(self) -> Sequence[pulumi.Resource]: ...
-
-
-def foundation(settings: Settings) -> Foundation:
-    """The foundation of a stack's target."""
-    if settings.cloud is None:
-        return LocalFoundation(settings)
-    # Here, as a local stack need not load Google Cloud's resources.
-    from components.gcp.foundation import GcpFoundation
-
-    return GcpFoundation(settings, settings.cloud)
