@@ -1,4 +1,4 @@
-"""The rooms: which may import which, what a preview loads, and what each shows to the others."""
+"""The rooms and their folders: which may import which, what a preview loads, and what each room exports."""
 
 import ast
 import importlib
@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,47 @@ import pytest
 import components
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("components", "vertex_emulator", "vertex_api")
+
+LAYERS = {
+    "components": (
+        ("errors", "files", "program"),
+        ("schema", "runtime"),
+        ("images", "packages", "jobs.recovery", "legacy"),
+        ("jobs",),
+        ("settings",),
+        ("preview", "stack", "targets.gcp"),
+        ("targets",),
+        ("",),
+    ),
+    "vertex_api": (
+        ("", "catalog", "errors", "scalars", "spelling", "states", "trials"),
+        ("fields", "types"),
+        ("kinds", "training_pipeline"),
+        ("names", "validation.rules"),
+        ("client", "validation"),
+        ("estimates",),
+    ),
+    "vertex_emulator": (
+        ("", "errors", "names", "times"),
+        ("data_folder", "endpoint", "http", "injected_faults", "search"),
+        ("database", "gcs"),
+        ("replicas",),
+        ("replicas.docker", "scheduling"),
+        ("api",),
+        ("api.logging", "page"),
+        ("app",),
+        ("server",),
+        ("cli",),
+        ("__main__",),
+    ),
+}
+"""The modules at a room's top and its folders, by floor: each imports from floors above its own in this list only.
+
+`""` is the room's `__init__`.
+"""
+MAX_FLOORS = {"components": 8, "vertex_api": 8, "vertex_emulator": 10}
+MAX_MODULES_AT_TOP, MAX_MODULES_IN_FOLDER, MAX_LINES = 12, 20, 250
+GENERATED = {"vertex_api/types.py"}
 
 
 def trees(room: str) -> Iterator[tuple[Path, ast.Module]]:
@@ -21,25 +62,29 @@ def trees(room: str) -> Iterator[tuple[Path, ast.Module]]:
         yield file.relative_to(ROOT), ast.parse(file.read_text(), str(file))
 
 
-def imports(tree: ast.AST) -> Iterator[str]:
+def imports(file: Path, tree: ast.AST) -> Iterator[str]:
     """Every module that is imported, at the top or inside a function, and names imported from it."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            above = file.parent.parts[: len(file.parent.parts) - node.level + 1] if node.level else ()
+            origin = ".".join((*above, *([node.module] if node.module else [])))
+            yield from (f"{origin}.{alias.name}" for alias in node.names)
 
 
 def importing(room: str, *forbidden: str) -> list[str]:
     """`file: module` for each import of a forbidden package."""
     return [
-        f"{file}: {name}" for file, tree in trees(room) for name in imports(tree) if name.partition(".")[0] in forbidden
+        f"{file}: {name}"
+        for file, tree in trees(room)
+        for name in imports(file, tree)
+        if name.partition(".")[0] in forbidden
     ]
 
 
-def test_files_of_every_room_are_looked_at() -> None:
-    assert all(len(list(trees(room))) > 3 for room in ROOMS)
+def test_every_room_has_files() -> None:
+    assert all(len(list(trees(room))) > 3 for room in LAYERS)
     assert importing("components", "vertex_api") and importing("vertex_emulator", "vertex_api")
 
 
@@ -48,17 +93,78 @@ def test_files_of_every_room_are_looked_at() -> None:
     [
         ("components", ("vertex_emulator", "tests", "tools")),
         ("vertex_emulator", ("components", "pulumi", "pulumi_gcp", "tests", "tools")),
-        ("vertex_api", ("components", "vertex_emulator", "pulumi", "pulumi_gcp", "docker", "tests", "tools")),
+        ("vertex_api", ("components", "vertex_emulator", "pulumi", "pulumi_gcp", "docker", "yaml", "tests", "tools")),
     ],
 )
-def test_arrows_between_the_rooms_go_one_way(room: str, forbidden: tuple[str, ...]) -> None:
+def test_rooms_import_in_one_direction(room: str, forbidden: tuple[str, ...]) -> None:
     assert importing(room, *forbidden) == []
+
+
+def test_imports_inside_components_are_relative() -> None:
+    """So the same files are `components` in a checkout and `vertex_training` where the package is installed."""
+    absolute = [
+        f"{file}:{node.lineno}"
+        for file, tree in trees("components")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        if not node.level and (node.module or "").partition(".")[0] == "components"
+    ]
+    assert absolute == []
+
+
+def folder_of(room: str, file: Path) -> str:
+    """The folder that a file belongs to, dotted, or the module itself where it lies at the room's top."""
+    inner = file.relative_to(room).with_suffix("").parts
+    folder = inner[:-1] if len(inner) > 1 else inner
+    return ".".join(folder).removesuffix("__init__")
+
+
+def folder_graph(room: str) -> dict[str, dict[str, str]]:
+    """By folder, the folders that it imports, each with one import as an example."""
+    files = {str(file.with_suffix("")).replace("/", ".").removesuffix(".__init__"): file for file, _ in trees(room)}
+    graph: dict[str, dict[str, str]] = {folder_of(room, file): {} for file in files.values()}
+    for file, tree in trees(room):
+        for name in imports(file, tree):
+            imported = files.get(name) or files.get(name.rpartition(".")[0])
+            if imported and folder_of(room, imported) != folder_of(room, file):
+                graph[folder_of(room, file)].setdefault(folder_of(room, imported), f"{file} imports {name}")
+    return graph
+
+
+@pytest.mark.parametrize("room", LAYERS)
+def test_folders_import_from_lower_floors_only(room: str) -> None:
+    floors = {folder: floor for floor, folders in enumerate(LAYERS[room]) for folder in folders}
+    graph = folder_graph(room)
+    assert sorted(graph) == sorted(floors)
+    upwards = [
+        example for folder in graph for other, example in graph[folder].items() if floors[other] >= floors[folder]
+    ]
+    assert upwards == []
+
+
+@pytest.mark.parametrize("room", LAYERS)
+def test_the_longest_chain_of_folders_is_short(room: str) -> None:
+    graph = folder_graph(room)
+    floor: dict[str, int] = {}
+    for folder in TopologicalSorter(graph).static_order():
+        floor[folder] = 1 + max((floor[other] for other in graph[folder]), default=0)
+    assert max(floor.values()) <= MAX_FLOORS[room]
+
+
+@pytest.mark.parametrize("room", LAYERS)
+def test_folders_and_files_stay_small(room: str) -> None:
+    for folder in {file.parent for file, _ in trees(room)}:
+        limit = MAX_MODULES_AT_TOP if str(folder) == room else MAX_MODULES_IN_FOLDER
+        assert len(list((ROOT / folder).glob("*.py"))) <= limit, folder
+    for file, _ in trees(room):
+        if str(file) not in GENERATED:
+            assert len((ROOT / file).read_text().splitlines()) <= MAX_LINES, file
 
 
 def test_the_program_imports_components_only() -> None:
     program = ast.parse((ROOT / "__main__.py").read_text())
-    known = {name.partition(".")[0] for name in imports(program)} - set(sys.stdlib_module_names)
-    assert known == {"components"}
+    imported = {name.partition(".")[0] for name in imports(Path("__main__.py"), program)}
+    assert imported - set(sys.stdlib_module_names) == {"components"}
 
 
 PREVIEW = """
@@ -80,7 +186,7 @@ print(json.dumps(loaded))
 """
 
 
-def test_a_preview_loads_neither_google_s_client_nor_docker_nor_the_emulator(tmp_path: Path) -> None:
+def test_a_preview_loads_no_google_client_docker_or_emulator(tmp_path: Path) -> None:
     for name, ignored in [("plain", None), ("ignoring", "*.md\n")]:
         (tmp_path / name).mkdir()
         (tmp_path / name / "Dockerfile").write_text("FROM scratch\n")
@@ -103,7 +209,7 @@ def test_a_preview_loads_neither_google_s_client_nor_docker_nor_the_emulator(tmp
     assert loaded(ignoring, "docker", "requests") == []
 
 
-def shown_by(room: str) -> list[str]:
+def exported_by(room: str) -> list[str]:
     """What a room's `__init__` imports, assigns and defines."""
     names: set[str] = set()
     for node in ast.parse((ROOT / room / "__init__.py").read_text()).body:
@@ -116,14 +222,14 @@ def shown_by(room: str) -> list[str]:
     return sorted(names - {"__all__"})
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_what_a_room_exports_is_what_it_says_and_nothing_else(room: str) -> None:
+@pytest.mark.parametrize("room", LAYERS)
+def test_a_room_exports_what_its_all_lists(room: str) -> None:
     exported = getattr(importlib.import_module(room), "__all__", [])
     assert exported == sorted(exported)
-    assert shown_by(room) == exported
+    assert exported_by(room) == exported
 
 
-def test_the_exports_of_components_change_on_purpose_only() -> None:
+def test_the_exports_of_components_are_these() -> None:
     assert components.__all__ == [
         "Completion",
         "CustomJob",
@@ -148,6 +254,6 @@ def test_the_exports_of_components_change_on_purpose_only() -> None:
     ]
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_every_file_says_what_it_is(room: str) -> None:
+@pytest.mark.parametrize("room", LAYERS)
+def test_every_file_has_a_docstring(room: str) -> None:
     assert [str(file) for file, tree in trees(room) if not ast.get_docstring(tree)] == []

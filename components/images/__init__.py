@@ -1,0 +1,1 @@
+"""TrainingImage: the build context and its digest, `.dockerignore`, autopackaging, builds and pushes."""

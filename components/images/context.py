@@ -15,12 +15,11 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from ..errors import ContextUnusable
+from ..files.archives import add_file
+from ..files.content_digests import TAG_LENGTH
 from ..files.digests import digests
 from ..files.folder_digests import remembered
 from . import dockerignore
-
-TAG_LENGTH = 16
-"""Hex digits of the digest in a tag: 64 bits, as much as a registry of any size needs."""
 
 
 @dataclass(frozen=True)
@@ -96,13 +95,7 @@ class BuildContext:
         return file
 
     def _add(self, tar: tarfile.TarFile, path: str) -> None:
-        add(tar, self.folder / path, path)
-
-
-def add(tar: tarfile.TarFile, file: Path, path: str) -> None:
-    """Adds a file (a link as a link) to an archive, with nothing of this machine about it."""
-    tar.inodes.clear()  # type: ignore[attr-defined]  # or files that share their bytes become links
-    tar.add(file, path, recursive=False, filter=_plain)
+        add_file(tar, self.folder / path, path)
 
 
 def let_through(folder: Path, dockerfile: str | None) -> list[str]:
@@ -118,12 +111,3 @@ def let_through(folder: Path, dockerfile: str | None) -> list[str]:
         return list(dockerignore.files(folder, rules))
     except OSError as error:
         raise ContextUnusable.of(error) from error
-
-
-def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    entry.mtime = 0
-    entry.uid = entry.gid = 0
-    entry.uname = entry.gname = ""
-    if entry.isfile():
-        entry.mode = 0o755 if entry.mode & 0o100 else 0o644
-    return entry

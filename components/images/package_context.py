@@ -12,10 +12,11 @@ from typing import Any
 
 from vertex_api.validation.rules import Finding
 
+from ..files.archives import add_file
 from ..files.digests import digests
 from ..schema import shapes
 from . import autopackaging as packaging
-from .context import BuildContext, add, let_through
+from .context import BuildContext, let_through
 
 DOCKERFILE = "Dockerfile"
 
@@ -73,7 +74,7 @@ class PackageContext(BuildContext):
             entry.size = len(self.text.encode())
             tar.addfile(entry, io.BytesIO(self.text.encode()))
         else:
-            add(tar, self.folder / path.removeprefix(f"{packaging.BELOW}/"), path)
+            add_file(tar, self.folder / path.removeprefix(f"{packaging.BELOW}/"), path)
 
 
 def problems(root: Path, package: shapes.Package) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ import pulumi
 from pulumi import dynamic
 
 from ..errors import BuildFailed
+from ..files.content_digests import MAX_LISTED_FILES, short_digests
 from ..runtime.engine import Provider
 from ..runtime.foundation import Foundation
 from ..schema import shapes
@@ -19,8 +20,6 @@ from .package_context import PackageContext
 
 PLATFORM = "linux/amd64"
 """What Vertex AI runs on; laptops with another processor must not build for themselves."""
-MOST_FILES = 200
-"""Up to so many files, each one's digest is an input, so that a preview names the files that changed."""
 
 _INPUTS = ("uri", "context", "package", "dockerfile", "buildArgs", "target", "platform", "secrets", "files")
 
@@ -78,7 +77,7 @@ class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
             "buildArgs": dict(context.build_args),
             "target": context.target,
             "platform": context.platform,
-            "files": short_digests(context.files) if context.count <= MOST_FILES else None,
+            "files": short_digests(context.files) if context.count <= MAX_LISTED_FILES else None,
             "digest": None,
         }
         if secrets:
@@ -99,11 +98,6 @@ def build_context(root: Path, image: Mapping[str, Any]) -> BuildContext:
         platform=image.get("platform") or PLATFORM,
         secret_ids=tuple(sorted(image.get("secrets") or {})),
     )
-
-
-def short_digests(files: Mapping[str, str]) -> dict[str, str] | None:
-    """A few digits for each file, or nothing where there are too many to be worth reading."""
-    return {path: digest[:10] for path, digest in files.items()} if len(files) <= MOST_FILES else None
 
 
 def _built(props: dict[str, Any]) -> dict[str, Any]:

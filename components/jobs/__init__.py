@@ -1,0 +1,1 @@
+"""CustomJob, HyperparameterTuningJob, TrainingPipeline and Completion: submission, waiting, results, adoption."""

@@ -11,7 +11,7 @@ from vertex_api.validation.jobs import held
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape import Problem, dotted
 
-from ..schema import references, shapes
+from ..schema import references
 from ..schema.references import Tables
 from . import drift
 
@@ -30,11 +30,6 @@ def is_of(adopt: str, job: str) -> bool:
     return same_project and one[1:] == other[1:]
 
 
-def on_delete(lifecycle: Mapping[str, Any], adopted: bool) -> str:
-    """What becomes of a job that its stack lets go; one that was adopted it did not make, so that one is kept."""
-    return str(lifecycle.get("onDelete", "keep" if adopted else shapes.LIFECYCLE["onDelete"]))
-
-
 def broken(kind: Kind, adopt: str, project: str, number: str | None, region: str) -> Iterator[str]:
     """What is wrong with a name to adopt, in a stack of a `project` (with a `number`, where that is known)."""
     try:
@@ -51,7 +46,7 @@ def broken(kind: Kind, adopt: str, project: str, number: str | None, region: str
 
 
 def validated(kind: Kind, spec: Any, **options: Any) -> tuple[dict[str, Any], list[Problem]]:
-    """As `vertex_api.validation.jobs.validated`, but for the `displayName`: the job has one, so it need not be declared."""
+    """As `validation.jobs.validated`, but for the `displayName`: the job has one, so it need not be declared."""
     if not isinstance(spec, Mapping) or spec.keys() & {"displayName", "display_name"}:
         return jobs.validated(kind, spec, **options)
     canonical, problems = jobs.validated(kind, {**spec, "displayName": kind.type}, **options)

@@ -12,7 +12,6 @@ from vertex_api.validation.shape import dotted, shape
 from ..errors import DeclarationErrors, Problem
 from ..schema import formats as forms
 from ..schema import references, shapes
-from ..settings.declarations import not_a_reference
 from . import adoption, dependencies, results
 from .recovery import ownership
 
@@ -21,7 +20,7 @@ _ELSEWHERE = {
     "after": "depends_on says the order, and a Completion among them that jobs have succeeded",
     "deadline": "a Completion takes deadlines",
 }
-_TABLES = ("secrets", results.TABLE)
+_TABLES = ("secrets", references.JOBS)
 Above = Mapping[str, Sequence[str] | None]
 """By name of a job whose results are used: what others may refer to of it, where that is known."""
 
@@ -79,7 +78,7 @@ def _references(spec: Any, secrets: Mapping[str, Any], above: Above) -> Iterator
         if path in half:
             continue
         if table not in _TABLES:
-            yield path, not_a_reference(reference, _TABLES)
+            yield path, references.unknown_reference_message(reference, _TABLES)
         elif table == "secrets":
             if name not in secrets:
                 yield path, f"${{{reference}}} is not among the secrets of this job{nearest(name, secrets)}"

@@ -25,7 +25,7 @@ def broken(jobs: Sequence[JobDeclaration], written: Written) -> Iterator[Finding
         for path, reference in written.get(job.name, ()):
             name, result = results.split(reference, by_name)
             if name not in by_name:
-                message = f'${{{results.TABLE}.{reference}}} names no declared job: "{name}"{nearest(name, by_name)}'
+                message = f'${{{references.JOBS}.{reference}}} names no declared job: "{name}"{nearest(name, by_name)}'
                 yield job, path, message
                 continue
             links[job.name].setdefault(name, path)
@@ -50,7 +50,7 @@ def broken(jobs: Sequence[JobDeclaration], written: Written) -> Iterator[Finding
 
 def not_a_result(reference: str, name: str, result: str, known: Sequence[str]) -> str:
     """What is wrong with a reference to a `result` of the job with a `name` that is none of the `known` ones."""
-    return f"${{{results.TABLE}.{reference}}} is not a result of {name}{nearest(result, known)}"
+    return f"${{{references.JOBS}.{reference}}} is not a result of {name}{nearest(result, known)}"
 
 
 def linked(jobs: Sequence[JobDeclaration], written: Written) -> tuple[JobDeclaration, ...]:
@@ -64,7 +64,7 @@ def linked(jobs: Sequence[JobDeclaration], written: Written) -> tuple[JobDeclara
     found: dict[str, JobDeclaration] = {}
     folders: dict[str, str] = {}
     for job in sorted(jobs, key=lambda job: levels[job.name]):
-        spec = references.resolve(job.spec, {results.TABLE: folders}) if uses[job.name] else job.spec
+        spec = references.resolve(job.spec, {references.JOBS: folders}) if uses[job.name] else job.spec
         inherited = (
             {results.split(result, names)[0] for result in results.referenced(spec)} if uses[job.name] else set()
         )

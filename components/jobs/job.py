@@ -150,7 +150,7 @@ class HyperparameterTuningJob(_Job[HyperparameterTuningJobArgs], module="vertex"
 
 
 class TrainingPipeline(_Job[TrainingPipelineArgs], module="vertex", name="TrainingPipeline"):
-    """A TrainingPipeline of Vertex AI, which runs a job and may upload its model; see `vertex_api.training_pipeline`."""
+    """A TrainingPipeline of Vertex AI, which runs a job and may upload its model; see `TrainingPipelineArgs`."""
 
     provider = TrainingPipelineProvider
 

@@ -49,7 +49,7 @@ class Progress:
 
 
 def moved(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
-    """The line on a job whose `run`, as `components.jobs.job` has it, is another than `before`; None where it is not."""
+    """The line on a job whose `run`, as `jobs.job` has it, is another than `before`; None where it is not."""
     if before == now:
         return None
     came_from = f"{plain(before['state'])} → " if before.get("state") not in (None, now["state"]) else ""

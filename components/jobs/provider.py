@@ -1,7 +1,6 @@
 """The provider of training jobs: submits a job once, finds it again, and removes it in the right order."""
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,7 +8,7 @@ from pulumi import dynamic
 from pulumi.runtime import rpc
 
 from vertex_api import trials
-from vertex_api.errors import NotFound, VertexError
+from vertex_api.errors import NotFound
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.names import ResourceName
 from vertex_api.validation.jobs import held, validated
@@ -18,9 +17,11 @@ from vertex_api.validation.shape import Problem
 
 from ..errors import SubmitFailed
 from ..runtime import engine, target
+from ..runtime.api_errors import api_errors_as
 from ..runtime.engine import Provider
 from ..runtime.target import Target
 from ..schema import references
+from ..schema.lifecycle import deletion_policy
 from . import adoption, drift, progress, results
 from .pipeline_results import searching
 from .recovery import orphans as unrecorded
@@ -49,7 +50,7 @@ class _Inputs:
             spec=props["spec"],
             secrets=props.get("secrets") or {},
             jobs=props.get("jobs") or {},
-            on_delete=adoption.on_delete(props.get("lifecycle") or {}, bool(adopt)),
+            on_delete=deletion_policy(props.get("lifecycle") or {}, bool(adopt)),
             rerun=int(props.get("rerun") or 0),
             adopt=adopt,
         )
@@ -107,7 +108,7 @@ class JobProvider(Provider):
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = _Inputs.of(props)
-        with named(f"{inputs.name}: not read"):
+        with api_errors_as(f"{inputs.name}: not read"):
             at = target.connect(inputs.parent)
             try:
                 job = at.client.get(ResourceName.parse(id_))
@@ -118,7 +119,7 @@ class JobProvider(Provider):
             # Pulumi shows of a refresh what moves in inputs only.
             print(line, flush=True)  # noqa: T201
         used = _outputs(props)
-        tables = {"secrets": inputs.secrets, results.TABLE: used.get("results", {})}
+        tables = {"secrets": inputs.secrets, references.JOBS: used.get("results", {})}
         spec = drift.declared_part(self._spec(inputs), held(self.kind, job), tables)
         declared = {name: props[name] for name in INPUTS if name in props} | {"spec": spec}
         return dynamic.ReadResult(id_, {**declared, **used, "run": run}, declared)
@@ -129,7 +130,7 @@ class JobProvider(Provider):
         if inputs.on_delete == "keep":
             return
         client = target.connect(inputs.parent).client
-        with named(f"{inputs.name}: not deleted"):
+        with api_errors_as(f"{inputs.name}: not deleted"):
             removal.remove(client, name, inputs.name, keep_record=inputs.on_delete == "cancel")
 
     def _made(self, props: dict[str, Any]) -> dict[str, Any]:
@@ -137,12 +138,12 @@ class JobProvider(Provider):
         inputs = _Inputs.of(props)
         spec = self._spec(inputs)
         doing = f"{inputs.name}: {f'{inputs.adopt} is not adopted' if inputs.adopt else 'not submitted'}"
-        with named(doing):
+        with api_errors_as(doing):
             at = target.connect(inputs.parent)
             known = results.values(at, inputs.stack, inputs.jobs, results.referenced(spec), doing)
             if inputs.adopt:
                 job: Mapping[str, Any] = at.client.get(ResourceName.parse(inputs.adopt))
-                tables = {"secrets": inputs.secrets, results.TABLE: known}
+                tables = {"secrets": inputs.secrets, references.JOBS: known}
                 if found := adoption.differences(self.kind, spec, job, tables):
                     raise SubmitFailed("\n".join([f"{doing}, as it is not the job that is declared:", *found]))
             else:
@@ -158,7 +159,7 @@ class JobProvider(Provider):
     def _submit(
         self, at: Target, inputs: _Inputs, spec: dict[str, Any], known: Mapping[str, str], token: str
     ) -> Mapping[str, Any]:
-        job = drift.submitted(spec, {"secrets": inputs.secrets, results.TABLE: known})
+        job = drift.submitted(spec, {"secrets": inputs.secrets, references.JOBS: known})
         job["labels"] = {**job.get("labels", {}), **ownership.labels(inputs.owner, token)}
         if ledger := submissions.ledger_of(inputs.owner):
             job["labels"][ownership.MARK_LABEL] = ledger.mark(inputs.name)
@@ -206,15 +207,6 @@ def _run(at: Target, job: Mapping[str, Any]) -> dict[str, Any]:
         if best := trials.best(study):
             run["bestTrial"] = best
     return run
-
-
-@contextlib.contextmanager
-def named(what: str) -> Iterator[None]:
-    """Turns what the API says into SubmitFailed, in one line that begins with `what`."""
-    try:
-        yield
-    except VertexError as error:
-        raise SubmitFailed(f"{what}: {error}") from error
 
 
 def _unknown(spec: Any, problem: Problem) -> bool:

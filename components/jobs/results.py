@@ -18,7 +18,6 @@ from ..schema import references
 from . import waiting
 from .pipeline_results import with_studies
 
-TABLE = "jobs"
 MODEL_DIR = "modelDir"
 
 
@@ -57,7 +56,7 @@ def folder(kind: Kind, spec: Mapping[str, Any]) -> str | None:
 def referenced(spec: Any) -> set[str]:
     """The references to results in a spec."""
     tables = (reference.partition(".") for _, reference in references.found(spec))
-    return {reference for table, _, reference in tables if table == TABLE}
+    return {reference for table, _, reference in tables if table == references.JOBS}
 
 
 def values(at: Target, stack: str, jobs: Mapping[str, str], wanted: Collection[str], doing: str) -> dict[str, str]:
@@ -70,7 +69,9 @@ def values(at: Target, stack: str, jobs: Mapping[str, str], wanted: Collection[s
     for reference, (name, _) in named.items():
         if name not in jobs:
             known = ", ".join(jobs) or "none"
-            raise SubmitFailed(f"{doing}: ${{{TABLE}.{reference}}} leads to none of the jobs that it is given: {known}")
+            raise SubmitFailed(
+                f"{doing}: ${{{references.JOBS}.{reference}}} leads to none of the jobs that it is given: {known}"
+            )
     found = {name: at.client.get(ResourceName.parse(jobs[name])) for name, _ in named.values()}
     for name, job in found.items():
         if job["state"] not in SUCCEEDED:
@@ -80,7 +81,9 @@ def values(at: Target, stack: str, jobs: Mapping[str, str], wanted: Collection[s
     for reference, (name, path) in named.items():
         value = _value(ended[name], path)
         if value is None:
-            raise SubmitFailed(f"{doing}: ${{{TABLE}.{reference}}} is not there: {_missing(name, path, ended[name])}")
+            raise SubmitFailed(
+                f"{doing}: ${{{references.JOBS}.{reference}}} is not there: {_missing(name, path, ended[name])}"
+            )
         texts[reference] = references.written(value)
     return texts
 

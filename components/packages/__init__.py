@@ -1,0 +1,1 @@
+"""PythonPackage: source distributions for `packageUris`, and their upload."""

@@ -8,7 +8,7 @@ import pulumi
 from pulumi import dynamic
 
 from ..errors import UploadFailed
-from ..images.training_image import short_digests
+from ..files.content_digests import short_digests
 from ..runtime.engine import Provider
 from ..runtime.foundation import Foundation
 from ..schema import shapes

@@ -20,8 +20,9 @@ from pathlib import Path
 
 from vertex_api.validation.rules import Finding
 
+from ..files.archives import add_file
+from ..files.content_digests import TAG_LENGTH
 from ..files.digests import digests
-from ..images.context import TAG_LENGTH, add
 from ..schema import shapes
 
 SCRIPT_PACKAGE = "aiplatform_custom_trainer_script"
@@ -87,7 +88,7 @@ class SourceDistribution:
                     entry.size = len(self.texts[path].encode())
                     tar.addfile(entry, io.BytesIO(self.texts[path].encode()))
                 else:
-                    add(tar, self.folder / self.files[path], inside)
+                    add_file(tar, self.folder / self.files[path], inside)
         return content.getvalue()
 
 

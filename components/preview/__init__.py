@@ -1,0 +1,1 @@
+"""What a preview says beside its diff: cost, quota and availability."""

@@ -16,7 +16,7 @@ LOCAL = "//local/"
 """How full resource names on this machine begin, as they do with `//aiplatform.googleapis.com/` in the cloud."""
 CLOUD = "//aiplatform.googleapis.com/"
 OVERRIDES = ("CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM", "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING")
-"""gcloud's own variables for another address of an API, honoured here too; `python -m vertex_emulator env` prints them."""
+"""gcloud's own variables for another address of an API, honoured here too; the emulator's `env` prints them."""
 
 
 class Links(Protocol):

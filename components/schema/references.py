@@ -13,6 +13,8 @@ from typing import Any
 from vertex_api.validation.rules import Finding, KeyPath
 
 Tables = Mapping[str, Mapping[str, Any]]
+JOBS = "jobs"
+"""The table of the results of other jobs: `${jobs.NAME.RESULT}`."""
 
 _TOKEN = re.compile(r"\$\$\{|\$\{([^}]*)\}")
 _REFERENCE = re.compile(r"(?<!\$)\$\{([^}]*)\}")
@@ -77,6 +79,12 @@ def filled(value: Any, tables: Tables) -> Any:
 def unescaped(value: Any) -> Any:
     """The value with each `$${` as the `${` that it stands for: the last step where nothing is left to fill in."""
     return filled(value, {})
+
+
+def unknown_reference_message(reference: str, tables: tuple[str, ...]) -> str:
+    """Return the message for a reference that points into none of the `tables` that its place allows."""
+    known = " or ".join(f"${{{table}.NAME{'.RESULT' if table == JOBS else ''}}}" for table in tables)
+    return f"${{{reference}}} is not a reference that is known here; write {known}"
 
 
 def _filled(text: str, tables: Tables) -> Any:

@@ -1,0 +1,1 @@
+"""The stack file and its declarations as `Settings`, with every problem reported together; guardrails."""

@@ -16,7 +16,7 @@ from vertex_api.validation.shape import NO_OBJECT, shape
 
 from ..errors import Problem
 from ..images import rules as image_rules
-from ..jobs import dependencies, results
+from ..jobs import dependencies
 from ..packages import source_distribution
 from ..schema import formats as forms
 from ..schema import job_keys, references, shapes
@@ -26,7 +26,7 @@ from . import spec_files
 from .spec_files import SpecFile
 
 SECTIONS = ("vars", "images", "packages", *KINDS)
-_IN_JOBS = ("vars", "images", "packages", "secrets", results.TABLE)
+_IN_JOBS = ("vars", "images", "packages", "secrets", references.JOBS)
 _ASIDE = "x-"  # where anchors are kept that jobs refer to, as in Compose files
 _LATE = "is known only after that job, so it can stand in texts alone"
 
@@ -173,7 +173,7 @@ class Declarations:
             spec, broken = validated(kind, body, open_text=references.is_open)
         open_at = dict(self.results_used.get(name, ()))
         for problem in broken:
-            late = problem.path in open_at and f"${{{results.TABLE}.{open_at[problem.path]}}} {_LATE}"
+            late = problem.path in open_at and f"${{{references.JOBS}.{open_at[problem.path]}}} {_LATE}"
             message = late or job_keys.misplaced(kind, problem.path) or problem.message
             self.problems.append(declared.problem(problem.path, message))
         if unnamed and "adopt" in lifecycle:
@@ -197,11 +197,11 @@ class Declarations:
             table, _, name = reference.partition(".")
             if table == "vars":
                 self.vars_used.add(name)
-            elif table == results.TABLE and table in allowed(path):
+            elif table == references.JOBS and table in allowed(path):
                 self.results_used.setdefault(str(declared.path[-1]), []).append((path, name))
                 continue
             if table not in allowed(path):
-                message = not_a_reference(reference, allowed(path))
+                message = references.unknown_reference_message(reference, allowed(path))
             elif table == "vars" and not isinstance(self.values.get("vars") or {}, Mapping):
                 continue
             elif name not in self.tables[table]:
@@ -231,9 +231,3 @@ def _written_out(declared: Any, body: dict[str, Any], paths: list[KeyPath]) -> b
 def _peers(section: str) -> tuple[str, ...]:
     """Sections that share one set of names: all jobs do, so that results can be looked up by name."""
     return tuple(KINDS) if section in KINDS else (section,)
-
-
-def not_a_reference(reference: str, tables: tuple[str, ...]) -> str:
-    """What is wrong with a reference into none of the `tables` that it may lead into."""
-    known = " or ".join(f"${{{table}.NAME{'.RESULT' if table == results.TABLE else ''}}}" for table in tables)
-    return f"${{{reference}}} is not a reference that is known here; write {known}"

@@ -10,7 +10,7 @@ from components.images.context import BuildContext
 
 ROOMS = Path(__file__).parents[2]
 BASE = "python:3.11-slim-bookworm"
-MODULES = ("cache_files", "context", "dockerignore", "errors", "file_digests", "signatures", "whole_digests")
+MODULES = ("errors", "files", "images/context", "images/dockerignore")
 _SCRIPT = """
 umask 077
 cp --recursive --no-dereference /checkout /elsewhere/of-another-name
@@ -41,11 +41,16 @@ def test_two_machines_find_one_digest(tmp_path: Path) -> None:
     (folder / "link").symlink_to("part-1")
     (folder / ".dockerignore").write_text("part-2\n!part-2/*9.txt\n**/größe 3?.txt\n")
     # The modules that take the digest, with nothing else of the project or of Pulumi: any machine's Python runs them.
-    (modules / "components").mkdir(parents=True)
-    (modules / "components" / "__init__.py").touch()
+    for package in ("", "images"):
+        (modules / "components" / package).mkdir(parents=True)
+        (modules / "components" / package / "__init__.py").touch()
     (modules / "pulumi.py").write_text("class RunError(Exception):\n    pass\n")
     for name in MODULES:
-        shutil.copy(ROOMS / "components" / f"{name}.py", modules / "components")
+        source, copy = ROOMS / "components" / name, modules / "components" / name
+        if source.is_dir():
+            shutil.copytree(source, copy)
+        else:
+            shutil.copy(f"{source}.py", f"{copy}.py")
     for path in (tmp_path, *tmp_path.parents):
         if path.stat().st_uid == os.getuid() and path.is_relative_to(tmp_path):
             path.chmod(0o755)

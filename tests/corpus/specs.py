@@ -2,8 +2,8 @@
 
 The folder says the way. `gcloud`: a file for `--config`, named by `spec: {file: …}`. `rest` and `sdk`: a body or a
 dict, pasted into a declaration. `pipelines`: the same for training pipelines. `legacy`: a job of AI Platform Training,
-through `python -m components.legacy`. A file's first comment says what it stands for. `# refused: FIELD: WORDS` says that
-it is to be refused there, in words that begin so; a file without such a line is to preview clean.
+through `python -m components.legacy`. A file's first comment says what it stands for. `# refused: FIELD: WORDS` says
+that it is to be refused there, in words that begin so; a file without such a line is to preview clean.
 """
 
 import contextlib

@@ -31,7 +31,7 @@ RULES = (
     "components/packages/source_distribution.py",
     "components/settings/spec_files.py",
 )
-"""Where a user's faults are found, beside the shapes of messages (`vertex_api/types.py`, `components/schema/shapes.py`)."""
+"""Where faults are found, beside the shapes of messages (`vertex_api/types.py`, `components/schema/shapes.py`)."""
 CASES = tuple(cases())
 
 

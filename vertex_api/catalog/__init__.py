@@ -1,0 +1,1 @@
+"""What Vertex AI training offers: machine types, accelerators, and Reduction Server's image."""

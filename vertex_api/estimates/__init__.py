@@ -1,0 +1,1 @@
+"""Estimates for a job before it runs: cost, quota and regional availability."""

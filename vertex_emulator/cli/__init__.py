@@ -1,0 +1,1 @@
+"""The command line: start, watch and stop the emulator, print logs, inject faults."""

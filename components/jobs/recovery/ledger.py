@@ -20,10 +20,10 @@ from pulumi import dynamic
 from vertex_api.kinds import KINDS
 
 from ...runtime import target
+from ...runtime.api_errors import api_errors_as
 from ...runtime.engine import Provider
 from ...schema.job_declaration import JobDeclaration
-from .. import adoption
-from ..provider import named
+from ...schema.lifecycle import deletion_policy
 from . import orphans as unrecorded
 from . import ownership, submissions
 
@@ -90,7 +90,7 @@ class Ledger(dynamic.Resource, module="vertex", name="Ledger"):
             "parent": parent,
             "jobs": {job.name: job.kind.collection for job in jobs},
             "kept": sorted(
-                job.name for job in jobs if adoption.on_delete(job.lifecycle, "adopt" in job.lifecycle) != "delete"
+                job.name for job in jobs if deletion_policy(job.lifecycle, "adopt" in job.lifecycle) != "delete"
             ),
         }
         super().__init__(LedgerProvider(), name, props, opts)
@@ -106,7 +106,7 @@ def _clear(parent: str, stack: str, collections: Iterable[str], is_meant: Callab
 
     But for those that this process has just let go: `kept` has not the names that `pulumi up --target` alone has kept.
     """
-    with named("jobs of an interrupted run: not removed"):
+    with api_errors_as("jobs of an interrupted run: not removed"):
         at = target.connect(parent)
         for collection in sorted({*collections}):
             listed = at.client.list(KINDS[collection], at.parent, ownership.filter_of(stack.partition("/")[2]))

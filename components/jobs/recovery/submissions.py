@@ -20,7 +20,7 @@ Rows = Mapping[str, list[Mapping[str, str]]]
 
 @dataclass(frozen=True)
 class Ledger:
-    """What `components.jobs.recovery.ledger` says of a state: its `id`, its `stack` (with organization), and its `names`.
+    """What `recovery.ledger` says of a state: its `id`, its `stack` (with organization), and its `names`.
 
     Names that are, or once were, `kept` are none of `names`.
     """

@@ -1,6 +1,6 @@
 """What training needs of a Google Cloud project: components that any Pulumi program can use alone.
 
-Each takes plain typed arguments (the TypedDicts of `components.schema.shapes`, where a stack file has a map), parents what it
+Each takes plain typed arguments (the TypedDicts of `schema.shapes`, where a stack file has a map), parents what it
 makes, and lets the caller's options win. What a reviewer asks for (e-mails, URIs, names) is plain text, not an output.
 """
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from components.errors import BuildFailed
+from components.files.content_digests import MAX_LISTED_FILES, short_digests
 from components.images import builder
 from components.images import store as image_store
-from components.images import training_image as image
 from components.images.context import BuildContext
-from components.images.training_image import TrainingImageProvider, build_context, short_digests
+from components.images.training_image import TrainingImageProvider, build_context
 
 
 class Daemon:
@@ -141,6 +141,6 @@ def test_images_are_built_for_the_processors_of_the_service_unless_they_say_othe
 
 
 def test_each_file_has_a_few_digits_as_long_as_someone_would_read_them() -> None:
-    files = {f"f{number}": f"{number:064}" for number in range(image.MOST_FILES)}
+    files = {f"f{number}": f"{number:064}" for number in range(MAX_LISTED_FILES)}
     assert short_digests(files) == {name: digest[:10] for name, digest in files.items()}
     assert short_digests(files | {"one more": "0" * 64}) is None

@@ -21,7 +21,7 @@ from components.runtime import emulator_process
 # It is detached, so nobody waits for it, which Python's own record of child processes would complain about.
 pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
 
-# What is asked of `python -m vertex_emulator`: `serve` answers on /healthz and says where in endpoint.json; `stop` ends it.
+# What is asked of the emulator: `serve` answers on /healthz and says where in endpoint.json; `stop` ends it.
 EMULATOR = """
     import json, os, pathlib, signal, sys
     from http.server import BaseHTTPRequestHandler, HTTPServer

@@ -37,7 +37,13 @@ def test_an_engine_that_is_only_slow_to_answer_is_not_taken_for_gone(monkeypatch
 
 
 def test_a_provider_ends_soon_after_its_engine_and_not_before() -> None:
-    following = "import time; from components.runtime import engine; engine.follow(); print('follows', flush=True); time.sleep(60)"
+    following = """
+import time
+from components.runtime import engine
+engine.follow()
+print("follows", flush=True)
+time.sleep(60)
+"""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         command = [sys.executable, "-c", following, f"127.0.0.1:{listening.getsockname()[1]}"]
         with subprocess.Popen(command, cwd=Path(__file__).parents[3], stdout=subprocess.PIPE, text=True) as provider:

@@ -29,7 +29,7 @@ UNPRICED: dict[str, Any] = {
     "machineSpec": {"machineType": "a3-ultragpu-8g", "acceleratorType": "NVIDIA_H200_141GB", "acceleratorCount": 8}
 }
 FILE = "stacks/Pulumi.dev.yaml"
-# N1: 0.2452797 USD an hour with its disk, as in tests/vertex_api/test_cost.py; the job `train` is two hours of it: 0.49.
+# N1: 0.2452797 USD an hour with its disk, as in tests/vertex_api/estimates/test_cost.py; `train` is two hours: 0.49.
 
 
 def stack(*pools: dict[str, Any], base: str = CLOUD, **more: object) -> str:

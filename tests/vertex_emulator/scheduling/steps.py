@@ -42,7 +42,7 @@ def crashes_once(spec: ReplicaSpec) -> int:
 
 
 def inject(emulator: Emulator, kind: str, **fields: Any) -> None:
-    with vertex_emulator.database.transaction() as change:
+    with emulator.store.transaction() as change:
         change.injections.add(Fault.parse({"kind": kind, **fields}))
 
 

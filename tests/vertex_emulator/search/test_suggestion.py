@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.vertex_emulator.search.studies import branin, branin_study, conditional, every_kind, integer, run, study
+from vertex_emulator import search
 from vertex_emulator.search import Observation, suggest
 
 PROJECT = Path(__file__).parents[3]
@@ -92,7 +93,7 @@ def test_numpy_and_egobox_are_loaded_by_a_first_fit_alone():
 
 
 def test_the_exports_are_these():
-    assert sorted(vertex_emulator.search.__all__) == ["EndedTrial", "Observation", "SearchSpaceExhausted", "suggest"]
+    assert sorted(search.__all__) == ["EndedTrial", "Observation", "SearchSpaceExhausted", "suggest"]
 
 
 @pytest.mark.parametrize("algorithm", ["ALGORITHM_UNSPECIFIED", "RANDOM_SEARCH", "GRID_SEARCH"])

@@ -1,0 +1,1 @@
+"""Cloud Logging's `entries:list`, for the logs of training jobs."""
