@@ -100,7 +100,7 @@ class Writer:
 
     def object_of(self, message: Any) -> Schema:
         """A TypedDict: names in both spellings, the described one being the API's; nothing that the service sets."""
-        api = message.__module__.startswith("vertex.")
+        api = message.__module__.startswith("vertex_api.")
         properties: dict[str, Schema] = {}
         required = []
         for name, hint in get_type_hints(message, include_extras=True).items():

@@ -72,7 +72,7 @@ def _declaration(file: Path) -> tuple[str, list[str]]:
             f"{file}: {problem}" if line is None else f"{file}:{line}: {problem}"
             for line, problem in zip(places, said, strict=True)
         ]
-    head = f"Converted from {file.name}, a job of AI Platform Training, by `python -m components.legacy`."
+    head = f"Converted from {file.name}, a job of AI Platform Training, by `vertex-training convert-legacy`."
     return "\n".join([*comment_lines(head, 0), written(fields)]), []
 
 
