@@ -196,7 +196,7 @@ def _translated() -> Iterator[None]:
     except (api.NotFound, api.MethodNotImplemented) as error:
         raise errors.NotFound(_said(error)) from error
     except (api.Unauthorized, api.Forbidden) as error:
-        raise errors.PermissionRefused(_said(error)) from error
+        raise errors.PermissionDenied(_said(error)) from error
     except api.TooManyRequests as error:
         raise errors.QuotaExceeded(_said(error)) from error
     except api.ClientError as error:
@@ -210,7 +210,7 @@ def _translated() -> Iterator[None]:
     except (requests.RequestException, auth.TransportError) as error:
         raise errors.Unavailable(f"no answer from {_address(error)}: {_cause(error)}") from error
     except auth.GoogleAuthError as error:
-        raise errors.PermissionRefused(
+        raise errors.PermissionDenied(
             "no valid Google credentials: run `gcloud auth application-default login`, "
             "or set GOOGLE_APPLICATION_CREDENTIALS"
         ) from error

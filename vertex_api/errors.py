@@ -17,7 +17,7 @@ class InvalidRequest(VertexError):
     """The service refuses the request as it is."""
 
 
-class PermissionRefused(VertexError):
+class PermissionDenied(VertexError):
     """Credentials are missing, or lack a permission."""
 
 

@@ -23,20 +23,20 @@ class Field:
 
 
 @cache
-def fields(message: Any) -> Mapping[str, Field]:
+def get_fields(message: Any) -> Mapping[str, Field]:
     """The fields of one of `vertex_api.types`' messages, by their camelCase names."""
     return {name: _field(hint) for name, hint in get_type_hints(message, include_extras=True).items()}
 
 
-def known(message: Any, value: Any) -> Any:
+def drop_unknown_fields(message: Any, value: Any) -> Any:
     """The part of a JSON value that a message has fields for, in either spelling.
 
     A service that is newer than these types may say more.
     """
     if not isinstance(value, Mapping):
         return value
-    named = {key: fields(message).get(to_camel(key)) for key in value}
-    return {key: _each(field, value[key], known) for key, field in named.items() if field}
+    named = {key: get_fields(message).get(to_camel(key)) for key in value}
+    return {key: _each(field, value[key], drop_unknown_fields) for key, field in named.items() if field}
 
 
 def _each(field: Field, value: Any, change: Callable[[Any, Any], Any]) -> Any:
@@ -77,7 +77,7 @@ def _written_one(field: Field, value: Any) -> Any:
 
 @cache
 def _fields_with_int64(message: Any) -> Mapping[str, Field]:
-    return {name: field for name, field in fields(message).items() if _reaches_int64(field, ())}
+    return {name: field for name, field in get_fields(message).items() if _reaches_int64(field, ())}
 
 
 def _reaches_int64(field: Field, above: tuple[Any, ...]) -> bool:
@@ -85,26 +85,26 @@ def _reaches_int64(field: Field, above: tuple[Any, ...]) -> bool:
         return field.is_int64
     if field.message in above:
         return False
-    return any(_reaches_int64(inner, (*above, field.message)) for inner in fields(field.message).values())
+    return any(_reaches_int64(inner, (*above, field.message)) for inner in get_fields(field.message).values())
 
 
 def _field(hint: Any) -> Field:
-    inner, marks = unwrapped(hint)
+    inner, marks = unwrap_hint(hint)
     if get_origin(inner) is list:
-        inner, marks = unwrapped(get_args(inner)[0])
+        inner, marks = unwrap_hint(get_args(inner)[0])
         holds: Literal["one", "list", "map"] = "list"
     elif get_origin(inner) is dict:
-        inner, marks = unwrapped(get_args(inner)[1])
+        inner, marks = unwrap_hint(get_args(inner)[1])
         holds = "map"
     else:
         holds = "one"
     return Field(inner if is_typeddict(inner) else None, holds, _INT64_MARK in marks)
 
 
-def unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+def unwrap_hint(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     """A field's type without Required and Annotated, and what it was annotated with."""
     if get_origin(hint) is Required:
-        return unwrapped(get_args(hint)[0])
+        return unwrap_hint(get_args(hint)[0])
     if get_origin(hint) is Annotated:
         inner, *marks = get_args(hint)
         return inner, tuple(marks)

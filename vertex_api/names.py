@@ -5,7 +5,7 @@ from typing import NamedTuple
 from vertex_api.kinds import KINDS, Kind
 
 
-def parent(project: str, region: str) -> str:
+def build_parent(project: str, region: str) -> str:
     """Where jobs of a project live in a region: `projects/P/locations/R`."""
     return f"projects/{project}/locations/{region}"
 
@@ -27,4 +27,4 @@ class ResourceName(NamedTuple):
         raise ValueError(f'"{name}" is not projects/P/locations/R/{{{",".join(KINDS)}}}/ID')
 
     def __str__(self) -> str:
-        return f"{parent(self.project, self.region)}/{self.kind.collection}/{self.id}"
+        return f"{build_parent(self.project, self.region)}/{self.kind.collection}/{self.id}"

@@ -26,7 +26,7 @@ _UNNAMED = {"ALGORITHM_UNSPECIFIED": "; leave it out for Bayesian optimization, 
 Value = TypeVar("Value")
 
 
-def shown(value: object) -> str:
+def quote_value(value: object) -> str:
     """The value as an error message quotes it: JSON-like, at most 60 characters."""
     if value is None or isinstance(value, bool):
         return {True: "true", False: "false", None: "null"}[value]
@@ -38,7 +38,7 @@ def shown(value: object) -> str:
 
 
 def _refuse(value: object, message: str) -> PydanticCustomError:
-    return PydanticCustomError("scalar", "{message}", {"message": f"{shown(value)} {message}"})
+    return PydanticCustomError("scalar", "{message}", {"message": f"{quote_value(value)} {message}"})
 
 
 def _integer(bits: int) -> BeforeValidator:
@@ -74,16 +74,16 @@ def _double(value: object) -> float:
 def _string(value: object) -> str:
     if isinstance(value, str):
         return value
-    raise PydanticCustomError("scalar", "{message}", {"message": not_a_text(value)})
+    raise PydanticCustomError("scalar", "{message}", {"message": not_a_string_message(value)})
 
 
-def not_a_text(value: object) -> str:
+def not_a_string_message(value: object) -> str:
     """What is said of a value that stands where a text belongs."""
     if isinstance(value, Mapping | list):
-        return f"{shown(value)} is not a string"
+        return f"{quote_value(value)} is not a string"
     if value is None:
         return 'null is not a string; write "" for an empty text, or "null" in quotes'
-    return f'{shown(value)} is not a string; write "{shown(value)}" in quotes'
+    return f'{quote_value(value)} is not a string; write "{quote_value(value)}" in quotes'
 
 
 def _boolean(value: object) -> bool:
@@ -109,7 +109,7 @@ def _fraction(digits: str) -> str:
     return f".{digits}" if digits else ""
 
 
-def seconds(duration: str) -> float:
+def parse_seconds(duration: str) -> float:
     """The seconds of a canonical Duration."""
     return float(duration.removesuffix("s"))
 

@@ -6,14 +6,14 @@ from math import inf
 from operator import le
 from typing import Any
 
-ENDED = frozenset({"SUCCEEDED", "INFEASIBLE"})
+ENDED_STATES = frozenset({"SUCCEEDED", "INFEASIBLE"})
 _CUT_SHORT = re.compile(
     r"exited with|out of memory|low on memory|Internal error|insufficient|quota|CANCEL", re.IGNORECASE
 )
 """Reasons of infeasible trials whose job failed, as the service words them: those had no chance to report."""
 
 
-def summary(trial: Mapping[str, Any]) -> dict[str, Any]:
+def summarize_trial(trial: Mapping[str, Any]) -> dict[str, Any]:
     """One row for a trial: `id`, `state`, `parameters` by id, `metrics` by id (empty without a final measurement)."""
     measurement = trial.get("finalMeasurement", {})
     row = {
@@ -25,12 +25,12 @@ def summary(trial: Mapping[str, Any]) -> dict[str, Any]:
     return row | ({"infeasibleReason": trial["infeasibleReason"]} if "infeasibleReason" in trial else {})
 
 
-def summaries(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+def summarize_trials(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One row a trial, ordered by number: the service gives them in no order (seen in Google's own examples)."""
-    return sorted(map(summary, job.get("trials", [])), key=lambda row: int(row["id"]))
+    return sorted(map(summarize_trial, job.get("trials", [])), key=lambda row: int(row["id"]))
 
 
-def best(job: Mapping[str, Any]) -> dict[str, Any] | None:
+def find_best_trial(job: Mapping[str, Any]) -> dict[str, Any] | None:
     """The row of the best succeeded trial by the first objective's goal; where two are equal by the next objective's.
 
     The earlier one where all are equal. So with several objectives it is one of `front`, which has those that stand
@@ -49,38 +49,38 @@ def best(job: Mapping[str, Any]) -> dict[str, Any] | None:
     return min(rows, key=costs, default=None)
 
 
-def objectives(job: Mapping[str, Any]) -> list[str]:
+def list_objectives(job: Mapping[str, Any]) -> list[str]:
     """The ids of the metrics that are to be improved, in the study's order. With several, trials are traded off."""
     return list(_signs(job))
 
 
-def ended(job: Mapping[str, Any]) -> int:
+def count_ended_trials(job: Mapping[str, Any]) -> int:
     """How many trials have ended, well or not."""
-    return sum(trial["state"] in ENDED for trial in job.get("trials", []))
+    return sum(trial["state"] in ENDED_STATES for trial in job.get("trials", []))
 
 
-def unreported(job: Mapping[str, Any]) -> dict[str, list[str]]:
+def find_unreported_metrics(job: Mapping[str, Any]) -> dict[str, list[str]]:
     """The ids of ended trials that never reported a metric of the study, by metric; none for one that all reported.
 
     Trials whose job failed are left out: they were cut short.
     """
     found: dict[str, list[str]] = {}
     for trial in sorted(job.get("trials", []), key=lambda trial: int(trial["id"])):
-        if trial["state"] in ENDED and not _CUT_SHORT.search(trial.get("infeasibleReason", "")):
-            known = reported(trial)
+        if trial["state"] in ENDED_STATES and not _CUT_SHORT.search(trial.get("infeasibleReason", "")):
+            known = list_reported_metrics(trial)
             for metric in job["studySpec"]["metrics"]:
                 if metric["metricId"] not in known:
                     found.setdefault(metric["metricId"], []).append(trial["id"])
     return found
 
 
-def reported(trial: Mapping[str, Any]) -> set[str]:
+def list_reported_metrics(trial: Mapping[str, Any]) -> set[str]:
     """The ids of the metrics that a trial has reported."""
     measurements = [trial.get("finalMeasurement", {}), *trial.get("measurements", [])]
     return {metric["metricId"] for measurement in measurements for metric in measurement.get("metrics", [])}
 
 
-def front(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+def find_pareto_front(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The best trials by number: `best` alone, or with several objectives those that no other trial beats.
 
     A trial beats another when it is as good in every objective, by its goal, and better in one (the Pareto set, which
@@ -88,7 +88,7 @@ def front(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     signs = _signs(job)
     if len(signs) == 1:
-        only = best(job)
+        only = find_best_trial(job)
         return [] if only is None else [only]
     rows = [row for row in _eligible(job) if signs.keys() <= row["metrics"].keys()]
     ranked = sorted((tuple(sign * row["metrics"][name] for name, sign in signs.items()), row["id"]) for row in rows)
@@ -111,7 +111,9 @@ def _signs(job: Mapping[str, Any]) -> dict[str, int]:
 def _eligible(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The rows of succeeded trials that no safety metric speaks against."""
     safeties = [metric for metric in job["studySpec"]["metrics"] if "safetyConfig" in metric]
-    return [row for row in summaries(job) if row["state"] == "SUCCEEDED" and all(_is_safe(m, row) for m in safeties)]
+    return [
+        row for row in summarize_trials(job) if row["state"] == "SUCCEEDED" and all(_is_safe(m, row) for m in safeties)
+    ]
 
 
 def _is_safe(metric: Mapping[str, Any], row: Mapping[str, Any]) -> bool:

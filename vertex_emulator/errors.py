@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from vertex_api.validation.shape import Problem
+from vertex_api.validation.shape import FieldProblem
 
 _HTTP_OF_STATUS = {
     "INVALID_ARGUMENT": 400,
@@ -82,7 +82,7 @@ class ApiError(Exception):
         return {"error": error}
 
 
-def invalid(problems: Iterable[Problem], headline: str = "") -> ApiError:
+def invalid(problems: Iterable[FieldProblem], headline: str = "") -> ApiError:
     """All problems of a request in the service's one-line form, `List of found errors:\\t1.Field: a.b; Message: c`.
 
     `headline` is a text of the service's that comes before them.

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from vertex_api.validation.rules import Finding
+from vertex_api.validation.rules import Violation
 
 from ..files.archives import add_file
 from ..files.digests import digests
@@ -77,7 +77,7 @@ class PackageContext(BuildContext):
             add_file(tar, self.folder / path.removeprefix(f"{packaging.BELOW}/"), path)
 
 
-def problems(root: Path, package: shapes.Package) -> Iterator[Finding]:
+def problems(root: Path, package: shapes.Package) -> Iterator[Violation]:
     """What keeps a package from being built; its path is a folder in `root`."""
     if ("script" in package) == ("module" in package):
         yield (), "needs either a script (.py, or anything else for Bash) or a module to run"

@@ -7,9 +7,9 @@ from typing import Any
 
 from vertex_api.kinds import Kind
 from vertex_api.validation.jobs import job_spec_path
-from vertex_api.validation.rules import Finding, KeyPath
+from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.rules.form import IMAGE
-from vertex_api.validation.shape import value_at
+from vertex_api.validation.shape import get_value_at
 
 from ..schema import references, shapes
 from . import package_context
@@ -19,7 +19,7 @@ _BESIDE = {"context": {"dockerfile", "target", "buildArgs", "platform", "secrets
 """What else an image that is built may say."""
 
 
-def broken(image: shapes.Image, root: Path) -> Iterator[Finding]:
+def broken(image: shapes.Image, root: Path) -> Iterator[Violation]:
     """Every rule that a declared image breaks; `root` is the project's folder."""
     origins = [name for name in _ORIGINS if name in image]
     if len(origins) != 1:
@@ -35,8 +35,8 @@ def broken(image: shapes.Image, root: Path) -> Iterator[Finding]:
             yield (name,), "is for a Dockerfile of your own; a package's is written for it, so leave this out"
         else:
             yield (name,), f"says how to build an image, but {origin} names one that is built elsewhere"
-    if origin == "uri" and not references.is_open(image["uri"]) and not IMAGE.fits(image["uri"]):
-        yield ("uri",), IMAGE.refusal(image["uri"])
+    if origin == "uri" and not references.is_open(image["uri"]) and not IMAGE.matches(image["uri"]):
+        yield ("uri",), IMAGE.mismatch_text(image["uri"])
     elif origin == "context":
         yield from _misplaced(root, ("context",), image["context"]) or _of_a_context(image, root)
     elif origin == "package":
@@ -45,14 +45,14 @@ def broken(image: shapes.Image, root: Path) -> Iterator[Finding]:
         yield from ((("package", *path), message) for path, message in found)
 
 
-def unmarked(kind: Kind, spec: Mapping[str, Any], images: Container[str]) -> Iterator[Finding]:
+def unmarked(kind: Kind, spec: Mapping[str, Any], images: Container[str]) -> Iterator[Violation]:
     """Where a canonical job has the name of a declared image, and not a reference to it."""
     at = job_spec_path(kind, spec)
-    pools = range(len(value_at(spec, (*at, "workerPoolSpecs"))))
+    pools = range(len(get_value_at(spec, (*at, "workerPoolSpecs"))))
     tasks = (("containerSpec", "imageUri"), ("pythonPackageSpec", "executorImageUri"))
     places: list[KeyPath] = [(*at, "workerPoolSpecs", index, *task) for index in pools for task in tasks]
     for path in (*places, ("modelToUpload", "containerSpec", "imageUri")):
-        uri = value_at(spec, path) or ""
+        uri = get_value_at(spec, path) or ""
         name = uri.removeprefix("images.")
         if name in images:
             yield (
@@ -61,13 +61,13 @@ def unmarked(kind: Kind, spec: Mapping[str, Any], images: Container[str]) -> Ite
             )
 
 
-def _misplaced(root: Path, key: tuple[str, ...], folder: str) -> list[Finding]:
+def _misplaced(root: Path, key: tuple[str, ...], folder: str) -> list[Violation]:
     if Path(folder).is_absolute():
         return [(key, f'"{folder}" must be relative to the project\'s folder')]
     return [] if (root / folder).is_dir() else [(key, f'"{folder}" is not a folder in {root.name}/')]
 
 
-def _of_a_context(image: shapes.Image, root: Path) -> Iterator[Finding]:
+def _of_a_context(image: shapes.Image, root: Path) -> Iterator[Violation]:
     named = posixpath.normpath(image.get("dockerfile", "Dockerfile"))
     dockerfile = Path(image["context"], named)
     if posixpath.isabs(named) or named.split("/")[0] == "..":

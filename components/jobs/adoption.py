@@ -5,11 +5,11 @@ from typing import Any
 
 from vertex_api.kinds import Kind
 from vertex_api.names import ResourceName
-from vertex_api.scalars import shown
+from vertex_api.scalars import quote_value
 from vertex_api.validation import jobs
 from vertex_api.validation.jobs import held
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape import Problem, dotted
+from vertex_api.validation.shape import FieldProblem, format_path
 
 from ..schema import references
 from ..schema.references import Tables
@@ -45,7 +45,7 @@ def broken(kind: Kind, adopt: str, project: str, number: str | None, region: str
         yield f'"{adopt}" is of another project than this stack\'s, {project}'
 
 
-def validated(kind: Kind, spec: Any, **options: Any) -> tuple[dict[str, Any], list[Problem]]:
+def validated(kind: Kind, spec: Any, **options: Any) -> tuple[dict[str, Any], list[FieldProblem]]:
     """As `validation.jobs.validated`, but for the `displayName`: the job has one, so it need not be declared."""
     if not isinstance(spec, Mapping) or spec.keys() & {"displayName", "display_name"}:
         return jobs.validated(kind, spec, **options)
@@ -72,13 +72,13 @@ def _differences(declared: Any, actual: Any, tables: Tables, path: KeyPath) -> I
         for index, pair in enumerate(zip(declared, actual, strict=True)):
             yield from _differences(*pair, tables, (*path, index))
     elif not drift.is_same(declared, actual, tables):
-        yield f"{dotted(path)}: {_said(declared, actual, tables)}"
+        yield f"{format_path(path)}: {_said(declared, actual, tables)}"
 
 
 def _said(declared: Any, actual: Any, tables: Tables) -> str:
     if any(reference.startswith("secrets.") for _, reference in references.found(declared)):
-        return f"the job has another value than {shown(declared)}"  # which may be a secret too
+        return f"the job has another value than {quote_value(declared)}"  # which may be a secret too
     if isinstance(declared, list) and isinstance(actual, list) and isinstance(declared[0], Mapping):
         return f"{len(declared)} declared, and the job has {len(actual)}"
-    there = "nothing" if actual is None else shown(drift.hidden(actual, tables.get("secrets", {})))
-    return f"{shown(declared)} declared, and the job has {there}"
+    there = "nothing" if actual is None else quote_value(drift.hidden(actual, tables.get("secrets", {})))
+    return f"{quote_value(declared)} declared, and the job has {there}"

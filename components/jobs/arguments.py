@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from vertex_api.kinds import Kind
-from vertex_api.spelling import nearest
+from vertex_api.spelling import suggestion_text
 from vertex_api.validation.jobs import validated
-from vertex_api.validation.rules import Finding
-from vertex_api.validation.shape import dotted, shape
+from vertex_api.validation.rules import Violation
+from vertex_api.validation.shape import format_path, validate_shape
 
 from ..errors import DeclarationErrors, Problem
 from ..schema import formats as forms
@@ -41,10 +41,10 @@ def judged(
     `labels` are those of the foundation. A spec that waits for others' outputs, one that is not `is_known`, is judged
     by the provider when they are there; here, only the references in it are.
     """
-    found, misshapen = shape(
+    found, misshapen = validate_shape(
         shapes.Lifecycle, {key: value for key, value in lifecycle.items() if key not in _ELSEWHERE}
     )
-    problems: list[Finding] = []
+    problems: list[Violation] = []
     if not forms.is_name(name):
         problems.append(((), f'"{name}" must be {forms.NAME}'))
     problems += [
@@ -58,19 +58,21 @@ def judged(
     problems += _references(spec, secrets, above)
     if problems:
         place = f'{kind.type} "{name}"'
-        raise DeclarationErrors([Problem(place, dotted(path), message) for path, message in problems])
+        raise DeclarationErrors([Problem(place, format_path(path), message) for path, message in problems])
     return cast(shapes.Lifecycle, found)
 
 
-def _in_spec(kind: Kind, spec: Any, labels: Mapping[str, str], is_adopted: bool) -> Iterator[Finding]:
-    canonical, broken = (adoption.validated if is_adopted else validated)(kind, spec, open_text=references.is_open)
+def _in_spec(kind: Kind, spec: Any, labels: Mapping[str, str], is_adopted: bool) -> Iterator[Violation]:
+    canonical, broken = (adoption.validated if is_adopted else validated)(
+        kind, spec, has_unresolved_references=references.is_open
+    )
     yield from ((problem.path, problem.message) for problem in broken)
     if not broken and not is_adopted and "labels" in canonical:
         found = ownership.labels_broken(canonical["labels"], labels)
         yield from ((("labels", *path), message) for path, message in found)
 
 
-def _references(spec: Any, secrets: Mapping[str, Any], above: Above) -> Iterator[Finding]:
+def _references(spec: Any, secrets: Mapping[str, Any], above: Above) -> Iterator[Violation]:
     half = dict(references.unclosed(spec))
     yield from half.items()
     for path, reference in references.found(spec):
@@ -81,10 +83,10 @@ def _references(spec: Any, secrets: Mapping[str, Any], above: Above) -> Iterator
             yield path, references.unknown_reference_message(reference, _TABLES)
         elif table == "secrets":
             if name not in secrets:
-                yield path, f"${{{reference}}} is not among the secrets of this job{nearest(name, secrets)}"
+                yield path, f"${{{reference}}} is not among the secrets of this job{suggestion_text(name, secrets)}"
         else:
             job, result = results.split(name, above)
             if job not in above:
-                yield path, f"${{{reference}}} is of none of the jobs of this job{nearest(job, above)}"
+                yield path, f"${{{reference}}} is of none of the jobs of this job{suggestion_text(job, above)}"
             elif (known := above[job]) is not None and result not in known:
                 yield path, dependencies.not_a_result(name, job, result, known)

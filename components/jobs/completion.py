@@ -8,7 +8,7 @@ import pulumi
 from pulumi import dynamic
 
 from vertex_api.errors import VertexError
-from vertex_api.scalars import seconds
+from vertex_api.scalars import parse_seconds
 
 from ..errors import TrainingFailed
 from ..runtime import target
@@ -44,7 +44,7 @@ class CompletionProvider(Provider):
         return None
 
     def _results(self, props: dict[str, Any]) -> dict[str, Any]:
-        deadlines = {name: seconds(deadline) for name, deadline in (props.get("deadlines") or {}).items()}
+        deadlines = {name: parse_seconds(deadline) for name, deadline in (props.get("deadlines") or {}).items()}
         try:
             return waiting.wait(props["parent"], props["owner"], props["jobs"], deadlines)
         except TrainingFailed as error:

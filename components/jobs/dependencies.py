@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from vertex_api.spelling import nearest
+from vertex_api.spelling import suggestion_text
 from vertex_api.validation.rules import KeyPath
 
 from ..schema import references
@@ -25,7 +25,8 @@ def broken(jobs: Sequence[JobDeclaration], written: Written) -> Iterator[Finding
         for path, reference in written.get(job.name, ()):
             name, result = results.split(reference, by_name)
             if name not in by_name:
-                message = f'${{{references.JOBS}.{reference}}} names no declared job: "{name}"{nearest(name, by_name)}'
+                suggestion = suggestion_text(name, by_name)
+                message = f'${{{references.JOBS}.{reference}}} names no declared job: "{name}"{suggestion}'
                 yield job, path, message
                 continue
             links[job.name].setdefault(name, path)
@@ -38,7 +39,11 @@ def broken(jobs: Sequence[JobDeclaration], written: Written) -> Iterator[Finding
             if name in by_name:
                 links[job.name].setdefault(name, ("lifecycle", "after", index))
             elif not references.is_open(name):
-                yield job, ("lifecycle", "after", index), f'"{name}" is not a declared job{nearest(name, by_name)}'
+                yield (
+                    job,
+                    ("lifecycle", "after", index),
+                    f'"{name}" is not a declared job{suggestion_text(name, by_name)}',
+                )
     for ring in stages.cycles(links):
         yield by_name[ring[0]], links[ring[0]][ring[1]], f"comes after itself: {' → '.join(ring)}"
     needed = set[str]().union(*links.values())
@@ -50,7 +55,7 @@ def broken(jobs: Sequence[JobDeclaration], written: Written) -> Iterator[Finding
 
 def not_a_result(reference: str, name: str, result: str, known: Sequence[str]) -> str:
     """What is wrong with a reference to a `result` of the job with a `name` that is none of the `known` ones."""
-    return f"${{{references.JOBS}.{reference}}} is not a result of {name}{nearest(result, known)}"
+    return f"${{{references.JOBS}.{reference}}} is not a result of {name}{suggestion_text(result, known)}"
 
 
 def linked(jobs: Sequence[JobDeclaration], written: Written) -> tuple[JobDeclaration, ...]:

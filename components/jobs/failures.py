@@ -7,7 +7,7 @@ from typing import Any
 from vertex_api import trials
 from vertex_api.errors import VertexError
 from vertex_api.names import ResourceName
-from vertex_api.validation.pipelines import backing_name
+from vertex_api.validation.pipelines import get_backing_job_name
 
 from ..runtime.target import Target
 from .pipeline_results import STUDY
@@ -45,7 +45,7 @@ _CAUSES = [
 
 def account(at: Target, name: str, job: Job) -> str:
     """All that is known of one failed job, in lines."""
-    resource, writer = (ResourceName.parse(text) for text in (job["name"], backing_name(job) or job["name"]))
+    resource, writer = (ResourceName.parse(text) for text in (job["name"], get_backing_job_name(job) or job["name"]))
     study = job.get(STUDY, job)
     reason = str(job.get("error", {}).get("message") or job["state"])
     replica = _REPLICA.search(reason)
@@ -79,14 +79,14 @@ def unreported(job: Job) -> Iterator[str]:
         return
     by_id = {trial["id"]: trial for trial in job.get("trials", [])}
     wanted = {metric["metricId"] for metric in job["studySpec"]["metrics"]}
-    for metric, ids in trials.unreported(job).items():
-        others = sorted(set().union(*(trials.reported(by_id[id_]) for id_ in ids)) - wanted)
+    for metric, ids in trials.find_unreported_metrics(job).items():
+        others = sorted(set().union(*(trials.list_reported_metrics(by_id[id_]) for id_ in ids)) - wanted)
         reasons = [by_id[id_]["infeasibleReason"] for id_ in ids if "infeasibleReason" in by_id[id_]]
         known = (
             f" They reported {', '.join(others)}." if others else f" Trial {ids[-1]}: {reasons[-1]}" if reasons else ""
         )
         yield (
-            f"metric `{metric}` was never reported by {len(ids)} of {trials.ended(job)} trials: call "
+            f"metric `{metric}` was never reported by {len(ids)} of {trials.count_ended_trials(job)} trials: call "
             f"hypertune.HyperTune().report_hyperparameter_tuning_metric(hyperparameter_metric_tag='{metric}', "
             f"metric_value=…).{known}"
         )
@@ -102,5 +102,5 @@ def _trials(job: Job) -> Iterator[str]:
 
 def _reasons(job: Job) -> dict[str, str]:
     """The reasons of failed trials by number, in order."""
-    rows = trials.summaries(job)
+    rows = trials.summarize_trials(job)
     return {row["id"]: row["infeasibleReason"] for row in rows if "infeasibleReason" in row}

@@ -12,7 +12,7 @@ from vertex_api.types import CustomJob as CustomJobArgs
 from vertex_api.types import HyperparameterTuningJob as HyperparameterTuningJobArgs
 from vertex_api.validation.jobs import job_spec_path, validated
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape import value_at
+from vertex_api.validation.shape import get_value_at
 
 from ..runtime.foundation import Foundation
 from ..schema import references, shapes
@@ -131,7 +131,11 @@ class _Job(dynamic.Resource, Generic[Spec]):
         kind = self.provider.kind
 
         def folder(spec: Mapping[str, Any], _: object) -> str | None:
-            return None if validated(kind, spec, open_text=references.is_open)[1] else results.folder(kind, spec)
+            return (
+                None
+                if validated(kind, spec, has_unresolved_references=references.is_open)[1]
+                else results.folder(kind, spec)
+            )
 
         found: pulumi.Input[str | None] = _whole(self._spec, [], folder)
         return found
@@ -163,11 +167,11 @@ def completed(
     `above` are the ids of the runs whose results it uses. A spec with problems is left as it is: the provider's `check`
     reports them all.
     """
-    spec, problems = validated(kind, spec, open_text=references.is_open)
+    spec, problems = validated(kind, spec, has_unresolved_references=references.is_open)
     if problems:
         return spec
     path = job_spec_path(kind, spec)
-    job = {**foundation.job_defaults, **value_at(spec, path)}
+    job = {**foundation.job_defaults, **get_value_at(spec, path)}
     job["workerPoolSpecs"] = [{"replicaCount": 1, **pool} if pool else pool for pool in job["workerPoolSpecs"]]
     whole = _with(spec, path, job)
     if foundation.labels:

@@ -7,7 +7,7 @@ from typing import Any
 from vertex_api.errors import NotFound
 from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.names import ResourceName
-from vertex_api.validation.pipelines import backing_job, backing_name, held
+from vertex_api.validation.pipelines import build_backing_job, get_backing_job_name, pipeline_from_service
 
 from ..runtime.target import Target
 from .recovery import ownership
@@ -51,15 +51,15 @@ def searching(at: Target, job: Job) -> Job:
 def uploaded(pipeline: Job) -> dict[str, Any]:
     """`backingJob` and `model`, the resource names of the job that trains and of the model, once there are such."""
     model = pipeline.get("modelToUpload", {}).get("name")
-    names = {"backingJob": backing_name(pipeline), "model": model}
+    names = {"backingJob": get_backing_job_name(pipeline), "model": model}
     return {key: name for key, name in names.items() if name}
 
 
 def training_of(pipeline: Job) -> Job:
     """The job that trains, as far as it is known here: with its trials where `with_studies` has found them."""
-    return pipeline[STUDY] if STUDY in pipeline else backing_job(held(pipeline))
+    return pipeline[STUDY] if STUDY in pipeline else build_backing_job(pipeline_from_service(pipeline))
 
 
 def _study_name(pipeline: Job) -> str | None:
-    name = backing_name(pipeline)
+    name = get_backing_job_name(pipeline)
     return name if name and ResourceName.parse(name).kind == HYPERPARAMETER_TUNING_JOB else None

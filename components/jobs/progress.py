@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from vertex_api import trials
-from vertex_api.states import TERMINAL, plain
+from vertex_api.states import TERMINAL_STATES, strip_state_prefix
 
 from .pipeline_results import STUDY
 
@@ -52,47 +52,47 @@ def moved(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str |
     """The line on a job whose `run`, as `jobs.job` has it, is another than `before`; None where it is not."""
     if before == now:
         return None
-    came_from = f"{plain(before['state'])} → " if before.get("state") not in (None, now["state"]) else ""
+    came_from = f"{strip_state_prefix(before['state'])} → " if before.get("state") not in (None, now["state"]) else ""
     done = f", {now['trials']['ended']} of {now['trials']['of']} trials done" if "trials" in now else ""
     error = f": {now['error']}" if now.get("error") else ""
-    return f"{name}: {came_from}{plain(now['state'])}{done}{error}"
+    return f"{name}: {came_from}{strip_state_prefix(now['state'])}{done}{error}"
 
 
 def _status(job: Job) -> str:
-    state, study = plain(job["state"]), job.get(STUDY, job)
+    state, study = strip_state_prefix(job["state"]), job.get(STUDY, job)
     if state == "RUNNING" and "startTime" in job and (minutes := _minutes(job, _seconds(job["startTime"]))):
         state += f" after {minutes} min in the queue"
     if "studySpec" not in study:
         return state
-    metric = trials.objectives(study)[0]
-    best = trials.best(study)
+    metric = trials.list_objectives(study)[0]
+    best = trials.find_best_trial(study)
     found = f", best {metric} {best['metrics'][metric]:.4g} in trial {best['id']}" if best else ""
-    return f"{state}, {trials.ended(study)} of {study['maxTrialCount']} trials done{found}"
+    return f"{state}, {trials.count_ended_trials(study)} of {study['maxTrialCount']} trials done{found}"
 
 
 def _grouped(jobs: Mapping[str, Job]) -> Iterator[str]:
     """One line for each state: many jobs that change at once would flood the screen."""
     by_state: dict[str, list[str]] = {}
     for name, job in jobs.items():
-        by_state.setdefault(plain(job["state"]), []).append(name)
+        by_state.setdefault(strip_state_prefix(job["state"]), []).append(name)
     for state, names in by_state.items():
         yield f"{state}: {_some(names)}"
 
 
 def _count(jobs: Mapping[str, Job]) -> str:
-    done = sum(job["state"] in TERMINAL for job in jobs.values())
+    done = sum(job["state"] in TERMINAL_STATES for job in jobs.values())
     counted = f"{done} of {len(jobs)} jobs done"
     searches = [study for job in jobs.values() if "studySpec" in (study := job.get(STUDY, job))]
     if len(searches) > 1:
         total = sum(int(job["maxTrialCount"]) for job in searches)
-        counted += f", {sum(map(trials.ended, searches))} of {total} trials done"
+        counted += f", {sum(map(trials.count_ended_trials, searches))} of {total} trials done"
     return counted
 
 
 def _queued(jobs: Mapping[str, Job], now: float) -> Iterator[str]:
     """The jobs that have not begun to run after a minute: since when, and why."""
     for state, why in _QUEUED.items():
-        waiting = {name: _minutes(job, now) for name, job in jobs.items() if plain(job["state"]) == state}
+        waiting = {name: _minutes(job, now) for name, job in jobs.items() if strip_state_prefix(job["state"]) == state}
         longest_first = sorted((name for name, minutes in waiting.items() if minutes), key=lambda name: -waiting[name])
         if longest_first:
             since = waiting[longest_first[0]]

@@ -12,8 +12,8 @@ from vertex_api.errors import NotFound
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.names import ResourceName
 from vertex_api.validation.jobs import held, validated
-from vertex_api.validation.pipelines import backing_name
-from vertex_api.validation.shape import Problem
+from vertex_api.validation.pipelines import get_backing_job_name
+from vertex_api.validation.shape import FieldProblem
 
 from ..errors import SubmitFailed
 from ..runtime import engine, target
@@ -72,7 +72,7 @@ class JobProvider(Provider):
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
         inputs = {name: news[name] for name in INPUTS if news.get(name) is not None}
         judge = adoption.validated if "adopt" in inputs else validated
-        spec, problems = judge(self.kind, inputs["spec"], open_text=references.is_open)
+        spec, problems = judge(self.kind, inputs["spec"], has_unresolved_references=references.is_open)
         failures = [
             dynamic.CheckFailure(f"spec.{problem.field}", problem.message)
             for problem in problems
@@ -197,19 +197,19 @@ def _outputs(props: Mapping[str, Any]) -> dict[str, Any]:
 
 def _run(at: Target, job: Mapping[str, Any]) -> dict[str, Any]:
     """What a refresh shows of a job: it only ever has what moves with the job, or the next refresh would show more."""
-    name, log_of = (ResourceName.parse(text) for text in (job["name"], backing_name(job) or job["name"]))
+    name, log_of = (ResourceName.parse(text) for text in (job["name"], get_backing_job_name(job) or job["name"]))
     run = {"name": job["name"], "state": job["state"], "page": at.links.page(name), "logs": at.links.logs(log_of)}
     if "error" in job:
         run["error"] = job["error"].get("message", "")
     study = searching(at, job)
-    if ended := trials.ended(study):
+    if ended := trials.count_ended_trials(study):
         run["trials"] = {"ended": ended, "of": int(study["maxTrialCount"])}
-        if best := trials.best(study):
+        if best := trials.find_best_trial(study):
             run["bestTrial"] = best
     return run
 
 
-def _unknown(spec: Any, problem: Problem) -> bool:
+def _unknown(spec: Any, problem: FieldProblem) -> bool:
     """Whether a problem is only that a value is not known before the update."""
     for part in problem.path:
         try:

@@ -8,7 +8,7 @@ from typing import Any
 
 from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.names import ResourceName
-from vertex_api.states import SUCCEEDED
+from vertex_api.states import SUCCEEDED_STATES
 from vertex_api.validation.jobs import training
 from vertex_api.validation.rules import parameters
 
@@ -41,7 +41,9 @@ def offered(kind: Kind, spec: Mapping[str, Any]) -> list[str]:
     trains, job = training(kind, spec)
     if trains == HYPERPARAMETER_TUNING_JOB:
         study = job["studySpec"]
-        ids = dict.fromkeys(parameter["parameterId"] for parameter, _, _ in parameters.walk(study["parameters"], ()))
+        ids = dict.fromkeys(
+            parameter["parameterId"] for parameter, _, _ in parameters.walk_parameters(study["parameters"], ())
+        )
         found += ["bestTrial.id", *(f"bestTrial.parameters.{name}" for name in ids)]
         found += [f"bestTrial.metrics.{metric['metricId']}" for metric in study["metrics"]]
     return found
@@ -74,7 +76,7 @@ def values(at: Target, stack: str, jobs: Mapping[str, str], wanted: Collection[s
             )
     found = {name: at.client.get(ResourceName.parse(jobs[name])) for name, _ in named.values()}
     for name, job in found.items():
-        if job["state"] not in SUCCEEDED:
+        if job["state"] not in SUCCEEDED_STATES:
             raise SubmitFailed(f"{doing}: {name}, whose results it uses, is {job['state']}")
     ended = {name: {"name": job["name"], **waiting.result(job)} for name, job in with_studies(at, stack, found).items()}
     texts = {}

@@ -10,7 +10,7 @@ from typing import Any
 from vertex_api import trials
 from vertex_api.errors import NotFound, QuotaExceeded, Unavailable
 from vertex_api.names import ResourceName
-from vertex_api.states import SUCCEEDED, TERMINAL
+from vertex_api.states import SUCCEEDED_STATES, TERMINAL_STATES
 
 from ..errors import TrainingFailed
 from ..runtime import engine, target
@@ -108,13 +108,13 @@ def result(job: Job) -> dict[str, Any]:
         found, job = found | uploaded(job), training_of(job)
     if "studySpec" not in job:
         return found | model_dir(job["jobSpec"], "")
-    best = trials.best(job)
+    best = trials.find_best_trial(job)
     found |= model_dir(job["trialJobSpec"], f"{best['id']}/") if best else {}
-    if len(trials.objectives(job)) > 1:
-        found["paretoTrials"] = trials.front(job)
-    if unreported := trials.unreported(job):
+    if len(trials.list_objectives(job)) > 1:
+        found["paretoTrials"] = trials.find_pareto_front(job)
+    if unreported := trials.find_unreported_metrics(job):
         found["unreported"] = unreported
-    return found | {"bestTrial": best, "trials": trials.summaries(job)}
+    return found | {"bestTrial": best, "trials": trials.summarize_trials(job)}
 
 
 def model_dir(spec: Mapping[str, Any], trial: str) -> dict[str, str]:
@@ -124,11 +124,11 @@ def model_dir(spec: Mapping[str, Any], trial: str) -> dict[str, str]:
 
 
 def _ended_badly(job: Job) -> bool:
-    return job["state"] in TERMINAL and job["state"] not in SUCCEEDED
+    return job["state"] in TERMINAL_STATES and job["state"] not in SUCCEEDED_STATES
 
 
 def _has_ended(job: Job) -> bool:
-    return job["state"] in TERMINAL
+    return job["state"] in TERMINAL_STATES
 
 
 def _overdue(parent: str, name: str, resource: str, job: Job | None, waited: float) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.catalog.machines import machines
-from vertex_api.spelling import nearest
-from vertex_api.validation.rules import Finding
+from vertex_api.spelling import suggestion_text
+from vertex_api.validation.rules import Violation
 
 from .machines import IN_PLACE_OF, LEGACY_TYPES, ROLES
 
@@ -17,7 +17,7 @@ _NEEDED = {
 }
 
 
-def broken(training_input: Mapping[str, Any]) -> Iterator[Finding]:
+def broken(training_input: Mapping[str, Any]) -> Iterator[Violation]:
     """Problems of a TrainingInput whose shape is right, with paths from it."""
     of_types = [*_tier(training_input)]
     for role in ROLES:
@@ -32,7 +32,7 @@ def broken(training_input: Mapping[str, Any]) -> Iterator[Finding]:
             yield ("hyperparameters", "params", index, *path), message
 
 
-def _tier(given: Mapping[str, Any]) -> Iterator[Finding]:
+def _tier(given: Mapping[str, Any]) -> Iterator[Violation]:
     """A cluster is described by a tier, or piece by piece with CUSTOM."""
     tier = given.get("scaleTier")
     pieces = [f"{role}{name}" for role in ROLES for name in ("Type", "Count") if given.get(f"{role}{name}")]
@@ -48,15 +48,15 @@ def _tier(given: Mapping[str, Any]) -> Iterator[Finding]:
             yield (f"{role}Type",), f"is required with {role}Count"
 
 
-def _machine_type(name: str, value: str) -> Iterator[Finding]:
+def _machine_type(name: str, value: str) -> Iterator[Violation]:
     known = {*LEGACY_TYPES, *machines()}
     if value not in known and value not in IN_PLACE_OF:
-        near = nearest(value, known)
+        near = suggestion_text(value, known)
         advice = near if near.startswith("; did") else f"; name one of Vertex AI's, or {', '.join(LEGACY_TYPES)}"
         yield (name,), f'"{value}" is no machine type that is known{advice}'
 
 
-def _container(given: Mapping[str, Any], role: str, *, is_type_refused: bool) -> Iterator[Finding]:
+def _container(given: Mapping[str, Any], role: str, *, is_type_refused: bool) -> Iterator[Violation]:
     config = given.get(f"{role}Config", {})
     at = f"{role}Config"
     if "containerArgs" in config and "args" in given:
@@ -77,7 +77,7 @@ def _container(given: Mapping[str, Any], role: str, *, is_type_refused: bool) ->
         yield (at, "acceleratorConfig", "type"), "is required"
 
 
-def _parameter(spec: Mapping[str, Any]) -> Iterator[Finding]:
+def _parameter(spec: Mapping[str, Any]) -> Iterator[Violation]:
     kind = spec["type"]
     if kind == "PARAMETER_TYPE_UNSPECIFIED":
         yield ("type",), "is required: DOUBLE, INTEGER, CATEGORICAL or DISCRETE"

@@ -5,9 +5,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.partial import may_follow
+from vertex_api.validation.partial import is_consequence
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape import NO_OBJECT, Problem, Rest, rest, shape, validate
+from vertex_api.validation.shape import (
+    MUST_BE_OBJECT,
+    FieldProblem,
+    ValidPart,
+    extract_valid_part,
+    validate,
+    validate_shape,
+)
 
 from . import checks, study
 from .fields import Fields
@@ -19,23 +26,23 @@ _COUNTS = {"maxTrialCount": "maxTrials"}
 """Fields that messages name as well, and what they are here."""
 
 
-def converted(given: object, fallback: str) -> tuple[Fields, list[Problem]]:
+def converted(given: object, fallback: str) -> tuple[Fields, list[FieldProblem]]:
     """The declaration of a Job or a bare TrainingInput, with comments, and all that is wrong with what is given.
 
     The declaration means something only where nothing is wrong. `fallback` names a job that has no id.
     """
     if not isinstance(given, Mapping):
-        return Fields(), [Problem((), NO_OBJECT)]
+        return Fields(), [FieldProblem((), MUST_BE_OBJECT)]
     whole = _is_job(given)
-    job, problems = shape(Job, given if whole else {"trainingInput": given}, output_only="drop")
+    job, problems = validate_shape(Job, given if whole else {"trainingInput": given}, output_only="drop")
     if "predictionInput" in job:
-        problems = [Problem(("predictionInput",), "is a prediction job's; only training jobs can be converted")]
+        problems = [FieldProblem(("predictionInput",), "is a prediction job's; only training jobs can be converted")]
     elif not problems and "trainingInput" not in job:
-        problems = [Problem(("trainingInput",), "is required")]
-    left = rest(Job, job, problems, output_only="drop")
+        problems = [FieldProblem(("trainingInput",), "is required")]
+    left = extract_valid_part(Job, job, problems, output_only="drop")
     problems = [*problems, *_broken(left)]
     if problems:
-        return Fields(), [problem if whole else Problem(problem.path[1:], problem.message) for problem in problems]
+        return Fields(), [problem if whole else FieldProblem(problem.path[1:], problem.message) for problem in problems]
     declaration = _declaration(_escaped(job), fallback)
     (collection, jobs), *_ = declaration.items()
     (name, body), *_ = jobs.items()
@@ -45,16 +52,18 @@ def converted(given: object, fallback: str) -> tuple[Fields, list[Problem]]:
     return declaration, [_of_the_legacy_job(problem, job["trainingInput"], above) for problem in refused]
 
 
-def _broken(left: Rest) -> list[Problem]:
+def _broken(left: ValidPart) -> list[FieldProblem]:
     """What is wrong with what is left of a job, but for what is to be judged together with what is withheld."""
     if left.value is None or "trainingInput" not in left.value or "predictionInput" in left.value:
         return []
-    found = (Problem(("trainingInput", *path), message) for path, message in checks.broken(left.value["trainingInput"]))
+    found = (
+        FieldProblem(("trainingInput", *path), message) for path, message in checks.broken(left.value["trainingInput"])
+    )
     withheld = {_judged_as(path) for path in left.withheld}
     return [
         problem
         for problem in found
-        if _judged_as(problem.path) not in withheld and not may_follow(problem.path, left.withheld)
+        if _judged_as(problem.path) not in withheld and not is_consequence(problem.path, left.withheld)
     ]
 
 
@@ -63,14 +72,14 @@ def _judged_as(path: KeyPath) -> KeyPath:
     return path[:4] if path[1:2] == ("hyperparameters",) else ()
 
 
-def _of_the_legacy_job(problem: Problem, training_input: Mapping[str, Any], above: KeyPath) -> Problem:
+def _of_the_legacy_job(problem: FieldProblem, training_input: Mapping[str, Any], above: KeyPath) -> FieldProblem:
     """What Vertex AI would refuse, at the field that it came from, or else named in full."""
     path, message = origin(problem.path, training_input, above), problem.message
     for name, legacy in _COUNTS.items():
         message = message.replace(name, legacy)
     if path:
-        return Problem(path, f"Vertex AI would refuse it: {message}")
-    return Problem((), f"Vertex AI would refuse {problem.field}: {message}")
+        return FieldProblem(path, f"Vertex AI would refuse it: {message}")
+    return FieldProblem((), f"Vertex AI would refuse {problem.field}: {message}")
 
 
 def _is_job(given: Mapping[str, Any]) -> bool:

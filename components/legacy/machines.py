@@ -8,7 +8,7 @@ unverified, which is why the comments ask to check it.
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_api.catalog.machines import machine
+from vertex_api.catalog.machines import get_machine
 
 ROLES = ("master", "worker", "parameterServer", "evaluator")
 """Roles of replicas; their order is that of Vertex AI's worker pools."""
@@ -104,7 +104,7 @@ def machine_spec(part: Replicas, accelerator: dict[str, Any]) -> tuple[dict[str,
         kind, count = "TPU_V2", 8
     if kind.startswith(("TPU_V2_POD", "TPU_V3_POD")):
         kind = kind.removesuffix("_POD")
-    found = machine(name)
+    found = get_machine(name)
     if kind == "NVIDIA_TESLA_K80" and found and "NVIDIA_TESLA_T4" in found.gpus:
         counts = found.gpus["NVIDIA_TESLA_T4"]
         fewest = next((possible for possible in counts if possible >= count), counts[-1])

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vertex_api.scalars import shown
+from vertex_api.scalars import quote_value
 
 from . import runtimes
 from .fields import Fields
@@ -34,7 +34,7 @@ def left_out(training_input: dict[str, Any]) -> list[str]:
             comments.append(f"{role}Count {parts[role].count}: left out, as a job with TPUs has one pool.")
     if _image(training_input, "master"):
         comments += [
-            f"{name} {shown(training_input[name])}: left out; a container brings its own."
+            f"{name} {quote_value(training_input[name])}: left out; a container brings its own."
             for name in ("packageUris", "pythonModule", "runtimeVersion", "pythonVersion")
             if name in training_input
         ]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from vertex_api.validation.rules import Finding
+from vertex_api.validation.rules import Violation
 
 from ..files.archives import add_file
 from ..files.content_digests import TAG_LENGTH
@@ -92,7 +92,7 @@ class SourceDistribution:
         return content.getvalue()
 
 
-def broken(root: Path, package: shapes.PythonPackage) -> Iterator[Finding]:
+def broken(root: Path, package: shapes.PythonPackage) -> Iterator[Violation]:
     """Every rule that a declared package breaks; `root` is the project's folder."""
     if ("path" in package) == ("script" in package):
         yield (), "needs either the path of a folder with a pyproject.toml or setup.py, or a script"

@@ -5,8 +5,15 @@ from typing import Any
 
 import pulumi
 
-from vertex_api.estimates.availability import AS_OF, PAGE, REGIONS, missing, offered, wanting
-from vertex_api.spelling import closest
+from vertex_api.estimates.availability import (
+    AS_OF,
+    PAGE,
+    REGIONS,
+    find_unavailable_accelerators,
+    find_unavailable_in_pools,
+    regions_by_accelerator,
+)
+from vertex_api.spelling import find_closest_name
 
 from ..schema.job_declaration import JobDeclaration
 from ..settings import cloud
@@ -31,16 +38,16 @@ def lines(region: str, jobs: Iterable[JobDeclaration], machines: Iterable[Mappin
     `machines` are the pools of the stack's own persistent resource.
     """
     if region not in REGIONS:
-        near = closest(region, REGIONS)
+        near = find_closest_name(region, REGIONS)
         guess = f"; did you mean {near}?" if near else "."
         return [f"{region} is not known as a region with training as of {AS_OF}{guess} See {PAGE}"]
     asking: dict[str, list[str]] = {}
     for job in jobs:
-        for name in wanting(job.kind, job.spec, region):
+        for name in find_unavailable_accelerators(job.kind, job.spec, region):
             asking.setdefault(name, []).append(job.name)
-    for name in missing(machines, region):
+    for name in find_unavailable_in_pools(machines, region):
         asking.setdefault(name, []).append(cloud.MACHINES)
-    said = [_line(name, region, asking[name], offered()) for name in sorted(asking)]
+    said = [_line(name, region, asking[name], regions_by_accelerator()) for name in sorted(asking)]
     return [*said, f"Tables change: see {PAGE}"] if said else []
 
 

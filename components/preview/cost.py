@@ -8,7 +8,7 @@ import pulumi
 from vertex_api.estimates import persistent_resource
 from vertex_api.estimates.cost import Cost
 from vertex_api.estimates.prices import is_old
-from vertex_api.estimates.quota import PREFIX, UNKNOWN, needs
+from vertex_api.estimates.quota import METRIC_PREFIX, UNKNOWN_METRIC_MARK, estimate_quota
 
 from ..settings import cloud
 from ..settings.settings import Settings
@@ -26,9 +26,9 @@ def show_cost(settings: Settings) -> None:
 
 def quotas(settings: Settings) -> dict[str, dict[str, int]]:
     """What each of `settings.costs` needs of each quota, by the same names."""
-    found = {job.name: needs(job.kind, job.spec) for job in settings.jobs}
+    found = {job.name: estimate_quota(job.kind, job.spec) for job in settings.jobs}
     if machines := [pool for _, pool in cloud.pools(settings.cloud or {})]:
-        found[cloud.MACHINES] = persistent_resource.needs(machines)
+        found[cloud.MACHINES] = persistent_resource.estimate_pool_quota(machines)
     return found
 
 
@@ -54,10 +54,10 @@ def lines(region: str, costs: Mapping[str, Cost], quotas: Mapping[str, Mapping[s
         ", ".join(heading),
         *_aligned(rows),
         f"  list-price estimate, {as_of}{_WITHOUT}",
-        f"  quota: what each job takes while it runs, and all at once; {PREFIX}NAME",
+        f"  quota: what each job takes while it runs, and all at once; {METRIC_PREFIX}NAME",
     ]
-    if any(UNKNOWN in row[-1] for row in rows):
-        said.append(f"  {UNKNOWN} the name of this quota is not on file")
+    if any(UNKNOWN_METRIC_MARK in row[-1] for row in rows):
+        said.append(f"  {UNKNOWN_METRIC_MARK} the name of this quota is not on file")
     said += _remarks(costs, shown)
     if days and is_old(min(days), today):
         said.append(f"  The prices as of {min(days)} are more than 90 days old: python -m tools.refresh_prices")

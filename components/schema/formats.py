@@ -5,7 +5,7 @@ from typing import Annotated, get_args
 
 from pydantic import AfterValidator, BeforeValidator
 
-from vertex_api.scalars import Int32, String, seconds
+from vertex_api.scalars import Int32, String, parse_seconds
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 NAME = 'lower-case letters, digits, "-", "_" and ".", at most 63'
@@ -29,7 +29,7 @@ def port(value: int) -> int:
 
 
 def longer_than_zero(value: str) -> str:
-    if seconds(value) <= 0:
+    if parse_seconds(value) <= 0:
         raise ValueError(f'"{value}" is not longer than "0s"')
     return value
 

@@ -3,10 +3,10 @@
 from pydantic.alias_generators import to_camel
 
 from vertex_api import types
-from vertex_api.fields import fields
+from vertex_api.fields import get_fields
 from vertex_api.kinds import TRAINING_PIPELINE, Kind
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape import unknown
+from vertex_api.validation.shape import unknown_field_text
 
 from . import shapes
 
@@ -17,10 +17,10 @@ _INPUTS = (types.CustomJobSpec, types.HyperparameterTuningJob)  # those of a pip
 def misplaced(kind: Kind, path: KeyPath) -> str | None:
     """What is said of a key that stands in a declared job itself and is none of its own; None for all other paths."""
     name = to_camel(str(path[0])) if len(path) == 1 else ""
-    if not name or name in fields(kind.message):
+    if not name or name in get_fields(kind.message):
         return None
-    if name in fields(shapes.Lifecycle):
+    if name in get_fields(shapes.Lifecycle):
         return f"unknown field; it belongs under {LIFECYCLE}"
-    if kind == TRAINING_PIPELINE and any(name in fields(inputs) for inputs in _INPUTS):
+    if kind == TRAINING_PIPELINE and any(name in get_fields(inputs) for inputs in _INPUTS):
         return f"unknown field; it belongs under {kind.spec_field}"
-    return unknown(kind.message, path, (LIFECYCLE, SPEC))
+    return unknown_field_text(kind.message, path, (LIFECYCLE, SPEC))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from vertex_api.validation.rules import Finding, KeyPath
+from vertex_api.validation.rules import KeyPath, Violation
 
 Tables = Mapping[str, Mapping[str, Any]]
 JOBS = "jobs"
@@ -29,7 +29,7 @@ def found(value: Any) -> Iterator[tuple[KeyPath, str]]:
             yield path, match.group(1).strip()
 
 
-def unclosed(value: Any) -> Iterator[Finding]:
+def unclosed(value: Any) -> Iterator[Violation]:
     """What is said of each text in a value that begins a reference and does not end it."""
     for path, text in _texts(value, ()):
         if match := _UNCLOSED.search(text):

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape import NO_OBJECT, dotted
+from vertex_api.validation.shape import MUST_BE_OBJECT, format_path
 
 from ..errors import Problem
 from . import yaml_documents as documents
@@ -37,13 +37,13 @@ class Source:
         except OSError as error:
             return {}, [Problem(self.name, "", f"cannot be read: {error.strerror}")]
         if content is not None and not isinstance(content, dict):
-            return {}, [Problem(self.name, "", NO_OBJECT)]
+            return {}, [Problem(self.name, "", MUST_BE_OBJECT)]
         return content or {}, []
 
     def problem(self, path: KeyPath, message: str) -> Problem:
         """A problem at a key of the declarations, with the line where it stands."""
         said = documents.as_written(self._root, self._in_file(path), message)
-        return Problem(self.place(path), dotted(self._spelled(path)), said)
+        return Problem(self.place(path), format_path(self._spelled(path)), said)
 
     def place(self, path: KeyPath) -> str:
         """`file:line` of the deepest part of `path` that the file holds."""

@@ -64,12 +64,12 @@ def as_written(root: yaml.Node | None, path: KeyPath, message: str) -> str:
     if not isinstance(node, yaml.ScalarNode) or node.tag == _TEXT:
         return message
     read, text = _read(node), node.value
-    if message != scalars.not_a_text(read) or text == scalars.shown(read):
+    if message != scalars.not_a_string_message(read) or text == scalars.quote_value(read):
         return message
     if not text:
         return 'is empty, which is read as null; write "" for an empty text, or take it out'
     what = "the number " if isinstance(read, int | float) and not isinstance(read, bool) else ""
-    return f'{text} is read as {what}{scalars.shown(read)}; write "{text}" in quotes'
+    return f'{text} is read as {what}{scalars.quote_value(read)}; write "{text}" in quotes'
 
 
 def line_of(node: yaml.Node | None, path: KeyPath) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any, cast
 
-from vertex_api.validation.rules import Finding, KeyPath, machine_spec, resource, worker_pools
+from vertex_api.validation.rules import KeyPath, Violation, machine_spec, resource, worker_pools
 
 from ..jobs.recovery import ownership
 from ..schema import shapes
@@ -32,14 +32,14 @@ _ONLY_WHEN_MADE = {
 }
 
 
-def broken(values: Mapping[str, Any]) -> Iterator[Finding]:
+def broken(values: Mapping[str, Any]) -> Iterator[Violation]:
     """Every rule that the keys of the target `gcp` break; `values` have the shape of `shapes.Stack`."""
     for key in _REQUIRED:
         if key not in values:
             yield (key,), "is required by the target gcp"
     yield from _place(values)
     for path in (("labels",), ("registry", "labels"), ("bucket", "labels")):
-        yield from resource.labels_broken(reduce(lambda part, key: part.get(key, {}), path, values), path)
+        yield from resource.find_label_violations(reduce(lambda part, key: part.get(key, {}), path, values), path)
     yield from ((("labels", *path), message) for path, message in ownership.labels_broken(values.get("labels", {})))
     for key, choices in _EITHER.items():
         part = values.get(key, {})
@@ -85,7 +85,7 @@ def is_made_here(key: str, part: Mapping[str, Any]) -> bool:
     return not any(choice in part for choice in _EITHER[key][:-1])
 
 
-def _place(values: Mapping[str, Any]) -> Iterator[Finding]:
+def _place(values: Mapping[str, Any]) -> Iterator[Violation]:
     """The forms of names that all calls have in their addresses."""
     project, region = values.get("project"), values.get("region")
     if project is not None and not _PROJECT.fullmatch(project):
@@ -95,7 +95,7 @@ def _place(values: Mapping[str, Any]) -> Iterator[Finding]:
         yield ("region",), f'"{region}" is not the name of a region, such as us-central1'
 
 
-def _network(network: Mapping[str, Any] | None) -> Iterator[Finding]:
+def _network(network: Mapping[str, Any] | None) -> Iterator[Violation]:
     if network is None:
         return
     if ("peering" in network) == ("attachment" in network):
@@ -108,12 +108,12 @@ def _network(network: Mapping[str, Any] | None) -> Iterator[Finding]:
         yield ("network", "peering", "prefixLength"), f"{length} is not between 8 and 24"
 
 
-def _pool(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _pool(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     machine = pool["machineSpec"]
-    yield from machine_spec.broken(machine, (*at, "machineSpec"))
+    yield from machine_spec.find_machine_violations(machine, (*at, "machineSpec"))
     for field in sorted(machine.keys() - {"machineType", "acceleratorType", "acceleratorCount"}):
         yield (*at, "machineSpec", field), "cannot be said by the Google Cloud provider of a persistent resource"
-    yield from worker_pools.disk(pool.get("diskSpec", {}), (*at, "diskSpec"))
+    yield from worker_pools.find_disk_violations(pool.get("diskSpec", {}), (*at, "diskSpec"))
     if scaling := pool.get("autoscalingSpec"):
         # The service's own client says so of AutoscalingSpec.
         least, most = scaling["minReplicaCount"], scaling["maxReplicaCount"]
@@ -124,7 +124,7 @@ def _pool(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
             yield (*at, "replicaCount"), f"{count} must be one of {least} to {most}, between which they are scaled"
 
 
-def _regions(values: Mapping[str, Any]) -> Iterator[Finding]:
+def _regions(values: Mapping[str, Any]) -> Iterator[Violation]:
     """A job's bucket, keys and attachment are in its own region (python-aiplatform#885; Google's page on CMEK)."""
     region = values.get("region")
     if region is None or not _REGION.fullmatch(region):

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 from vertex_api.catalog import reduction_server
 from vertex_api.kinds import KINDS, Kind
-from vertex_api.spelling import nearest
+from vertex_api.spelling import suggestion_text
 from vertex_api.validation.jobs import validated
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape import NO_OBJECT, shape
+from vertex_api.validation.shape import MUST_BE_OBJECT, validate_shape
 
 from ..errors import Problem
 from ..images import rules as image_rules
@@ -69,7 +69,7 @@ class Declarations:
             self._add_all(source, content)
         overrides = self.overrides = self.values.get("vars") or {}
         if not isinstance(overrides, Mapping):
-            self.problems.append(self.stack.problem(("vars",), NO_OBJECT))
+            self.problems.append(self.stack.problem(("vars",), MUST_BE_OBJECT))
             overrides = self.overrides = {}
         for declared in (
             *self.sections["vars"].values(),
@@ -80,7 +80,7 @@ class Declarations:
                 self.problems.append(declared.problem(path, message))
             self.problems += [declared.problem(*found) for found in references.unclosed(declared.value)]
         # Known by its region alone. Names of images are in lower case, so none can be in its way.
-        self.own_images = {"reductionServer": reduction_server.image(self.values.get("region", ""))}
+        self.own_images = {"reductionServer": reduction_server.get_image_uri(self.values.get("region", ""))}
         self.tables = {
             "vars": {name: declared.value for name, declared in self.sections["vars"].items()} | {**overrides},
             "images": {**self.sections["images"], **self.own_images},
@@ -93,12 +93,12 @@ class Declarations:
             if section.startswith(_ASIDE):
                 continue
             if section not in SECTIONS:
-                self.problems.append(source.problem((section,), f"unknown field{nearest(section, SECTIONS)}"))
+                self.problems.append(source.problem((section,), f"unknown field{suggestion_text(section, SECTIONS)}"))
             elif isinstance(entries, Mapping):
                 for name, value in entries.items():
                     self._add(source, section, name, value)
             elif entries is not None:
-                self.problems.append(source.problem((section,), NO_OBJECT))
+                self.problems.append(source.problem((section,), MUST_BE_OBJECT))
 
     def _add(self, source: Source, section: str, name: str, value: Any) -> None:
         declared = _Declared(source, (section, name), value)
@@ -129,7 +129,7 @@ class Declarations:
         given = references.unescaped(
             self._resolved(declared, lambda path: ("vars", "secrets") if path[:1] == ("secrets",) else ("vars",))
         )
-        image, broken = shape(shapes.Image, given)
+        image, broken = validate_shape(shapes.Image, given)
         found = [(p.path, p.message) for p in broken] or list(image_rules.broken(image, self.root))
         self.problems += [declared.problem(path, message) for path, message in found]
         return cast(shapes.Image, image)
@@ -140,7 +140,7 @@ class Declarations:
 
     def _package(self, declared: _Declared) -> shapes.PythonPackage:
         given = references.unescaped(self._resolved(declared, lambda _: ("vars",)))
-        package, broken = shape(shapes.PythonPackage, given)
+        package, broken = validate_shape(shapes.PythonPackage, given)
         found = [(p.path, p.message) for p in broken] or list(source_distribution.broken(self.root, package))
         self.problems += [declared.problem(path, message) for path, message in found]
         return cast(shapes.PythonPackage, package)
@@ -158,19 +158,19 @@ class Declarations:
         name = str(declared.path[-1])
         body = self._resolved(declared, lambda path: ("vars",) if path[:1] == (job_keys.LIFECYCLE,) else _IN_JOBS)
         if not isinstance(body, Mapping):
-            self.problems.append(declared.problem((), NO_OBJECT))
+            self.problems.append(declared.problem((), MUST_BE_OBJECT))
             return JobDeclaration(kind, name, {}, {})
         given = body.get(job_keys.LIFECYCLE)
-        found, broken = shape(shapes.Lifecycle, {} if given is None else given)
+        found, broken = validate_shape(shapes.Lifecycle, {} if given is None else given)
         lifecycle: shapes.Lifecycle = {} if broken else found
         self.problems += [declared.problem((job_keys.LIFECYCLE, *each.path), each.message) for each in broken]
         unnamed = not body.keys() & {"displayName", "display_name"}
         body = {**({"displayName": name} if unnamed else {}), **body}
         body.pop(job_keys.LIFECYCLE, None)
         body.pop(job_keys.SPEC, None)  # a file's fields have taken its place, or it is unset
-        spec, broken = validated(kind, body, open_text=references.is_open)
+        spec, broken = validated(kind, body, has_unresolved_references=references.is_open)
         if _written_out(declared.value, body, [problem.path for problem in broken]):
-            spec, broken = validated(kind, body, open_text=references.is_open)
+            spec, broken = validated(kind, body, has_unresolved_references=references.is_open)
         open_at = dict(self.results_used.get(name, ()))
         for problem in broken:
             late = problem.path in open_at and f"${{{references.JOBS}.{open_at[problem.path]}}} {_LATE}"
@@ -205,7 +205,7 @@ class Declarations:
             elif table == "vars" and not isinstance(self.values.get("vars") or {}, Mapping):
                 continue
             elif name not in self.tables[table]:
-                message = f"${{{reference}}} is not declared{nearest(name, self.tables[table])}"
+                message = f"${{{reference}}} is not declared{suggestion_text(name, self.tables[table])}"
             else:
                 continue
             self.problems.append(declared.problem(path, message))
@@ -215,7 +215,7 @@ class Declarations:
         """Vars of the stack that nothing declares or uses: typos."""
         known = self.sections["vars"].keys() | self.vars_used
         unused = self.overrides.keys() - known
-        return [self.stack.problem(("vars", name), f"nothing uses it{nearest(name, known)}") for name in unused]
+        return [self.stack.problem(("vars", name), f"nothing uses it{suggestion_text(name, known)}") for name in unused]
 
 
 def _written_out(declared: Any, body: dict[str, Any], paths: list[KeyPath]) -> bool:

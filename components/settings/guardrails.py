@@ -9,13 +9,13 @@ from fnmatch import fnmatchcase
 from math import isfinite
 from typing import Any
 
-from vertex_api.estimates.cost import DEFAULT_SECONDS, Cost, timeout
+from vertex_api.estimates.cost import DEFAULT_SECONDS, Cost, get_timeout_seconds
 from vertex_api.kinds import Kind
-from vertex_api.scalars import seconds
-from vertex_api.spelling import choices
+from vertex_api.scalars import parse_seconds
+from vertex_api.spelling import join_with_or
 from vertex_api.validation.jobs import in_declaration, training
-from vertex_api.validation.rules import Finding, KeyPath
-from vertex_api.validation.rules.machine_spec import accelerator
+from vertex_api.validation.rules import KeyPath, Violation
+from vertex_api.validation.rules.machine_spec import get_accelerator
 
 from ..errors import ImageRefused
 from ..schema import references, shapes
@@ -28,7 +28,7 @@ _LIMITS = {"maxHourlyCost": "hourly", "maxTotalCost": "total"}
 _DEAREST = 3
 
 
-def empty(given: Any) -> Iterator[Finding]:
+def empty(given: Any) -> Iterator[Violation]:
     """Rules of a stack file's `guardrails`, as written, with nothing behind them: elsewhere that means "unset"."""
     for rule in shapes.Guardrails.__annotations__:
         if isinstance(given, Mapping) and rule in given and given[rule] in (None, []):
@@ -38,7 +38,7 @@ def empty(given: Any) -> Iterator[Finding]:
 
 def broken(
     rules: shapes.Guardrails, job: JobDeclaration, images: Mapping[str, shapes.Image], labels: Mapping[str, str]
-) -> Iterator[Finding]:
+) -> Iterator[Violation]:
     """Every guardrail that a job without problems breaks; `labels` are those that the stack gives all its jobs.
 
     A pipeline is judged by the job that it runs, and by the image that is to serve its model.
@@ -56,7 +56,7 @@ def _broken(
     spec: Mapping[str, Any],
     images: Mapping[str, shapes.Image],
     labels: Mapping[str, str],
-) -> Iterator[Finding]:
+) -> Iterator[Violation]:
     field = kind.spec_field
     for index, pool in enumerate(spec[field]["workerPoolSpecs"]):
         at: KeyPath = (field, "workerPoolSpecs", index)
@@ -75,7 +75,7 @@ def _broken(
             yield ("labels", label), message
 
 
-def broken_by_machines(rules: shapes.Guardrails, values: Mapping[str, Any]) -> Iterator[Finding]:
+def broken_by_machines(rules: shapes.Guardrails, values: Mapping[str, Any]) -> Iterator[Violation]:
     """Every guardrail that the stack's persistent resource breaks; all but those on machines are for jobs alone."""
     for at, pool in cloud.pools(values):
         yield from _machine(rules, pool["machineSpec"], (*at, "machineSpec"))
@@ -127,8 +127,8 @@ def image_check(rules: shapes.Guardrails | None, name: str) -> Callable[[str], s
     return check
 
 
-def _machine(rules: shapes.Guardrails, spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
-    kind, _ = accelerator(spec)
+def _machine(rules: shapes.Guardrails, spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+    kind, _ = get_accelerator(spec)
     for rule, field, value in (
         ("machineTypes", "machineType", spec.get("machineType")),
         ("acceleratorTypes", "acceleratorType", kind),
@@ -144,7 +144,7 @@ def _machine(rules: shapes.Guardrails, spec: Mapping[str, Any], at: KeyPath) -> 
 
 def _image(
     rules: shapes.Guardrails, uri: str | None, images: Mapping[str, shapes.Image], at: KeyPath
-) -> Iterator[Finding]:
+) -> Iterator[Violation]:
     """Images that are built here go to the stack's own registry, which its file names: they are allowed."""
     allowed = rules.get("registries")
     if allowed is None or uri is None:
@@ -173,20 +173,20 @@ def _usd(cost: Cost, rule: str) -> float:
     return float(getattr(cost, _LIMITS[rule]))
 
 
-def _at_most(rule: str, rules: Mapping[str, Any], count: int, at: KeyPath, what: str) -> Iterator[Finding]:
+def _at_most(rule: str, rules: Mapping[str, Any], count: int, at: KeyPath, what: str) -> Iterator[Violation]:
     most = rules.get(rule)
     if most is not None and count > most:
         yield at, f"guardrails.{rule}: {count} {what}; at most {most} are allowed here"
 
 
-def _time(rules: shapes.Guardrails, job_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
-    given, longest = timeout(job_spec), rules.get("maxTimeout")
+def _time(rules: shapes.Guardrails, job_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+    given, longest = get_timeout_seconds(job_spec), rules.get("maxTimeout")
     if given is None and rules.get("requireTimeout"):
         yield at, f'guardrails.requireTimeout: is required here, such as "{longest or "3600s"}"'
-    elif longest is not None and (given or DEFAULT_SECONDS) > seconds(longest):
+    elif longest is not None and (given or DEFAULT_SECONDS) > parse_seconds(longest):
         shown = f'"{given:g}s"' if given else 'seven days ("604800s"), as none is given,'
         yield at, f'guardrails.maxTimeout: {shown} is longer than the "{longest}" that is allowed here'
 
 
 def _listed(allowed: Sequence[str]) -> str:
-    return choices(allowed) if allowed else "none"
+    return join_with_or(allowed) if allowed else "none"

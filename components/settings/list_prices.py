@@ -5,9 +5,9 @@ from datetime import date, timedelta
 
 from vertex_api.estimates import prices
 from vertex_api.estimates.availability import REGIONS
-from vertex_api.estimates.cost import priced
-from vertex_api.spelling import closest, nearest
-from vertex_api.validation.rules import Finding
+from vertex_api.estimates.cost import list_priceable_names
+from vertex_api.spelling import find_closest_name, suggestion_text
+from vertex_api.validation.rules import Violation
 
 from ..schema import shapes
 
@@ -15,7 +15,7 @@ _EARLIEST = timedelta(days=1)
 """How far ahead of this machine's day another place's may be."""
 
 
-def broken(given: shapes.Prices, own_region: str | None = None) -> Iterator[Finding]:
+def broken(given: shapes.Prices, own_region: str | None = None) -> Iterator[Violation]:
     """What is wrong with a stack's own prices: names and regions that nothing is priced by, prices below zero, what is
     no day. The stack's own region is one, known or not."""
     try:
@@ -25,14 +25,14 @@ def broken(given: shapes.Prices, own_region: str | None = None) -> Iterator[Find
         yield ("asOf",), f'"{given["asOf"]}" is not a day, such as 2026-07-30'
     if not given["source"].strip():
         yield ("source",), "is empty; say where the prices come from"
-    regions_known = REGIONS | {region for _, _, region in prices.on_file().table} | {own_region}
-    for kind, known in priced().items():
+    regions_known = REGIONS | {region for _, _, region in prices.load_prices().table} | {own_region}
+    for kind, known in list_priceable_names().items():
         for name, regions in given.get(kind, {}).items():  # type: ignore[attr-defined]
             if name not in known:
-                yield (kind, name), f"nothing is priced by this name{nearest(name, known)}"
+                yield (kind, name), f"nothing is priced by this name{suggestion_text(name, known)}"
             for region, usd in regions.items():
                 if region not in regions_known:
-                    found = closest(region, REGIONS)
+                    found = find_closest_name(region, REGIONS)
                     hint = f"; did you mean {found}?" if found else ", such as us-central1"
                     yield (kind, name, region), f"is not a region that is known{hint}"
                 if usd < 0:
@@ -42,8 +42,8 @@ def broken(given: shapes.Prices, own_region: str | None = None) -> Iterator[Find
 def prices_of(given: shapes.Prices | None) -> prices.Prices:
     """The prices on file with a stack's own, which have been checked, in place of them or beside them."""
     if given is None:
-        return prices.on_file()
-    return prices.on_file().overridden(
+        return prices.load_prices()
+    return prices.load_prices().override(
         (kind, name, region, prices.Price(usd, given["asOf"], given["source"]))
         for kind in prices.KINDS
         for name, regions in given.get(kind, {}).items()  # type: ignore[attr-defined]

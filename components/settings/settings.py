@@ -7,10 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from vertex_api.estimates import persistent_resource
-from vertex_api.estimates.cost import Cost, cost
+from vertex_api.estimates.cost import Cost, estimate_cost
 from vertex_api.validation.jobs import in_declaration, job_spec_path, training
-from vertex_api.validation.rules import Finding, declared, region
-from vertex_api.validation.shape import Problem, judged, judged_rest, rest, shape
+from vertex_api.validation.rules import Violation, declared, region
+from vertex_api.validation.shape import (
+    FieldProblem,
+    check_partially,
+    collect_problems,
+    extract_valid_part,
+    validate_shape,
+)
 
 from ..errors import DeclarationErrors
 from ..errors import Problem as Declared
@@ -69,9 +75,11 @@ class Settings:
             for key, text in config.items()
             if key.startswith(source.namespace)
         }
-        values, broken = shape(shapes.Stack, {key: value for key, value in given.items() if key not in SECTIONS})
-        left = rest(shapes.Stack, values, broken)
-        unfit = judged_rest(_of_the_target, left) if ("target",) not in left.withheld else []
+        values, broken = validate_shape(
+            shapes.Stack, {key: value for key, value in given.items() if key not in SECTIONS}
+        )
+        left = extract_valid_part(shapes.Stack, values, broken)
+        unfit = check_partially(_of_the_target, left) if ("target",) not in left.withheld else []
         problems = [source.problem(problem.path, _discreet(problem)) for problem in (*broken, *unfit)]
         without_choice = guardrails.empty(given.get("guardrails"))
         problems += [source.problem(("guardrails", *path), message) for path, message in without_choice]
@@ -107,7 +115,7 @@ class Settings:
         )
 
 
-def _of_the_target(values: Mapping[str, Any]) -> Iterable[Finding]:
+def _of_the_target(values: Mapping[str, Any]) -> Iterable[Violation]:
     """What the stack's target asks for, and what it has no use for."""
     if values["target"] == "gcp":
         prices = list_prices.broken(values["prices"], values.get("region")) if "prices" in values else ()
@@ -125,10 +133,14 @@ def _not_meant(
     """What the jobs without a problem say that cannot be meant; those that are adopted are as they are."""
     for job in (job for job in jobs if job.spec and "adopt" not in job.lifecycle):
         kind, trains = training(job.kind, job.spec)
-        on_google_cloud = declared.executors(kind, trains) if values.get("target") == "gcp" else ()
-        problems = judged((*declared.broken(kind, trains), *on_google_cloud), trains, references.is_open)
+        on_google_cloud = declared.find_foreign_executors(kind, trains) if values.get("target") == "gcp" else ()
+        problems = collect_problems(
+            (*declared.find_likely_mistakes(kind, trains), *on_google_cloud), trains, references.is_open
+        )
         found = {in_declaration(job.kind, job.spec, problem.path): problem.message for problem in problems}
-        found |= dict((*declared.unserved(job.spec), *image_rules.unmarked(job.kind, job.spec, images)))
+        found |= dict(
+            (*declared.find_missing_serving_container(job.spec), *image_rules.unmarked(job.kind, job.spec, images))
+        )
         for path, message in found.items():
             yield declarations.problem_of(job, path, message)
 
@@ -139,7 +151,9 @@ def _out_of_region(
     """What the jobs without a problem name in other regions: only Vertex AI has some."""
     if values.get("target") == "gcp" and "region" in values:
         for job in (job for job in jobs if job.spec):
-            for path, message in region.broken(job.spec, job_spec_path(job.kind, job.spec), values["region"]):
+            for path, message in region.find_region_mismatches(
+                job.spec, job_spec_path(job.kind, job.spec), values["region"]
+            ):
                 yield declarations.problem_of(job, path, message)
 
 
@@ -158,9 +172,9 @@ def _costs(jobs: Iterable[JobDeclaration], values: Mapping[str, Any]) -> dict[st
     if values.get("target") != "gcp" or "region" not in values:
         return {}
     prices = list_prices.prices_of(values.get("prices"))
-    costs = {job.name: cost(job.kind, job.spec, values["region"], prices) for job in jobs if job.spec}
+    costs = {job.name: estimate_cost(job.kind, job.spec, values["region"], prices) for job in jobs if job.spec}
     if machines := [pool for _, pool in cloud.pools(values)]:
-        costs[cloud.MACHINES] = persistent_resource.cost_of(machines, values["region"], prices)
+        costs[cloud.MACHINES] = persistent_resource.estimate_pool_cost(machines, values["region"], prices)
     return costs
 
 
@@ -212,7 +226,7 @@ def _value(text: str) -> Any:
         return text
 
 
-def _discreet(problem: Problem) -> str:
+def _discreet(problem: FieldProblem) -> str:
     return "must be a string" if problem.path[0] == "secrets" and len(problem.path) > 1 else problem.message
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 
 from vertex_api.kinds import CUSTOM_JOB, Kind
-from vertex_api.validation.rules import Finding, KeyPath
-from vertex_api.validation.shape import shape
+from vertex_api.validation.rules import KeyPath, Violation
+from vertex_api.validation.shape import validate_shape
 
 from ..errors import Problem
 from ..schema import shapes
@@ -53,7 +53,7 @@ class Pasted:
 
     job: dict[str, Any] | None
     file: SpecFile | None
-    findings: Sequence[Finding] = ()
+    findings: Sequence[Violation] = ()
     problems: Sequence[Problem] = ()
 
 
@@ -64,7 +64,7 @@ def pasted(kind: Kind, declared: Mapping[str, Any], root: Path) -> Pasted:
     jobSpec; for a tuning job it is a HyperparameterTuningJob, with or without what gcloud takes as flags; for a
     pipeline it is a TrainingPipeline. A field stands in the file or beside it, whichever message it is of.
     """
-    named, broken = shape(shapes.SpecFile, declared[SPEC])
+    named, broken = validate_shape(shapes.SpecFile, declared[SPEC])
     if isinstance(declared[SPEC], str):
         message = f"must be an object with named fields; write spec: {{file: {declared[SPEC]}}}"
         return Pasted(None, None, [((SPEC,), message)])

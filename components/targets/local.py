@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
-from vertex_api.names import parent
+from vertex_api.names import build_parent
 
 from ..jobs.recovery.ledger import Ledger
 from ..runtime import emulator_process
@@ -52,7 +52,7 @@ class LocalFoundation(pulumi.ComponentResource):
         super().__init__("vertex:foundation:Local", "local", None, opts)
         self.registry = f"localhost/{_slug(settings.pulumi_project)}"
         self.staging = f"gs://{_slug(settings.pulumi_project)}-{_slug(settings.stack)}"
-        self.parent = LOCAL + parent(settings.project, settings.region)
+        self.parent = LOCAL + build_parent(settings.project, settings.region)
         self.job_defaults: Mapping[str, Any] = {}
         self.labels: Mapping[str, str] = {}
         self.encryption_key: str | None = None

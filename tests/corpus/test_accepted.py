@@ -17,10 +17,10 @@ from tests.vertex_api.test_client import HELD, Api
 from vertex_api.client import RestClient
 from vertex_api.fields import int64_as_strings
 from vertex_api.kinds import Kind
-from vertex_api.names import parent
+from vertex_api.names import build_parent
 from vertex_api.validation.jobs import held
 
-PARENT = parent("acme-dev", "us-central1")
+PARENT = build_parent("acme-dev", "us-central1")
 GROUND = Ground(staging="gs://acme-dev-staging/jobs", parent=f"//aiplatform.googleapis.com/{PARENT}")
 PROVIDERS = {
     provider.kind: provider()

@@ -14,7 +14,7 @@ from vertex_api.kinds import KINDS, TRAINING_PIPELINE, Kind
 from vertex_api.validation import pipelines
 from vertex_api.validation.jobs import validated
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape import Problem, shape
+from vertex_api.validation.shape import FieldProblem, validate_shape
 
 DEPENDENT = {
     ("acceleratorCount", "acceleratorType"),
@@ -62,19 +62,19 @@ def job_in(case: Case) -> tuple[Kind, dict[str, Any]]:
     return KINDS[str(section)], {**named, **job}
 
 
-def problems(case: Case) -> list[Problem]:
+def problems(case: Case) -> list[FieldProblem]:
     return validated(*job_in(case))[1]
 
 
 def is_of_shape(case: Case) -> bool:
     kind, job = job_in(case)
-    if kind == TRAINING_PIPELINE and pipelines.read(job).headline:
+    if kind == TRAINING_PIPELINE and pipelines.parse_pipeline(job).headline:
         return True
-    return bool(shape(kind.message, job)[1])
+    return bool(validate_shape(kind.message, job)[1])
 
 
 @cache
-def faults() -> Mapping[str, list[tuple[Case, Problem, bool]]]:
+def faults() -> Mapping[str, list[tuple[Case, FieldProblem, bool]]]:
     """Cases with one problem, by base, with that problem and whether it is one of shape."""
     found = defaultdict(list)
     for case in cases():
@@ -105,7 +105,7 @@ def judged_together(misshapen: Case, broken: Case) -> bool:
     return len(set(paths)) < len(paths)
 
 
-def pairs(base: Base) -> Iterator[tuple[Case, Case, Problem, Problem]]:
+def pairs(base: Base) -> Iterator[tuple[Case, Case, FieldProblem, FieldProblem]]:
     found = faults()[base.name]
     for (misshapen, first, is_shape), (broken, second, is_too) in product(found, found):
         theirs = product((misshapen.path[2:], first.path), (broken.path[2:], second.path))

@@ -8,7 +8,7 @@ import pytest
 
 from tools import refresh_prices
 from tools.refresh_prices import PricesRefused, Row, refreshed, written
-from vertex_api.estimates.prices import FILE, read
+from vertex_api.estimates.prices import FILE, parse_prices
 
 TODAY = date(2026, 11, 21)
 ON_VERTEX = "Vertex AI: Training/Pipelines on "
@@ -124,7 +124,7 @@ def test_tpus_keep_their_price_and_their_day() -> None:
 def test_what_is_written_is_read_again_with_its_sources() -> None:
     table = json.loads(FILE.read_text())
     new = refreshed([CORE], *CORE_SKUS, TODAY)
-    price = read(written(table, [*new, TPU])).find("vcpu", "N1", "us-central1")
+    price = parse_prices(written(table, [*new, TPU])).find("vcpu", "N1", "us-central1")
     assert price is not None
     assert (price.usd, price.as_of) == (0.03635265, "2026-11-21")
     assert "Cloud Billing Catalog API" in price.source

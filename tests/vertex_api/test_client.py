@@ -16,9 +16,9 @@ from vertex_api import client as client_module
 from vertex_api import errors
 from vertex_api.client import Endpoint, RestClient
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.names import ResourceName, parent
+from vertex_api.names import ResourceName, build_parent
 
-PARENT = parent("p", "us-central1")
+PARENT = build_parent("p", "us-central1")
 NAME = ResourceName.parse(f"{PARENT}/customJobs/7")
 HELD = {"name": str(NAME), "displayName": "digits", "state": "JOB_STATE_PENDING"}
 
@@ -208,8 +208,8 @@ CALLS: dict[str, Callable[[RestClient], object]] = {
 }
 ERRORS = {
     400: errors.InvalidRequest,
-    401: errors.PermissionRefused,
-    403: errors.PermissionRefused,
+    401: errors.PermissionDenied,
+    403: errors.PermissionDenied,
     404: errors.NotFound,
     409: errors.InvalidRequest,
     412: errors.InvalidRequest,
@@ -304,7 +304,7 @@ def test_without_credentials_a_call_to_the_cloud_is_refused_with_the_way_to_get_
         raise DefaultCredentialsError("a page of text")
 
     monkeypatch.setattr(google.auth, "default", none_found)
-    with pytest.raises(errors.PermissionRefused, match="gcloud auth application-default login"):
+    with pytest.raises(errors.PermissionDenied, match="gcloud auth application-default login"):
         RestClient(Endpoint.cloud("us-central1")).get(NAME)
 
 
@@ -317,7 +317,7 @@ def test_credentials_that_have_expired_are_refused_with_the_way_to_renew_them(ap
             raise RefreshError("Reauthentication is needed.")
 
     vars(client)["_credentials"] = Expired()  # type: ignore[no-untyped-call]
-    with pytest.raises(errors.PermissionRefused, match="gcloud auth application-default login"):
+    with pytest.raises(errors.PermissionDenied, match="gcloud auth application-default login"):
         client.get(NAME)
 
 

@@ -1,15 +1,15 @@
 from vertex_api import types
-from vertex_api.fields import fields, int64_as_strings, known
+from vertex_api.fields import drop_unknown_fields, get_fields, int64_as_strings
 
 
 def test_a_field_says_what_it_holds() -> None:
-    known = fields(types.CustomJobSpec)
+    known = get_fields(types.CustomJobSpec)
     assert (known["workerPoolSpecs"].message, known["workerPoolSpecs"].holds) == (types.WorkerPoolSpec, "list")
     assert (known["scheduling"].message, known["scheduling"].holds) == (types.Scheduling, "one")
     assert (known["network"].message, known["network"].is_int64) == (None, False)
-    assert fields(types.CustomJob)["labels"].holds == "map"
-    assert fields(types.WorkerPoolSpec)["replicaCount"].is_int64
-    assert not fields(types.MachineSpec)["acceleratorCount"].is_int64
+    assert get_fields(types.CustomJob)["labels"].holds == "map"
+    assert get_fields(types.WorkerPoolSpec)["replicaCount"].is_int64
+    assert not get_fields(types.MachineSpec)["acceleratorCount"].is_int64
 
 
 def test_int64_values_are_strings_and_others_as_they_are() -> None:
@@ -62,8 +62,8 @@ def test_what_a_message_has_no_field_for_is_left_out_in_both_spellings_and_at_an
         "later": [],
         "experiment": {"a text": "is expected"},
     }
-    assert known(types.CustomJobSpec, job) == {
+    assert drop_unknown_fields(types.CustomJobSpec, job) == {
         "worker_pool_specs": [{"machineSpec": {"machineType": "m"}, "replica_count": 1.0}, "x"],
         "experiment": {"a text": "is expected"},
     }
-    assert known(types.CustomJob, {"labels": {"later": "kept"}}) == {"labels": {"later": "kept"}}
+    assert drop_unknown_fields(types.CustomJob, {"labels": {"later": "kept"}}) == {"labels": {"later": "kept"}}

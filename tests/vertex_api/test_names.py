@@ -3,7 +3,7 @@
 import pytest
 
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.names import ResourceName, parent
+from vertex_api.names import ResourceName, build_parent
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ def test_a_name_taken_apart_is_written_as_it_was(text: str, kind: object) -> Non
     name = ResourceName.parse(text)
     assert str(name) == text
     assert name.kind == kind
-    assert text.startswith(f"{parent(name.project, name.region)}/{name.kind.collection}/")
+    assert text.startswith(f"{build_parent(name.project, name.region)}/{name.kind.collection}/")
     assert text.endswith(f"/{name.id}")
 
 

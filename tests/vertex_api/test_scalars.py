@@ -38,7 +38,7 @@ def test_an_int64_beyond_the_precision_of_floats_is_exact_as_a_string() -> None:
     "given", [1.5, "1.5", "", " 7", "seven", True, None, [1], {"a": 1}, float("nan"), float("inf")]
 )
 def test_what_is_no_whole_number_is_refused_with_its_value(given: object) -> None:
-    assert refusal(scalars.Int32, given) == f"{scalars.shown(given)} is not a whole number"
+    assert refusal(scalars.Int32, given) == f"{scalars.quote_value(given)} is not a whole number"
 
 
 def test_whole_numbers_are_bounded_by_their_width() -> None:
@@ -100,7 +100,7 @@ def test_equal_durations_have_one_spelling_the_one_of_the_service(given: str, wr
 
 @pytest.mark.parametrize("given", ["1h", "3600", 3600, "3600S", "1.0123456789s", None])
 def test_what_is_no_duration_is_refused_with_an_example(given: object) -> None:
-    message = f'{scalars.shown(given)} is not a duration; write seconds followed by s, such as "3600s"'
+    message = f'{scalars.quote_value(given)} is not a duration; write seconds followed by s, such as "3600s"'
     assert refusal(scalars.Duration, given) == message
 
 
@@ -118,7 +118,7 @@ def test_an_enum_is_its_name_whether_a_client_sends_name_or_number(given: object
 
 @pytest.mark.parametrize("given", ["blue", "5", 2, 5.5, True, None, []])
 def test_what_is_no_enum_value_is_refused_with_those_that_can_be_chosen(given: object) -> None:
-    assert refusal(Colour, given) == f"{scalars.shown(given)} is not one of RED, BLUE"
+    assert refusal(Colour, given) == f"{scalars.quote_value(given)} is not one of RED, BLUE"
 
 
 def test_a_field_that_the_service_sets_is_refused_with_the_advice_to_remove_it() -> None:
@@ -136,11 +136,11 @@ def test_a_field_that_the_service_sets_is_refused_with_the_advice_to_remove_it()
     ],
 )
 def test_a_value_is_shown_as_json(value: object, text: str) -> None:
-    assert scalars.shown(value) == text
+    assert scalars.quote_value(value) == text
 
 
 def test_a_long_value_is_shown_cut_to_60_characters() -> None:
-    assert scalars.shown("x" * 58) == f'"{"x" * 58}"'
-    shown = scalars.shown("x" * 59)
+    assert scalars.quote_value("x" * 58) == f'"{"x" * 58}"'
+    shown = scalars.quote_value("x" * 59)
     assert len(shown) == 60
     assert shown.endswith("xxx...")

@@ -7,19 +7,19 @@ from vertex_api import states, types
 
 def test_the_states_that_end_a_job_are_states_of_the_api() -> None:
     enums = [typing.get_args(enum)[0] for enum in (types.JobState, types.PipelineState)]
-    assert {state for enum in enums for state in typing.get_args(enum)} >= states.TERMINAL
+    assert {state for enum in enums for state in typing.get_args(enum)} >= states.TERMINAL_STATES
 
 
 def test_a_state_is_called_the_same_whether_of_a_job_or_of_a_pipeline() -> None:
-    assert {states.plain(f"{kind}_STATE_RUNNING") for kind in ("JOB", "PIPELINE")} == {"RUNNING"}
+    assert {states.strip_state_prefix(f"{kind}_STATE_RUNNING") for kind in ("JOB", "PIPELINE")} == {"RUNNING"}
 
 
 def test_a_job_that_succeeded_has_ended() -> None:
-    assert states.SUCCEEDED < states.TERMINAL
+    assert states.SUCCEEDED_STATES < states.TERMINAL_STATES
 
 
 def test_a_job_that_is_stopped_for_a_while_or_being_stopped_has_not_ended() -> None:
-    assert not states.TERMINAL & {
+    assert not states.TERMINAL_STATES & {
         *("JOB_STATE_PAUSED", "JOB_STATE_CANCELLING", "JOB_STATE_UPDATING"),
         *("PIPELINE_STATE_PAUSED", "PIPELINE_STATE_CANCELLING"),
     }

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from vertex_api.trials import best, ended, front, reported, summaries, summary, unreported
+from vertex_api.trials import (
+    count_ended_trials,
+    find_best_trial,
+    find_pareto_front,
+    find_unreported_metrics,
+    list_reported_metrics,
+    summarize_trial,
+    summarize_trials,
+)
 
 
 def trial(number: int, value: float | None = None, state: str = "SUCCEEDED", metric: str = "loss") -> dict[str, Any]:
@@ -19,7 +27,7 @@ def job(*trials: dict[str, Any], goal: str | None = "MINIMIZE") -> dict[str, Any
 
 
 def best_id(job: dict[str, Any]) -> str | None:
-    row = best(job)
+    row = find_best_trial(job)
     return str(row["id"]) if row else None
 
 
@@ -45,23 +53,23 @@ def test_a_trial_without_the_first_metric_cannot_be_the_best() -> None:
 
 
 def test_there_is_no_best_trial_where_none_succeeded() -> None:
-    assert best(job()) is None
-    assert best(job(trial(1), trial(2, 0.1, state="INFEASIBLE"))) is None
+    assert find_best_trial(job()) is None
+    assert find_best_trial(job(trial(1), trial(2, 0.1, state="INFEASIBLE"))) is None
 
 
 def test_a_metric_whose_value_is_left_out_is_zero() -> None:
     zero = {"id": "1", "state": "SUCCEEDED", "finalMeasurement": {"metrics": [{"metricId": "loss"}]}}
-    assert summary(zero)["metrics"] == {"loss": 0.0}
+    assert summarize_trial(zero)["metrics"] == {"loss": 0.0}
     assert best_id(job(zero, trial(2, 0.1))) == "1"
 
 
 def test_trials_are_ordered_by_number_and_not_as_texts() -> None:
     given = job(trial(10), trial(2), trial(1))
-    assert [row["id"] for row in summaries(given)] == ["1", "2", "10"]
+    assert [row["id"] for row in summarize_trials(given)] == ["1", "2", "10"]
 
 
 def test_a_job_without_trials_has_no_rows() -> None:
-    assert summaries({"studySpec": {}}) == []
+    assert summarize_trials({"studySpec": {}}) == []
 
 
 def test_a_row_has_parameters_and_metrics_by_id_and_shows_whole_numbers_as_such() -> None:
@@ -72,7 +80,7 @@ def test_a_row_has_parameters_and_metrics_by_id_and_shows_whole_numbers_as_such(
             {"parameterId": "activation", "value": "relu"},
         ]
     }
-    row = summary(given)
+    row = summarize_trial(given)
     assert row == {
         "id": "1",
         "state": "SUCCEEDED",
@@ -83,7 +91,7 @@ def test_a_row_has_parameters_and_metrics_by_id_and_shows_whole_numbers_as_such(
 
 
 def test_the_reason_of_an_infeasible_trial_is_in_its_row() -> None:
-    row = summary(trial(1, state="INFEASIBLE") | {"infeasibleReason": "exit code 3"})
+    row = summarize_trial(trial(1, state="INFEASIBLE") | {"infeasibleReason": "exit code 3"})
     assert (row["metrics"], row["infeasibleReason"]) == ({}, "exit code 3")
 
 
@@ -93,7 +101,7 @@ def two(number: int, loss: float, other: float | None, state: str = "SUCCEEDED")
 
 
 def front_ids(job: dict[str, Any]) -> list[str]:
-    return [row["id"] for row in front(job)]
+    return [row["id"] for row in find_pareto_front(job)]
 
 
 def test_with_several_metrics_the_front_is_what_no_other_trial_beats_each_by_its_goal() -> None:
@@ -110,7 +118,7 @@ def test_equal_trials_are_in_the_front_together_and_those_that_did_not_succeed_o
 def test_no_trial_of_the_front_is_beaten_and_every_other_is() -> None:
     random = Random(5)
     trials = [two(i, random.randint(0, 9), random.randint(0, 9)) for i in range(1, 101)]
-    values = {row["id"]: (row["metrics"]["loss"], -row["metrics"]["other"]) for row in summaries(job(*trials))}
+    values = {row["id"]: (row["metrics"]["loss"], -row["metrics"]["other"]) for row in summarize_trials(job(*trials))}
     kept = set(front_ids(job(*trials)))
     for id_, mine in values.items():
         is_beaten = any(
@@ -162,46 +170,46 @@ def test_the_front_is_what_no_safe_trial_beats_in_every_objective() -> None:
         measured(5, loss=0, heat=0),  # without a cost
         measured(6, loss=2, cost=2, heat=0),  # as good as the second
     ]
-    assert [row["id"] for row in front(safe_job(*trials, safetyThreshold=1))] == ["1", "2", "6"]
+    assert [row["id"] for row in find_pareto_front(safe_job(*trials, safetyThreshold=1))] == ["1", "2", "6"]
 
 
 def test_the_front_of_one_objective_is_its_best_trial() -> None:
     found = safe_job(measured(1, loss=2, heat=0), measured(2, loss=1, heat=0), measured(3, loss=0, heat=9))
     found["studySpec"]["metrics"].pop()
-    assert [row["id"] for row in front(found)] == ["2"]
-    assert front(found | {"trials": []}) == []
+    assert [row["id"] for row in find_pareto_front(found)] == ["2"]
+    assert find_pareto_front(found | {"trials": []}) == []
 
 
 def test_of_trials_that_are_equal_in_the_first_objective_the_next_decides_so_the_best_is_in_the_front() -> None:
     trials = [measured(1, loss=1, cost=3, heat=0), measured(2, loss=1, cost=2, heat=0), measured(3, loss=1, heat=0)]
     found = safe_job(*trials)
     assert best_id(found) == "2"
-    assert [row["id"] for row in front(found)] == ["2"]
+    assert [row["id"] for row in find_pareto_front(found)] == ["2"]
     assert best_id(safe_job(measured(3, loss=1, heat=0), measured(4, loss=1, heat=0))) == "3"
 
 
 def test_trials_that_have_ended_are_counted_however_they_ended() -> None:
     states = ["REQUESTED", "ACTIVE", "STOPPING", "SUCCEEDED", "INFEASIBLE"]
-    assert ended(job(*(trial(number, state=state) for number, state in enumerate(states)))) == 2
-    assert ended({}) == 0
+    assert count_ended_trials(job(*(trial(number, state=state) for number, state in enumerate(states)))) == 2
+    assert count_ended_trials({}) == 0
 
 
 def test_a_metric_that_was_not_reported_is_named_with_the_trials_in_order() -> None:
     trials = [two(10, 0.5, None), two(2, 0.5, None), two(3, 0.5, 0.5), trial(4, state="INFEASIBLE")]
-    assert unreported(job(*trials)) == {"loss": ["4"], "other": ["2", "4", "10"]}
-    assert unreported(job(two(1, 0.5, 0.5))) == unreported(job()) == {}
+    assert find_unreported_metrics(job(*trials)) == {"loss": ["4"], "other": ["2", "4", "10"]}
+    assert find_unreported_metrics(job(two(1, 0.5, 0.5))) == find_unreported_metrics(job()) == {}
 
 
 def test_a_metric_that_was_reported_on_the_way_was_reported() -> None:
     on_the_way = {"measurements": [{"metrics": [{"metricId": "other", "value": 1}]}]}
     given = trial(1, 0.5) | on_the_way
-    assert reported(given) == {"loss", "other"}
-    assert unreported(job(given)) == {}
+    assert list_reported_metrics(given) == {"loss", "other"}
+    assert find_unreported_metrics(job(given)) == {}
 
 
 @pytest.mark.parametrize("state", ["REQUESTED", "ACTIVE", "STOPPING"])
 def test_a_trial_under_way_may_still_report(state: str) -> None:
-    assert unreported(job(trial(1, state=state))) == {}
+    assert find_unreported_metrics(job(trial(1, state=state))) == {}
 
 
 @pytest.mark.parametrize(
@@ -217,6 +225,6 @@ def test_a_trial_under_way_may_still_report(state: str) -> None:
     ],
 )
 def test_a_trial_whose_job_failed_had_no_chance_to_report(reason: str) -> None:
-    assert unreported(job(trial(1, state="INFEASIBLE") | {"infeasibleReason": reason})) == {}
+    assert find_unreported_metrics(job(trial(1, state="INFEASIBLE") | {"infeasibleReason": reason})) == {}
     silent = trial(1, state="INFEASIBLE") | {"infeasibleReason": "The trial ended without reporting the metric loss."}
-    assert unreported(job(silent)).keys() == {"loss", "other"}
+    assert find_unreported_metrics(job(silent)).keys() == {"loss", "other"}

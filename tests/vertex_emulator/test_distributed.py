@@ -121,7 +121,7 @@ def test_an_empty_pool_keeps_its_place(shared: RunningEmulator) -> None:
 
 
 def test_a_pool_of_reduction_server_is_left_out_and_the_log_says_so(shared: RunningEmulator) -> None:
-    image = {"imageUri": reduction_server.image("europe-west4")}
+    image = {"imageUri": reduction_server.get_image_uri("europe-west4")}
     reducers = {**pool(""), "replicaCount": 2, "containerSpec": image}
     name = shared.create(custom_job(pool("import os; print(os.environ['WORLD_SIZE'])"), {}, reducers))
     job = shared.ended(name)

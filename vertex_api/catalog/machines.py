@@ -31,7 +31,7 @@ class Machine:
     tpus: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     topologies: tuple[str, ...] = ()
     chips: int = 0
-    bare: bool = True
+    can_omit_accelerator: bool = True
 
     @property
     def accelerators(self) -> Mapping[str, tuple[int, ...]]:
@@ -43,14 +43,14 @@ class Machine:
         """Whether it is a host of TPU chips."""
         return self.chips > 0
 
-    def tpu_machines(self, topology: str, cores: int) -> int:
+    def count_tpu_machines(self, topology: str, cores: int) -> int:
         """How many such machines a TPU slice is: one of a topology, else (v2 and v3, two cores a chip) of cores."""
         if topology in self.topologies:
             return math.prod(map(int, topology.split("x"))) // self.chips
         return max(1, cores // 2 // self.chips) if self.is_tpu and not self.topologies else 1
 
 
-def machine(name: str) -> Machine | None:
+def get_machine(name: str) -> Machine | None:
     """The machine type of a name; None if training does not take it."""
     return machines().get(name)
 
@@ -152,11 +152,11 @@ def _n1_gpus(family: str, vcpus: int) -> dict[str, tuple[int, ...]]:
 
 def _with_gpus() -> Iterator[Machine]:
     for name, vcpus, memory, kind, count in _GPUS:
-        yield Machine(name, vcpus, float(memory), {kind: (count,)}, bare=False)
+        yield Machine(name, vcpus, float(memory), {kind: (count,)}, can_omit_accelerator=False)
 
 
 def _with_tpus() -> Iterator[Machine]:
-    yield Machine("cloud-tpu", 96, 334.0, tpus=_BOARD_OR_POD, chips=4, bare=False)
+    yield Machine("cloud-tpu", 96, 334.0, tpus=_BOARD_OR_POD, chips=4, can_omit_accelerator=False)
     for name, vcpus, memory, chips, topologies in _TPUS:
         kinds: dict[str, tuple[int, ...]] = {"TPU_V5_LITEPOD": ()} if name.startswith("ct5lp-") else {}
         yield Machine(name, vcpus, memory, tpus=kinds, topologies=topologies, chips=chips)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-POOL = 2
+POOL_INDEX = 2
 """The only pool that it may be."""
 
 _IMAGE = "{place}-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
@@ -15,7 +15,7 @@ _ANY = re.compile(r"[a-z]+-docker\.pkg\.dev/vertex-ai-restricted/training/reduct
 _PLACES = {"europe": "europe", "me": "europe", "africa": "europe", "asia": "asia", "australia": "asia"}
 
 
-def image(region: str) -> str:
+def get_image_uri(region: str) -> str:
     """The image in the place of the three (us, europe, asia) that is nearest to a region such as `europe-west4`."""
     return _IMAGE.format(place=_PLACES.get(region.partition("-")[0], "us"))
 

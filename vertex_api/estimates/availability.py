@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from vertex_api.catalog.machines import machine
-from vertex_api.estimates.cost import CHIPS, accelerators
+from vertex_api.catalog.machines import get_machine
+from vertex_api.estimates.cost import TPU_PRICE_NAMES, get_accelerators
 from vertex_api.kinds import Kind
 from vertex_api.validation.jobs import training
 
@@ -83,7 +83,7 @@ _OFFERED = {
 
 
 @cache
-def offered() -> Mapping[str, tuple[str, ...]]:
+def regions_by_accelerator() -> Mapping[str, tuple[str, ...]]:
     """The regions in which each accelerator is offered; TPUs without an acceleratorType by their price's name."""
     found: dict[str, tuple[str, ...]] = {}
     for region, shorts in _OFFERED.items():
@@ -92,24 +92,24 @@ def offered() -> Mapping[str, tuple[str, ...]]:
     return found
 
 
-def wanting(kind: Kind, spec: Mapping[str, Any], region: str) -> set[str]:
+def find_unavailable_accelerators(kind: Kind, spec: Mapping[str, Any], region: str) -> set[str]:
     """The accelerators that a canonical job asks for, and that are not known to be offered in a region.
 
     What runs on a persistent resource asks for none: its machines are there.
     """
     kind, spec = training(kind, spec)
     job = spec[kind.spec_field]
-    return set() if job.get("persistentResourceId") else missing(job["workerPoolSpecs"], region)
+    return set() if job.get("persistentResourceId") else find_unavailable_in_pools(job["workerPoolSpecs"], region)
 
 
-def missing(pools: Iterable[Mapping[str, Any]], region: str) -> set[str]:
+def find_unavailable_in_pools(pools: Iterable[Mapping[str, Any]], region: str) -> set[str]:
     """The accelerators of pools, each with a `machineSpec`, that are not known to be offered in a region."""
-    return {name for pool in pools for name in _asked(pool) if region not in offered().get(name, ())}
+    return {name for pool in pools for name in _asked(pool) if region not in regions_by_accelerator().get(name, ())}
 
 
 def _asked(pool: Mapping[str, Any]) -> Iterator[str]:
-    found = machine(pool.get("machineSpec", {}).get("machineType", ""))
+    found = get_machine(pool.get("machineSpec", {}).get("machineType", ""))
     if found and found.topologies:
-        yield CHIPS[found.name.partition("-")[0]]
-    elif found and (kind := accelerators(pool, found)[0]):
+        yield TPU_PRICE_NAMES[found.name.partition("-")[0]]
+    elif found and (kind := get_accelerators(pool, found)[0]):
         yield kind

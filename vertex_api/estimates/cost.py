@@ -12,12 +12,12 @@ from functools import cache
 from math import isinf
 from typing import Any
 
-from vertex_api.catalog.machines import Machine, machine, machines
-from vertex_api.estimates.prices import HOURS_OF_A_MONTH, Prices
+from vertex_api.catalog.machines import Machine, get_machine, machines
+from vertex_api.estimates.prices import HOURS_PER_MONTH, Prices
 from vertex_api.kinds import Kind
-from vertex_api.scalars import seconds
+from vertex_api.scalars import parse_seconds
 from vertex_api.validation.jobs import training
-from vertex_api.validation.rules.machine_spec import accelerator
+from vertex_api.validation.rules.machine_spec import get_accelerator
 from vertex_api.validation.rules.worker_pools import DISK_TYPES
 
 DEFAULT_SECONDS = 7 * 24 * 3600.0
@@ -25,7 +25,7 @@ DEFAULT_SECONDS = 7 * 24 * 3600.0
 DISK_GB = 100
 """The size of a boot disk that names none (Google's page on configuring compute resources)."""
 
-CHIPS = {"ct5lp": "TPU_V5_LITEPOD", "ct6e": "TPU_V6E", "tpu7x": "TPU7X"}
+TPU_PRICE_NAMES = {"ct5lp": "TPU_V5_LITEPOD", "ct6e": "TPU_V6E", "tpu7x": "TPU7X"}
 """What the chips of machines with a topology are called, by family: the API has no acceleratorType for the newer."""
 
 _NEWEST = ("a3-ultragpu", "a4-highgpu", "a4x-highgpu")
@@ -58,14 +58,14 @@ class Cost:
         return isinf(self.within)
 
 
-def cost(kind: Kind, spec: Mapping[str, Any], region: str, prices: Prices) -> Cost:
+def estimate_cost(kind: Kind, spec: Mapping[str, Any], region: str, prices: Prices) -> Cost:
     """The cost of a canonical job, or of the one that a pipeline runs: of all trials at once, and of all that may run.
 
     Burn = replicas x (machine + accelerators + boot disk), over all pools; at most = burn x timeout.
     """
     kind, spec = training(kind, spec)
     job, trials, at_once = spec[kind.spec_field], spec.get("maxTrialCount", 1), spec.get("parallelTrialCount", 1)
-    given = timeout(job)
+    given = get_timeout_seconds(job)
     within = given or DEFAULT_SECONDS
     if job.get("persistentResourceId"):
         on_a_resource = ("on a persistent resource, which is billed by itself",)
@@ -84,20 +84,20 @@ def cost(kind: Kind, spec: Mapping[str, Any], region: str, prices: Prices) -> Co
 
 
 @cache
-def priced() -> Mapping[str, frozenset[str]]:
+def list_priceable_names() -> Mapping[str, frozenset[str]]:
     """By kind of price, the names that a price may be filed under."""
     families = frozenset(_family(each.name) for each in machines().values() if not each.is_tpu)
     gpus = frozenset(kind for each in machines().values() for kind in each.gpus)
-    tpus = frozenset({*CHIPS.values(), *(kind for each in machines().values() for kind in each.tpus)})
+    tpus = frozenset({*TPU_PRICE_NAMES.values(), *(kind for each in machines().values() for kind in each.tpus)})
     return {"vcpu": families, "gb": families, "accelerator": gpus | tpus, "disk": frozenset(DISK_TYPES)}
 
 
-def timeout(job_spec: Mapping[str, Any]) -> float | None:
+def get_timeout_seconds(job_spec: Mapping[str, Any]) -> float | None:
     """The seconds that a CustomJobSpec lets a run take; None where the service's default holds."""
-    return seconds(job_spec.get("scheduling", {}).get("timeout", "0s")) or None
+    return parse_seconds(job_spec.get("scheduling", {}).get("timeout", "0s")) or None
 
 
-def boot_disk(pool: Mapping[str, Any]) -> tuple[str, int]:
+def get_boot_disk(pool: Mapping[str, Any]) -> tuple[str, int]:
     """Type and GiB of the boot disk of each machine of a pool (discovery document, DiskSpec)."""
     disk = pool.get("diskSpec", {})
     is_newest = pool.get("machineSpec", {}).get("machineType", "").startswith(_NEWEST)
@@ -105,12 +105,12 @@ def boot_disk(pool: Mapping[str, Any]) -> tuple[str, int]:
     return kind, disk.get("bootDiskSizeGb") or DISK_GB
 
 
-def accelerators(pool: Mapping[str, Any], found: Machine) -> tuple[str | None, int]:
+def get_accelerators(pool: Mapping[str, Any], found: Machine) -> tuple[str | None, int]:
     """Type and number of the GPUs of each machine of a pool: a machine that comes with GPUs comes with all of them."""
-    if not found.bare and len(found.gpus) == 1:
+    if not found.can_omit_accelerator and len(found.gpus) == 1:
         ((kind, counts),) = found.gpus.items()
         return kind, counts[0]
-    return accelerator(pool.get("machineSpec", {}))
+    return get_accelerator(pool.get("machineSpec", {}))
 
 
 @dataclass
@@ -127,9 +127,9 @@ class _Bill:
         """USD per hour for one machine of a pool."""
         spec = pool.get("machineSpec", {})
         name = spec.get("machineType", "")
-        found = machine(name)
-        disk, size = boot_disk(pool)
-        usd = self._price("disk", disk, size / HOURS_OF_A_MONTH)
+        found = get_machine(name)
+        disk, size = get_boot_disk(pool)
+        usd = self._price("disk", disk, size / HOURS_PER_MONTH)
         if found is None:
             self._miss(name)
         elif found.is_tpu:
@@ -137,16 +137,16 @@ class _Bill:
         else:
             usd += self._price("vcpu", _family(name), found.vcpus, name)
             usd += self._price("gb", _family(name), found.memory_gb, name)
-            kind, count = accelerators(pool, found)
+            kind, count = get_accelerators(pool, found)
             usd += self._price("accelerator", kind, count) if kind else 0.0
         return usd
 
     def _tpu(self, found: Machine, spec: Mapping[str, Any]) -> float:
         """TPUs are priced with their hosts: v2 and v3 by the board of eight cores, newer ones by the chip."""
-        kind, cores = accelerator(spec)
+        kind, cores = get_accelerator(spec)
         if found.topologies:
-            chips = found.chips * found.tpu_machines(spec.get("tpuTopology", ""), 0)
-            return self._price("accelerator", CHIPS[found.name.partition("-")[0]], chips)
+            chips = found.chips * found.count_tpu_machines(spec.get("tpuTopology", ""), 0)
+            return self._price("accelerator", TPU_PRICE_NAMES[found.name.partition("-")[0]], chips)
         if cores != _BOARD_CORES:
             self._miss(f"a {kind} pod of {cores} cores")
             return 0.0

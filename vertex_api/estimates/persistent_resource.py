@@ -10,23 +10,23 @@ from math import inf
 from typing import Any
 
 from vertex_api.estimates import quota
-from vertex_api.estimates.cost import Cost, cost
+from vertex_api.estimates.cost import Cost, estimate_cost
 from vertex_api.estimates.prices import Prices
 from vertex_api.kinds import CUSTOM_JOB
 
 
-def cost_of(pools: Sequence[Mapping[str, Any]], region: str, prices: Prices) -> Cost:
+def estimate_pool_cost(pools: Sequence[Mapping[str, Any]], region: str, prices: Prices) -> Cost:
     """The cost of the machines in ResourcePools: per hour, of as many as there can be; in all, `inf`."""
-    most, least = (cost(CUSTOM_JOB, _job(pools, bound), region, prices) for bound in ("max", "min"))
+    most, least = (estimate_cost(CUSTOM_JOB, _job(pools, bound), region, prices) for bound in ("max", "min"))
     notes = [*most.notes, "billed with jobs or without; no sum of USD at most counts it"]
     if least.hourly != most.hourly and not most.missing:
         notes.append(f"{least.hourly:,.2f} USD an hour with its fewest machines, and shown with its most")
     return replace(most, total=inf, within=inf, notes=tuple(notes))
 
 
-def needs(pools: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+def estimate_pool_quota(pools: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """How much as many machines as there can be need of each metric, as `quota.needs`."""
-    return quota.needs(CUSTOM_JOB, _job(pools, "max"))
+    return quota.estimate_quota(CUSTOM_JOB, _job(pools, "max"))
 
 
 def _job(pools: Sequence[Mapping[str, Any]], bound: str) -> dict[str, Any]:

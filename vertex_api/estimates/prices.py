@@ -16,9 +16,9 @@ from pathlib import Path
 
 FILE = Path(__file__).with_name("prices.json")
 KINDS = ("vcpu", "gb", "accelerator", "disk")
-HOURS_OF_A_MONTH = 730
+HOURS_PER_MONTH = 730
 """A month, as disks are billed."""
-OLD = timedelta(days=90)
+MAX_AGE = timedelta(days=90)
 """From then on a price is said to be old."""
 
 
@@ -41,17 +41,17 @@ class Prices:
         """The price of a name in a region; None if it is not on file."""
         return self.table.get((kind, name, region))
 
-    def overridden(self, others: Iterable[tuple[str, str, str, Price]]) -> Prices:
+    def override(self, others: Iterable[tuple[str, str, str, Price]]) -> Prices:
         """These prices, with others (kind, name, region and price) in place of those on file or beside them."""
         return Prices({**self.table, **{(kind, name, region): price for kind, name, region, price in others}})
 
 
 def is_old(as_of: str, today: date) -> bool:
     """Whether a price of a day is older than 90 days."""
-    return today - date.fromisoformat(as_of) > OLD
+    return today - date.fromisoformat(as_of) > MAX_AGE
 
 
-def read(text: str) -> Prices:
+def parse_prices(text: str) -> Prices:
     """The prices in a table's text."""
     held = json.loads(text)
     return Prices(
@@ -63,6 +63,6 @@ def read(text: str) -> Prices:
 
 
 @cache
-def on_file() -> Prices:
+def load_prices() -> Prices:
     """The table beside this module."""
-    return read(FILE.read_text(encoding="utf-8"))
+    return parse_prices(FILE.read_text(encoding="utf-8"))

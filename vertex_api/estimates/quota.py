@@ -7,13 +7,13 @@ samples, as they have been quoted in public up to 2026-11. For what none of them
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import machine
-from vertex_api.estimates.cost import accelerators, boot_disk
+from vertex_api.catalog.machines import get_machine
+from vertex_api.estimates.cost import get_accelerators, get_boot_disk
 from vertex_api.kinds import Kind
 from vertex_api.validation.jobs import training
 
-PREFIX = "aiplatform.googleapis.com/custom_model_training_"
-UNKNOWN = "*"
+METRIC_PREFIX = "aiplatform.googleapis.com/custom_model_training_"
+UNKNOWN_METRIC_MARK = "*"
 """Marks what is counted where the metric's name is not on file, such as `n4 vCPUs*`."""
 
 _CPUS = {"n1": "cpus", "e2": "cpus", "n2": "n2_cpus", "c2": "c2_cpus"}
@@ -32,7 +32,7 @@ _TPUS = {"TPU_V3": "tpu_v3", "ct5lp": "tpu_v5e"}
 _DISKS = {"pd-ssd": "pd_ssd"}
 
 
-def needs(kind: Kind, spec: Mapping[str, Any]) -> dict[str, int]:
+def estimate_quota(kind: Kind, spec: Mapping[str, Any]) -> dict[str, int]:
     """How much a canonical job, or the one that a pipeline runs, needs of each metric, by its name without `PREFIX`.
 
     vCPUs, GPUs, TPU cores (v2, v3) or chips, and GiB of boot disk, over all replicas of all trials that run at once. A
@@ -58,13 +58,13 @@ def is_preemptible(job_spec: Mapping[str, Any]) -> bool:
     return job_spec.get("scheduling", {}).get("strategy") in ("SPOT", "FLEX_START")
 
 
-def gpu_metric(accelerator_type: str, preemptible: bool) -> str | None:
+def get_gpu_metric(accelerator_type: str, preemptible: bool) -> str | None:
     """The metric of a type of GPU, without `PREFIX`; None if its name is not on file."""
     name = _GPUS.get(accelerator_type)
     return f"preemptible_{name}" if name and preemptible else name
 
 
-def cpu_metric(family: str, preemptible: bool) -> str | None:
+def get_cpu_metric(family: str, preemptible: bool) -> str | None:
     """The metric of vCPUs of a machine family such as `n1`, without `PREFIX`; None if its name is not on file.
 
     There is one for preemptible vCPUs of every family: so the service refused T4 and A100 machines alike.
@@ -74,19 +74,19 @@ def cpu_metric(family: str, preemptible: bool) -> str | None:
 
 def _of_a_machine(pool: Mapping[str, Any], preemptible: bool) -> Iterator[tuple[str, int]]:
     spec = pool.get("machineSpec", {})
-    found = machine(spec.get("machineType", ""))
+    found = get_machine(spec.get("machineType", ""))
     if found is None:
         return
     family = found.name.partition("-")[0]
-    kind, count = accelerators(pool, found)
+    kind, count = get_accelerators(pool, found)
     if found.is_tpu:
         counted = kind if family == "cloud" else family
-        amount = count if family == "cloud" else found.chips * found.tpu_machines(spec.get("tpuTopology", ""), 0)
+        amount = count if family == "cloud" else found.chips * found.count_tpu_machines(spec.get("tpuTopology", ""), 0)
         # Whether preemptible TPUs have quotas of their own is not on file.
-        yield (None if preemptible else _TPUS.get(str(counted))) or f"{counted}{UNKNOWN}", amount
+        yield (None if preemptible else _TPUS.get(str(counted))) or f"{counted}{UNKNOWN_METRIC_MARK}", amount
     else:
-        yield cpu_metric(family, preemptible) or f"{family} vCPUs{UNKNOWN}", found.vcpus
+        yield get_cpu_metric(family, preemptible) or f"{family} vCPUs{UNKNOWN_METRIC_MARK}", found.vcpus
         if kind:
-            yield gpu_metric(kind, preemptible) or f"{kind}{UNKNOWN}", count
-    disk, size = boot_disk(pool)
-    yield _DISKS.get(disk) or f"{disk} GB{UNKNOWN}", size
+            yield get_gpu_metric(kind, preemptible) or f"{kind}{UNKNOWN_METRIC_MARK}", count
+    disk, size = get_boot_disk(pool)
+    yield _DISKS.get(disk) or f"{disk} GB{UNKNOWN_METRIC_MARK}", size

@@ -6,33 +6,37 @@ from typing import Any
 from vertex_api.kinds import TRAINING_PIPELINE, Kind
 from vertex_api.validation import pipelines
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape import OpenText, Problem, never_open, validate
+from vertex_api.validation.shape import FieldProblem, ValuePredicate, never_unresolved, validate
 
 
 def validated(
-    kind: Kind, body: Mapping[str, Any], *, open_text: OpenText = never_open
-) -> tuple[dict[str, Any], list[Problem]]:
+    kind: Kind, body: Mapping[str, Any], *, has_unresolved_references: ValuePredicate = never_unresolved
+) -> tuple[dict[str, Any], list[FieldProblem]]:
     """The canonical form of what is declared, and every problem it has; see `validate` and `pipelines.declared`."""
     if kind == TRAINING_PIPELINE:
-        return pipelines.declared(body, open_text=open_text)
-    return validate(kind, body, open_text=open_text)
+        return pipelines.validate_declared_pipeline(body, has_unresolved_references=has_unresolved_references)
+    return validate(kind, body, has_unresolved_references=has_unresolved_references)
 
 
 def held(kind: Kind, job: Mapping[str, Any]) -> dict[str, Any]:
     """The canonical form of what the service shows, without the fields that only it sets."""
-    return pipelines.held(job) if kind == TRAINING_PIPELINE else validate(kind, job, output_only="drop")[0]
+    return (
+        pipelines.pipeline_from_service(job)
+        if kind == TRAINING_PIPELINE
+        else validate(kind, job, output_only="drop")[0]
+    )
 
 
 def training(kind: Kind, spec: Mapping[str, Any]) -> tuple[Kind, Mapping[str, Any]]:
     """The canonical job that trains, and its kind: of a pipeline the one that it runs, else the job itself."""
     if kind == TRAINING_PIPELINE:
-        return pipelines.backing_kind(spec), pipelines.backing_job(spec)
+        return pipelines.backing_kind(spec), pipelines.build_backing_job(spec)
     return kind, spec
 
 
 def in_declaration(kind: Kind, spec: Mapping[str, Any], path: KeyPath) -> KeyPath:
     """Where a field of the job that trains stands in what is declared, a canonical spec of a kind."""
-    return pipelines.in_pipeline(pipelines.backing_kind(spec), path) if kind == TRAINING_PIPELINE else path
+    return pipelines.path_in_pipeline(pipelines.backing_kind(spec), path) if kind == TRAINING_PIPELINE else path
 
 
 def job_spec_path(kind: Kind, spec: Mapping[str, Any]) -> KeyPath:

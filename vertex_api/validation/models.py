@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api import types
-from vertex_api.scalars import shown
-from vertex_api.validation.rules import Finding, KeyPath, resource, task, unions
+from vertex_api.scalars import quote_value
+from vertex_api.validation.rules import KeyPath, Violation, resource, task, unions
 from vertex_api.validation.rules.form import STORAGE_URI
 
 _ID = re.compile(r"[a-z_][a-z0-9_-]{0,62}")
@@ -15,11 +15,11 @@ _PORTS = range(1, 65_536)
 _ALIAS = re.compile(r"[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
 
 
-def broken(model: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Finding]:
+def find_model_violations(model: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Violation]:
     """Every rule that a canonical Model breaks (discovery document, Model)."""
-    yield from resource.broken(model, at)
-    yield from unions.broken(types.Model, model, at)
-    yield from STORAGE_URI.broken(model.get("artifactUri"), (*at, "artifactUri"))
+    yield from resource.find_resource_violations(model, at)
+    yield from unions.find_union_violations(types.Model, model, at)
+    yield from STORAGE_URI.find_mismatch(model.get("artifactUri"), (*at, "artifactUri"))
     if "containerSpec" in model:
         yield from _container(model["containerSpec"], (*at, "containerSpec"))
     for index, alias in enumerate(model.get("versionAliases", [])):
@@ -28,21 +28,21 @@ def broken(model: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Finding]:
             yield (*at, "versionAliases", index), message
 
 
-def _container(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _container(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, ModelContainerSpec, Port and EnvVar; a route is an "HTTP path on the container"."""
-    yield from task.image(spec, "imageUri", at)
+    yield from task.find_image_violations(spec, "imageUri", at)
     for route in ("predictRoute", "healthRoute"):
         if spec.get(route) and not spec[route].startswith("/"):
-            yield (*at, route), f"{shown(spec[route])} must start with /"
+            yield (*at, route), f"{quote_value(spec[route])} must start with /"
     for field in ("ports", "grpcPorts"):
         for index, port in enumerate(spec.get(field, ())):
             if (number := port.get("containerPort", 0)) not in _PORTS:
                 message = f"{number} is not within {_PORTS.start} to {_PORTS.stop - 1}"
                 yield (*at, field, index, "containerPort"), message
-    yield from task.environment(spec.get("env", ()), _MOST_VARIABLES, (*at, "env"))
+    yield from task.find_environment_violations(spec.get("env", ()), _MOST_VARIABLES, (*at, "env"))
 
 
-def id_broken(model_id: str, at: KeyPath) -> Iterator[Finding]:
+def find_model_id_violations(model_id: str, at: KeyPath) -> Iterator[Violation]:
     """The rule for an id that a client chooses (discovery document, UploadModelRequest.modelId)."""
     if not _ID.fullmatch(model_id):
         yield at, f'"{model_id}" must be at most 63 of [a-z0-9_-], and not start with a number or hyphen'

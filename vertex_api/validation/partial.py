@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_snake
 
-from vertex_api.validation.message_schema import Schema, node_at, resolved
+from vertex_api.validation.message_schema import Schema, find_node, resolve_reference
 from vertex_api.validation.rules import KeyPath
 
 _LEANING = {
@@ -24,7 +24,7 @@ _VALUES = ("ValueSpec", "Values")
 """How the names of fields end by which a parameter of a study and its children are judged together."""
 
 
-def withhold(value: Any, path: KeyPath, schema: Schema) -> None:
+def remove_part(value: Any, path: KeyPath, schema: Schema) -> None:
     """Takes what stands at a path out of a JSON value, in place; `schema` is that of the value's message.
 
     What is required and what stands in a list gets a stand-in of the right shape, so that all else stays where it is.
@@ -32,20 +32,20 @@ def withhold(value: Any, path: KeyPath, schema: Schema) -> None:
     holder = value
     for depth, part in enumerate(path[:-1]):
         if not isinstance(holder, dict | list):
-            withhold(value, path[:depth], schema)  # what is wrong there is the key itself
+            remove_part(value, path[:depth], schema)  # what is wrong there is the key itself
             return
         holder = holder[_key(holder, part)]
     *above, last = path
     if isinstance(holder, list):
-        holder[int(last)] = _stand_in(node_at(schema, path), schema)
+        holder[int(last)] = _stand_in(find_node(schema, path), schema)
     elif isinstance(holder, dict):
         is_twice = last in holder and to_snake(str(last)) in holder.keys() - {last}
         holder.pop(_key(holder, last), None)
-        if not is_twice and last in node_at(schema, tuple(above)).get("required", ()):
-            holder[last] = _stand_in(node_at(schema, path), schema)
+        if not is_twice and last in find_node(schema, tuple(above)).get("required", ()):
+            holder[last] = _stand_in(find_node(schema, path), schema)
 
 
-def may_follow(path: KeyPath, withheld: Iterable[KeyPath]) -> bool:
+def is_consequence(path: KeyPath, withheld: Iterable[KeyPath]) -> bool:
     """Whether what a rule says of a path may be so only because something is withheld."""
     return any(_is_related(path, _judged_with(other)) or _leans(path, other) for other in withheld)
 
@@ -79,7 +79,7 @@ def _key(holder: Any, part: Any) -> Any:
 
 def _stand_in(node: Schema, schema: Schema) -> Any:
     """The least that has the shape which a schema asks for."""
-    node = resolved(node, schema)
+    node = resolve_reference(node, schema)
     if "enum" in node:
         return node["enum"][0]
     match node.get("type"):

@@ -11,22 +11,22 @@ from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import ErrorDetails
 
 from vertex_api.kinds import Kind
-from vertex_api.scalars import shown
-from vertex_api.spelling import choices, closest, nearest
+from vertex_api.scalars import quote_value
+from vertex_api.spelling import find_closest_name, join_with_or, suggestion_text
 from vertex_api.validation import rules
-from vertex_api.validation.message_schema import settable
-from vertex_api.validation.nesting import holders
-from vertex_api.validation.partial import may_follow, withhold
-from vertex_api.validation.rules import Finding, KeyPath
+from vertex_api.validation.message_schema import settable_fields
+from vertex_api.validation.nesting import find_containing_fields
+from vertex_api.validation.partial import is_consequence, remove_part
+from vertex_api.validation.rules import KeyPath, Violation
 
 OutputOnly = Literal["refuse", "drop"]
-OpenText = Callable[[object], bool]
+ValuePredicate = Callable[[object], bool]
 """Tells the texts that are filled in later, and that no rule can judge yet."""
-NO_OBJECT = "must be an object with named fields"
+MUST_BE_OBJECT = "must be an object with named fields"
 
 
 @dataclass(frozen=True)
-class Problem:
+class FieldProblem:
     """What is wrong at one field: `path` from the root of the job, and a message that says how to mend it."""
 
     path: KeyPath
@@ -35,18 +35,18 @@ class Problem:
     @property
     def field(self) -> str:
         """The path as the API writes it: `jobSpec.workerPoolSpecs[0].replicaCount`."""
-        return dotted(self.path)
+        return format_path(self.path)
 
     def __str__(self) -> str:
         return f"{self.field}: {self.message}" if self.path else self.message
 
 
-def dotted(path: KeyPath) -> str:
+def format_path(path: KeyPath) -> str:
     """`("a", 0, "b")` → `a[0].b`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 
-def never_open(_value: object) -> bool:
+def never_unresolved(_value: object) -> bool:
     """The OpenText of what is whole."""
     return False
 
@@ -56,19 +56,22 @@ def validate(
     body: Mapping[str, Any],
     *,
     output_only: OutputOnly = "refuse",
-    open_text: OpenText = never_open,
-) -> tuple[dict[str, Any], list[Problem]]:
+    has_unresolved_references: ValuePredicate = never_unresolved,
+) -> tuple[dict[str, Any], list[FieldProblem]]:
     """The canonical form of a job, and every problem it has: its shape's, and those of the service's rules.
 
     The canonical form is only meaningful when its shape is right. For pipelines too: `validation.jobs.validated`.
     """
-    canonical, problems = shape(kind.message, body, output_only=output_only)
-    left = rest(kind.message, canonical, problems, output_only=output_only)
-    return canonical, [*problems, *judged_rest(lambda job: rules.broken(kind, job), left, open_text)]
+    canonical, problems = validate_shape(kind.message, body, output_only=output_only)
+    left = extract_valid_part(kind.message, canonical, problems, output_only=output_only)
+    return canonical, [
+        *problems,
+        *check_partially(lambda job: rules.find_violations(kind, job), left, has_unresolved_references),
+    ]
 
 
 @dataclass(frozen=True)
-class Rest:
+class ValidPart:
     """What rules can judge of a value: all of it, or what is left when what is misshapen is `withheld`.
 
     `value` is canonical, and None where nothing is left.
@@ -78,38 +81,52 @@ class Rest:
     withheld: frozenset[KeyPath] = frozenset()
 
 
-def rest(message: Any, value: Any, problems: Iterable[Problem], *, output_only: OutputOnly = "refuse") -> Rest:
+def extract_valid_part(
+    message: Any, value: Any, problems: Iterable[FieldProblem], *, output_only: OutputOnly = "refuse"
+) -> ValidPart:
     """What is left of a value of a message without that in which `shape` has found problems."""
     if not problems:
-        return Rest(value)
+        return ValidPart(value)
     left, tried, meant = _pruned(value), set[KeyPath](), set[KeyPath]()
     while problems:
         for path in {problem.path for problem in problems}:
             while path in tried and path:
                 path = path[:-1]  # its stand-in is misshapen too
             if not path:
-                return Rest(None)
+                return ValidPart(None)
             tried.add(path)
             meant.add(_meant(path, message))
-            withhold(left, path, _schema(message))
-        canonical, problems = shape(message, left, output_only=output_only)
-    return Rest(canonical, frozenset(tried) | {path for path in meant if value_at(canonical, path) is None})
+            remove_part(left, path, _schema(message))
+        canonical, problems = validate_shape(message, left, output_only=output_only)
+    return ValidPart(canonical, frozenset(tried) | {path for path in meant if get_value_at(canonical, path) is None})
 
 
-def judged(found: Iterable[Finding], value: Any, open_text: OpenText) -> list[Problem]:
+def collect_problems(
+    found: Iterable[Violation], value: Any, has_unresolved_references: ValuePredicate
+) -> list[FieldProblem]:
     """What rules have found in a canonical value, without what they say of open texts."""
-    return [Problem(path, message) for path, message in found if not open_text(value_at(value, path))]
+    return [
+        FieldProblem(path, message)
+        for path, message in found
+        if not has_unresolved_references(get_value_at(value, path))
+    ]
 
 
-def judged_rest(
-    broken: Callable[[Any], Iterable[Finding]], left: Rest, open_text: OpenText = never_open
-) -> list[Problem]:
+def check_partially(
+    broken: Callable[[Any], Iterable[Violation]],
+    left: ValidPart,
+    has_unresolved_references: ValuePredicate = never_unresolved,
+) -> list[FieldProblem]:
     """What rules find in what is left of a value, without what may be so only because of what is withheld."""
-    found = judged(broken(left.value), left.value, open_text) if left.value is not None else []
-    return [problem for problem in found if not may_follow(problem.path, left.withheld)]
+    found = (
+        collect_problems(broken(left.value), left.value, has_unresolved_references) if left.value is not None else []
+    )
+    return [problem for problem in found if not is_consequence(problem.path, left.withheld)]
 
 
-def shape(message: Any, value: object, *, output_only: OutputOnly = "refuse") -> tuple[Any, list[Problem]]:
+def validate_shape(
+    message: Any, value: object, *, output_only: OutputOnly = "refuse"
+) -> tuple[Any, list[FieldProblem]]:
     """The canonical form of a value of one of `vertex_api.types`' messages (or another TypedDict), and its problems.
 
     Canonical: camelCase names, enum names, whole numbers as int, unset and empty fields absent. `output_only` says
@@ -124,26 +141,26 @@ def shape(message: Any, value: object, *, output_only: OutputOnly = "refuse") ->
         return canonical, []
     misspelt = {_meant(detail["loc"], message) for detail in details if detail["type"] == "extra_forbidden"}
     problems = (
-        Problem(detail["loc"], _message(detail, message))
+        FieldProblem(detail["loc"], _message(detail, message))
         for detail in details
         if detail["type"] != "missing" or detail["loc"] not in misspelt
     )
     return value, sorted(problems, key=lambda problem: str(problem.path))
 
 
-def unknown(message: Any, path: KeyPath, others: Iterable[str] = ()) -> str:
+def unknown_field_text(message: Any, path: KeyPath, others: Iterable[str] = ()) -> str:
     """What is said of an unknown field: below which field it belongs, or which known name is nearest to it.
 
     `others` are names that are known where it stands, beside those of the message there.
     """
     *above, name = path
-    below = holders(_schema(message), tuple(above), to_camel(str(name)))
+    below = find_containing_fields(_schema(message), tuple(above), to_camel(str(name)))
     if below:
-        return f"unknown field; it belongs under {choices(below)}"
-    return f"unknown field{nearest(str(name), [*_fields_at(message, tuple(above)), *others])}"
+        return f"unknown field; it belongs under {join_with_or(below)}"
+    return f"unknown field{suggestion_text(str(name), [*_fields_at(message, tuple(above)), *others])}"
 
 
-def value_at(value: Any, path: KeyPath) -> Any:
+def get_value_at(value: Any, path: KeyPath) -> Any:
     """What stands at a path; None where a rule finds something missing."""
     for part in path:
         try:
@@ -188,10 +205,10 @@ def _meant(path: KeyPath, message: Any) -> KeyPath:
     to say it twice."""
     *above, name = path
     known = _fields_at(message, tuple(above))
-    below = [] if name in known else holders(_schema(message), tuple(above), to_camel(str(name)))
+    below = [] if name in known else find_containing_fields(_schema(message), tuple(above), to_camel(str(name)))
     if below:
         return (*above, re.split(r"[.\[]", below[0])[0])
-    return (*above, closest(str(name), known) or name)
+    return (*above, find_closest_name(str(name), known) or name)
 
 
 def _message(detail: ErrorDetails, message: Any) -> str:
@@ -200,24 +217,24 @@ def _message(detail: ErrorDetails, message: Any) -> str:
         case "extra_forbidden":
             if path[-1] in _fields_at(message, path[:-1]):
                 return f"is there twice, also as {to_snake(str(path[-1]))}"
-            return unknown(message, path)
+            return unknown_field_text(message, path)
         case "value_error":
             return str(detail["ctx"]["error"])
         case "missing":
             return "is required"
         case "dict_type" | "mapping_type":
-            return NO_OBJECT
+            return MUST_BE_OBJECT
         case "list_type":
             return "must be a list"
         case "literal_error":
-            return f"{shown(detail['input'])} is not one of {detail['ctx']['expected']}".replace("'", "")
+            return f"{quote_value(detail['input'])} is not one of {detail['ctx']['expected']}".replace("'", "")
         case _:
             return detail["msg"]
 
 
 def _fields_at(message: Any, path: KeyPath) -> list[str]:
     """Names of the fields that a user may set in the message at a path."""
-    return list(settable(_schema(message), path))
+    return list(settable_fields(_schema(message), path))
 
 
 @cache

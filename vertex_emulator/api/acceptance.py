@@ -9,7 +9,7 @@ from typing import Any
 from vertex_api.kinds import TRAINING_PIPELINE, Kind
 from vertex_api.validation import pipelines
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape import Problem, validate
+from vertex_api.validation.shape import FieldProblem, validate
 from vertex_emulator.errors import invalid
 from vertex_emulator.gcs import buckets
 from vertex_emulator.replicas.environment import output_directories
@@ -31,19 +31,21 @@ def accepted(kind: Kind, body: Mapping[str, Any], root: Path) -> dict[str, Any]:
 
 
 def _accepted_pipeline(body: Mapping[str, Any], root: Path) -> dict[str, Any]:
-    reading = pipelines.read(body, output_only="drop")
+    reading = pipelines.parse_pipeline(body, output_only="drop")
     problems = reading.problems
     if not problems:
         kind = pipelines.backing_kind(reading.spec)
-        refused = _refused_here(kind, pipelines.backing_job(reading.spec), root)
-        problems = [Problem(pipelines.in_pipeline(kind, problem.path), problem.message) for problem in refused]
+        refused = _refused_here(kind, pipelines.build_backing_job(reading.spec), root)
+        problems = [
+            FieldProblem(pipelines.path_in_pipeline(kind, problem.path), problem.message) for problem in refused
+        ]
         problems += _bad_data(reading.spec.get("inputDataConfig"), root)
     if problems:
         raise invalid(problems, reading.headline)
     return reading.spec
 
 
-def _refused_here(kind: Kind, spec: Mapping[str, Any], root: Path) -> list[Problem]:
+def _refused_here(kind: Kind, spec: Mapping[str, Any], root: Path) -> list[FieldProblem]:
     field = kind.spec_field
     bad_folders = (
         _bad_folder(uri, (field, "baseOutputDirectory", "outputUriPrefix"), root)
@@ -57,28 +59,28 @@ def _refused_here(kind: Kind, spec: Mapping[str, Any], root: Path) -> list[Probl
     ]
 
 
-def _bad_data(config: Mapping[str, Any] | None, root: Path) -> list[Problem]:
+def _bad_data(config: Mapping[str, Any] | None, root: Path) -> list[FieldProblem]:
     if config is None:
         return []
     if "bigqueryDestination" in config:
         message = "the emulator has no BigQuery: use gcsDestination"
-        return [Problem(("inputDataConfig", "bigqueryDestination"), message)]
+        return [FieldProblem(("inputDataConfig", "bigqueryDestination"), message)]
     if "gcsDestination" not in config:
         message = "is required: the emulator has no dataset service, and takes the files that lie there"
-        return [Problem(("inputDataConfig", "gcsDestination"), message)]
+        return [FieldProblem(("inputDataConfig", "gcsDestination"), message)]
     uri = config["gcsDestination"]["outputUriPrefix"]
     return _bad_folder(uri, ("inputDataConfig", "gcsDestination", "outputUriPrefix"), root)
 
 
-def _bad_packages(pools: Sequence[Mapping[str, Any]], path: KeyPath, root: Path) -> Iterator[Problem]:
+def _bad_packages(pools: Sequence[Mapping[str, Any]], path: KeyPath, root: Path) -> Iterator[FieldProblem]:
     for index, pool in enumerate(pools):
         for number, uri in enumerate(pool.get("pythonPackageSpec", {}).get("packageUris", [])):
             yield from _bad_folder(uri, (*path, index, "pythonPackageSpec", "packageUris", number), root)
 
 
-def _bad_folder(uri: str, path: KeyPath, root: Path) -> list[Problem]:
+def _bad_folder(uri: str, path: KeyPath, root: Path) -> list[FieldProblem]:
     try:
         buckets.folder(root, uri)
     except buckets.BadUri as error:
-        return [Problem(path, str(error))]
+        return [FieldProblem(path, str(error))]
     return []

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from vertex_api.fields import fields
-from vertex_api.spelling import nearest
+from vertex_api.fields import get_fields
+from vertex_api.spelling import suggestion_text
 from vertex_emulator.errors import ApiError
 
 
@@ -50,8 +50,8 @@ def _camel(path: str) -> str:
 def _check(path: str, message: Any) -> None:
     above: Any = message
     for part in path.split("."):
-        known = fields(above) if above is not None else {}
+        known = get_fields(above) if above is not None else {}
         if part not in known:
-            text = f'readMask: "{path}" leads to no field{nearest(part, known)}'
+            text = f'readMask: "{path}" leads to no field{suggestion_text(part, known)}'
             raise ApiError("INVALID_ARGUMENT", text, [("read_mask", f'"{path}" leads to no field')])
         above = known[part].message if known[part].holds == "one" else None

@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_snake
 from vertex_api import types
 from vertex_api.validation import models
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape import judged_rest, rest, shape
+from vertex_api.validation.shape import check_partially, extract_valid_part, validate_shape
 from vertex_emulator.api import filters
 from vertex_emulator.api.jobs import EMPTY
 from vertex_emulator.api.listing import Listing, answer
@@ -36,9 +36,9 @@ class Models:
 
     def upload(self, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
         """Keep a model, or a version of one. A done operation. Raises ApiError with every problem of the request."""
-        request, problems = shape(types.UploadModelRequest, body, output_only="drop")
-        left = rest(types.UploadModelRequest, request, problems, output_only="drop")
-        problems = [*problems, *judged_rest(_broken, left)]
+        request, problems = validate_shape(types.UploadModelRequest, body, output_only="drop")
+        left = extract_valid_part(types.UploadModelRequest, request, problems, output_only="drop")
+        problems = [*problems, *check_partially(_broken, left)]
         if problems:
             raise invalid(problems)
         with self.store.transaction() as change:
@@ -164,9 +164,9 @@ def _order(text: str) -> list[tuple[str, bool]]:
 
 def _broken(request: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     """Discovery document, UploadModelRequest."""
-    yield from models.broken(request["model"], ("model",))
+    yield from models.find_model_violations(request["model"], ("model",))
     if request.get("modelId"):
-        yield from models.id_broken(request["modelId"], ("modelId",))
+        yield from models.find_model_id_violations(request["modelId"], ("modelId",))
         if request.get("parentModel"):
             yield ("modelId",), "names a new model, but parentModel names the one that gets a new version"
 

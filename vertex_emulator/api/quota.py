@@ -7,7 +7,7 @@ from typing import Any
 
 from vertex_api.estimates import quota
 from vertex_api.kinds import TRAINING_PIPELINE, Kind
-from vertex_api.validation.pipelines import backing_job
+from vertex_api.validation.pipelines import build_backing_job
 from vertex_emulator.database import Store
 from vertex_emulator.errors import ApiError
 
@@ -17,7 +17,7 @@ def check(store: Store, kind: Kind, spec: Mapping[str, Any]) -> None:
     with store.transaction() as change:
         is_refused = change.injections.take_quota(spec["displayName"])
     if is_refused:
-        exceeded = ", ".join(metrics(backing_job(spec) if kind == TRAINING_PIPELINE else spec))
+        exceeded = ", ".join(metrics(build_backing_job(spec) if kind == TRAINING_PIPELINE else spec))
         raise ApiError("RESOURCE_EXHAUSTED", f"The following quota metrics exceed quota limits: {exceeded}")
 
 
@@ -27,6 +27,6 @@ def metrics(spec: Mapping[str, Any]) -> list[str]:
     is_preemptible = quota.is_preemptible(job_spec)
     machines = [pool.get("machineSpec", {}) for pool in job_spec.get("workerPoolSpecs", []) if pool]
     accelerators = {machine["acceleratorType"] for machine in machines if machine.get("acceleratorType")}
-    names = [quota.gpu_metric(accelerator, is_preemptible) for accelerator in sorted(accelerators)]
+    names = [quota.get_gpu_metric(accelerator, is_preemptible) for accelerator in sorted(accelerators)]
     known = [name for name in names if name] or ["preemptible_cpus" if is_preemptible else "cpus"]
-    return [f"{quota.PREFIX}{name}" for name in known]
+    return [f"{quota.METRIC_PREFIX}{name}" for name in known]

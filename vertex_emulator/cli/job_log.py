@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_api.states import TERMINAL
+from vertex_api.states import TERMINAL_STATES
 from vertex_emulator.errors import JobFailed, NotRunning
 from vertex_emulator.times import format_time, parse_time
 
@@ -66,7 +66,7 @@ class JobLog:
                     raise
             else:
                 away_since = None
-                if status["state"] in TERMINAL:
+                if status["state"] in TERMINAL_STATES:
                     yield f"{status['name']} {status['state']}"
                     if status["state"] != "JOB_STATE_SUCCEEDED":
                         raise JobFailed(f"{status['name']} ended in {status['state']}: {status['error']}")

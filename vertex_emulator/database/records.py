@@ -9,7 +9,7 @@ from typing import Any, Literal
 from vertex_api.catalog.reduction_server import is_reduction_server
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
 from vertex_api.names import ResourceName
-from vertex_api.states import TERMINAL
+from vertex_api.states import TERMINAL_STATES
 from vertex_emulator.injected_faults import Fault
 from vertex_emulator.names import Location
 
@@ -119,7 +119,7 @@ class Job:
     @property
     def is_terminal(self) -> bool:
         """Whether no further change comes."""
-        return self.state in TERMINAL
+        return self.state in TERMINAL_STATES
 
     @property
     def waits_for_trials(self) -> bool:

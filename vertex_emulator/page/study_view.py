@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from vertex_api.scalars import seconds
-from vertex_api.trials import front, summaries
+from vertex_api.scalars import parse_seconds
+from vertex_api.trials import find_pareto_front, summarize_trials
 from vertex_emulator.api.wire import job_json
 from vertex_emulator.database.records import Job, Trial
 from vertex_emulator.times import format_time
@@ -33,11 +33,11 @@ def study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
     metrics = [_metric(metric) for metric in spec["metrics"]]
     fewest, most = _POINTS_OF_A_CURVE
     points = min(max(_MOST_POINTS // max(len(trials), 1), fewest), most)
-    rows = {row["id"]: row for row in summaries(shown)}
+    rows = {row["id"]: row for row in summarize_trials(shown)}
     return {
         "metrics": metrics,
         "parameters": [*_parameters(spec["parameters"])],
-        "best": [row["id"] for row in front(shown)],
+        "best": [row["id"] for row in find_pareto_front(shown)],
         "most": job.spec["maxTrialCount"],
         "trials": [
             {**rows[str(trial.number)], **_moments(trial), "job": trial.job, "curve": _curve(trial, metrics, points)}
@@ -82,6 +82,6 @@ def _curve(trial: Trial, metrics: Sequence[Mapping[str, Any]], most: int) -> dic
     return {
         "measured": len(trial.measurements),
         "steps": [int(point.get("stepCount", 0)) for point in points],
-        "seconds": [seconds(point.get("elapsedDuration", "0s")) for point in points],
+        "seconds": [parse_seconds(point.get("elapsedDuration", "0s")) for point in points],
         "values": {metric["id"]: [value.get(metric["id"]) for value in values] for metric in metrics},
     }

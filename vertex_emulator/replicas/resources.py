@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import Machine, machine
+from vertex_api.catalog.machines import Machine, get_machine
 from vertex_emulator.replicas.executor import Host, Resources
 
 _GB = 1 << 30  # as the machine types' pages count
@@ -63,7 +63,7 @@ def _shortfalls(machine_spec: Mapping[str, Any], host: Host) -> Iterator[str]:
 
 
 def _machine(machine_spec: Mapping[str, Any]) -> Machine:
-    return machine(machine_spec.get("machineType", "")) or _WITHOUT_TYPE
+    return get_machine(machine_spec.get("machineType", "")) or _WITHOUT_TYPE
 
 
 def _room(host: Host) -> int:

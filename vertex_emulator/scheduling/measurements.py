@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
-from vertex_api.scalars import seconds
+from vertex_api.scalars import parse_seconds
 from vertex_emulator.search.objectives import is_safe, objectives
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def from_json(message: Mapping[str, Any]) -> Measurement:
     """A measurement as the store keeps it: the API's message, in canonical form."""
     return Measurement(
         step_count=message["stepCount"],
-        elapsed=seconds(message["elapsedDuration"]),
+        elapsed=parse_seconds(message["elapsedDuration"]),
         metrics={found["metricId"]: found["value"] for found in message["metrics"]},
     )
 

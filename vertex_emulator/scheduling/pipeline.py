@@ -12,7 +12,7 @@ from typing import Any
 
 from vertex_api import trials
 from vertex_api.kinds import CUSTOM_JOB
-from vertex_api.validation.pipelines import backing_job, backing_kind
+from vertex_api.validation.pipelines import backing_kind, build_backing_job
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Store, Transaction
 from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
@@ -55,7 +55,7 @@ class PipelineReconciler:
 
     def _start(self, pipeline: Job) -> None:
         """Submit the job, unless the pipeline was told to end before it had one."""
-        kind, spec = backing_kind(pipeline.spec), backing_job(pipeline.spec)
+        kind, spec = backing_kind(pipeline.spec), build_backing_job(pipeline.spec)
         warnings = []
         model = pipeline.spec.get("modelToUpload")
         if model is not None and "artifactUri" not in model and not output_directories(spec[kind.spec_field]):
@@ -132,7 +132,9 @@ class PipelineReconciler:
         """AIP_MODEL_DIR of the job; of a tuning job, that of its best trial."""
         if job.kind == CUSTOM_JOB:
             return output_directories(job.spec["jobSpec"]).get("AIP_MODEL_DIR")
-        best = trials.best({"studySpec": job.spec["studySpec"], "trials": [_measured(trial) for trial in found]})
+        best = trials.find_best_trial(
+            {"studySpec": job.spec["studySpec"], "trials": [_measured(trial) for trial in found]}
+        )
         if best is None:
             return None
         return output_directories(trial_job_spec(job, int(best["id"]), {})).get("AIP_MODEL_DIR")

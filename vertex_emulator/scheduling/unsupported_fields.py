@@ -10,7 +10,7 @@ from typing import Any
 
 from vertex_api.catalog.reduction_server import is_reduction_server
 from vertex_api.kinds import Kind
-from vertex_api.validation.shape import Problem
+from vertex_api.validation.shape import FieldProblem
 
 MOST_REPLICAS = 100
 
@@ -36,16 +36,16 @@ NOTED = {
 }
 
 
-def refusals(kind: Kind, job: Mapping[str, Any]) -> list[Problem]:
+def refusals(kind: Kind, job: Mapping[str, Any]) -> list[FieldProblem]:
     """A problem for each field of a canonical job that is refused."""
-    return [Problem(path, REFUSED[name]) for name, (path, _) in _present(kind, job) if name in REFUSED]
+    return [FieldProblem(path, REFUSED[name]) for name, (path, _) in _present(kind, job) if name in REFUSED]
 
 
-def oversized(kind: Kind, job: Mapping[str, Any]) -> list[Problem]:
+def oversized(kind: Kind, job: Mapping[str, Any]) -> list[FieldProblem]:
     """A problem for each pool whose number of replicas no machine like this can run."""
     field = kind.spec_field
     return [
-        Problem(
+        FieldProblem(
             (field, "workerPoolSpecs", index, "replicaCount"),
             f"{pool['replicaCount']} replicas: the emulator runs 1 to {MOST_REPLICAS} in a pool",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from vertex_api.scalars import seconds
+from vertex_api.scalars import parse_seconds
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.replicas.executor import ReplicaStatus
 from vertex_emulator.scheduling import injected
@@ -53,7 +53,7 @@ def timed_out(job: Job, now: int) -> Ending | None:
 def deadline(job: Job) -> int:
     """When a job's timeout is over, in nanoseconds since 1970; it counts from the first start."""
     timeout = job.scheduling.get("timeout", DEFAULT_TIMEOUT)
-    return (job.started or now_ns()) + int(seconds(timeout) * 10**9)
+    return (job.started or now_ns()) + int(parse_seconds(timeout) * 10**9)
 
 
 def stockout(region: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vertex_api.scalars import seconds
+from vertex_api.scalars import parse_seconds
 from vertex_emulator.database.records import Job
 
 _DEFAULT = "86400s"  # a day, for FLEX_START (discovery document)
@@ -15,5 +15,5 @@ def end(job: Job) -> int | None:
     """
     if job.scheduling.get("strategy") != "FLEX_START":
         return None
-    wait = seconds(job.scheduling.get("maxWaitDuration", _DEFAULT))
+    wait = parse_seconds(job.scheduling.get("maxWaitDuration", _DEFAULT))
     return job.created + int(wait * 10**9) if wait else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vertex_api.scalars import seconds
+from vertex_api.scalars import parse_seconds
 from vertex_emulator.search.objectives import is_safe, objectives
 from vertex_emulator.times import parse_time
 
@@ -75,4 +75,4 @@ def _without_progress(study_spec: StudySpec, ended: Sequence[EndedTrial], create
 
 
 def _nanoseconds(duration: str) -> int:
-    return int(seconds(duration) * 10**9)
+    return int(parse_seconds(duration) * 10**9)

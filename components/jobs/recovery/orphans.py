@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 
 from vertex_api.client import JobClient
 from vertex_api.kinds import TRAINING_PIPELINE
-from vertex_api.names import ResourceName, parent
-from vertex_api.validation.pipelines import backing_name
+from vertex_api.names import ResourceName, build_parent
+from vertex_api.validation.pipelines import get_backing_job_name
 
 from . import ownership, removal
 
@@ -40,9 +40,13 @@ def remove(client: JobClient, stack: str, jobs: Mapping[str, str]) -> None:
 def _of_pipelines(client: JobClient, stack: str, names: Iterable[str]) -> set[str | None]:
     """The jobs that pipelines of the stack have run, where jobs with these `names` are."""
     parsed = map(ResourceName.parse, names)
-    parents = {parent(name.project, name.region) for name in parsed if name.kind != TRAINING_PIPELINE}
+    parents = {build_parent(name.project, name.region) for name in parsed if name.kind != TRAINING_PIPELINE}
     filter_ = ownership.filter_of(stack.partition("/")[2])
-    return {backing_name(pipeline) for place in parents for pipeline in client.list(TRAINING_PIPELINE, place, filter_)}
+    return {
+        get_backing_job_name(pipeline)
+        for place in parents
+        for pipeline in client.list(TRAINING_PIPELINE, place, filter_)
+    }
 
 
 def recorded(stack: str) -> set[str] | None:

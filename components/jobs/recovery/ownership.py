@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from vertex_api.kinds import Kind
-from vertex_api.states import plain
-from vertex_api.validation.rules import Finding
-from vertex_api.validation.rules.resource import MOST_LABELS
+from vertex_api.states import strip_state_prefix
+from vertex_api.validation.rules import Violation
+from vertex_api.validation.rules.resource import MAX_LABELS
 
 TOKEN_LABEL = "pulumi_token"
 MARK_LABEL = "pulumi_mark"
@@ -53,13 +53,13 @@ def labels(owner: str, token: str) -> dict[str, str]:
     return {"pulumi_project": project, "pulumi_stack": stack, "pulumi_name": name, TOKEN_LABEL: token}
 
 
-def labels_broken(labels: Mapping[str, str], of_the_stack: Collection[str] = ()) -> Iterator[Finding]:
+def labels_broken(labels: Mapping[str, str], of_the_stack: Collection[str] = ()) -> Iterator[Violation]:
     """What is wrong with the labels of a job, or of all jobs, as it has those of the stack file and `LABELS` too."""
     for name in LABELS:
         if name in labels:
             yield (name,), "is a label that the stack gives its jobs itself; take another name"
-    given, most = len({*labels, *of_the_stack}), MOST_LABELS - len(LABELS)
-    if len(of_the_stack) <= most < given <= MOST_LABELS:
+    given, most = len({*labels, *of_the_stack}), MAX_LABELS - len(LABELS)
+    if len(of_the_stack) <= most < given <= MAX_LABELS:
         with_those = ", with those of the stack file" if of_the_stack else ""
         yield (), f"has {given} labels{with_those}; at most {most} are allowed, as {len(LABELS)} are the stack's own"
 
@@ -73,7 +73,7 @@ def filter_of(stack: str) -> str:
 def adoptable(jobs: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """The job with a token that stands for it: the newest that is under way or has succeeded; failed ones do not."""
     ended_badly = {"FAILED", "CANCELLING", "CANCELLED", "EXPIRED"}
-    alive = [job for job in jobs if plain(job["state"]) not in ended_badly]
+    alive = [job for job in jobs if strip_state_prefix(job["state"]) not in ended_badly]
     return max(alive, key=lambda job: datetime.fromisoformat(job["createTime"]), default=None)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from vertex_api.errors import NotFound
 from vertex_api.kinds import KINDS, Kind
 from vertex_api.names import ResourceName
-from vertex_api.states import TERMINAL
+from vertex_api.states import TERMINAL_STATES
 
 from ...runtime.target import Target
 from . import ownership
@@ -96,7 +96,7 @@ def undeclared(at: Target, stack: str) -> list[str]:
     for kind in KINDS.values():
         for job in at.client.list(kind, at.parent, ownership.filter_of(stack)):
             mark = job["labels"].get(ownership.MARK_LABEL, "")
-            if mark.startswith(f"{ledger.id}-") and mark not in known and job["state"] not in TERMINAL:
+            if mark.startswith(f"{ledger.id}-") and mark not in known and job["state"] not in TERMINAL_STATES:
                 found.add(str(job["labels"]["pulumi_name"]))
     return sorted(found)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pulumi
 
-from vertex_api.names import parent
+from vertex_api.names import build_parent
 
 from ...jobs.recovery.ledger import Ledger
 from ...runtime.target import CLOUD
@@ -90,7 +90,7 @@ class GcpFoundation(pulumi.ComponentResource):
         )
         self.registry = registry.images
         self.staging = f"{bucket.uri}/{settings.pulumi_project}/{settings.stack}"
-        self.parent = CLOUD + parent(project, region)
+        self.parent = CLOUD + build_parent(project, region)
         self.job_defaults: Mapping[str, Any] = {"serviceAccount": account, **(network.fields if network else {})}
         self.encryption_key: str | None = stack.get("kmsKey")
         self.labels: Mapping[str, str] = stack.get("labels", {})

@@ -122,7 +122,7 @@ def test_a_secret_that_the_job_has_is_no_difference(api: FakeClient) -> None:
 def test_a_job_that_is_not_there_is_said_by_name(api: FakeClient) -> None:
     (line,) = refusal(inputs())
     assert line.startswith(f"digits: {NAME} is not adopted: ")
-    api.failing["get"] = errors.PermissionRefused("no permission")
+    api.failing["get"] = errors.PermissionDenied("no permission")
     assert refusal(inputs()) == [f"digits: {NAME} is not adopted: no permission"]
 
 

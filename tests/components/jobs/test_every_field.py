@@ -16,7 +16,7 @@ from tests.components.projects import INCLUDING, load
 from tests.vertex_api.test_client import Api, server
 from tests.vertex_emulator.api.good_requests import GOOD, L4, fields_of, of_spec, pool
 from tests.vertex_emulator.api.input_fields import is_set
-from vertex_api.catalog.machines import machine
+from vertex_api.catalog.machines import get_machine
 from vertex_api.client import Endpoint, RestClient
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 from vertex_api.validation.jobs import held
@@ -48,7 +48,7 @@ def declared(kind: Kind) -> list[dict[str, Any]]:
 
 
 def _has_tpus(pool: dict[str, Any]) -> bool:
-    found = machine(pool.get("machineSpec", {}).get("machineType", ""))
+    found = get_machine(pool.get("machineSpec", {}).get("machineType", ""))
     return found is not None and found.is_tpu
 
 

@@ -359,7 +359,7 @@ def test_a_job_that_does_not_end_is_given_up_with_its_name_and_what_to_do(api: F
     "error",
     [
         errors.InvalidRequest("machineType: n9 is not known"),
-        errors.PermissionRefused("no permission aiplatform.customJobs.create"),
+        errors.PermissionDenied("no permission aiplatform.customJobs.create"),
         errors.QuotaExceeded("too many jobs"),
         errors.Unavailable("no answer from the API"),
     ],

@@ -6,7 +6,7 @@ import pytest
 
 from components.legacy.origins import origin
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape import dotted
+from vertex_api.validation.shape import format_path
 
 POOL = ("jobSpec", "workerPoolSpecs")
 TYPES = {"masterType": "n1-standard-4", "workerType": "n1-standard-4", "workerCount": 1}
@@ -48,13 +48,13 @@ ACCELERATOR = {"acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": 3}}
     ],
 )
 def test_a_field_is_traced_to_where_it_came_from(path: KeyPath, training_input: dict[str, Any], field: str) -> None:
-    assert dotted(origin(path, training_input, ())) == field
-    assert dotted(origin(path, training_input, ("trainingInput",))) == f"trainingInput.{field}"
+    assert format_path(origin(path, training_input, ())) == field
+    assert format_path(origin(path, training_input, ("trainingInput",))) == f"trainingInput.{field}"
 
 
 @pytest.mark.parametrize(("path", "field"), [(("labels", "a"), "labels.a"), (("displayName",), "jobId")])
 def test_a_field_of_the_job_itself_stands_beside_its_training_input(path: KeyPath, field: str) -> None:
-    assert dotted(origin(path, {}, ("trainingInput",))) == field
+    assert format_path(origin(path, {}, ("trainingInput",))) == field
 
 
 def test_what_came_from_no_field_has_no_place() -> None:

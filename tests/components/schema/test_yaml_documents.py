@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from components.schema.yaml_documents import as_written, composed, line_of, loaded
 from vertex_api.scalars import String
-from vertex_api.validation.shape import shape
+from vertex_api.validation.shape import validate_shape
 
 
 class Texts(TypedDict, total=False):
@@ -20,7 +20,7 @@ class Texts(TypedDict, total=False):
 def said(text: str) -> list[str]:
     """What is wrong with a document of texts, as its writer is told."""
     content = text.encode()
-    _, problems = shape(Texts, loaded(content))
+    _, problems = validate_shape(Texts, loaded(content))
     return [as_written(composed(content), each.path, each.message) for each in problems]
 
 

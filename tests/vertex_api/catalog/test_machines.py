@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from vertex_api.catalog.machines import machine, machines
+from vertex_api.catalog.machines import get_machine, machines
 from vertex_api.types import AcceleratorType
 
 
@@ -24,7 +24,7 @@ from vertex_api.types import AcceleratorType
     ],
 )
 def test_a_machine_type_has_the_size_that_compute_engine_gives_it(name: str, vcpus: int, memory_gb: float) -> None:
-    found = machine(name)
+    found = get_machine(name)
     assert found is not None
     assert (found.vcpus, found.memory_gb) == (vcpus, memory_gb)
 
@@ -33,7 +33,7 @@ def test_a_machine_type_has_the_size_that_compute_engine_gives_it(name: str, vcp
     "name", ["n1-standard-2", "n1-highcpu-8", "c3-standard-4", "n2d-standard-4", "n1", "", "N1-STANDARD-4"]
 )
 def test_machine_types_that_training_does_not_take_are_unknown(name: str) -> None:
-    assert machine(name) is None
+    assert get_machine(name) is None
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_tpu_topology_fills_whole_machines() -> None:
 
 
 def test_machines_that_exist_for_their_accelerator_are_not_had_without() -> None:
-    families = {each.name.split("-")[0] for each in machines().values() if not each.bare}
+    families = {each.name.split("-")[0] for each in machines().values() if not each.can_omit_accelerator}
     assert families == {"a2", "a3", "a4", "a4x", "g2", "g4", "cloud"}
 
 

@@ -22,7 +22,7 @@ IMAGE = "docker.pkg.dev/vertex-ai-restricted/training/reductionserver"
     ],
 )
 def test_the_image_is_the_one_of_the_place_nearest_to_the_region(region: str, place: str) -> None:
-    assert reduction_server.image(region) == f"{place}-{IMAGE}:latest"
+    assert reduction_server.get_image_uri(region) == f"{place}-{IMAGE}:latest"
 
 
 @pytest.mark.parametrize("uri", [f"us-{IMAGE}", f"asia-{IMAGE}:latest", f"europe-{IMAGE}@sha256:{'0' * 64}"])

@@ -7,8 +7,8 @@ import pytest
 
 from tests.vertex_api.jobs import custom_job, edited, pipeline, tuning_job, tuning_pipeline
 from vertex_api.catalog.machines import machines
-from vertex_api.estimates.cost import Cost, cost, priced
-from vertex_api.estimates.prices import Price, on_file
+from vertex_api.estimates.cost import Cost, estimate_cost, list_priceable_names
+from vertex_api.estimates.prices import Price, load_prices
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 
 REGION = "us-central1"
@@ -30,7 +30,7 @@ def pool(machine_type: str, replicas: int = 1, **machine: Any) -> dict[str, Any]
 def of(*pools: dict[str, Any], region: str = REGION, **job_spec: Any) -> Cost:
     job = edited(custom_job(), *POOLS, to=[*pools])
     job["jobSpec"].update(job_spec)
-    return cost(CUSTOM_JOB, job, region, on_file())
+    return estimate_cost(CUSTOM_JOB, job, region, load_prices())
 
 
 def test_a_machine_costs_its_vcpus_its_memory_and_its_boot_disk() -> None:
@@ -38,9 +38,11 @@ def test_a_machine_costs_its_vcpus_its_memory_and_its_boot_disk() -> None:
 
 
 def test_a_pipeline_costs_what_the_job_that_it_runs_costs() -> None:
-    assert cost(TRAINING_PIPELINE, pipeline(), REGION, on_file()) == cost(CUSTOM_JOB, custom_job(), REGION, on_file())
-    tuned = cost(HYPERPARAMETER_TUNING_JOB, tuning_job(), REGION, on_file())
-    assert cost(TRAINING_PIPELINE, tuning_pipeline(), REGION, on_file()) == tuned
+    assert estimate_cost(TRAINING_PIPELINE, pipeline(), REGION, load_prices()) == estimate_cost(
+        CUSTOM_JOB, custom_job(), REGION, load_prices()
+    )
+    tuned = estimate_cost(HYPERPARAMETER_TUNING_JOB, tuning_job(), REGION, load_prices())
+    assert estimate_cost(TRAINING_PIPELINE, tuning_pipeline(), REGION, load_prices()) == tuned
 
 
 def test_at_most_is_the_timeout_s_hours_and_seven_days_without_one() -> None:
@@ -75,7 +77,7 @@ def test_a_machine_that_comes_with_gpus_costs_all_of_them() -> None:
 def test_tuning_burns_for_the_trials_at_once_and_at_most_for_every_trial() -> None:
     # 8 trials, 2 at once, of n1-standard-4 for an hour at most
     job = edited(tuning_job(), "trialJobSpec", "scheduling", to={"timeout": "3600s"})
-    found = cost(HYPERPARAMETER_TUNING_JOB, job, REGION, on_file())
+    found = estimate_cost(HYPERPARAMETER_TUNING_JOB, job, REGION, load_prices())
     assert found.hourly == pytest.approx(2 * (N1_STANDARD_4 + SSD_100))
     assert found.total == pytest.approx(8 * (N1_STANDARD_4 + SSD_100))
 
@@ -144,15 +146,17 @@ def test_a_job_on_a_persistent_resource_costs_nothing_of_its_own() -> None:
 
 
 def test_prices_of_one_s_own_stand_in_place_of_those_on_file() -> None:
-    mine = on_file().overridden([("vcpu", "N1", REGION, Price(0.01, "2026-11-01", "our contract"))])
-    found = cost(CUSTOM_JOB, custom_job(), REGION, mine)
+    mine = load_prices().override([("vcpu", "N1", REGION, Price(0.01, "2026-11-01", "our contract"))])
+    found = estimate_cost(CUSTOM_JOB, custom_job(), REGION, mine)
     assert found.hourly == pytest.approx(4 * 0.01 + 15 * 0.00487255 + SSD_100)
     assert found.as_of == {"2026-11-01", "2026-07-30"}
 
 
 def test_every_machine_type_is_priced_by_names_that_a_price_can_be_filed_under() -> None:
-    everything = on_file().overridden(
-        (kind, name, REGION, Price(1.0, "2026-01-01", "test")) for kind, names in priced().items() for name in names
+    everything = load_prices().override(
+        (kind, name, REGION, Price(1.0, "2026-01-01", "test"))
+        for kind, names in list_priceable_names().items()
+        for name in names
     )
     for found in machines().values():
         kinds = [(kind, counts[:1] or (1,)) for kind, counts in found.accelerators.items()] or [("", (0,))]
@@ -160,4 +164,4 @@ def test_every_machine_type_is_priced_by_names_that_a_price_can_be_filed_under()
             given = {"acceleratorType": kind, "acceleratorCount": count} if kind else {}
             topology = {"tpuTopology": found.topologies[0]} if found.topologies else {}
             job = edited(custom_job(), *POOLS, to=[pool(found.name, **given, **topology)])
-            assert cost(CUSTOM_JOB, job, REGION, everything).missing == (), (found.name, kind)
+            assert estimate_cost(CUSTOM_JOB, job, REGION, everything).missing == (), (found.name, kind)

@@ -9,10 +9,10 @@ import pytest
 
 from tests.vertex_api.estimates.test_cost import N1_STANDARD_4, POOLS, REGION, SSD_100, pool
 from tests.vertex_api.jobs import custom_job, edited
-from vertex_api.estimates.cost import Cost, cost
-from vertex_api.estimates.persistent_resource import cost_of, needs
-from vertex_api.estimates.prices import on_file
-from vertex_api.estimates.quota import needs as needs_of_a_job
+from vertex_api.estimates.cost import Cost, estimate_cost
+from vertex_api.estimates.persistent_resource import estimate_pool_cost, estimate_pool_quota
+from vertex_api.estimates.prices import load_prices
+from vertex_api.estimates.quota import estimate_quota as needs_of_a_job
 from vertex_api.kinds import CUSTOM_JOB
 
 ALWAYS = "billed with jobs or without; no sum of USD at most counts it"
@@ -20,7 +20,7 @@ GPUS = {"acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 2}
 
 
 def of(*pools: dict[str, Any]) -> Cost:
-    return cost_of(pools, REGION, on_file())
+    return estimate_pool_cost(pools, REGION, load_prices())
 
 
 def scaled(least: int, most: int, **more: Any) -> dict[str, Any]:
@@ -30,23 +30,23 @@ def scaled(least: int, most: int, **more: Any) -> dict[str, Any]:
 def test_an_hour_costs_and_needs_what_a_job_with_the_same_pools_does() -> None:
     pools = [pool("n1-standard-4"), pool("n1-standard-8", 3, **GPUS) | {"diskSpec": {"bootDiskSizeGb": 500}}]
     job = edited(custom_job(), *POOLS, to=pools)
-    found, as_a_job = of(*pools), cost(CUSTOM_JOB, job, REGION, on_file())
+    found, as_a_job = of(*pools), estimate_cost(CUSTOM_JOB, job, REGION, load_prices())
     assert (found.hourly, found.as_of, found.missing) == (as_a_job.hourly, as_a_job.as_of, ())
     assert found.hourly > 3 * 0.8
-    assert needs(pools) == needs_of_a_job(CUSTOM_JOB, job)
+    assert estimate_pool_quota(pools) == needs_of_a_job(CUSTOM_JOB, job)
 
 
 def test_it_has_no_end_and_no_cost_at_most() -> None:
     found = of(pool("n1-standard-4"))
     assert (found.total, found.within, found.is_endless, found.has_timeout) == (inf, inf, True, False)
-    assert not cost(CUSTOM_JOB, custom_job(), REGION, on_file()).is_endless
+    assert not estimate_cost(CUSTOM_JOB, custom_job(), REGION, load_prices()).is_endless
     assert found.notes == (ALWAYS,)
 
 
 def test_one_machine_is_meant_where_none_is_counted() -> None:
     bare = {"machineSpec": {"machineType": "n1-standard-4"}}
     assert of(bare).hourly == pytest.approx(N1_STANDARD_4 + SSD_100)
-    assert needs([bare]) == {"cpus": 4, "pd_ssd": 100}
+    assert estimate_pool_quota([bare]) == {"cpus": 4, "pd_ssd": 100}
 
 
 def test_machines_that_are_scaled_cost_and_need_the_most_that_there_can_be_and_the_least_is_said() -> None:
@@ -54,7 +54,7 @@ def test_machines_that_are_scaled_cost_and_need_the_most_that_there_can_be_and_t
     assert found.hourly == pytest.approx(5 * (N1_STANDARD_4 + SSD_100))
     # 2 x 0.2452797
     assert found.notes == (ALWAYS, "0.49 USD an hour with its fewest machines, and shown with its most")
-    assert needs([scaled(1, 4, replicaCount=2)]) == {"cpus": 16, "pd_ssd": 400}
+    assert estimate_pool_quota([scaled(1, 4, replicaCount=2)]) == {"cpus": 16, "pd_ssd": 400}
 
 
 def test_what_has_no_price_on_file_is_named_and_nothing_is_said_of_the_fewest() -> None:

@@ -2,20 +2,22 @@
 
 from datetime import date
 
-from vertex_api.estimates.cost import priced
-from vertex_api.estimates.prices import KINDS, is_old, on_file
+from vertex_api.estimates.cost import list_priceable_names
+from vertex_api.estimates.prices import KINDS, is_old, load_prices
 
 
 def test_every_price_is_above_zero_and_has_a_day_and_a_source() -> None:
-    assert len(on_file().table) > 90
-    for key, price in on_file().table.items():
+    assert len(load_prices().table) > 90
+    for key, price in load_prices().table.items():
         assert price.usd > 0 and price.source, key
         assert date.fromisoformat(price.as_of) <= date(2026, 11, 21), key
 
 
 def test_every_price_is_filed_under_a_name_that_something_is_priced_by() -> None:
-    assert set(priced()) == set(KINDS)
-    assert [key for key in on_file().table if key[1] not in priced()[key[0]] and key[1] != "pd-balanced"] == []
+    assert set(list_priceable_names()) == set(KINDS)
+    assert [
+        key for key in load_prices().table if key[1] not in list_priceable_names()[key[0]] and key[1] != "pd-balanced"
+    ] == []
 
 
 def test_a_price_is_old_after_90_days() -> None:

@@ -3,7 +3,14 @@ from typing import Any
 import pytest
 
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.pipelines import CUSTOM_TASK, TUNING_TASK, Reading, backing_job, backing_kind, read
+from vertex_api.validation.pipelines import (
+    CUSTOM_TASK,
+    TUNING_TASK,
+    ParsedPipeline,
+    backing_kind,
+    build_backing_job,
+    parse_pipeline,
+)
 
 POOL = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": {"imageUri": "x"}}
 MODEL = {"displayName": "m"}
@@ -23,7 +30,7 @@ def pipeline(**fields: Any) -> dict[str, Any]:
     }
 
 
-def fields(reading: Reading) -> list[str]:
+def fields(reading: ParsedPipeline) -> list[str]:
     return [problem.field for problem in reading.problems]
 
 
@@ -39,10 +46,10 @@ def test_the_mixed_names_and_float_numbers_of_google_s_sdk_are_one_custom_job() 
         "baseOutputDirectory": {"output_uri_prefix": "gs://b/o"},
         "scheduling": {"timeout": "60s", "restart_job_on_worker_restart": True, "max_wait_duration": None},
     }
-    reading = read(pipeline(trainingTaskInputs=inputs, labels={"team": "a"}))
+    reading = parse_pipeline(pipeline(trainingTaskInputs=inputs, labels={"team": "a"}))
     assert reading.problems == []
     assert backing_kind(reading.spec) == CUSTOM_JOB
-    assert backing_job(reading.spec) == {
+    assert build_backing_job(reading.spec) == {
         "displayName": "p-custom-job",
         "labels": {"team": "a"},
         "jobSpec": {
@@ -71,10 +78,10 @@ def test_a_tuning_task_is_a_tuning_job() -> None:
         "parallel_trial_count": 1.0,
         "trialJobSpec": {"worker_pool_specs": [POOL]},
     }
-    reading = read(pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs))
+    reading = parse_pipeline(pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs))
     assert reading.problems == []
     assert backing_kind(reading.spec) == HYPERPARAMETER_TUNING_JOB
-    assert backing_job(reading.spec) == {
+    assert build_backing_job(reading.spec) == {
         "displayName": "p-hyperparameter-tuning-job",
         "studySpec": STUDY,
         "maxTrialCount": 2,
@@ -98,7 +105,7 @@ def test_a_tuning_task_is_a_tuning_job() -> None:
     ],
 )
 def test_inputs_of_another_shape_are_answered_in_the_service_s_words_with_each_field(inputs: Any, field: str) -> None:
-    reading = read(pipeline(trainingTaskInputs=inputs))
+    reading = parse_pipeline(pipeline(trainingTaskInputs=inputs))
     assert field in fields(reading)
     assert reading.headline == (
         "Unable to parse `training_pipeline.training_task_inputs` into custom task `inputs` defined in the file: "
@@ -107,13 +114,13 @@ def test_inputs_of_another_shape_are_answered_in_the_service_s_words_with_each_f
 
 
 def test_inputs_that_break_a_rule_have_the_right_shape() -> None:
-    reading = read(pipeline(trainingTaskInputs={"workerPoolSpecs": [POOL | {"replicaCount": 2}]}))
+    reading = parse_pipeline(pipeline(trainingTaskInputs={"workerPoolSpecs": [POOL | {"replicaCount": 2}]}))
     assert fields(reading) == ["trainingTaskInputs.workerPoolSpecs[0].replicaCount"]
     assert reading.headline == ""
 
 
 def test_a_long_name_is_the_pipeline_s_own_problem() -> None:
-    assert fields(read(pipeline(displayName="x" * 129))) == ["displayName"]
+    assert fields(parse_pipeline(pipeline(displayName="x" * 129))) == ["displayName"]
 
 
 def test_the_inputs_of_a_tuning_task_do_not_name_its_job() -> None:
@@ -124,13 +131,13 @@ def test_the_inputs_of_a_tuning_task_do_not_name_its_job() -> None:
         "parallelTrialCount": 1,
         "trialJobSpec": {"workerPoolSpecs": [POOL]},
     }
-    reading = read(pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs))
+    reading = parse_pipeline(pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs))
     assert fields(reading) == ["trainingTaskInputs.displayName"]
 
 
 def test_tasks_that_run_no_training_code_are_refused_by_name() -> None:
     definition = "gs://google-cloud-aiplatform/schema/trainingjob/definition/automl_tabular_1.0.0.yaml"
-    (problem,) = read(pipeline(trainingTaskDefinition=definition)).problems
+    (problem,) = parse_pipeline(pipeline(trainingTaskDefinition=definition)).problems
     assert problem.field == "trainingTaskDefinition"
     assert "automl_tabular" in problem.message
     assert CUSTOM_TASK in problem.message
@@ -173,8 +180,8 @@ def test_tasks_that_run_no_training_code_are_refused_by_name() -> None:
     ],
 )
 def test_what_contradicts_itself_is_refused(extra: dict[str, Any], field: str) -> None:
-    assert set(fields(read(pipeline(**extra)))) == {field}
+    assert set(fields(parse_pipeline(pipeline(**extra)))) == {field}
 
 
 def test_a_model_with_an_id_of_the_service_s_form_is_taken() -> None:
-    assert read(pipeline(modelToUpload=MODEL | {"versionAliases": ["prod-1"]}, modelId="_m-1")).problems == []
+    assert parse_pipeline(pipeline(modelToUpload=MODEL | {"versionAliases": ["prod-1"]}, modelId="_m-1")).problems == []

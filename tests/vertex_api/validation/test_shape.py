@@ -6,7 +6,7 @@ import pytest
 
 from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, tuning_job
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, Kind
-from vertex_api.validation.shape import Problem, dotted, shape, validate
+from vertex_api.validation.shape import FieldProblem, format_path, validate, validate_shape
 
 POOL = ("jobSpec", "workerPoolSpecs", 0)
 
@@ -51,7 +51,7 @@ def test_snake_case_names_become_the_api_s_own() -> None:
 
 def test_keys_that_a_user_chooses_are_left_as_they_are_written() -> None:
     labels = {"teamName": "a", "team_name": "b"}
-    assert shape(CUSTOM_JOB.message, custom_job() | {"labels": labels})[0]["labels"] == labels
+    assert validate_shape(CUSTOM_JOB.message, custom_job() | {"labels": labels})[0]["labels"] == labels
 
 
 def test_an_enum_given_by_number_becomes_its_name() -> None:
@@ -267,18 +267,20 @@ def test_both_spellings_of_one_field_are_reported_as_just_that() -> None:
 
 def test_a_body_that_is_no_object_is_one_problem_without_a_field() -> None:
     value: Any = [custom_job()]
-    (problem,) = shape(CUSTOM_JOB.message, value)[1]
+    (problem,) = validate_shape(CUSTOM_JOB.message, value)[1]
     assert (problem.path, str(problem)) == ((), "must be an object with named fields")
 
 
 def test_paths_are_written_as_the_api_writes_them() -> None:
-    assert dotted(("jobSpec", "workerPoolSpecs", 0, "env", 12, "name")) == "jobSpec.workerPoolSpecs[0].env[12].name"
-    assert str(Problem(("a", 0), "is odd")) == "a[0]: is odd"
+    assert (
+        format_path(("jobSpec", "workerPoolSpecs", 0, "env", 12, "name")) == "jobSpec.workerPoolSpecs[0].env[12].name"
+    )
+    assert str(FieldProblem(("a", 0), "is odd")) == "a[0]: is odd"
 
 
 def test_no_rule_judges_a_text_that_is_filled_in_later() -> None:
     job = edited(custom_job(), "jobSpec", "network", to="${later}") | {"labels": {"a": "${later}", "b": "X"}}
     found = validate(CUSTOM_JOB, job)[1]
     assert [problem.field for problem in found] == ["labels.a", "labels.b", "jobSpec.network"]
-    found = validate(CUSTOM_JOB, job, open_text=lambda value: value == "${later}")[1]
+    found = validate(CUSTOM_JOB, job, has_unresolved_references=lambda value: value == "${later}")[1]
     assert [problem.field for problem in found] == ["labels.b"]

@@ -9,9 +9,9 @@ from typing_extensions import is_typeddict
 
 from tests.vertex_api.jobs import ABSENT, edited
 from tests.vertex_emulator.api.good_requests import GOOD, fields_of
-from tests.vertex_emulator.api.input_fields import DURATION, TIMESTAMP, Names, is_set, unwrapped
+from tests.vertex_emulator.api.input_fields import DURATION, TIMESTAMP, Names, is_set, unwrap_hint
 from vertex_api.kinds import Kind
-from vertex_api.validation.shape import dotted
+from vertex_api.validation.shape import format_path
 from vertex_emulator.errors import snake_path
 
 Path = tuple[str | int, ...]
@@ -64,8 +64,8 @@ def place(body: Any, names: Names) -> Path:
 
 
 def _of_field(kind: Kind, body: Any, at: Path, hint: Any) -> Iterator[Mutation]:
-    inner, _ = unwrapped(hint)
-    field = snake_path(dotted(at))
+    inner, _ = unwrap_hint(hint)
+    field = snake_path(format_path(at))
     for value in WRONG.get(_type_of(hint), ()):
         yield Mutation(kind, f"{field} = {str(value)[:20]}", edited(body, *at, to=value), field)
     if get_origin(hint) is Required:
@@ -79,7 +79,7 @@ def _of_field(kind: Kind, body: Any, at: Path, hint: Any) -> Iterator[Mutation]:
 
 
 def _type_of(hint: Any) -> Any:
-    inner, marks = unwrapped(hint)
+    inner, marks = unwrap_hint(hint)
     if is_typeddict(inner):
         return "message"
     return next((mark for mark in marks if mark in (DURATION, TIMESTAMP)), get_origin(inner) or inner)

@@ -51,7 +51,7 @@ def request_with(kind: Kind, path: Names) -> Any:
 
 def canonical(kind: Kind, body: Any) -> Any:
     if kind == TRAINING_PIPELINE:
-        return pipelines.read(body, output_only="drop").spec
+        return pipelines.parse_pipeline(body, output_only="drop").spec
     return validate(kind, body, output_only="drop")[0]
 
 

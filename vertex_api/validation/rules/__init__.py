@@ -10,15 +10,15 @@ from typing import Any
 
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
 from vertex_api.validation.rules import job_spec, resource, tuning
-from vertex_api.validation.rules.finding import Finding, KeyPath
+from vertex_api.validation.rules.finding import KeyPath, Violation
 
-__all__ = ["Finding", "KeyPath", "broken"]
+__all__ = ["KeyPath", "Violation", "find_violations"]
 
 
-def broken(kind: Kind, job: Mapping[str, Any]) -> Iterator[Finding]:
+def find_violations(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violation]:
     """Every rule that a canonical job breaks."""
-    yield from resource.broken(job)
+    yield from resource.find_resource_violations(job)
     if kind == CUSTOM_JOB:
-        yield from job_spec.broken(job["jobSpec"], ("jobSpec",))
+        yield from job_spec.find_job_spec_violations(job["jobSpec"], ("jobSpec",))
     elif kind == HYPERPARAMETER_TUNING_JOB:
-        yield from tuning.broken(job, ())
+        yield from tuning.find_tuning_violations(job, ())

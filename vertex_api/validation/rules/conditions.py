@@ -4,8 +4,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.scalars import shown
-from vertex_api.validation.rules.finding import Finding, KeyPath
+from vertex_api.scalars import quote_value
+from vertex_api.validation.rules.finding import KeyPath, Violation
 
 FIELDS = {
     "parentIntValues": "integerValueSpec",
@@ -16,7 +16,7 @@ FIELDS = {
 _EPSILON = 1e-10
 
 
-def broken(parent: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def find_condition_violations(parent: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, ConditionalParameterSpec: one condition, which matches the parent's type and values. The
     conditions are for integers, discrete values and categories: a DOUBLE has no children."""
     children = parent.get("conditionalParameterSpecs", ())
@@ -36,7 +36,7 @@ def broken(parent: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
             yield from _values(child[wanted]["values"], parent[FIELDS[wanted]], wanted, (*path, wanted))
 
 
-def _values(values: list[Any], spec: Mapping[str, Any], name: str, at: KeyPath) -> Iterator[Finding]:
+def _values(values: list[Any], spec: Mapping[str, Any], name: str, at: KeyPath) -> Iterator[Violation]:
     """All must be values that the parent can have; discrete ones are matched within 1e-10."""
     has = set(spec.get("values", ()))
     for index, value in enumerate(values):
@@ -47,7 +47,7 @@ def _values(values: list[Any], spec: Mapping[str, Any], name: str, at: KeyPath) 
         else:
             inside = value in has
         if not inside:
-            yield (*at, "values", index), f"{shown(value)} is not a value of the parent"
+            yield (*at, "values", index), f"{quote_value(value)} is not a value of the parent"
 
 
 def _near(value: float, among: list[float]) -> bool:

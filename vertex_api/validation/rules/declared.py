@@ -9,16 +9,16 @@ from typing import Any
 
 from vertex_api.catalog import reduction_server
 from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB, Kind
-from vertex_api.scalars import shown
+from vertex_api.scalars import quote_value
 from vertex_api.validation.rules import parameters
-from vertex_api.validation.rules.finding import Finding, KeyPath
-from vertex_api.validation.rules.machine_spec import accelerator
+from vertex_api.validation.rules.finding import KeyPath, Violation
+from vertex_api.validation.rules.machine_spec import get_accelerator
 
 _NO_PROGRESS = ("maxNumTrialsNoProgress", "maxDurationNoProgress")
 _GOOGLE_S = re.compile(r"[a-z0-9-]+-docker\.pkg\.dev/.+|([a-z]+\.)?gcr\.io/.+")
 
 
-def broken(kind: Kind, job: Mapping[str, Any]) -> Iterator[Finding]:
+def find_likely_mistakes(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violation]:
     """Every rule that a canonical job which trains breaks, and no other."""
     spec, at = job[kind.spec_field], (kind.spec_field,)
     for index, pool in enumerate(spec["workerPoolSpecs"]):
@@ -32,7 +32,7 @@ def broken(kind: Kind, job: Mapping[str, Any]) -> Iterator[Finding]:
         yield from _no_progress(job["studySpec"], ("studySpec",))
 
 
-def executors(kind: Kind, job: Mapping[str, Any]) -> Iterator[Finding]:
+def find_foreign_executors(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violation]:
     """The executors that Vertex AI does not take; the emulator takes any with Python.
 
     Discovery document, PythonPackageSpec: "the URI of a container image in Artifact Registry".
@@ -44,40 +44,42 @@ def executors(kind: Kind, job: Mapping[str, Any]) -> Iterator[Finding]:
             yield (kind.spec_field, "workerPoolSpecs", index, "pythonPackageSpec", "executorImageUri"), message
 
 
-def unserved(pipeline: Mapping[str, Any]) -> Iterator[Finding]:
+def find_missing_serving_container(pipeline: Mapping[str, Any]) -> Iterator[Violation]:
     """Discovery document, Model: a container is "not required for AutoML Models", which nothing here is."""
     if "containerSpec" not in pipeline.get("modelToUpload", {"containerSpec": {}}):
         yield ("modelToUpload", "containerSpec"), "is required: the container that serves the model"
 
 
-def _twice(task: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _twice(task: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """A variable has one value; the API does not say which of two."""
     seen: set[str] = set()
     for index, entry in enumerate(task.get("env", ())):
         if entry["name"] in seen:
-            yield (*at, "env", index, "name"), f"{shown(entry['name'])} is there twice"
+            yield (*at, "env", index, "name"), f"{quote_value(entry['name'])} is there twice"
         seen.add(entry["name"])
 
 
-def _nothing_to_reduce(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _nothing_to_reduce(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Google's page on distributed training: Reduction Server serves the GPUs of the first and the second pool."""
     pools = spec["workerPoolSpecs"]
-    if len(pools) <= reduction_server.POOL or not reduction_server.is_reduction_server(pools[reduction_server.POOL]):
+    if len(pools) <= reduction_server.POOL_INDEX or not reduction_server.is_reduction_server(
+        pools[reduction_server.POOL_INDEX]
+    ):
         return
-    for index, pool in enumerate(pools[: reduction_server.POOL]):
+    for index, pool in enumerate(pools[: reduction_server.POOL_INDEX]):
         path: KeyPath = (*at, "workerPoolSpecs", index)
         if not pool:
             yield path, "is empty; Reduction Server is for the GPUs of this pool and the first"
-        elif "machineSpec" in pool and accelerator(pool["machineSpec"]) == (None, 0):
+        elif "machineSpec" in pool and get_accelerator(pool["machineSpec"]) == (None, 0):
             yield (*path, "machineSpec", "acceleratorType"), "Reduction Server is for pools with GPUs"
 
 
-def _parameters(specs: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Finding]:
+def _parameters(specs: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
     """A parameter reaches the trainer as the flag --id=value; a category that is there twice is tried twice. Discovery
     document: both ends of a range are required, but clients leave out zeros."""
-    for spec, path, _ in parameters.walk(specs, at):
+    for spec, path, _ in parameters.walk_parameters(specs, at):
         if "=" in spec["parameterId"]:
-            message = f"{shown(spec['parameterId'])} must not contain =: trials get it as the flag --id=value"
+            message = f"{quote_value(spec['parameterId'])} must not contain =: trials get it as the flag --id=value"
             yield (*path, "parameterId"), message
         for name in ("doubleValueSpec", "integerValueSpec"):
             if not spec.get(name, {"minValue": 0}).keys() & {"minValue", "maxValue"}:
@@ -85,11 +87,11 @@ def _parameters(specs: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Finding
         seen: set[str] = set()
         for index, value in enumerate(spec.get("categoricalValueSpec", {}).get("values", ())):
             if value in seen:
-                yield (*path, "categoricalValueSpec", "values", index), f"{shown(value)} is there twice"
+                yield (*path, "categoricalValueSpec", "values", index), f"{quote_value(value)} is there twice"
             seen.add(value)
 
 
-def _no_progress(study: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _no_progress(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, StudyStoppingConfig: "effective only for single-objective studies"."""
     objectives = [metric for metric in study["metrics"] if "safetyConfig" not in metric]
     for field in _NO_PROGRESS:

@@ -4,52 +4,52 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vertex_api.scalars import shown
-from vertex_api.validation.rules.finding import Finding, KeyPath
+from vertex_api.scalars import quote_value
+from vertex_api.validation.rules.finding import KeyPath, Violation
 
 _SEGMENTS = {"number": "[0-9]+", "region": "[a-z]+-[a-z]+[0-9]+", "object": r"[^\x00-\x1f]*"}
 
 
 @dataclass(frozen=True)
-class Form:
+class TextFormat:
     """What a text must look like: `pattern` for the whole of it, and `wanted` for the person who wrote it."""
 
     pattern: re.Pattern[str]
-    wanted: str
+    requirement: str
 
     @classmethod
-    def of(cls, text: str) -> "Form":
+    def of(cls, text: str) -> "TextFormat":
         """The form with a placeholder for each part that varies, `projects/{project}/locations/{region}`."""
         parts = re.split(r"\{(\w+)\}", text)
         parts[::2] = map(re.escape, parts[::2])
         parts[1::2] = (_SEGMENTS.get(name, r"[^/\s]+") for name in parts[1::2])
         return cls(re.compile("".join(parts)), f"must have the form {text}")
 
-    def fits(self, value: str) -> bool:
+    def matches(self, value: str) -> bool:
         """Whether a text has the form."""
         return self.pattern.fullmatch(value) is not None
 
-    def refusal(self, value: str) -> str:
+    def mismatch_text(self, value: str) -> str:
         """What to say of a text that does not fit."""
-        return f"{shown(value)} {self.wanted}"
+        return f"{quote_value(value)} {self.requirement}"
 
-    def broken(self, value: str | None, at: KeyPath) -> Iterator[Finding]:
+    def find_mismatch(self, value: str | None, at: KeyPath) -> Iterator[Violation]:
         """A finding when the text is set and has another form."""
-        if value and not self.fits(value):
-            yield at, self.refusal(value)
+        if value and not self.matches(value):
+            yield at, self.mismatch_text(value)
 
 
-STORAGE_URI = Form(
+STORAGE_URI = TextFormat(
     re.compile(r"gs://[a-z0-9][a-z0-9._-]*(/[^\x00-\x1f]*)?"), "must have the form gs://{bucket}/{object}"
 )
-C_IDENTIFIER = Form(
+C_IDENTIFIER = TextFormat(
     re.compile("[A-Za-z_][A-Za-z0-9_]*"),
     "must be letters, digits and underscores, and not start with a digit",
 )
-MODULE = Form(re.compile(r"[^\s/.]+(\.[^\s/.]+)*"), "must be the name of a Python module, such as trainer.task")
+MODULE = TextFormat(re.compile(r"[^\s/.]+(\.[^\s/.]+)*"), "must be the name of a Python module, such as trainer.task")
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*|\[[0-9A-Fa-f:]+\])"
 _PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
-IMAGE = Form(
+IMAGE = TextFormat(
     re.compile(
         rf"(?:{_HOST}(?::[0-9]+)?/)?{_PART}(?:/{_PART})*"
         "(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?"
@@ -58,7 +58,7 @@ IMAGE = Form(
     "must be the name of an image, {host}/{path}:{tag} or {host}/{path}@{digest}, with a path in lower case",
 )
 """The grammar of the OCI's implementation of registries (distribution, package reference). Short names are names."""
-COMPUTE_NAME = Form(
+COMPUTE_NAME = TextFormat(
     re.compile("[a-z]([a-z0-9-]{0,61}[a-z0-9])?"),
     "must be at most 63 lower-case letters, digits and hyphens, start with a letter and not end with a hyphen",
 )

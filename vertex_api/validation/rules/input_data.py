@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.validation.rules.finding import Finding, KeyPath, unset
-from vertex_api.validation.rules.form import STORAGE_URI, Form
+from vertex_api.validation.rules.finding import KeyPath, Violation, find_unset_fields
+from vertex_api.validation.rules.form import STORAGE_URI, TextFormat
 
 _UNIONS = (
     ("fractionSplit", "filterSplit", "predefinedSplit", "timestampSplit", "stratifiedSplit"),
@@ -14,15 +14,15 @@ _UNIONS = (
 )
 _FRACTIONS = ("trainingFraction", "validationFraction", "testFraction")
 _ROUNDING = 1e-9
-_BIGQUERY = Form(
+_BIGQUERY = TextFormat(
     re.compile(r"bq://[^./\s]+(\.[^./\s]+){0,2}"), "must have the form bq://{project}[.{dataset}[.{table}]]"
 )
 _DESTINATIONS = {"gcsDestination": ("outputUriPrefix", STORAGE_URI), "bigqueryDestination": ("outputUri", _BIGQUERY)}
 
 
-def broken(config: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def find_input_data_violations(config: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, InputDataConfig and its splits; a split and a destination are unions in its proto."""
-    yield from unset(config, ["datasetId"], at)
+    yield from find_unset_fields(config, ["datasetId"], at)
     for choices in _UNIONS:
         given = [name for name in choices if config.get(name) is not None]
         if len(given) > 1:
@@ -30,14 +30,14 @@ def broken(config: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
     for name in ("fractionSplit", "timestampSplit", "stratifiedSplit"):
         if name in config:
             yield from _fractions(config[name], (*at, name))
-    yield from STORAGE_URI.broken(config.get("annotationSchemaUri"), (*at, "annotationSchemaUri"))
+    yield from STORAGE_URI.find_mismatch(config.get("annotationSchemaUri"), (*at, "annotationSchemaUri"))
     for name, (field, form) in _DESTINATIONS.items():
         if name in config:
-            yield from unset(config[name], [field], (*at, name))
-            yield from form.broken(config[name][field], (*at, name, field))
+            yield from find_unset_fields(config[name], [field], (*at, name))
+            yield from form.find_mismatch(config[name][field], (*at, name, field))
 
 
-def _fractions(split: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _fractions(split: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """They "must sum to up to 1"."""
     outside = [name for name in _FRACTIONS if not 0 <= split.get(name, 0.0) <= 1]
     for name in outside:

@@ -5,59 +5,59 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.validation.rules import scheduling, worker_pools
-from vertex_api.validation.rules.finding import Finding, KeyPath, unset
-from vertex_api.validation.rules.form import COMPUTE_NAME, STORAGE_URI, Form
+from vertex_api.validation.rules.finding import KeyPath, Violation, find_unset_fields
+from vertex_api.validation.rules.form import COMPUTE_NAME, STORAGE_URI, TextFormat
 
-_SERVICE_ACCOUNT = Form(
+_SERVICE_ACCOUNT = TextFormat(
     re.compile(r"[0-9]+|[^@\s]+@[a-z0-9.-]+\.gserviceaccount\.com"),
     "must have the form {account}@{project}.iam.gserviceaccount.com",
 )
 _FORMS = {
     "serviceAccount": _SERVICE_ACCOUNT,
-    "network": Form.of("projects/{number}/global/networks/{network}"),
-    "tensorboard": Form.of("projects/{project}/locations/{region}/tensorboards/{tensorboard}"),
-    "experiment": Form.of("projects/{project}/locations/{region}/metadataStores/{store}/contexts/{experiment}"),
-    "experimentRun": Form.of(
+    "network": TextFormat.of("projects/{number}/global/networks/{network}"),
+    "tensorboard": TextFormat.of("projects/{project}/locations/{region}/tensorboards/{tensorboard}"),
+    "experiment": TextFormat.of("projects/{project}/locations/{region}/metadataStores/{store}/contexts/{experiment}"),
+    "experimentRun": TextFormat.of(
         "projects/{project}/locations/{region}/metadataStores/{store}/contexts/{experiment}-{run}"
     ),
-    "persistentResourceId": Form(
+    "persistentResourceId": TextFormat(
         re.compile("[a-z]([a-z0-9-]*[a-z0-9])?"),
         "must be lower-case letters, digits and hyphens, start with a letter and not end with a hyphen",
     ),
 }
-_MODEL = Form.of("projects/{project}/locations/{region}/models/{model}")
-_ATTACHMENT = Form(
+_MODEL = TextFormat.of("projects/{project}/locations/{region}/models/{model}")
+_ATTACHMENT = TextFormat(
     re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?|projects/[^/\s]+/regions/[^/\s]+/networkAttachments/[^/\s]+"),
     "must have the form projects/{project}/regions/{region}/networkAttachments/{attachment}",
 )
 _NO_ACCOUNT = "must be specified when uploading to TensorBoard"
 
 
-def broken(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def find_job_spec_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """The rules for a CustomJobSpec, whichever message it stands in."""
-    yield from worker_pools.broken(spec, at)
-    yield from scheduling.broken(spec, at)
+    yield from worker_pools.find_worker_pool_violations(spec, at)
+    yield from scheduling.find_scheduling_violations(spec, at)
     yield from _names(spec, at)
     yield from _network(spec, at)
     yield from _output(spec, at)
 
 
-def _names(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _names(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, CustomJobSpec: the format of each name. Persistent resources and TensorBoard: the service's
     own errors, quoted in public."""
     for field, form in _FORMS.items():
-        yield from form.broken(spec.get(field), (*at, field))
+        yield from form.find_mismatch(spec.get(field), (*at, field))
     experiment, run = (spec.get(field, "") for field in ("experiment", "experimentRun"))
-    both_fit = _FORMS["experiment"].fits(experiment) and _FORMS["experimentRun"].fits(run)
+    both_fit = _FORMS["experiment"].matches(experiment) and _FORMS["experimentRun"].matches(run)
     if both_fit and not run.startswith(f"{experiment}-"):
         yield (*at, "experimentRun"), f'"{run}" is no run of the experiment: it must begin with {experiment}-'
     for index, model in enumerate(spec.get("models", ())):
-        yield from _MODEL.broken(model, (*at, "models", index))
+        yield from _MODEL.find_mismatch(model, (*at, "models", index))
     if spec.get("tensorboard") and not spec.get("serviceAccount"):
         yield (*at, "serviceAccount"), _NO_ACCOUNT
 
 
-def _network(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _network(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, `reservedIpRanges` ("under the VPC network"), PscInterfaceConfig and DnsPeeringConfig."""
     ranges = spec.get("reservedIpRanges", ())
     if ranges and not spec.get("network"):
@@ -65,24 +65,24 @@ def _network(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
     for index, name in enumerate(ranges):
         yield from _compute_name(name, (*at, "reservedIpRanges", index))
     psc = spec.get("pscInterfaceConfig", {})
-    yield from _ATTACHMENT.broken(psc.get("networkAttachment"), (*at, "pscInterfaceConfig", "networkAttachment"))
+    yield from _ATTACHMENT.find_mismatch(psc.get("networkAttachment"), (*at, "pscInterfaceConfig", "networkAttachment"))
     for index, peering in enumerate(psc.get("dnsPeeringConfigs", ())):
         path: KeyPath = (*at, "pscInterfaceConfig", "dnsPeeringConfigs", index)
-        yield from unset(peering, ["domain", "targetProject"], path)
+        yield from find_unset_fields(peering, ["domain", "targetProject"], path)
         yield from _compute_name(peering["targetNetwork"], (*path, "targetNetwork"))
         if peering["domain"] and not peering["domain"].endswith("."):
             yield (*path, "domain"), f'"{peering["domain"]}" must end with a dot'
 
 
-def _compute_name(name: str, at: KeyPath) -> Iterator[Finding]:
+def _compute_name(name: str, at: KeyPath) -> Iterator[Violation]:
     if not name:
         yield at, "is required"
-    yield from COMPUTE_NAME.broken(name, at)
+    yield from COMPUTE_NAME.find_mismatch(name, at)
 
 
-def _output(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _output(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, GcsDestination."""
     if "baseOutputDirectory" in spec:
         path: KeyPath = (*at, "baseOutputDirectory")
-        yield from unset(spec["baseOutputDirectory"], ["outputUriPrefix"], path)
-        yield from STORAGE_URI.broken(spec["baseOutputDirectory"]["outputUriPrefix"], (*path, "outputUriPrefix"))
+        yield from find_unset_fields(spec["baseOutputDirectory"], ["outputUriPrefix"], path)
+        yield from STORAGE_URI.find_mismatch(spec["baseOutputDirectory"]["outputUriPrefix"], (*path, "outputUriPrefix"))

@@ -4,28 +4,28 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import Machine, machine, machines
-from vertex_api.spelling import choices, closest
-from vertex_api.validation.rules.finding import Finding, KeyPath
-from vertex_api.validation.rules.form import Form
+from vertex_api.catalog.machines import Machine, get_machine, machines
+from vertex_api.spelling import find_closest_name, join_with_or
+from vertex_api.validation.rules.finding import KeyPath, Violation
+from vertex_api.validation.rules.form import TextFormat
 
-RESERVED = ("a4x-highgpu-4g",)
+RESERVATION_ONLY_MACHINES = ("a4x-highgpu-4g",)
 """Machine types that are had with a reservation only (Google's page on configuring compute resources)."""
-_PARTITION = Form(re.compile(r"[0-9]+g\.[0-9]+gb"), "must be the size of a GPU partition, such as 1g.10gb")
+_PARTITION = TextFormat(re.compile(r"[0-9]+g\.[0-9]+gb"), "must be the size of a GPU partition, such as 1g.10gb")
 _BOTH = "Both `accelerator_type` and `accelerator_count` should be specified or none."
 
 
-def accelerator(spec: Mapping[str, Any]) -> tuple[str | None, int]:
+def get_accelerator(spec: Mapping[str, Any]) -> tuple[str | None, int]:
     """Type and number of a machine's accelerators; None and 0 where the spec has none, which clients also write out."""
     kind = spec.get("acceleratorType")
     return None if kind == "ACCELERATOR_TYPE_UNSPECIFIED" else kind, spec.get("acceleratorCount", 0)
 
 
-def broken(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def find_machine_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, MachineSpec: "as part of WorkerPoolSpec" the type is required. Unknown types: the service's
     own text on Google's troubleshooting page."""
     name = spec.get("machineType")
-    found = machine(name) if name else None
+    found = get_machine(name) if name else None
     if not name:
         yield (*at, "machineType"), "is required"
     elif not found:
@@ -38,14 +38,14 @@ def broken(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
 
 
 def _instead(name: str) -> str:
-    found = closest(name, machines())
+    found = find_closest_name(name, machines())
     families = dict.fromkeys(known.rpartition("-")[0] or known for known in machines())
     return f"Did you mean {found}?" if found else f"Use one of {', '.join(families)}."
 
 
-def _accelerators(spec: Mapping[str, Any], found: Machine | None, at: KeyPath) -> Iterator[Finding]:
+def _accelerators(spec: Mapping[str, Any], found: Machine | None, at: KeyPath) -> Iterator[Violation]:
     """The service's own texts, quoted in public; which go together: Google's page on configuring compute resources."""
-    kind, count = accelerator(spec)
+    kind, count = get_accelerator(spec)
     if count < 0:
         yield (*at, "acceleratorCount"), f"{count} must not be negative"
     elif bool(kind) != bool(count):
@@ -53,11 +53,11 @@ def _accelerators(spec: Mapping[str, Any], found: Machine | None, at: KeyPath) -
     elif not found:
         return
     elif kind is None:
-        if not found.bare:
-            message = f"{found.name} needs an accelerator: {choices(found.accelerators)}"
+        if not found.can_omit_accelerator:
+            message = f"{found.name} needs an accelerator: {join_with_or(found.accelerators)}"
             yield (*at, "acceleratorType"), message
     elif kind not in found.accelerators:
-        takes = choices(found.accelerators) if found.accelerators else "no accelerator"
+        takes = join_with_or(found.accelerators) if found.accelerators else "no accelerator"
         message = f'Accelerator "{kind}" is not supported for machine type "{found.name}"; it takes {takes}'
         yield (*at, "acceleratorType"), message
     elif not spec.get("gpuPartitionSize") and (counts := found.accelerators[kind]) and count not in counts:
@@ -67,10 +67,10 @@ def _accelerators(spec: Mapping[str, Any], found: Machine | None, at: KeyPath) -
 
 def _counts(counts: tuple[int, ...]) -> str:
     """Few counts in full, many by their first and last."""
-    return choices(counts) if len(counts) <= 5 else f"{', '.join(map(str, counts[:4]))} … {counts[-1]}"
+    return join_with_or(counts) if len(counts) <= 5 else f"{', '.join(map(str, counts[:4]))} … {counts[-1]}"
 
 
-def _topology(spec: Mapping[str, Any], found: Machine | None, at: KeyPath) -> Iterator[Finding]:
+def _topology(spec: Mapping[str, Any], found: Machine | None, at: KeyPath) -> Iterator[Violation]:
     """Google's page on training with TPUs: v5e and newer need a topology, nothing else has one."""
     topology = spec.get("tpuTopology")
     if not found:
@@ -79,18 +79,18 @@ def _topology(spec: Mapping[str, Any], found: Machine | None, at: KeyPath) -> It
         yield (*at, "tpuTopology"), f'"{topology}": {found.name} takes no topology'
     elif found.topologies and topology not in found.topologies:
         is_wrong = f'"{topology}" is not one that {found.name} has' if topology else f"is required for {found.name}"
-        yield (*at, "tpuTopology"), f"{is_wrong}: {choices(found.topologies)}"
+        yield (*at, "tpuTopology"), f"{is_wrong}: {join_with_or(found.topologies)}"
 
 
-def _partition(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _partition(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, `gpuPartitionSize`: "the accelerator_count should be set to 1"."""
     size = spec.get("gpuPartitionSize")
-    yield from _PARTITION.broken(size, (*at, "gpuPartitionSize"))
-    if size and accelerator(spec)[1] != 1:
+    yield from _PARTITION.find_mismatch(size, (*at, "gpuPartitionSize"))
+    if size and get_accelerator(spec)[1] != 1:
         yield (*at, "acceleratorCount"), f"must be 1 with gpuPartitionSize {size}"
 
 
-def _reservation(affinity: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _reservation(affinity: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, ReservationAffinity: key and values target a specific reservation."""
     kind = affinity.get("reservationAffinityType", "TYPE_UNSPECIFIED")
     if kind == "TYPE_UNSPECIFIED":

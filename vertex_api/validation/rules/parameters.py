@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from vertex_api.scalars import shown
+from vertex_api.scalars import quote_value
 from vertex_api.validation.rules import conditions
-from vertex_api.validation.rules.finding import Finding, KeyPath, unset
+from vertex_api.validation.rules.finding import KeyPath, Violation, find_unset_fields
 
 _VALUE_SPECS = ("doubleValueSpec", "integerValueSpec", "categoricalValueSpec", "discreteValueSpec")
 _CLOSEST = 1e-10
@@ -32,7 +32,7 @@ class Branch:
 Place = tuple[Spec, KeyPath, tuple[Branch, ...]]
 
 
-def walk(specs: list[Spec], at: KeyPath, branches: tuple[Branch, ...] = ()) -> Iterator[Place]:
+def walk_parameters(specs: list[Spec], at: KeyPath, branches: tuple[Branch, ...] = ()) -> Iterator[Place]:
     """Each ParameterSpec, parents before their children, with its path and the conditions that it hangs on."""
     for index, spec in enumerate(specs):
         yield from _subtree(spec, (*at, index), branches)
@@ -46,23 +46,23 @@ def _subtree(spec: Spec, at: KeyPath, branches: tuple[Branch, ...]) -> Iterator[
         yield from _subtree(child["parameterSpec"], path, (*branches, Branch(at, values)))
 
 
-def broken(specs: list[Spec], at: KeyPath) -> Iterator[Finding]:
+def find_parameter_violations(specs: list[Spec], at: KeyPath) -> Iterator[Violation]:
     """The rules for `parameters`."""
-    places = list(walk(specs, at))
+    places = list(walk_parameters(specs, at))
     for spec, path, _ in places:
         yield from _one(spec, path)
-        yield from conditions.broken(spec, path)
+        yield from conditions.find_condition_violations(spec, path)
     yield from _ids(places)
 
 
-def _ids(places: list[Place]) -> Iterator[Finding]:
+def _ids(places: list[Place]) -> Iterator[Violation]:
     """Discovery document, `parameterId` and `conditionalParameterSpecs`: unique, except under disjoint conditions."""
     seen: dict[str, list[tuple[Branch, ...]]] = {}
     for spec, path, branches in places:
         name = spec["parameterId"]
         earlier = seen.setdefault(name, [])
         if name and not all(_exclusive(branches, others) for others in earlier):
-            message = f"{shown(name)} is there twice; only children with disjoint conditions may share an id"
+            message = f"{quote_value(name)} is there twice; only children with disjoint conditions may share an id"
             yield (*path, "parameterId"), message
         else:
             earlier.append(branches)
@@ -72,11 +72,11 @@ def _exclusive(some: tuple[Branch, ...], others: tuple[Branch, ...]) -> bool:
     return any(one.excludes(other) for one, other in zip(some, others, strict=False))
 
 
-def _one(spec: Spec, at: KeyPath) -> Iterator[Finding]:
+def _one(spec: Spec, at: KeyPath) -> Iterator[Violation]:
     """Discovery document, ParameterSpec and its value specs."""
-    yield from unset(spec, ["parameterId"], at)
+    yield from find_unset_fields(spec, ["parameterId"], at)
     if re.search(r"\s", spec["parameterId"]):
-        yield (*at, "parameterId"), f"{shown(spec['parameterId'])} must not contain white space"
+        yield (*at, "parameterId"), f"{quote_value(spec['parameterId'])} must not contain white space"
     given = [name for name in _VALUE_SPECS if name in spec]
     if len(given) != 1:
         yield at, f"needs exactly one of {', '.join(_VALUE_SPECS)}"
@@ -91,7 +91,7 @@ def _one(spec: Spec, at: KeyPath) -> Iterator[Finding]:
     yield from _scale(spec, name, at)
 
 
-def _discrete(values: list[float], at: KeyPath) -> Iterator[Finding]:
+def _discrete(values: list[float], at: KeyPath) -> Iterator[Violation]:
     if len(values) > _MOST_VALUES:
         yield at, f"has {len(values)} values; at most {_MOST_VALUES} are allowed"
     for before, after in pairwise(values):
@@ -103,7 +103,7 @@ def _discrete(values: list[float], at: KeyPath) -> Iterator[Finding]:
             return
 
 
-def _scale(spec: Spec, name: str, at: KeyPath) -> Iterator[Finding]:
+def _scale(spec: Spec, name: str, at: KeyPath) -> Iterator[Violation]:
     """Discovery document, `scaleType`: unset for categories; the logarithmic ones need values above zero."""
     scale, values = spec.get("scaleType", "SCALE_TYPE_UNSPECIFIED"), spec[name]
     if name == "categoricalValueSpec":

@@ -5,12 +5,12 @@ from functools import reduce
 from operator import getitem
 from typing import Any
 
-from vertex_api.validation.rules.finding import Finding, KeyPath
+from vertex_api.validation.rules.finding import KeyPath, Violation
 
 _REGION = 3  # projects/P/locations/R/… and projects/P/regions/R/…
 
 
-def broken(job: Mapping[str, Any], at: KeyPath, region: str) -> Iterator[Finding]:
+def find_region_mismatches(job: Mapping[str, Any], at: KeyPath, region: str) -> Iterator[Violation]:
     """Every rule that a canonical job without other problems breaks in a region; its CustomJobSpec stands at `at`.
 
     Discovery document, EncryptionSpec ("the key needs to be in the same region") and, by Google's page on Private
@@ -27,7 +27,7 @@ def broken(job: Mapping[str, Any], at: KeyPath, region: str) -> Iterator[Finding
         yield (*at, "protectedArtifactLocationId"), f"is the region of the jobs, {region}; leave it out"
 
 
-def _elsewhere(what: str, name: str, region: str, at: KeyPath) -> Iterator[Finding]:
+def _elsewhere(what: str, name: str, region: str, at: KeyPath) -> Iterator[Violation]:
     parts = name.split("/")
     if len(parts) > _REGION and parts[_REGION] != region:
         yield at, f'the {what} is in "{parts[_REGION]}"; it must be in the region of the jobs, {region}'

@@ -4,43 +4,43 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.scalars import shown
-from vertex_api.validation.rules.finding import Finding, KeyPath, unset
-from vertex_api.validation.rules.form import Form
+from vertex_api.scalars import quote_value
+from vertex_api.validation.rules.finding import KeyPath, Violation, find_unset_fields
+from vertex_api.validation.rules.form import TextFormat
 
-_KEY = Form.of("projects/{project}/locations/{region}/keyRings/{key_ring}/cryptoKeys/{crypto_key}")
+_KEY = TextFormat.of("projects/{project}/locations/{region}/keyRings/{key_ring}/cryptoKeys/{crypto_key}")
 _LONGEST_NAME = 128
-MOST_LABELS = 64
+MAX_LABELS = 64
 _LABEL_CHARACTERS, _LABEL_BYTES = 63, 127
 
 
-def broken(resource: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Finding]:
+def find_resource_violations(resource: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Violation]:
     """The rules for a resource's own fields."""
-    yield from unset(resource, ["displayName"], at)
+    yield from find_unset_fields(resource, ["displayName"], at)
     if len(resource.get("displayName", "")) > _LONGEST_NAME:
         yield (*at, "displayName"), f"is longer than {_LONGEST_NAME} characters"
-    yield from labels_broken(resource.get("labels", {}), (*at, "labels"))
+    yield from find_label_violations(resource.get("labels", {}), (*at, "labels"))
     if "encryptionSpec" in resource:
         yield from _encryption(resource["encryptionSpec"], (*at, "encryptionSpec"))
 
 
-def labels_broken(labels: Mapping[str, str], at: KeyPath) -> Iterator[Finding]:
+def find_label_violations(labels: Mapping[str, str], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, `labels`; the lengths: the service's own error ("less than 64 characters and less than 128
     UTF-8 bytes", keys "start with a letter or number"), quoted in public."""
-    if len(labels) > MOST_LABELS:
-        yield at, f"has {len(labels)} labels; at most {MOST_LABELS} are allowed"
+    if len(labels) > MAX_LABELS:
+        yield at, f"has {len(labels)} labels; at most {MAX_LABELS} are allowed"
     for key, value in labels.items():
         yield from _text("key", key, at)
         if not key or key[0] in "_-":
-            yield at, f"the key {shown(key)} must start with a lower-case letter or a digit"
+            yield at, f"the key {quote_value(key)} must start with a lower-case letter or a digit"
         yield from _text("value", value, (*at, key))
 
 
-def _text(name: str, text: str, at: KeyPath) -> Iterator[Finding]:
+def _text(name: str, text: str, at: KeyPath) -> Iterator[Violation]:
     if not all(map(_may_stand_in_a_label, text)):
-        yield at, f"the {name} {shown(text)} may hold lower-case letters, digits, underscores and dashes only"
+        yield at, f"the {name} {quote_value(text)} may hold lower-case letters, digits, underscores and dashes only"
     if len(text) > _LABEL_CHARACTERS or len(text.encode(errors="replace")) > _LABEL_BYTES:
-        yield at, f"the {name} {shown(text)} must be shorter than 64 characters and than 128 bytes of UTF-8"
+        yield at, f"the {name} {quote_value(text)} must be shorter than 64 characters and than 128 bytes of UTF-8"
 
 
 def _may_stand_in_a_label(character: str) -> bool:
@@ -49,7 +49,7 @@ def _may_stand_in_a_label(character: str) -> bool:
     return character in "_-" or (category[0] in "LMN" and category not in ("Lu", "Lt"))
 
 
-def _encryption(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _encryption(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, EncryptionSpec: the form, and a key of one region."""
-    yield from unset(spec, ["kmsKeyName"], at)
-    yield from _KEY.broken(spec["kmsKeyName"], (*at, "kmsKeyName"))
+    yield from find_unset_fields(spec, ["kmsKeyName"], at)
+    yield from _KEY.find_mismatch(spec["kmsKeyName"], (*at, "kmsKeyName"))

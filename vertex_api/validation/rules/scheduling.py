@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import machine
-from vertex_api.scalars import seconds
-from vertex_api.spelling import choices
-from vertex_api.validation.rules.finding import Finding, KeyPath
-from vertex_api.validation.rules.machine_spec import RESERVED, accelerator
-from vertex_api.validation.rules.machine_spec import broken as broken_machine
+from vertex_api.catalog.machines import get_machine
+from vertex_api.scalars import parse_seconds
+from vertex_api.spelling import join_with_or
+from vertex_api.validation.rules.finding import KeyPath, Violation
+from vertex_api.validation.rules.machine_spec import RESERVATION_ONLY_MACHINES, get_accelerator
+from vertex_api.validation.rules.machine_spec import find_machine_violations as broken_machine
 
 _WEEK_SECONDS = 7 * 24 * 3600
 _FLEX_GPUS = (
@@ -22,11 +22,11 @@ _FLEX_GPUS = (
 )
 
 
-def broken(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def find_scheduling_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """The rules for a CustomJobSpec's `scheduling`. `maxWaitDuration`: discovery document, for FLEX_START."""
     options, path = spec.get("scheduling", {}), (*at, "scheduling")
     for field in ("timeout", "maxWaitDuration"):
-        if seconds(options.get(field, "0s")) < 0:
+        if parse_seconds(options.get(field, "0s")) < 0:
             yield (*path, field), f'"{options[field]}" must not be negative'
     strategy = options.get("strategy", "STANDARD")
     if strategy == "FLEX_START":
@@ -37,10 +37,10 @@ def broken(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
         yield from _spot(spec, at)
 
 
-def _flex_start(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _flex_start(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Google's page on scheduling jobs with Dynamic Workload Scheduler."""
     timeout = spec["scheduling"].get("timeout", "0s")
-    if seconds(timeout) > _WEEK_SECONDS:
+    if parse_seconds(timeout) > _WEEK_SECONDS:
         yield (*at, "scheduling", "timeout"), f'"{timeout}" is longer than the seven days ("604800s") of FLEX_START'
     first = None
     for index, pool in enumerate(spec["workerPoolSpecs"]):
@@ -50,23 +50,26 @@ def _flex_start(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
         if not pool or any(broken_machine(machine_spec, path)):
             continue
         first = index if first is None else first
-        kind, _ = accelerator(machine_spec)
+        kind, _ = get_accelerator(machine_spec)
         if kind not in _FLEX_GPUS:
-            message = f"{kind or 'no accelerator'}: FLEX_START takes {choices(_FLEX_GPUS)}"
+            message = f"{kind or 'no accelerator'}: FLEX_START takes {join_with_or(_FLEX_GPUS)}"
             yield (*path, "acceleratorType"), message
         elif machine_spec != spec["workerPoolSpecs"][first]["machineSpec"]:
             yield path, f"must be that of workerPoolSpecs[{first}]: FLEX_START needs the same machines in all pools"
 
 
-def _spot(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _spot(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Google's page on Spot VMs: not with TPU pods, which are more than one machine. Nor with what is reserved."""
     for index, pool in enumerate(spec["workerPoolSpecs"]):
         machine_spec = pool.get("machineSpec", {})
-        found = machine(machine_spec.get("machineType", ""))
-        if found and found.name in RESERVED:
+        found = get_machine(machine_spec.get("machineType", ""))
+        if found and found.name in RESERVATION_ONLY_MACHINES:
             message = f"SPOT is not for {found.name}, which is had with a reservation only"
             yield (*at, "scheduling", "strategy"), message
             return
-        if found and found.tpu_machines(machine_spec.get("tpuTopology", ""), accelerator(machine_spec)[1]) > 1:
+        if (
+            found
+            and found.count_tpu_machines(machine_spec.get("tpuTopology", ""), get_accelerator(machine_spec)[1]) > 1
+        ):
             path: KeyPath = (*at, "workerPoolSpecs", index, "machineSpec", "machineType")
             yield path, f"{found.name}: the strategy SPOT is not for TPU pods"

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from vertex_api.scalars import seconds
+from vertex_api.scalars import parse_seconds
 from vertex_api.validation.rules import parameters
-from vertex_api.validation.rules.finding import Finding, KeyPath
+from vertex_api.validation.rules.finding import KeyPath, Violation
 
 _SPECS = ("decayCurveStoppingSpec", "medianAutomatedStoppingSpec", "convexAutomatedStoppingSpec")
 
 
-def broken(study: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def find_stopping_violations(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, StudySpec: the three ways to stop trials are one union."""
     given = [name for name in _SPECS if name in study]
     for name in given[1:]:
@@ -22,21 +22,21 @@ def broken(study: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
         yield from _study(study["studyStoppingConfig"], (*at, "studyStoppingConfig"))
 
 
-def _convex(study: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _convex(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, ConvexAutomatedStoppingSpec."""
     spec = study["convexAutomatedStoppingSpec"]
     yield from _not_negative(spec, ("minStepCount", "maxStepCount", "minMeasurementCount"), at)
     yield from _ordered(spec, "minStepCount", "maxStepCount", at)
     name = spec.get("learningRateParameterName")
-    if name and name not in {each["parameterId"] for each, _, _ in parameters.walk(study["parameters"], ())}:
+    if name and name not in {each["parameterId"] for each, _, _ in parameters.walk_parameters(study["parameters"], ())}:
         yield (*at, "learningRateParameterName"), f'"{name}" is no parameter of the study'
 
 
-def _study(config: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _study(config: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, StudyStoppingConfig and StudyTimeConstraint (a union)."""
     yield from _not_negative(config, ("minNumTrials", "maxNumTrials", "maxNumTrialsNoProgress"), at)
     yield from _ordered(config, "minNumTrials", "maxNumTrials", at)
-    if seconds(config.get("maxDurationNoProgress", "0s")) < 0:
+    if parse_seconds(config.get("maxDurationNoProgress", "0s")) < 0:
         yield (*at, "maxDurationNoProgress"), f'"{config["maxDurationNoProgress"]}" must not be negative'
     for name in ("minimumRuntimeConstraint", "maximumRuntimeConstraint"):
         if name in config:
@@ -49,23 +49,23 @@ def _study(config: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
 
 
 def _measure(field: str, text: str) -> float:
-    return seconds(text) if field == "maxDuration" else datetime.fromisoformat(text).timestamp()
+    return parse_seconds(text) if field == "maxDuration" else datetime.fromisoformat(text).timestamp()
 
 
-def _constraint(constraint: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _constraint(constraint: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     if ("maxDuration" in constraint) == ("endTime" in constraint):
         yield at, "needs exactly one of maxDuration and endTime"
-    if seconds(constraint.get("maxDuration", "0s")) < 0:
+    if parse_seconds(constraint.get("maxDuration", "0s")) < 0:
         yield (*at, "maxDuration"), f'"{constraint["maxDuration"]}" must not be negative'
 
 
-def _not_negative(spec: Mapping[str, Any], fields: tuple[str, ...], at: KeyPath) -> Iterator[Finding]:
+def _not_negative(spec: Mapping[str, Any], fields: tuple[str, ...], at: KeyPath) -> Iterator[Violation]:
     for field in fields:
         if spec.get(field, 0) < 0:
             yield (*at, field), f"{spec[field]} must not be negative"
 
 
-def _ordered(spec: Mapping[str, Any], low: str, high: str, at: KeyPath) -> Iterator[Finding]:
+def _ordered(spec: Mapping[str, Any], low: str, high: str, at: KeyPath) -> Iterator[Violation]:
     """Both are set, and zero is "unset" in proto JSON."""
     if spec.get(low, 0) > spec.get(high, 0) > 0:
         yield (*at, low), f"{spec[low]} is more than {high} {spec[high]}"

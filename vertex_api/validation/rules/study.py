@@ -4,30 +4,30 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.scalars import shown
+from vertex_api.scalars import quote_value
 from vertex_api.validation.rules import parameters, stopping
-from vertex_api.validation.rules.finding import Finding, KeyPath, unset
+from vertex_api.validation.rules.finding import KeyPath, Violation, find_unset_fields
 
 
-def broken(study: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def find_study_violations(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """The rules for a StudySpec."""
     yield from _metrics(study["metrics"], (*at, "metrics"))
-    yield from parameters.broken(study["parameters"], (*at, "parameters"))
+    yield from parameters.find_parameter_violations(study["parameters"], (*at, "parameters"))
     if study.get("algorithm") == "GRID_SEARCH":
         yield from _grid(study["parameters"], (*at, "parameters"))
-    yield from stopping.broken(study, at)
+    yield from stopping.find_stopping_violations(study, at)
 
 
-def _metrics(metrics: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Finding]:
+def _metrics(metrics: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, MetricSpec and SafetyMetricConfig."""
     seen: set[str] = set()
     for index, metric in enumerate(metrics):
         name, path = metric["metricId"], (*at, index, "metricId")
-        yield from unset(metric, ["metricId"], (*at, index))
+        yield from find_unset_fields(metric, ["metricId"], (*at, index))
         if re.search(r"\s", name):
-            yield path, f"{shown(name)} must not contain white space"
+            yield path, f"{quote_value(name)} must not contain white space"
         if name in seen:
-            yield path, f"{shown(name)} is there twice"
+            yield path, f"{quote_value(name)} is there twice"
         seen.add(name)
         fraction = metric.get("safetyConfig", {}).get("desiredMinSafeTrialsFraction", 0.0)
         if not 0 <= fraction <= 1:
@@ -37,9 +37,9 @@ def _metrics(metrics: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Finding]
         yield at, "has safety metrics only; a study needs an objective, a metric without safetyConfig"
 
 
-def _grid(specs: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Finding]:
+def _grid(specs: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, `algorithm`: GRID_SEARCH takes parameters with a finite number of values."""
-    for spec, path, _ in parameters.walk(specs, at):
+    for spec, path, _ in parameters.walk_parameters(specs, at):
         if "doubleValueSpec" in spec:
             message = "GRID_SEARCH takes integer, categorical and discrete parameters only"
             yield (*path, "doubleValueSpec"), message

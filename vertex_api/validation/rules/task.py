@@ -3,58 +3,58 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from vertex_api.validation.rules.finding import Finding, KeyPath, unset
+from vertex_api.validation.rules.finding import KeyPath, Violation, find_unset_fields
 from vertex_api.validation.rules.form import C_IDENTIFIER, IMAGE, MODULE, STORAGE_URI
 
 _MOST_ENTRIES = 100
 _MOST_CHARACTERS = 100_000
 
 
-def broken(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def find_task_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """The rules for the tasks of a pool."""
     if "containerSpec" in pool:
-        yield from image(pool["containerSpec"], "imageUri", (*at, "containerSpec"))
+        yield from find_image_violations(pool["containerSpec"], "imageUri", (*at, "containerSpec"))
         yield from _arguments(pool["containerSpec"], (*at, "containerSpec"))
     if "pythonPackageSpec" in pool:
         yield from _package(pool["pythonPackageSpec"], (*at, "pythonPackageSpec"))
         yield from _arguments(pool["pythonPackageSpec"], (*at, "pythonPackageSpec"))
 
 
-def _package(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _package(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, PythonPackageSpec."""
-    yield from image(spec, "executorImageUri", at)
-    yield from unset(spec, ["pythonModule"], at)
-    yield from MODULE.broken(spec["pythonModule"], (*at, "pythonModule"))
+    yield from find_image_violations(spec, "executorImageUri", at)
+    yield from find_unset_fields(spec, ["pythonModule"], at)
+    yield from MODULE.find_mismatch(spec["pythonModule"], (*at, "pythonModule"))
     uris = spec["packageUris"]
     if len(uris) > _MOST_ENTRIES:
         yield (*at, "packageUris"), f"has {len(uris)} entries; at most {_MOST_ENTRIES} are allowed"
     for index, uri in enumerate(uris):
         if not uri:
             yield (*at, "packageUris", index), "is empty"
-        yield from STORAGE_URI.broken(uri, (*at, "packageUris", index))
+        yield from STORAGE_URI.find_mismatch(uri, (*at, "packageUris", index))
 
 
-def image(spec: Mapping[str, Any], field: str, at: KeyPath) -> Iterator[Finding]:
+def find_image_violations(spec: Mapping[str, Any], field: str, at: KeyPath) -> Iterator[Violation]:
     """An image is required, and its name has the form of one."""
-    yield from unset(spec, [field], at)
-    yield from IMAGE.broken(spec[field], (*at, field))
+    yield from find_unset_fields(spec, [field], at)
+    yield from IMAGE.find_mismatch(spec[field], (*at, field))
 
 
-def _arguments(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _arguments(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Length of the arguments: Google's page on configuring container settings."""
     total = sum(map(len, spec.get("args", ())))
     if total > _MOST_CHARACTERS:
         yield (*at, "args"), f"has {total} characters in total; at most {_MOST_CHARACTERS} are allowed"
-    yield from environment(spec.get("env", ()), _MOST_ENTRIES, (*at, "env"))
+    yield from find_environment_violations(spec.get("env", ()), _MOST_ENTRIES, (*at, "env"))
 
 
-def environment(entries: Sequence[Mapping[str, Any]], most: int, at: KeyPath) -> Iterator[Finding]:
+def find_environment_violations(entries: Sequence[Mapping[str, Any]], most: int, at: KeyPath) -> Iterator[Violation]:
     """Discovery document, EnvVar: names are C identifiers, at most 100 of them, and values are required. An empty one
     is not set: the service's own error ("Required field is not set."), quoted in public (kubeflow/pipelines#10111)."""
     if len(entries) > most:
         yield at, f"has {len(entries)} entries; at most {most} are allowed"
     for index, entry in enumerate(entries):
-        if not C_IDENTIFIER.fits(entry["name"]):
-            yield (*at, index, "name"), C_IDENTIFIER.refusal(entry["name"])
+        if not C_IDENTIFIER.matches(entry["name"]):
+            yield (*at, index, "name"), C_IDENTIFIER.mismatch_text(entry["name"])
         if not entry.get("value"):
             yield (*at, index, "value"), "is required, and not empty; leave the variable out where it has no value"

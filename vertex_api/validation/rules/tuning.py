@@ -3,30 +3,30 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import machine
+from vertex_api.catalog.machines import get_machine
 from vertex_api.validation.rules import job_spec, study
-from vertex_api.validation.rules.finding import Finding, KeyPath
+from vertex_api.validation.rules.finding import KeyPath, Violation
 
 
-def broken(job: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def find_tuning_violations(job: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """The rules for a study with the jobs of its trials."""
-    yield from job_spec.broken(job["trialJobSpec"], (*at, "trialJobSpec"))
+    yield from job_spec.find_job_spec_violations(job["trialJobSpec"], (*at, "trialJobSpec"))
     yield from _tpus(job["trialJobSpec"], (*at, "trialJobSpec"))
-    yield from study.broken(job["studySpec"], (*at, "studySpec"))
+    yield from study.find_study_violations(job["studySpec"], (*at, "studySpec"))
     yield from _counts(job, at)
 
 
-def _tpus(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _tpus(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Google's page on using hyperparameter tuning: "jobs with TPUs are not supported"."""
     for index, pool in enumerate(spec["workerPoolSpecs"]):
         name = pool.get("machineSpec", {}).get("machineType", "")
-        found = machine(name)
+        found = get_machine(name)
         if found and found.is_tpu:
             message = f"{name} has TPUs, which hyperparameter tuning does not take"
             yield (*at, "workerPoolSpecs", index, "machineSpec", "machineType"), message
 
 
-def _counts(job: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _counts(job: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, HyperparameterTuningJob: both counts are required; zero is "unset" in proto JSON."""
     most = job.get("maxTrialCount", 0)
     for name in ("maxTrialCount", "parallelTrialCount"):

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.fields import fields
-from vertex_api.validation.rules.finding import Finding, KeyPath
+from vertex_api.fields import get_fields
+from vertex_api.validation.rules.finding import KeyPath, Violation
 
 UNIONS = {
     "Examples": ("nearestNeighborSearchConfig", "presets"),
@@ -22,15 +22,15 @@ UNIONS = {
 """Of the messages below a Model, by name (Google's client, aiplatform_v1). Those of jobs have rules of their own."""
 
 
-def broken(message: Any, value: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def find_union_violations(message: Any, value: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """A finding wherever a message, or one below it, holds two fields of which it may hold one."""
     given = [name for name in UNIONS.get(message.__name__, ()) if name in value]
     if len(given) > 1:
         yield (*at, given[1]), f"cannot be set beside {given[0]}"
-    for name, field in fields(message).items():
+    for name, field in get_fields(message).items():
         if field.message is not None and name in value:
             for key, child in _children(value[name], field.holds):
-                yield from broken(field.message, child, (*at, name, *key))
+                yield from find_union_violations(field.message, child, (*at, name, *key))
 
 
 def _children(value: Any, holds: str) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:

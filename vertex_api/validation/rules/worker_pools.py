@@ -4,21 +4,21 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.catalog import reduction_server
-from vertex_api.catalog.machines import machine
-from vertex_api.spelling import choices
+from vertex_api.catalog.machines import get_machine
+from vertex_api.spelling import join_with_or
 from vertex_api.validation.rules import machine_spec, task
-from vertex_api.validation.rules.finding import Finding, KeyPath, unset
+from vertex_api.validation.rules.finding import KeyPath, Violation, find_unset_fields
 
-MOST_POOLS = 4
+MAX_POOLS = 4
 DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 _DISK_GB = range(100, 64_001)
 
 
-def broken(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def find_worker_pool_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """The rules for `workerPoolSpecs`. Their number: Google's page on distributed training has four roles."""
     pools, path = spec["workerPoolSpecs"], (*at, "workerPoolSpecs")
-    if len(pools) > MOST_POOLS:
-        yield path, f"has {len(pools)} pools; at most {MOST_POOLS} are allowed"
+    if len(pools) > MAX_POOLS:
+        yield path, f"has {len(pools)} pools; at most {MAX_POOLS} are allowed"
     on_demand = not spec.get("persistentResourceId")
     for index, pool in enumerate(pools):
         yield from _replicas(pool, index, (*path, index))
@@ -28,7 +28,7 @@ def broken(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
     yield from _tpus(pools, path)
 
 
-def _replicas(pool: Mapping[str, Any], index: int, at: KeyPath) -> Iterator[Finding]:
+def _replicas(pool: Mapping[str, Any], index: int, at: KeyPath) -> Iterator[Violation]:
     """Discovery document, CustomJobSpec; pool 0: Google's page on distributed training."""
     replicas = pool.get("replicaCount", 1)
     if index == 0 and not pool:
@@ -39,65 +39,67 @@ def _replicas(pool: Mapping[str, Any], index: int, at: KeyPath) -> Iterator[Find
         yield (*at, "replicaCount"), f"{replicas} is less than 1; an empty pool is written {{}}"
 
 
-def _pool(pool: Mapping[str, Any], at: KeyPath, on_demand: bool) -> Iterator[Finding]:
+def _pool(pool: Mapping[str, Any], at: KeyPath, on_demand: bool) -> Iterator[Violation]:
     """Discovery document, WorkerPoolSpec: one task; a machine, except where a persistent resource has them."""
     if ("containerSpec" in pool) == ("pythonPackageSpec" in pool):
         yield at, "needs exactly one of containerSpec and pythonPackageSpec"
-    yield from task.broken(pool, at)
+    yield from task.find_task_violations(pool, at)
     if "machineSpec" in pool or on_demand:
-        yield from machine_spec.broken(pool.get("machineSpec", {}), (*at, "machineSpec"))
+        yield from machine_spec.find_machine_violations(pool.get("machineSpec", {}), (*at, "machineSpec"))
     if on_demand:
         yield from _reserved(pool.get("machineSpec", {}), (*at, "machineSpec"))
-    yield from disk(pool.get("diskSpec", {}), (*at, "diskSpec"))
+    yield from find_disk_violations(pool.get("diskSpec", {}), (*at, "diskSpec"))
     yield from _mounts(pool, at)
 
 
-def _reserved(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _reserved(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Google's page on configuring compute resources: some machines are had by a shared reservation only."""
     kind = spec.get("reservationAffinity", {}).get("reservationAffinityType", "NO_RESERVATION")
-    if spec.get("machineType") in machine_spec.RESERVED and kind == "NO_RESERVATION":
+    if spec.get("machineType") in machine_spec.RESERVATION_ONLY_MACHINES and kind == "NO_RESERVATION":
         message = f"is required: {spec['machineType']} is had with a reservation only"
         yield (*at, "reservationAffinity"), message
 
 
-def disk(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def find_disk_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, DiskSpec; the sizes: Google's page on configuring compute resources."""
     kind, size = spec.get("bootDiskType"), spec.get("bootDiskSizeGb")
     if kind and kind not in DISK_TYPES:
-        yield (*at, "bootDiskType"), f'"{kind}" is not one of {choices(DISK_TYPES)}'
+        yield (*at, "bootDiskType"), f'"{kind}" is not one of {join_with_or(DISK_TYPES)}'
     if size and size not in _DISK_GB:
         yield (*at, "bootDiskSizeGb"), f"{size} is not within {_DISK_GB.start} to {_DISK_GB.stop - 1}"
 
 
-def _mounts(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Finding]:
+def _mounts(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, NfsMount and LustreMount."""
     for index, mount in enumerate(pool.get("nfsMounts", ())):
         path: KeyPath = (*at, "nfsMounts", index)
-        yield from unset(mount, ["server", "path", "mountPoint"], path)
+        yield from find_unset_fields(mount, ["server", "path", "mountPoint"], path)
         if mount["path"] and not mount["path"].startswith("/"):
             yield (*path, "path"), f'"{mount["path"]}" must start with /'
     for index, mount in enumerate(pool.get("lustreMounts", ())):
-        yield from unset(
+        yield from find_unset_fields(
             mount, ["instanceIp", "filesystem", "volumeHandle", "mountPoint"], (*at, "lustreMounts", index)
         )
 
 
-def _reduction_server(pool: Mapping[str, Any], index: int, at: KeyPath) -> Iterator[Finding]:
+def _reduction_server(pool: Mapping[str, Any], index: int, at: KeyPath) -> Iterator[Violation]:
     """Google's page on distributed training: Reduction Server runs in the third pool, on machines without GPUs."""
     if not reduction_server.is_reduction_server(pool):
         return
-    if index != reduction_server.POOL:
-        message = f"Reduction Server runs in workerPoolSpecs[{reduction_server.POOL}], with {{}} for a pool left out"
+    if index != reduction_server.POOL_INDEX:
+        message = (
+            f"Reduction Server runs in workerPoolSpecs[{reduction_server.POOL_INDEX}], with {{}} for a pool left out"
+        )
         yield (*at, "containerSpec", "imageUri"), message
-    if machine_spec.accelerator(pool.get("machineSpec", {})) != (None, 0):
+    if machine_spec.get_accelerator(pool.get("machineSpec", {})) != (None, 0):
         yield (*at, "machineSpec", "acceleratorType"), "Reduction Server runs on machines without accelerators"
 
 
-def _tpus(pools: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Finding]:
+def _tpus(pools: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
     """Google's page on configuring compute resources: a TPU job has one pool, which as the first has one replica."""
     used = [index for index, pool in enumerate(pools) if pool]
     names = {index: pools[index].get("machineSpec", {}).get("machineType", "") for index in used}
-    with_tpus = [index for index, name in names.items() if (found := machine(name)) and found.is_tpu]
+    with_tpus = [index for index, name in names.items() if (found := get_machine(name)) and found.is_tpu]
     if with_tpus and len(used) > 1:
         index = with_tpus[0]
         yield (*at, index, "machineSpec", "machineType"), f"{names[index]} has TPUs: it must be the job's only pool"

@@ -8,7 +8,7 @@ from tests.vertex_api.jobs import ABSENT
 from tests.vertex_api.validation.rules.breaking import POOLS, pool, said_of_custom_job, said_of_pool, said_of_spec
 from vertex_api.catalog import reduction_server
 
-REDUCTION = reduction_server.image("us-central1")
+REDUCTION = reduction_server.get_image_uri("us-central1")
 NFS = {"server": "10.0.0.2", "path": "/share", "mountPoint": "data"}
 LUSTRE = {"instanceIp": "10.0.0.3", "filesystem": "fs", "volumeHandle": "v", "mountPoint": "data"}
 PACKAGE = {"executorImageUri": "e", "packageUris": ["gs://b/p.tar.gz"], "pythonModule": "m"}
