@@ -5,6 +5,9 @@ SETUP = $(if $(PYTHON),,$(error Python 3.11 or later is needed, and none of pyth
 	on PATH is that. Install one (python.org/downloads, or `apt-get install python3`), then try again))$(PYTHON) -m tools.setup
 # Runs the rest of a recipe's line in the environment that `make env` prints.
 IN_ENV = exports=$$($(SETUP) env) && eval "$$exports" &&
+# The stack `local` is encrypted with the empty passphrase, as its file says, on every state backend.
+LOCAL_PULUMI = PULUMI_CONFIG_PASSPHRASE= pulumi
+SELECT_LOCAL = $(LOCAL_PULUMI) stack select --create --secrets-provider passphrase local
 
 .DEFAULT_GOAL := help
 .PHONY: help setup env up preview destroy template test lint bench lock types venv
@@ -20,13 +23,13 @@ env:  ## the shell environment: eval "$(make -s env)"
 	@$(SETUP) env || { echo false; exit 1; }
 
 up: setup  ## train on this machine: `pulumi up` on the stack `local`
-	@$(IN_ENV) pulumi stack select --create local && pulumi up --yes
+	@$(IN_ENV) $(SELECT_LOCAL) && $(LOCAL_PULUMI) up --yes
 
 preview:  ## what `make up` would do
-	@$(IN_ENV) pulumi stack select --create local && pulumi preview
+	@$(IN_ENV) $(SELECT_LOCAL) && $(LOCAL_PULUMI) preview
 
 destroy: setup  ## remove all that `make up` made
-	@$(IN_ENV) pulumi destroy --stack local --yes
+	@$(IN_ENV) $(LOCAL_PULUMI) destroy --stack local --yes
 
 # The engine copies whatever lies in a template's folder: not the environment, state and jobs of this one, then.
 template:  ## a clean copy of this checkout, for: pulumi new "$(make -s template)"

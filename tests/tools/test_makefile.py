@@ -65,7 +65,10 @@ def make(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
 def test_make_up_selects_the_stack_local_and_updates_it(make: Callable) -> None:
     result = make("up")
     assert result.returncode == 0, result.stderr
-    assert result.asked == ["pulumi stack select --create local", "pulumi up --yes"]
+    assert result.asked == [
+        "pulumi stack select --create --secrets-provider passphrase local",
+        "pulumi up --yes",
+    ]
 
 
 @pytest.mark.parametrize(("target", "failing"), [("up", "up"), ("up", "stack"), ("preview", "preview")])
