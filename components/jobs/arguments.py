@@ -10,8 +10,7 @@ from vertex_api.validation.rules import Violation
 from vertex_api.validation.shape import format_path, validate_shape
 
 from ..errors import DeclarationErrors, Problem
-from ..schema import formats as forms
-from ..schema import references, shapes
+from ..schema import formats, references, shapes
 from . import adoption, dependencies, results
 from .recovery import ownership
 
@@ -45,8 +44,8 @@ def judged(
         shapes.Lifecycle, {key: value for key, value in lifecycle.items() if key not in _ELSEWHERE}
     )
     problems: list[Violation] = []
-    if not forms.is_name(name):
-        problems.append(((), f'"{name}" must be {forms.NAME}'))
+    if not formats.is_name(name):
+        problems.append(((), f'"{name}" must be {formats.NAME}'))
     problems += [
         (("lifecycle", key), f"is for files of declarations: in a program {instead}")
         for key, instead in _ELSEWHERE.items()

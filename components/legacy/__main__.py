@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from ..schema import yaml_documents as documents
+from ..schema import yaml_documents
 from .conversion import converted
 from .fields import comment_lines, written
 
@@ -55,7 +55,7 @@ def _declaration(file: Path) -> tuple[str, list[str]]:
     """The text of the declaration, or the lines that say why there is none."""
     try:
         content = file.read_bytes()
-        given = documents.loaded(content)
+        given = yaml_documents.loaded(content)
     except OSError as error:
         return "", [f"{file}: cannot be read: {error.strerror}"]
     except yaml.MarkedYAMLError as error:
@@ -65,9 +65,9 @@ def _declaration(file: Path) -> tuple[str, list[str]]:
         return "", [f"{file}: is not valid YAML: {str(error).splitlines()[0]}"]
     fields, problems = converted(given, file.stem)
     if problems:
-        nodes = documents.composed(content)
-        places = [documents.line_of(nodes, problem.path) for problem in problems]
-        said = [replace(each, message=documents.as_written(nodes, each.path, each.message)) for each in problems]
+        nodes = yaml_documents.composed(content)
+        places = [yaml_documents.line_of(nodes, problem.path) for problem in problems]
+        said = [replace(each, message=yaml_documents.as_written(nodes, each.path, each.message)) for each in problems]
         return "", [
             f"{file}: {problem}" if line is None else f"{file}:{line}: {problem}"
             for line, problem in zip(places, said, strict=True)

@@ -16,7 +16,7 @@ from vertex_api.estimates.availability import (
 from vertex_api.spelling import find_closest_name
 
 from ..schema.job_declaration import JobDeclaration
-from ..settings import cloud
+from ..settings import google_cloud
 from ..settings.settings import Settings
 
 MOST_NAMES = 3
@@ -26,7 +26,7 @@ MOST_NAMES = 3
 def show_availability(settings: Settings) -> None:
     """Warns in a preview of the target gcp, once, of what the region may not have. No resource knows of it."""
     if settings.cloud is not None and pulumi.runtime.is_dry_run():
-        machines = [pool for _, pool in cloud.pools(settings.cloud)]
+        machines = [pool for _, pool in google_cloud.pools(settings.cloud)]
         found = lines(settings.region, settings.jobs, machines)
         if found:
             pulumi.warn("\n".join(found))
@@ -46,7 +46,7 @@ def lines(region: str, jobs: Iterable[JobDeclaration], machines: Iterable[Mappin
         for name in find_unavailable_accelerators(job.kind, job.spec, region):
             asking.setdefault(name, []).append(job.name)
     for name in find_unavailable_in_pools(machines, region):
-        asking.setdefault(name, []).append(cloud.MACHINES)
+        asking.setdefault(name, []).append(google_cloud.MACHINES)
     said = [_line(name, region, asking[name], regions_by_accelerator()) for name in sorted(asking)]
     return [*said, f"Tables change: see {PAGE}"] if said else []
 

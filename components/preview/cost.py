@@ -10,7 +10,7 @@ from vertex_api.estimates.cost import Cost
 from vertex_api.estimates.prices import is_old
 from vertex_api.estimates.quota import METRIC_PREFIX, UNKNOWN_METRIC_MARK, estimate_quota
 
-from ..settings import cloud
+from ..settings import google_cloud
 from ..settings.settings import Settings
 
 MOST_LINES = 10
@@ -27,8 +27,8 @@ def show_cost(settings: Settings) -> None:
 def quotas(settings: Settings) -> dict[str, dict[str, int]]:
     """What each of `settings.costs` needs of each quota, by the same names."""
     found = {job.name: estimate_quota(job.kind, job.spec) for job in settings.jobs}
-    if machines := [pool for _, pool in cloud.pools(settings.cloud or {})]:
-        found[cloud.MACHINES] = persistent_resource.estimate_pool_quota(machines)
+    if machines := [pool for _, pool in google_cloud.pools(settings.cloud or {})]:
+        found[google_cloud.MACHINES] = persistent_resource.estimate_pool_quota(machines)
     return found
 
 
@@ -105,7 +105,7 @@ def _remarks(costs: Mapping[str, Cost], names: list[str]) -> list[str]:
     unpriced = [each for each in costs.values() if each.missing]
     count = sum(not each.is_endless for each in unpriced)
     without = [f"{count} job{'s' if count > 1 else ''}"] if count else []
-    without += [cloud.MACHINES] if count < len(unpriced) else []
+    without += [google_cloud.MACHINES] if count < len(unpriced) else []
     if without:
         said.append(f"  The sum is without {' and '.join(without)} with no price on file")
     return said

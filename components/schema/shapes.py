@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 from vertex_api import types
 from vertex_api.scalars import Boolean, Double, Duration, Int32, String
 
-from . import formats as forms
+from . import formats
 
 _shape = with_config(ConfigDict(extra="forbid"))
 
@@ -18,12 +18,12 @@ class Package(TypedDict, total=False):
     """A script or module that becomes an image without a Dockerfile."""
 
     path: Required[String]
-    script: forms.CopiedPath
-    module: forms.ModuleName
-    baseImage: Required[forms.BaseImage]
-    requirements: list[forms.Requirement]
-    extraPackages: list[forms.CopiedPath]
-    extraDirs: list[forms.CopiedPath]
+    script: formats.CopiedPath
+    module: formats.ModuleName
+    baseImage: Required[formats.BaseImage]
+    requirements: list[formats.Requirement]
+    extraPackages: list[formats.CopiedPath]
+    extraDirs: list[formats.CopiedPath]
 
 
 @_shape
@@ -47,7 +47,7 @@ class PythonPackage(TypedDict, total=False):
 
     path: String
     script: String
-    requirements: list[forms.Requirement]
+    requirements: list[formats.Requirement]
 
 
 @_shape
@@ -55,11 +55,11 @@ class Lifecycle(TypedDict, total=False):
     """What happens around a job: what it comes after, who waits, what deleting it does, `rerun`, what to `adopt`."""
 
     wait: Boolean
-    deadline: Annotated[Duration, AfterValidator(forms.longer_than_zero)]
+    deadline: Annotated[Duration, AfterValidator(formats.longer_than_zero)]
     after: list[String]
     onDelete: Literal["delete", "cancel", "keep"]
-    rerun: Annotated[Int32, AfterValidator(forms.not_negative)]
-    adopt: forms.JobId
+    rerun: Annotated[Int32, AfterValidator(formats.not_negative)]
+    adopt: formats.JobId
 
 
 @_shape
@@ -73,45 +73,45 @@ class SpecFile(TypedDict, total=False):
 class Emulator(TypedDict, total=False):
     """Settings of the local emulator."""
 
-    port: Annotated[Int32, AfterValidator(forms.port)]
+    port: Annotated[Int32, AfterValidator(formats.port)]
 
 
 @_shape
 class Registry(TypedDict, total=False):
     """Where images are: a repository of Artifact Registry that is made here, one that exists, or another `url`."""
 
-    existing: forms.RepositoryName
-    url: forms.RegistryUrl
-    repository: forms.RepositoryId
+    existing: formats.RepositoryName
+    url: formats.RegistryUrl
+    repository: formats.RepositoryId
     project: String
     location: String
     immutableTags: Boolean
-    keep: forms.Positive
+    keep: formats.Positive
     deleteUntaggedAfter: Duration
-    kmsKey: forms.KeyName
+    kmsKey: formats.KeyName
     labels: dict[str, String]
     protect: Boolean
-    legacyBuckets: list[forms.BucketName]
+    legacyBuckets: list[formats.BucketName]
 
 
 @_shape
 class Identity(TypedDict, total=False):
     """What jobs run as: a service account that is made here (`account`), or one that exists (`existing`)."""
 
-    account: forms.AccountId
-    existing: forms.AccountEmail
-    submitters: list[forms.Member]
+    account: formats.AccountId
+    existing: formats.AccountEmail
+    submitters: list[formats.Member]
 
 
 @_shape
 class Bucket(TypedDict, total=False):
     """Where jobs write: a bucket that is made here (`name`), or one that exists (`existing`)."""
 
-    name: forms.BucketName
-    existing: forms.BucketName
+    name: formats.BucketName
+    existing: formats.BucketName
     location: String
-    deleteAfterDays: forms.Positive
-    kmsKey: forms.KeyName
+    deleteAfterDays: formats.Positive
+    kmsKey: formats.KeyName
     labels: dict[str, String]
     protect: Boolean
 
@@ -120,9 +120,9 @@ class Bucket(TypedDict, total=False):
 class Peering(TypedDict, total=False):
     """A VPC network that is peered with Google's services; with `prefixLength` the peering is made here."""
 
-    network: Required[forms.NetworkName]
+    network: Required[formats.NetworkName]
     reservedIpRanges: list[String]
-    prefixLength: forms.Positive
+    prefixLength: formats.Positive
 
 
 @_shape
@@ -138,7 +138,7 @@ class DnsPeering(TypedDict, total=False):
 class Attachment(TypedDict, total=False):
     """A network attachment for jobs: one that exists, or one that is made here in a `subnetwork`."""
 
-    existing: forms.AttachmentName
+    existing: formats.AttachmentName
     subnetwork: String
     dnsPeering: list[DnsPeering]
 
@@ -155,8 +155,8 @@ class Network(TypedDict, total=False):
 class AutoscalingSpec(TypedDict, total=False):
     """How many machines a pool has as the jobs on it come and go."""
 
-    minReplicaCount: Required[forms.Positive]
-    maxReplicaCount: Required[forms.Positive]
+    minReplicaCount: Required[formats.Positive]
+    maxReplicaCount: Required[formats.Positive]
 
 
 @_shape
@@ -164,7 +164,7 @@ class ResourcePool(TypedDict, total=False):
     """Machines of one kind that a persistent resource keeps."""
 
     machineSpec: Required[types.MachineSpec]
-    replicaCount: forms.Positive
+    replicaCount: formats.Positive
     autoscalingSpec: AutoscalingSpec
     diskSpec: types.DiskSpec
 
@@ -173,7 +173,7 @@ class ResourcePool(TypedDict, total=False):
 class PersistentResource(TypedDict, total=False):
     """Machines that stay between jobs, for those that name it."""
 
-    name: Required[forms.PersistentResourceId]
+    name: Required[formats.PersistentResourceId]
     resourcePools: Required[list[ResourcePool]]
 
 
@@ -198,9 +198,9 @@ class Guardrails(TypedDict, total=False):
     requiredLabels: list[String]
     requireTimeout: Boolean
     maxTimeout: Duration
-    maxReplicas: forms.Positive
-    maxTrials: forms.Positive
-    maxParallelTrials: forms.Positive
+    maxReplicas: formats.Positive
+    maxTrials: formats.Positive
+    maxParallelTrials: formats.Positive
     registries: list[String]
     maxHourlyCost: Double
     maxTotalCost: Double
@@ -210,13 +210,13 @@ class Guardrails(TypedDict, total=False):
 class Cloud(TypedDict, total=False):
     """What a stack file says of a Google Cloud project, for the target `gcp` alone."""
 
-    projectNumber: forms.ProjectNumber
+    projectNumber: formats.ProjectNumber
     registry: Registry
     identity: Identity
     bucket: Bucket
     network: Network
     persistentResource: PersistentResource
-    kmsKey: forms.KeyName
+    kmsKey: formats.KeyName
     labels: dict[str, String]
     prices: Prices
 

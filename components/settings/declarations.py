@@ -18,10 +18,9 @@ from ..errors import Problem
 from ..images import rules as image_rules
 from ..jobs import dependencies
 from ..packages import source_distribution
-from ..schema import formats as forms
-from ..schema import job_keys, references, shapes
+from ..schema import formats, job_keys, references, shapes
 from ..schema.job_declaration import JobDeclaration
-from ..schema.sources import Source, included
+from ..schema.source_file import Source, included
 from . import spec_files
 from .spec_files import SpecFile
 
@@ -106,8 +105,8 @@ class Declarations:
         if other:
             place = other.source.place(other.path)
             self.problems.append(declared.problem((), f'"{name}" is declared already, at {place}'))
-        elif section != "vars" and not forms.is_name(name):
-            self.problems.append(declared.problem((), f'"{name}" must be {forms.NAME}'))
+        elif section != "vars" and not formats.is_name(name):
+            self.problems.append(declared.problem((), f'"{name}" must be {formats.NAME}'))
         else:
             self._keep(section, name, declared)
 

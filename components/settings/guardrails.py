@@ -20,7 +20,7 @@ from vertex_api.validation.rules.machine_spec import get_accelerator
 from ..errors import ImageRefused
 from ..schema import references, shapes
 from ..schema.job_declaration import JobDeclaration
-from . import cloud
+from . import google_cloud
 
 _LATER = "stands for a value that is not known yet, so it cannot be judged; write the value"
 _LISTS = ("machineTypes", "acceleratorTypes", "registries")
@@ -77,7 +77,7 @@ def _broken(
 
 def broken_by_machines(rules: shapes.Guardrails, values: Mapping[str, Any]) -> Iterator[Violation]:
     """Every guardrail that the stack's persistent resource breaks; all but those on machines are for jobs alone."""
-    for at, pool in cloud.pools(values):
+    for at, pool in google_cloud.pools(values):
         yield from _machine(rules, pool["machineSpec"], (*at, "machineSpec"))
 
 
@@ -102,7 +102,7 @@ def over_budget(
         usd = {name: each for name, each in priced.items() if isfinite(each)}
         alone = [name for name in usd if usd[name] > limit]
         unit = "USD an hour" if rule == "maxHourlyCost" else "USD at most"
-        whom = f"all jobs and {cloud.MACHINES}" if cloud.MACHINES in usd else "all jobs"
+        whom = f"all jobs and {google_cloud.MACHINES}" if google_cloud.MACHINES in usd else "all jobs"
         words = f"{unit} by list price; allowed: {limit:.2f} for {whom}"
         for name in alone:
             yield name, rule, f"guardrails.{rule}: {usd[name]:.2f} {words}"

@@ -25,8 +25,8 @@ from ..jobs import adoption
 from ..jobs.recovery import ownership
 from ..schema import references, shapes
 from ..schema.job_declaration import JobDeclaration
-from ..schema.sources import Source
-from . import cloud, guardrails, list_prices
+from ..schema.source_file import Source
+from . import google_cloud, guardrails, prices
 from .declarations import SECTIONS, Declarations
 
 NAMESPACE = "vertex-training"
@@ -38,7 +38,7 @@ class Settings:
     """All that the program is told. `root` is the project's folder, `project` and `region` are Google Cloud's.
 
     `cloud` is what the target `gcp` stands on, with names for all that is made; None for other targets. `costs` are
-    those of its jobs by name, and that of `cloud.MACHINES`: other targets cost nothing.
+    those of its jobs by name, and that of `google_cloud.MACHINES`: other targets cost nothing.
     """
 
     pulumi_project: str
@@ -84,7 +84,7 @@ class Settings:
         without_choice = guardrails.empty(given.get("guardrails"))
         problems += [source.problem(("guardrails", *path), message) for path, message in without_choice]
         # As jobs with a problem, machines with one are neither priced nor judged, nor is anything by no region.
-        unsound = {problem.path[0] for problem in unfit} & {cloud.MACHINES, "region"}
+        unsound = {problem.path[0] for problem in unfit} & {google_cloud.MACHINES, "region"}
         unsound |= {problem.path[0] for problem in broken}
         values = {key: value for key, value in values.items() if key not in unsound}
         declarations = Declarations(root, source, {**values, **{key: given[key] for key in SECTIONS if key in given}})
@@ -105,7 +105,7 @@ class Settings:
             project=values.get("project", "local"),
             region=values.get("region", "us-central1"),
             emulator_port=values.get("emulator", {}).get("port"),
-            cloud=cloud.completed(pulumi_project, stack, values) if values["target"] == "gcp" else None,
+            cloud=google_cloud.completed(pulumi_project, stack, values) if values["target"] == "gcp" else None,
             images=images,
             packages=packages,
             jobs=jobs,
@@ -118,8 +118,8 @@ class Settings:
 def _of_the_target(values: Mapping[str, Any]) -> Iterable[Violation]:
     """What the stack's target asks for, and what it has no use for."""
     if values["target"] == "gcp":
-        prices = list_prices.broken(values["prices"], values.get("region")) if "prices" in values else ()
-        return [*cloud.broken(values), *((("prices", *path), message) for path, message in prices)]
+        found = prices.broken(values["prices"], values.get("region")) if "prices" in values else ()
+        return [*google_cloud.broken(values), *((("prices", *path), message) for path, message in found)]
     given = [key for key in shapes.Cloud.__annotations__ if key in values]
     return [((key,), "is for the target gcp, and the target here is local") for key in given]
 
@@ -171,10 +171,10 @@ def _costs(jobs: Iterable[JobDeclaration], values: Mapping[str, Any]) -> dict[st
     """What jobs and machines without a problem cost, where they cost anything and where is known."""
     if values.get("target") != "gcp" or "region" not in values:
         return {}
-    prices = list_prices.prices_of(values.get("prices"))
-    costs = {job.name: estimate_cost(job.kind, job.spec, values["region"], prices) for job in jobs if job.spec}
-    if machines := [pool for _, pool in cloud.pools(values)]:
-        costs[cloud.MACHINES] = persistent_resource.estimate_pool_cost(machines, values["region"], prices)
+    known = prices.prices_of(values.get("prices"))
+    costs = {job.name: estimate_cost(job.kind, job.spec, values["region"], known) for job in jobs if job.spec}
+    if machines := [pool for _, pool in google_cloud.pools(values)]:
+        costs[google_cloud.MACHINES] = persistent_resource.estimate_pool_cost(machines, values["region"], known)
     return costs
 
 

@@ -14,7 +14,7 @@ from vertex_api.validation.shape import validate_shape
 from ..errors import Problem
 from ..schema import shapes
 from ..schema.job_keys import SPEC
-from ..schema.sources import Source
+from ..schema.source_file import Source
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from components.preview.cost import MOST_LINES, lines, quotas
-from components.settings.cloud import MACHINES
+from components.settings.google_cloud import MACHINES
 from components.settings.settings import Settings
 from tests.components.projects import CLOUD, LOCAL, load, problems
 

@@ -11,7 +11,7 @@ from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape import MUST_BE_OBJECT, format_path
 
 from ..errors import Problem
-from . import yaml_documents as documents
+from . import yaml_documents
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Source:
     def read(self) -> tuple[dict[str, Any], list[Problem]]:
         """What the file holds, or why it cannot be read."""
         try:
-            content = documents.loaded(self.file.read_bytes())
+            content = yaml_documents.loaded(self.file.read_bytes())
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
             return {}, [Problem(f"{self.name}:{line}", "", error.problem or "is not valid YAML")]
@@ -42,12 +42,12 @@ class Source:
 
     def problem(self, path: KeyPath, message: str) -> Problem:
         """A problem at a key of the declarations, with the line where it stands."""
-        said = documents.as_written(self._root, self._in_file(path), message)
+        said = yaml_documents.as_written(self._root, self._in_file(path), message)
         return Problem(self.place(path), format_path(self._spelled(path)), said)
 
     def place(self, path: KeyPath) -> str:
         """`file:line` of the deepest part of `path` that the file holds."""
-        line = documents.line_of(self._root, self._in_file(path))
+        line = yaml_documents.line_of(self._root, self._in_file(path))
         return self.name if line is None else f"{self.name}:{line}"
 
     def _in_file(self, path: KeyPath) -> KeyPath:
@@ -59,7 +59,7 @@ class Source:
     @cached_property
     def _root(self) -> yaml.Node | None:
         try:
-            return documents.composed(self.file.read_bytes())
+            return yaml_documents.composed(self.file.read_bytes())
         except (OSError, yaml.YAMLError):
             return None
 

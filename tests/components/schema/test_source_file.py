@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from components.schema.sources import Source, included
+from components.schema.source_file import Source, included
 
 
 def source(folder: Path, text: str | bytes, name: str = "jobs.yaml") -> Source:
