@@ -149,7 +149,7 @@ def _fill(data: Path) -> str:
     """An ended job with a saved log; its id."""
     from vertex_api.kinds import CUSTOM_JOB
     from vertex_emulator.data_folder import DataFolder
-    from vertex_emulator.database import Store
+    from vertex_emulator.database import Database
     from vertex_emulator.database.records import SUCCEEDED, Ending, Replica
     from vertex_emulator.names import Location, new_id
     from vertex_emulator.replicas import saved_logs as logs
@@ -157,14 +157,14 @@ def _fill(data: Path) -> str:
     from vertex_emulator.times import now_ns
 
     folder = DataFolder.open(data)
-    store = Store(folder.store)
+    database = Database(folder.database)
     begin = now_ns()
-    with store.transaction() as change:
-        job = change.add_job(new_id(), CUSTOM_JOB, Location("benchmark", "us-central1"), _job(PROGRAM), 1)
-        change.end_job(job, Ending(SUCCEEDED, 0, "", now_ns()), started=job.created)
+    with database.write_transaction() as transaction:
+        job = transaction.add_job(new_id(), CUSTOM_JOB, Location("benchmark", "us-central1"), _job(PROGRAM), 1)
+        transaction.end_job(job, Ending(SUCCEEDED, 0, "", now_ns()), started=job.created)
     lines = (LogLine(begin + i, "o", f"epoch {i}: loss 0.1234, accuracy 0.9876") for i in range(LINES))
     logs.save(folder.logs, job.id, Replica(0, 0), lines)
-    store.close()
+    database.close()
     return job.id
 
 

@@ -16,7 +16,7 @@ from benchmarks.emulator import Emulator, running
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 from vertex_api.validation.pipelines import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.database import Store, Transaction
+from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import SUCCEEDED, Trial
 from vertex_emulator.names import Location, new_id
 
@@ -89,21 +89,21 @@ def _pages(emulator: Emulator, kind: Kind) -> list[float]:
 
 
 def _fill(root: Path) -> None:
-    store = Store(DataFolder.open(root).store)
-    with store.transaction() as change:
+    database = Database(DataFolder.open(root).database)
+    with database.write_transaction() as transaction:
         for kind, spec in _SPECS.items():
             for _ in range(JOBS):
-                job = change.add_job(new_id(), kind, _LOCATION, spec, slots=0)
-                change.change_job(job, state=SUCCEEDED)
+                job = transaction.add_job(new_id(), kind, _LOCATION, spec, slots=0)
+                transaction.update_job(job, state=SUCCEEDED)
                 if kind == HYPERPARAMETER_TUNING_JOB:
-                    _add_trials(change, job.id)
-    store.close()
+                    _add_trials(transaction, job.id)
+    database.close()
 
 
-def _add_trials(change: Transaction, study: str) -> None:
+def _add_trials(transaction: Transaction, study: str) -> None:
     for number in range(1, TRIALS + 1):
-        job = change.add_job(new_id(), CUSTOM_JOB, _LOCATION, _SPECS[CUSTOM_JOB], 0, study, number)
-        change.change_job(job, state=SUCCEEDED)
+        job = transaction.add_job(new_id(), CUSTOM_JOB, _LOCATION, _SPECS[CUSTOM_JOB], 0, study, number)
+        transaction.update_job(job, state=SUCCEEDED)
         trial = Trial(study, number, "SUCCEEDED", {"x": 0.5}, job.id, 10**9, 2 * 10**9, (_MEASUREMENT,), _MEASUREMENT)
-        change.add_trial(trial)
-        change.change_trial(trial)
+        transaction.add_trial(trial)
+        transaction.update_trial(trial)

@@ -19,7 +19,7 @@ from vertex_emulator.api.admin import Admin
 from vertex_emulator.api.logging.entries import Entries
 from vertex_emulator.api.methods import Methods, unimplemented
 from vertex_emulator.api.wire import of_version
-from vertex_emulator.database import Store, failures
+from vertex_emulator.database import Database, failures
 from vertex_emulator.errors import ApiError, EmulatorError
 from vertex_emulator.gcs.service import Storage
 from vertex_emulator.http import body
@@ -36,7 +36,7 @@ class App:
     """The routes over the methods; `allowed_host` is a further host name to answer to, besides loopback."""
 
     version: str
-    store: Store
+    database: Database
     executor: Executor
     methods: Methods
     entries: Entries
@@ -74,11 +74,13 @@ class App:
 
     def _ready(self, _request: Request) -> Response:
         try:
-            with self.store.transaction() as change:
-                change.set_setting("ready", format_time(now_ns()))
+            with self.database.write_transaction() as transaction:
+                transaction.set_setting("ready", format_time(now_ns()))
             self.executor.ping()
         except sqlite3.Error as error:
-            return JSONResponse({"status": "unavailable", "reason": failures.reason(error)}, status_code=503)
+            return JSONResponse(
+                {"status": "unavailable", "reason": failures.describe_database_error(error)}, status_code=503
+            )
         except EmulatorError as error:
             return JSONResponse({"status": "unavailable", "reason": str(error)}, status_code=503)
         return JSONResponse({"status": "ok"})
@@ -128,7 +130,7 @@ def _api_error(_request: Request, error: Exception) -> Response:
 def _store_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, sqlite3.Error)
     _log.error("%s %a: %s", request.method, request.url.path, error)
-    message = f"{failures.reason(error)}. Nothing was changed."
+    message = f"{failures.describe_database_error(error)}. Nothing was changed."
     full = failures.is_disk_full(error)
     return _answer(ApiError("RESOURCE_EXHAUSTED", message, http=507) if full else ApiError("UNAVAILABLE", message))
 

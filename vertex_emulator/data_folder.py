@@ -30,8 +30,8 @@ class DataFolder:
             # Training code runs as any user; what jobs were given and what they wrote is their owner's alone.
             data.buckets.chmod(0o777)
             data.logs.chmod(0o700)
-            data.store.touch(mode=0o600)
-            data.store.chmod(0o600)
+            data.database.touch(mode=0o600)
+            data.database.chmod(0o600)
             probe = data.root / ".writable"
             probe.touch()
             probe.unlink()
@@ -42,7 +42,7 @@ class DataFolder:
         return data
 
     @property
-    def store(self) -> Path:
+    def database(self) -> Path:
         """The SQLite file."""
         return self.root / "emulator.db"
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
-from vertex_emulator.errors import NotRunning, StartError
+from vertex_emulator.errors import EmulatorNotRunning, StartError
 
 EXIT_ALREADY_RUNNING = 3
 
@@ -35,13 +35,13 @@ class Endpoint:
             raise StartError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def running(data: Path) -> Endpoint:
+def find_running_emulator(data: Path) -> Endpoint:
     """The emulator that serves a data folder. Raises NotRunning."""
-    nobody = NotRunning(
+    nobody = EmulatorNotRunning(
         f"no emulator is running on {data}; start one with: python -m vertex_emulator serve --data {data}"
     )
     try:
-        held = acquire(data / "lock")
+        held = acquire_lock(data / "lock")
     except StartError:
         pass
     except FileNotFoundError:
@@ -52,10 +52,10 @@ def running(data: Path) -> Endpoint:
     try:
         return Endpoint(**json.loads((data / "endpoint.json").read_text()))
     except (OSError, ValueError, TypeError) as error:
-        raise NotRunning(f"the emulator on {data} is just starting or stopping; try again") from error
+        raise EmulatorNotRunning(f"the emulator on {data} is just starting or stopping; try again") from error
 
 
-def acquire(lock: Path) -> IO[str]:
+def acquire_lock(lock: Path) -> IO[str]:
     """Hold the data folder's lock for as long as the file is open: a process that is killed lets go of it.
 
     Raises StartError when someone else holds it, FileNotFoundError without a data folder.

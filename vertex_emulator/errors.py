@@ -35,7 +35,7 @@ class StartError(EmulatorError):
         self.exit_code = exit_code
 
 
-class NotRunning(EmulatorError):
+class EmulatorNotRunning(EmulatorError):
     """A command needs a running emulator and there is none."""
 
 
@@ -57,7 +57,35 @@ class ReplicaCannotStart(EmulatorError):
     """The image is there and its container cannot be started: a missing executable or package, a bad mount."""
 
 
-class ApiError(Exception):
+class InvalidBucketUri(EmulatorError):
+    """A gs:// URI that names no folder."""
+
+
+class ModelUploadRejected(EmulatorError):
+    """A model cannot go where it should; `status` is the google.rpc.Code name."""
+
+    def __init__(self, status: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class NetworkUnavailable(EmulatorError):
+    """Docker found no room for another network."""
+
+
+class SearchSpaceExhausted(EmulatorError):
+    """Every point of the grid has a trial already."""
+
+
+class InvalidFilter(EmulatorError):
+    """A filter that cannot be read; the message says where."""
+
+
+class InvalidFault(EmulatorError):
+    """A fault that cannot be injected; the message names the field."""
+
+
+class ApiError(EmulatorError):
     """A reply that is not 200: `status` is a google.rpc.Code name, `violations` pairs of field and description."""
 
     def __init__(
@@ -82,17 +110,17 @@ class ApiError(Exception):
         return {"error": error}
 
 
-def invalid(problems: Iterable[FieldProblem], headline: str = "") -> ApiError:
+def invalid_argument_error(problems: Iterable[FieldProblem], headline: str = "") -> ApiError:
     """All problems of a request in the service's one-line form, `List of found errors:\\t1.Field: a.b; Message: c`.
 
     `headline` is a text of the service's that comes before them.
     """
-    pairs = [(snake_path(problem.field), problem.message) for problem in problems]
+    pairs = [(to_snake_case(problem.field), problem.message) for problem in problems]
     text = "\t".join(f"{i}.Field: {field}; Message: {message}" for i, (field, message) in enumerate(pairs, 1))
     found = f"List of found errors:\t{text}"
     return ApiError("INVALID_ARGUMENT", f"{headline}. {found}" if headline else found, pairs)
 
 
-def snake_path(path: str) -> str:
+def to_snake_case(path: str) -> str:
     """`jobSpec.workerPoolSpecs[0].x` as the service names it in errors: `job_spec.worker_pool_specs[0].x`."""
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match.group(1).lower(), path)

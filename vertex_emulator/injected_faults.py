@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, fields
 from fnmatch import fnmatchcase
 from typing import Any, get_args, get_type_hints
 
-from vertex_emulator.errors import EmulatorError
+from vertex_emulator.errors import InvalidFault
 
-KINDS = {
+FAULT_KINDS = {
     "quota": "the request that creates the job is refused with 429 RESOURCE_EXHAUSTED",
     "fail": "the job fails with a code and message, or as if a replica had exited with a code",
     "preempt": "its machines are taken away: a SPOT job is restarted, another fails for lack of resources",
@@ -21,12 +21,8 @@ _TASK = re.compile(r"workerpool[0-9]-[0-9]+")
 _CODES = range(1, 17)  # google.rpc.Code without OK
 
 
-class BadFault(EmulatorError):
-    """A fault that cannot be injected; the message names the field."""
-
-
 @dataclass(frozen=True)
-class Fault:
+class InjectedFault:
     """What is to go wrong with the next `count` jobs whose display name matches `name` (`*` and `?` stand for any).
 
     `after` seconds after the job's start (or restart), and `times` times for a job that is restarted. `fail` has
@@ -44,18 +40,18 @@ class Fault:
     replica: str = "workerpool0-0"
 
     @classmethod
-    def parse(cls, body: Mapping[str, Any]) -> Fault:
+    def parse(cls, body: Mapping[str, Any]) -> InjectedFault:
         """A fault from JSON, fields as above. Raises BadFault."""
         types = get_type_hints(cls)
         for key, value in body.items():
             if key not in types:
-                raise BadFault(f"{key} is no field of a fault; known: {', '.join(types)}")
+                raise InvalidFault(f"{key} is no field of a fault; known: {', '.join(types)}")
             allowed = (int, float) if types[key] is float else get_args(types[key]) or (types[key],)
             if isinstance(value, bool) or not isinstance(value, allowed):
-                raise BadFault(f"{key} is {value!r}; it must be of type {allowed[0].__name__}")
-        if body.get("kind") not in KINDS:
+                raise InvalidFault(f"{key} is {value!r}; it must be of type {allowed[0].__name__}")
+        if body.get("kind") not in FAULT_KINDS:
             given = f"kind is {body['kind']!r}" if "kind" in body else "there is no kind"
-            raise BadFault(f"{given}: say what is to go wrong, {' or '.join(KINDS)}")
+            raise InvalidFault(f"{given}: say what is to go wrong, {' or '.join(FAULT_KINDS)}")
         fault = cls(**body)
         fault._check()
         return fault
@@ -63,34 +59,34 @@ class Fault:
     def _check(self) -> None:
         for field, value, most in (("count", self.count, _MOST), ("times", self.times, _MOST)):
             if not 1 <= value <= most:
-                raise BadFault(f"{field} is {value}; it must be from 1 to {most}")
+                raise InvalidFault(f"{field} is {value}; it must be from 1 to {most}")
         if not 0 <= self.after < 10**9:
-            raise BadFault(f"after is {self.after}; it must be a number of seconds, 0 or more")
+            raise InvalidFault(f"after is {self.after}; it must be a number of seconds, 0 or more")
         if not _TASK.fullmatch(self.replica):
-            raise BadFault(f"replica is {self.replica}; it must be a task such as workerpool1-0")
+            raise InvalidFault(f"replica is {self.replica}; it must be a task such as workerpool1-0")
         if self.kind != "fail" and (self.code is not None or self.message is not None or self.exit_code is not None):
-            raise BadFault(f"code, message and exit_code belong to kind fail, not to {self.kind}")
+            raise InvalidFault(f"code, message and exit_code belong to kind fail, not to {self.kind}")
         if self.kind == "fail" and (self.code is None) == (self.exit_code is None):
-            raise BadFault("kind fail needs one of code (the job's error) and exit_code (a replica's end)")
+            raise InvalidFault("kind fail needs one of code (the job's error) and exit_code (a replica's end)")
         if self.code is not None and self.code not in _CODES:
-            raise BadFault(f"code is {self.code}; it must be a google.rpc.Code, from 1 to 16")
+            raise InvalidFault(f"code is {self.code}; it must be a google.rpc.Code, from 1 to 16")
         if self.exit_code is not None and not 1 <= self.exit_code <= 255:
-            raise BadFault(f"exit_code is {self.exit_code}; it must be from 1 to 255")
+            raise InvalidFault(f"exit_code is {self.exit_code}; it must be from 1 to 255")
 
-    def is_for(self, display_name: str) -> bool:
+    def matches(self, display_name: str) -> bool:
         """Whether a job of that name is one that the fault is for."""
         return fnmatchcase(display_name, self.name)
 
-    def described(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The fields that say something, as JSON."""
-        default = asdict(Fault(self.kind))
+        default = asdict(InjectedFault(self.kind))
         return {key: value for key, value in asdict(self).items() if key == "kind" or value != default[key]}
 
 
-FIELDS = tuple(field.name for field in fields(Fault))
+FAULT_FIELDS = tuple(field.name for field in fields(InjectedFault))
 
 
-def in_words(fault: Mapping[str, Any], remaining: int) -> str:
+def describe_fault(fault: Mapping[str, Any], remaining: int) -> str:
     """A fault, as `described` gives it, in one line: `fail for the next 2 jobs (name=a-*, code=13)`."""
     rest = ", ".join(f"{key}={value}" for key, value in fault.items() if key not in ("kind", "count"))
     jobs = "the next job" if remaining == 1 else f"the next {remaining} jobs"

@@ -78,11 +78,11 @@ def new_id() -> str:
     return str(10**18 + secrets.randbelow(8 * 10**18))
 
 
-def host_id(job_id: str) -> str:
+def job_host_id(job_id: str) -> str:
     """The ten hex digits in the replicas' host names, one value per job."""
     return hashlib.sha256(job_id.encode()).hexdigest()[:10]
 
 
 def replica_hostname(job_id: str, pool: int, index: int) -> str:
     """The host name of a replica, as real jobs show it: `cmle-training-workerpool0-669872baaf-0`."""
-    return f"cmle-training-workerpool{pool}-{host_id(job_id)}-{index}"
+    return f"cmle-training-workerpool{pool}-{job_host_id(job_id)}-{index}"

@@ -1,4 +1,4 @@
-"""The serving process: data folder, lock, store, port, scheduler, and an orderly end."""
+"""The serving process: data folder, lock, database, port, scheduler, and an orderly end."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from vertex_emulator.api.logging.entries import Entries
 from vertex_emulator.api.methods import Methods
 from vertex_emulator.app import App
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.database import Store
+from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
-from vertex_emulator.endpoint import Endpoint, acquire
+from vertex_emulator.endpoint import Endpoint, acquire_lock
 from vertex_emulator.errors import StartError
 from vertex_emulator.gcs.service import Storage
 from vertex_emulator.http.guard import is_loopback
@@ -45,42 +45,42 @@ def serve(root: Path, host: str, port: int | None, allow_remote: bool) -> None:
             "any credential; add --allow-remote if that is what you want"
         )
     data = DataFolder.open(root)
-    with acquire(data.lock):
-        store = Store(data.store)
+    with acquire_lock(data.lock):
+        database = Database(data.database)
         listener = None
         try:
-            listener = _listen(host, port, store)
-            _run(data, store, listener, host, allow_remote)
+            listener = _listen(host, port, database)
+            _run(data, database, listener, host, allow_remote)
         except sqlite3.Error as error:
-            raise StartError(f"the store {data.store} cannot be used: {error}") from error
+            raise StartError(f"the database {data.database} cannot be used: {error}") from error
         finally:
             data.endpoint.unlink(missing_ok=True)
             if listener is not None:
                 listener.close()
-            store.close()
+            database.close()
 
 
-def _run(data: DataFolder, store: Store, listener: socket.socket, host: str, allow_remote: bool) -> None:
+def _run(data: DataFolder, database: Database, listener: socket.socket, host: str, allow_remote: bool) -> None:
     port = listener.getsockname()[1]
     endpoint = Endpoint(os.getpid(), host, port, _url(host, port), __version__)
     queue = WorkQueue()
-    executor = DockerExecutor(_emulator_id(store), pulled=queue.add)
+    executor = DockerExecutor(_emulator_id(database), pulled=queue.add)
     capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
 
     def link(job: Job) -> str:
-        kind, job_id = job.shown_as
+        kind, job_id = job.visible_resource
         return f"{endpoint.url}/jobs/{kind.collection}/{job_id}"
 
-    scheduler = Scheduler(store, executor, data, queue, capacity, link)
+    scheduler = Scheduler(database, executor, data, queue, capacity, link)
     app = App(
         version=__version__,
-        store=store,
+        database=database,
         executor=executor,
-        methods=Methods.on(store, data.buckets, scheduler.wake),
-        entries=Entries(store, executor, data),
-        admin=Admin(store, data, capacity),
+        methods=Methods.on(database, data.buckets, scheduler.wake),
+        entries=Entries(database, executor, data),
+        admin=Admin(database, data, capacity),
         storage=Storage(data.buckets, data.uploads),
-        page=Page(store, executor, data.buckets),
+        page=Page(database, executor, data.buckets),
         allowed_host=host if allow_remote else None,
     )
 
@@ -92,7 +92,7 @@ def _run(data: DataFolder, store: Store, listener: socket.socket, host: str, all
             _log.info("Vertex training emulator %s on %s, data in %s", __version__, endpoint.url, data.root)
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            store.changes.close()  # open pages would hold the server up
+            database.changes.close()  # open pages would hold the server up
             await super().shutdown(sockets)
 
     config = uvicorn.Config(
@@ -121,10 +121,10 @@ def _quiet_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _listen(host: str, port: int | None, store: Store) -> socket.socket:
+def _listen(host: str, port: int | None, database: Database) -> socket.socket:
     """A listening socket on the port asked for, else on the last one (so that links stay true), else on a free one."""
-    with store.reading() as look:
-        remembered = look.setting("port")
+    with database.read_transaction() as transaction:
+        remembered = transaction.get_setting("port")
     candidates = [port] if port is not None else [*([int(remembered)] if remembered else []), 0]
     for candidate in candidates:
         try:
@@ -135,11 +135,11 @@ def _listen(host: str, port: int | None, store: Store) -> socket.socket:
             raise StartError(_why_not_listening(host, candidate, error)) from error
         break
     try:
-        with store.transaction() as change:
-            change.set_setting("port", str(listener.getsockname()[1]))
+        with database.write_transaction() as transaction:
+            transaction.set_setting("port", str(listener.getsockname()[1]))
     except sqlite3.Error as error:
         listener.close()
-        raise StartError(f"the store cannot be written: {error}") from error
+        raise StartError(f"the database cannot be written: {error}") from error
     return listener
 
 
@@ -158,11 +158,11 @@ def _url(host: str, port: int) -> str:
     return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
 
 
-def _emulator_id(store: Store) -> str:
+def _emulator_id(database: Database) -> str:
     """What tells the containers of this data folder from those of others."""
-    with store.transaction() as change:
-        known = change.setting("emulator")
+    with database.write_transaction() as transaction:
+        known = transaction.get_setting("emulator")
         if known is None:
             known = token_hex(6)
-            change.set_setting("emulator", known)
+            transaction.set_setting("emulator", known)
     return known

@@ -161,11 +161,11 @@ def _differences(wanted: Any, found: Any, where: str) -> list[str]:
 
 def _left(data: Path) -> list[str]:
     """Containers and networks of a data folder's emulator."""
-    store = sqlite3.connect(data / "emulator.db")
+    database = sqlite3.connect(data / "emulator.db")
     try:
-        row = store.execute("SELECT value FROM settings WHERE key = 'emulator'").fetchone()
+        row = database.execute("SELECT value FROM settings WHERE key = 'emulator'").fetchone()
     finally:
-        store.close()
+        database.close()
     label = f"label=vertex-training.emulator={row[0]}"
     found: list[str] = []
     for what in (["ps", "-a"], ["network", "ls"]):

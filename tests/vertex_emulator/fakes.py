@@ -13,10 +13,10 @@ import pytest
 from tests.vertex_emulator.jobs import IMAGE
 from vertex_emulator.api.jobs import Jobs
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.database import Store, Transaction, models, operations, transaction, waiting
+from vertex_emulator.database import Database, Transaction, models, operations, queue, transaction
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import ExecutorUnavailable, ImageUnavailable
-from vertex_emulator.replicas.executor import Host, LogLine, ReplicaSpec, ReplicaStatus
+from vertex_emulator.replicas.executor import HostResources, LogLine, ReplicaSpec, ReplicaStatus
 from vertex_emulator.scheduling import cancelling, custom_job, pipeline, study, verdict
 from vertex_emulator.scheduling.scheduler import Scheduler
 from vertex_emulator.scheduling.workqueue import WorkQueue
@@ -29,7 +29,7 @@ class Killed(BaseException):
 
 
 class Clock:
-    """Seconds for the queue and nanoseconds for the store, from one hand."""
+    """Seconds for the queue and nanoseconds for the database, from one hand."""
 
     def __init__(self) -> None:
         self.nanoseconds = 1_700_000_000 * SECOND
@@ -85,17 +85,17 @@ class Machine:
     def ping(self) -> None:
         self._reach()
 
-    def host(self) -> Host:
+    def get_host_resources(self) -> HostResources:
         self._reach()
-        return Host(cpus=8, memory=64 << 30)
+        return HostResources(cpus=8, memory=64 << 30)
 
-    def prepare(self, job: str, image: str) -> bool:
+    def ensure_image(self, job: str, image: str) -> bool:
         self._reach()
         if image not in self.images:
             raise ImageUnavailable(f"{image} cannot be pulled: not found")
         return True
 
-    def start(self, spec: ReplicaSpec) -> None:
+    def start_replica(self, spec: ReplicaSpec) -> None:
         self._reach()
         place = (spec.job, spec.replica)
         if place not in self.containers:
@@ -108,11 +108,11 @@ class Machine:
             self.most_at_once = max(self.most_at_once, len(self._running()))
         self.fuse.step()
 
-    def inspect(self, job: str) -> Mapping[Replica, ReplicaStatus]:
+    def get_statuses(self, job: str) -> Mapping[Replica, ReplicaStatus]:
         self._reach()
         return {place[1]: found.status for place, found in self.containers.items() if place[0] == job}
 
-    def signal(self, job: str, replica: Replica, signal: str) -> None:
+    def signal_replica(self, job: str, replica: Replica, signal: str) -> None:
         self._reach()
         self.signals.append(signal)
         container = self.containers.get((job, replica))
@@ -120,22 +120,22 @@ class Machine:
             self._exit(container, 143 if signal == "SIGTERM" else 137)
         self.fuse.step()
 
-    def log(self, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
+    def read_log(self, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
         self._reach()
         yield LogLine(self.clock.now_ns(), "o", f"hello from {replica.task}")
         self.fuse.step()
 
-    def remove(self, job: str) -> None:
+    def remove_job(self, job: str) -> None:
         self._reach()
         for place in [place for place in self.containers if place[0] == job]:
             del self.containers[place]
             self.fuse.step()
 
-    def jobs(self) -> set[str]:
+    def list_jobs(self) -> set[str]:
         self._reach()
         return {job for job, _ in self.containers}
 
-    def changes(self) -> Iterator[str | None]:
+    def watch_jobs(self) -> Iterator[str | None]:
         raise NotImplementedError("tests wake jobs themselves")
 
     def finish_one(self) -> str | None:
@@ -164,18 +164,18 @@ class Machine:
             raise ExecutorUnavailable("Docker does not answer: it is down")
 
 
-class FusedStore(Store):
-    """A store that the process may be killed right before and right after a transaction."""
+class FusedDatabase(Database):
+    """A database that the process may be killed right before and right after a transaction."""
 
     def __init__(self, path: Path, fuse: Fuse) -> None:
         super().__init__(path)
         self._fuse = fuse
 
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def write_transaction(self) -> Iterator[Transaction]:
         self._fuse.step()
-        with super().transaction() as change:
-            yield change
+        with super().write_transaction() as transaction:
+            yield transaction
         self._fuse.step()
 
 
@@ -190,22 +190,22 @@ class Emulator:
 
     def start(self) -> None:
         """Start, or start again on what a killed process left."""
-        self.store = FusedStore(self.data.store, self.machine.fuse)
+        self.database = FusedDatabase(self.data.database, self.machine.fuse)
         self.queue = WorkQueue(self.machine.clock)
         self.scheduler = Scheduler(
-            self.store, self.machine, self.data, self.queue, self.capacity, link=lambda job: f"http://x/{job.id}"
+            self.database, self.machine, self.data, self.queue, self.capacity, link=lambda job: f"http://x/{job.id}"
         )
-        self.jobs = Jobs(self.store, self.data.buckets, self.scheduler.wake)
+        self.jobs = Jobs(self.database, self.data.buckets, self.scheduler.wake)
         self.queue.add("admission")
         self.queue.add("everything")
 
     def job(self, job_id: str) -> Job:
-        with self.store.reading() as look:
-            found = look.job(job_id)
+        with self.database.read_transaction() as transaction:
+            found = transaction.get_job(job_id)
         assert found is not None
         return found
 
-    def look(self) -> None:
+    def run_ready_steps(self) -> None:
         """Take every step that can be taken now."""
         while self.scheduler.step(timeout=0):
             pass
@@ -213,7 +213,7 @@ class Emulator:
     def run(self, until: Callable[[Emulator], bool] | None = None) -> None:
         """Go on until `until`, by default until every job has ended: containers end, and time passes."""
         for _ in range(2000):
-            self.look()
+            self.run_ready_steps()
             if (until or _all_ended)(self):
                 return
             ended = self.machine.finish_one()
@@ -227,11 +227,11 @@ class Emulator:
 
 
 def _all_ended(emulator: Emulator) -> bool:
-    with emulator.store.reading() as look:
-        return not look.unfinished()
+    with emulator.database.read_transaction() as transaction:
+        return not transaction.list_unfinished_jobs()
 
 
 def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the emulator's modules read the time from `clock`."""
-    for module in (cancelling, custom_job, pipeline, study, verdict, transaction, waiting, models, operations):
+    for module in (cancelling, custom_job, pipeline, study, verdict, transaction, queue, models, operations):
         monkeypatch.setattr(module, "now_ns", clock.now_ns)

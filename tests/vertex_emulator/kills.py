@@ -32,14 +32,14 @@ def _run(folder: Path, begin: Callable[[Path], tuple[Emulator, Outcome]], steps:
     was_killed = False
     try:
         emulator.run()
-        emulator.look()
+        emulator.run_ready_steps()
     except Killed:
         was_killed = True
         emulator.machine.fuse.left = None
-        emulator.store.close()
+        emulator.database.close()
         emulator.start()
         emulator.run()
-        emulator.look()
+        emulator.run_ready_steps()
     found = outcome()
-    emulator.store.close()
+    emulator.database.close()
     return found, was_killed

@@ -93,10 +93,10 @@ def test_a_store_that_was_cut_off_is_refused_in_one_line(tmp_path: Path) -> None
     emulator = RunningEmulator(tmp_path / "data")
     emulator.end()
     emulator.http.close()
-    store = emulator.data / "emulator.db"
-    whole = store.read_bytes()
+    database = emulator.data / "emulator.db"
+    whole = database.read_bytes()
     for keep in (100, 4096, 20_000):
-        store.write_bytes(whole[:keep])
+        database.write_bytes(whole[:keep])
         done = command("serve", data=emulator.data)
         assert done.returncode == 1
         assert done.stderr.count("\n") == 1, done.stderr

@@ -9,11 +9,11 @@ import pytest
 from tests.vertex_emulator.running import RunningEmulator, custom_job, pool, until
 from vertex_api.kinds import CUSTOM_JOB
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.database import Store
+from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.names import Location, new_id
 from vertex_emulator.replicas.docker.executor import DockerExecutor
-from vertex_emulator.replicas.executor import Host
+from vertex_emulator.replicas.executor import HostResources
 from vertex_emulator.scheduling.scheduler import Scheduler
 from vertex_emulator.scheduling.workqueue import WorkQueue
 
@@ -33,41 +33,41 @@ def service_warnings(emulator: RunningEmulator, name: str) -> list[str]:
 class SmallMachine(DockerExecutor):
     """The real Docker on a machine that says it has little memory: the smallest machine type has 4 GB."""
 
-    def host(self) -> Host:
-        return Host(cpus=2, memory=128 << 20)
+    def get_host_resources(self) -> HostResources:
+        return HostResources(cpus=2, memory=128 << 20)
 
 
 @pytest.fixture
 def docker_on_a_small_machine() -> Iterator[SmallMachine]:
     executor = SmallMachine(token_hex(6), pulled=lambda _: None)
     yield executor
-    for job in executor.jobs():
-        executor.remove(job)
+    for job in executor.list_jobs():
+        executor.remove_job(job)
 
 
 def test_a_replica_that_takes_more_memory_than_it_is_given_fails_the_job_as_out_of_memory(
     docker_on_a_small_machine: SmallMachine, tmp_path: Path
 ) -> None:
     data = DataFolder.open(tmp_path)
-    store = Store(data.store)
-    scheduler = Scheduler(store, docker_on_a_small_machine, data, WorkQueue(), 4, link=lambda job: "http://x")
+    database = Database(data.database)
+    scheduler = Scheduler(database, docker_on_a_small_machine, data, WorkQueue(), 4, link=lambda job: "http://x")
     job_id = new_id()
-    with store.transaction() as change:
-        change.add_job(job_id, CUSTOM_JOB, Location("p", "us-central1"), custom_job(pool(GREEDY)), slots=1)
+    with database.write_transaction() as transaction:
+        transaction.add_job(job_id, CUSTOM_JOB, Location("p", "us-central1"), custom_job(pool(GREEDY)), slots=1)
 
     def ended() -> Job | None:
         scheduler.wake(job_id)
         while scheduler.step(timeout=0):
             pass
-        with store.reading() as look:
-            job = look.job(job_id)
+        with database.read_transaction() as transaction:
+            job = transaction.get_job(job_id)
         assert job is not None
         return job if job.is_terminal else None
 
     job = until(ended, "the job's end")
-    with store.reading() as look:
-        warnings = [line.text for line in look.service_lines(job_id) if line.severity == "WARNING"]
-    store.close()
+    with database.read_transaction() as transaction:
+        warnings = [line.text for line in transaction.list_service_messages(job_id) if line.severity == "WARNING"]
+    database.close()
     assert job is not None
     assert job.ending is not None
     expected = "The replica workerpool0-0 ran out of memory and exited with a non-zero status of 137."

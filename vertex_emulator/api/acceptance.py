@@ -10,7 +10,7 @@ from vertex_api.kinds import TRAINING_PIPELINE, Kind
 from vertex_api.validation import pipelines
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape import FieldProblem, validate
-from vertex_emulator.errors import invalid
+from vertex_emulator.errors import InvalidBucketUri, invalid_argument_error
 from vertex_emulator.gcs import buckets
 from vertex_emulator.replicas.environment import output_directories
 from vertex_emulator.scheduling import unsupported_fields as coverage
@@ -26,7 +26,7 @@ def accepted(kind: Kind, body: Mapping[str, Any], root: Path) -> dict[str, Any]:
     spec, problems = validate(kind, body, output_only="drop")
     problems = problems or _refused_here(kind, spec, root)
     if problems:
-        raise invalid(problems)
+        raise invalid_argument_error(problems)
     return spec
 
 
@@ -41,7 +41,7 @@ def _accepted_pipeline(body: Mapping[str, Any], root: Path) -> dict[str, Any]:
         ]
         problems += _bad_data(reading.spec.get("inputDataConfig"), root)
     if problems:
-        raise invalid(problems, reading.headline)
+        raise invalid_argument_error(problems, reading.headline)
     return reading.spec
 
 
@@ -81,6 +81,6 @@ def _bad_packages(pools: Sequence[Mapping[str, Any]], path: KeyPath, root: Path)
 def _bad_folder(uri: str, path: KeyPath, root: Path) -> list[FieldProblem]:
     try:
         buckets.folder(root, uri)
-    except buckets.BadUri as error:
+    except InvalidBucketUri as error:
         return [FieldProblem(path, str(error))]
     return []

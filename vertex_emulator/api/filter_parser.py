@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from vertex_emulator.api.filter_tree import And, Comparison, Filter, FilterError, Not, Or
+from vertex_emulator.api.filter_tree import And, Comparison, Filter, Not, Or
+from vertex_emulator.errors import InvalidFilter
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -40,7 +41,9 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
     while position < end:
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
-            raise FilterError(f"cannot read the filter at character {position + 1}: {text[position : position + 20]!r}")
+            raise InvalidFilter(
+                f"cannot read the filter at character {position + 1}: {text[position : position + 20]!r}"
+            )
         yield match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)
         position = match.end()
 
@@ -68,7 +71,7 @@ class _Parser:
 
     def term(self, depth: int) -> Filter:
         if depth > _MAX_DEPTH:
-            raise FilterError(f"the filter nests more than {_MAX_DEPTH} deep")
+            raise InvalidFilter(f"the filter nests more than {_MAX_DEPTH} deep")
         if self._peek() == ("word", "NOT"):
             self._at += 1
             return Not(self.term(depth + 1))
@@ -147,10 +150,10 @@ class _Parser:
             raise self._error(text or f"an {kind}", back=1)
         return value
 
-    def _error(self, wanted: str, back: int = 0) -> FilterError:
+    def _error(self, wanted: str, back: int = 0) -> InvalidFilter:
         at = self._at - back
         where = f"at {self._text[self._tokens[at][2] :][:20]!r}" if at < len(self._tokens) else "at its end"
-        return FilterError(f"the filter lacks {wanted} {where}")
+        return InvalidFilter(f"the filter lacks {wanted} {where}")
 
 
 def _unquote(text: str) -> str:

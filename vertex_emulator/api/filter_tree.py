@@ -5,10 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-class FilterError(ValueError):
-    """A filter that cannot be read; the message says where."""
-
-
 @dataclass(frozen=True)
 class Comparison:
     """`field operator value`; the operator `:` is "has", with `*` as a wildcard."""

@@ -7,11 +7,10 @@ import re
 from collections.abc import Callable, Iterator
 
 from vertex_emulator.api.filter_parser import parse
-from vertex_emulator.api.filter_tree import And, Comparison, Filter, FilterError, Not, Or
+from vertex_emulator.api.filter_tree import And, Comparison, Filter, Not, Or
 from vertex_emulator.times import parse_time
 
-__all__ = ["And", "Comparison", "Filter", "FilterError", "Not", "Or", "comparisons", "mapped", "matches", "parse"]
-__all__ += ["required"]
+__all__ = ["And", "Comparison", "Filter", "Not", "Or", "comparisons", "mapped", "matches", "parse", "required"]
 
 Lookup = Callable[[str], str | None]
 

@@ -15,12 +15,12 @@ from vertex_emulator.api.acceptance import accepted
 from vertex_emulator.api.listing import Listing, answer
 from vertex_emulator.api.masks import masked, read_mask, wants
 from vertex_emulator.api.wire import job_json, operation_json, pipeline_json, shown_state
-from vertex_emulator.database import Store, Transaction
+from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job
-from vertex_emulator.errors import ApiError
+from vertex_emulator.errors import ApiError, ModelUploadRejected
 from vertex_emulator.names import Location, new_id
 from vertex_emulator.scheduling import cancelling
-from vertex_emulator.scheduling.model_upload import UploadRefused, destination
+from vertex_emulator.scheduling.model_upload import destination
 from vertex_emulator.scheduling.submission import submit
 from vertex_emulator.times import format_time
 
@@ -30,48 +30,48 @@ EMPTY = {"@type": "type.googleapis.com/google.protobuf.Empty"}
 
 @dataclass(frozen=True)
 class Jobs:
-    """Methods on the store; `buckets` is the folder of the buckets, `wake` asks the scheduler for a look at a job."""
+    """Methods on the database; `buckets` is the folder of the buckets, `wake` tells the scheduler to look at a job."""
 
-    store: Store
+    database: Database
     buckets: Path
     wake: Callable[[str], None]
 
     def create(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
         """Take a job; it is in the queue when this returns. Raises ApiError with every problem of the request."""
         spec = accepted(kind, body, self.buckets)
-        quota.check(self.store, kind, spec)
+        quota.check(self.database, kind, spec)
         job_id = new_id()
-        with self.store.transaction() as change:
-            _check_destination(change, location, spec)
-            job = submit(change, job_id, kind, location, spec)
+        with self.database.write_transaction() as transaction:
+            _check_destination(transaction, location, spec)
+            job = submit(transaction, job_id, kind, location, spec)
         self.wake(job_id)
         return job_json(job)
 
     def get(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
         """A job. Raises ApiError NOT_FOUND."""
-        with self.store.reading() as look:
-            return self._shown(look, kind, [self._found(look, kind, location, job_id)])[0]
+        with self.database.read_transaction() as transaction:
+            return self._shown(transaction, kind, [self._found(transaction, kind, location, job_id)])[0]
 
     def page(self, kind: Kind, location: Location, listing: Listing) -> dict[str, Any]:
         """A page of jobs, the newest first; trials' jobs are not among them. Raises ApiError."""
         condition = listing.condition(_filterable(kind), _states(kind))
         mask = read_mask(listing.mask, kind.message)
         before = listing.after(int)
-        with self.store.reading() as look:
+        with self.database.read_transaction() as transaction:
             found = (
                 job
-                for job in look.jobs(kind, location, before=before)
+                for job in transaction.list_jobs(kind, location, before=before)
                 if filters.matches(condition, partial(_field, job))
             )
             jobs, token = listing.page(found, lambda job: job.sequence)
-            shown = self._shown(look, kind, jobs, wants(mask, "trials"))
+            shown = self._shown(transaction, kind, jobs, wants(mask, "trials"))
         return answer(kind.collection, [masked(job, mask) for job in shown], token)
 
     def cancel(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
         """Ask for a job's end; nothing happens to one that has ended. Raises ApiError."""
-        with self.store.transaction() as change:
-            self._own(change, kind, location, job_id, "cancel")
-            cancelling.cancel(change, job_id)
+        with self.database.write_transaction() as transaction:
+            self._own(transaction, kind, location, job_id, "cancel")
+            cancelling.cancel(transaction, job_id)
         self.wake(job_id)
         return {}
 
@@ -80,51 +80,55 @@ class Jobs:
 
         A pipeline leaves its job and its model behind. Its job cannot go before it.
         """
-        with self.store.transaction() as change:
-            job = self._own(change, kind, location, job_id, "delete")
-            pipeline_id = change.pipelines.of_job(job_id)
-            for holder in (job, change.job(pipeline_id) if pipeline_id is not None else None):
+        with self.database.write_transaction() as transaction:
+            job = self._own(transaction, kind, location, job_id, "delete")
+            pipeline_id = transaction.pipelines.get_pipeline_of_job(job_id)
+            for holder in (job, transaction.get_job(pipeline_id) if pipeline_id is not None else None):
                 if holder is not None and not holder.is_terminal:
                     raise ApiError(
                         "FAILED_PRECONDITION",
                         f"The {holder.kind.type} {holder.name} is in state {shown_state(holder)}: "
                         "cancel it, then delete it once it has ended.",
                     )
-            gone = [job_id, *change.trial_jobs(job_id)]
-            change.remove_job(job)
-            operation = change.operations.add(f"{job.name}/operations/{new_id()}", "DeleteOperationMetadata", EMPTY)
+            gone = [job_id, *transaction.get_trial_jobs(job_id)]
+            transaction.delete_job(job)
+            operation = transaction.operations.add(
+                f"{job.name}/operations/{new_id()}", "DeleteOperationMetadata", EMPTY
+            )
         for each in gone:
             self.wake(each)
         return operation_json(operation)
 
-    def _shown(self, look: Transaction, kind: Kind, jobs: list[Job], with_trials: bool = True) -> list[dict[str, Any]]:
+    def _shown(
+        self, transaction: Transaction, kind: Kind, jobs: list[Job], with_trials: bool = True
+    ) -> list[dict[str, Any]]:
         if kind == TRAINING_PIPELINE:
-            progress = look.pipelines.progress([job.id for job in jobs])
+            progress = transaction.pipelines.get_progress([job.id for job in jobs])
             return [pipeline_json(job, progress.get(job.id)) for job in jobs]
         if kind == HYPERPARAMETER_TUNING_JOB and with_trials:
-            return [job_json(job, look.trials(job.id)) for job in jobs]
+            return [job_json(job, transaction.list_trials(job.id)) for job in jobs]
         return [job_json(job) for job in jobs]
 
-    def _found(self, look: Transaction, kind: Kind, location: Location, job_id: str) -> Job:
-        job = look.job(job_id)
+    def _found(self, transaction: Transaction, kind: Kind, location: Location, job_id: str) -> Job:
+        job = transaction.get_job(job_id)
         if job is None or (job.kind, job.location.name) != (kind, location.name):
             name = f"{location.name}/{kind.collection}/{job_id}"
             raise ApiError("NOT_FOUND", f"The {kind.type} {name} does not exist.")
         return job
 
-    def _own(self, look: Transaction, kind: Kind, location: Location, job_id: str, verb: str) -> Job:
+    def _own(self, transaction: Transaction, kind: Kind, location: Location, job_id: str, verb: str) -> Job:
         """A job that may be told to end or go; a trial's only through its tuning job."""
-        job = self._found(look, kind, location, job_id)
+        job = self._found(transaction, kind, location, job_id)
         if job.study is not None:
             raise ApiError("FAILED_PRECONDITION", f"{job.name} is a trial of tuning job {job.study}: {verb} that one")
         return job
 
 
-def _check_destination(look: Transaction, location: Location, spec: Mapping[str, Any]) -> None:
+def _check_destination(transaction: Transaction, location: Location, spec: Mapping[str, Any]) -> None:
     """Refuse a pipeline at once whose model could not be uploaded at its end."""
     try:
-        destination(look, location, spec.get("modelId", ""), spec.get("parentModel", ""))
-    except UploadRefused as error:
+        destination(transaction, location, spec.get("modelId", ""), spec.get("parentModel", ""))
+    except ModelUploadRejected as error:
         raise ApiError(error.status, str(error)) from error
 
 

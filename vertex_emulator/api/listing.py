@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from pydantic.alias_generators import to_snake
 
 from vertex_emulator.api import filters
-from vertex_emulator.errors import ApiError
+from vertex_emulator.errors import ApiError, InvalidFilter
 from vertex_emulator.times import parse_time
 
 MAX_PAGE = 100
@@ -55,7 +55,7 @@ class Listing:
             found = filters.mapped(found, _canonical) if found is not None else None
             for comparison in filters.comparisons(found):
                 _check(comparison, known, states)
-        except filters.FilterError as error:
+        except InvalidFilter as error:
             message = f"Invalid filter {self.filter!r}: {error}"
             raise ApiError("INVALID_ARGUMENT", message, [("filter", str(error))]) from error
         return found
@@ -118,8 +118,8 @@ def _canonical(comparison: filters.Comparison) -> filters.Comparison:
 def _check(comparison: filters.Comparison, known: tuple[str, ...], states: tuple[str, ...]) -> None:
     field, value = comparison.field, comparison.value
     if field not in known and not field.startswith("labels."):
-        raise filters.FilterError(f"{field!r} cannot be filtered on; known: {', '.join(known)}, labels.KEY")
+        raise InvalidFilter(f"{field!r} cannot be filtered on; known: {', '.join(known)}, labels.KEY")
     if field in _TIMES and comparison.operator != ":" and parse_time(value) is None:
-        raise filters.FilterError(f'{field} must be compared with a time such as "2026-01-31T12:00:00Z", not {value!r}')
+        raise InvalidFilter(f'{field} must be compared with a time such as "2026-01-31T12:00:00Z", not {value!r}')
     if field == "state" and "*" not in value and value not in states:
-        raise filters.FilterError(f"{value!r} is no state; known: {', '.join(states)}")
+        raise InvalidFilter(f"{value!r} is no state; known: {', '.join(states)}")

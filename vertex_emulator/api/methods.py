@@ -15,7 +15,7 @@ from vertex_emulator.api.listing import Listing
 from vertex_emulator.api.models import Models
 from vertex_emulator.api.operations import Operations
 from vertex_emulator.api.unserved import UNSERVED
-from vertex_emulator.database import Store
+from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http import query
 
@@ -33,9 +33,9 @@ class Methods:
     operations: Operations
 
     @classmethod
-    def on(cls, store: Store, buckets: Path, wake: Callable[[str], None]) -> Methods:
-        """The methods on a store; `buckets` is the folder of the buckets, `wake` asks for a look at a job."""
-        return cls(Jobs(store, buckets, wake), Models(store), Operations(store))
+    def on(cls, database: Database, buckets: Path, wake: Callable[[str], None]) -> Methods:
+        """The methods on a database; `buckets` is the folder of the buckets, `wake` asks for a look at a job."""
+        return cls(Jobs(database, buckets, wake), Models(database), Operations(database))
 
     def answer(self, method: str, path: str, parameters: Query, body: Body) -> dict[str, Any]:
         """The reply to a request: `path` is what follows the version, `parameters` its query. Raises ApiError."""

@@ -17,12 +17,12 @@ from vertex_emulator.api.jobs import EMPTY
 from vertex_emulator.api.listing import Listing, answer
 from vertex_emulator.api.masks import masked, read_mask
 from vertex_emulator.api.wire import model_json, operation_json
-from vertex_emulator.database import Store
+from vertex_emulator.database import Database
 from vertex_emulator.database.models import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
-from vertex_emulator.errors import ApiError, invalid
+from vertex_emulator.errors import ApiError, ModelUploadRejected, invalid_argument_error
 from vertex_emulator.names import Location, new_id
-from vertex_emulator.scheduling.model_upload import UploadRefused, upload
+from vertex_emulator.scheduling.model_upload import upload
 
 _FILTERABLE = ("model", "display_name", "base_model_name")
 _SORTABLE = ("display_name", "create_time", "update_time")
@@ -30,9 +30,9 @@ _SORTABLE = ("display_name", "create_time", "update_time")
 
 @dataclass(frozen=True)
 class Models:
-    """Methods on the store. A model is the list of its versions; by its bare name it stands for the default one."""
+    """Methods on the database. A model is the list of its versions; by its bare name it stands for the default one."""
 
-    store: Store
+    database: Database
 
     def upload(self, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
         """Keep a model, or a version of one. A done operation. Raises ApiError with every problem of the request."""
@@ -40,17 +40,17 @@ class Models:
         left = extract_valid_part(types.UploadModelRequest, request, problems, output_only="drop")
         problems = [*problems, *check_partially(_broken, left)]
         if problems:
-            raise invalid(problems)
-        with self.store.transaction() as change:
+            raise invalid_argument_error(problems)
+        with self.database.write_transaction() as transaction:
             try:
                 version = upload(
-                    change,
+                    transaction,
                     location,
                     request["model"],
                     request.get("modelId", ""),
                     request.get("parentModel", ""),
                 )
-            except UploadRefused as error:
+            except ModelUploadRejected as error:
                 raise ApiError(error.status, str(error)) from error
             response = {
                 "@type": "type.googleapis.com/google.cloud.aiplatform.v1.UploadModelResponse",
@@ -58,13 +58,13 @@ class Models:
                 "modelVersionId": str(version.version),
             }
             name = f"{version.model_name}/operations/{new_id()}"
-            return operation_json(change.operations.add(name, "UploadModelOperationMetadata", response))
+            return operation_json(transaction.operations.add(name, "UploadModelOperationMetadata", response))
 
     def get(self, location: Location, model: str) -> dict[str, Any]:
         """A model by `ID`, `ID@version` or `ID@alias`. Raises ApiError NOT_FOUND."""
         model_id, _, wanted = model.partition("@")
-        with self.store.reading() as look:
-            versions = look.models.versions(location, model_id)
+        with self.database.read_transaction() as transaction:
+            versions = transaction.models.list_versions(location, model_id)
         found = [each for each in versions if (wanted or DEFAULT_ALIAS) in (str(each.version), *each.aliases)]
         if not found:
             raise _unknown(location, model)
@@ -75,9 +75,9 @@ class Models:
 
         Raises ApiError.
         """
-        with self.store.reading() as look:
+        with self.database.read_transaction() as transaction:
             by_id: dict[str, list[ModelVersion]] = {}
-            for version in look.models.all_versions(location):
+            for version in transaction.models.list_all_versions(location):
                 by_id.setdefault(version.id, []).append(version)
         listed = [
             _Listed(version, tuple(versions))
@@ -89,21 +89,21 @@ class Models:
 
     def versions(self, location: Location, model_id: str, listing: Listing) -> dict[str, Any]:
         """A page of a model's versions, the newest first unless `orderBy` says otherwise. Raises ApiError."""
-        with self.store.reading() as look:
-            versions = tuple(look.models.versions(location, model_id))
+        with self.database.read_transaction() as transaction:
+            versions = tuple(transaction.models.list_versions(location, model_id))
         if not versions:
             raise _unknown(location, model_id)
         return _page([_Listed(version, versions) for version in versions], listing)
 
     def delete(self, location: Location, model_id: str) -> dict[str, Any]:
         """Forget a model with all its versions; its artifact stays. A done operation. Raises ApiError NOT_FOUND."""
-        with self.store.transaction() as change:
-            versions = change.models.versions(location, model_id)
+        with self.database.write_transaction() as transaction:
+            versions = transaction.models.list_versions(location, model_id)
             if not versions:
                 raise _unknown(location, model_id)
-            change.models.remove(location, model_id)
+            transaction.models.delete(location, model_id)
             name = f"{versions[0].model_name}/operations/{new_id()}"
-            return operation_json(change.operations.add(name, "DeleteOperationMetadata", EMPTY))
+            return operation_json(transaction.operations.add(name, "DeleteOperationMetadata", EMPTY))
 
 
 @dataclass(frozen=True)

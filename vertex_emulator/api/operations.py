@@ -9,7 +9,7 @@ from typing import Any
 from vertex_emulator.api import filters
 from vertex_emulator.api.listing import Listing, answer
 from vertex_emulator.api.wire import operation_json
-from vertex_emulator.database import Store
+from vertex_emulator.database import Database
 from vertex_emulator.database.records import Operation
 from vertex_emulator.errors import ApiError
 
@@ -18,14 +18,14 @@ _FILTERABLE = ("name", "done")
 
 @dataclass(frozen=True)
 class Operations:
-    """Methods on the store."""
+    """Methods on the database."""
 
-    store: Store
+    database: Database
 
     def get(self, name: str) -> dict[str, Any]:
         """An operation by its full name. Raises ApiError NOT_FOUND."""
-        with self.store.reading() as look:
-            operation = look.operations.get(name)
+        with self.database.read_transaction() as transaction:
+            operation = transaction.operations.get(name)
         if operation is None:
             raise _unknown(name)
         return operation_json(operation)
@@ -34,10 +34,10 @@ class Operations:
         """A page of the operations of a location or of a resource, the newest first. Raises ApiError."""
         condition = listing.condition(_FILTERABLE)
         before = listing.after(str)
-        with self.store.reading() as look:
+        with self.database.read_transaction() as transaction:
             found = (
                 operation
-                for operation in look.operations.below(parent)
+                for operation in transaction.operations.list_of(parent)
                 if (before is None or _place(operation) < before)
                 and filters.matches(condition, partial(_field, operation))
             )
@@ -51,8 +51,8 @@ class Operations:
 
     def delete(self, name: str) -> dict[str, Any]:
         """Forget an operation. Raises ApiError NOT_FOUND."""
-        with self.store.transaction() as change:
-            if not change.operations.remove(name):
+        with self.database.write_transaction() as transaction:
+            if not transaction.operations.delete(name):
                 raise _unknown(name)
         return {}
 

@@ -8,14 +8,14 @@ from typing import Any
 from vertex_api.estimates import quota
 from vertex_api.kinds import TRAINING_PIPELINE, Kind
 from vertex_api.validation.pipelines import build_backing_job
-from vertex_emulator.database import Store
+from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
 
 
-def check(store: Store, kind: Kind, spec: Mapping[str, Any]) -> None:
+def check(database: Database, kind: Kind, spec: Mapping[str, Any]) -> None:
     """Refuse a job for which a quota fault waits, which is used up. Raises ApiError RESOURCE_EXHAUSTED."""
-    with store.transaction() as change:
-        is_refused = change.injections.take_quota(spec["displayName"])
+    with database.write_transaction() as transaction:
+        is_refused = transaction.injected_faults.use_quota_fault(spec["displayName"])
     if is_refused:
         exceeded = ", ".join(metrics(build_backing_job(spec) if kind == TRAINING_PIPELINE else spec))
         raise ApiError("RESOURCE_EXHAUSTED", f"The following quota metrics exceed quota limits: {exceeded}")

@@ -9,7 +9,7 @@ from vertex_api import types
 from vertex_api.fields import int64_as_strings
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.validation.pipelines import backing_kind
-from vertex_emulator.database.records import Job, ModelVersion, Operation, Progress, Trial
+from vertex_emulator.database.records import Job, ModelVersion, Operation, PipelineProgress, Trial
 from vertex_emulator.times import format_time
 
 _TYPES = "type.googleapis.com/google.cloud.aiplatform.v1."
@@ -26,15 +26,15 @@ def job_json(job: Job, trials: Iterable[Trial] = ()) -> dict[str, Any]:
     ):
         if moment is not None:
             shown[field] = format_time(moment)
-    if job.is_terminal and job.ending is not None and job.ending.status is not None:
-        shown["error"] = job.ending.status
+    if job.is_terminal and job.ending is not None and job.ending.error is not None:
+        shown["error"] = job.ending.error
     listed = [trial_json(job, trial) for trial in trials]
     if job.kind == HYPERPARAMETER_TUNING_JOB and listed:
         shown["trials"] = listed
     return shown
 
 
-def pipeline_json(pipeline: Job, progress: Progress | None) -> dict[str, Any]:
+def pipeline_json(pipeline: Job, progress: PipelineProgress | None) -> dict[str, Any]:
     """A training pipeline as GET answers it, with the names of its job and of its model once it has them."""
     shown = job_json(pipeline)
     if progress is not None:

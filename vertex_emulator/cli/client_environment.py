@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.endpoint import running
+from vertex_emulator.endpoint import find_running_emulator
 
 # The Python SDK takes its endpoint from no variable (google-cloud-aiplatform 2.x, initializer.py).
 _PYTHON = """\
@@ -21,7 +21,7 @@ aiplatform.init(project={project!r}, location={region!r}, staging_bucket="gs://s
 
 def environment(data: Path, project: str, region: str) -> Iterator[str]:
     """Shell lines for `eval`, then the Python SDK's part as comments. Raises NotRunning, before the first line."""
-    url = running(data).url
+    url = find_running_emulator(data).url
     for name, value in _variables(url, DataFolder(data.absolute()), project, region).items():
         yield f"export {name}={shlex.quote(value)}"
     yield "# Google's Python SDK reads no endpoint from the environment:"

@@ -18,9 +18,9 @@ from typing import Any
 from vertex_emulator import injected_faults as faults
 from vertex_emulator.cli.job_log import JobLog
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.database import Store
-from vertex_emulator.endpoint import Endpoint, acquire, running
-from vertex_emulator.errors import EmulatorError, ExecutorUnavailable, NotRunning, StartError
+from vertex_emulator.database import Database
+from vertex_emulator.endpoint import Endpoint, acquire_lock, find_running_emulator
+from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, ExecutorUnavailable, StartError
 from vertex_emulator.replicas.docker.executor import DockerExecutor
 
 _STOP_SECONDS = 10.0
@@ -28,7 +28,7 @@ _STOP_SECONDS = 10.0
 
 def status(data: Path) -> Iterator[str]:
     """Lines about the running emulator. Raises NotRunning."""
-    endpoint = running(data)
+    endpoint = find_running_emulator(data)
     found = ask(endpoint, "/vertex_emulator/status")
     ready = ask(endpoint, "/readyz")
     yield f"running    {endpoint.url} (pid {endpoint.pid}, version {endpoint.version})"
@@ -38,14 +38,14 @@ def status(data: Path) -> Iterator[str]:
     counts = ", ".join(f"{count} {state.removeprefix('JOB_STATE_').lower()}" for state, count in found["jobs"].items())
     yield f"jobs       {counts or 'none'}"
     for each in found["faults"]:
-        yield f"injected   {faults.in_words(each['fault'], each['remaining'])}"
+        yield f"injected   {faults.describe_fault(each['fault'], each['remaining'])}"
 
 
 def stop(data: Path, if_idle: bool) -> str:
     """Stop the running emulator, if any; with `if_idle` not while jobs are active. Containers go on."""
     try:
-        endpoint = running(data)
-    except NotRunning:
+        endpoint = find_running_emulator(data)
+    except EmulatorNotRunning:
         return f"no emulator is running on {data}"
     if if_idle:
         active = ask(endpoint, "/vertex_emulator/status")["unfinished"]
@@ -55,7 +55,7 @@ def stop(data: Path, if_idle: bool) -> str:
     deadline = time.monotonic() + _STOP_SECONDS
     while time.monotonic() < deadline:
         try:
-            acquire(data / "lock").close()
+            acquire_lock(data / "lock").close()
         except StartError:
             time.sleep(0.02)
         else:
@@ -67,8 +67,8 @@ def logs(
     data: Path, job: str, follow: bool, task: str | None = None, trial: int | None = None, raw: bool = False
 ) -> Iterator[str]:
     """The log of a job, by id or full name; see JobLog. Raises NotRunning, EmulatorError, JobFailed."""
-    running(data)
-    log = JobLog(lambda path, body: ask(running(data), path, body), job, task, trial, raw)
+    find_running_emulator(data)
+    log = JobLog(lambda path, body: ask(find_running_emulator(data), path, body), job, task, trial, raw)
     return log.follow() if follow else log.lines()
 
 
@@ -77,29 +77,29 @@ def reset(root: Path) -> str:
     if not root.is_dir():
         return f"there is nothing at {root}"
     data = DataFolder.open(root)
-    with acquire(data.lock):
+    with acquire_lock(data.lock):
         emulator_id = _known_id(data)
         if emulator_id is not None:
             executor = DockerExecutor(emulator_id, pulled=lambda _: None)
             try:
-                for job in executor.jobs():
-                    executor.remove(job)
+                for job in executor.list_jobs():
+                    executor.remove_job(job)
             except ExecutorUnavailable as error:
                 raise EmulatorError(f"containers cannot be removed, nothing was reset: {error}") from error
         for suffix in ("", "-wal", "-shm"):
-            data.store.with_name(data.store.name + suffix).unlink(missing_ok=True)
+            data.database.with_name(data.database.name + suffix).unlink(missing_ok=True)
         for folder in (data.logs, data.trials):
             shutil.rmtree(folder, ignore_errors=True)
     return f"reset {root}: jobs, containers and logs are gone, buckets are left"
 
 
 def _known_id(data: DataFolder) -> str | None:
-    if not data.store.exists():
+    if not data.database.exists():
         return None
     try:
-        store = Store(data.store)
+        database = Database(data.database)
     except StartError:
-        connection = sqlite3.connect(data.store)
+        connection = sqlite3.connect(data.database)
         try:
             row = connection.execute("SELECT value FROM settings WHERE key = 'emulator'").fetchone()
         except sqlite3.Error:
@@ -107,9 +107,9 @@ def _known_id(data: DataFolder) -> str | None:
         finally:
             connection.close()
         return row[0] if row else None
-    with store.reading() as look:
-        found = look.setting("emulator")
-    store.close()
+    with database.read_transaction() as transaction:
+        found = transaction.get_setting("emulator")
+    database.close()
     return found
 
 
@@ -128,4 +128,4 @@ def ask(endpoint: Endpoint, path: str, body: Mapping[str, Any] | None = None, me
             raise EmulatorError(answer["error"]["message"]) from error
         return answer
     except (OSError, http.client.HTTPException) as error:
-        raise NotRunning(f"the emulator at {endpoint.url} does not answer: {error}") from error
+        raise EmulatorNotRunning(f"the emulator at {endpoint.url} does not answer: {error}") from error

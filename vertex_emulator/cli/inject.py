@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vertex_emulator import injected_faults as faults
+from vertex_emulator.errors import InvalidFault
 
 _FAULTS = "/vertex_emulator/faults"
 _EPILOG = """\
@@ -26,18 +27,20 @@ examples:
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     """Add the command to the parsers of `python -m vertex_emulator`."""
-    width = max(map(len, faults.KINDS))
+    width = max(map(len, faults.FAULT_KINDS))
     parser = commands.add_parser(
         "inject",
         parents=[common],
         help="make the next jobs fail, be preempted or hit quota, to test how your code takes it",
         description="Inject a fault: what is to go wrong with the next job that is created. Faults wait in\n"
         "the data folder, survive a restart, and are used up once. A trial of a tuning job is a job, too.",
-        epilog=_EPILOG.format(kinds="\n".join(f"  {kind:{width}}  {text}" for kind, text in faults.KINDS.items())),
+        epilog=_EPILOG.format(
+            kinds="\n".join(f"  {kind:{width}}  {text}" for kind, text in faults.FAULT_KINDS.items())
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "kind", nargs="?", choices=list(faults.KINDS), metavar="KIND", help="what goes wrong: see below"
+        "kind", nargs="?", choices=list(faults.FAULT_KINDS), metavar="KIND", help="what goes wrong: see below"
     )
     parser.add_argument("--name", metavar="PATTERN", help="only jobs whose display name matches; * and ? stand for any")
     parser.add_argument("--count", type=int, metavar="N", help="how many jobs it is for (default: 1)")
@@ -60,21 +63,19 @@ def run(data: Path, options: argparse.Namespace) -> Iterator[str]:
     """Do what the options say; lines for the terminal. Raises NotRunning, BadFault and EmulatorError."""
     # Imported here, for every command has this one's options and few need what is behind them.
     from vertex_emulator.cli.commands import ask
-    from vertex_emulator.endpoint import running
+    from vertex_emulator.endpoint import find_running_emulator
 
-    chosen = {name: getattr(options, name) for name in faults.FIELDS if getattr(options, name) is not None}
+    chosen = {name: getattr(options, name) for name in faults.FAULT_FIELDS if getattr(options, name) is not None}
     if options.list or options.clear:
         if chosen:
-            raise faults.BadFault(
-                f"--{'list' if options.list else 'clear'} stands alone: leave out {', '.join(chosen)}"
-            )
-        endpoint = running(data)
+            raise InvalidFault(f"--{'list' if options.list else 'clear'} stands alone: leave out {', '.join(chosen)}")
+        endpoint = find_running_emulator(data)
         if options.clear:
             yield f"cleared {ask(endpoint, _FAULTS, method='DELETE')['cleared']}"
             return
         waiting = ask(endpoint, _FAULTS)["faults"]
-        yield from [faults.in_words(each["fault"], each["remaining"]) for each in waiting] or ["no faults wait"]
+        yield from [faults.describe_fault(each["fault"], each["remaining"]) for each in waiting] or ["no faults wait"]
         return
-    fault = faults.Fault.parse(chosen)
-    ask(running(data), _FAULTS, fault.described())
-    yield f"injected {faults.in_words(fault.described(), fault.count)}"
+    fault = faults.InjectedFault.parse(chosen)
+    ask(find_running_emulator(data), _FAULTS, fault.to_json())
+    yield f"injected {faults.describe_fault(fault.to_json(), fault.count)}"

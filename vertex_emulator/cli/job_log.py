@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertex_api.states import TERMINAL_STATES
-from vertex_emulator.errors import JobFailed, NotRunning
+from vertex_emulator.errors import EmulatorNotRunning, JobFailed
 from vertex_emulator.times import format_time, parse_time
 
 _PAGE = 1000
@@ -60,7 +60,7 @@ class JobLog:
                         at = shown[entry["insertId"]] = parse_time(entry["timestamp"]) or 0
                         newest = max(newest, at)
                         yield self._line(entry)
-            except NotRunning:
+            except EmulatorNotRunning:
                 away_since = away_since or time.monotonic()
                 if time.monotonic() - away_since > _AWAY_SECONDS:
                     raise

@@ -15,7 +15,7 @@ CREATE TEMP TRIGGER job_moved AFTER UPDATE ON jobs BEGIN SELECT job_changed(NEW.
 CREATE TEMP TRIGGER job_removed AFTER DELETE ON jobs BEGIN SELECT job_changed(OLD.id), job_changed(OLD.study); END;
 CREATE TEMP TRIGGER trial_added AFTER INSERT ON trials BEGIN SELECT job_changed(NEW.study); END;
 CREATE TEMP TRIGGER trial_moved AFTER UPDATE ON trials BEGIN SELECT job_changed(NEW.study); END;
-CREATE TEMP TRIGGER line_added AFTER INSERT ON service_lines
+CREATE TEMP TRIGGER message_added AFTER INSERT ON service_messages
 BEGIN SELECT job_changed(id), job_changed(study) FROM jobs WHERE id = NEW.job; END;
 """
 
@@ -28,13 +28,13 @@ class Changes:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._watchers: set[Watcher] = set()
+        self._watchers: set[Subscription] = set()
         self._closed = False
 
     @contextlib.contextmanager
-    def watch(self) -> Iterator[Watcher]:
+    def subscribe(self) -> Iterator[Subscription]:
         """A watcher of the running event loop, told of changes until the block is left."""
-        watcher = Watcher(asyncio.get_running_loop())
+        watcher = Subscription(asyncio.get_running_loop())
         with self._lock:
             self._watchers.add(watcher)
             if self._closed:
@@ -61,7 +61,7 @@ class Changes:
                 watcher.tell((), over=True)
 
 
-class Watcher:
+class Subscription:
     """One listener on one event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -89,7 +89,7 @@ class Watcher:
             return None if self._over else jobs
 
 
-def noting(connection: sqlite3.Connection) -> set[str]:
+def record_changed_jobs(connection: sqlite3.Connection) -> set[str]:
     """A set to which every statement on the connection adds the ids of the jobs that it changes."""
     noted: set[str] = set()
 

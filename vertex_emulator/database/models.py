@@ -31,7 +31,7 @@ class Models:
         pipeline: str | None = None,
     ) -> ModelVersion:
         """A new version of a model, which may be its first; an alias that another version has moves to this one."""
-        others = self.versions(location, model_id)
+        others = self.list_versions(location, model_id)
         wanted = dict.fromkeys([*([] if others else [DEFAULT_ALIAS]), *aliases])
         for other in others:
             kept = [alias for alias in other.aliases if alias not in wanted]
@@ -55,17 +55,17 @@ class Models:
                 pipeline,
             ),
         )
-        return self.versions(location, model_id)[-1]
+        return self.list_versions(location, model_id)[-1]
 
-    def versions(self, location: Location, model_id: str) -> list[ModelVersion]:
+    def list_versions(self, location: Location, model_id: str) -> list[ModelVersion]:
         """All versions of a model, the oldest first; none when there is no such model."""
         return self._found(location, "AND id = ?", model_id)
 
-    def all_versions(self, location: Location) -> list[ModelVersion]:
+    def list_all_versions(self, location: Location) -> list[ModelVersion]:
         """All versions of all models, the oldest first."""
         return self._found(location)
 
-    def remove(self, location: Location, model_id: str) -> None:
+    def delete(self, location: Location, model_id: str) -> None:
         """Forget a model with all its versions."""
         self._connection.execute(
             "DELETE FROM models WHERE number = ? AND region = ? AND id = ?",

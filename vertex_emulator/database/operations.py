@@ -33,7 +33,7 @@ class Operations:
         row = self._connection.execute("SELECT * FROM operations WHERE name = ?", (name,)).fetchone()
         return _operation(row) if row else None
 
-    def below(self, parent: str) -> Iterator[Operation]:
+    def list_of(self, parent: str) -> Iterator[Operation]:
         """The operations of a location or of a resource, the newest first."""
         rows = self._connection.execute(
             "SELECT * FROM operations WHERE substr(name, 1, ?) = ? ORDER BY created DESC, name DESC",
@@ -41,7 +41,7 @@ class Operations:
         )
         return (_operation(row) for row in rows)
 
-    def remove(self, name: str) -> bool:
+    def delete(self, name: str) -> bool:
         """Forget an operation; False when there is none."""
         return self._connection.execute("DELETE FROM operations WHERE name = ?", (name,)).rowcount > 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from vertex_emulator.database.records import Progress
+from vertex_emulator.database.records import PipelineProgress
 
 
 class Pipelines:
@@ -14,21 +14,21 @@ class Pipelines:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def start(self, pipeline: str, job: str) -> None:
+    def set_job(self, pipeline: str, job: str) -> None:
         """Note the id of the job that runs a pipeline's task; the job is added in the same transaction."""
         self._connection.execute("INSERT INTO pipelines (pipeline, job) VALUES (?, ?)", (pipeline, job))
 
-    def uploaded(self, pipeline: str, model: str) -> None:
+    def set_model(self, pipeline: str, model: str) -> None:
         """Note the name of the model that a pipeline uploaded."""
         self._connection.execute("UPDATE pipelines SET model = ? WHERE pipeline = ?", (model, pipeline))
 
-    def progress(self, pipelines: Sequence[str]) -> dict[str, Progress]:
+    def get_progress(self, pipelines: Sequence[str]) -> dict[str, PipelineProgress]:
         """How far pipelines are, by id; those that have no job yet are left out."""
         marks = ", ".join("?" * len(pipelines))
         rows = self._connection.execute(f"SELECT * FROM pipelines WHERE pipeline IN ({marks})", tuple(pipelines))
-        return {row["pipeline"]: Progress(row["job"], row["model"]) for row in rows}
+        return {row["pipeline"]: PipelineProgress(row["job"], row["model"]) for row in rows}
 
-    def of_job(self, job: str) -> str | None:
+    def get_pipeline_of_job(self, job: str) -> str | None:
         """The pipeline that a job runs the task of."""
         row = self._connection.execute("SELECT pipeline FROM pipelines WHERE job = ?", (job,)).fetchone()
         return row["pipeline"] if row else None

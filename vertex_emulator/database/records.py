@@ -1,4 +1,4 @@
-"""What the store holds: jobs, trials and models as the emulator sees them."""
+"""What the database holds: jobs, trials and models as the emulator sees them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vertex_api.catalog.reduction_server import is_reduction_server
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
 from vertex_api.names import ResourceName
 from vertex_api.states import TERMINAL_STATES
-from vertex_emulator.injected_faults import Fault
+from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.names import Location
 
 QUEUED = "JOB_STATE_QUEUED"
@@ -40,12 +40,12 @@ class Ending:
     at: int
 
     @property
-    def status(self) -> dict[str, Any] | None:
+    def error(self) -> dict[str, Any] | None:
         """The job's `error`, which only failed and cancelled jobs have."""
         return {"code": self.code, "message": self.message} if self.state in (FAILED, CANCELLED) else None
 
     @property
-    def last_line(self) -> str:
+    def final_log_message(self) -> str:
         """What the service says of it in the job's log."""
         return _LAST_LINES[self.state]
 
@@ -64,7 +64,7 @@ class Replica:
         return f"workerpool{self.pool}-{self.index}"
 
     @property
-    def place(self) -> Replica:
+    def first_attempt(self) -> Replica:
         """The replica without regard to attempts."""
         return replace(self, attempt=0)
 
@@ -82,7 +82,7 @@ class Restarts:
     preemptions: int = 0
     workers: Mapping[str, int] = field(default_factory=dict)
     attempts: Mapping[str, int] = field(default_factory=dict)
-    begun: int | None = None
+    restarting_since: int | None = None
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,9 @@ class Job:
     ending: Ending | None = None
     study: str | None = None
     trial: int | None = None
-    replicas: tuple[Mapping[str, Any], ...] = ()
+    replica_outcomes: tuple[Mapping[str, Any], ...] = ()
     restarts: Restarts = Restarts()
-    fault: Fault | None = None
+    fault: InjectedFault | None = None
 
     @property
     def name(self) -> str:
@@ -122,30 +122,30 @@ class Job:
         return self.state in TERMINAL_STATES
 
     @property
-    def waits_for_trials(self) -> bool:
+    def is_waiting_for_trials(self) -> bool:
         """Whether this is a study that has stopped and lets its last trials come to their end."""
         stopped = self.ending is not None and self.ending.state == SUCCEEDED
         return stopped and self.kind == HYPERPARAMETER_TUNING_JOB and not self.is_terminal
 
     @property
-    def shown_as(self) -> tuple[Kind, str]:
+    def visible_resource(self) -> tuple[Kind, str]:
         """Kind and id under which people know it: for a trial's job, the tuning job."""
         return (HYPERPARAMETER_TUNING_JOB, self.study) if self.study else (self.kind, self.id)
 
     @property
-    def places(self) -> list[Replica]:
+    def requested_replicas(self) -> list[Replica]:
         """The replicas that a custom job asks for; a tuning job has none of its own."""
-        return replica_places(self.kind, self.spec)
+        return list_replicas(self.kind, self.spec)
 
     @property
-    def current(self) -> list[Replica]:
+    def current_replicas(self) -> list[Replica]:
         """The replicas that should run now: every place, at the attempt it has come to."""
-        return [replace(place, attempt=self.restarts.attempts.get(place.task, 0)) for place in self.places]
+        return [replace(place, attempt=self.restarts.attempts.get(place.task, 0)) for place in self.requested_replicas]
 
     @property
-    def attempts(self) -> list[Replica]:
+    def all_attempts(self) -> list[Replica]:
         """Every container that the job may have had: all places, each at every attempt so far."""
-        return [replace(now, attempt=attempt) for now in self.current for attempt in range(now.attempt + 1)]
+        return [replace(now, attempt=attempt) for now in self.current_replicas for attempt in range(now.attempt + 1)]
 
     @property
     def scheduling(self) -> Mapping[str, Any]:
@@ -153,7 +153,7 @@ class Job:
         return self.spec["jobSpec"].get("scheduling", {})  # type: ignore[no-any-return]
 
 
-def replica_places(kind: Kind, spec: Mapping[str, Any]) -> list[Replica]:
+def list_replicas(kind: Kind, spec: Mapping[str, Any]) -> list[Replica]:
     """The replicas that a job's spec asks for; a tuning job has none of its own.
 
     A pool of Reduction Server has none here: it only helps GPUs, and its image is not to be had outside Google Cloud.
@@ -187,7 +187,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Progress:
+class PipelineProgress:
     """How far a training pipeline is: the id of the job that runs its task, the name of the model it uploaded."""
 
     job: str
@@ -229,7 +229,7 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class ServiceLine:
+class ServiceMessage:
     """A line that the service itself writes into a job's log."""
 
     at: int

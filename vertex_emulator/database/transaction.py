@@ -1,4 +1,4 @@
-"""The statements on the store: reading and writing jobs, trials, service lines and operations."""
+"""The statements on the database: reading and writing jobs, trials, service lines and operations."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from pydantic_core import from_json
 
 from vertex_api.kinds import KINDS, Kind
-from vertex_emulator.database.injections import Injections
+from vertex_emulator.database.injected_faults import InjectedFaults
 from vertex_emulator.database.models import Models
 from vertex_emulator.database.operations import Operations
 from vertex_emulator.database.pipelines import Pipelines
-from vertex_emulator.database.records import FAILED, QUEUED, Ending, Job, Restarts, ServiceLine, Trial, replica_places
-from vertex_emulator.database.waiting import ACTIVE, Queue
-from vertex_emulator.injected_faults import Fault
+from vertex_emulator.database.queue import ACTIVE, JobQueue
+from vertex_emulator.database.records import FAILED, QUEUED, Ending, Job, Restarts, ServiceMessage, Trial, list_replicas
+from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.names import Location
 from vertex_emulator.times import now_ns
 
@@ -29,13 +29,13 @@ class Transaction:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self.injections = Injections(connection)
-        self.queue = Queue(connection)
+        self.injected_faults = InjectedFaults(connection)
+        self.queue = JobQueue(connection)
         self.models = Models(connection)
         self.operations = Operations(connection)
         self.pipelines = Pipelines(connection)
 
-    def setting(self, key: str, default: str | None = None) -> str | None:
+    def get_setting(self, key: str, default: str | None = None) -> str | None:
         """A value kept with the data."""
         row = self._connection.execute("SELECT value FROM settings WHERE key = ?", (key,)).fetchone()
         return row["value"] if row else default
@@ -56,7 +56,7 @@ class Transaction:
     ) -> Job:
         """A new job in QUEUED, with the fault that waits for it, if any; `slots` is how many replicas it takes up."""
         now = now_ns()
-        fault = self.injections.take(spec["displayName"], replica_places(kind, spec))
+        fault = self.injected_faults.use_fault(spec["displayName"], list_replicas(kind, spec))
         self._connection.execute(
             "INSERT INTO jobs (id, collection, project, number, region, spec, state, created, updated, study, trial,"
             " slots, fault) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -76,16 +76,16 @@ class Transaction:
                 None if fault is None else json.dumps(asdict(fault)),
             ),
         )
-        job = self.job(job_id)
+        job = self.get_job(job_id)
         assert job is not None
         return job
 
-    def job(self, job_id: str) -> Job | None:
+    def get_job(self, job_id: str) -> Job | None:
         """A job by its id."""
         row = self._connection.execute("SELECT * FROM jobs WHERE id = ?", (job_id,)).fetchone()
         return _job(row) if row else None
 
-    def jobs(
+    def list_jobs(
         self, kind: Kind | None = None, location: Location | None = None, before: int | None = None
     ) -> Iterator[Job]:
         """The jobs that clients created (no trials' jobs), the newest first, those older than `before`."""
@@ -103,13 +103,13 @@ class Transaction:
         for row in self._connection.execute(query, values):
             yield _job(row)
 
-    def unfinished(self) -> list[str]:
+    def list_unfinished_jobs(self) -> list[str]:
         """Ids of all jobs that are not in a terminal state, trials' jobs too."""
         marks = ", ".join("?" * len(_UNFINISHED))
         rows = self._connection.execute(f"SELECT id FROM jobs WHERE state IN ({marks}) ORDER BY sequence", _UNFINISHED)
         return [row["id"] for row in rows]
 
-    def change_job(self, job: Job, **columns: Any) -> Job:
+    def update_job(self, job: Job, **columns: Any) -> Job:
         """Set columns of a job; its update time moves on by at least a microsecond."""
         now = max(now_ns(), job.updated + 1000)
         values: dict[str, Any] = {"updated": now}
@@ -118,43 +118,43 @@ class Transaction:
                 value = json.dumps([value.state, value.code, value.message, value.at])
             if isinstance(value, Restarts):
                 value = json.dumps(asdict(value))
-            values[name] = json.dumps(value) if name == "replicas" else value
+            values[name] = json.dumps(value) if name == "replica_outcomes" else value
             if name in ("started", "ended"):
                 values[name] = max(value, job.created if name == "started" else job.started or job.created)
                 values["updated"] = max(values["updated"], values[name])
         assignments = ", ".join(f"{name} = ?" for name in values)
         self._connection.execute(f"UPDATE jobs SET {assignments} WHERE id = ?", (*values.values(), job.id))
-        changed = self.job(job.id)
+        changed = self.get_job(job.id)
         assert changed is not None
         return changed
 
     def end_job(self, job: Job, ending: Ending, **columns: Any) -> None:
         """Bring a job to its terminal state, with the last service lines of its log."""
-        self.say(job.id, ending.last_line)
+        self.log_service_message(job.id, ending.final_log_message)
         if ending.state == FAILED:
-            self.say(job.id, ending.message, "ERROR")
-        self.change_job(job, state=ending.state, ending=ending, ended=now_ns(), **columns)
+            self.log_service_message(job.id, ending.message, "ERROR")
+        self.update_job(job, state=ending.state, ending=ending, ended=now_ns(), **columns)
 
-    def remove_job(self, job: Job) -> None:
+    def delete_job(self, job: Job) -> None:
         """Forget a job with its trials, their jobs and its lines."""
         self._connection.execute("DELETE FROM jobs WHERE id = ?", (job.id,))
 
-    def trials(self, study: str) -> list[Trial]:
+    def list_trials(self, study: str) -> list[Trial]:
         """The trials of a tuning job, by number."""
         rows = self._connection.execute("SELECT * FROM trials WHERE study = ? ORDER BY number", (study,))
         return [_trial(row) for row in rows]
 
-    def ended_trials(self, study: str) -> int:
+    def count_ended_trials(self, study: str) -> int:
         """How many trials of a tuning job are over."""
         query = "SELECT count(*) FROM trials WHERE study = ? AND state IN ('SUCCEEDED', 'INFEASIBLE')"
         return int(self._connection.execute(query, (study,)).fetchone()[0])
 
-    def trial_jobs(self, study: str) -> dict[str, Job]:
+    def get_trial_jobs(self, study: str) -> dict[str, Job]:
         """The jobs of a study's trials, by id."""
         rows = self._connection.execute("SELECT * FROM jobs WHERE study = ?", (study,))
         return {row["id"]: _job(row) for row in rows}
 
-    def open_trial_jobs(self, study: str) -> dict[str, Job]:
+    def get_unfinished_trial_jobs(self, study: str) -> dict[str, Job]:
         """The jobs of a study's trials that have not ended, by id."""
         rows = self._connection.execute(
             "SELECT jobs.* FROM trials JOIN jobs ON jobs.id = trials.job"
@@ -170,7 +170,7 @@ class Transaction:
             (trial.study, trial.number, trial.state, json.dumps(dict(trial.parameters)), trial.job),
         )
 
-    def change_trial(self, trial: Trial) -> None:
+    def update_trial(self, trial: Trial) -> None:
         """Write a trial's state, times and measurements."""
         self._connection.execute(
             "UPDATE trials SET state = ?, started = ?, ended = ?, measurements = ?, final = ?, infeasible_reason = ?"
@@ -187,17 +187,17 @@ class Transaction:
             ),
         )
 
-    def say(self, job_id: str, text: str, severity: str = "INFO") -> None:
+    def log_service_message(self, job_id: str, text: str, severity: str = "INFO") -> None:
         """Add a service line to a job's log."""
         self._connection.execute(
-            "INSERT INTO service_lines (job, at, severity, text) VALUES (?, ?, ?, ?)",
+            "INSERT INTO service_messages (job, at, severity, text) VALUES (?, ?, ?, ?)",
             (job_id, now_ns(), severity, text),
         )
 
-    def service_lines(self, job_id: str) -> list[ServiceLine]:
+    def list_service_messages(self, job_id: str) -> list[ServiceMessage]:
         """A job's service lines, oldest first."""
-        rows = self._connection.execute("SELECT * FROM service_lines WHERE job = ? ORDER BY sequence", (job_id,))
-        return [ServiceLine(row["at"], row["sequence"], row["severity"], row["text"]) for row in rows]
+        rows = self._connection.execute("SELECT * FROM service_messages WHERE job = ? ORDER BY sequence", (job_id,))
+        return [ServiceMessage(row["at"], row["sequence"], row["severity"], row["text"]) for row in rows]
 
 
 def _job(row: sqlite3.Row) -> Job:
@@ -215,9 +215,9 @@ def _job(row: sqlite3.Row) -> Job:
         ending=Ending(*from_json(row["ending"])) if row["ending"] else None,
         study=row["study"],
         trial=row["trial"],
-        replicas=tuple(from_json(row["replicas"])),
+        replica_outcomes=tuple(from_json(row["replica_outcomes"])),
         restarts=Restarts(**from_json(row["restarts"])),
-        fault=Fault(**from_json(row["fault"])) if row["fault"] else None,
+        fault=InjectedFault(**from_json(row["fault"])) if row["fault"] else None,
     )
 
 

@@ -6,34 +6,32 @@ import os
 import re
 from pathlib import Path
 
-from vertex_emulator.errors import EmulatorError
+from vertex_emulator.errors import InvalidBucketUri
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")  # Google's page on bucket names
 _LONGEST_NAME = 255  # bytes, Linux's limit for a file name
 
 
-class BadUri(EmulatorError):
-    """A gs:// URI that names no folder."""
-
-
 def folder(root: Path, uri: str) -> Path:
     """The folder on disk of a gs:// URI, which never lies outside `root`. Raises BadUri."""
     if not uri.startswith("gs://"):
-        raise BadUri(f'"{uri}" is not a Cloud Storage URI: it must start with gs://')
+        raise InvalidBucketUri(f'"{uri}" is not a Cloud Storage URI: it must start with gs://')
     bucket, _, name = uri.removeprefix("gs://").partition("/")
     if not _BUCKET.fullmatch(bucket) or ".." in bucket:
-        raise BadUri(f'"{uri}" names no bucket: bucket names are 3 to 222 lowercase letters, digits, ".", "_", "-"')
+        raise InvalidBucketUri(
+            f'"{uri}" names no bucket: bucket names are 3 to 222 lowercase letters, digits, ".", "_", "-"'
+        )
     parts = name.strip("/").split("/") if name.strip("/") else []
     if any(part in ("", ".", "..") or "\0" in part for part in parts):
-        raise BadUri(f'"{uri}" has an empty, "." or ".." part, which cannot be a folder')
+        raise InvalidBucketUri(f'"{uri}" has an empty, "." or ".." part, which cannot be a folder')
     if any(len(part.encode()) > _LONGEST_NAME for part in parts):
-        raise BadUri(
+        raise InvalidBucketUri(
             f'"{uri}" has a part of more than {_LONGEST_NAME} bytes, which no file system of this machine takes'
         )
     path = root.joinpath(bucket, *parts)
     # A symbolic link that a container left in a bucket must not lead anywhere else.
     if not path.resolve().is_relative_to(root.resolve()):
-        raise BadUri(f'"{uri}" leaves the bucket folder through a symbolic link')
+        raise InvalidBucketUri(f'"{uri}" leaves the bucket folder through a symbolic link')
     return path
 
 
@@ -48,7 +46,7 @@ def make_folder(root: Path, uri: str) -> Path:
         try:
             each.mkdir(parents=True, exist_ok=True)
         except FileExistsError as error:
-            raise BadUri(f'"{uri}" cannot be a folder: {each} is a file') from error
+            raise InvalidBucketUri(f'"{uri}" cannot be a folder: {each} is a file') from error
         if each.stat().st_uid == os.geteuid():
             each.chmod(0o777)
     return path

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.buckets import BadUri, folder, make_folder
+from vertex_emulator.errors import ApiError, InvalidBucketUri
+from vertex_emulator.gcs.buckets import folder, make_folder
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ class Objects:
         uri = f"gs://{bucket}/{name}"
         try:
             if name.startswith("/") or name.endswith("//") or "/" in bucket:
-                raise BadUri(f'"{uri}" has an empty part, which cannot be a folder')
+                raise InvalidBucketUri(f'"{uri}" has an empty part, which cannot be a folder')
             path = folder(self.root, uri)
             if path.resolve() != self.root.resolve() / path.relative_to(self.root):
-                raise BadUri(f'"{uri}" goes through a symbolic link, which is no object')
-        except BadUri as error:
+                raise InvalidBucketUri(f'"{uri}" goes through a symbolic link, which is no object')
+        except InvalidBucketUri as error:
             raise ApiError("INVALID_ARGUMENT", f"{error}.") from error
         return path
 

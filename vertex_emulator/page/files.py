@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from vertex_emulator.errors import ApiError
+from vertex_emulator.errors import ApiError, InvalidBucketUri
 from vertex_emulator.gcs import buckets
 from vertex_emulator.times import format_time
 
@@ -48,7 +48,7 @@ def file(root: Path, uri: str) -> Path:
 def _path(root: Path, uri: str) -> Path:
     try:
         return root if uri == ROOT else buckets.folder(root, uri)
-    except buckets.BadUri as error:
+    except InvalidBucketUri as error:
         raise ApiError("INVALID_ARGUMENT", str(error), [("uri", str(error))]) from error
 
 

@@ -11,13 +11,13 @@ from starlette.datastructures import QueryParams
 
 from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.api.wire import shown_state
-from vertex_emulator.database import Store, Transaction
+from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import CANCELLED, FAILED, SUCCEEDED, Job
 from vertex_emulator.errors import ApiError
 from vertex_emulator.times import format_time
 
 PAGE_SIZE = 100
-_MOST_LOOKED_AT = 2000  # of a search that finds little, so that the store is not held for long
+_MOST_LOOKED_AT = 2000  # of a search that finds little, so that the database is not held for long
 _ENDED_GROUPS = {"succeeded": SUCCEEDED, "failed": FAILED, "cancelled": CANCELLED}
 STATE_GROUPS = ("active", *_ENDED_GROUPS)
 
@@ -44,25 +44,25 @@ def query(given: QueryParams) -> Query:
     return Query(given.get("text", "").casefold(), group, int(before) if before else None, tuple(given.getlist("id")))
 
 
-def page(store: Store, query: Query) -> dict[str, Any]:
+def page(database: Database, query: Query) -> dict[str, Any]:
     """`jobs`, the newest first, and `next` to go on with; null where there are no more."""
     shown: list[dict[str, Any]] = []
     last = None
-    with store.reading() as look:
-        jobs = _named(look, query.ids) if query.ids else look.jobs(before=query.before)
+    with database.read_transaction() as transaction:
+        jobs = _named(transaction, query.ids) if query.ids else transaction.list_jobs(before=query.before)
         for job in islice(jobs, _MOST_LOOKED_AT):
             if len(shown) == PAGE_SIZE and not query.ids:
                 break
             last = job.sequence
             if _matches(job, query):
-                shown.append(_summary(look, job))
+                shown.append(_summary(transaction, job))
         else:
             last = last if next(jobs, None) is not None else None
     return {"jobs": shown, "next": last}
 
 
-def _named(look: Transaction, ids: tuple[str, ...]) -> Iterator[Job]:
-    return (job for id_ in ids if (job := look.job(id_)) is not None and job.study is None)
+def _named(transaction: Transaction, ids: tuple[str, ...]) -> Iterator[Job]:
+    return (job for id_ in ids if (job := transaction.get_job(id_)) is not None and job.study is None)
 
 
 def _matches(job: Job, query: Query) -> bool:
@@ -76,7 +76,7 @@ def _group(job: Job) -> str:
     return next((group for group, state in _ENDED_GROUPS.items() if job.state == state), "active")
 
 
-def _summary(look: Transaction, job: Job) -> dict[str, Any]:
+def _summary(transaction: Transaction, job: Job) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "sequence": job.sequence,
         "id": job.id,
@@ -92,5 +92,5 @@ def _summary(look: Transaction, job: Job) -> dict[str, Any]:
         if moment is not None:
             shown[field] = format_time(moment)
     if job.kind == HYPERPARAMETER_TUNING_JOB:
-        shown["trials"] = {"ended": look.ended_trials(job.id), "most": job.spec["maxTrialCount"]}
+        shown["trials"] = {"ended": transaction.count_ended_trials(job.id), "most": job.spec["maxTrialCount"]}
     return shown

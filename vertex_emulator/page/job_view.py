@@ -10,8 +10,8 @@ from typing import Any
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
 from vertex_api.validation.pipelines import backing_kind
 from vertex_emulator.api.wire import job_json, pipeline_json
-from vertex_emulator.database import Store
-from vertex_emulator.database.records import Job, Progress
+from vertex_emulator.database import Database
+from vertex_emulator.database.records import Job, PipelineProgress
 from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.gcs import buckets
 from vertex_emulator.page.study_view import study_view
@@ -21,9 +21,9 @@ from vertex_emulator.replicas.executor import Executor
 
 @dataclass(frozen=True)
 class JobViews:
-    """Jobs from the store, and what their containers are doing."""
+    """Jobs from the database, and what their containers are doing."""
 
-    store: Store
+    database: Database
     executor: Executor
     buckets: Path
 
@@ -35,20 +35,24 @@ class JobViews:
         `study_view`) for a tuning job and `parent` (`collection`, `id`, `trial`) for a trial's job;
         `task` (`collection`, `id` of its job, and the `model` it uploaded or null) for a pipeline that has begun.
         """
-        with self.store.reading() as look:
-            job = look.job(job_id)
-            trials = look.trials(job_id)
-            progress = look.pipelines.progress([job_id]).get(job_id)
+        with self.database.read_transaction() as transaction:
+            job = transaction.get_job(job_id)
+            trials = transaction.list_trials(job_id)
+            progress = transaction.pipelines.get_progress([job_id]).get(job_id)
         if job is None or job.kind != KINDS.get(collection):
             return None
-        kind, shown_id = job.shown_as
+        kind, shown_id = job.visible_resource
         shown: dict[str, Any] = {
             "job": job_json(job) if job.kind != TRAINING_PIPELINE else pipeline_json(job, progress),
             "kind": job.kind.type,
             "place": {"project": job.location.project, "region": job.location.region},
             "outputs": [*self._outputs(job)],
             "replicas": [*self._replicas(job)],
-            "log": {"job": shown_id, "trial": job.trial, "tasks": ["service", *(place.task for place in job.places)]},
+            "log": {
+                "job": shown_id,
+                "trial": job.trial,
+                "tasks": ["service", *(place.task for place in job.requested_replicas)],
+            },
         }
         if job.study is not None:
             shown["parent"] = {"collection": kind.collection, "id": job.study, "trial": job.trial}
@@ -73,7 +77,7 @@ class JobViews:
     def _replicas(self, job: Job) -> Iterator[dict[str, Any]]:
         pools = job.spec.get("jobSpec", {}).get("workerPoolSpecs", [])
         found = self._statuses(job)
-        for place in job.places:
+        for place in job.requested_replicas:
             status = found.get(place.task, {})
             yield {
                 "task": place.task,
@@ -87,10 +91,10 @@ class JobViews:
     def _statuses(self, job: Job) -> dict[str, Mapping[str, Any]]:
         """What is known of each task's latest attempt, by the task's name."""
         if job.is_terminal:
-            latest = sorted(job.replicas, key=lambda found: int(found.get("attempt", 0)))
+            latest = sorted(job.replica_outcomes, key=lambda found: int(found.get("attempt", 0)))
             return {f"workerpool{found['pool']}-{found['index']}": {"phase": "exited", **found} for found in latest}
         try:
-            statuses = self.executor.inspect(job.id)
+            statuses = self.executor.get_statuses(job.id)
         except ExecutorUnavailable:
             return {}
         return {
@@ -99,7 +103,7 @@ class JobViews:
         }
 
 
-def _task(pipeline: Job, progress: Progress) -> dict[str, Any]:
+def _task(pipeline: Job, progress: PipelineProgress) -> dict[str, Any]:
     return {"collection": backing_kind(pipeline.spec).collection, "id": progress.job, "model": progress.model}
 
 

@@ -12,7 +12,7 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import BaseRoute, Mount, Route
 
 from vertex_api.kinds import KINDS
-from vertex_emulator.database import Store
+from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
 from vertex_emulator.page import files, job_list, stream
 from vertex_emulator.page.frame import FOLDER, FRAME_HEADERS, Assets
@@ -24,7 +24,7 @@ from vertex_emulator.replicas.executor import Executor
 class Page:
     """What a browser is served; `buckets` is the folder of all buckets."""
 
-    store: Store
+    database: Database
     executor: Executor
     buckets: Path
 
@@ -46,21 +46,21 @@ class Page:
         return _frame()
 
     def _job_frame(self, request: Request) -> Response:
-        with self.store.reading() as look:
-            job = look.job(request.path_params["id"])
+        with self.database.read_transaction() as transaction:
+            job = transaction.get_job(request.path_params["id"])
         is_there = job is not None and job.kind == KINDS.get(request.path_params["collection"])
         return _frame(200 if is_there else 404)
 
     async def _events(self, request: Request) -> Response:
-        events: AsyncIterator[str] = stream.events(self.store.changes, request.query_params.get("job"))
+        events: AsyncIterator[str] = stream.events(self.database.changes, request.query_params.get("job"))
         return StreamingResponse(events, media_type="text/event-stream")
 
     def _jobs(self, request: Request) -> Response:
-        return JSONResponse(job_list.page(self.store, job_list.query(request.query_params)))
+        return JSONResponse(job_list.page(self.database, job_list.query(request.query_params)))
 
     def _job(self, request: Request) -> Response:
         collection, job_id = request.path_params["collection"], request.path_params["id"]
-        found = JobViews(self.store, self.executor, self.buckets).view(collection, job_id)
+        found = JobViews(self.database, self.executor, self.buckets).view(collection, job_id)
         if found is None:
             raise ApiError("NOT_FOUND", f"There is no job {collection}/{job_id} here.")
         return JSONResponse(found)

@@ -10,12 +10,12 @@ from vertex_emulator.database.changes import Changes
 
 _RETRY_MILLISECONDS = 1000
 _KEEP_ALIVE_SECONDS = 15.0
-_LEAST_SECONDS_BETWEEN = 0.25  # a store that changes a hundred times a second makes four events of it
+_LEAST_SECONDS_BETWEEN = 0.25  # a database that changes a hundred times a second makes four events of it
 
 
 async def events(changes: Changes, job: str | None = None) -> AsyncIterator[str]:
     """`changed` events with a list of job ids, of one job only if it is named; ends when `changes` is closed."""
-    with changes.watch() as watcher:
+    with changes.subscribe() as watcher:
         # From here on nothing is missed, so the page fetches everything now.
         yield f"retry: {_RETRY_MILLISECONDS}\nevent: ready\ndata: []\n\n"
         while (ids := await watcher.changed(_KEEP_ALIVE_SECONDS)) is not None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vertex_emulator.database.records import Job, Replica
-from vertex_emulator.names import host_id, replica_hostname
+from vertex_emulator.names import job_host_id, replica_hostname
 
 TF_PORT = 2222
 TRAINING_PORT = 3333
@@ -29,10 +29,10 @@ _OUTPUT_FOLDERS = {
 def service_environment(job: Job, replica: Replica, metric_id: str | None = None) -> dict[str, str]:
     """The variables of one replica; `metric_id` is the study's first metric, for a trial's job."""
     spec = job.spec["jobSpec"]
-    places = job.places
+    places = job.requested_replicas
     environment = {
         "CLOUD_ML_JOB": _program(job, replica),
-        "CLOUD_ML_JOB_ID": job.shown_as[1],
+        "CLOUD_ML_JOB_ID": job.visible_resource[1],
         "CLOUD_ML_PROJECT_ID": job.location.number,
         "CLOUD_ML_REGION": job.location.region,
         "CLUSTER_SPEC": json.dumps(_cluster_spec(job, replica)),
@@ -93,7 +93,7 @@ def _program(job: Job, replica: Replica) -> str:
 
 def _cluster_spec(job: Job, replica: Replica) -> dict[str, Any]:
     cluster: dict[str, list[str]] = {}
-    for place in job.places:
+    for place in job.requested_replicas:
         cluster.setdefault(f"workerpool{place.pool}", []).append(_address(job, place))
     return {
         "cluster": cluster,
@@ -106,7 +106,7 @@ def _cluster_spec(job: Job, replica: Replica) -> dict[str, Any]:
 
 def _tf_config(job: Job, replica: Replica) -> dict[str, Any]:
     cluster: dict[str, list[str]] = {}
-    for place in job.places:
+    for place in job.requested_replicas:
         # An evaluator has a task of its own but is no part of the cluster (TensorFlow's rule).
         if _TF_TASKS[place.pool] != "evaluator":
             cluster.setdefault(_TF_TASKS[place.pool], []).append(_address(job, place))
@@ -130,7 +130,7 @@ def _address(job: Job, replica: Replica) -> str:
 
 
 def _kubernetes_service(job: Job) -> dict[str, str]:
-    prefix = f"CMLE_TRAINING_WORKERPOOL0_{host_id(job.id).upper()}_0_SERVICE"
+    prefix = f"CMLE_TRAINING_WORKERPOOL0_{job_host_id(job.id).upper()}_0_SERVICE"
     return {
         f"{prefix}_HOST": replica_hostname(job.id, 0, 0),
         f"{prefix}_PORT": str(TF_PORT),

@@ -12,7 +12,7 @@ Phase = Literal["created", "running", "exited"]
 
 
 @dataclass(frozen=True)
-class Host:
+class HostResources:
     """The machine that containers run on.
 
     `memory` in bytes; `gpus` are the names by which Docker hands them out; the others say whether its kernel lets
@@ -27,7 +27,7 @@ class Host:
 
 
 @dataclass(frozen=True)
-class Resources:
+class ResourceLimits:
     """What a container may use of its host.
 
     `cpus` None leaves it all processors, `memory` (bytes) None all memory. `shared_memory` is the size of `/dev/shm` in
@@ -57,7 +57,7 @@ class ReplicaSpec:
     hostname: str
     mounts: Mapping[str, str]
     peers: Sequence[str]
-    resources: Resources = Resources()
+    resources: ResourceLimits = ResourceLimits()
 
 
 @dataclass(frozen=True)
@@ -86,29 +86,29 @@ class Executor(Protocol):
     def ping(self) -> None:
         """Return when the executor answers."""
 
-    def host(self) -> Host:
+    def get_host_resources(self) -> HostResources:
         """The machine that containers run on."""
 
-    def prepare(self, job: str, image: str) -> bool:
+    def ensure_image(self, job: str, image: str) -> bool:
         """Whether the image is here; if not, its pull is under way. Raises ImageUnavailable."""
 
-    def start(self, spec: ReplicaSpec) -> None:
+    def start_replica(self, spec: ReplicaSpec) -> None:
         """Make sure that the replica was started. Raises ReplicaCannotStart."""
 
-    def inspect(self, job: str) -> Mapping[Replica, ReplicaStatus]:
+    def get_statuses(self, job: str) -> Mapping[Replica, ReplicaStatus]:
         """The containers of a job."""
 
-    def signal(self, job: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
+    def signal_replica(self, job: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
         """Signal a replica; nothing happens when it no longer runs."""
 
-    def log(self, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
+    def read_log(self, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
         """What a replica wrote at or after `since`, in order of time; nothing when it is gone."""
 
-    def remove(self, job: str) -> None:
+    def remove_job(self, job: str) -> None:
         """Remove all that a job holds: containers, running or not, and its network."""
 
-    def jobs(self) -> set[str]:
+    def list_jobs(self) -> set[str]:
         """Ids of the jobs that hold anything."""
 
-    def changes(self) -> Iterator[str | None]:
+    def watch_jobs(self) -> Iterator[str | None]:
         """Ids of jobs whose containers change, as it happens; None first, once the watch has begun."""

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vertex_emulator.errors import ReplicaCannotStart
+from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
 from vertex_emulator.gcs import buckets
 from vertex_emulator.replicas.expansion import escaped
 
@@ -36,7 +36,7 @@ def as_container(package: Mapping[str, Any], root: Path) -> dict[str, Any]:
 def _check(uri: str, root: Path) -> None:
     try:
         path = buckets.folder(root, uri)
-    except buckets.BadUri as error:
+    except InvalidBucketUri as error:
         raise ReplicaCannotStart(f"the package {uri} cannot be read: {error}") from error
     if not path.is_file():
         raise ReplicaCannotStart(f"the package {uri} does not exist; put the file at {path}")

@@ -7,17 +7,19 @@ from typing import Any
 
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Job, Replica
-from vertex_emulator.errors import ReplicaCannotStart
+from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
 from vertex_emulator.gcs import buckets
 from vertex_emulator.names import replica_hostname
 from vertex_emulator.replicas.environment import METRIC_FOLDER, output_directories, service_environment
-from vertex_emulator.replicas.executor import Host, ReplicaSpec
+from vertex_emulator.replicas.executor import HostResources, ReplicaSpec
 from vertex_emulator.replicas.expansion import expand, expand_environment
 from vertex_emulator.replicas.python_package import as_container
 from vertex_emulator.replicas.resources import resources
 
 
-def replica_spec(job: Job, replica: Replica, data: DataFolder, host: Host, metric_id: str | None = None) -> ReplicaSpec:
+def replica_spec(
+    job: Job, replica: Replica, data: DataFolder, host: HostResources, metric_id: str | None = None
+) -> ReplicaSpec:
     """What to start for one replica on `host`; its folders in the data folder are made.
 
     `metric_id` is a study's first metric. Raises ReplicaCannotStart when a folder of its outputs cannot be made, and
@@ -43,9 +45,11 @@ def replica_spec(job: Job, replica: Replica, data: DataFolder, host: Host, metri
         environment=environment,
         hostname=replica_hostname(job.id, replica.pool, replica.index),
         mounts=mounts,
-        peers=[replica_hostname(job.id, place.pool, place.index) for place in job.places],
+        peers=[replica_hostname(job.id, place.pool, place.index) for place in job.requested_replicas],
         # Trials run side by side, as replicas do.
-        resources=resources(pool.get("machineSpec", {}), host, turn=job.places.index(replica) + (job.trial or 0)),
+        resources=resources(
+            pool.get("machineSpec", {}), host, turn=job.requested_replicas.index(replica) + (job.trial or 0)
+        ),
     )
 
 
@@ -53,7 +57,7 @@ def _make_output_folders(spec: Mapping[str, Any], data: DataFolder) -> None:
     for name, uri in output_directories(spec).items():
         try:
             buckets.make_folder(data.buckets, uri)
-        except buckets.BadUri as error:
+        except InvalidBucketUri as error:
             raise ReplicaCannotStart(f"there is no {name}: {error}") from error
 
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from vertex_api.catalog.machines import Machine, get_machine
-from vertex_emulator.replicas.executor import Host, Resources
+from vertex_emulator.replicas.executor import HostResources, ResourceLimits
 
 _GB = 1 << 30  # as the machine types' pages count
 _WITHOUT_TYPE = Machine("", vcpus=0, memory_gb=0)
 
 
-def resources(machine_spec: Mapping[str, Any], host: Host, turn: int) -> Resources:
+def resources(machine_spec: Mapping[str, Any], host: HostResources, turn: int) -> ResourceLimits:
     """The limits of one replica: those of its machine type, within what the host has.
 
     - Processors are limited only where the machine type has fewer than the host; else replicas share them evenly,
@@ -30,7 +30,7 @@ def resources(machine_spec: Mapping[str, Any], host: Host, turn: int) -> Resourc
     asked = _gpus_asked(machine_spec)
     first = turn * asked
     count = min(asked, len(host.gpus))
-    return Resources(
+    return ResourceLimits(
         cpus=kind.vcpus if host.limits_cpus and 0 < kind.vcpus < host.cpus else None,
         memory=memory if host.limits_memory else None,
         shared_memory=memory // 2,
@@ -38,7 +38,7 @@ def resources(machine_spec: Mapping[str, Any], host: Host, turn: int) -> Resourc
     )
 
 
-def shortfalls(pools: Iterable[Mapping[str, Any]], host: Host) -> list[str]:
+def shortfalls(pools: Iterable[Mapping[str, Any]], host: HostResources) -> list[str]:
     """A line for the job's log about each thing that machines of its worker pools have and this one does not give."""
     lines = [line for pool in pools for line in _shortfalls(pool.get("machineSpec", {}), host)]
     if not host.limits_memory:
@@ -46,7 +46,7 @@ def shortfalls(pools: Iterable[Mapping[str, Any]], host: Host) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def _shortfalls(machine_spec: Mapping[str, Any], host: Host) -> Iterator[str]:
+def _shortfalls(machine_spec: Mapping[str, Any], host: HostResources) -> Iterator[str]:
     kind = _machine(machine_spec)
     room = _room(host)
     if kind.vcpus > host.cpus or kind.memory_gb * _GB > room:
@@ -66,7 +66,7 @@ def _machine(machine_spec: Mapping[str, Any]) -> Machine:
     return get_machine(machine_spec.get("machineType", "")) or _WITHOUT_TYPE
 
 
-def _room(host: Host) -> int:
+def _room(host: HostResources) -> int:
     return host.memory * 7 // 8
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from vertex_emulator.database.waiting import Waiting
+from vertex_emulator.database.queue import QueuedJob
 
 
-def admitted(waiting: Iterable[Waiting], in_use: Mapping[str, int], capacity: int) -> list[Waiting]:
+def admitted(waiting: Iterable[QueuedJob], in_use: Mapping[str, int], capacity: int) -> list[QueuedJob]:
     """The waiting jobs that may start now, in order; `in_use` is the room taken up by each owner, in replicas.
 
     A study with all its trials is one owner, and so is each other job. The owner that takes up the least room is next,

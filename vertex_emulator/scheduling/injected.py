@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from vertex_emulator.database.records import Job, Replica
-from vertex_emulator.injected_faults import Fault
+from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.replicas.executor import ReplicaStatus
 
 _OUT_OF_MEMORY = 137
@@ -17,14 +17,14 @@ def moment(job: Job, statuses: Mapping[Replica, ReplicaStatus]) -> int | None:
     fault = job.fault
     if fault is None or _has_struck(job, fault):
         return None
-    primary = statuses.get(job.current[0])
+    primary = statuses.get(job.current_replicas[0])
     if primary is None or primary.started is None:
         return None
     due = primary.started + int(fault.after * 10**9)
     return due if primary.finished is None or due <= primary.finished else None
 
 
-def exited(fault: Fault, statuses: Mapping[Replica, ReplicaStatus], at: int) -> dict[Replica, ReplicaStatus]:
+def exited(fault: InjectedFault, statuses: Mapping[Replica, ReplicaStatus], at: int) -> dict[Replica, ReplicaStatus]:
     """The replicas as they would be if the fault's replica had come to its end at `at`."""
     out_of_memory = fault.kind == "oom"
     code = _OUT_OF_MEMORY if out_of_memory else fault.exit_code or 0
@@ -36,7 +36,7 @@ def exited(fault: Fault, statuses: Mapping[Replica, ReplicaStatus], at: int) -> 
     }
 
 
-def _has_struck(job: Job, fault: Fault) -> bool:
+def _has_struck(job: Job, fault: InjectedFault) -> bool:
     """Whether the fault has had all its times, by what it left in the job's record."""
     if fault.kind == "preempt":
         return job.restarts.preemptions >= fault.times

@@ -102,7 +102,7 @@ def final(measurements: Sequence[Measurement], study_spec: StudySpec) -> Measure
 
 
 def from_json(message: Mapping[str, Any]) -> Measurement:
-    """A measurement as the store keeps it: the API's message, in canonical form."""
+    """A measurement as the database keeps it: the API's message, in canonical form."""
     return Measurement(
         step_count=message["stepCount"],
         elapsed=parse_seconds(message["elapsedDuration"]),

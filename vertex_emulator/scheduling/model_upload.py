@@ -7,19 +7,11 @@ from typing import Any
 
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import ModelVersion
-from vertex_emulator.errors import EmulatorError
+from vertex_emulator.errors import ModelUploadRejected
 from vertex_emulator.names import Location, new_id, parse_path
 
 
-class UploadRefused(EmulatorError):
-    """A model cannot go where it should; `status` is the google.rpc.Code name."""
-
-    def __init__(self, status: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-def destination(look: Transaction, location: Location, model_id: str, parent_model: str) -> str:
+def destination(transaction: Transaction, location: Location, model_id: str, parent_model: str) -> str:
     """The id under which a model is uploaded: `parent_model`'s (a resource name), `model_id`, or a new one.
 
     Raises UploadRefused: NOT_FOUND for a parent that is not there, ALREADY_EXISTS for an id that is taken.
@@ -27,18 +19,18 @@ def destination(look: Transaction, location: Location, model_id: str, parent_mod
     if parent_model:
         path = parse_path(parent_model)
         if path is None or path.collection != "models" or path.id is None or path.location.name != location.name:
-            raise UploadRefused("NOT_FOUND", f'The parent model "{parent_model}" is no model of {location.name}.')
+            raise ModelUploadRejected("NOT_FOUND", f'The parent model "{parent_model}" is no model of {location.name}.')
         found = path.id.partition("@")[0]
-        if not look.models.versions(location, found):
-            raise UploadRefused("NOT_FOUND", f"The Model {location.name}/models/{found} does not exist.")
+        if not transaction.models.list_versions(location, found):
+            raise ModelUploadRejected("NOT_FOUND", f"The Model {location.name}/models/{found} does not exist.")
         return found
-    if model_id and look.models.versions(location, model_id):
-        raise UploadRefused("ALREADY_EXISTS", f"The Model {location.name}/models/{model_id} already exists.")
+    if model_id and transaction.models.list_versions(location, model_id):
+        raise ModelUploadRejected("ALREADY_EXISTS", f"The Model {location.name}/models/{model_id} already exists.")
     return model_id or new_id()
 
 
 def upload(
-    change: Transaction,
+    transaction: Transaction,
     location: Location,
     spec: Mapping[str, Any],
     model_id: str = "",
@@ -48,5 +40,5 @@ def upload(
     """Upload a canonical Model; `pipeline` is the name of the one that trained it. Raises UploadRefused."""
     aliases = spec.get("versionAliases", [])
     own = {name: value for name, value in spec.items() if name not in ("name", "versionAliases", "etag")}
-    target = destination(change, location, model_id, parent_model)
-    return change.models.add(target, location, own, aliases, pipeline)
+    target = destination(transaction, location, model_id, parent_model)
+    return transaction.models.add(target, location, own, aliases, pipeline)

@@ -1,7 +1,7 @@
 """How a training pipeline goes on: the job that runs its task, and the model that comes of it.
 
-Each step looks at the store, does what is missing, and can be repeated. The job and the note that it is the pipeline's
-are written in one transaction, and so are the model and the pipeline's end.
+Each step looks at the database, does what is missing, and can be repeated. One transaction writes the job and
+the link from the pipeline to it, another one the model and the pipeline's end.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from vertex_api import trials
 from vertex_api.kinds import CUSTOM_JOB
 from vertex_api.validation.pipelines import backing_kind, build_backing_job
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.database import Store, Transaction
+from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
+from vertex_emulator.errors import ModelUploadRejected
 from vertex_emulator.gcs import buckets
 from vertex_emulator.names import new_id
 from vertex_emulator.replicas.environment import output_directories
 from vertex_emulator.scheduling.cancelling import cancel
 from vertex_emulator.scheduling.input_data import input_data, with_data
-from vertex_emulator.scheduling.model_upload import UploadRefused, upload
+from vertex_emulator.scheduling.model_upload import upload
 from vertex_emulator.scheduling.submission import submit
 from vertex_emulator.scheduling.trial import trial_job_spec
 from vertex_emulator.times import now_ns
@@ -34,7 +35,7 @@ _CODES = {"NOT_FOUND": 5, "ALREADY_EXISTS": 6}
 class PipelineReconciler:
     """Advances training pipelines; `wake` asks for a look at a job."""
 
-    store: Store
+    database: Database
     data: DataFolder
     wake: Callable[[str], None]
 
@@ -42,10 +43,10 @@ class PipelineReconciler:
         """Take the next step; every change of the pipeline's job brings another look."""
         if pipeline.is_terminal:
             return
-        with self.store.reading() as look:
-            progress = look.pipelines.progress([pipeline.id]).get(pipeline.id)
-            job = look.job(progress.job) if progress is not None else None
-            found = look.trials(job.id) if job is not None else []
+        with self.database.read_transaction() as transaction:
+            progress = transaction.pipelines.get_progress([pipeline.id]).get(pipeline.id)
+            job = transaction.get_job(progress.job) if progress is not None else None
+            found = transaction.list_trials(job.id) if job is not None else []
         if job is None:
             self._start(pipeline)
         elif not job.is_terminal:
@@ -64,46 +65,46 @@ class PipelineReconciler:
             data = input_data(pipeline.spec["inputDataConfig"], self.data.buckets)
             spec[kind.spec_field] = with_data(spec[kind.spec_field], data)
             warnings += data.warnings
-        with self.store.transaction() as change:
-            current = change.job(pipeline.id)
+        with self.database.write_transaction() as transaction:
+            current = transaction.get_job(pipeline.id)
             if current is None or current.is_terminal:
                 return
             if current.ending is not None:
-                change.end_job(current, current.ending)
+                transaction.end_job(current, current.ending)
                 return
-            job = submit(change, new_id(), kind, pipeline.location, spec, warnings)
-            change.pipelines.start(pipeline.id, job.id)
-            change.say(pipeline.id, f"The pipeline's task is {job.name}.")
-            change.change_job(current, state=PENDING)
+            job = submit(transaction, new_id(), kind, pipeline.location, spec, warnings)
+            transaction.pipelines.set_job(pipeline.id, job.id)
+            transaction.log_service_message(pipeline.id, f"The pipeline's task is {job.name}.")
+            transaction.update_job(current, state=PENDING)
         self.wake(job.id)
 
     def _follow(self, pipeline: Job, job: Job) -> None:
-        with self.store.transaction() as change:
-            current, job_now = change.job(pipeline.id), change.job(job.id)
+        with self.database.write_transaction() as transaction:
+            current, job_now = transaction.get_job(pipeline.id), transaction.get_job(job.id)
             if current is None or job_now is None:
                 return
             if current.ending is not None:
                 if job_now.ending is None:
-                    cancel(change, job.id)
+                    cancel(transaction, job.id)
             elif job_now.started is not None and current.state in (QUEUED, PENDING):
-                change.change_job(current, state=RUNNING, started=job_now.started)
+                transaction.update_job(current, state=RUNNING, started=job_now.started)
             must_wake = current.ending is not None and job_now.ending is None
         if must_wake:
             self.wake(job.id)
 
     def _finish(self, pipeline: Job, job: Job, found: list[Trial]) -> None:
         artifact = self._artifact(job, found)
-        with self.store.transaction() as change:
-            current = change.job(pipeline.id)
+        with self.database.write_transaction() as transaction:
+            current = transaction.get_job(pipeline.id)
             if current is None or current.is_terminal:
                 return
             ending = current.ending or _copied(job)
             if ending.state == SUCCEEDED and "modelToUpload" in pipeline.spec:
-                ending = self._upload(change, pipeline, artifact) or ending
+                ending = self._upload(transaction, pipeline, artifact) or ending
             started = current.started or job.started
-            change.end_job(current, ending, **({} if started is None else {"started": started}))
+            transaction.end_job(current, ending, **({} if started is None else {"started": started}))
 
-    def _upload(self, change: Transaction, pipeline: Job, artifact: str | None) -> Ending | None:
+    def _upload(self, transaction: Transaction, pipeline: Job, artifact: str | None) -> Ending | None:
         """Upload the model; how the pipeline ends when that cannot be."""
         model = dict(pipeline.spec["modelToUpload"])
         uri = model.setdefault("artifactUri", artifact)
@@ -113,16 +114,16 @@ class PipelineReconciler:
             return _failed(_CODES["NOT_FOUND"], f'There are no files under "{uri}" to copy.')
         try:
             version = upload(
-                change,
+                transaction,
                 pipeline.location,
                 model,
                 pipeline.spec.get("modelId", ""),
                 pipeline.spec.get("parentModel", ""),
                 pipeline.name,
             )
-        except UploadRefused as error:
+        except ModelUploadRejected as error:
             return _failed(_CODES[error.status], str(error))
-        change.pipelines.uploaded(pipeline.id, version.model_name)
+        transaction.pipelines.set_model(pipeline.id, version.model_name)
         return None
 
     def _has_files(self, uri: str) -> bool:

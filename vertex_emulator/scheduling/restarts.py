@@ -81,10 +81,12 @@ def after_preemption(job: Job, cause: str, now: int) -> Restart | None:
 
 
 def _whole_job(job: Job, changed: Restarts, line: str, now: int) -> Restart:
-    return Restart(_next_attempts(job, changed, job.places, now), True, line)
+    return Restart(_next_attempts(job, changed, job.requested_replicas, now), True, line)
 
 
 def _next_attempts(job: Job, changed: Restarts, replicas: Collection[Replica], now: int) -> Restarts:
     known: Mapping[str, int] = job.restarts.attempts
     tasks = [replica.task for replica in replicas]
-    return replace(changed, attempts={**known, **{task: known.get(task, 0) + 1 for task in tasks}}, begun=now)
+    return replace(
+        changed, attempts={**known, **{task: known.get(task, 0) + 1 for task in tasks}}, restarting_since=now
+    )

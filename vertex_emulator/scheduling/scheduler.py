@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.database import Store
+from vertex_emulator.database import Database
 from vertex_emulator.database.records import FAILED, PENDING, Ending, Job
 from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.replicas.executor import Executor
@@ -40,7 +40,7 @@ _log = logging.getLogger("emulator.scheduler")
 class Scheduler:
     """Runs jobs; `capacity` is how many replicas may run at once."""
 
-    store: Store
+    database: Database
     executor: Executor
     data: DataFolder
     queue: WorkQueue
@@ -48,9 +48,9 @@ class Scheduler:
     link: Callable[[Job], str]
 
     def __post_init__(self) -> None:
-        self._custom_jobs = CustomJobReconciler(self.store, self.executor, self.data, self.link, self.wake)
-        self._studies = StudyReconciler(self.store, self.data, self.wake)
-        self._pipelines = PipelineReconciler(self.store, self.data, self.wake)
+        self._custom_jobs = CustomJobReconciler(self.database, self.executor, self.data, self.link, self.wake)
+        self._studies = StudyReconciler(self.database, self.data, self.wake)
+        self._pipelines = PipelineReconciler(self.database, self.data, self.wake)
         self._failures: dict[str, int] = {}
         self._stopping = threading.Event()
 
@@ -77,10 +77,15 @@ class Scheduler:
 
     def look_at_everything(self) -> None:
         """Wake every job that has not ended, and every one that left something behind."""
-        with self.store.reading() as look:
-            unfinished = look.unfinished()
-            known = {job: look.job(job) for job in self.data.jobs_with_files()}
-        for job in [_ADMISSION, *unfinished, *self.executor.jobs(), *(id for id, job in known.items() if job is None)]:
+        with self.database.read_transaction() as transaction:
+            unfinished = transaction.list_unfinished_jobs()
+            known = {job: transaction.get_job(job) for job in self.data.jobs_with_files()}
+        for job in [
+            _ADMISSION,
+            *unfinished,
+            *self.executor.list_jobs(),
+            *(id for id, job in known.items() if job is None),
+        ]:
             self.queue.add(job)
 
     def step(self, timeout: float | None = None) -> bool:
@@ -117,11 +122,11 @@ class Scheduler:
         if key == _EVERYTHING:
             self.look_at_everything()
             return _EVERYTHING_SECONDS
-        with self.store.reading() as look:
-            job = look.job(key)
-            pipeline = look.pipelines.of_job(key)
+        with self.database.read_transaction() as transaction:
+            job = transaction.get_job(key)
+            pipeline = transaction.pipelines.get_pipeline_of_job(key)
         if job is None:
-            self.executor.remove(key)
+            self.executor.remove_job(key)
             self.data.remove_files(key)
             return None
         if job.kind == TRAINING_PIPELINE:
@@ -135,19 +140,23 @@ class Scheduler:
 
     def _admit(self) -> None:
         """Let jobs out of the queue for which there is room."""
-        with self.store.transaction() as change:
-            chosen = admitted(change.queue.heads(self.capacity), change.queue.in_use(), self.capacity)
+        with self.database.write_transaction() as transaction:
+            chosen = admitted(
+                transaction.queue.list_candidates(self.capacity),
+                transaction.queue.count_replicas_by_owner(),
+                self.capacity,
+            )
             for waiting in chosen:
-                job = change.job(waiting.id)
+                job = transaction.get_job(waiting.id)
                 assert job is not None
-                change.queue.admit(job)
-                change.change_job(job, state=PENDING)
-                change.say(
+                transaction.queue.mark_admitted(job)
+                transaction.update_job(job, state=PENDING)
+                transaction.log_service_message(
                     job.id,
                     "Vertex AI is provisioning job running framework. First time usage might take couple of minutes, "
                     "and subsequent runs can be much faster.",
                 )
-                change.say(job.id, "Vertex AI is setting up this job.")
+                transaction.log_service_message(job.id, "Vertex AI is setting up this job.")
         for waiting in chosen:
             self.queue.add(waiting.id)
 
@@ -156,19 +165,19 @@ class Scheduler:
         return failures
 
     def _give_up(self, key: str, error: Exception) -> None:
-        with self.store.reading() as look:
-            job = look.job(key)
+        with self.database.read_transaction() as transaction:
+            job = transaction.get_job(key)
         if job is not None:
             message = f"Internal error occurred for the current attempt: {type(error).__name__}: {error}"
             self._custom_jobs.end(job, Ending(FAILED, CODE_INTERNAL, message, now_ns()))
             self.wake(key)
 
     def _say_once(self, key: str, text: str) -> None:
-        with self.store.transaction() as change:
-            if change.job(key) is not None:
-                lines = change.service_lines(key)
+        with self.database.write_transaction() as transaction:
+            if transaction.get_job(key) is not None:
+                lines = transaction.list_service_messages(key)
                 if not lines or lines[-1].text != text:
-                    change.say(key, text, "WARNING")
+                    transaction.log_service_message(key, text, "WARNING")
 
     def _work(self) -> None:
         while not self._stopping.is_set():
@@ -180,13 +189,13 @@ class Scheduler:
     def _watch(self) -> None:
         while not self._stopping.is_set():
             try:
-                for job in self.executor.changes():
+                for job in self.executor.watch_jobs():
                     if job is None:
                         self._failures.clear()
                         self.look_at_everything()
                     else:
                         self.queue.add(job)
-                        self.store.changes.publish([job])
+                        self.database.changes.publish([job])
             except ExecutorUnavailable as error:
                 _log.warning("%s", error)
             except Exception:  # noqa: BLE001 - without the watch, jobs would only be looked at now and then

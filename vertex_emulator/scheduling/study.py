@@ -9,7 +9,7 @@ from typing import Any
 
 from vertex_api.kinds import CUSTOM_JOB
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.database import Store
+from vertex_emulator.database import Database
 from vertex_emulator.database.records import (
     CANCELLING,
     PENDING,
@@ -19,7 +19,7 @@ from vertex_emulator.database.records import (
     Ending,
     Job,
     Trial,
-    replica_places,
+    list_replicas,
 )
 from vertex_emulator.names import new_id
 from vertex_emulator.scheduling.cancelling import cancel, stop_early
@@ -34,7 +34,7 @@ _METRICS_SECONDS = 1.0  # how often a running trial's metric file is read
 class StudyReconciler:
     """Advances tuning jobs; `wake` asks for a look at a job."""
 
-    store: Store
+    database: Database
     data: DataFolder
     wake: Callable[[str], None]
 
@@ -42,9 +42,9 @@ class StudyReconciler:
         """Take the next step; the seconds after which to look again, or None to wait for a change."""
         if study.is_terminal:
             return None
-        with self.store.reading() as look:
-            trials = look.trials(study.id)
-            jobs = look.open_trial_jobs(study.id)
+        with self.database.read_transaction() as transaction:
+            trials = transaction.list_trials(study.id)
+            jobs = transaction.get_unfinished_trial_jobs(study.id)
         trials = self._refresh(study, trials, jobs)
         ending = study.ending or verdict(study, trials, now_ns())
         if ending is None:
@@ -63,9 +63,9 @@ class StudyReconciler:
         ]
         changed = [new for old, new in zip(trials, fresh, strict=True) if new != old]
         if changed:
-            with self.store.transaction() as change:
+            with self.database.write_transaction() as transaction:
                 for trial in changed:
-                    change.change_trial(trial)
+                    transaction.update_trial(trial)
         return fresh
 
     def _mark_progress(self, study: Job, trials: Sequence[Trial]) -> None:
@@ -73,16 +73,16 @@ class StudyReconciler:
         wanted = RUNNING if begun else PENDING
         if study.state == wanted or study.state == CANCELLING:
             return
-        with self.store.transaction() as change:
-            current = change.job(study.id)
+        with self.database.write_transaction() as transaction:
+            current = transaction.get_job(study.id)
             if current is None or current.ending is not None:
                 return
             if wanted == RUNNING:
-                change.say(study.id, "Job is running.")
-                change.change_job(current, state=RUNNING, started=min(begun))
+                transaction.log_service_message(study.id, "Job is running.")
+                transaction.update_job(current, state=RUNNING, started=min(begun))
             elif current.state == QUEUED:
-                change.say(study.id, "Vertex AI is setting up this job.")
-                change.change_job(current, state=PENDING)
+                transaction.log_service_message(study.id, "Vertex AI is setting up this job.")
+                transaction.update_job(current, state=PENDING)
 
     def _request_trials(self, study: Job, trials: list[Trial]) -> Ending | None:
         """Start as many trials as may run now; how the study ends when its search or its conditions say so."""
@@ -110,12 +110,12 @@ class StudyReconciler:
     def _stop(self, study: Job, reason: str) -> Ending | None:
         """Decide that a study gets no further trial, which nothing takes back but a cancellation."""
         ending = Ending(SUCCEEDED, 0, "", now_ns())
-        with self.store.transaction() as change:
-            current = change.job(study.id)
+        with self.database.write_transaction() as transaction:
+            current = transaction.get_job(study.id)
             if current is None or current.ending is not None:
                 return None if current is None else current.ending
-            change.say(study.id, f"The study is stopped: {reason}.")
-            change.change_job(current, ending=ending)
+            transaction.log_service_message(study.id, f"The study is stopped: {reason}.")
+            transaction.update_job(current, ending=ending)
         return ending
 
     def _waits(self, study: Job, ending: Ending, trials: Sequence[Trial]) -> bool:
@@ -125,9 +125,9 @@ class StudyReconciler:
 
     def _stop_hopeless(self, study: Job, trials: Sequence[Trial]) -> None:
         for trial, reason in hopeless(study, trials):
-            with self.store.transaction() as change:
-                if stop_early(change, trial.job):
-                    change.say(study.id, f"Trial {trial.number} is stopped early: {reason}.")
+            with self.database.write_transaction() as transaction:
+                if stop_early(transaction, trial.job):
+                    transaction.log_service_message(study.id, f"Trial {trial.number} is stopped early: {reason}.")
             self.wake(trial.job)
 
     def _add_trial(self, study: Job, number: int, parameters: Values) -> Trial | None:
@@ -138,33 +138,33 @@ class StudyReconciler:
             "jobSpec": trial_job_spec(study, number, parameters),
         }
         trial = Trial(study.id, number, "REQUESTED", parameters, new_id())
-        with self.store.transaction() as change:
-            current = change.job(study.id)
+        with self.database.write_transaction() as transaction:
+            current = transaction.get_job(study.id)
             if current is None or current.ending is not None:
                 return None
-            slots = len(replica_places(CUSTOM_JOB, spec))
-            change.add_job(trial.job, CUSTOM_JOB, study.location, spec, slots, study.id, number)
-            change.add_trial(trial)
+            slots = len(list_replicas(CUSTOM_JOB, spec))
+            transaction.add_job(trial.job, CUSTOM_JOB, study.location, spec, slots, study.id, number)
+            transaction.add_trial(trial)
         self.wake(trial.job)
         return trial
 
     def _finish(self, study: Job, ending: Ending) -> float | None:
-        with self.store.transaction() as change:
-            open_jobs = [job for job in change.trial_jobs(study.id).values() if not job.is_terminal]
-            current = change.job(study.id)
+        with self.database.write_transaction() as transaction:
+            open_jobs = [job for job in transaction.get_trial_jobs(study.id).values() if not job.is_terminal]
+            current = transaction.get_job(study.id)
             if current is None or current.is_terminal:
                 return None
             ending = current.ending or ending
             if open_jobs:
                 if current.ending is None:
-                    change.change_job(current, ending=ending)
+                    transaction.update_job(current, ending=ending)
                 for job in open_jobs:
                     if ending.state == SUCCEEDED:
-                        stop_early(change, job.id)
+                        stop_early(transaction, job.id)
                     else:
-                        cancel(change, job.id)
+                        cancel(transaction, job.id)
             else:
-                change.end_job(current, ending)
+                transaction.end_job(current, ending)
         for job in open_jobs:
             self.wake(job.id)
         if open_jobs and all(job.state == QUEUED for job in open_jobs):

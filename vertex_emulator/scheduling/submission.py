@@ -7,13 +7,13 @@ from typing import Any
 
 from vertex_api.kinds import TRAINING_PIPELINE, Kind
 from vertex_emulator.database import Transaction
-from vertex_emulator.database.records import Job, replica_places
+from vertex_emulator.database.records import Job, list_replicas
 from vertex_emulator.names import Location
 from vertex_emulator.scheduling import unsupported_fields as coverage
 
 
 def submit(
-    change: Transaction,
+    transaction: Transaction,
     job_id: str,
     kind: Kind,
     location: Location,
@@ -21,9 +21,9 @@ def submit(
     warnings: Iterable[str] = (),
 ) -> Job:
     """A new job in the queue, with the first lines of its log: what is not honoured in full, and `warnings`."""
-    job = change.add_job(job_id, kind, location, spec, slots=len(replica_places(kind, spec)))
-    change.say(job_id, "Waiting for job to be provisioned.")
+    job = transaction.add_job(job_id, kind, location, spec, slots=len(list_replicas(kind, spec)))
+    transaction.log_service_message(job_id, "Waiting for job to be provisioned.")
     notes = coverage.notes(kind, spec) if kind != TRAINING_PIPELINE else []
     for text in [*notes, *warnings]:
-        change.say(job_id, text, "WARNING")
+        transaction.log_service_message(job_id, text, "WARNING")
     return job

@@ -30,7 +30,7 @@ def verdict(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int, link:
     (restarts.py); the primary replica's success is the job's (Google's page on the training service). Replicas are
     judged in the order in which they ended, so an outcome does not depend on when we look.
     """
-    current = {replica: statuses[replica] for replica in job.current if replica in statuses}
+    current = {replica: statuses[replica] for replica in job.current_replicas if replica in statuses}
     due = injected.moment(job, current)
     if job.fault is not None and due is not None and now >= due:
         match job.fault.kind:
@@ -76,13 +76,13 @@ def _by_exits(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int, lin
         if status.exit_code != 0:
             restart = retry(job, _exit_text(replica, status), now) if is_passing(status) else None
             return restart or _exit_failure(replica, status, link, now)
-        if replica.place == PRIMARY:
+        if replica.first_attempt == PRIMARY:
             return Ending(SUCCEEDED, 0, "", now)
     return None
 
 
 def _by_losses(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int) -> Verdict:
-    removed = [replica for replica in job.current if replica not in statuses]
+    removed = [replica for replica in job.current_replicas if replica not in statuses]
     killed = [replica for replica, status in statuses.items() if is_lost(status)]
     if not removed and not killed:
         return None

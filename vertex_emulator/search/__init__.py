@@ -4,7 +4,7 @@ Pure: a study and what was observed go in, the next trial's parameters or a reas
 give the same answer in every process.
 """
 
-from vertex_emulator.search.grid_search import SearchSpaceExhausted
+from vertex_emulator.errors import SearchSpaceExhausted
 from vertex_emulator.search.observation import Observation
 from vertex_emulator.search.study_stopping import EndedTrial
 from vertex_emulator.search.suggestion import suggest

@@ -2,13 +2,10 @@
 
 from collections.abc import Sequence
 
+from vertex_emulator.errors import SearchSpaceExhausted
 from vertex_emulator.search.domain import Value
 from vertex_emulator.search.observation import Observation
 from vertex_emulator.search.space import Space, key
-
-
-class SearchSpaceExhausted(Exception):
-    """Every point of the grid has a trial already."""
 
 
 def suggest(space: Space, observations: Sequence[Observation]) -> dict[str, Value]:

@@ -12,7 +12,7 @@ from tests.vertex_emulator.api.good_requests import GOOD, fields_of
 from tests.vertex_emulator.api.input_fields import DURATION, TIMESTAMP, Names, is_set, unwrap_hint
 from vertex_api.kinds import Kind
 from vertex_api.validation.shape import format_path
-from vertex_emulator.errors import snake_path
+from vertex_emulator.errors import to_snake_case
 
 Path = tuple[str | int, ...]
 MODEL_LEVELS = 2  # the fields below are description, of which each would be the same again
@@ -65,14 +65,14 @@ def place(body: Any, names: Names) -> Path:
 
 def _of_field(kind: Kind, body: Any, at: Path, hint: Any) -> Iterator[Mutation]:
     inner, _ = unwrap_hint(hint)
-    field = snake_path(format_path(at))
+    field = to_snake_case(format_path(at))
     for value in WRONG.get(_type_of(hint), ()):
         yield Mutation(kind, f"{field} = {str(value)[:20]}", edited(body, *at, to=value), field)
     if get_origin(hint) is Required:
         yield Mutation(kind, f"{field} absent", edited(body, *at, to=ABSENT), field)
         yield Mutation(kind, f"{field} null", edited(body, *at, to=None), field)
     if field.rpartition(".")[2] != str(at[-1]) and isinstance(at[-1], str):
-        twice = edited(body, *at[:-1], snake_path(at[-1]), to=_value_at(body, at))
+        twice = edited(body, *at[:-1], to_snake_case(at[-1]), to=_value_at(body, at))
         yield Mutation(kind, f"{field} twice", twice, field)
     if is_typeddict(inner) and set(get_type_hints(inner)) and isinstance(_value_at(body, at), dict):
         yield Mutation(kind, f"unknown field of {field}", edited(body, *at, "zzz", to=1), f"{field}.zzz")

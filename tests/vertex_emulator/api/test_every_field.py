@@ -15,7 +15,7 @@ from tests.vertex_emulator.running import PARENT, RunningEmulator
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.validation import pipelines
 from vertex_api.validation.shape import validate
-from vertex_emulator.errors import snake_path
+from vertex_emulator.errors import to_snake_case
 from vertex_emulator.scheduling.unsupported_fields import REFUSED
 
 SPEC_FIELDS = {CUSTOM_JOB: "jobSpec", HYPERPARAMETER_TUNING_JOB: "trialJobSpec"}
@@ -94,4 +94,4 @@ def test_a_field_comes_back_as_sent_or_is_refused_by_name(submit: Submitting, ki
         assert status == 400, held
         violations = held["error"]["details"][0]["fieldViolations"]
         fields = [re.sub(r"\[\d+\]", "", each["field"]) for each in violations]
-        assert any(each.endswith(snake_path(refusal)) for each in fields)
+        assert any(each.endswith(to_snake_case(refusal)) for each in fields)

@@ -1,6 +1,7 @@
 import pytest
 
-from vertex_emulator.api.filters import FilterError, matches, parse, required
+from vertex_emulator.api.filters import matches, parse, required
+from vertex_emulator.errors import InvalidFilter
 
 JOB = {
     "state": "JOB_STATE_RUNNING",
@@ -73,12 +74,12 @@ def test_a_quoted_value_may_hold_quotes_and_brackets_match_themselves() -> None:
     "text", ["state", "state=", "=x", "(state=x", "state=x)", "state=x AND", "OR", 'state="x', "a==b"]
 )
 def test_a_broken_filter_is_refused_with_what_it_lacks(text: str) -> None:
-    with pytest.raises(FilterError, match=r"filter"):
+    with pytest.raises(InvalidFilter, match=r"filter"):
         parse(text)
 
 
 def test_deep_nesting_is_refused_rather_than_exhausting_the_stack() -> None:
-    with pytest.raises(FilterError, match="nests"):
+    with pytest.raises(InvalidFilter, match="nests"):
         parse("(" * 10_000 + "a=b" + ")" * 10_000)
 
 

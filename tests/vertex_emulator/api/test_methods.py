@@ -10,7 +10,7 @@ import googleapiclient
 import pytest
 
 from vertex_emulator.api.methods import Methods
-from vertex_emulator.database import Store
+from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
 
 LIFECYCLE = {"create", "get", "list", "cancel", "delete"}
@@ -37,7 +37,7 @@ def methods(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
 def test_a_method_of_the_discovery_document_is_served_or_said_to_be_missing(version: str, tmp_path: Path) -> None:
-    served = Methods.on(Store(tmp_path / "db"), tmp_path, lambda _: None)
+    served = Methods.on(Database(tmp_path / "db"), tmp_path, lambda _: None)
     documents = Path(googleapiclient.__file__).parent / "discovery_cache" / "documents"
     wrong, seen = [], set()
     for method in methods(json.loads((documents / f"aiplatform.{version}.json").read_text())):
@@ -63,5 +63,5 @@ def test_a_method_of_the_discovery_document_is_served_or_said_to_be_missing(vers
 @pytest.mark.parametrize("path", ["projects/p/locations/r/nothing", "projects/p/nothing", "nothing", "", "projects"])
 def test_what_the_api_has_not_is_not_found(path: str, tmp_path: Path) -> None:
     with pytest.raises(ApiError) as refusal:
-        Methods.on(Store(tmp_path / "db"), tmp_path, lambda _: None).answer("GET", path, {}, {})
+        Methods.on(Database(tmp_path / "db"), tmp_path, lambda _: None).answer("GET", path, {}, {})
     assert refusal.value.status == "NOT_FOUND"

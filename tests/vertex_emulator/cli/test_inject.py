@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, pool
-from vertex_emulator.injected_faults import BadFault, Fault
+from vertex_emulator.errors import InvalidFault
+from vertex_emulator.injected_faults import InjectedFault
 
 SLEEP = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); time.sleep(600)"
 
@@ -74,8 +75,8 @@ def test_faults_that_wait_can_be_cleared(shared: RunningEmulator) -> None:
     ],
 )
 def test_a_fault_that_means_nothing_is_refused_by_field_and_value(body: dict[str, Any], told: str) -> None:
-    with pytest.raises(BadFault, match=told):
-        Fault.parse(body)
+    with pytest.raises(InvalidFault, match=told):
+        InjectedFault.parse(body)
 
 
 def test_a_bad_fault_is_one_line_at_the_terminal_and_400_over_http(shared: RunningEmulator) -> None:

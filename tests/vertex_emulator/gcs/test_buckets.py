@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from vertex_emulator.gcs.buckets import BadUri, folder, make_folder
+from vertex_emulator.errors import InvalidBucketUri
+from vertex_emulator.gcs.buckets import folder, make_folder
 
 
 def test_a_uri_is_a_folder_below_its_bucket(tmp_path: Path) -> None:
@@ -25,7 +26,7 @@ def test_a_folder_that_a_killed_process_made_and_did_not_open_is_opened(tmp_path
 def test_a_file_where_a_folder_should_be_is_named(tmp_path: Path, uri: str) -> None:
     (tmp_path / "my-bucket").mkdir()
     (tmp_path / "my-bucket" / "run").touch()
-    with pytest.raises(BadUri, match="my-bucket/run is a file"):
+    with pytest.raises(InvalidBucketUri, match="my-bucket/run is a file"):
         make_folder(tmp_path, uri)
 
 
@@ -47,7 +48,7 @@ def test_a_file_where_a_folder_should_be_is_named(tmp_path: Path, uri: str) -> N
     ],
 )
 def test_nothing_leads_out_of_the_bucket_folder(tmp_path: Path, uri: str) -> None:
-    with pytest.raises(BadUri):
+    with pytest.raises(InvalidBucketUri):
         folder(tmp_path, uri)
 
 
@@ -55,5 +56,5 @@ def test_a_link_left_by_a_container_is_not_followed_out(tmp_path: Path) -> None:
     root = tmp_path / "gcs"
     (root / "my-bucket").mkdir(parents=True)
     (root / "my-bucket" / "out").symlink_to("/etc")
-    with pytest.raises(BadUri, match="symbolic link"):
+    with pytest.raises(InvalidBucketUri, match="symbolic link"):
         folder(root, "gs://my-bucket/out/x")

@@ -20,7 +20,7 @@ def emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulat
     use_clock(clock, monkeypatch)
     emulator = Emulator(tmp_path / "data", Machine(clock))
     yield emulator
-    emulator.store.close()
+    emulator.database.close()
 
 
 def create(emulator: Emulator, kind: Kind, spec: dict[str, Any]) -> str:
@@ -28,7 +28,7 @@ def create(emulator: Emulator, kind: Kind, spec: dict[str, Any]) -> str:
 
 
 def view(emulator: Emulator, kind: Kind, job_id: str) -> dict[str, Any]:
-    found = JobViews(emulator.store, emulator.machine, emulator.data.buckets).view(kind.collection, job_id)
+    found = JobViews(emulator.database, emulator.machine, emulator.data.buckets).view(kind.collection, job_id)
     assert found is not None
     return found
 
@@ -74,7 +74,7 @@ def test_output_folders_come_with_their_place_on_this_machine(emulator: Emulator
 
 def test_a_trial_s_job_names_its_study_and_its_log_is_a_part_of_the_study_s(emulator: Emulator) -> None:
     study = create(emulator, HYPERPARAMETER_TUNING_JOB, tuning_job_spec())
-    emulator.look()
+    emulator.run_ready_steps()
     shown = view(emulator, HYPERPARAMETER_TUNING_JOB, study)
     assert "trials" not in shown["job"]
     trial = view(emulator, CUSTOM_JOB, shown["study"]["trials"][0]["job"])
@@ -96,6 +96,6 @@ def test_a_pipeline_leads_to_the_job_of_its_task(emulator: Emulator) -> None:
 
 def test_an_id_under_another_kind_is_no_job(emulator: Emulator) -> None:
     job = create(emulator, CUSTOM_JOB, custom_job_spec())
-    views = JobViews(emulator.store, emulator.machine, emulator.data.buckets)
+    views = JobViews(emulator.database, emulator.machine, emulator.data.buckets)
     for collection in ("hyperparameterTuningJobs", "models", ""):
         assert views.view(collection, job) is None

@@ -1,11 +1,11 @@
 import pytest
 
-from vertex_emulator.replicas.executor import Host, Resources
+from vertex_emulator.replicas.executor import HostResources, ResourceLimits
 from vertex_emulator.replicas.resources import resources, shortfalls
 
 GB = 1 << 30
-WORKSTATION = Host(cpus=16, memory=64 * GB, gpus=("0", "1", "2"))
-LAPTOP = Host(cpus=2, memory=16 * GB)
+WORKSTATION = HostResources(cpus=16, memory=64 * GB, gpus=("0", "1", "2"))
+LAPTOP = HostResources(cpus=2, memory=16 * GB)
 
 
 def machine(name: str, gpus: int = 0) -> dict[str, object]:
@@ -15,13 +15,13 @@ def machine(name: str, gpus: int = 0) -> dict[str, object]:
 
 def test_a_machine_smaller_than_the_host_gets_its_own_size_and_nothing_is_said() -> None:
     given = resources(machine("n1-standard-4"), WORKSTATION, turn=0)
-    assert given == Resources(cpus=4, memory=15 * GB, shared_memory=15 * GB // 2)
+    assert given == ResourceLimits(cpus=4, memory=15 * GB, shared_memory=15 * GB // 2)
     assert shortfalls([{"machineSpec": machine("n1-standard-4")}], WORKSTATION) == []
 
 
 def test_a_machine_larger_than_the_host_gets_all_processors_and_leaves_memory_to_the_host() -> None:
     given = resources(machine("n1-standard-64"), LAPTOP, turn=0)
-    assert given == Resources(cpus=None, memory=14 * GB, shared_memory=7 * GB)
+    assert given == ResourceLimits(cpus=None, memory=14 * GB, shared_memory=7 * GB)
 
 
 def test_what_the_host_lacks_is_said_once_for_all_pools_of_a_machine_type() -> None:
@@ -36,13 +36,13 @@ def test_as_many_processors_as_the_host_has_need_no_limit() -> None:
 
 
 def test_a_pool_without_a_machine_type_gets_what_the_host_has() -> None:
-    assert resources({}, LAPTOP, turn=0) == Resources(memory=14 * GB, shared_memory=7 * GB)
+    assert resources({}, LAPTOP, turn=0) == ResourceLimits(memory=14 * GB, shared_memory=7 * GB)
     assert shortfalls([{}], LAPTOP) == []
 
 
 def test_a_host_whose_kernel_cannot_limit_gets_no_limits_and_the_log_says_so() -> None:
-    rootless = Host(cpus=16, memory=64 * GB, limits_cpus=False, limits_memory=False)
-    assert resources(machine("n1-standard-4"), rootless, turn=0) == Resources(shared_memory=15 * GB // 2)
+    rootless = HostResources(cpus=16, memory=64 * GB, limits_cpus=False, limits_memory=False)
+    assert resources(machine("n1-standard-4"), rootless, turn=0) == ResourceLimits(shared_memory=15 * GB // 2)
     (line,) = shortfalls([{"machineSpec": machine("n1-standard-4")}], rootless)
     assert "cannot limit memory" in line
 
@@ -60,7 +60,7 @@ def test_replicas_that_run_side_by_side_get_different_gpus_in_a_circle() -> None
     ],
 )
 def test_more_gpus_than_the_host_has_are_not_given_and_the_log_says_so(
-    host: Host, gpus: tuple[str, ...], said: str
+    host: HostResources, gpus: tuple[str, ...], said: str
 ) -> None:
     spec = machine("n1-highcpu-16", gpus=4)
     assert resources(spec, host, turn=0).gpus == gpus

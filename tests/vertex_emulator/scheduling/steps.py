@@ -8,7 +8,7 @@ from tests.vertex_emulator.fakes import Emulator
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, tuning_job_spec
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database.records import Replica
-from vertex_emulator.injected_faults import Fault
+from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.replicas.executor import ReplicaSpec
 
 CHIEF, WORKER = Replica(0, 0), Replica(1, 0)
@@ -42,15 +42,15 @@ def crashes_once(spec: ReplicaSpec) -> int:
 
 
 def inject(emulator: Emulator, kind: str, **fields: Any) -> None:
-    with emulator.store.transaction() as change:
-        change.injections.add(Fault.parse({"kind": kind, **fields}))
+    with emulator.database.write_transaction() as transaction:
+        transaction.injected_faults.add(InjectedFault.parse({"kind": kind, **fields}))
 
 
 def trials(emulator: Emulator, study: str) -> list[tuple[int, str]]:
-    with emulator.store.reading() as look:
-        return [(trial.number, trial.state) for trial in look.trials(study)]
+    with emulator.database.read_transaction() as transaction:
+        return [(trial.number, trial.state) for trial in transaction.list_trials(study)]
 
 
 def log_texts(emulator: Emulator, job: str) -> list[str]:
-    with emulator.store.reading() as look:
-        return [line.text for line in look.service_lines(job)]
+    with emulator.database.read_transaction() as transaction:
+        return [line.text for line in transaction.list_service_messages(job)]

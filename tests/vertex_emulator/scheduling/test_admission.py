@@ -2,16 +2,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
-from vertex_emulator.database.waiting import Waiting
+from vertex_emulator.database.queue import QueuedJob
 from vertex_emulator.scheduling.admission import admitted
 
 
-def waiting(*jobs: tuple[str, int]) -> list[Waiting]:
+def waiting(*jobs: tuple[str, int]) -> list[QueuedJob]:
     """Jobs in order of age, each with its owner and the replicas it needs."""
-    return [Waiting(f"{owner}-{i}", owner, i, slots) for i, (owner, slots) in enumerate(jobs)]
+    return [QueuedJob(f"{owner}-{i}", owner, i, slots) for i, (owner, slots) in enumerate(jobs)]
 
 
-def chosen(jobs: list[Waiting], in_use: dict[str, int] | None = None, capacity: int = 4) -> list[str]:
+def chosen(jobs: list[QueuedJob], in_use: dict[str, int] | None = None, capacity: int = 4) -> list[str]:
     return [job.id for job in admitted(jobs, in_use or {}, capacity)]
 
 
@@ -19,15 +19,15 @@ def simulated(
     arrivals: Callable[[int], list[tuple[str, int]]], rounds: int, capacity: int = 4, lasts: int = 2
 ) -> list[list[str]]:
     """Owners of the jobs that begin in each round, when every job takes `lasts` rounds."""
-    queue: list[tuple[int, Waiting]] = []
-    running: list[tuple[int, Waiting]] = []
+    queue: list[tuple[int, QueuedJob]] = []
+    running: list[tuple[int, QueuedJob]] = []
     served: dict[str, int] = {}
     begun = []
     moment = 0
     for now in range(rounds):
         for owner, slots in arrivals(now):
             moment += 1
-            queue.append((moment, Waiting(f"{owner}-{moment}", owner, moment, slots)))
+            queue.append((moment, QueuedJob(f"{owner}-{moment}", owner, moment, slots)))
         running = [(end, job) for end, job in running if end > now]
         in_use: dict[str, int] = {}
         for _, job in running:

@@ -37,7 +37,7 @@ def a_failing_job(emulator: Emulator) -> list[str]:
 def a_job_cancelled_while_it_runs(emulator: Emulator) -> list[str]:
     emulator.machine.ignores_sigterm = True
     job = submit(emulator)
-    emulator.look()
+    emulator.run_ready_steps()
     cancel(emulator, job)
     return [job]
 
@@ -49,7 +49,7 @@ def a_study(emulator: Emulator) -> list[str]:
 
 def a_study_cancelled_while_it_runs(emulator: Emulator) -> list[str]:
     study = submit_study(emulator, trials=5, parallel=2)
-    emulator.look()
+    emulator.run_ready_steps()
     cancel(emulator, study)
     return [study]
 
@@ -61,7 +61,7 @@ def a_job_that_crashes_once(emulator: Emulator) -> list[str]:
 
 def a_job_that_loses_a_worker(emulator: Emulator) -> list[str]:
     job = submit(emulator, custom_job_spec(pool(), pool()))
-    emulator.look()
+    emulator.run_ready_steps()
     emulator.machine.end(job, WORKER, 137)
     emulator.queue.add(job)
     return [job]
@@ -77,10 +77,10 @@ def a_job_cancelled_while_it_restarts(emulator: Emulator) -> list[str]:
     emulator.machine.program = crashes_once
     emulator.machine.ignores_sigterm = True
     job = submit(emulator, custom_job_spec(pool(), pool()))
-    emulator.look()
+    emulator.run_ready_steps()
     emulator.machine.end(job, WORKER)
     emulator.queue.add(job)
-    emulator.look()
+    emulator.run_ready_steps()
     cancel(emulator, job)
     return [job]
 
@@ -94,13 +94,13 @@ def a_job_deleted(emulator: Emulator) -> list[str]:
 
 def outcome(emulator: Emulator, jobs: list[str]) -> list[Any]:
     """All that must not depend on when the process was killed."""
-    with emulator.store.reading() as look:
-        found = [look.job(job) for job in jobs]
+    with emulator.database.read_transaction() as transaction:
+        found = [transaction.get_job(job) for job in jobs]
         studies = [
-            [(trial.number, trial.state, trial.parameters["x"] is not None) for trial in look.trials(job)]
+            [(trial.number, trial.state, trial.parameters["x"] is not None) for trial in transaction.list_trials(job)]
             for job in jobs
         ]
-        orphans = look.unfinished()
+        orphans = transaction.list_unfinished_jobs()
     return [
         [(job.state, job.ending.code if job.ending else None) for job in found if job is not None],
         studies,
@@ -149,11 +149,11 @@ def test_a_kill_during_a_restart_does_no_harm_either(tmp_path: Path, monkeypatch
         emulator.machine.fuse.left = steps % 17
         try:
             emulator.run()
-            emulator.look()
+            emulator.run_ready_steps()
             break
         except Killed:
             kills += 1
-            emulator.store.close()
+            emulator.database.close()
             emulator.machine.fuse = Fuse()
             emulator.start()
     assert kills > 10

@@ -64,8 +64,8 @@ def backing(emulator: Emulator, pipeline: str) -> str:
 
 
 def models(emulator: Emulator) -> list[tuple[str, int, str | None]]:
-    with emulator.store.reading() as look:
-        found = look.models.all_versions(LOCATION)
+    with emulator.database.read_transaction() as transaction:
+        found = transaction.models.list_all_versions(LOCATION)
     return [(each.spec["displayName"], each.version, each.spec.get("artifactUri")) for each in found]
 
 
@@ -77,7 +77,7 @@ def test_a_pipeline_goes_through_its_states_with_its_job_and_uploads_the_model_a
     pipeline = submit(emulator, modelToUpload=MODEL)
     assert shown(emulator, pipeline)["state"] == "PIPELINE_STATE_QUEUED"
     assert "trainingTaskMetadata" not in shown(emulator, pipeline)
-    emulator.look()
+    emulator.run_ready_steps()
     running = shown(emulator, pipeline)
     assert running["state"] == "PIPELINE_STATE_RUNNING"
     assert emulator.job(backing(emulator, pipeline)).state == "JOB_STATE_RUNNING"
@@ -93,7 +93,7 @@ def test_a_pipeline_goes_through_its_states_with_its_job_and_uploads_the_model_a
 def test_a_pipeline_waits_while_its_job_waits_for_room(emulator: Emulator) -> None:
     first = submit(emulator, trainingTaskInputs={"workerPoolSpecs": [pool(), pool(3)]})
     second = submit(emulator)
-    emulator.look()
+    emulator.run_ready_steps()
     assert shown(emulator, first)["state"] == "PIPELINE_STATE_RUNNING"
     assert shown(emulator, second)["state"] == "PIPELINE_STATE_PENDING"
     assert emulator.job(backing(emulator, second)).state == "JOB_STATE_QUEUED"
@@ -129,9 +129,13 @@ def test_a_model_with_an_artifact_of_its_own_and_one_without_output_are_uploaded
     emulator.run()
     assert {shown(emulator, each)["state"] for each in (elsewhere, nowhere)} == {"PIPELINE_STATE_SUCCEEDED"}
     assert models(emulator) == [("a model", 1, "gs://elsewhere/model"), ("a model", 1, None)]
-    with emulator.store.reading() as look:
+    with emulator.database.read_transaction() as transaction:
         warned = [
-            [line.text for line in look.service_lines(backing(emulator, each)) if "no artifact" in line.text]
+            [
+                line.text
+                for line in transaction.list_service_messages(backing(emulator, each))
+                if "no artifact" in line.text
+            ]
             for each in (elsewhere, nowhere)
         ]
     assert [len(lines) for lines in warned] == [0, 1]
@@ -177,7 +181,7 @@ def test_a_parent_model_that_is_not_there_is_refused(emulator: Emulator) -> None
 
 def test_a_cancelled_pipeline_cancels_its_job_and_is_cancelled_once_that_has_ended(emulator: Emulator) -> None:
     pipeline = submit(emulator, modelToUpload=MODEL)
-    emulator.look()
+    emulator.run_ready_steps()
     cancel(emulator, pipeline)
     assert shown(emulator, pipeline)["state"] == "PIPELINE_STATE_CANCELLING"
     emulator.run()
@@ -194,13 +198,13 @@ def test_a_pipeline_that_is_cancelled_before_it_has_a_job_gets_none(emulator: Em
     done = shown(emulator, pipeline)
     assert done["state"] == "PIPELINE_STATE_CANCELLED"
     assert "trainingTaskMetadata" not in done
-    with emulator.store.reading() as look:
-        assert [job.kind for job in look.jobs()] == [TRAINING_PIPELINE]
+    with emulator.database.read_transaction() as transaction:
+        assert [job.kind for job in transaction.list_jobs()] == [TRAINING_PIPELINE]
 
 
 def test_a_pipeline_whose_job_is_cancelled_is_cancelled_with_it(emulator: Emulator) -> None:
     pipeline = submit(emulator)
-    emulator.look()
+    emulator.run_ready_steps()
     emulator.jobs.cancel(CUSTOM_JOB, LOCATION, backing(emulator, pipeline))
     emulator.run()
     assert shown(emulator, pipeline)["state"] == "PIPELINE_STATE_CANCELLED"
@@ -217,7 +221,7 @@ def test_a_deleted_pipeline_leaves_its_job_which_cannot_go_before_it_ended(emula
         assert refusal.value.status == "FAILED_PRECONDITION"
     emulator.run()
     emulator.jobs.delete(TRAINING_PIPELINE, LOCATION, pipeline)
-    emulator.look()
+    emulator.run_ready_steps()
     assert emulator.job(job).state == "JOB_STATE_SUCCEEDED"
     emulator.jobs.delete(CUSTOM_JOB, LOCATION, job)
 
@@ -267,16 +271,16 @@ def a_pipeline_cancelled_at_once(emulator: Emulator) -> str:
 
 def a_pipeline_cancelled_while_it_runs(emulator: Emulator) -> str:
     pipeline = submit(emulator)
-    emulator.look()
+    emulator.run_ready_steps()
     cancel(emulator, pipeline)
     return pipeline
 
 
 def outcome(emulator: Emulator, pipeline: str) -> list[Any]:
     """All that must not depend on when the process was killed."""
-    with emulator.store.reading() as look:
-        jobs = [(job.kind.type, job.state, job.ending and job.ending.code) for job in look.jobs()]
-        unfinished = look.unfinished()
+    with emulator.database.read_transaction() as transaction:
+        jobs = [(job.kind.type, job.state, job.ending and job.ending.code) for job in transaction.list_jobs()]
+        unfinished = transaction.list_unfinished_jobs()
     found = shown(emulator, pipeline)
     counts = sorted(emulator.machine.started.values())
     uploaded = [(name, version, bool(uri)) for name, version, uri in models(emulator)]

@@ -27,11 +27,11 @@ def test_a_job_that_crashes_once_succeeds_at_its_second_attempt_and_keeps_both_l
     assert emulator.job(job).state in ("JOB_STATE_PENDING", "JOB_STATE_RUNNING")
     first_start = emulator.job(job).started
     emulator.run()
-    emulator.look()
+    emulator.run_ready_steps()
     ended = emulator.job(job)
     assert (ended.state, ended.started) == ("JOB_STATE_SUCCEEDED", first_start)
-    assert set(emulator.machine.started) == {(job, replica) for replica in ended.attempts}
-    assert [len(list(logs.saved(emulator.data.logs, job, replica) or ())) for replica in ended.attempts] == [1] * 4
+    assert set(emulator.machine.started) == {(job, replica) for replica in ended.all_attempts}
+    assert [len(list(logs.saved(emulator.data.logs, job, replica) or ())) for replica in ended.all_attempts] == [1] * 4
     texts = log_texts(emulator, job)
     assert [text.partition(".")[0] for text in texts[-6:]] == [
         "Job is running",
@@ -45,10 +45,10 @@ def test_a_job_that_crashes_once_succeeds_at_its_second_attempt_and_keeps_both_l
 
 def test_a_container_that_vanishes_is_replaced_and_the_others_go_on(emulator: Emulator) -> None:
     job = submit(emulator, custom_job_spec(pool(), pool()))
-    emulator.look()
+    emulator.run_ready_steps()
     del emulator.machine.containers[job, WORKER]
     emulator.queue.add(job)
-    emulator.look()
+    emulator.run_ready_steps()
     again = replace(WORKER, attempt=1)
     assert set(emulator.machine.containers) == {(job, CHIEF), (job, again)}
     assert emulator.machine.containers[job, again].spec.hostname.endswith("-0")
@@ -62,17 +62,17 @@ def test_before_a_job_begins_again_all_its_replicas_have_ended_if_need_be_by_for
     emulator.machine.program = crashes_once
     emulator.machine.ignores_sigterm = True
     job = submit(emulator, custom_job_spec(pool(), pool(2)))
-    emulator.look()
+    emulator.run_ready_steps()
     emulator.machine.end(job, WORKER)
     emulator.queue.add(job)
-    emulator.look()
+    emulator.run_ready_steps()
     assert emulator.machine.signals == ["SIGTERM", "SIGTERM"]
     assert emulator.machine.most_at_once == 3
     emulator.machine.clock.advance(6)
-    emulator.look()
+    emulator.run_ready_steps()
     assert emulator.machine.signals[2:] == ["SIGKILL", "SIGKILL"]
     emulator.queue.add(job)
-    emulator.look()
+    emulator.run_ready_steps()
     assert [replica.attempt for _, replica in emulator.machine.started] == [0, 0, 0, 1, 1, 1]
     assert emulator.machine.most_at_once == 3
 
@@ -81,10 +81,10 @@ def test_a_job_can_be_cancelled_while_it_restarts(emulator: Emulator) -> None:
     emulator.machine.program = crashes_once
     emulator.machine.ignores_sigterm = True
     job = submit(emulator, custom_job_spec(pool(), pool()))
-    emulator.look()
+    emulator.run_ready_steps()
     emulator.machine.end(job, WORKER)
     emulator.queue.add(job)
-    emulator.look()
+    emulator.run_ready_steps()
     assert emulator.job(job).state == "JOB_STATE_PENDING"
     cancel(emulator, job)
     emulator.run()
@@ -117,8 +117,8 @@ def test_a_fault_strikes_the_next_job_it_is_for_and_no_other(emulator: Emulator)
         (0, ""),
         (9, "The replica workerpool1-0 ran out"),
     ]
-    with emulator.store.reading() as look:
-        assert look.injections.waiting() == []
+    with emulator.database.read_transaction() as transaction:
+        assert transaction.injected_faults.list_pending() == []
 
 
 def test_a_fault_strikes_a_study_s_trials_like_other_jobs(emulator: Emulator) -> None:
@@ -140,5 +140,5 @@ def test_an_injected_quota_refuses_as_many_requests_as_it_says_and_leaves_no_job
         assert (refused.value.http, refused.value.status) == (429, "RESOURCE_EXHAUSTED")
         assert refused.value.message.endswith(f"exceed quota limits: aiplatform.googleapis.com/{metric}")
     submit(emulator)
-    with emulator.store.reading() as look:
-        assert len(look.unfinished()) == 1
+    with emulator.database.read_transaction() as transaction:
+        assert len(transaction.list_unfinished_jobs()) == 1

@@ -11,7 +11,7 @@ from vertex_emulator.replicas.executor import ReplicaSpec
 def test_a_job_goes_through_the_service_s_states_and_leaves_its_log_and_no_container(emulator: Emulator) -> None:
     job = submit(emulator)
     assert emulator.job(job).state == "JOB_STATE_QUEUED"
-    emulator.look()
+    emulator.run_ready_steps()
     assert emulator.job(job).state == "JOB_STATE_RUNNING"
     emulator.run()
     ended = emulator.job(job)
@@ -42,7 +42,7 @@ def test_when_the_primary_is_done_the_other_replicas_are_stopped(emulator: Emula
     emulator.run()
     ended = emulator.job(job)
     assert ended.state == "JOB_STATE_SUCCEEDED"
-    assert [found["exit_code"] for found in ended.replicas] == [0, 143]
+    assert [found["exit_code"] for found in ended.replica_outcomes] == [0, 143]
 
 
 def test_a_replica_is_asked_once_to_stop_and_killed_when_it_does_not(emulator: Emulator) -> None:
@@ -51,11 +51,11 @@ def test_a_replica_is_asked_once_to_stop_and_killed_when_it_does_not(emulator: E
     emulator.run(lambda _: emulator.job(job).ending is not None)
     emulator.machine.finish_one = lambda: None  # type: ignore[method-assign]
     emulator.queue.add(job)
-    emulator.look()
+    emulator.run_ready_steps()
     emulator.queue.add(job)
     emulator.run()
     assert emulator.machine.signals == ["SIGTERM", "SIGKILL"]
-    assert [found["exit_code"] for found in emulator.job(job).replicas] == [0, 137]
+    assert [found["exit_code"] for found in emulator.job(job).replica_outcomes] == [0, 137]
 
 
 def test_a_missing_image_fails_the_job_with_the_image_s_name(emulator: Emulator) -> None:
@@ -69,7 +69,7 @@ def test_a_missing_image_fails_the_job_with_the_image_s_name(emulator: Emulator)
 
 def test_the_queue_lets_in_what_the_machine_holds_in_order(emulator: Emulator) -> None:
     first, second, third = (submit(emulator, custom_job_spec(pool(), pool(2))) for _ in range(3))
-    emulator.look()
+    emulator.run_ready_steps()
     assert [emulator.job(job).state for job in (first, second, third)] == [
         "JOB_STATE_RUNNING",
         "JOB_STATE_QUEUED",
@@ -83,7 +83,7 @@ def test_the_queue_lets_in_what_the_machine_holds_in_order(emulator: Emulator) -
 
 def test_a_job_that_is_larger_than_the_machine_runs_alone(emulator: Emulator) -> None:
     small, large, late = submit(emulator), submit(emulator, custom_job_spec(pool(), pool(9))), submit(emulator)
-    emulator.look()
+    emulator.run_ready_steps()
     assert emulator.job(large).state == "JOB_STATE_QUEUED"
     emulator.run()
     assert {emulator.job(job).state for job in (small, large, late)} == {"JOB_STATE_SUCCEEDED"}
@@ -93,7 +93,7 @@ def test_a_job_that_is_larger_than_the_machine_runs_alone(emulator: Emulator) ->
 def test_a_study_shares_the_machine_with_the_jobs_that_come_after_it(emulator: Emulator) -> None:
     emulator.machine.program = lambda spec: reports(spec) if "/tmp/hypertune" in spec.mounts.values() else 0
     study = submit_study(emulator, trials=30, parallel=12)
-    emulator.look()
+    emulator.run_ready_steps()
     jobs = [submit(emulator) for _ in range(6)]
     emulator.run(lambda _: all(emulator.job(job).is_terminal for job in jobs))
     ended = [number for number, state in trials(emulator, study) if state == "SUCCEEDED"]
@@ -105,7 +105,7 @@ def test_a_study_shares_the_machine_with_the_jobs_that_come_after_it(emulator: E
 def test_a_large_job_waits_for_the_trials_that_run_and_not_for_those_in_the_queue(emulator: Emulator) -> None:
     emulator.machine.program = lambda spec: reports(spec) if "/tmp/hypertune" in spec.mounts.values() else 0
     study = submit_study(emulator, trials=30, parallel=12)
-    emulator.look()
+    emulator.run_ready_steps()
     large = submit(emulator, custom_job_spec(pool(), pool(3)))
     emulator.run(lambda _: emulator.job(large).started is not None)
     # The four that ran, and one more: the study had waited since before the large job came.
@@ -128,12 +128,12 @@ def test_a_flexible_job_gives_up_when_it_has_waited_long_enough_and_another_does
 
 
 def test_a_job_whose_image_is_being_pulled_can_be_cancelled(emulator: Emulator) -> None:
-    emulator.machine.prepare = lambda job, image: False  # type: ignore[method-assign]
+    emulator.machine.ensure_image = lambda job, image: False  # type: ignore[method-assign]
     job = submit(emulator)
-    emulator.look()
+    emulator.run_ready_steps()
     assert emulator.job(job).state == "JOB_STATE_PENDING"
     cancel(emulator, job)
-    emulator.look()
+    emulator.run_ready_steps()
     assert emulator.job(job).state == "JOB_STATE_CANCELLED"
 
 
@@ -141,7 +141,7 @@ def test_while_docker_is_down_jobs_wait_and_say_why_once_and_go_on_afterwards(em
     emulator.machine.is_down = True
     job = submit(emulator)
     for _ in range(5):
-        emulator.look()
+        emulator.run_ready_steps()
         emulator.machine.clock.advance(60)
     assert emulator.job(job).state == "JOB_STATE_PENDING"
     assert len([text for text in log_texts(emulator, job) if "Docker" in text]) == 1
@@ -155,14 +155,14 @@ def test_a_step_that_keeps_failing_fails_the_job_and_no_other(
 ) -> None:
     healthy = submit(emulator)
     broken = submit(emulator)
-    start = emulator.machine.start
+    start = emulator.machine.start_replica
 
     def breaks(spec: ReplicaSpec) -> None:
         if spec.job == broken:
             raise RuntimeError("a bug")
         start(spec)
 
-    monkeypatch.setattr(emulator.machine, "start", breaks)
+    monkeypatch.setattr(emulator.machine, "start_replica", breaks)
     emulator.run()
     assert emulator.job(healthy).state == "JOB_STATE_SUCCEEDED"
     ending = emulator.job(broken).ending
@@ -174,7 +174,7 @@ def test_a_step_that_keeps_failing_fails_the_job_and_no_other(
 def test_a_queued_job_is_cancelled_at_once_and_a_running_one_by_its_containers(emulator: Emulator) -> None:
     running = submit(emulator, custom_job_spec(pool(), pool(3)))
     queued = submit(emulator)
-    emulator.look()
+    emulator.run_ready_steps()
     cancel(emulator, queued)
     cancel(emulator, running)
     assert emulator.job(queued).state == "JOB_STATE_CANCELLED"
@@ -219,7 +219,7 @@ def test_a_trial_that_reports_nothing_is_infeasible_and_says_that_the_metric_is_
 
 def test_a_cancelled_study_ends_its_trials(emulator: Emulator) -> None:
     study = submit_study(emulator, trials=9, parallel=3)
-    emulator.look()
+    emulator.run_ready_steps()
     cancel(emulator, study)
     emulator.run()
     assert emulator.job(study).state == "JOB_STATE_CANCELLED"
@@ -243,6 +243,6 @@ def test_deleting_a_job_removes_its_files_and_leaves_its_outputs(emulator: Emula
     job = submit(emulator, custom_job_spec(baseOutputDirectory={"outputUriPrefix": "gs://my-bucket/run"}))
     emulator.run()
     emulator.jobs.delete(CUSTOM_JOB, LOCATION, job)
-    emulator.look()
+    emulator.run_ready_steps()
     assert not list(emulator.data.jobs_with_files())
     assert (emulator.data.buckets / "my-bucket" / "run" / "model").is_dir()

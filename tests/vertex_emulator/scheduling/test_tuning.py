@@ -21,13 +21,13 @@ class ReportingMachine(Machine):
 
     values: tuple[float | None, ...] = ()
 
-    def start(self, spec: ReplicaSpec) -> None:
+    def start_replica(self, spec: ReplicaSpec) -> None:
         value = self.values[int(spec.environment["CLOUD_ML_TRIAL_ID"]) - 1]
         if value is not None:
             folder = next(here for here, there in spec.mounts.items() if there == "/tmp/hypertune")
             line = {"timestamp": 1_700_000_100.0, "acc": str(value), "global_step": "1"}
             (Path(folder) / "output.metrics").write_text(json.dumps(line) + "\n")
-        super().start(spec)
+        super().start_replica(spec)
 
 
 Start = Callable[[str], Emulator]
@@ -60,8 +60,8 @@ def states(emulator: Emulator, study: str) -> list[str]:
 
 
 def lines(emulator: Emulator, study: str, part: str) -> list[tuple[str, str]]:
-    with emulator.store.reading() as look:
-        return [(line.severity, line.text) for line in look.service_lines(study) if part in line.text]
+    with emulator.database.read_transaction() as transaction:
+        return [(line.severity, line.text) for line in transaction.list_service_messages(study) if part in line.text]
 
 
 def cancel(emulator: Emulator, study: str) -> None:
@@ -135,10 +135,10 @@ def test_as_soon_as_possible_does_not_stop_the_last_of_the_trials_as_it_starts(s
 def test_a_study_that_waits_for_its_last_trials_can_be_cancelled(start: Any) -> None:
     emulator = start(0.5, 0.5)
     study = submit(emulator, 9, 2, studyStoppingConfig={"maximumRuntimeConstraint": {"maxDuration": "1s"}})
-    emulator.look()
+    emulator.run_ready_steps()
     emulator.machine.clock.advance(2)
     emulator.run(lambda emulator: bool(lines(emulator, study, "is stopped")))
-    assert emulator.job(study).waits_for_trials
+    assert emulator.job(study).is_waiting_for_trials
     cancel(emulator, study)
     emulator.run()
     assert shown(emulator, study)["state"] == "JOB_STATE_CANCELLED"

@@ -1,7 +1,8 @@
 import pytest
 
 from tests.vertex_emulator.search.studies import categorical, discrete, double, integer, parent, study, under
-from vertex_emulator.search import Observation, SearchSpaceExhausted, suggest
+from vertex_emulator.errors import SearchSpaceExhausted
+from vertex_emulator.search import Observation, suggest
 from vertex_emulator.search.space import key
 
 

@@ -23,9 +23,9 @@ from vertex_emulator.api.logging.entry import (
     service_entry,
 )
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.database import Store
+from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job, Replica
-from vertex_emulator.errors import ApiError, ExecutorUnavailable
+from vertex_emulator.errors import ApiError, ExecutorUnavailable, InvalidFilter
 from vertex_emulator.replicas import saved_logs as logs
 from vertex_emulator.replicas.executor import Executor, LogLine
 from vertex_emulator.times import parse_time
@@ -39,13 +39,13 @@ Found = tuple[Key, Entry]
 
 @dataclass(frozen=True)
 class Entries:
-    """Log entries of jobs: service lines from the store, containers' lines from Docker or the saved logs.
+    """Log entries of jobs: service lines from the database, containers' lines from Docker or the saved logs.
 
     A page starts where the one before it ended, by the time and insertId of its last entry: what lies before is not
     read again, and at most a page is held in memory.
     """
 
-    store: Store
+    database: Database
     executor: Executor
     data: DataFolder
 
@@ -82,22 +82,22 @@ class Entries:
         until = _bound(condition, ("<=", "<", "="), max) or _END_OF_TIME
         if after is not None:
             since, until = (since, min(until, after[0])) if newest_first else (max(since, after[0]), until)
-        with self.store.reading() as look:
-            job = look.job(job_id)
+        with self.database.read_transaction() as transaction:
+            job = transaction.get_job(job_id)
             if job is None or job.study is not None:
                 return
-            jobs = [job, *look.trial_jobs(job_id).values()]
+            jobs = [job, *transaction.get_trial_jobs(job_id).values()]
             # Lines of containers come before the end of their job, so those of most trials need not be opened.
             jobs = [each for each in jobs if each.created <= until and (each.ended is None or each.ended >= since)]
-            lines = [(each, line) for each in jobs for line in look.service_lines(each.id)]
+            lines = [(each, line) for each in jobs for line in transaction.list_service_messages(each.id)]
         sources: list[Iterable[Found]] = [
             sorted((service_entry(each, line) for each, line in lines), key=_by_key, reverse=newest_first)
         ]
         for each in jobs:
             if newest_first:
-                sources += [self._newest_first(each, replica, until) for replica in each.attempts]
+                sources += [self._newest_first(each, replica, until) for replica in each.all_attempts]
             else:
-                sources += [self._oldest_first(each, replica, since) for replica in each.attempts]
+                sources += [self._oldest_first(each, replica, since) for replica in each.all_attempts]
         for key, entry in heapq.merge(*sources, key=_by_key, reverse=newest_first):
             if key[0] > until if not newest_first else key[0] < since:
                 return
@@ -133,7 +133,7 @@ class Entries:
 
     def _live(self, job: Job, replica: Replica, since: int) -> Iterator[LogLine]:
         try:
-            yield from self.executor.log(job.id, replica, since)
+            yield from self.executor.read_log(job.id, replica, since)
         except ExecutorUnavailable:
             return
 
@@ -165,7 +165,7 @@ def _by_key(found: Found) -> Key:
 def _condition(text: str) -> filters.Filter | None:
     try:
         condition = filters.parse(text)
-    except filters.FilterError as error:
+    except InvalidFilter as error:
         raise ApiError("INVALID_ARGUMENT", f"Unparseable filter: {error}") from error
     for comparison in filters.comparisons(condition):
         if comparison.field not in FIELDS and not comparison.field.startswith(MAP_FIELDS):

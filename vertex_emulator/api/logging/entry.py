@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from vertex_emulator.database.records import Job, Replica, ServiceLine
+from vertex_emulator.database.records import Job, Replica, ServiceMessage
 from vertex_emulator.replicas.executor import LogLine
 from vertex_emulator.times import format_time
 
@@ -30,7 +30,7 @@ Entry = dict[str, Any]
 Key = tuple[int, str]  # time in nanoseconds and insertId: the order of entries, in Cloud Logging too
 
 
-def service_entry(job: Job, line: ServiceLine) -> tuple[Key, Entry]:
+def service_entry(job: Job, line: ServiceMessage) -> tuple[Key, Entry]:
     """A line of the service itself."""
     key = (line.at, f"{line.at}-service-{line.sequence:012d}")
     return key, _entry(job, "service", key, line.severity, line.text)
@@ -74,7 +74,7 @@ def _entry(job: Job, task: str, key: Key, severity: str, text: str) -> Entry:
         "logName": f"projects/{project}/logs/{'ml.googleapis.com%2F' if task == 'service' else ''}{task}",
         "resource": {
             "type": "ml_job",
-            "labels": {"job_id": job.shown_as[1], "task_name": task, "project_id": project},
+            "labels": {"job_id": job.visible_resource[1], "task_name": task, "project_id": project},
         },
         "timestamp": f"{format_time(at)[:19]}.{at % 10**9:09d}Z",
         "severity": severity,

@@ -18,7 +18,7 @@ from vertex_emulator.replicas.docker.errors import explanation, translated
 from vertex_emulator.replicas.docker.host import host, nvidia_gpus
 from vertex_emulator.replicas.docker.images import Images
 from vertex_emulator.replicas.docker.limits import limits
-from vertex_emulator.replicas.executor import Host, LogLine, Phase, ReplicaSpec, ReplicaStatus
+from vertex_emulator.replicas.executor import HostResources, LogLine, Phase, ReplicaSpec, ReplicaStatus
 from vertex_emulator.times import parse_time
 
 if TYPE_CHECKING:
@@ -37,20 +37,20 @@ class DockerExecutor:
         self._lock = threading.Lock()
         self._connected: docker.APIClient | None = None
         self._images = Images(self._call, pulled)
-        self._host: Host | None = None
+        self._host: HostResources | None = None
 
     def ping(self) -> None:
         self._call(lambda client: client.ping())
 
-    def host(self) -> Host:
+    def get_host_resources(self) -> HostResources:
         if self._host is None:
             self._host = host(self._call(lambda client: client.info()), nvidia_gpus())
         return self._host
 
-    def prepare(self, job: str, image: str) -> bool:
+    def ensure_image(self, job: str, image: str) -> bool:
         return self._images.ready(job, image)
 
-    def start(self, spec: ReplicaSpec) -> None:
+    def start_replica(self, spec: ReplicaSpec) -> None:
         name = self._name(spec.job, spec.replica)
         network = None
         if len(spec.peers) > 1:
@@ -66,7 +66,7 @@ class DockerExecutor:
                 return
         self._call(lambda client: self._start(client, name))
 
-    def inspect(self, job: str) -> Mapping[Replica, ReplicaStatus]:
+    def get_statuses(self, job: str) -> Mapping[Replica, ReplicaStatus]:
         found = {}
         for container in self._call(lambda client: client.containers(all=True, filters=self._filters(job))):
             state = self._inspected(container["Id"])
@@ -74,7 +74,7 @@ class DockerExecutor:
                 found[_replica(container["Labels"])] = state
         return found
 
-    def signal(self, job: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
+    def signal_replica(self, job: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
         def kill(client: docker.APIClient) -> None:
             from docker.errors import APIError
 
@@ -86,23 +86,23 @@ class DockerExecutor:
 
         self._call(kill)
 
-    def log(self, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
+    def read_log(self, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
         return container_logs.read(self._call, self._name(job, replica), since)
 
-    def remove(self, job: str) -> None:
+    def remove_job(self, job: str) -> None:
         for container in self._call(lambda client: client.containers(all=True, filters=self._filters(job))):
             self._ignoring_absence("remove_container", container["Id"], v=True, force=True)
         for network in self._call(lambda client: client.networks(filters=self._filters(job))):
             self._ignoring_absence("remove_network", network["Id"])
 
-    def jobs(self) -> set[str]:
+    def list_jobs(self) -> set[str]:
         labelled = {"label": [f"{LABEL}={self._id}"]}
         held = self._call(
             lambda client: client.containers(all=True, filters=labelled) + client.networks(filters=labelled)
         )
         return {found["Labels"][f"{LABEL}.job"] for found in held}
 
-    def changes(self) -> Iterator[str | None]:
+    def watch_jobs(self) -> Iterator[str | None]:
         watched = {"label": [f"{LABEL}={self._id}"], "type": ["container"], "event": ["die", "oom"]}
         # A client of its own: the stream occupies it, and no read on it may time out.
         client = self._connect(timeout=None)

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vertex_emulator.replicas.executor import Host
+from vertex_emulator.replicas.executor import HostResources
 
 _NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")  # a folder per GPU, made by NVIDIA's driver
 _WINDOWS_GPU = Path("/dev/dxg")  # under WSL, where NVIDIA's runtime knows no numbers
 _CDI_GPU = "nvidia.com/gpu="
 
 
-def host(info: Mapping[str, Any], gpus: Sequence[str]) -> Host:
+def host(info: Mapping[str, Any], gpus: Sequence[str]) -> HostResources:
     """The host by Docker's `/info` and the numbers of this machine's GPUs.
 
     A GPU counts only when Docker can hand it to a container: by NVIDIA's runtime, or by the Container Device Interface,
@@ -22,7 +22,7 @@ def host(info: Mapping[str, Any], gpus: Sequence[str]) -> Host:
     if "nvidia" not in (info.get("Runtimes") or {}):
         devices = [device["ID"] for device in info.get("DiscoveredDevices") or []]
         gpus = sorted(name for name in devices if name.startswith(_CDI_GPU) and name.removeprefix(_CDI_GPU).isdigit())
-    return Host(
+    return HostResources(
         cpus=info["NCPU"],
         memory=info["MemTotal"],
         gpus=tuple(gpus),

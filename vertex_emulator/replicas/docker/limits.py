@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from vertex_emulator.replicas.executor import Resources
+from vertex_emulator.replicas.executor import ResourceLimits
 
 
-def limits(resources: Resources) -> dict[str, Any]:
+def limits(resources: ResourceLimits) -> dict[str, Any]:
     """Arguments of the SDK's `create_host_config`. Memory is memory: swap would only make its end slow."""
     from docker.types import DeviceRequest
 

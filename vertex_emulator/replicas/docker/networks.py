@@ -10,16 +10,12 @@ import ipaddress
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from vertex_emulator.errors import EmulatorError
+from vertex_emulator.errors import NetworkUnavailable
 
 _TRIES = 5
 _FIRST_HOST = 2  # the first address is the gateway's
 
 Call = Callable[[Callable[[Any], Any]], Any]
-
-
-class NoNetwork(EmulatorError):
-    """Docker found no room for another network."""
 
 
 def ensure(call: Call, name: str, labels: Mapping[str, str]) -> ipaddress.IPv4Network:
@@ -33,7 +29,7 @@ def ensure(call: Call, name: str, labels: Mapping[str, str]) -> ipaddress.IPv4Ne
         if known is not None:
             return known
         call(lambda client: _create_like(client, name, f"{name}-probe", labels))
-    raise NoNetwork(f"Docker made no network for {name}; `docker network prune` makes room")
+    raise NetworkUnavailable(f"Docker made no network for {name}; `docker network prune` makes room")
 
 
 def addresses(subnet: ipaddress.IPv4Network, hostnames: Sequence[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, tuning_job_spe
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.api.logging.entries import Entries
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.database import Store
+from vertex_emulator.database import Database
 from vertex_emulator.database.records import SUCCEEDED, Ending, Replica
 from vertex_emulator.errors import ApiError
 from vertex_emulator.replicas import saved_logs as logs
@@ -30,31 +30,33 @@ class Daemon(Machine):
         self.written: dict[str, list[LogLine]] = {}
         self.on_read = lambda: None
 
-    def log(self, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
+    def read_log(self, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
         lines = [line for line in self.written.get(job, []) if line.at >= since]
         self.on_read()
         yield from lines if job in self.written else []
 
-    def start(self, spec: ReplicaSpec) -> None:
+    def start_replica(self, spec: ReplicaSpec) -> None:
         raise AssertionError("nothing runs here")
 
 
 class Log:
-    """A store with jobs, and pages of their entries."""
+    """A database with jobs, and pages of their entries."""
 
     def __init__(self, root: Path) -> None:
         self.data = DataFolder.open(root)
-        self.store = Store(self.data.store)
+        self.database = Database(self.data.database)
         self.daemon = Daemon()
-        self.entries = Entries(self.store, self.daemon, self.data)
+        self.entries = Entries(self.database, self.daemon, self.data)
         self.begin = now_ns()
 
     def add(self, job_id: str, lines: list[LogLine], saved: bool = True, **trial: Any) -> None:
-        with self.store.transaction() as change:
-            job = change.add_job(job_id, CUSTOM_JOB, LOCATION, custom_job_spec(), 1, **trial)
+        with self.database.write_transaction() as transaction:
+            job = transaction.add_job(job_id, CUSTOM_JOB, LOCATION, custom_job_spec(), 1, **trial)
             if saved:
                 ending = Ending(SUCCEEDED, 0, "", now_ns())
-                change.change_job(job, state=SUCCEEDED, started=job.created, ended=self.begin + 10**15, ending=ending)
+                transaction.update_job(
+                    job, state=SUCCEEDED, started=job.created, ended=self.begin + 10**15, ending=ending
+                )
         if saved:
             logs.save(self.data.logs, job_id, CHIEF, lines)
         else:
@@ -79,7 +81,7 @@ class Log:
 def log(tmp_path: Path) -> Iterator[Log]:
     log = Log(tmp_path)
     yield log
-    log.store.close()
+    log.database.close()
 
 
 CONTAINERS = 'resource.labels.task_name!="service"'
@@ -119,8 +121,8 @@ def test_a_walk_over_all_pages_reads_each_saved_line_a_bounded_number_of_times(
 
 
 def test_lines_of_one_moment_in_different_trials_are_told_apart(log: Log) -> None:
-    with log.store.transaction() as change:
-        change.add_job("1", HYPERPARAMETER_TUNING_JOB, LOCATION, tuning_job_spec(), 0)
+    with log.database.write_transaction() as transaction:
+        transaction.add_job("1", HYPERPARAMETER_TUNING_JOB, LOCATION, tuning_job_spec(), 0)
     for trial in (1, 2, 3):
         log.add(f"1{trial}", log.lines(10), study="1", trial=trial)
     found = [line for page in log.pages(CONTAINERS) for line in page]

@@ -19,8 +19,8 @@ CHIEF = Replica(0, 0)
 def executor() -> Iterator[DockerExecutor]:
     executor = DockerExecutor(token_hex(6), pulled=lambda _: None)
     yield executor
-    for job in executor.jobs():
-        executor.remove(job)
+    for job in executor.list_jobs():
+        executor.remove_job(job)
 
 
 def spec(folder: Path, script: str, job: str) -> ReplicaSpec:
@@ -29,10 +29,10 @@ def spec(folder: Path, script: str, job: str) -> ReplicaSpec:
 
 def test_starting_a_replica_that_has_ended_does_not_run_it_again(executor: DockerExecutor, tmp_path: Path) -> None:
     replica = spec(tmp_path, "echo ran >> /out/runs", new_id())
-    executor.start(replica)
-    until(lambda: executor.inspect(replica.job)[CHIEF].phase == "exited", "its end")
-    executor.start(replica)
-    assert executor.inspect(replica.job)[CHIEF].phase == "exited"
+    executor.start_replica(replica)
+    until(lambda: executor.get_statuses(replica.job)[CHIEF].phase == "exited", "its end")
+    executor.start_replica(replica)
+    assert executor.get_statuses(replica.job)[CHIEF].phase == "exited"
     assert (tmp_path / "runs").read_text() == "ran\n"
 
 
@@ -40,32 +40,32 @@ def test_a_replica_that_was_created_and_not_started_is_started(executor: DockerE
     import docker
 
     replica = spec(tmp_path, "echo ran >> /out/runs", new_id())
-    executor.start(replica)
-    until(lambda: executor.inspect(replica.job)[CHIEF].phase == "exited", "its end")
+    executor.start_replica(replica)
+    until(lambda: executor.get_statuses(replica.job)[CHIEF].phase == "exited", "its end")
     client = docker.APIClient()
     (found,) = client.containers(all=True, filters={"label": f"vertex-training.emulator.job={replica.job}"})
     labels, name = found["Labels"], found["Names"][0].lstrip("/")
     client.remove_container(name)
     client.create_container(IMAGE, ["sleep", "60"], name=name, labels=labels)
-    assert executor.inspect(replica.job)[CHIEF].phase == "created"
-    executor.start(replica)
-    assert executor.inspect(replica.job)[CHIEF].phase == "running"
-    executor.signal(replica.job, CHIEF, "SIGKILL")
-    until(lambda: executor.inspect(replica.job)[CHIEF].exit_code == 137, "its death")
+    assert executor.get_statuses(replica.job)[CHIEF].phase == "created"
+    executor.start_replica(replica)
+    assert executor.get_statuses(replica.job)[CHIEF].phase == "running"
+    executor.signal_replica(replica.job, CHIEF, "SIGKILL")
+    until(lambda: executor.get_statuses(replica.job)[CHIEF].exit_code == 137, "its death")
     client.close()
 
 
 def test_signals_and_removal_of_what_is_gone_are_no_errors(executor: DockerExecutor) -> None:
-    executor.signal("1", CHIEF, "SIGKILL")
-    executor.remove("1")
-    assert list(executor.log("1", CHIEF)) == []
-    assert executor.inspect("1") == {}
+    executor.signal_replica("1", CHIEF, "SIGKILL")
+    executor.remove_job("1")
+    assert list(executor.read_log("1", CHIEF)) == []
+    assert executor.get_statuses("1") == {}
 
 
 def test_changes_name_the_job_whose_container_ended(executor: DockerExecutor, tmp_path: Path) -> None:
-    changes = executor.changes()
+    changes = executor.watch_jobs()
     assert next(changes) is None
     replica = spec(tmp_path, "true", new_id())
-    executor.start(replica)
+    executor.start_replica(replica)
     assert next(changes) == replica.job
     changes.close()  # type: ignore[attr-defined]

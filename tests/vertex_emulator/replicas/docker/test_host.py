@@ -1,13 +1,13 @@
 """What Docker's `/info` says of its host. No machine of ours has a GPU: those replies are written after its API."""
 
 from vertex_emulator.replicas.docker.host import host
-from vertex_emulator.replicas.executor import Host
+from vertex_emulator.replicas.executor import HostResources
 
 INFO = {"NCPU": 4, "MemTotal": 1 << 34, "CpuCfsQuota": True, "MemoryLimit": True, "Runtimes": {"runc": {}}}
 
 
 def test_the_host_has_docker_s_processors_and_memory() -> None:
-    assert host(INFO, []) == Host(cpus=4, memory=1 << 34)
+    assert host(INFO, []) == HostResources(cpus=4, memory=1 << 34)
 
 
 def test_limits_that_the_kernel_does_not_support_are_known() -> None:

@@ -11,7 +11,7 @@ from vertex_emulator.database.records import Replica
 from vertex_emulator.names import new_id
 from vertex_emulator.replicas.docker.executor import DockerExecutor
 from vertex_emulator.replicas.docker.limits import limits
-from vertex_emulator.replicas.executor import ReplicaSpec, ReplicaStatus, Resources
+from vertex_emulator.replicas.executor import ReplicaSpec, ReplicaStatus, ResourceLimits
 
 CHIEF = Replica(0, 0)
 MB = 1 << 20
@@ -21,17 +21,17 @@ MB = 1 << 20
 def executor() -> Iterator[DockerExecutor]:
     executor = DockerExecutor(token_hex(6), pulled=lambda _: None)
     yield executor
-    for job in executor.jobs():
-        executor.remove(job)
+    for job in executor.list_jobs():
+        executor.remove_job(job)
 
 
-def run(executor: DockerExecutor, script: str, resources: Resources) -> tuple[ReplicaStatus, list[str]]:
+def run(executor: DockerExecutor, script: str, resources: ResourceLimits) -> tuple[ReplicaStatus, list[str]]:
     """How a replica with limits ends, and what it wrote."""
     command = ["python3", "-c", script]
     spec = ReplicaSpec(new_id(), CHIEF, IMAGE, command, None, {}, "host", {}, ["host"], resources)
-    executor.start(spec)
-    until(lambda: executor.inspect(spec.job)[CHIEF].phase == "exited", "its end")
-    return executor.inspect(spec.job)[CHIEF], [line.text for line in executor.log(spec.job, CHIEF)]
+    executor.start_replica(spec)
+    until(lambda: executor.get_statuses(spec.job)[CHIEF].phase == "exited", "its end")
+    return executor.get_statuses(spec.job)[CHIEF], [line.text for line in executor.read_log(spec.job, CHIEF)]
 
 
 # The same questions for the two versions of control groups.
@@ -50,7 +50,7 @@ print(found.f_blocks * found.f_frsize)
 
 
 def test_a_container_has_the_processors_the_memory_and_the_shared_memory_it_was_given(executor: DockerExecutor) -> None:
-    status, lines = run(executor, ASK, Resources(cpus=1, memory=256 * MB, shared_memory=96 * MB))
+    status, lines = run(executor, ASK, ResourceLimits(cpus=1, memory=256 * MB, shared_memory=96 * MB))
     assert status.exit_code == 0, lines
     assert lines == [str(256 * MB), "1.0", str(96 * MB)]
 
@@ -58,15 +58,15 @@ def test_a_container_has_the_processors_the_memory_and_the_shared_memory_it_was_
 def test_a_container_that_takes_more_memory_than_it_was_given_is_ended_and_known_to_be_out_of_memory(
     executor: DockerExecutor,
 ) -> None:
-    status, lines = run(executor, "x = b'x' * (1 << 28); print('alive')", Resources(memory=64 * MB))
+    status, lines = run(executor, "x = b'x' * (1 << 28); print('alive')", ResourceLimits(memory=64 * MB))
     assert (status.exit_code, status.out_of_memory, lines) == (137, True, [])
 
 
 def test_the_real_host_says_how_large_it_is(executor: DockerExecutor) -> None:
-    host = executor.host()
+    host = executor.get_host_resources()
     assert host.cpus >= 1
     assert host.memory > 1 << 30
-    assert executor.host() is host
+    assert executor.get_host_resources() is host
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_the_real_host_says_how_large_it_is(executor: DockerExecutor) -> None:
 def test_gpus_are_asked_for_by_name_from_the_driver_that_knows_them(gpus: tuple[str, ...], driver: str) -> None:
     """No machine of ours has a GPU, so this looks at the body of the request."""
     client = docker.APIClient(version="1.41")
-    body = client.create_host_config(**limits(Resources(gpus=gpus)))
+    body = client.create_host_config(**limits(ResourceLimits(gpus=gpus)))
     client.close()
     (request,) = body["DeviceRequests"]
     assert (request["Driver"], request["DeviceIDs"], request["Capabilities"]) == (driver, list(gpus), [["gpu"]])
@@ -83,4 +83,4 @@ def test_gpus_are_asked_for_by_name_from_the_driver_that_knows_them(gpus: tuple[
 
 
 def test_a_container_without_resources_is_asked_for_without_limits() -> None:
-    assert limits(Resources()) == {}
+    assert limits(ResourceLimits()) == {}

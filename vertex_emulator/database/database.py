@@ -1,4 +1,4 @@
-"""The store: jobs, trials, models, service lines and operations in one SQLite file.
+"""The database: jobs, trials, models, service lines and operations in one SQLite file.
 
 One connection under one lock: the work is a few statements at a time, and a reader never sees half a change. Every
 state change is one transaction, so a process killed at any moment leaves either the state before or the state after.
@@ -12,35 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vertex_emulator.database.changes import Changes, noting
+from vertex_emulator.database.changes import Changes, record_changed_jobs
 from vertex_emulator.database.transaction import Transaction
 from vertex_emulator.errors import StartError
 
-SCHEMA_VERSION = 2
-_PIPELINES_AND_MODELS = """
-CREATE TABLE pipelines (
-  pipeline TEXT PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE,
-  job TEXT NOT NULL,
-  model TEXT
-) WITHOUT ROWID;
-CREATE INDEX pipelines_by_job ON pipelines (job);
-CREATE TABLE models (
-  sequence INTEGER PRIMARY KEY AUTOINCREMENT,
-  id TEXT NOT NULL,
-  version INTEGER NOT NULL,
-  project TEXT NOT NULL,
-  number TEXT NOT NULL,
-  region TEXT NOT NULL,
-  spec TEXT NOT NULL,
-  aliases TEXT NOT NULL,
-  created INTEGER NOT NULL,
-  updated INTEGER NOT NULL,
-  pipeline TEXT,
-  UNIQUE (number, region, id, version)
-);
-"""
-_SCHEMA = (
-    """
+SCHEMA_VERSION = 3  # checkouts before the first release wrote 1 and 2
+_RESET = "python -m vertex_emulator reset"
+_SCHEMA = f"""
+BEGIN IMMEDIATE;
 CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE jobs (
   sequence INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -59,8 +38,8 @@ CREATE TABLE jobs (
   study TEXT REFERENCES jobs (id) ON DELETE CASCADE,
   trial INTEGER,
   slots INTEGER NOT NULL,
-  replicas TEXT NOT NULL DEFAULT '[]',
-  restarts TEXT NOT NULL DEFAULT '{}',
+  replica_outcomes TEXT NOT NULL DEFAULT '[]',
+  restarts TEXT NOT NULL DEFAULT '{{}}',
   fault TEXT,
   served INTEGER
 );
@@ -81,41 +60,51 @@ CREATE TABLE trials (
   infeasible_reason TEXT,
   PRIMARY KEY (study, number)
 ) WITHOUT ROWID;
-CREATE TABLE service_lines (
+CREATE TABLE service_messages (
   sequence INTEGER PRIMARY KEY AUTOINCREMENT,
   job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
   at INTEGER NOT NULL,
   severity TEXT NOT NULL,
   text TEXT NOT NULL
 );
-CREATE INDEX service_lines_by_job ON service_lines (job, sequence);
+CREATE INDEX service_messages_by_job ON service_messages (job, sequence);
 CREATE TABLE operations (
   name TEXT PRIMARY KEY,
   created INTEGER NOT NULL,
-  metadata_type TEXT NOT NULL DEFAULT 'DeleteOperationMetadata',
-  response TEXT NOT NULL DEFAULT '{"@type": "type.googleapis.com/google.protobuf.Empty"}'
+  metadata_type TEXT NOT NULL,
+  response TEXT NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE injections (sequence INTEGER PRIMARY KEY AUTOINCREMENT, remaining INTEGER NOT NULL, fault TEXT NOT NULL);
+CREATE TABLE injected_faults (
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+  remaining INTEGER NOT NULL,
+  fault TEXT NOT NULL
+);
+CREATE TABLE pipelines (
+  pipeline TEXT PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE,
+  job TEXT NOT NULL,
+  model TEXT
+) WITHOUT ROWID;
+CREATE INDEX pipelines_by_job ON pipelines (job);
+CREATE TABLE models (
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  project TEXT NOT NULL,
+  number TEXT NOT NULL,
+  region TEXT NOT NULL,
+  spec TEXT NOT NULL,
+  aliases TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  updated INTEGER NOT NULL,
+  pipeline TEXT,
+  UNIQUE (number, region, id, version)
+);
+PRAGMA user_version = {SCHEMA_VERSION};
+COMMIT;
 """
-    + _PIPELINES_AND_MODELS
-)
-_FROM_1_TO_2 = [
-    "DROP INDEX jobs_by_parent;",
-    "CREATE INDEX jobs_listed ON jobs (collection, number, region, sequence) WHERE study IS NULL;",
-    "ALTER TABLE operations ADD COLUMN metadata_type TEXT NOT NULL DEFAULT 'DeleteOperationMetadata';",
-    "ALTER TABLE operations ADD COLUMN response TEXT NOT NULL"
-    """ DEFAULT '{"@type": "type.googleapis.com/google.protobuf.Empty"}';""",
-    _PIPELINES_AND_MODELS,
-    "ALTER TABLE jobs ADD COLUMN restarts TEXT NOT NULL DEFAULT '{}';",
-    "ALTER TABLE jobs ADD COLUMN fault TEXT;",
-    "ALTER TABLE jobs ADD COLUMN served INTEGER;",
-    "CREATE INDEX jobs_in_queue ON jobs (collection, study, sequence) WHERE state = 'JOB_STATE_QUEUED';",
-    "CREATE TABLE injections (sequence INTEGER PRIMARY KEY AUTOINCREMENT, remaining INTEGER NOT NULL,"
-    " fault TEXT NOT NULL);",
-]
 
 
-class Store:
+class Database:
     """The file. Raises StartError for one that this version cannot use."""
 
     def __init__(self, path: Path) -> None:
@@ -129,29 +118,30 @@ class Store:
             self._connection.execute("PRAGMA synchronous = NORMAL")
             self._connection.execute("PRAGMA busy_timeout = 10000")
             self._connection.execute("PRAGMA foreign_keys = ON")
-            self._migrate(path)
-            self._changed = noting(self._connection)
+            self._create_tables(path)
+            self._changed = record_changed_jobs(self._connection)
         except sqlite3.Error as error:
-            raise StartError(f"the store {path} cannot be used: {error}") from error
+            raise StartError(f"the database {path} cannot be used: {error}") from error
 
-    def _migrate(self, path: Path) -> None:
+    def _create_tables(self, path: Path) -> None:
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        if version > SCHEMA_VERSION:
+        if version not in (0, SCHEMA_VERSION):
+            newer = f"a newer emulator (schema {version}): upgrade this one"
+            older = f"an older emulator (schema {version}): remove its jobs with `{_RESET} --data {path.parent}`"
             raise StartError(
-                f"the store {path} was written by a newer emulator (schema {version}, this one knows "
-                f"{SCHEMA_VERSION}): upgrade, or choose another folder with --data"
+                f"the database {path} was written by {newer if version > SCHEMA_VERSION else older}, or choose another "
+                "folder with --data"
             )
-        if version < SCHEMA_VERSION:
-            script = _SCHEMA if version == 0 else "".join(_FROM_1_TO_2)
-            self._connection.executescript(f"BEGIN IMMEDIATE;{script}PRAGMA user_version = {SCHEMA_VERSION};COMMIT;")
+        if version == 0:
+            self._connection.executescript(_SCHEMA)
 
     def close(self) -> None:
-        """Close the file; nothing may use the store afterwards."""
+        """Close the file; nothing may use the database afterwards."""
         with self._lock:
             self._connection.close()
 
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def write_transaction(self) -> Iterator[Transaction]:
         """One change, all of it or nothing; then `changes` tells of it."""
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
@@ -167,7 +157,7 @@ class Store:
             self._changed.clear()
 
     @contextmanager
-    def reading(self) -> Iterator[Transaction]:
-        """A consistent look at the store, for reading only."""
+    def read_transaction(self) -> Iterator[Transaction]:
+        """A consistent look at the database, for reading only."""
         with self._lock:
             yield Transaction(self._connection)

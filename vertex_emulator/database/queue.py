@@ -14,7 +14,7 @@ _MARKS = ", ".join("?" * len(ACTIVE))
 
 
 @dataclass(frozen=True)
-class Waiting:
+class QueuedJob:
     """A custom job in the queue.
 
     `owner` is its study, else the job itself, and `since` is when (ns) that came into the queue or, for a study, last
@@ -27,13 +27,13 @@ class Waiting:
     slots: int
 
 
-class Queue:
+class JobQueue:
     """The statements, valid while their transaction is open."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def in_use(self) -> dict[str, int]:
+    def count_replicas_by_owner(self) -> dict[str, int]:
         """Replicas of the jobs that have left the queue and not yet ended, by owner."""
         rows = self._connection.execute(
             "SELECT coalesce(study, id) AS owner, sum(slots) AS slots FROM jobs"
@@ -42,7 +42,7 @@ class Queue:
         )
         return {row["owner"]: row["slots"] for row in rows}
 
-    def heads(self, limit: int) -> list[Waiting]:
+    def list_candidates(self, limit: int) -> list[QueuedJob]:
         """At most `limit` waiting jobs of no study, and as many of each study, those that wait longest first.
 
         The cost does not grow with the length of the queue.
@@ -60,9 +60,9 @@ class Queue:
             )
             for sequence, job, created, slots in rows:
                 since = max(created, served or 0)
-                found.append((since, sequence, Waiting(job, study or job, since, slots)))
+                found.append((since, sequence, QueuedJob(job, study or job, since, slots)))
         return [waiting for _, _, waiting in sorted(found, key=lambda each: each[:2])]
 
-    def admit(self, job: Job) -> None:
+    def mark_admitted(self, job: Job) -> None:
         """Note that a job leaves the queue."""
         self._connection.execute("UPDATE jobs SET served = ? WHERE id = ?", (now_ns(), job.study or job.id))
