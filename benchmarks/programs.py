@@ -110,7 +110,7 @@ def medians(costs: Sequence[Cost]) -> str:
 def ours(folder: Path, jobs: int) -> Program:
     """The program of this project with so many custom jobs."""
     project = folder / "ours"
-    for room in ("components", "vertex", "emulator"):
+    for room in ("components", "vertex_api", "vertex_emulator"):
         shutil.copytree(_CHECKOUT / room, project / room, ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(_CHECKOUT / file, project)

@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[1]
 
 LAYERS = {
     "components": (
-        ("errors", "files", "program"),
+        ("errors", "files"),
         ("schema", "runtime"),
-        ("images", "packages", "jobs.recovery", "legacy"),
+        ("images", "packages", "program", "jobs.recovery", "legacy"),
         ("jobs",),
         ("settings",),
         ("preview", "stack", "targets.gcp"),

@@ -57,3 +57,13 @@ def test_a_stack_may_have_no_jobs(project: Project) -> None:
         "jobs": {},
         "results": {},
     }
+
+
+def test_debug_messages_are_sent_only_on_request(project: Project, tmp_path: Path) -> None:
+    """An event log has every message that the engine gets, printed or not."""
+    project.environment["PULUMI_DEBUG_COMMANDS"] = "true"
+    for option in ("--non-interactive", "--debug", "-d"):
+        events = tmp_path / f"events{option}.jsonl"
+        output = project.pulumi("preview", "--stack", "local", "--event-log", str(events), option)
+        messages = [text for text in (output, events.read_text()) if "resource registration prepared" in text]
+        assert len(messages) == (0 if option == "--non-interactive" else 2)

@@ -1,0 +1,70 @@
+"""The Pulumi SDK's debug messages: sent to the engine only when somebody asked `pulumi` for debug output."""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pulumi import log
+
+_ENGINE = "pulumi"
+_DEBUG_OPTION = re.compile(r"--debug\b|--verbose\b|-(?!-)\w*[dv]")
+"""`--debug` and `-d` print debug messages, `--verbose` and `-v` from 3 on log them (Pulumi 3.259, `eventSink.Debugf`).
+
+Short options may stand together (`-yd`), so an option with a `d` in its value counts too: at worst messages are sent
+that nobody reads.
+"""
+_MAX_ANCESTORS = 8
+
+
+def silence_unless_requested() -> None:
+    """Stop the SDK from sending debug messages that the engine would drop.
+
+    The SDK sends four of them a resource, each by an RPC that blocks the program: a quarter of a preview of 1,000
+    jobs. The engine does not tell its programs whether it shows them, so its command line is read. Where that cannot be
+    done (on Windows, in a program of the Automation API) they are sent as ever.
+    """
+    arguments = find_engine_arguments(os.getppid())
+    if arguments is not None and not requests_debug_output(arguments):
+        log.debug = _discard
+
+
+def requests_debug_output(arguments: Sequence[str]) -> bool:
+    """Return whether the arguments of a `pulumi` command ask for debug output."""
+    return any(_DEBUG_OPTION.match(argument) for argument in arguments)
+
+
+def find_engine_arguments(pid: int) -> list[str] | None:
+    """Return the arguments of the `pulumi` that started the process `pid`, or `None` if none can be found."""
+    for command in _ancestor_commands(pid):
+        if command and Path(command[0]).name == _ENGINE:
+            return command[1:]
+    return None
+
+
+def _ancestor_commands(pid: int) -> Iterator[list[str]]:
+    """Yield the command line of a process, of its parent, and so on."""
+    for _ in range(_MAX_ANCESTORS):
+        try:
+            pid, command = _read_process(pid)
+        except (OSError, ValueError, subprocess.SubprocessError):
+            return
+        yield command
+
+
+def _read_process(pid: int) -> tuple[int, list[str]]:
+    """Return a process's parent and its command line: from /proc, or from `ps`, which takes ten times as long."""
+    process = Path(f"/proc/{pid}")
+    if process.is_dir():
+        # The fields after the program's name, which is in brackets: state, parent, ...
+        parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+        return int(parent), (process / "cmdline").read_text().rstrip("\0").split("\0")
+    command = ["ps", "-o", "ppid=", "-o", "args=", "-p", str(pid)]
+    parent, *arguments = subprocess.run(command, check=True, capture_output=True, text=True, timeout=5).stdout.split()
+    return int(parent), arguments
+
+
+def _discard(*_message: Any, **_options: Any) -> None:
+    """Take the place of `pulumi.log.debug`."""

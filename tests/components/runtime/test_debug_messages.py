@@ -1,0 +1,59 @@
+"""Debug messages: which `pulumi` commands ask for them, and how the command is found."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pulumi import log
+
+import components
+from components.runtime import debug_messages
+
+PRINT_ARGUMENTS = """
+import os
+from components.runtime import debug_messages
+if {hide_proc}:
+    debug_messages.Path.is_dir = lambda path: False
+print(debug_messages.find_engine_arguments(os.getppid()))
+"""
+
+
+@pytest.mark.parametrize("options", ["--debug", "-d", "--debug=true", "-yd", "-v=9", "-v9", "--verbose 3", "-dy"])
+def test_these_options_request_debug_output(options: str) -> None:
+    assert debug_messages.requests_debug_output(["up", "--yes", *options.split()])
+
+
+@pytest.mark.parametrize("options", ["", "--diff", "-y -s dev", "--event-log FILE", "--logtostderr", "-m verbose"])
+def test_other_options_do_not(options: str) -> None:
+    assert not debug_messages.requests_debug_output(["up", *options.split()])
+
+
+@pytest.mark.parametrize("hide_proc", [False, True])
+def test_the_engine_is_found_through_processes_between(tmp_path: Path, hide_proc: bool) -> None:
+    engine, program = tmp_path / "pulumi", tmp_path / "program.py"
+    engine.symlink_to(shutil.which("sh") or "/bin/sh")
+    program.write_text(PRINT_ARGUMENTS.format(hide_proc=hide_proc))
+    # `true` keeps each shell from making way for its last command.
+    host = f"sh -c '\"$0\" \"$1\"; true' '{sys.executable}' '{program}'; true"
+    environment = {**os.environ, "PYTHONPATH": str(Path(components.__path__[0]).parent)}
+    command = [engine, "-c", host, "preview", "--debug"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("'preview', '--debug']")
+
+
+def test_without_an_engine_messages_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "debug", sent := log.debug)
+    monkeypatch.setattr(debug_messages, "find_engine_arguments", lambda _pid: None)
+    debug_messages.silence_unless_requested()
+    assert log.debug is sent
+
+
+def test_an_engine_that_drops_messages_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "debug", sent := log.debug)
+    monkeypatch.setattr(debug_messages, "find_engine_arguments", lambda _pid: ["preview"])
+    debug_messages.silence_unless_requested()
+    assert log.debug is not sent
+    log.debug("nobody reads this", ephemeral=True)
