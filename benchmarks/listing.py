@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.emulator import Emulator, running
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.validation.pipelines import CUSTOM_TASK
+from vertex_api.validation.pipeline_tasks import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import SUCCEEDED, Trial

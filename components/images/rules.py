@@ -8,7 +8,7 @@ from typing import Any
 from vertex_api.kinds import Kind
 from vertex_api.validation.jobs import job_spec_path
 from vertex_api.validation.rules import KeyPath, Violation
-from vertex_api.validation.rules.form import IMAGE
+from vertex_api.validation.rules.text_formats import IMAGE
 from vertex_api.validation.shape import get_value_at
 
 from ..schema import references, shapes

@@ -7,7 +7,7 @@ from typing import Any
 from vertex_api import trials
 from vertex_api.errors import VertexError
 from vertex_api.names import ResourceName
-from vertex_api.validation.pipelines import get_backing_job_name
+from vertex_api.validation.pipeline_tasks import get_backing_job_name
 
 from ..runtime.target import Target
 from .pipeline_results import STUDY

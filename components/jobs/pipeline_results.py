@@ -7,7 +7,8 @@ from typing import Any
 from vertex_api.errors import NotFound
 from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.names import ResourceName
-from vertex_api.validation.pipelines import build_backing_job, get_backing_job_name, pipeline_from_service
+from vertex_api.validation.pipeline_tasks import build_backing_job, get_backing_job_name
+from vertex_api.validation.pipelines import pipeline_from_service
 
 from ..runtime.target import Target
 from .recovery import ownership

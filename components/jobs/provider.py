@@ -12,7 +12,7 @@ from vertex_api.errors import NotFound
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.names import ResourceName
 from vertex_api.validation.jobs import held, validated
-from vertex_api.validation.pipelines import get_backing_job_name
+from vertex_api.validation.pipeline_tasks import get_backing_job_name
 from vertex_api.validation.shape import FieldProblem
 
 from ..errors import SubmitFailed

@@ -5,16 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.partial import is_consequence
+from vertex_api.validation.messages import ValidPart, extract_valid_part, validate_job
+from vertex_api.validation.misshapen_parts import is_consequence
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape import (
-    MUST_BE_OBJECT,
-    FieldProblem,
-    ValidPart,
-    extract_valid_part,
-    validate,
-    validate_shape,
-)
+from vertex_api.validation.shape import MUST_BE_OBJECT, FieldProblem, validate_shape
 
 from . import checks, study
 from .fields import Fields
@@ -47,7 +41,7 @@ def converted(given: object, fallback: str) -> tuple[Fields, list[FieldProblem]]
     (collection, jobs), *_ = declaration.items()
     (name, body), *_ = jobs.items()
     kind = CUSTOM_JOB if collection == CUSTOM_JOB.collection else HYPERPARAMETER_TUNING_JOB
-    _, refused = validate(kind, {"displayName": name, **body})
+    _, refused = validate_job(kind, {"displayName": name, **body})
     above: KeyPath = ("trainingInput",) if whole else ()
     return declaration, [_of_the_legacy_job(problem, job["trainingInput"], above) for problem in refused]
 
@@ -59,11 +53,11 @@ def _broken(left: ValidPart) -> list[FieldProblem]:
     found = (
         FieldProblem(("trainingInput", *path), message) for path, message in checks.broken(left.value["trainingInput"])
     )
-    withheld = {_judged_as(path) for path in left.withheld}
+    withheld = {_judged_as(path) for path in left.removed_paths}
     return [
         problem
         for problem in found
-        if _judged_as(problem.path) not in withheld and not is_consequence(problem.path, left.withheld)
+        if _judged_as(problem.path) not in withheld and not is_consequence(problem.path, left.removed_paths)
     ]
 
 

@@ -9,14 +9,9 @@ from typing import Any
 from vertex_api.estimates import persistent_resource
 from vertex_api.estimates.cost import Cost, estimate_cost
 from vertex_api.validation.jobs import in_declaration, job_spec_path, training
-from vertex_api.validation.rules import Violation, declared, region
-from vertex_api.validation.shape import (
-    FieldProblem,
-    check_partially,
-    collect_problems,
-    extract_valid_part,
-    validate_shape,
-)
+from vertex_api.validation.messages import check_partially, collect_problems, extract_valid_part
+from vertex_api.validation.rules import Violation, likely_mistakes, region
+from vertex_api.validation.shape import FieldProblem, validate_shape
 
 from ..errors import DeclarationErrors
 from ..errors import Problem as Declared
@@ -79,7 +74,7 @@ class Settings:
             shapes.Stack, {key: value for key, value in given.items() if key not in SECTIONS}
         )
         left = extract_valid_part(shapes.Stack, values, broken)
-        unfit = check_partially(_of_the_target, left) if ("target",) not in left.withheld else []
+        unfit = check_partially(_of_the_target, left) if ("target",) not in left.removed_paths else []
         problems = [source.problem(problem.path, _discreet(problem)) for problem in (*broken, *unfit)]
         without_choice = guardrails.empty(given.get("guardrails"))
         problems += [source.problem(("guardrails", *path), message) for path, message in without_choice]
@@ -133,13 +128,16 @@ def _not_meant(
     """What the jobs without a problem say that cannot be meant; those that are adopted are as they are."""
     for job in (job for job in jobs if job.spec and "adopt" not in job.lifecycle):
         kind, trains = training(job.kind, job.spec)
-        on_google_cloud = declared.find_foreign_executors(kind, trains) if values.get("target") == "gcp" else ()
+        on_google_cloud = likely_mistakes.find_foreign_executors(kind, trains) if values.get("target") == "gcp" else ()
         problems = collect_problems(
-            (*declared.find_likely_mistakes(kind, trains), *on_google_cloud), trains, references.is_open
+            (*likely_mistakes.find_likely_mistakes(kind, trains), *on_google_cloud), trains, references.is_open
         )
         found = {in_declaration(job.kind, job.spec, problem.path): problem.message for problem in problems}
         found |= dict(
-            (*declared.find_missing_serving_container(job.spec), *image_rules.unmarked(job.kind, job.spec, images))
+            (
+                *likely_mistakes.find_missing_serving_container(job.spec),
+                *image_rules.unmarked(job.kind, job.spec, images),
+            )
         )
         for path, message in found.items():
             yield declarations.problem_of(job, path, message)

@@ -16,7 +16,6 @@ RULES = (
     "vertex_api/validation/rules/*.py",
     "vertex_api/scalars.py",
     "vertex_api/validation/shape.py",
-    "vertex_api/validation/models.py",
     "vertex_api/validation/pipelines.py",
     "components/legacy/checks.py",
     "components/settings/google_cloud.py",

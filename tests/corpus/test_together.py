@@ -11,7 +11,7 @@ import pytest
 
 from tests.corpus.faults import Base, Case, bases, cases
 from vertex_api.kinds import KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.validation import pipelines
+from vertex_api.validation import pipeline_tasks, pipelines
 from vertex_api.validation.jobs import validated
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape import FieldProblem, validate_shape
@@ -58,7 +58,7 @@ def job_in(case: Case) -> tuple[Kind, dict[str, Any]]:
     if isinstance(model := job.get("modelToUpload"), dict):
         model.setdefault("displayName", "model")
     if section == TRAINING_PIPELINE.collection:
-        job.setdefault("trainingTaskDefinition", pipelines.CUSTOM_TASK)
+        job.setdefault("trainingTaskDefinition", pipeline_tasks.CUSTOM_TASK)
     return KINDS[str(section)], {**named, **job}
 
 

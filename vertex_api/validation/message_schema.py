@@ -1,15 +1,31 @@
-"""What may stand where in a message, read from the JSON schema of its type."""
+"""The JSON schema of a message, read: what may stand at a path, and which fields hold a field of some name."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from vertex_api.validation.rules import KeyPath
 
 Schema = Mapping[str, Any]
+_MAX_DEPTH, _MAX_CONTAINING_FIELDS = 2, 2
+
+
+@cache
+def get_adapter(message_type: Any) -> TypeAdapter[Any]:
+    """Return pydantic's validator of a TypedDict."""
+    return TypeAdapter(message_type)
+
+
+@cache
+def get_schema(message_type: Any) -> dict[str, Any]:
+    """Return the JSON schema of a TypedDict, with the API's own field names."""
+    return get_adapter(message_type).json_schema(by_alias=False)
 
 
 def find_node(schema: Schema, path: KeyPath) -> Schema:
-    """The part of a message's JSON schema that says what may stand at a path."""
+    """Return the part of a message's JSON schema that describes the value at a path."""
     node: Schema = schema
     for part in path:
         node = resolve_reference(node, schema)
@@ -20,13 +36,38 @@ def find_node(schema: Schema, path: KeyPath) -> Schema:
 
 
 def settable_fields(schema: Schema, path: KeyPath) -> dict[str, Schema]:
-    """The fields that a user may set in the message at a path, with what the schema says of each."""
+    """Return the fields that a user may set in the message at a path, each with its schema."""
     fields = find_node(schema, path).get("properties", {})
     return {name: field for name, field in fields.items() if not field.get("readOnly")}
 
 
+def find_containing_fields(schema: Schema, path: KeyPath, name: str) -> list[str]:
+    """Find the fields below the message at a path that hold a field of a name, at the least depth.
+
+    Of a job, `jobSpec.scheduling` holds `timeout`. Returns none if there are more than two: then it is no help.
+    """
+    level = {"": path}
+    for _ in range(_MAX_DEPTH):
+        level = {
+            f"{text}.{inner}": inner_path
+            for text, outer_path in level.items()
+            for inner, inner_path in _list_messages(schema, outer_path)
+        }
+        containing = [text.lstrip(".") for text, inner in level.items() if name in settable_fields(schema, inner)]
+        if containing:
+            return containing if len(containing) <= _MAX_CONTAINING_FIELDS else []
+    return []
+
+
 def resolve_reference(node: Schema, schema: Schema) -> Schema:
-    """A part of a schema itself, where it stands there by its name."""
+    """Return the definition that a part of a schema refers to, or the part itself."""
     while "$ref" in node:
         node = schema["$defs"][node["$ref"].rpartition("/")[2]]
     return node
+
+
+def _list_messages(schema: Schema, path: KeyPath) -> Iterator[tuple[str, KeyPath]]:
+    """Yield the fields of the message at a path that hold a message or a list of them."""
+    for name in settable_fields(schema, path):
+        is_list = "items" in find_node(schema, (*path, name))
+        yield (f"{name}[]", (*path, name, 0)) if is_list else (name, (*path, name))

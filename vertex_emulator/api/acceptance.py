@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from vertex_api.kinds import TRAINING_PIPELINE, Kind
-from vertex_api.validation import pipelines
+from vertex_api.validation import pipeline_tasks, pipelines
+from vertex_api.validation.messages import validate_job
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape import FieldProblem, validate
+from vertex_api.validation.shape import FieldProblem
 from vertex_emulator.errors import InvalidBucketUri, invalid_argument_error
 from vertex_emulator.gcs import buckets
 from vertex_emulator.replicas.environment import output_directories
@@ -23,7 +24,7 @@ def accepted(kind: Kind, body: Mapping[str, Any], root: Path) -> dict[str, Any]:
     """
     if kind == TRAINING_PIPELINE:
         return _accepted_pipeline(body, root)
-    spec, problems = validate(kind, body, output_only="drop")
+    spec, problems = validate_job(kind, body, output_only="drop")
     problems = problems or _refused_here(kind, spec, root)
     if problems:
         raise invalid_argument_error(problems)
@@ -34,10 +35,10 @@ def _accepted_pipeline(body: Mapping[str, Any], root: Path) -> dict[str, Any]:
     reading = pipelines.parse_pipeline(body, output_only="drop")
     problems = reading.problems
     if not problems:
-        kind = pipelines.backing_kind(reading.spec)
-        refused = _refused_here(kind, pipelines.build_backing_job(reading.spec), root)
+        kind = pipeline_tasks.backing_kind(reading.spec)
+        refused = _refused_here(kind, pipeline_tasks.build_backing_job(reading.spec), root)
         problems = [
-            FieldProblem(pipelines.path_in_pipeline(kind, problem.path), problem.message) for problem in refused
+            FieldProblem(pipeline_tasks.path_in_pipeline(kind, problem.path), problem.message) for problem in refused
         ]
         problems += _bad_data(reading.spec.get("inputDataConfig"), root)
     if problems:

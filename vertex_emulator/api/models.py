@@ -9,9 +9,8 @@ from typing import Any
 from pydantic.alias_generators import to_snake
 
 from vertex_api import types
-from vertex_api.validation import models
-from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape import check_partially, extract_valid_part, validate_shape
+from vertex_api.validation.messages import validate_message
+from vertex_api.validation.rules import Violation, model
 from vertex_emulator.api import filters
 from vertex_emulator.api.jobs import EMPTY
 from vertex_emulator.api.listing import Listing, answer
@@ -36,9 +35,7 @@ class Models:
 
     def upload(self, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
         """Keep a model, or a version of one. A done operation. Raises ApiError with every problem of the request."""
-        request, problems = validate_shape(types.UploadModelRequest, body, output_only="drop")
-        left = extract_valid_part(types.UploadModelRequest, request, problems, output_only="drop")
-        problems = [*problems, *check_partially(_broken, left)]
+        request, problems = validate_message(types.UploadModelRequest, body, _find_violations, output_only="drop")
         if problems:
             raise invalid_argument_error(problems)
         with self.database.write_transaction() as transaction:
@@ -162,13 +159,10 @@ def _order(text: str) -> list[tuple[str, bool]]:
     return found
 
 
-def _broken(request: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+def _find_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
     """Discovery document, UploadModelRequest."""
-    yield from models.find_model_violations(request["model"], ("model",))
-    if request.get("modelId"):
-        yield from models.find_model_id_violations(request["modelId"], ("modelId",))
-        if request.get("parentModel"):
-            yield ("modelId",), "names a new model, but parentModel names the one that gets a new version"
+    yield from model.find_model_violations(request["model"], ("model",))
+    yield from model.find_model_id_violations(request)
 
 
 def _unknown(location: Location, model: str) -> ApiError:

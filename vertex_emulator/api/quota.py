@@ -7,7 +7,7 @@ from typing import Any
 
 from vertex_api.estimates import quota
 from vertex_api.kinds import TRAINING_PIPELINE, Kind
-from vertex_api.validation.pipelines import build_backing_job
+from vertex_api.validation.pipeline_tasks import build_backing_job
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
-from vertex_api.validation.pipelines import backing_kind
+from vertex_api.validation.pipeline_tasks import backing_kind
 from vertex_emulator.api.wire import job_json, pipeline_json
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job, PipelineProgress

@@ -12,7 +12,7 @@ from typing import Any
 
 from vertex_api import trials
 from vertex_api.kinds import CUSTOM_JOB
-from vertex_api.validation.pipelines import backing_kind, build_backing_job
+from vertex_api.validation.pipeline_tasks import backing_kind, build_backing_job
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial

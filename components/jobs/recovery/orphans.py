@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from vertex_api.client import JobClient
 from vertex_api.kinds import TRAINING_PIPELINE
 from vertex_api.names import ResourceName, build_parent
-from vertex_api.validation.pipelines import get_backing_job_name
+from vertex_api.validation.pipeline_tasks import get_backing_job_name
 
 from . import ownership, removal
 

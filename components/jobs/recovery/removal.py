@@ -8,7 +8,7 @@ from vertex_api.errors import InvalidRequest, NotFound
 from vertex_api.kinds import TRAINING_PIPELINE
 from vertex_api.names import ResourceName
 from vertex_api.states import TERMINAL_STATES
-from vertex_api.validation.pipelines import get_backing_job_name
+from vertex_api.validation.pipeline_tasks import get_backing_job_name
 
 from ...errors import SubmitFailed
 

@@ -7,7 +7,7 @@ import pytest
 from components.jobs.drift import declared_part, submitted
 from tests.vertex_api.jobs import ABSENT, custom_job, edited
 from vertex_api.kinds import CUSTOM_JOB
-from vertex_api.validation.shape import validate
+from vertex_api.validation.messages import validate_job
 
 SECRETS = {"secrets": {"token": "hunter2", "key": "abc"}}
 ENV = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "env")
@@ -32,7 +32,7 @@ def held() -> dict[str, Any]:
     }
     pool = job["jobSpec"]["workerPoolSpecs"][0]
     pool["diskSpec"] = {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100}
-    canonical, problems = validate(CUSTOM_JOB, job)
+    canonical, problems = validate_job(CUSTOM_JOB, job)
     assert problems == []
     return dict(canonical)
 

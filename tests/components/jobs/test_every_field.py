@@ -20,7 +20,7 @@ from vertex_api.catalog.machines import get_machine
 from vertex_api.client import Endpoint, RestClient
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 from vertex_api.validation.jobs import held
-from vertex_api.validation.pipelines import CUSTOM_TASK, TUNING_TASK
+from vertex_api.validation.pipeline_tasks import CUSTOM_TASK, TUNING_TASK
 
 __all__ = ["server"]  # the fixture
 

@@ -12,7 +12,7 @@ from components.legacy.conversion import converted
 from components.legacy.fields import Fields, written
 from components.settings.settings import Settings
 from vertex_api.kinds import KINDS
-from vertex_api.validation.shape import validate
+from vertex_api.validation.messages import validate_job
 
 HERE = Path(__file__).parent
 CORPUS = sorted((HERE / "corpus").iterdir())
@@ -50,7 +50,7 @@ def test_a_job_becomes_the_declaration_that_was_looked_over(file: Path, capsys: 
 def test_a_declaration_is_a_job_that_vertex_ai_takes(file: Path) -> None:
     ((collection, jobs),) = yaml.safe_load(golden(file).read_text()).items()
     ((name, body),) = jobs.items()
-    assert validate(KINDS[collection], {"displayName": name, **body})[1] == []
+    assert validate_job(KINDS[collection], {"displayName": name, **body})[1] == []
 
 
 def test_all_of_them_preview_clean_as_one_stack() -> None:

@@ -3,14 +3,8 @@ from typing import Any
 import pytest
 
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.pipelines import (
-    CUSTOM_TASK,
-    TUNING_TASK,
-    ParsedPipeline,
-    backing_kind,
-    build_backing_job,
-    parse_pipeline,
-)
+from vertex_api.validation.pipeline_tasks import CUSTOM_TASK, TUNING_TASK, backing_kind, build_backing_job
+from vertex_api.validation.pipelines import ParsedPipeline, parse_pipeline
 
 POOL = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": {"imageUri": "x"}}
 MODEL = {"displayName": "m"}

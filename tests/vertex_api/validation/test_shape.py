@@ -6,19 +6,20 @@ import pytest
 
 from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, tuning_job
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, Kind
-from vertex_api.validation.shape import FieldProblem, format_path, validate, validate_shape
+from vertex_api.validation.messages import validate_job
+from vertex_api.validation.shape import FieldProblem, format_path, validate_shape
 
 POOL = ("jobSpec", "workerPoolSpecs", 0)
 
 
 def canonical(kind: Kind, job: dict[str, Any]) -> Any:
-    value, problems = validate(kind, job)
+    value, problems = validate_job(kind, job)
     assert problems == []
     return value
 
 
 def problems(kind: Kind, job: dict[str, Any]) -> list[str]:
-    return [str(problem) for problem in validate(kind, job)[1]]
+    return [str(problem) for problem in validate_job(kind, job)[1]]
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
@@ -29,7 +30,7 @@ def test_a_canonical_job_stays_as_it_is(kind: Kind) -> None:
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 def test_the_given_job_is_not_changed(kind: Kind) -> None:
     given = job_of(kind) | {"labels": None}
-    validate(kind, given)
+    validate_job(kind, given)
     assert given == job_of(kind) | {"labels": None}
 
 
@@ -129,7 +130,7 @@ def test_an_unknown_field_of_a_declaration_is_reported_though_nothing_stands_beh
         "jobSpec.workerPoolSpecs[0].containerSpec.envs: unknown field; did you mean env?",
         "lables: unknown field; did you mean labels?",
     ]
-    assert validate(CUSTOM_JOB, job, output_only="drop") == (custom_job(), [])
+    assert validate_job(CUSTOM_JOB, job, output_only="drop") == (custom_job(), [])
 
 
 def test_a_required_field_that_is_misspelt_and_empty_is_one_problem() -> None:
@@ -186,7 +187,7 @@ def test_fields_that_the_service_sets_are_refused_in_a_declaration() -> None:
 
 def test_fields_that_the_service_sets_are_ignored_in_a_request_whatever_they_hold() -> None:
     job = tuning_job() | {"state": 4, "trials": [{"id": "1"}], "error": "not even a status"}
-    assert validate(HYPERPARAMETER_TUNING_JOB, job, output_only="drop") == (tuning_job(), [])
+    assert validate_job(HYPERPARAMETER_TUNING_JOB, job, output_only="drop") == (tuning_job(), [])
 
 
 def test_problems_of_shape_and_of_the_rules_are_reported_at_once() -> None:
@@ -207,7 +208,7 @@ def test_a_fault_in_each_corner_of_a_job_is_reported_in_the_first_round() -> Non
     job = edited(job, *POOL, "replicaCount", to=3)
     job = edited(job, *POOL, "containerSpec", "env", to=[{"name": "1A", "value": "b"}])
     job = edited(job, *POOL, "diskSpec", to={"bootDiskSizeGb": 50})
-    fields = [problem.field.removeprefix("jobSpec.") for problem in validate(CUSTOM_JOB, job)[1]]
+    fields = [problem.field.removeprefix("jobSpec.") for problem in validate_job(CUSTOM_JOB, job)[1]]
     assert fields == [
         "scheduling.timeout",
         "workerPoolSpecs[0].replicaCount",
@@ -231,13 +232,13 @@ def test_nothing_is_said_of_a_field_because_another_is_misshapen(
 ) -> None:
     job = custom_job()
     job["jobSpec"] |= {field: value, beside: other}
-    (problem,) = validate(CUSTOM_JOB, job)[1]
+    (problem,) = validate_job(CUSTOM_JOB, job)[1]
     assert problem.path[:2] == ("jobSpec", field)
 
 
 def test_a_key_that_is_no_text_is_one_more_problem() -> None:
     job = edited(custom_job(), *POOL, "replicaCount", to=2) | {"labels": {7: "a", "b": "C"}}
-    assert [problem.field for problem in validate(CUSTOM_JOB, job)[1]] == [
+    assert [problem.field for problem in validate_job(CUSTOM_JOB, job)[1]] == [
         "labels[7].[key]",
         "labels.b",
         "jobSpec.workerPoolSpecs[0].replicaCount",
@@ -250,7 +251,7 @@ def test_snake_case_hides_nothing_either() -> None:
         "replica_count": 3,
         "container_spec": {"image_uri": "trainer", "env": [{"nam": "A", "value": "b"}, {"name": "1A", "value": "b"}]},
     }
-    found = validate(CUSTOM_JOB, {"display_name": "digits", "job_spec": {"worker_pool_specs": [pool]}})[1]
+    found = validate_job(CUSTOM_JOB, {"display_name": "digits", "job_spec": {"worker_pool_specs": [pool]}})[1]
     assert [problem.field.removeprefix("jobSpec.workerPoolSpecs[0].") for problem in found] == [
         "containerSpec.env[0].nam",
         "machineSpec.machineType",
@@ -280,7 +281,7 @@ def test_paths_are_written_as_the_api_writes_them() -> None:
 
 def test_no_rule_judges_a_text_that_is_filled_in_later() -> None:
     job = edited(custom_job(), "jobSpec", "network", to="${later}") | {"labels": {"a": "${later}", "b": "X"}}
-    found = validate(CUSTOM_JOB, job)[1]
+    found = validate_job(CUSTOM_JOB, job)[1]
     assert [problem.field for problem in found] == ["labels.a", "labels.b", "jobSpec.network"]
-    found = validate(CUSTOM_JOB, job, has_unresolved_references=lambda value: value == "${later}")[1]
+    found = validate_job(CUSTOM_JOB, job, has_unresolved_references=lambda value: value == "${later}")[1]
     assert [problem.field for problem in found] == ["labels.b"]

@@ -11,7 +11,7 @@ from typing import Any
 from tests.vertex_emulator.api.input_fields import Names, input_fields, sample
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.types import Model
-from vertex_api.validation.pipelines import CUSTOM_TASK
+from vertex_api.validation.pipeline_tasks import CUSTOM_TASK
 
 ABSENT_IMAGE = "localhost/absent:1"
 KEY = "projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key"

@@ -14,7 +14,7 @@ from tests.vertex_emulator.api.input_fields import Names, input_fields, is_set
 from tests.vertex_emulator.running import PARENT, RunningEmulator
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.validation import pipelines
-from vertex_api.validation.shape import validate
+from vertex_api.validation.messages import validate_job
 from vertex_emulator.errors import to_snake_case
 from vertex_emulator.scheduling.unsupported_fields import REFUSED
 
@@ -52,7 +52,7 @@ def request_with(kind: Kind, path: Names) -> Any:
 def canonical(kind: Kind, body: Any) -> Any:
     if kind == TRAINING_PIPELINE:
         return pipelines.parse_pipeline(body, output_only="drop").spec
-    return validate(kind, body, output_only="drop")[0]
+    return validate_job(kind, body, output_only="drop")[0]
 
 
 @dataclass

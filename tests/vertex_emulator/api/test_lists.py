@@ -6,7 +6,7 @@ import pytest
 
 from tests.vertex_emulator.running import RunningEmulator, pool
 from vertex_api import types
-from vertex_api.validation.pipelines import CUSTOM_TASK, TUNING_TASK
+from vertex_api.validation.pipeline_tasks import CUSTOM_TASK, TUNING_TASK
 from vertex_emulator.api.filters import parse
 from vertex_emulator.api.listing import Listing
 from vertex_emulator.api.masks import masked, read_mask, wants

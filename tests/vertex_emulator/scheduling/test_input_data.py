@@ -5,7 +5,7 @@ import pytest
 
 from tests.vertex_emulator.jobs import pool
 from vertex_api.kinds import TRAINING_PIPELINE
-from vertex_api.validation.pipelines import CUSTOM_TASK
+from vertex_api.validation.pipeline_tasks import CUSTOM_TASK
 from vertex_emulator.api.acceptance import accepted
 from vertex_emulator.errors import ApiError
 from vertex_emulator.scheduling.input_data import InputData, input_data, with_data

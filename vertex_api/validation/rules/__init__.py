@@ -8,17 +8,20 @@ messages takes the path to it, `at`. Where Google does not say, nothing is refus
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
-from vertex_api.validation.rules import job_spec, resource, tuning
-from vertex_api.validation.rules.finding import KeyPath, Violation
+from vertex_api.kinds import CUSTOM_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.validation.rules import job_spec, pipeline, resource, tuning
+from vertex_api.validation.rules.violation import KeyPath, Violation
 
 __all__ = ["KeyPath", "Violation", "find_violations"]
 
 
 def find_violations(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violation]:
-    """Every rule that a canonical job breaks."""
+    """Find every rule that a canonical job breaks; of a pipeline, without the rules for the job that it runs."""
+    if kind == TRAINING_PIPELINE:
+        yield from pipeline.find_pipeline_violations(job)
+        return
     yield from resource.find_resource_violations(job)
     if kind == CUSTOM_JOB:
         yield from job_spec.find_job_spec_violations(job["jobSpec"], ("jobSpec",))
-    elif kind == HYPERPARAMETER_TUNING_JOB:
+    else:
         yield from tuning.find_tuning_violations(job, ())

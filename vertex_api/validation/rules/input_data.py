@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.validation.rules.finding import KeyPath, Violation, find_unset_fields
-from vertex_api.validation.rules.form import STORAGE_URI, TextFormat
+from vertex_api.validation.rules.text_formats import STORAGE_URI, TextFormat
+from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
 
 _UNIONS = (
     ("fractionSplit", "filterSplit", "predefinedSplit", "timestampSplit", "stratifiedSplit"),

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.validation.rules import scheduling, worker_pools
-from vertex_api.validation.rules.finding import KeyPath, Violation, find_unset_fields
-from vertex_api.validation.rules.form import COMPUTE_NAME, STORAGE_URI, TextFormat
+from vertex_api.validation.rules.text_formats import COMPUTE_NAME, STORAGE_URI, TextFormat
+from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
 
 _SERVICE_ACCOUNT = TextFormat(
     re.compile(r"[0-9]+|[^@\s]+@[a-z0-9.-]+\.gserviceaccount\.com"),

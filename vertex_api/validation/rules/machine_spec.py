@@ -6,8 +6,8 @@ from typing import Any
 
 from vertex_api.catalog.machines import Machine, get_machine, machines
 from vertex_api.spelling import find_closest_name, join_with_or
-from vertex_api.validation.rules.finding import KeyPath, Violation
-from vertex_api.validation.rules.form import TextFormat
+from vertex_api.validation.rules.text_formats import TextFormat
+from vertex_api.validation.rules.violation import KeyPath, Violation
 
 RESERVATION_ONLY_MACHINES = ("a4x-highgpu-4g",)
 """Machine types that are had with a reservation only (Google's page on configuring compute resources)."""

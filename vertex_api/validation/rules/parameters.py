@@ -8,7 +8,7 @@ from typing import Any
 
 from vertex_api.scalars import quote_value
 from vertex_api.validation.rules import conditions
-from vertex_api.validation.rules.finding import KeyPath, Violation, find_unset_fields
+from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
 
 _VALUE_SPECS = ("doubleValueSpec", "integerValueSpec", "categoricalValueSpec", "discreteValueSpec")
 _CLOSEST = 1e-10

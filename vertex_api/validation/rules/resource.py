@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.scalars import quote_value
-from vertex_api.validation.rules.finding import KeyPath, Violation, find_unset_fields
-from vertex_api.validation.rules.form import TextFormat
+from vertex_api.validation.rules.text_formats import TextFormat
+from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
 
 _KEY = TextFormat.of("projects/{project}/locations/{region}/keyRings/{key_ring}/cryptoKeys/{crypto_key}")
 _LONGEST_NAME = 128

@@ -6,9 +6,9 @@ from typing import Any
 from vertex_api.catalog.machines import get_machine
 from vertex_api.scalars import parse_seconds
 from vertex_api.spelling import join_with_or
-from vertex_api.validation.rules.finding import KeyPath, Violation
 from vertex_api.validation.rules.machine_spec import RESERVATION_ONLY_MACHINES, get_accelerator
 from vertex_api.validation.rules.machine_spec import find_machine_violations as broken_machine
+from vertex_api.validation.rules.violation import KeyPath, Violation
 
 _WEEK_SECONDS = 7 * 24 * 3600
 _FLEX_GPUS = (

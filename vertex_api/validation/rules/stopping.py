@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_api.scalars import parse_seconds
 from vertex_api.validation.rules import parameters
-from vertex_api.validation.rules.finding import KeyPath, Violation
+from vertex_api.validation.rules.violation import KeyPath, Violation
 
 _SPECS = ("decayCurveStoppingSpec", "medianAutomatedStoppingSpec", "convexAutomatedStoppingSpec")
 

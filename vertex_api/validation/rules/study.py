@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_api.scalars import quote_value
 from vertex_api.validation.rules import parameters, stopping
-from vertex_api.validation.rules.finding import KeyPath, Violation, find_unset_fields
+from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
 
 
 def find_study_violations(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from vertex_api.validation.rules.finding import KeyPath, Violation, find_unset_fields
-from vertex_api.validation.rules.form import C_IDENTIFIER, IMAGE, MODULE, STORAGE_URI
+from vertex_api.validation.rules.text_formats import C_IDENTIFIER, IMAGE, MODULE, STORAGE_URI
+from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
 
 _MOST_ENTRIES = 100
 _MOST_CHARACTERS = 100_000

@@ -5,7 +5,7 @@ from typing import Any
 
 from vertex_api.catalog.machines import get_machine
 from vertex_api.validation.rules import job_spec, study
-from vertex_api.validation.rules.finding import KeyPath, Violation
+from vertex_api.validation.rules.violation import KeyPath, Violation
 
 
 def find_tuning_violations(job: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:

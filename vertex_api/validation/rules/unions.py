@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.fields import get_fields
-from vertex_api.validation.rules.finding import KeyPath, Violation
+from vertex_api.validation.rules.violation import KeyPath, Violation
 
 UNIONS = {
     "Examples": ("nearestNeighborSearchConfig", "presets"),

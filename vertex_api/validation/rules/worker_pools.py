@@ -7,7 +7,7 @@ from vertex_api.catalog import reduction_server
 from vertex_api.catalog.machines import get_machine
 from vertex_api.spelling import join_with_or
 from vertex_api.validation.rules import machine_spec, task
-from vertex_api.validation.rules.finding import KeyPath, Violation, find_unset_fields
+from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
 
 MAX_POOLS = 4
 DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")

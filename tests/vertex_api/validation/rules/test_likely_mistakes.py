@@ -8,8 +8,9 @@ from tests.vertex_api.jobs import custom_job, edited, tuning_job
 from tests.vertex_api.validation.rules.breaking import pool
 from vertex_api.catalog import reduction_server
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.rules import declared
-from vertex_api.validation.shape import format_path, validate
+from vertex_api.validation.messages import validate_job
+from vertex_api.validation.rules import likely_mistakes
+from vertex_api.validation.shape import format_path
 
 GPUS = {"machineType": "g2-standard-8", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
 REDUCTION = pool(containerSpec={"imageUri": reduction_server.get_image_uri("us-central1")})
@@ -20,17 +21,19 @@ def said_of_spec(**fields: Any) -> list[str]:
     """What is said of a custom job with these fields in its jobSpec, of which the service's rules say nothing."""
     job = custom_job()
     job["jobSpec"] |= fields
-    job, problems = validate(CUSTOM_JOB, job)
+    job, problems = validate_job(CUSTOM_JOB, job)
     assert problems == []
-    return [f"{format_path(path)}: {message}" for path, message in declared.find_likely_mistakes(CUSTOM_JOB, job)]
+    return [
+        f"{format_path(path)}: {message}" for path, message in likely_mistakes.find_likely_mistakes(CUSTOM_JOB, job)
+    ]
 
 
 def said_of_study(*path: str | int, to: Any) -> list[str]:
-    job, problems = validate(HYPERPARAMETER_TUNING_JOB, edited(tuning_job(), "studySpec", *path, to=to))
+    job, problems = validate_job(HYPERPARAMETER_TUNING_JOB, edited(tuning_job(), "studySpec", *path, to=to))
     assert problems == []
     return [
         f"{format_path(path)}: {message}".removeprefix("studySpec.")
-        for path, message in declared.find_likely_mistakes(HYPERPARAMETER_TUNING_JOB, job)
+        for path, message in likely_mistakes.find_likely_mistakes(HYPERPARAMETER_TUNING_JOB, job)
     ]
 
 
@@ -99,11 +102,11 @@ def test_no_progress_is_of_one_objective(field: str, value: object) -> None:
     assert said_of_study("studyStoppingConfig", to=config) == []
     job = edited(tuning_job(), "studySpec", "studyStoppingConfig", to=config)
     job["studySpec"]["metrics"] = [{"metricId": "a"}, {"metricId": "b", "safetyConfig": {}}]
-    assert list(declared.find_likely_mistakes(HYPERPARAMETER_TUNING_JOB, job)) == []
+    assert list(likely_mistakes.find_likely_mistakes(HYPERPARAMETER_TUNING_JOB, job)) == []
     job["studySpec"]["metrics"] = [{"metricId": "a"}, {"metricId": "b"}]
-    canonical, problems = validate(HYPERPARAMETER_TUNING_JOB, job)
+    canonical, problems = validate_job(HYPERPARAMETER_TUNING_JOB, job)
     assert problems == []
-    assert list(declared.find_likely_mistakes(HYPERPARAMETER_TUNING_JOB, canonical)) == [
+    assert list(likely_mistakes.find_likely_mistakes(HYPERPARAMETER_TUNING_JOB, canonical)) == [
         (
             ("studySpec", "studyStoppingConfig", field),
             "has no effect with 2 objectives, only with one; use maxNumTrials or none",
@@ -127,4 +130,4 @@ def test_executors_of_vertex_ai_are_in_artifact_registry(image: str, count: int)
     package = {"executorImageUri": image, "packageUris": ["gs://b/p"], "pythonModule": "m"}
     job = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "pythonPackageSpec", to=package)
     path = ("jobSpec", "workerPoolSpecs", 0, "pythonPackageSpec", "executorImageUri")
-    assert [each for each, _ in declared.find_foreign_executors(CUSTOM_JOB, job)] == [path] * count
+    assert [each for each, _ in likely_mistakes.find_foreign_executors(CUSTOM_JOB, job)] == [path] * count

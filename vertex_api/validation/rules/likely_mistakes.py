@@ -11,8 +11,8 @@ from vertex_api.catalog import reduction_server
 from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB, Kind
 from vertex_api.scalars import quote_value
 from vertex_api.validation.rules import parameters
-from vertex_api.validation.rules.finding import KeyPath, Violation
 from vertex_api.validation.rules.machine_spec import get_accelerator
+from vertex_api.validation.rules.violation import KeyPath, Violation
 
 _NO_PROGRESS = ("maxNumTrialsNoProgress", "maxDurationNoProgress")
 _GOOGLE_S = re.compile(r"[a-z0-9-]+-docker\.pkg\.dev/.+|([a-z]+\.)?gcr\.io/.+")

@@ -6,8 +6,9 @@ from typing import Any
 
 from vertex_api import types
 from vertex_api.scalars import quote_value
-from vertex_api.validation.rules import KeyPath, Violation, resource, task, unions
-from vertex_api.validation.rules.form import STORAGE_URI
+from vertex_api.validation.rules import resource, task, unions
+from vertex_api.validation.rules.text_formats import STORAGE_URI
+from vertex_api.validation.rules.violation import KeyPath, Violation
 
 _ID = re.compile(r"[a-z_][a-z0-9_-]{0,62}")
 _MOST_VARIABLES = 200
@@ -42,7 +43,11 @@ def _container(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     yield from task.find_environment_violations(spec.get("env", ()), _MOST_VARIABLES, (*at, "env"))
 
 
-def find_model_id_violations(model_id: str, at: KeyPath) -> Iterator[Violation]:
-    """The rule for an id that a client chooses (discovery document, UploadModelRequest.modelId)."""
-    if not _ID.fullmatch(model_id):
-        yield at, f'"{model_id}" must be at most 63 of [a-z0-9_-], and not start with a number or hyphen'
+def find_model_id_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
+    """Find violations of the rules for the `modelId` of a pipeline or an upload (discovery document,
+    UploadModelRequest)."""
+    model_id = request.get("modelId", "")
+    if model_id and request.get("parentModel"):
+        yield ("modelId",), "names a new model, but parentModel names the one that gets a new version"
+    if model_id and not _ID.fullmatch(model_id):
+        yield ("modelId",), f'"{model_id}" must be at most 63 of [a-z0-9_-], and not start with a number or hyphen'

@@ -1,0 +1,97 @@
+"""Misshapen parts of a value: how they are removed, and which violations are a mere consequence of that."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic.alias_generators import to_snake
+
+from vertex_api.validation.message_schema import Schema, find_node, resolve_reference
+from vertex_api.validation.rules import KeyPath
+
+_CONSEQUENCES = {
+    ("acceleratorCount", "acceleratorType"),
+    ("gpuPartitionSize", "acceleratorCount"),
+    ("modelToUpload", "modelId"),
+    ("modelToUpload", "parentModel"),
+    ("network", "reservedIpRanges"),
+    ("parameterId", "learningRateParameterName"),
+    ("parameters", "learningRateParameterName"),
+    ("persistentResourceId", "machineType"),
+    ("strategy", "maxWaitDuration"),
+}
+"""Fields, each with another that may break a rule only because the first one was removed."""
+_VALUE_FIELD_ENDINGS = ("ValueSpec", "Values")
+"""The endings of the fields by which rules check a parameter of a study together with its children."""
+
+
+def remove_part(value: Any, path: KeyPath, schema: Schema) -> None:
+    """Remove the part of a JSON value at a path, in place. `schema` is that of the value's message.
+
+    Required fields and entries of lists are replaced by a placeholder of the right shape, so that all other parts stay
+    where they are.
+    """
+    parent = value
+    for depth, part in enumerate(path[:-1]):
+        if not isinstance(parent, dict | list):
+            remove_part(value, path[:depth], schema)  # the key itself is wrong
+            return
+        parent = parent[_find_key(parent, part)]
+    *parents, last = path
+    if isinstance(parent, list):
+        parent[int(last)] = _make_placeholder(find_node(schema, path), schema)
+    elif isinstance(parent, dict):
+        is_there_twice = last in parent and to_snake(str(last)) in parent.keys() - {last}
+        parent.pop(_find_key(parent, last), None)
+        if not is_there_twice and last in find_node(schema, tuple(parents)).get("required", ()):
+            parent[last] = _make_placeholder(find_node(schema, path), schema)
+
+
+def is_consequence(path: KeyPath, removed_paths: Iterable[KeyPath]) -> bool:
+    """Return whether a violation at a path may exist only because a part of the value was removed."""
+    return any(
+        _is_on_one_line(path, _widen_to_parameter(removed)) or _may_depend(path, removed) for removed in removed_paths
+    )
+
+
+def _is_on_one_line(path: KeyPath, other: KeyPath) -> bool:
+    """Return whether the paths are equal, or one is inside the other."""
+    return all(part == another for part, another in zip(path, other, strict=False))
+
+
+def _widen_to_parameter(path: KeyPath) -> KeyPath:
+    """Return the path of the whole study parameter for a path in its values: its children and scale depend on them."""
+    if any(str(part).endswith(_VALUE_FIELD_ENDINGS) for part in path) and "parameters" in path:
+        return path[: path.index("parameters") + 2]
+    return path
+
+
+def _may_depend(path: KeyPath, removed: KeyPath) -> bool:
+    field, removed_field = _field_name(path), _field_name(removed)
+    # With FLEX_START, a machine as a whole is compared with that of another pool.
+    return (removed_field, field) in _CONSEQUENCES or (field == "machineSpec" and "machineSpec" in removed)
+
+
+def _field_name(path: KeyPath) -> str:
+    return next((part for part in reversed(path) if isinstance(part, str)), "")
+
+
+def _find_key(parent: Any, part: Any) -> Any:
+    """Return the key of a field as it is written, in either spelling."""
+    return part if isinstance(parent, list) or part in parent else to_snake(str(part))
+
+
+def _make_placeholder(node: Schema, schema: Schema) -> Any:
+    """Return the smallest value that has the shape which a schema asks for."""
+    node = resolve_reference(node, schema)
+    if "enum" in node:
+        return node["enum"][0]
+    match node.get("type"):
+        case "object":
+            return {name: _make_placeholder(node["properties"][name], schema) for name in node.get("required", ())}
+        case "array":
+            return [_make_placeholder(node["items"], schema)]
+        case "string":
+            return ""
+        case "boolean":
+            return False
+    return 0

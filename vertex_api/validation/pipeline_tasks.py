@@ -1,0 +1,72 @@
+"""The task of a training pipeline: a job that the pipeline runs, written as the inputs of a task definition.
+
+The inputs are free JSON. Google's SDK writes them in a mix of snake_case and camelCase with every number as a float,
+because they travel as a google.protobuf.Value.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.shape import validate_shape
+
+_DEFINITIONS = "gs://google-cloud-aiplatform/schema/trainingjob/definition/"
+CUSTOM_TASK = f"{_DEFINITIONS}custom_task_1.0.0.yaml"
+TUNING_TASK = f"{_DEFINITIONS}hyperparameter_tuning_task_1.0.0.yaml"
+TASK_KINDS = {CUSTOM_TASK: CUSTOM_JOB, TUNING_TASK: HYPERPARAMETER_TUNING_JOB}
+"""The kind of job that each task definition runs."""
+
+DEFINITION_FIELD, INPUTS_FIELD = "trainingTaskDefinition", TRAINING_PIPELINE.spec_field
+SHARED_FIELDS = ("displayName", "labels", "encryptionSpec")
+"""The fields of the job that are set on the pipeline itself."""
+
+_NAME_ENDINGS = {CUSTOM_TASK: "custom-job", TUNING_TASK: "hyperparameter-tuning-job"}
+
+
+def backing_kind(spec: Mapping[str, Any]) -> Kind:
+    """Return the kind of job that a canonical pipeline runs."""
+    return TASK_KINDS[spec[DEFINITION_FIELD]]
+
+
+def build_backing_job(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the canonical job that a valid canonical pipeline runs, under the name that the service gives it."""
+    kind = backing_kind(spec)
+    job, problems = validate_shape(kind.message, inputs_to_job(kind, spec, spec[INPUTS_FIELD]))
+    assert not problems, problems
+    job["displayName"] = f"{spec['displayName']}-{_NAME_ENDINGS[spec[DEFINITION_FIELD]]}"
+    return dict(job)
+
+
+def get_backing_job_name(pipeline: Mapping[str, Any]) -> str | None:
+    """Return the resource name of the job that a pipeline of the service runs, None before there is one.
+
+    Google's SDK reads `backingCustomJob`; the name of the other field follows its pattern.
+    """
+    metadata = pipeline.get("trainingTaskMetadata") or {}
+    name = metadata.get("backingCustomJob") or metadata.get("backingHyperparameterTuningJob")
+    return str(name) if name else None
+
+
+def path_in_pipeline(kind: Kind, path: KeyPath) -> KeyPath:
+    """Return where the field at `path` in a backing job of a kind is in its pipeline."""
+    if path and path[0] in SHARED_FIELDS:
+        return path
+    return (INPUTS_FIELD, *(path[1:] if kind == CUSTOM_JOB else path))
+
+
+def inputs_to_job(kind: Kind, spec: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the job of a kind with a task's inputs, and the shared fields of the pipeline `spec`."""
+    shared = {name: spec[name] for name in SHARED_FIELDS if name in spec}
+    if kind == CUSTOM_JOB:
+        return {**shared, kind.spec_field: inputs}
+    return {**{name: value for name, value in inputs.items() if to_camel(name) not in SHARED_FIELDS}, **shared}
+
+
+def job_to_inputs(kind: Kind, job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inputs of the task that runs a job."""
+    if kind == CUSTOM_JOB:
+        return dict(job[kind.spec_field])
+    return {name: value for name, value in job.items() if name not in SHARED_FIELDS}
