@@ -3,8 +3,6 @@
 Docker and the base image are needed. Takes about two minutes.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

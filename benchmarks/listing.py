@@ -1,7 +1,5 @@
 """What a list costs: 1,000 jobs of each kind, page by page over HTTP."""
 
-from __future__ import annotations
-
 import shutil
 import statistics
 import subprocess

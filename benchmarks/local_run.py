@@ -4,8 +4,6 @@ The first run builds the image from nothing; then with an edit before each run, 
 on an image that is there. Docker, the base image, gcloud and a package index are needed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

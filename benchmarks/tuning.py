@@ -4,8 +4,6 @@ python -m benchmarks.tuning             all problems, 20 seeds: a few minutes
 python -m benchmarks.tuning levy 5      problems whose name holds `levy`, 5 seeds
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import resource

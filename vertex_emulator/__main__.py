@@ -1,7 +1,5 @@
 """`python -m vertex_emulator`: start, watch and stop the emulator."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import logging

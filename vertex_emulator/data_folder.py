@@ -1,7 +1,5 @@
 """The data folder: where each thing of one emulator lies."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat
@@ -21,7 +19,7 @@ class DataFolder:
     root: Path
 
     @classmethod
-    def open(cls, root: Path) -> DataFolder:
+    def open(cls, root: Path) -> "DataFolder":
         """The folder, made if need be. Raises StartError."""
         data = cls(root.absolute())
         try:

@@ -1,7 +1,5 @@
 """How a running emulator is found: endpoint.json in its data folder, true as long as the folder's lock is held."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

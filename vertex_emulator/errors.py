@@ -1,7 +1,5 @@
 """What can go wrong, in the words that a client or a user reads."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Faults that a user injects, to see how their own code takes the service's errors."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -40,7 +38,7 @@ class InjectedFault:
     replica: str = "workerpool0-0"
 
     @classmethod
-    def parse(cls, body: Mapping[str, Any]) -> InjectedFault:
+    def parse(cls, body: Mapping[str, Any]) -> "InjectedFault":
         """A fault from JSON, fields as above. Raises BadFault."""
         types = get_type_hints(cls)
         for key, value in body.items():

@@ -1,7 +1,5 @@
 """Resource names and the project numbers in them."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import secrets

@@ -1,7 +1,5 @@
 """The serving process: data folder, lock, database, port, scheduler, and an orderly end."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import logging

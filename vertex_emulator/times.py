@@ -1,7 +1,5 @@
 """RFC 3339 times and google.protobuf.Duration texts."""
 
-from __future__ import annotations
-
 import re
 import time
 from datetime import UTC, datetime

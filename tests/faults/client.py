@@ -1,7 +1,5 @@
 """A client that is patient: it asks again when its answer was lost, as users' tools do."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

@@ -4,8 +4,6 @@ It runs in a network namespace of its own. Without one it would share the machin
 daemon: by default it takes the bridge over, and with `--bridge=none` it removes it.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -11,8 +11,6 @@ With `--same-again` what was killed is run again as it was, up to three times, a
 a plain `up`, or a `destroy`. Docker is needed. The exit code is 1 when what is left is not what is declared.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

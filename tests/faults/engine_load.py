@@ -1,7 +1,5 @@
 """What a stack declares from one run to the next: about twenty jobs, of which some come, go and change each time."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from typing import Any

@@ -6,8 +6,6 @@ Nothing may be lost and nothing doubled: every job ends as in the undisturbed ru
 output was written once, and no container or network is left. Docker is needed. The exit code is 1 on a difference.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

@@ -1,7 +1,5 @@
 """A mixed load: what is submitted, what its client does with it, and what must have come of it in the end."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter

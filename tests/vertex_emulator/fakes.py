@@ -1,7 +1,5 @@
 """A machine in memory: containers that outlive the emulator, a clock, and a kill at any step."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -210,7 +208,7 @@ class Emulator:
         while self.scheduler.step(timeout=0):
             pass
 
-    def run(self, until: Callable[[Emulator], bool] | None = None) -> None:
+    def run(self, until: "Callable[[Emulator], bool] | None" = None) -> None:
         """Go on until `until`, by default until every job has ended: containers end, and time passes."""
         for _ in range(2000):
             self.run_ready_steps()

@@ -1,7 +1,5 @@
 """A process that is killed at every one of its steps, one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

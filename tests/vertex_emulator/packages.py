@@ -1,7 +1,5 @@
 """Python packages as training code comes in: source distributions and wheels, made by setuptools and by hand."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

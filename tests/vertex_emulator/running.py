@@ -1,7 +1,5 @@
 """A real emulator process on a data folder of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """What points Google's own clients at a running emulator: the output of `python -m vertex_emulator env`."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from pathlib import Path

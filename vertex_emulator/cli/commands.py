@@ -1,7 +1,5 @@
 """The commands that talk to a running emulator, or clean up after one."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

@@ -1,7 +1,5 @@
 """`python -m vertex_emulator inject`: its options, and the commands behind it."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A job's log as lines for a terminal."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Which jobs have changed, for those who show them."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import sqlite3
@@ -32,7 +30,7 @@ class Changes:
         self._closed = False
 
     @contextlib.contextmanager
-    def subscribe(self) -> Iterator[Subscription]:
+    def subscribe(self) -> "Iterator[Subscription]":
         """A watcher of the running event loop, told of changes until the block is left."""
         watcher = Subscription(asyncio.get_running_loop())
         with self._lock:

@@ -4,8 +4,6 @@ One connection under one lock: the work is a few statements at a time, and a rea
 state change is one transaction, so a process killed at any moment leaves either the state before or the state after.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What SQLite says goes wrong, in words for a user."""
 
-from __future__ import annotations
-
 import sqlite3
 
 

@@ -1,7 +1,5 @@
 """The statements on injected faults: each is used up by the jobs it is for, in the order of injection."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable, Sequence

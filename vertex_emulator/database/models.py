@@ -1,7 +1,5 @@
 """The statements on models and their versions."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The statements on operations: all of them are done, because what they stand for is done when they are answered."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The statements on training pipelines: which job each runs, and the model that it uploaded."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The statements on the queue: who waits for room, and who takes it up."""
 
-from __future__ import annotations
-
 import sqlite3
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What the database holds: jobs, trials and models as the emulator sees them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -64,7 +62,7 @@ class Replica:
         return f"workerpool{self.pool}-{self.index}"
 
     @property
-    def first_attempt(self) -> Replica:
+    def first_attempt(self) -> "Replica":
         """The replica without regard to attempts."""
         return replace(self, attempt=0)
 

@@ -1,7 +1,5 @@
 """The statements on the database: reading and writing jobs, trials, service lines and operations."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ Source: Google's page on code requirements and distributed training, and environ
 published; open points are listed in docs/fidelity.md.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """What runs replicas: the seam between the scheduler and Docker."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol

@@ -1,7 +1,5 @@
 """`$(VAR)` references in a container's env, command and args, with Kubernetes' rules."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """A pythonPackageSpec as the container that it means."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from functools import cache

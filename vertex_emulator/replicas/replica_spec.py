@@ -1,7 +1,5 @@
 """A replica as the executor starts it: image, command, environment, folders and name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

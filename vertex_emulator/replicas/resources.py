@@ -1,7 +1,5 @@
 """What a replica may use of this machine, by its pool's machineSpec."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 

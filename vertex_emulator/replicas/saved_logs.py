@@ -4,8 +4,6 @@ Read in both directions from any moment without reading what lies before it, and
 reads: a study has thousands of logs.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Iterable, Iterator

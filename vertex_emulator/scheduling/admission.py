@@ -1,7 +1,5 @@
 """Who leaves the queue next."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from vertex_emulator.database.queue import QueuedJob

@@ -1,7 +1,5 @@
 """Asking for a job's end: a change in the database; the reconcilers do the rest."""
 
-from __future__ import annotations
-
 from vertex_api.kinds import CUSTOM_JOB
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import CANCELLED, CANCELLING, QUEUED, SUCCEEDED, Ending

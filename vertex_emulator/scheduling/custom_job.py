@@ -4,8 +4,6 @@ Each step looks at the database and at the containers, does what is missing, and
 killed in the middle is followed by one that takes the same step again.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace

@@ -1,7 +1,5 @@
 """An injected fault as it strikes a running job."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ There is no dataset service here: the files that Vertex AI would export are look
 Source of names and forms: the discovery document's InputDataConfig.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,20 +5,15 @@ The library rewrites the whole file at every report and keeps the last 100 entri
 metric's value as a string under the metric's id. So a reader polls, and what it knows outlives the file.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vertex_api.scalars import parse_seconds
+from vertex_api.types import StudySpec
 from vertex_emulator.search.objectives import is_safe, objectives
-
-if TYPE_CHECKING:
-    from vertex_api.types import StudySpec
-
 
 _OWN_FIELDS = {"timestamp", "trial", "global_step", "checkpoint_path"}
 

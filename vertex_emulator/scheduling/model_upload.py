@@ -1,7 +1,5 @@
 """Uploading a model: under which name it goes, and what stands in its way."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Each step looks at the database, does what is missing, and can be repeated. One 
 the link from the pipeline to it, another one the model and the pipeline's end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ Sources: Google's pages on the training service (exit codes, restarts of workers
 begins again when the whole job is retried is not documented; here it does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ Level-triggered, like a Kubernetes controller: an event only says which job to l
 or doubled event changes nothing, and a restart is nothing but a look at everything.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable

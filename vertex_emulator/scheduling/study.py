@@ -1,7 +1,5 @@
 """How a tuning job goes on: which trials it has, what they measured, and when it is over."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

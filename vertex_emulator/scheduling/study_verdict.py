@@ -1,7 +1,5 @@
 """How a tuning job is judged: by the count of its failed trials, by its stopping conditions, and trial by trial."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Taking a job into the queue, whoever asks for it: a client, or a training pipeline."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One trial of a study: the job that runs it, and what its job and its metric file make of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

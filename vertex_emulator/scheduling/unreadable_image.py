@@ -1,7 +1,5 @@
 """The service's words for an image that cannot be read."""
 
-from __future__ import annotations
-
 import re
 
 from vertex_emulator.names import Location

@@ -3,8 +3,6 @@
 docs/fidelity.md lists every field with its status; this is the part of it that a job's owner is told.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

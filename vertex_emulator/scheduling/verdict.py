@@ -1,7 +1,5 @@
 """How a running custom job ends or is restarted, by what its replicas came to."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from vertex_api.scalars import parse_seconds

@@ -1,7 +1,5 @@
 """How long a job may wait in the queue."""
 
-from __future__ import annotations
-
 from vertex_api.scalars import parse_seconds
 from vertex_emulator.database.records import Job
 

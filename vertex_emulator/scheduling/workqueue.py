@@ -1,7 +1,5 @@
 """The queue of things to look at: deduplicating, one worker per key at a time, with one timer per key."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import deque

@@ -1,7 +1,5 @@
 """What a point is worth: the loss to hope for there, and how likely it is to be safe."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import erfc, sqrt
@@ -30,12 +28,12 @@ class Acquisition:
     `optimism` is how many standard deviations below the mean a loss is hoped for.
     """
 
-    objective: Surrogate | None
-    safeties: Sequence[Surrogate]
+    objective: "Surrogate | None"
+    safeties: "Sequence[Surrogate]"
     required: float
     optimism: float
 
-    def scores(self, features: Matrix) -> Matrix:
+    def scores(self, features: "Matrix") -> "Matrix":
         """The hope, in standard deviations of the losses, and the logarithm of the probability of being safe."""
         import numpy as np
 
@@ -49,7 +47,7 @@ class Acquisition:
             total = total + np.log(np.maximum(safe, 1e-300)) - _UNSAFE * missing
         return total
 
-    def _safe(self, features: Matrix) -> Matrix:
+    def _safe(self, features: "Matrix") -> "Matrix":
         import numpy as np
 
         safe = np.ones(len(features))

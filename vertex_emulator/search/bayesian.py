@@ -4,12 +4,10 @@ Vertex's own default is of the same family (Golovin et al., Google Vizier, 2017;
 Process Bandit Algorithm, 2024). Differences that a user can notice are the first, space-filling trials.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
-from typing import TYPE_CHECKING
 
+from vertex_api.types import StudySpec
 from vertex_emulator.search import proposals, surrogate
 from vertex_emulator.search.acquisition import Acquisition
 from vertex_emulator.search.candidates import Candidates
@@ -19,9 +17,6 @@ from vertex_emulator.search.objectives import is_safe, objectives, required_safe
 from vertex_emulator.search.observation import Observation
 from vertex_emulator.search.random_search import generator, point
 from vertex_emulator.search.space import Parameter, Space, by_id, key
-
-if TYPE_CHECKING:
-    from vertex_api.types import StudySpec
 
 # The time of a fit grows with the cube of the points.
 _FITTED_POINTS = 100

@@ -3,8 +3,6 @@
 A cell is the position of a value (`Domain.position`; the index of a category), nan where the axis is not active.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,16 +41,16 @@ class Candidates:
         active = self.space.choose(lambda parameter: point[parameter.id])
         return [axis.domain.position(active[axis]) if axis in active else float("nan") for axis in self.axes]
 
-    def point(self, row: Mapping[int, float] | Matrix) -> dict[str, Value]:
+    def point(self, row: "Mapping[int, float] | Matrix") -> dict[str, Value]:
         """A row as a trial's parameters."""
         of_axis = {axis: float(row[column]) for column, axis in enumerate(self.axes)}
         return by_id(self.space.choose(lambda parameter: parameter.domain.nearest(of_axis.get(parameter, 0.0))))
 
-    def draw(self, count: int, random: np.random.Generator) -> Matrix:
+    def draw(self, count: int, random: "np.random.Generator") -> "Matrix":
         """Random points, uniform on the scales and among listed values."""
         return self._only_active(self._drawn(count, random))
 
-    def near(self, rows: Matrix, widths: Matrix, random: np.random.Generator) -> Matrix:
+    def near(self, rows: "Matrix", widths: "Matrix", random: "np.random.Generator") -> "Matrix":
         """Each row moved on about half of its axes (one at least) by steps of the row's width; some axes jump."""
         import numpy as np
 
@@ -76,7 +74,7 @@ class Candidates:
         moved = np.where(np.isnan(rows), fresh, moved)
         return self._only_active(np.where(moves | np.isnan(rows), moved, rows))
 
-    def features(self, rows: Matrix) -> Matrix:
+    def features(self, rows: "Matrix") -> "Matrix":
         """Rows as the model sees them: categories spread over a column each, an inactive axis in the middle."""
         import numpy as np
 
@@ -92,7 +90,7 @@ class Candidates:
         return np.column_stack(columns)
 
     @cached_property
-    def _listed(self) -> dict[int, Matrix]:
+    def _listed(self) -> "dict[int, Matrix]":
         """The positions of each column that is no continuum."""
         import numpy as np
 
@@ -114,14 +112,14 @@ class Candidates:
                 spread.add(axis)
         return spread
 
-    def _drawn(self, count: int, random: np.random.Generator) -> Matrix:
+    def _drawn(self, count: int, random: "np.random.Generator") -> "Matrix":
         """Values for every axis, active or not."""
         rows = random.random((count, len(self.axes)))
         for column, listed in self._listed.items():
             rows[:, column] = listed[(rows[:, column] * len(listed)).astype(int)]
         return rows
 
-    def _only_active(self, rows: Matrix) -> Matrix:
+    def _only_active(self, rows: "Matrix") -> "Matrix":
         """The rows with nan where an axis is not active under the values of the others."""
         import numpy as np
 

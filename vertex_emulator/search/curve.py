@@ -1,7 +1,5 @@
 """What a trial's objective was at each measurement, as the early stopping rules look at it."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import accumulate
@@ -22,7 +20,7 @@ class Curve:
         """The smallest value so far."""
         return min(self.losses)
 
-    def until(self, moment: float) -> Curve:
+    def until(self, moment: float) -> "Curve":
         """The part up to a moment, which belongs to it."""
         count = bisect_right(self.at, moment)
         return Curve(self.at[:count], self.losses[:count])
@@ -31,6 +29,6 @@ class Curve:
         """The running average at the curve's end."""
         return sum(self.losses) / len(self.losses)
 
-    def best_so_far(self) -> Curve:
+    def best_so_far(self) -> "Curve":
         """The curve that never gets worse: at each moment the smallest value until then."""
         return Curve(self.at, tuple(accumulate(self.losses, min)))

@@ -5,16 +5,11 @@ Each domain answers the same questions. `count` is how many values it has, None 
 sees it and `nearest` the value closest to such a place. Iterating lists the values in order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from vertex_api.types import StudySpecParameterSpec
 from vertex_emulator.search.scale import Scale, from_unit, to_unit
-
-if TYPE_CHECKING:
-    from vertex_api.types import StudySpecParameterSpec
 
 Value = float | int | str
 

@@ -4,18 +4,14 @@ Google documents the median rule in a sentence and the other two in outline (dis
 our own is said where it stands. With several objectives a trial is stopped when the rule holds for each of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import erf, sqrt
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from vertex_api.types import StudySpec
 from vertex_emulator.search.curve import Curve
 from vertex_emulator.search.objectives import Metric, objectives
-
-if TYPE_CHECKING:
-    from vertex_api.types import StudySpec
 
 # Below this probability of beating the best completed trial a trial is hopeless to the decay curve rule.
 HOPELESS = 0.05

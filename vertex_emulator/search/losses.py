@@ -1,7 +1,5 @@
 """What the models are to see small: one number per trial, whatever became of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from math import log1p
 from statistics import median

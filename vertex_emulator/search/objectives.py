@@ -1,16 +1,11 @@
 """The metrics of a study: which are to be improved, which only have to be safe, and what a trial's values amount to."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING
 
+from vertex_api.types import StudySpec
 from vertex_emulator.search.observation import Observation
-
-if TYPE_CHECKING:
-    from vertex_api.types import StudySpec
 
 # Sums and squares of values stay finite.
 _LARGEST_VALUE = 1e100

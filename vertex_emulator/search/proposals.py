@@ -1,7 +1,5 @@
 """The search for the point of the highest score: many points at once, then ever smaller steps from the best."""
 
-from __future__ import annotations
-
 from math import log
 from typing import TYPE_CHECKING
 
@@ -22,19 +20,21 @@ _WIDTHS_NEAR = (0.001, 0.1)
 _KEPT, _COPIES, _ROUNDS, _FIRST_STEP = 8, 10, 14, 0.1
 
 
-def everywhere(candidates: Candidates, best: Matrix, random: np.random.Generator) -> Matrix:
+def everywhere(candidates: Candidates, best: "Matrix", random: "np.random.Generator") -> "Matrix":
     """Points all over the space, and as many around the best trials (rows, the best first)."""
     import numpy as np
 
     return np.vstack([candidates.draw(_POINTS, random), _around(candidates, best, _WIDTHS_EVERYWHERE, random)])
 
 
-def near_the_best(candidates: Candidates, best: Matrix, random: np.random.Generator) -> Matrix:
+def near_the_best(candidates: Candidates, best: "Matrix", random: "np.random.Generator") -> "Matrix":
     """Points around the best trial alone."""
     return _around(candidates, best[:1], _WIDTHS_NEAR, random)
 
 
-def refined(candidates: Candidates, acquisition: Acquisition, points: Matrix, random: np.random.Generator) -> Matrix:
+def refined(
+    candidates: Candidates, acquisition: Acquisition, points: "Matrix", random: "np.random.Generator"
+) -> "Matrix":
     """Better points than `points`, the one of the highest score first."""
     import numpy as np
 
@@ -48,7 +48,9 @@ def refined(candidates: Candidates, acquisition: Acquisition, points: Matrix, ra
     return points[np.argsort(-scores, kind="stable")]
 
 
-def _around(candidates: Candidates, rows: Matrix, widths: tuple[float, float], random: np.random.Generator) -> Matrix:
+def _around(
+    candidates: Candidates, rows: "Matrix", widths: tuple[float, float], random: "np.random.Generator"
+) -> "Matrix":
     import numpy as np
 
     chosen = rows[random.integers(len(rows), size=_POINTS)]

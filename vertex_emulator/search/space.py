@@ -1,15 +1,10 @@
 """The search space of a study: a forest of parameters, where a parent's value decides which children take part."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from vertex_api.types import StudySpecParameterSpec, StudySpecParameterSpecConditionalParameterSpec
 from vertex_emulator.search.domain import Domain, Value, domain_of
-
-if TYPE_CHECKING:
-    from vertex_api.types import StudySpecParameterSpec, StudySpecParameterSpecConditionalParameterSpec
 
 
 @dataclass(frozen=True)
@@ -22,9 +17,9 @@ class Parameter:
 
     id: str
     domain: Domain
-    children: tuple[tuple[frozenset[Value], Parameter], ...] = field(compare=False)
+    children: "tuple[tuple[frozenset[Value], Parameter], ...]" = field(compare=False)
 
-    def active_children(self, value: Value) -> list[Parameter]:
+    def active_children(self, value: Value) -> "list[Parameter]":
         """The children that take part when this parameter has `value`."""
         return [child for values, child in self.children if value in values]
 
@@ -36,7 +31,7 @@ class Space:
     roots: tuple[Parameter, ...]
 
     @classmethod
-    def of(cls, specs: Sequence[StudySpecParameterSpec]) -> Space:
+    def of(cls, specs: Sequence[StudySpecParameterSpec]) -> "Space":
         """The space of a canonical study's `parameters`."""
         return cls(tuple(map(_parameter, specs)))
 

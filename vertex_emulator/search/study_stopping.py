@@ -1,17 +1,13 @@
 """When a study stops by its studyStoppingConfig, before it has all its trials."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vertex_api.scalars import parse_seconds
+from vertex_api.types import StudySpec
 from vertex_emulator.search.objectives import is_safe, objectives
 from vertex_emulator.times import parse_time
-
-if TYPE_CHECKING:
-    from vertex_api.types import StudySpec
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,12 @@
 """The next trial of a study, by the study's own algorithm."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from vertex_api.types import StudySpec
 from vertex_emulator.search import bayesian, grid_search, random_search
 from vertex_emulator.search.domain import Value
 from vertex_emulator.search.observation import Observation
 from vertex_emulator.search.space import Space
-
-if TYPE_CHECKING:
-    from vertex_api.types import StudySpec
 
 
 def suggest(study_spec: StudySpec, observations: Sequence[Observation], seed: int) -> dict[str, Value]:

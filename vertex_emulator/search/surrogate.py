@@ -1,7 +1,5 @@
 """The Gaussian process behind the default algorithm: egobox, and the care that it needs."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import threading
@@ -34,24 +32,24 @@ class Surrogate:
     The process knows the values less `mean` and divided by `spread`, their mean and standard deviation.
     """
 
-    process: egobox.Gpx
+    process: "egobox.Gpx"
     mean: float
     spread: float
 
-    def predict(self, features: Matrix) -> tuple[Matrix, Matrix]:
+    def predict(self, features: "Matrix") -> "tuple[Matrix, Matrix]":
         """Mean and standard deviation at each row."""
         import numpy as np
 
         variance = np.maximum(self.process.predict_var(features).ravel(), _SMALLEST_VARIANCE)
         return self.mean + self.spread * self.process.predict(features).ravel(), self.spread * np.sqrt(variance)
 
-    def believing(self, features: Matrix) -> Surrogate:
+    def believing(self, features: "Matrix") -> "Surrogate":
         """The model as if each row had turned out as predicted, so that it is sure of them; itself when that fails."""
         updated = _unless_it_fails(lambda: self.process.update(features, self.process.predict(features)[:, None]))
         return self if updated is None else replace(self, process=updated)
 
 
-def fit(features: Matrix, values: Matrix, seed: int) -> Surrogate | None:
+def fit(features: "Matrix", values: "Matrix", seed: int) -> Surrogate | None:
     """A model of finite `values`, one per row of `features`; None when they are all the same, or the fit fails.
 
     The smoothest kernel or a rough one, whichever makes the values more likely: the first is far better on smooth
@@ -68,7 +66,7 @@ def fit(features: Matrix, values: Matrix, seed: int) -> Surrogate | None:
 
     starts = _STARTS if len(x) <= _FEW else _STARTS_OF_MANY
 
-    def fitted(kernel: str) -> egobox.Gpx:
+    def fitted(kernel: str) -> "egobox.Gpx":
         correlation = getattr(egobox.CorrelationSpec, kernel)
         return egobox.GpMix(corr_spec=correlation, theta_n_start=starts, seed=seed).fit(x, y)
 
@@ -79,7 +77,7 @@ def fit(features: Matrix, values: Matrix, seed: int) -> Surrogate | None:
     return Surrogate(max(known, key=lambda process: float(process.likelihoods[0])), mean, spread)
 
 
-def _averaged(features: Matrix, values: Matrix) -> tuple[Matrix, Matrix]:
+def _averaged(features: "Matrix", values: "Matrix") -> "tuple[Matrix, Matrix]":
     """Each point once, with the mean of its values: a point twice can make the covariance matrix singular."""
     import numpy as np
 

@@ -1,7 +1,5 @@
 """Errors of the Docker SDK in the emulator's words."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

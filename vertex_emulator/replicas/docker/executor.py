@@ -4,8 +4,6 @@ All that is needed to find a replica again stands in its labels, so any process 
 another one was killed. Names are deterministic: creating a container twice is a name conflict, "it is there".
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -75,7 +73,7 @@ class DockerExecutor:
         return found
 
     def signal_replica(self, job: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
-        def kill(client: docker.APIClient) -> None:
+        def kill(client: "docker.APIClient") -> None:
             from docker.errors import APIError
 
             try:
@@ -116,7 +114,7 @@ class DockerExecutor:
             client.close()
 
     def _create(
-        self, client: docker.APIClient, name: str, network: str | None, hosts: Mapping[str, str], spec: ReplicaSpec
+        self, client: "docker.APIClient", name: str, network: str | None, hosts: Mapping[str, str], spec: ReplicaSpec
     ) -> bool:
         """Create a replica's container; False when it is there already."""
         from docker.errors import APIError, ImageNotFound
@@ -157,7 +155,7 @@ class DockerExecutor:
             raise
         return True
 
-    def _start(self, client: docker.APIClient, name: str) -> None:
+    def _start(self, client: "docker.APIClient", name: str) -> None:
         from docker.errors import APIError
 
         try:
@@ -208,7 +206,7 @@ class DockerExecutor:
         with translated():
             return call(client)
 
-    def _connect(self, timeout: int | None) -> docker.APIClient:
+    def _connect(self, timeout: int | None) -> "docker.APIClient":
         import docker
         from docker.errors import DockerException
 

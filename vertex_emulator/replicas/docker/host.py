@@ -1,7 +1,5 @@
 """The machine that Docker runs on, as far as replicas share it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Images: there already, or pulled in the background."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What a container may use, as options of Docker's HostConfig."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from vertex_emulator.replicas.executor import ResourceLimits

@@ -4,8 +4,6 @@ Docker's own names resolve only once a container runs, but on Vertex a replica m
 starts. So addresses are fixed when containers are created, and every container gets the whole list as /etc/hosts.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """A container's log, line by line, from the daemon."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable, Iterator
 from typing import Any
