@@ -18,7 +18,6 @@ from starlette.routing import Route
 from vertex_emulator.api.admin import Admin
 from vertex_emulator.api.logging.entries import Entries
 from vertex_emulator.api.methods import Methods, unimplemented
-from vertex_emulator.api.wire import of_version
 from vertex_emulator.database import Database, failures
 from vertex_emulator.errors import ApiError, EmulatorError
 from vertex_emulator.gcs.service import Storage
@@ -26,6 +25,7 @@ from vertex_emulator.http import body
 from vertex_emulator.http.guard import Guard
 from vertex_emulator.page.page import Page
 from vertex_emulator.replicas.executor import Executor
+from vertex_emulator.resource_json import convert_to_version
 from vertex_emulator.times import format_time, now_ns
 
 _log = logging.getLogger("emulator.http")
@@ -106,7 +106,9 @@ class App:
         sent = await body.read(request) if request.method == "POST" else {}
         query = dict(request.query_params)
         version, path = request.scope["path"].split("/")[1], request.path_params["path"]
-        return await _in_thread(lambda: of_version(version, self.methods.answer(request.method, path, query, sent)))
+        return await _in_thread(
+            lambda: convert_to_version(self.methods.answer(request.method, path, query, sent), version)
+        )
 
 
 async def _in_thread(call: Callable[[], dict[str, Any]]) -> Response:

@@ -10,15 +10,16 @@ from typing import Any, get_args
 
 from vertex_api import types
 from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex_emulator.api import filters, quota
+from vertex_emulator import filters
+from vertex_emulator.api import quota
 from vertex_emulator.api.acceptance import accepted
 from vertex_emulator.api.listing import Listing, answer
 from vertex_emulator.api.masks import masked, read_mask, wants
-from vertex_emulator.api.wire import job_json, operation_json, pipeline_json, shown_state
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError, ModelUploadRejected
 from vertex_emulator.names import Location, new_id
+from vertex_emulator.resource_json import api_state, serialize_job, serialize_operation, serialize_pipeline
 from vertex_emulator.scheduling import cancelling
 from vertex_emulator.scheduling.model_upload import destination
 from vertex_emulator.scheduling.submission import submit
@@ -45,7 +46,7 @@ class Jobs:
             _check_destination(transaction, location, spec)
             job = submit(transaction, job_id, kind, location, spec)
         self.wake(job_id)
-        return job_json(job)
+        return serialize_job(job)
 
     def get(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
         """A job. Raises ApiError NOT_FOUND."""
@@ -87,7 +88,7 @@ class Jobs:
                 if holder is not None and not holder.is_terminal:
                     raise ApiError(
                         "FAILED_PRECONDITION",
-                        f"The {holder.kind.type} {holder.name} is in state {shown_state(holder)}: "
+                        f"The {holder.kind.type} {holder.name} is in state {api_state(holder)}: "
                         "cancel it, then delete it once it has ended.",
                     )
             gone = [job_id, *transaction.get_trial_jobs(job_id)]
@@ -97,17 +98,17 @@ class Jobs:
             )
         for each in gone:
             self.wake(each)
-        return operation_json(operation)
+        return serialize_operation(operation)
 
     def _shown(
         self, transaction: Transaction, kind: Kind, jobs: list[Job], with_trials: bool = True
     ) -> list[dict[str, Any]]:
         if kind == TRAINING_PIPELINE:
             progress = transaction.pipelines.get_progress([job.id for job in jobs])
-            return [pipeline_json(job, progress.get(job.id)) for job in jobs]
+            return [serialize_pipeline(job, progress.get(job.id)) for job in jobs]
         if kind == HYPERPARAMETER_TUNING_JOB and with_trials:
-            return [job_json(job, transaction.list_trials(job.id)) for job in jobs]
-        return [job_json(job) for job in jobs]
+            return [serialize_job(job, transaction.list_trials(job.id)) for job in jobs]
+        return [serialize_job(job) for job in jobs]
 
     def _found(self, transaction: Transaction, kind: Kind, location: Location, job_id: str) -> Job:
         job = transaction.get_job(job_id)
@@ -145,7 +146,7 @@ def _field(job: Job, field: str) -> str | None:
         case "name":
             return job.name
         case "state":
-            return shown_state(job)
+            return api_state(job)
         case "display_name":
             return str(job.spec["displayName"])
         case "training_task_definition":

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic.alias_generators import to_snake
 
-from vertex_emulator.api import filters
+from vertex_emulator import filters
 from vertex_emulator.errors import ApiError, InvalidFilter
 from vertex_emulator.times import parse_time
 
@@ -51,9 +51,9 @@ class Listing:
         """
         known, states = tuple(known), tuple(states)
         try:
-            found = filters.parse(self.filter)
-            found = filters.mapped(found, _canonical) if found is not None else None
-            for comparison in filters.comparisons(found):
+            found = filters.parse_filter(self.filter)
+            found = filters.replace_comparisons(found, _canonical) if found is not None else None
+            for comparison in filters.iterate_comparisons(found):
                 _check(comparison, known, states)
         except InvalidFilter as error:
             message = f"Invalid filter {self.filter!r}: {error}"

@@ -11,16 +11,16 @@ from pydantic.alias_generators import to_snake
 from vertex_api import types
 from vertex_api.validation.messages import validate_message
 from vertex_api.validation.rules import Violation, model
-from vertex_emulator.api import filters
+from vertex_emulator import filters
 from vertex_emulator.api.jobs import EMPTY
 from vertex_emulator.api.listing import Listing, answer
 from vertex_emulator.api.masks import masked, read_mask
-from vertex_emulator.api.wire import model_json, operation_json
 from vertex_emulator.database import Database
 from vertex_emulator.database.models import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ApiError, ModelUploadRejected, invalid_argument_error
 from vertex_emulator.names import Location, new_id
+from vertex_emulator.resource_json import serialize_model, serialize_operation
 from vertex_emulator.scheduling.model_upload import upload
 
 _FILTERABLE = ("model", "display_name", "base_model_name")
@@ -55,7 +55,7 @@ class Models:
                 "modelVersionId": str(version.version),
             }
             name = f"{version.model_name}/operations/{new_id()}"
-            return operation_json(transaction.operations.add(name, "UploadModelOperationMetadata", response))
+            return serialize_operation(transaction.operations.add(name, "UploadModelOperationMetadata", response))
 
     def get(self, location: Location, model: str) -> dict[str, Any]:
         """A model by `ID`, `ID@version` or `ID@alias`. Raises ApiError NOT_FOUND."""
@@ -65,7 +65,7 @@ class Models:
         found = [each for each in versions if (wanted or DEFAULT_ALIAS) in (str(each.version), *each.aliases)]
         if not found:
             raise _unknown(location, model)
-        return model_json(found[0], versions)
+        return serialize_model(found[0], versions)
 
     def page(self, location: Location, listing: Listing) -> dict[str, Any]:
         """A page of models, each by its default version, the newest first unless `orderBy` says otherwise.
@@ -100,7 +100,7 @@ class Models:
                 raise _unknown(location, model_id)
             transaction.models.delete(location, model_id)
             name = f"{versions[0].model_name}/operations/{new_id()}"
-            return operation_json(transaction.operations.add(name, "DeleteOperationMetadata", EMPTY))
+            return serialize_operation(transaction.operations.add(name, "DeleteOperationMetadata", EMPTY))
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class _Listed:
     siblings: tuple[ModelVersion, ...]
 
     def json(self) -> dict[str, Any]:
-        return model_json(self.version, self.siblings)
+        return serialize_model(self.version, self.siblings)
 
     def field(self, field: str) -> str | None:
         """What filters and orders compare."""

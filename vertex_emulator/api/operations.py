@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from vertex_emulator.api import filters
+from vertex_emulator import filters
 from vertex_emulator.api.listing import Listing, answer
-from vertex_emulator.api.wire import operation_json
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Operation
 from vertex_emulator.errors import ApiError
+from vertex_emulator.resource_json import serialize_operation
 
 _FILTERABLE = ("name", "done")
 
@@ -28,7 +28,7 @@ class Operations:
             operation = transaction.operations.get(name)
         if operation is None:
             raise _unknown(name)
-        return operation_json(operation)
+        return serialize_operation(operation)
 
     def page(self, parent: str, listing: Listing) -> dict[str, Any]:
         """A page of the operations of a location or of a resource, the newest first. Raises ApiError."""
@@ -42,7 +42,7 @@ class Operations:
                 and filters.matches(condition, partial(_field, operation))
             )
             operations, token = listing.page(found, _place)
-        return answer("operations", [operation_json(operation) for operation in operations], token)
+        return answer("operations", [serialize_operation(operation) for operation in operations], token)
 
     def cancel(self, name: str) -> dict[str, Any]:
         """Nothing is left to cancel. Raises ApiError NOT_FOUND."""

@@ -16,8 +16,8 @@ from starlette.routing import Route
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.checksums import checksums
 from vertex_emulator.gcs.objects import Objects, StoredObject
+from vertex_emulator.gcs.resource_json import content_type, serialize_bucket, serialize_object
 from vertex_emulator.gcs.uploads import check_preconditions
-from vertex_emulator.gcs.wire import bucket_json, content_type, object_json
 
 MAX_PAGE = 1000
 _SYSTEM = frozenset({"alt", "fields", "key", "prettyPrint", "projection", "quotaUser", "userProject", "$prettyPrint"})
@@ -52,13 +52,13 @@ class StorageRoutes:
     def _buckets(self, request: Request) -> Response:
         query = check_query(request, {"project", "maxResults", "prefix"})
         names = [name for name in self.objects.buckets() if name.startswith(query.get("prefix", ""))]
-        found = [bucket_json(base_url(request), name, self.objects.bucket(name)) for name in names]
+        found = [serialize_bucket(base_url(request), name, self.objects.bucket(name)) for name in names]
         return JSONResponse({"kind": "storage#buckets", **({"items": found} if found else {})})
 
     def _bucket(self, request: Request) -> Response:
         check_query(request)
         name = request.path_params["bucket"]
-        return JSONResponse(bucket_json(base_url(request), name, self.objects.bucket(name)))
+        return JSONResponse(serialize_bucket(base_url(request), name, self.objects.bucket(name)))
 
     def _layout(self, request: Request) -> Response:
         """What gcloud asks before it removes a bucket: a flat one has no folders to be removed first."""
@@ -89,7 +89,7 @@ class StorageRoutes:
             last, is_prefix = page[-1]
             reply["nextPageToken"] = _token(last + _LAST if is_prefix else last)
         found = [self.objects.find(bucket, name) for name, is_prefix in page if not is_prefix]
-        items = [object_json(base_url(request), each, {}) for each in found if each]
+        items = [serialize_object(base_url(request), each, {}) for each in found if each]
         prefixes = [name for name, is_prefix in page if is_prefix]
         return JSONResponse(
             {**reply, **({"items": items} if items else {}), **({"prefixes": prefixes} if prefixes else {})}
@@ -102,7 +102,7 @@ class StorageRoutes:
         # Checksums are read from the whole file: not where the client wants other fields only.
         fields = request.query_params.get("fields", "*")
         wanted = any(name in fields for name in ("*", "md5Hash", "crc32c")) and not found.name.endswith("/")
-        return JSONResponse(object_json(base_url(request), found, checksums(found.path) if wanted else {}))
+        return JSONResponse(serialize_object(base_url(request), found, checksums(found.path) if wanted else {}))
 
     def _media(self, request: Request) -> Response:
         found = self._found(request)

@@ -14,9 +14,9 @@ from starlette.routing import Route
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.multipart import RelatedBody
 from vertex_emulator.gcs.objects import Objects
+from vertex_emulator.gcs.resource_json import check_metadata, serialize_bucket, serialize_object
 from vertex_emulator.gcs.routes import base_url, check_query
 from vertex_emulator.gcs.uploads import Upload, Uploads
-from vertex_emulator.gcs.wire import bucket_json, check_metadata, object_json
 from vertex_emulator.http import body
 
 _BATCH = 1 << 20
@@ -48,7 +48,7 @@ class UploadRoutes:
         check_query(request, {"project", "predefinedAcl", "predefinedDefaultObjectAcl", "enableObjectRetention"})
         name = str((await body.read(request)).get("name", ""))
         self.objects.make_bucket(name)
-        return JSONResponse(bucket_json(base_url(request), name, self.objects.bucket(name)))
+        return JSONResponse(serialize_bucket(base_url(request), name, self.objects.bucket(name)))
 
     async def _upload(self, request: Request) -> Response:
         query = check_query(request, {"uploadType", "name", "predefinedAcl", *_EXPECTED})
@@ -119,7 +119,7 @@ class UploadRoutes:
     async def _stored(self, request: Request, upload: Upload) -> Response:
         expected = _hashes(request.headers.get("x-goog-hash", ""))
         found, sums = await to_thread.run_sync(lambda: self.uploads.finish(upload, expected))
-        return JSONResponse(object_json(base_url(request), found, sums))
+        return JSONResponse(serialize_object(base_url(request), found, sums))
 
 
 async def _write(media: AsyncIterator[bytes], write: Callable[[bytes], None]) -> None:

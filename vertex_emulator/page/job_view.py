@@ -9,7 +9,6 @@ from typing import Any
 
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
 from vertex_api.validation.pipeline_tasks import backing_kind
-from vertex_emulator.api.wire import job_json, pipeline_json
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job, PipelineProgress
 from vertex_emulator.errors import ExecutorUnavailable
@@ -17,6 +16,7 @@ from vertex_emulator.gcs import buckets
 from vertex_emulator.page.study_view import study_view
 from vertex_emulator.replicas.environment import output_directories
 from vertex_emulator.replicas.executor import Executor
+from vertex_emulator.resource_json import serialize_job, serialize_pipeline
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class JobViews:
             return None
         kind, shown_id = job.visible_resource
         shown: dict[str, Any] = {
-            "job": job_json(job) if job.kind != TRAINING_PIPELINE else pipeline_json(job, progress),
+            "job": serialize_job(job) if job.kind != TRAINING_PIPELINE else serialize_pipeline(job, progress),
             "kind": job.kind.type,
             "place": {"project": job.location.project, "region": job.location.region},
             "outputs": [*self._outputs(job)],

@@ -8,8 +8,8 @@ from typing import Any
 
 from vertex_api.scalars import parse_seconds
 from vertex_api.trials import find_pareto_front, summarize_trials
-from vertex_emulator.api.wire import job_json
 from vertex_emulator.database.records import Job, Trial
+from vertex_emulator.resource_json import serialize_job
 from vertex_emulator.times import format_time
 
 _MOST_POINTS = 20_000  # of all curves together, so that a long study does not outgrow a browser
@@ -28,7 +28,7 @@ def study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
     A trial has what `vertex_api.trials.summary` gives, `job`, `startTime`, `endTime`, and its `curve`: how many were
     `measured`, and of those that are shown `steps`, `seconds` and, by metric, `values`, null where there is none.
     """
-    shown = job_json(job, [replace(trial, measurements=()) for trial in trials])
+    shown = serialize_job(job, [replace(trial, measurements=()) for trial in trials])
     spec = shown["studySpec"]
     metrics = [_metric(metric) for metric in spec["metrics"]]
     fewest, most = _POINTS_OF_A_CURVE

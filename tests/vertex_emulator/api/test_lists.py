@@ -7,10 +7,10 @@ import pytest
 from tests.vertex_emulator.running import RunningEmulator, pool
 from vertex_api import types
 from vertex_api.validation.pipeline_tasks import CUSTOM_TASK, TUNING_TASK
-from vertex_emulator.api.filters import parse
 from vertex_emulator.api.listing import Listing
 from vertex_emulator.api.masks import masked, read_mask, wants
 from vertex_emulator.errors import ApiError
+from vertex_emulator.filters import parse_filter
 
 PARENT = "projects/listing/locations/us-central1"
 ABSENT = {**pool("pass"), "containerSpec": {"imageUri": "localhost/absent:1"}}
@@ -160,4 +160,4 @@ def test_a_page_that_ends_with_the_list_has_no_token() -> None:
 
 @pytest.mark.parametrize(("text", "same"), [("-a=1", "NOT a=1"), ("-(a=1 OR b=2)", "NOT (a=1 OR b=2)")])
 def test_a_minus_is_another_way_to_write_not(text: str, same: str) -> None:
-    assert parse(text) == parse(same)
+    assert parse_filter(text) == parse_filter(same)

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any
 
-from vertex_emulator.api import filters
+from vertex_emulator import filters
 from vertex_emulator.api.logging.entry import (
     FIELDS,
     MAP_FIELDS,
@@ -59,7 +59,7 @@ class Entries:
         size = body.get("pageSize") or 50
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
             raise ApiError("INVALID_ARGUMENT", f"pageSize is {size!r}; it must be a positive number")
-        job_id = filters.required(condition, _JOB_ID)
+        job_id = filters.find_required_value(condition, _JOB_ID)
         if job_id is None:
             raise ApiError("INVALID_ARGUMENT", f'the filter must name a job: {_JOB_ID}="ID" (the emulator needs that)')
         after = _key(body.get("pageToken"), text, order)
@@ -164,10 +164,10 @@ def _by_key(found: Found) -> Key:
 
 def _condition(text: str) -> filters.Filter | None:
     try:
-        condition = filters.parse(text)
+        condition = filters.parse_filter(text)
     except InvalidFilter as error:
         raise ApiError("INVALID_ARGUMENT", f"Unparseable filter: {error}") from error
-    for comparison in filters.comparisons(condition):
+    for comparison in filters.iterate_comparisons(condition):
         if comparison.field not in FIELDS and not comparison.field.startswith(MAP_FIELDS):
             raise ApiError("INVALID_ARGUMENT", f"Field not found: '{comparison.field}'.")
         if comparison.field == "severity" and comparison.value not in SEVERITIES:

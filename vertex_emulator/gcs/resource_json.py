@@ -18,7 +18,7 @@ _KNOWN_METADATA = frozenset(
 )
 
 
-def bucket_json(base: str, bucket: str, path: Path) -> dict[str, Any]:
+def serialize_bucket(base: str, bucket: str, path: Path) -> dict[str, Any]:
     """A Buckets resource; `base` is the URL of the emulator."""
     status = path.stat()
     return {
@@ -34,7 +34,7 @@ def bucket_json(base: str, bucket: str, path: Path) -> dict[str, Any]:
     }
 
 
-def object_json(base: str, found: StoredObject, sums: Mapping[str, str]) -> dict[str, Any]:
+def serialize_object(base: str, found: StoredObject, sums: Mapping[str, str]) -> dict[str, Any]:
     """An Objects resource, with the checksums that are known."""
     place = f"storage/v1/b/{found.bucket}/o/{quote(found.name, safe='')}"
     moment = format_time(found.generation)

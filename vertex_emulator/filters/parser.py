@@ -1,12 +1,10 @@
-"""Reading a filter's text: the grammar of Google's AIP-160, which Cloud Logging's query language shares."""
-
-from __future__ import annotations
+"""The parser of a filter's text, in the grammar of Google's AIP-160."""
 
 import re
 from collections.abc import Iterator
 
-from vertex_emulator.api.filter_tree import And, Comparison, Filter, Not, Or
 from vertex_emulator.errors import InvalidFilter
+from vertex_emulator.filters.expression import And, Comparison, Filter, Not, Or
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -20,22 +18,22 @@ _TOKEN = re.compile(
 _MAX_DEPTH = 50
 
 
-def parse(text: str) -> Filter | None:
-    """Read a filter; None for an empty one.
+def parse_filter(text: str) -> Filter | None:
+    """Parse a filter; None for an empty one.
 
     OR binds tighter than AND, and terms side by side are joined by AND (AIP-160, and Cloud Logging's query
-    language). Field names keep their quoted segments without the quotes. Raises FilterError.
+    language). Quoted segments of field names lose their quotes. Raises InvalidFilter.
     """
-    tokens = list(_tokens(text))
+    tokens = list(_tokenize(text))
     if not tokens:
         return None
     parser = _Parser(text, tokens)
-    found = parser.conjunction(0)
+    condition = parser.parse_conjunction(0)
     parser.expect_end()
-    return found
+    return condition
 
 
-def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
+def _tokenize(text: str) -> Iterator[tuple[str, str, int]]:
     position = 0
     end = len(text.rstrip())
     while position < end:
@@ -49,68 +47,70 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 class _Parser:
+    """A recursive-descent parser over tokens: (kind, text, position)."""
+
     def __init__(self, text: str, tokens: list[tuple[str, str, int]]) -> None:
         self._text = text
         self._tokens = tokens
-        self._at = 0
+        self._index = 0
 
-    def conjunction(self, depth: int) -> Filter:
-        terms = [self.disjunction(depth)]
+    def parse_conjunction(self, depth: int) -> Filter:
+        terms = [self.parse_disjunction(depth)]
         while self._peek() is not None and self._peek() != ("punctuation", ")"):
             if self._peek() == ("word", "AND"):
-                self._at += 1
-            terms.append(self.disjunction(depth))
+                self._index += 1
+            terms.append(self.parse_disjunction(depth))
         return terms[0] if len(terms) == 1 else And(tuple(terms))
 
-    def disjunction(self, depth: int) -> Filter:
-        terms = [self.term(depth)]
+    def parse_disjunction(self, depth: int) -> Filter:
+        terms = [self.parse_term(depth)]
         while self._peek() == ("word", "OR"):
-            self._at += 1
-            terms.append(self.term(depth))
+            self._index += 1
+            terms.append(self.parse_term(depth))
         return terms[0] if len(terms) == 1 else Or(tuple(terms))
 
-    def term(self, depth: int) -> Filter:
+    def parse_term(self, depth: int) -> Filter:
         if depth > _MAX_DEPTH:
             raise InvalidFilter(f"the filter nests more than {_MAX_DEPTH} deep")
         if self._peek() == ("word", "NOT"):
-            self._at += 1
-            return Not(self.term(depth + 1))
-        if self._minus():
-            return Not(self.term(depth + 1))
+            self._index += 1
+            return Not(self.parse_term(depth + 1))
+        if self._skip_minus():
+            return Not(self.parse_term(depth + 1))
         if self._peek() == ("punctuation", "("):
-            self._at += 1
-            inner = self.conjunction(depth + 1)
+            self._index += 1
+            inner = self.parse_conjunction(depth + 1)
             self._take("punctuation", ")")
             return inner
-        return self.comparison()
+        return self.parse_comparison()
 
-    def _minus(self) -> bool:
-        """Whether the term begins with `-`, which is another way to write NOT; it is then taken off."""
+    def _skip_minus(self) -> bool:
+        """Skip a leading `-`, which is another way to write NOT; return whether there was one."""
         kind, text = self._peek() or ("", "")
         if kind != "word" or not text.startswith("-"):
             return False
-        start = self._tokens[self._at][2]
-        self._tokens[self._at : self._at + 1] = [("word", text[1:], start + 1)] if text != "-" else []
+        start = self._tokens[self._index][2]
+        self._tokens[self._index : self._index + 1] = [("word", text[1:], start + 1)] if text != "-" else []
         return True
 
-    def comparison(self) -> Comparison:
-        field = self._field()
+    def parse_comparison(self) -> Comparison:
+        field = self._parse_field()
         operator = self._take("operator")
         kind, value = self._next("a value")
         if kind == "quoted":
             return Comparison(field, operator, _unquote(value))
         if kind != "word":
             raise self._error(f"a value after {field}{operator}", back=1)
-        # A bare time holds colons, which are operators elsewhere.
-        while (follower := self._glued()) is not None:
-            value += follower
+        # An unquoted time contains colons, which are operators elsewhere.
+        while (adjacent := self._take_adjacent()) is not None:
+            value += adjacent
         return Comparison(field, operator, value)
 
     def expect_end(self) -> None:
-        if self._at < len(self._tokens):
+        if self._index < len(self._tokens):
             raise self._error("the end")
 
-    def _field(self) -> str:
+    def _parse_field(self) -> str:
         kind, text = self._next("a field name")
         if kind not in ("word", "quoted") or text in ("AND", "OR"):
             raise self._error("a field name", back=1)
@@ -119,41 +119,41 @@ class _Parser:
             field += _unquote(self._take("quoted"))
         return field
 
-    def _glued(self) -> str | None:
-        """The next token when no space parts it from the last one: the rest of a bare value such as a time."""
-        if self._at >= len(self._tokens):
+    def _take_adjacent(self) -> str | None:
+        """Take the next token if no space precedes it: the rest of an unquoted value such as a time."""
+        if self._index >= len(self._tokens):
             return None
-        kind, text, start = self._tokens[self._at]
-        _, last, last_start = self._tokens[self._at - 1]
+        kind, text, start = self._tokens[self._index]
+        _, last, last_start = self._tokens[self._index - 1]
         if last_start + len(last) != start or not (kind == "word" or (kind, text) == ("operator", ":")):
             return None
-        self._at += 1
+        self._index += 1
         return text
 
     def _peek(self) -> tuple[str, str] | None:
-        return self._tokens[self._at][:2] if self._at < len(self._tokens) else None
+        return self._tokens[self._index][:2] if self._index < len(self._tokens) else None
 
     def _peek_kind(self) -> str | None:
         token = self._peek()
         return token[0] if token else None
 
-    def _next(self, wanted: str) -> tuple[str, str]:
+    def _next(self, expected: str) -> tuple[str, str]:
         token = self._peek()
         if token is None:
-            raise self._error(wanted)
-        self._at += 1
+            raise self._error(expected)
+        self._index += 1
         return token
 
     def _take(self, kind: str, text: str | None = None) -> str:
-        found, value = self._next(text or f"an {kind}")
-        if found != kind or (text is not None and value != text):
+        actual_kind, value = self._next(text or f"an {kind}")
+        if actual_kind != kind or (text is not None and value != text):
             raise self._error(text or f"an {kind}", back=1)
         return value
 
-    def _error(self, wanted: str, back: int = 0) -> InvalidFilter:
-        at = self._at - back
-        where = f"at {self._text[self._tokens[at][2] :][:20]!r}" if at < len(self._tokens) else "at its end"
-        return InvalidFilter(f"the filter lacks {wanted} {where}")
+    def _error(self, expected: str, back: int = 0) -> InvalidFilter:
+        index = self._index - back
+        where = f"at {self._text[self._tokens[index][2] :][:20]!r}" if index < len(self._tokens) else "at its end"
+        return InvalidFilter(f"the filter lacks {expected} {where}")
 
 
 def _unquote(text: str) -> str:

@@ -1,7 +1,7 @@
 import pytest
 
-from vertex_emulator.api.filters import matches, parse, required
 from vertex_emulator.errors import InvalidFilter
+from vertex_emulator.filters import find_required_value, matches, parse_filter
 
 JOB = {
     "state": "JOB_STATE_RUNNING",
@@ -36,7 +36,7 @@ JOB = {
     ],
 )
 def test_a_filter_that_the_job_meets_lets_it_pass(text: str) -> None:
-    assert matches(parse(text), JOB.get)
+    assert matches(parse_filter(text), JOB.get)
 
 
 @pytest.mark.parametrize(
@@ -54,20 +54,20 @@ def test_a_filter_that_the_job_meets_lets_it_pass(text: str) -> None:
     ],
 )
 def test_a_filter_that_the_job_does_not_meet_keeps_it_out(text: str) -> None:
-    assert not matches(parse(text), JOB.get)
+    assert not matches(parse_filter(text), JOB.get)
 
 
 def test_or_binds_tighter_than_and() -> None:
     # (false AND true) OR true would pass; false AND (true OR true) does not.
-    assert not matches(parse("state=X AND labels.team=vision OR labels.team=vision"), JOB.get)
+    assert not matches(parse_filter("state=X AND labels.team=vision OR labels.team=vision"), JOB.get)
     # true OR (false AND false) would pass; (true OR false) AND false does not.
-    assert not matches(parse("state=JOB_STATE_RUNNING OR state=X AND labels.team=nlp"), JOB.get)
+    assert not matches(parse_filter("state=JOB_STATE_RUNNING OR state=X AND labels.team=nlp"), JOB.get)
 
 
 def test_a_quoted_value_may_hold_quotes_and_brackets_match_themselves() -> None:
-    assert matches(parse(r'display_name="say \"hi\""'), {"display_name": 'say "hi"'}.get)
-    assert matches(parse('display_name:"a[1]*"'), {"display_name": "a[1]b"}.get)
-    assert not matches(parse('display_name:"a?c"'), {"display_name": "abc"}.get)
+    assert matches(parse_filter(r'display_name="say \"hi\""'), {"display_name": 'say "hi"'}.get)
+    assert matches(parse_filter('display_name:"a[1]*"'), {"display_name": "a[1]b"}.get)
+    assert not matches(parse_filter('display_name:"a?c"'), {"display_name": "abc"}.get)
 
 
 @pytest.mark.parametrize(
@@ -75,15 +75,14 @@ def test_a_quoted_value_may_hold_quotes_and_brackets_match_themselves() -> None:
 )
 def test_a_broken_filter_is_refused_with_what_it_lacks(text: str) -> None:
     with pytest.raises(InvalidFilter, match=r"filter"):
-        parse(text)
+        parse_filter(text)
 
 
 def test_deep_nesting_is_refused_rather_than_exhausting_the_stack() -> None:
     with pytest.raises(InvalidFilter, match="nests"):
-        parse("(" * 10_000 + "a=b" + ")" * 10_000)
+        parse_filter("(" * 10_000 + "a=b" + ")" * 10_000)
 
 
-def test_required_finds_what_every_match_must_have() -> None:
-    assert required(parse('a="1" AND (b=2 AND c=3)'), "c") == "3"
-    assert required(parse("a=1 AND (c=3 OR c=4)"), "c") is None
-    assert required(parse('timestamp>="T"'), "timestamp", ">=") == "T"
+def test_a_required_value_is_found() -> None:
+    assert find_required_value(parse_filter('a="1" AND (b=2 AND c=3)'), "c") == "3"
+    assert find_required_value(parse_filter("a=1 AND (c=3 OR c=4)"), "c") is None

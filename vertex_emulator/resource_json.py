@@ -1,0 +1,119 @@
+"""Jobs, trials, pipelines, models and operations in the JSON form that the API returns."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from vertex_api import types
+from vertex_api.fields import int64_as_strings
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.validation.pipeline_tasks import backing_kind
+from vertex_emulator.database.records import Job, ModelVersion, Operation, PipelineProgress, Trial
+from vertex_emulator.times import format_time
+
+_TYPE_PREFIX = "type.googleapis.com/google.cloud.aiplatform.v1."
+
+
+def serialize_job(job: Job, trials: Iterable[Trial] = ()) -> dict[str, Any]:
+    """Return a job as GET returns it: the request's fields and the service's own; int64 values are strings."""
+    body = {"name": job.name, **int64_as_strings(job.kind.message, job.spec), "state": api_state(job)}
+    body |= format_times(createTime=job.created, startTime=job.started, endTime=job.ended, updateTime=job.updated)
+    if job.is_terminal and job.ending is not None and job.ending.error is not None:
+        body["error"] = job.ending.error
+    trial_bodies = [serialize_trial(job, trial) for trial in trials]
+    if job.kind == HYPERPARAMETER_TUNING_JOB and trial_bodies:
+        body["trials"] = trial_bodies
+    return body
+
+
+def serialize_pipeline(pipeline: Job, progress: PipelineProgress | None) -> dict[str, Any]:
+    """Return a training pipeline as GET returns it, with the names of its job and its model once they exist."""
+    body = serialize_job(pipeline)
+    if progress is not None:
+        kind = backing_kind(pipeline.spec)
+        # Google's SDK reads backingCustomJob; the other name is formed like it.
+        field = "backingCustomJob" if kind == CUSTOM_JOB else "backingHyperparameterTuningJob"
+        body["trainingTaskMetadata"] = {field: f"{pipeline.location.name}/{kind.collection}/{progress.job}"}
+        if progress.model is not None:
+            body["modelToUpload"] = {**body["modelToUpload"], "name": progress.model}
+    return body
+
+
+def api_state(job: Job) -> str:
+    """The state under the API's name: PIPELINE_STATE_… for a pipeline, JOB_STATE_… for other jobs."""
+    if job.kind == TRAINING_PIPELINE:
+        return job.state.replace("JOB_STATE_", "PIPELINE_STATE_")
+    return job.state
+
+
+def serialize_trial(study: Job, trial: Trial) -> dict[str, Any]:
+    """Return a trial as it appears in a tuning job's `trials`."""
+    body: dict[str, Any] = {
+        "name": f"{study.location.name}/studies/{study.id}/trials/{trial.number}",
+        "id": str(trial.number),
+        "state": trial.state,
+        "parameters": [{"parameterId": name, "value": value} for name, value in trial.parameters.items()],
+        "customJob": f"{study.location.name}/customJobs/{trial.job}",
+    }
+    if trial.measurements:
+        body["measurements"] = [int64_as_strings(types.Measurement, each) for each in trial.measurements]
+    if trial.final is not None:
+        body["finalMeasurement"] = int64_as_strings(types.Measurement, trial.final)
+    body |= format_times(startTime=trial.started, endTime=trial.ended)
+    if trial.infeasible_reason is not None:
+        body["infeasibleReason"] = trial.infeasible_reason
+    return body
+
+
+def serialize_model(version: ModelVersion, versions: Iterable[ModelVersion]) -> dict[str, Any]:
+    """Return a version of a model as GET returns it; `versions` are all versions of the model."""
+    versions = list(versions)
+    body = {
+        "name": version.model_name,
+        **int64_as_strings(types.Model, version.spec),
+        "versionId": str(version.version),
+        "versionCreateTime": format_time(version.created),
+        "versionUpdateTime": format_time(version.updated),
+        "createTime": format_time(min(each.created for each in versions)),
+        "updateTime": format_time(max(each.updated for each in versions)),
+        "etag": f"{version.updated:x}",
+        "modelSourceInfo": {"sourceType": "CUSTOM"},
+    }
+    if version.aliases:
+        body["versionAliases"] = list(version.aliases)
+    if version.pipeline is not None:
+        body["trainingPipeline"] = version.pipeline
+    return body
+
+
+def serialize_operation(operation: Operation) -> dict[str, Any]:
+    """Return a finished operation as GET returns it."""
+    moment = format_time(operation.created)
+    return {
+        "name": operation.name,
+        "metadata": {
+            "@type": f"{_TYPE_PREFIX}{operation.metadata_type}",
+            "genericMetadata": {"createTime": moment, "updateTime": moment},
+        },
+        "done": True,
+        "response": dict(operation.response),
+    }
+
+
+def convert_to_version(reply: Mapping[str, Any], version: str) -> dict[str, Any]:
+    """Return a reply with the message types of an API version: clients of v1beta1 do not know those of v1."""
+    if "operations" in reply:
+        operations = [convert_to_version(operation, version) for operation in reply["operations"]]
+        return {**reply, "operations": operations}
+    if not reply.get("done"):
+        return dict(reply)
+    prefix = _TYPE_PREFIX.replace(".v1.", f".{version}.")
+    typed = {field: reply[field] for field in ("metadata", "response")}
+    renamed = {
+        field: {**value, "@type": value["@type"].replace(_TYPE_PREFIX, prefix)} for field, value in typed.items()
+    }
+    return {**reply, **renamed}
+
+
+def format_times(**moments: int | None) -> dict[str, str]:
+    """Return the times that are not None as RFC 3339 texts, by field name; `moments` are nanoseconds since 1970."""
+    return {field: format_time(moment) for field, moment in moments.items() if moment is not None}
