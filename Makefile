@@ -37,7 +37,7 @@ template:  ## a clean copy of this checkout, for: pulumi new "$(make -s template
 		| tar -cf - --null -T - | tar -xf - -C "$$copy" && echo "$$copy"
 
 test: setup  ## run all tests
-	@$(SETUP) browser
+	@$(SETUP) test
 	@$(IN_ENV) python -m pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder
 
 lint: venv  ## check style, format and types

@@ -25,9 +25,9 @@ auth: {{htpasswd: {{realm: test, path: {folder}/htpasswd}}}}
 
 
 def missing() -> str | None:
-    """Why no registry can be started here, for a skip."""
+    """Return why no registry can be started here, as the reason of a skip; `None` if one can."""
     programs = [program for program in ("docker-registry", "htpasswd") if not shutil.which(program)]
-    return f"needs {' and '.join(programs)} (Debian: docker-registry, apache2-utils)" if programs else None
+    return f"needs {' and '.join(programs)} (`make test` installs them on Debian, as root)" if programs else None
 
 
 NEEDED = pytest.mark.skipif(missing() is not None, reason=str(missing()))

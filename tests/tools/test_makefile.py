@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tools.setup import programs_for_tests
 from tools.setup.folders import CHECKOUT
 
 STAMP_SCRIPT = """
@@ -39,7 +40,7 @@ def make(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
         "pulumi": f'[ "$1" = version ] && echo v3.259.0 && exit; {note}; [ "$1" != "$FAILS" ]',
         "pulumi-language-python": "",
         "docker": '[ "$1" = image ] && echo null || echo 28.2.2',
-        "chromium": "",
+        **dict.fromkeys((*programs_for_tests.PACKAGES, *programs_for_tests.OTHERS), ""),
         "python3": f'exec {sys.executable} "$@"',
     }
     programs = tmp_path / "bin"
@@ -100,8 +101,8 @@ def test_the_printed_environment_works_in_a_shell(make: Callable, tmp_path: Path
 
 
 def test_an_environment_that_cannot_be_had_makes_the_shell_code_fail(make: Callable, tmp_path: Path) -> None:
-    (tmp_path / "bin/pulumi").unlink()
-    (tmp_path / "bin/pulumi-language-python").unlink()
+    for program in ("pulumi", "pulumi-language-python", "go"):
+        (tmp_path / "bin" / program).unlink()
     result = make("-s", "env", PATH=f"{tmp_path}/bin:/usr/bin:/bin")
     assert "Install Pulumi" in result.stderr
     assert subprocess.run(["/bin/sh", "-c", result.stdout]).returncode != 0

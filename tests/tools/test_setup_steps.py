@@ -75,7 +75,7 @@ def test_an_unknown_step_is_refused_with_the_known_ones(
     with pytest.raises(SystemExit) as exit_:
         setup.main(["dokcer"])
     assert exit_.value.code == 2
-    assert "the steps are python, pulumi, docker, image, browser" in capsys.readouterr().err
+    assert "the steps are python, pulumi, docker, image, test" in capsys.readouterr().err
 
 
 def test_env_makes_what_it_builds_on_and_keeps_standard_output_for_the_shell(

@@ -1,8 +1,8 @@
 """Set up this checkout, or print the shell environment to use it in.
 
-python3 -m tools.setup [STEP ...]    what a user needs: python, pulumi, docker, image; or the steps named
-python3 -m tools.setup browser       what only tests need, where it can be had
-python3 -m tools.setup env           shell code for `eval`, after the steps that it builds on
+python3 -m tools.setup [STEP ...]    what a user needs: python, pulumi, docker, image; or only the given steps
+python3 -m tools.setup test          what only tests need: Debian's packages, if this user may install them
+python3 -m tools.setup env           shell code for `eval`, after the steps that it depends on
 """
 
 import argparse
@@ -14,7 +14,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from tools.setup import base_image, browser, docker_daemon, pulumi_engine, python_environment, shell_environment
+from tools.setup import (
+    base_image,
+    docker_daemon,
+    programs_for_tests,
+    pulumi_engine,
+    python_environment,
+    shell_environment,
+)
 from tools.setup.console import Console
 from tools.setup.errors import SetupError
 from tools.setup.folders import cache_folder
@@ -35,7 +42,7 @@ STEPS: dict[str, Step] = {
     "pulumi": pulumi_engine,
     "docker": docker_daemon,
     "image": base_image,
-    "browser": browser,
+    "test": programs_for_tests,
 }
 USER_STEPS = ("python", "pulumi", "docker", "image")
 ENV = "env"

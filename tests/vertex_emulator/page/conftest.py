@@ -27,7 +27,7 @@ def browser() -> Iterator[Browser]:
     """A browser; not for the whole run, as its event loop would be in the way of other tests' own."""
     program = shutil.which("chromium")
     if program is None:
-        pytest.skip("there is no Chromium here (`make test` installs it on Debian, as root)")
+        pytest.skip("needs Chromium (`make test` installs it on Debian, as root)")
     expect.set_options(timeout=PATIENCE_SECONDS * 1000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS.split())

@@ -1,0 +1,67 @@
+"""The programs that only tests run: found, installed, or named with what to do about them."""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tools.setup import debian, programs_for_tests
+from tools.setup.commands import CommandFailed
+from tools.setup.console import Console
+
+Program = Callable[[str | Path, str], Path]
+ALL = [*programs_for_tests.PACKAGES, *programs_for_tests.OTHERS]
+
+
+def make() -> str:
+    return programs_for_tests.make(Console(io.StringIO()))
+
+
+def test_installed_programs_are_found(program: Program) -> None:
+    for name in ALL:
+        assert programs_for_tests.find() is None
+        program(name, "")
+    assert programs_for_tests.find() == f"Programs for tests: {', '.join(ALL)}"
+
+
+def test_packages_of_missing_programs_are_installed(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ALL:
+        if name not in ("htpasswd", "docker-registry"):
+            program(name, "")
+    installed: list[str] = []
+
+    def install(_console: Console, *packages: str) -> None:
+        installed.extend(packages)
+        program("htpasswd", "")
+        program("docker-registry", "")
+
+    monkeypatch.setattr(debian, "can_install", lambda: True)
+    monkeypatch.setattr(debian, "install", install)
+    assert make() == programs_for_tests.find() is not None
+    assert installed == ["docker-registry", "apache2-utils"]
+
+
+@pytest.mark.usefixtures("program")
+def test_who_may_not_install_is_told_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(debian, "can_install", lambda: False)
+    lines = make().splitlines()
+    assert lines[0] == f"Programs for tests: {', '.join(ALL)} missing; tests that need them are skipped"
+    packages = "chromium docker-registry git apache2-utils openssl"
+    assert lines[1] == f"  on Debian and Ubuntu: `sudo apt-get install {packages}`"
+    assert lines[2:] == [
+        "  gcloud: install it from cloud.google.com/sdk",
+        "  go: install it from go.dev/dl; it builds Docker's buildx",
+    ]
+
+
+def test_a_failed_installation_does_not_fail_the_set_up(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ALL[1:]:
+        program(name, "")
+
+    def fail(_console: Console, *packages: str) -> None:
+        raise CommandFailed(f"no {packages[0]} today")
+
+    monkeypatch.setattr(debian, "can_install", lambda: True)
+    monkeypatch.setattr(debian, "install", fail)
+    assert make() == "Programs for tests: chromium missing; tests that need them are skipped\n  no chromium today"
