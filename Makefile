@@ -48,7 +48,7 @@ lint: venv  ## check style, format and types
 bench: setup  ## measure against other tools
 	@$(IN_ENV) python -m benchmarks
 
-lock: venv  ## pin requirements.in in requirements.lock, keeping the versions that still fit
+lock: venv  ## pin what pyproject.toml requires in requirements.lock, keeping the versions that still fit
 	@.venv/bin/python -m tools.lock
 
 types: venv  ## generate vertex_api/types.py from the API's discovery document, and the JSON Schemas for editors

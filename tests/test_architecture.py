@@ -23,7 +23,7 @@ LAYERS = {
         ("jobs",),
         ("settings",),
         ("preview", "stack", "targets.gcp"),
-        ("targets",),
+        ("cli", "targets"),
         ("",),
     ),
     "vertex_api": (

@@ -27,7 +27,7 @@ from vertex_api.scalars import Boolean, Double, Duration, Int32, Int64, OutputOn
 from vertex_api.training_pipeline import TrainingPipeline
 
 ROOT = Path(__file__).parents[1]
-FOLDER = ROOT / "schemas"
+FOLDER = ROOT / "components" / "schema"
 REFERENCE = r"\$\{[^}]+\}"
 _ALONE = f"^{REFERENCE}$"
 _SECURE = {"type": "object", "properties": {"secure": {"type": "string"}}, "required": ["secure"]}

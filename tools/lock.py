@@ -1,4 +1,4 @@
-"""Pins requirements.in, and all it brings along, in requirements.lock: for every platform, with hashes.
+"""Pins what pyproject.toml requires, and all that requires, in requirements.lock: for every platform, with hashes.
 
     python -m tools.lock
 
@@ -20,6 +20,7 @@ def main() -> int:
     """Compile with uv, installed into a throw-away environment: nothing else needs it. Returns the exit code."""
     options = ["--universal", f"--python-version={OLDEST_PYTHON}", "--generate-hashes", "--no-annotate"]
     options += ["--no-emit-index-url", "--custom-compile-command=make lock", "--output-file=requirements.lock"]
+    options += ["--extra=emulator", "--group=dev"]
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         programs = Path(folder) / "bin"
@@ -27,7 +28,7 @@ def main() -> int:
         if install.returncode != 0:
             return install.returncode
         return subprocess.run(
-            [programs / "uv", "pip", "compile", "-q", *options, "requirements.in"], cwd=CHECKOUT
+            [programs / "uv", "pip", "compile", "-q", *options, "pyproject.toml"], cwd=CHECKOUT
         ).returncode
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from vertex_emulator import __version__
+from vertex_api import __version__
 from vertex_emulator.cli import inject as injecting
 from vertex_emulator.errors import EmulatorError
 

@@ -13,7 +13,7 @@ from secrets import token_hex
 
 import uvicorn
 
-from vertex_emulator import __version__
+from vertex_api import __version__
 from vertex_emulator.api.admin import Admin
 from vertex_emulator.api.logging.entries import Entries
 from vertex_emulator.api.methods import Methods

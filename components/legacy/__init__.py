@@ -1,1 +1,1 @@
-"""Jobs of the legacy AI Platform Training, and what becomes of them in Vertex AI: `python -m components.legacy`."""
+"""Jobs of the legacy AI Platform Training, and what becomes of them in Vertex AI: `vertex-training convert-legacy`."""

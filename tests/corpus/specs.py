@@ -2,7 +2,7 @@
 
 The folder says the way. `gcloud`: a file for `--config`, named by `spec: {file: …}`. `rest` and `sdk`: a body or a
 dict, pasted into a declaration. `pipelines`: the same for training pipelines. `legacy`: a job of AI Platform Training,
-through `python -m components.legacy`. A file's first comment says what it stands for. `# refused: FIELD: WORDS` says
+through `vertex-training convert-legacy`. A file's first comment says what it stands for. `# refused: FIELD: WORDS` says
 that it is to be refused there, in words that begin so; a file without such a line is to preview clean.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from components.legacy.__main__ import main as convert
+from components.legacy.command import convert_file
 from components.settings.settings import Settings
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 
@@ -76,10 +76,10 @@ def specs() -> Iterator[Spec]:
 
 
 def converted(file: Path) -> tuple[str, list[str]]:
-    """What `python -m components.legacy` prints of a file, and the lines in which it says why it does not."""
+    """What `vertex-training convert-legacy` prints of a file, and the lines in which it says why it does not."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = convert([str(file)])
+        code = convert_file(file)
     assert (code == 0) == (not err.getvalue())
     said = [line.removeprefix(f"{file}:") for line in err.getvalue().splitlines()]
     return out.getvalue(), [re.sub(r"^[0-9]*:? ", "", line) for line in said]

@@ -15,8 +15,8 @@ from tests.components.settings.test_spec_files import DECLARED, SEARCH
 from tools import generate_schemas
 
 ROOT = Path(__file__).parents[2]
-DECLARATIONS = ROOT / "schemas" / "declarations.schema.json"
-STACK = ROOT / "schemas" / "stack.schema.json"
+DECLARATIONS = generate_schemas.FOLDER / "declarations.schema.json"
+STACK = generate_schemas.FOLDER / "stack.schema.json"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODELINE = re.compile(r"^# yaml-language-server: \$schema=(\S+)$", re.MULTILINE)
 

@@ -24,7 +24,7 @@ def make(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
     """Runs make in a copy of the checkout in which all steps find what they need."""
     copy = tmp_path / "a checkout"
     (copy / "tools").mkdir(parents=True)
-    for name in ("Makefile", "requirements.lock", "tools/__init__.py"):
+    for name in ("Makefile", "pyproject.toml", "requirements.lock", "tools/__init__.py"):
         shutil.copy(CHECKOUT / name, copy / name)
     shutil.copytree(CHECKOUT / "tools/setup", copy / "tools/setup", ignore=shutil.ignore_patterns("__pycache__"))
     (copy / "tools/engine").mkdir()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools.setup import __main__ as setup
-from tools.setup import base_image, docker_daemon, pulumi_engine, python_environment
+from tools.setup import base_image, console_scripts, docker_daemon, pulumi_engine, python_environment
 from tools.setup.console import Console
 from tools.setup.errors import SetupError
 
@@ -49,7 +49,7 @@ def test_every_step_says_one_line_in_order(steps: Callable[..., list[str]], caps
     asked = steps(missing=("pulumi", "image"))
     assert setup.main([]) == 0
     assert asked == ["pulumi", "image"]
-    expected = ["python: found", "pulumi: made", "docker: found", "image: made"]
+    expected = ["python: found", "commands: found", "pulumi: made", "docker: found", "image: made"]
     assert capsys.readouterr().out.splitlines() == expected
 
 
@@ -75,7 +75,7 @@ def test_an_unknown_step_is_refused_with_the_known_ones(
     with pytest.raises(SystemExit) as exit_:
         setup.main(["dokcer"])
     assert exit_.value.code == 2
-    assert "the steps are python, pulumi, docker, image, test" in capsys.readouterr().err
+    assert "the steps are python, commands, pulumi, docker, image, test" in capsys.readouterr().err
 
 
 def test_env_makes_what_it_builds_on_and_keeps_standard_output_for_the_shell(
@@ -121,10 +121,11 @@ def test_with_nothing_to_do_only_local_programs_are_asked(
     for step in (pulumi_engine, docker_daemon, base_image, python_environment):
         monkeypatch.setattr(step, "make", lambda console: pytest.fail("made something"))
     monkeypatch.setattr(python_environment, "find", lambda: "Python environment: found")
+    monkeypatch.setattr(console_scripts, "find", lambda: "Commands: found")
     assert setup.main([]) == 0
     asked = (tmp_path / "asked").read_text().splitlines()
     assert asked == ["pulumi version", "docker version", "docker context", "docker image"]
-    assert len(capsys.readouterr().out.splitlines()) == 4
+    assert len(capsys.readouterr().out.splitlines()) == 5
 
 
 def test_a_folder_that_cannot_be_written_is_named_without_a_traceback(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.vertex_emulator.running import PARENT, RunningEmulator, command, custom_job, labelled, pool, until
-from vertex_emulator import __version__
+from vertex_api import __version__
 
 
 def test_the_endpoint_file_says_where_the_emulator_is(shared: RunningEmulator) -> None:

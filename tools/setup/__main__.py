@@ -1,6 +1,6 @@
 """Set up this checkout, or print the shell environment to use it in.
 
-python3 -m tools.setup [STEP ...]    what a user needs: python, pulumi, docker, image; or only the given steps
+python3 -m tools.setup [STEP ...]    what a user needs: python, commands, pulumi, docker, image; or only the given steps
 python3 -m tools.setup test          what only tests need: Debian's packages, if this user may install them
 python3 -m tools.setup env           shell code for `eval`, after the steps that it depends on
 """
@@ -16,6 +16,7 @@ from typing import Protocol
 
 from tools.setup import (
     base_image,
+    console_scripts,
     docker_daemon,
     programs_for_tests,
     pulumi_engine,
@@ -39,14 +40,15 @@ class Step(Protocol):
 
 STEPS: dict[str, Step] = {
     "python": python_environment,
+    "commands": console_scripts,
     "pulumi": pulumi_engine,
     "docker": docker_daemon,
     "image": base_image,
     "test": programs_for_tests,
 }
-USER_STEPS = ("python", "pulumi", "docker", "image")
+USER_STEPS = ("python", "commands", "pulumi", "docker", "image")
 ENV = "env"
-ENV_STEPS = ("python", "pulumi")
+ENV_STEPS = ("python", "commands", "pulumi")
 
 
 def main(arguments: Sequence[str]) -> int:

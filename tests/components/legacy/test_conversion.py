@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.legacy.__main__ import main
+from components.cli import main
 from components.legacy.conversion import converted
 from components.legacy.fields import Fields, written
 from components.settings.settings import Settings
@@ -42,7 +42,7 @@ def test_the_corpus_is_large_and_each_job_has_its_declaration() -> None:
 
 @pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.stem)
 def test_a_job_becomes_the_declaration_that_was_looked_over(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(file)]) == 0
+    assert main(["convert-legacy", str(file)]) == 0
     assert capsys.readouterr() == (golden(file).read_text(), "")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from components.legacy.__main__ import main
+from components.cli import main
 from tests.components.schema.test_yaml_errors import COLON
 
 CUSTOM = "scaleTier: CUSTOM\nmasterType: n1-standard-4\n"
@@ -17,7 +17,7 @@ UNITS = "{parameterName: a, type: INTEGER, maxValue: 3}"
 def problems(folder: Path, text: str | bytes, capsys: pytest.CaptureFixture[str]) -> list[str]:
     file = folder / "job.yaml"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    assert main([str(file)]) == 1
+    assert main(["convert-legacy", str(file)]) == 1
     written = capsys.readouterr()
     assert written.out == ""
     return [line.removeprefix(f"{folder}/") for line in written.err.splitlines()]
@@ -200,22 +200,22 @@ def test_what_is_no_job_at_all_is_refused_in_one_line(
 
 
 def test_a_file_that_is_not_there_is_said_to_be_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(tmp_path / "none.yaml")]) == 1
+    assert main(["convert-legacy", str(tmp_path / "none.yaml")]) == 1
     assert capsys.readouterr().err == f"{tmp_path}/none.yaml: cannot be read: No such file or directory\n"
 
 
 @pytest.mark.parametrize(("arguments", "code"), [(["--help"], 0), ([], 2), (["--nonsense"], 2)])
 def test_usage_has_its_exit_code(arguments: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exited:
-        main(arguments)
+        main(["convert-legacy", *arguments])
     assert exited.value.code == code
     if code == 0:
-        assert "python -m components.legacy job.yaml > training/census.yaml" in capsys.readouterr().out
+        assert "vertex-training convert-legacy job.yaml > training/census.yaml" in capsys.readouterr().out
 
 
 def test_it_runs_as_a_command_and_does_not_mind_a_reader_who_leaves() -> None:
     file = Path(__file__).parent / "corpus" / "premium.yaml"
-    command = [sys.executable, "-m", "components.legacy", str(file)]
+    command = [sys.executable, "-m", "components.cli", "convert-legacy", str(file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout and process.stderr
         process.stdout.close()

@@ -1,12 +1,10 @@
-"""`python -m components.legacy`: a job of AI Platform Training as a declaration of this project."""
+"""`vertex-training convert-legacy`: a job of AI Platform Training becomes a declaration of this project."""
 
 import argparse
-import contextlib
-import os
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -21,33 +19,34 @@ what Vertex AI does otherwise or not at all; FILL IN marks what the file does no
 """
 _EXAMPLE = """\
 example:
-  python -m components.legacy job.yaml > training/census.yaml
+  vertex-training convert-legacy job.yaml > training/census.yaml
   # then name the file in your stack: vertex-training:include: [training/census.yaml]
 
 exit codes: 0 converted; 1 the job cannot be converted, with a line for each reason; 2 wrong usage
 """
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Convert the file that the arguments name; the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m components.legacy",
+def add_parser(commands: Any) -> None:
+    """Add the command to the parsers of `vertex-training`."""
+    parser = commands.add_parser(
+        "convert-legacy",
+        help="convert a job of AI Platform Training into a declaration",
         description=_DESCRIPTION,
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, metavar="job.yaml", help="the legacy job")
-    file: Path = parser.parse_args(arguments).file
+    parser.set_defaults(run=lambda options: convert_file(options.file))
+
+
+def convert_file(file: Path) -> int:
+    """Write the declaration to standard output, or the reasons why there is none to standard error.
+
+    Returns the exit code: 0, or 1 if the job cannot be converted.
+    """
     text, problems = _declaration(file)
-    for problem in problems:
-        sys.stderr.write(f"{problem}\n")
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever read the output has seen enough; nothing may be written at exit either.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.stderr.writelines(f"{problem}\n" for problem in problems)
+    sys.stdout.write(text)
     return 1 if problems else 0
 
 
@@ -74,7 +73,3 @@ def _declaration(file: Path) -> tuple[str, list[str]]:
         ]
     head = f"Converted from {file.name}, a job of AI Platform Training, by `vertex-training convert-legacy`."
     return "\n".join([*comment_lines(head, 0), written(fields)]), []
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

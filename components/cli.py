@@ -1,0 +1,102 @@
+"""The command `vertex-training`: what a user does beside `pulumi`."""
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from vertex_api import __version__
+from vertex_api.estimates import prices
+
+from .legacy import command as legacy
+
+SCHEMAS = Path(__file__).parent / "schema"
+_UNITS = {"vcpu": "vCPU hour", "gb": "GiB hour", "accelerator": "hour", "disk": "GiB month"}
+_EXIT_CODES = "exit codes: 0 done; 1 failed, with the reason on standard error; 2 wrong usage"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command that the arguments name, and return its exit code."""
+    options = _build_parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader, such as `head`, closed the pipe. Python must not write to it again when it exits.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        sys.stderr.write(f"vertex-training: {error.filename}: {error.strerror}\n")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def show_prices(kind: str | None, name: str | None, region: str | None) -> int:
+    """Print the list prices that match the arguments, and return 1 if none does."""
+    found = [
+        (key, price)
+        for key, price in sorted(prices.load_prices().table.items())
+        if all(selected in (None, value) for selected, value in zip((kind, name, region), key, strict=True))
+    ]
+    if not found:
+        sys.stderr.write("vertex-training: no list price matches; `vertex-training prices` shows all\n")
+        return 1
+    for (price_kind, price_name, price_region), price in found:
+        unit = f"USD per {_UNITS[price_kind]}"
+        print(f"{price_kind:<12}{price_name:<22}{price_region:<24}{price.usd:<12g}{unit:<20}{price.as_of}")  # noqa: T201
+    for source in sorted({price.source for _, price in found}):
+        days = sorted({price.as_of for _, price in found if price.source == source})
+        print(f"source for {', '.join(days)}: {source}")  # noqa: T201
+    return 0
+
+
+def write_schema(schema: str | None, folder: Path | None) -> int:
+    """Print a JSON Schema, or write all of them into `folder`, which is made if it is missing."""
+    if folder is None:
+        sys.stdout.write((SCHEMAS / f"{schema}.schema.json").read_text(encoding="utf-8"))
+        return 0
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in sorted(SCHEMAS.glob("*.schema.json")):
+        (folder / file.name).write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
+        print(folder / file.name)  # noqa: T201
+    return 0
+
+
+def _build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("vertex-training", description="Vertex AI custom training as code.")
+    parser.epilog = _EXIT_CODES
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    legacy.add_parser(commands)
+
+    table = commands.add_parser(
+        "prices",
+        help="show the list prices that previews estimate costs with",
+        description="Show the list prices that previews estimate costs with, each with its date and its source.",
+        epilog=_EXIT_CODES,
+    )
+    table.add_argument("--kind", choices=prices.KINDS, help="only prices of this kind")
+    table.add_argument("--name", help="only this machine family, accelerator or disk, such as N1 or NVIDIA_TESLA_T4")
+    table.add_argument("--region", help="only this region, such as us-central1")
+    table.set_defaults(run=lambda options: show_prices(options.kind, options.name, options.region))
+
+    schema = commands.add_parser(
+        "schema",
+        help="print or write the JSON Schemas for editors",
+        description="Print a JSON Schema with which an editor checks and completes YAML, or write both into a folder.",
+        epilog=_EXIT_CODES,
+    )
+    what = schema.add_mutually_exclusive_group(required=True)
+    what.add_argument("schema", nargs="?", choices=("declarations", "stack"), help="print the schema of these files")
+    what.add_argument("--write", type=Path, metavar="DIR", help="write both schemas into this folder")
+    schema.set_defaults(run=lambda options: write_schema(options.schema, options.write))
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

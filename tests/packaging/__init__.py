@@ -1,0 +1,1 @@
+"""The distribution: what its wheel holds, and projects that have nothing but it."""

@@ -1,0 +1,117 @@
+"""The wheel: exactly the three rooms, small, and with honest metadata."""
+
+import subprocess
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from email import message_from_bytes
+from email.message import Message
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests import git_server
+from tests.packaging.building import CHECKOUT, OFFLINE, PIP, ROOMS, copy_sources, source_files, wheel
+from vertex_api import __version__
+
+MAX_BYTES = 600_000
+EXTRA_ONLY = {"egobox", "numpy", "starlette", "uvicorn"}
+INFO = f"vertex_training-{__version__}.dist-info"
+
+
+def metadata_of(built: Path) -> Message:
+    """Return the metadata of a wheel."""
+    with zipfile.ZipFile(built) as archive:
+        return message_from_bytes(archive.read(f"{INFO}/METADATA"))
+
+
+def requirement_closure(extra: str) -> set[str]:
+    """Return the names of all distributions that the wheel requires with an extra, or with none if it is empty."""
+    seen: set[str] = set()
+
+    def add(requirements: Iterator[Requirement], extras: set[str]) -> None:
+        for requirement in requirements:
+            markers = [{"extra": each} for each in extras or {""}]
+            if requirement.marker and not any(requirement.marker.evaluate(marker) for marker in markers):
+                continue
+            name = requirement.name.lower().replace("_", "-")
+            if name not in seen:
+                seen.add(name)
+                add(map(Requirement, metadata.requires(requirement.name) or []), requirement.extras)
+
+    add(map(Requirement, metadata_of(wheel()).get_all("Requires-Dist", [])), {extra})
+    return seen
+
+
+def test_the_wheel_holds_the_three_rooms_only() -> None:
+    files = [Path(file) for file in source_files()]
+    expected = {str(Path(ROOMS[file.parts[0]], *file.parts[1:])) for file in files if file.parts[0] in ROOMS}
+    with zipfile.ZipFile(wheel()) as archive:
+        names = {name for name in archive.namelist() if not name.startswith(INFO)}
+    assert names == expected
+    assert {f"{package}/py.typed" for package in ROOMS.values()} <= names
+    assert {"vertex_training/schema/stack.schema.json", "vertex_emulator/page/assets/page.html"} <= names
+    assert "vertex_api/estimates/prices.json" in names
+
+
+def test_the_wheel_is_small() -> None:
+    assert wheel().stat().st_size <= MAX_BYTES
+
+
+def test_the_metadata_name_licence_version_and_links() -> None:
+    info = metadata_of(wheel())
+    assert (info["Name"], info["Version"]) == ("vertex-training", __version__)
+    assert info["License-Expression"] == "Apache-2.0"
+    assert "LICENSE" in info.get_all("License-File", [])
+    assert {url.partition(",")[0] for url in info.get_all("Project-URL", [])} >= {"Homepage", "Changelog"}
+    assert info["Requires-Python"] == ">=3.11"
+    assert str(info.get_payload()).startswith("# vertex-training")
+
+
+def test_requirements_are_ranges_that_the_lock_satisfies() -> None:
+    for line in metadata_of(wheel()).get_all("Requires-Dist", []):
+        requirement = Requirement(line)
+        assert {clause.operator for clause in requirement.specifier} == {">=", "<"}, line
+        assert requirement.specifier.contains(metadata.version(requirement.name)), line
+
+
+def test_only_the_extra_brings_the_emulator_s_packages() -> None:
+    assert requirement_closure("") & EXTRA_ONLY == set()
+    assert requirement_closure("emulator") >= EXTRA_ONLY | requirement_closure("")
+
+
+def test_the_version_stands_in_one_file() -> None:
+    assert "version" not in tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    tracked = [file for file in source_files() if file.endswith((".py", ".toml"))]
+    assert [file for file in tracked if f'version__ = "{__version__}"' in (CHECKOUT / file).read_text()] == [
+        "vertex_api/__init__.py"
+    ]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A git repository that holds this checkout."""
+    copy_sources(tmp_path / "repository")
+    git_server.commit(tmp_path / "repository")
+    return tmp_path / "repository"
+
+
+def installed_files(target: Path) -> set[str]:
+    """Return the files that pip installed into a folder, without what describes the installation."""
+    files = {str(file.relative_to(target)) for file in target.rglob("*") if file.is_file()}
+    return {file for file in files if not file.startswith((INFO, "bin/")) and "__pycache__" not in file}
+
+
+def test_pip_installs_the_same_from_git_and_an_sdist(repository: Path, tmp_path: Path) -> None:
+    build = "from setuptools.build_meta import build_sdist; print(build_sdist('../'))"
+    done = subprocess.run([PIP[0], "-c", build], cwd=repository, capture_output=True, text=True, check=True)
+    sdist = tmp_path / done.stdout.splitlines()[-1]
+    with zipfile.ZipFile(wheel()) as archive:
+        expected = {name for name in archive.namelist() if not name.startswith(INFO)}
+    for number, source in enumerate([f"git+file://{repository}", str(sdist), str(wheel())]):
+        target = tmp_path / f"target-{number}"
+        subprocess.run([*PIP, "install", *OFFLINE, "--no-compile", f"--target={target}", source], check=True)
+        assert installed_files(target) == expected
+        assert sorted(path.name for path in (target / "bin").iterdir()) == ["vertex-emulator", "vertex-training"]

@@ -1,0 +1,48 @@
+"""The scripts of the distribution's commands: written once, current, and working in a folder with an odd name."""
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.setup import console_scripts
+from tools.setup.console import Console
+from tools.setup.folders import CHECKOUT
+
+CONSOLE = Console(io.StringIO())
+
+
+@pytest.fixture
+def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An environment whose folder has spaces in its name, for this checkout."""
+    folder = tmp_path / "a $folder's" / ".venv"
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "python").symlink_to(sys.executable)
+    monkeypatch.setattr(console_scripts, "VENV", folder)
+    return folder
+
+
+def test_scripts_are_found_once_they_are_written(venv: Path) -> None:
+    assert console_scripts.find() is None
+    line = console_scripts.make(CONSOLE)
+    assert line == console_scripts.find() == "Commands: vertex-emulator, vertex-training in .venv/bin"
+
+
+def test_a_script_of_another_checkout_is_out_of_date(venv: Path) -> None:
+    console_scripts.make(CONSOLE)
+    (venv / "bin" / "vertex-training").write_text("#!/bin/sh\n")
+    assert console_scripts.find() is None
+
+
+@pytest.mark.parametrize("name", ["vertex-emulator", "vertex-training"])
+def test_a_script_runs_this_checkout_from_anywhere(venv: Path, tmp_path: Path, name: str) -> None:
+    console_scripts.make(CONSOLE)
+    text = (venv / "bin" / name).read_text().replace(str(venv / "bin" / "python"), sys.executable)
+    (venv / "bin" / name).write_text(text)
+    command = [str(venv / "bin" / name), "--help"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"usage: {name} " if name == "vertex-training" else "usage: ")
+    assert str(CHECKOUT) in text
