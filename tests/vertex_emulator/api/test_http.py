@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from tests.vertex_emulator.running import PARENT, RunningEmulator, custom_job, pool
-from vertex_emulator import __version__
+from vertex_api import __version__
 from vertex_emulator.names import project_number
 
 LOCAL_ONLY = {"imageUri": "localhost/absent:1"}  # never pulled, so a job of it fails at once
