@@ -17,8 +17,9 @@ from typing import Any
 
 import yaml
 
-from components.jobs.job import completed
+from components.jobs.job import complete_spec
 from vertex_api.kinds import CUSTOM_JOB
+from vertex_api.validation.canonical import CanonicalSpec
 
 PARENT = "projects/local/locations/us-central1"
 _CHECKOUT = Path(__file__).parents[1]
@@ -146,7 +147,7 @@ def plain(folder: Path, jobs: int) -> Program:
 def spec(index: int) -> Mapping[str, Any]:
     """What the program makes of a declared job."""
     declared = {"displayName": f"job-{index}", "jobSpec": _job(index)}
-    return completed(CUSTOM_JOB, declared, 0, _GROUND, f"job-{index}")
+    return complete_spec(CanonicalSpec(CUSTOM_JOB, declared), 0, _GROUND, f"job-{index}").fields
 
 
 def _job(index: int) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pulumi
 
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.validation.canonical import CanonicalSpec
 
 from .errors import ImageNotPromoted
 from .images.base_images import unpinned
@@ -19,6 +20,7 @@ from .jobs.job import CustomJob, HyperparameterTuningJob, TrainingPipeline
 from .jobs.results import MODEL_DIR
 from .packages.python_package import PythonPackage
 from .runtime.foundation import Foundation
+from .runtime.outputs import apply_when_known
 from .schema import references
 from .schema.job_declaration import JobDeclaration
 from .settings import guardrails
@@ -31,8 +33,6 @@ _RESOURCES: dict[str, type[Job]] = {
     HYPERPARAMETER_TUNING_JOB.collection: HyperparameterTuningJob,
     TRAINING_PIPELINE.collection: TrainingPipeline,
 }
-
-
 _RUN = ("name", "page", "logs")
 
 
@@ -117,13 +117,13 @@ class Jobs:
         self.resources: dict[str, Job] = {}
         self._found: dict[str, pulumi.Output[Mapping[str, Any]]] = {}
         ended: list[Completion] = []
-        levels = stages.levels({job.name: job.above for job in settings.jobs})
-        needed = frozenset().union(*(job.above for job in settings.jobs))
+        levels = stages.levels({job.name: job.upstream_jobs for job in settings.jobs})
+        needed = frozenset().union(*(job.upstream_jobs for job in settings.jobs))
         in_order = sorted(settings.jobs, key=lambda job: levels[job.name])
         for level, group in groupby(in_order, lambda job: levels[job.name]):
             first: dict[str, Job] = {}
             for declared in group:
-                before = [ended[at] for at in sorted({levels[name] for name in declared.above})]
+                before = [ended[at] for at in sorted({levels[name] for name in declared.upstream_jobs})]
                 job = self._job(declared, settings, foundation, images, packages, before)
                 self.resources[declared.name] = job
                 if declared.name in needed:
@@ -171,7 +171,7 @@ class Jobs:
         before: Sequence[Completion],
     ) -> Job:
         used: dict[str, set[str]] = {"images": set(), "packages": set(), "secrets": set(), "jobs": set()}
-        for _, reference in references.found(declared.spec):
+        for _, reference in references.found(declared.spec.fields):
             table, _, name = reference.partition(".")
             used[table].add(name)
         tables: dict[str, Mapping[str, pulumi.Input[str]]] = {
@@ -186,13 +186,12 @@ class Jobs:
         ]
         return _RESOURCES[declared.kind.collection](
             declared.name,
-            resolved(declared.spec, tables),
+            cast(Any, resolve_spec(declared.spec, tables)),
             foundation=foundation,
             lifecycle=declared.lifecycle,
             secrets={name: settings.secrets[name] for name in sorted(used["secrets"])},
-            jobs={name: self.resources[name] for name in sorted(declared.uses)},
+            jobs={name: self.resources[name] for name in sorted(declared.referenced_jobs)},
             opts=pulumi.ResourceOptions(depends_on=after) if after else None,
-            _is_declared=True,
         )
 
     def _folders(self, used: Iterable[str]) -> dict[str, pulumi.Input[str]]:
@@ -204,15 +203,15 @@ class Jobs:
         return {
             reference: cast(pulumi.Input[str], self.resources[name].model_dir)
             for reference, (name, path) in named.items()
-            if path == MODEL_DIR and not self._declared[name].tunes and "adopt" not in self._declared[name].lifecycle
+            if path == MODEL_DIR and not self._declared[name].spec.study and not self._declared[name].is_adopted
         }
 
 
-def resolved(spec: Mapping[str, Any], tables: Mapping[str, Mapping[str, pulumi.Input[str]]]) -> Any:
-    """A spec with what is known of its references: plain text, as long as no image comes from another stack."""
-    if any(isinstance(value, pulumi.Output) for table in tables.values() for value in table.values()):
-        return pulumi.Output.from_input(tables).apply(lambda known: references.resolve(spec, known))
-    return references.resolve(spec, tables)
+def resolve_spec(
+    spec: CanonicalSpec, tables: Mapping[str, Mapping[str, pulumi.Input[str]]]
+) -> CanonicalSpec | pulumi.Output[CanonicalSpec]:
+    """Return a spec with its references into `tables` resolved: at once, unless an image comes from another stack."""
+    return apply_when_known(lambda tables: spec.transform(lambda fields: references.resolve(fields, tables)), tables)
 
 
 def promoted(stack: pulumi.StackReference, name: str) -> pulumi.Output[str]:

@@ -1,12 +1,10 @@
 """What a declared image must be, beside its shape: one origin, and files that are there."""
 
 import posixpath
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator
 from pathlib import Path
-from typing import Any
 
-from vertex_api.kinds import Kind
-from vertex_api.validation.jobs import job_spec_path
+from vertex_api.validation.canonical import CanonicalSpec
 from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.rules.text_formats import IMAGE
 from vertex_api.validation.shape import get_value_at
@@ -45,14 +43,14 @@ def broken(image: shapes.Image, root: Path) -> Iterator[Violation]:
         yield from ((("package", *path), message) for path, message in found)
 
 
-def unmarked(kind: Kind, spec: Mapping[str, Any], images: Container[str]) -> Iterator[Violation]:
+def unmarked(spec: CanonicalSpec, images: Container[str]) -> Iterator[Violation]:
     """Where a canonical job has the name of a declared image, and not a reference to it."""
-    at = job_spec_path(kind, spec)
-    pools = range(len(get_value_at(spec, (*at, "workerPoolSpecs"))))
+    at = spec.job_spec_path
+    pools = range(len(spec.job_spec["workerPoolSpecs"]))
     tasks = (("containerSpec", "imageUri"), ("pythonPackageSpec", "executorImageUri"))
     places: list[KeyPath] = [(*at, "workerPoolSpecs", index, *task) for index in pools for task in tasks]
     for path in (*places, ("modelToUpload", "containerSpec", "imageUri")):
-        uri = get_value_at(spec, path) or ""
+        uri = get_value_at(spec.fields, path) or ""
         name = uri.removeprefix("images.")
         if name in images:
             yield (

@@ -6,10 +6,9 @@ from typing import Any
 from vertex_api.kinds import Kind
 from vertex_api.names import ResourceName
 from vertex_api.scalars import quote_value
-from vertex_api.validation import jobs
-from vertex_api.validation.jobs import held
+from vertex_api.validation.canonical import CanonicalSpec, restore_spec
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape import FieldProblem, format_path
+from vertex_api.validation.shape import format_path
 
 from ..schema import references
 from ..schema.references import Tables
@@ -45,20 +44,12 @@ def broken(kind: Kind, adopt: str, project: str, number: str | None, region: str
         yield f'"{adopt}" is of another project than this stack\'s, {project}'
 
 
-def validated(kind: Kind, spec: Any, **options: Any) -> tuple[dict[str, Any], list[FieldProblem]]:
-    """As `validation.jobs.validated`, but for the `displayName`: the job has one, so it need not be declared."""
-    if not isinstance(spec, Mapping) or spec.keys() & {"displayName", "display_name"}:
-        return jobs.validated(kind, spec, **options)
-    canonical, problems = jobs.validated(kind, {**spec, "displayName": kind.type}, **options)
-    return {key: value for key, value in canonical.items() if key != "displayName"}, problems
-
-
-def differences(kind: Kind, declared: Mapping[str, Any], job: Mapping[str, Any], tables: Tables) -> list[str]:
+def differences(declared: CanonicalSpec, job: Mapping[str, Any], tables: Tables) -> list[str]:
     """A line for each declared field in which a job differs, with both values, and one that says what to do.
 
     What is not declared may be anything. `tables` are what references in what is declared stand for.
     """
-    found = [f"  {line}" for line in _differences(declared, held(kind, job), tables, ())]
+    found = [f"  {line}" for line in _differences(declared.fields, restore_spec(declared.kind, job).fields, tables, ())]
     return [*found, "declare what it has, or take lifecycle.adopt out to run what is declared"] if found else []
 
 

@@ -1,30 +1,33 @@
-"""What a program gives a job, judged as what is declared is, and in the same words."""
+"""Arguments of a job in a program: validated by the rules for declarations, with the same messages."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+import pulumi
+
 from vertex_api.kinds import Kind
 from vertex_api.spelling import suggestion_text
-from vertex_api.validation.jobs import validated
+from vertex_api.validation.canonical import CanonicalSpec, validate_spec
 from vertex_api.validation.rules import Violation
-from vertex_api.validation.shape import format_path, validate_shape
+from vertex_api.validation.shape import FieldProblem, format_path, validate_shape
 
 from ..errors import DeclarationErrors, Problem
+from ..runtime.outputs import has_output
 from ..schema import formats, references, shapes
-from . import adoption, dependencies, results
+from . import dependencies, results
 from .recovery import ownership
 
-_ELSEWHERE = {
+_FILE_ONLY_KEYS = {
     "wait": "a Completion waits for the jobs that it is given",
     "after": "depends_on says the order, and a Completion among them that jobs have succeeded",
     "deadline": "a Completion takes deadlines",
 }
 _TABLES = ("secrets", references.JOBS)
-Above = Mapping[str, Sequence[str] | None]
-"""By name of a job whose results are used: what others may refer to of it, where that is known."""
+AvailableResults = Mapping[str, Sequence[str] | None]
+"""By name of a job whose results are used: the results that it has, None if they are not known yet."""
 
 
-def judged(
+def validate_arguments(
     kind: Kind,
     name: str,
     spec: Any,
@@ -32,51 +35,61 @@ def judged(
     *,
     labels: Mapping[str, str],
     secrets: Mapping[str, Any],
-    above: Above,
-    is_known: bool,
-) -> shapes.Lifecycle:
-    """The lifecycle in canonical form. Raises DeclarationErrors with all that is wrong with a job.
+    available_results: AvailableResults,
+) -> tuple[pulumi.Input[CanonicalSpec | None], shapes.Lifecycle]:
+    """Return the spec and the lifecycle of a job in canonical form.
 
-    `labels` are those of the foundation. A spec that waits for others' outputs, one that is not `is_known`, is judged
-    by the provider when they are there; here, only the references in it are.
+    `labels` are those of the foundation. Only the references are validated of a spec that has outputs of other
+    resources in it: its canonical form is an output too, None if it has problems, which the provider then reports.
+
+    Raises:
+        DeclarationErrors: with every problem.
     """
-    found, misshapen = validate_shape(
-        shapes.Lifecycle, {key: value for key, value in lifecycle.items() if key not in _ELSEWHERE}
+    file_only = lifecycle.keys() & _FILE_ONLY_KEYS.keys()
+    canonical_lifecycle, lifecycle_problems = validate_shape(
+        shapes.Lifecycle, {key: value for key, value in lifecycle.items() if key not in file_only}
     )
-    problems: list[Violation] = []
+    is_adopted = "adopt" in lifecycle
+
+    def validate(spec: Any) -> tuple[CanonicalSpec | None, list[FieldProblem]]:
+        return validate_spec(kind, spec, is_name_required=not is_adopted, has_unresolved_references=references.is_open)
+
+    violations: list[Violation] = []
     if not formats.is_name(name):
-        problems.append(((), f'"{name}" must be {formats.NAME}'))
-    problems += [
+        violations.append(((), f'"{name}" must be {formats.NAME}'))
+    violations += [
         (("lifecycle", key), f"is for files of declarations: in a program {instead}")
-        for key, instead in _ELSEWHERE.items()
-        if key in lifecycle
+        for key, instead in _FILE_ONLY_KEYS.items()
+        if key in file_only
     ]
-    problems += [(("lifecycle", *each.path), each.message) for each in misshapen]
-    if is_known:
-        problems += _in_spec(kind, spec, labels, is_adopted="adopt" in lifecycle)
-    problems += _references(spec, secrets, above)
-    if problems:
+    violations += [(("lifecycle", *each.path), each.message) for each in lifecycle_problems]
+    canonical: pulumi.Input[CanonicalSpec | None]
+    if has_output(spec):
+        canonical = pulumi.Output.from_input(spec).apply(lambda spec: validate(spec)[0])
+    else:
+        canonical, spec_problems = validate(spec)
+        violations += [(problem.path, problem.message) for problem in spec_problems]
+        if canonical and not is_adopted:
+            violations += [
+                (("labels", *path), message)
+                for path, message in ownership.labels_broken(canonical.fields.get("labels", {}), labels)
+            ]
+    violations += _find_reference_violations(spec, secrets, available_results)
+    if violations:
         place = f'{kind.type} "{name}"'
-        raise DeclarationErrors([Problem(place, format_path(path), message) for path, message in problems])
-    return cast(shapes.Lifecycle, found)
+        raise DeclarationErrors([Problem(place, format_path(path), message) for path, message in violations])
+    return canonical, cast(shapes.Lifecycle, canonical_lifecycle)
 
 
-def _in_spec(kind: Kind, spec: Any, labels: Mapping[str, str], is_adopted: bool) -> Iterator[Violation]:
-    canonical, broken = (adoption.validated if is_adopted else validated)(
-        kind, spec, has_unresolved_references=references.is_open
-    )
-    yield from ((problem.path, problem.message) for problem in broken)
-    if not broken and not is_adopted and "labels" in canonical:
-        found = ownership.labels_broken(canonical["labels"], labels)
-        yield from ((("labels", *path), message) for path, message in found)
-
-
-def _references(spec: Any, secrets: Mapping[str, Any], above: Above) -> Iterator[Violation]:
-    half = dict(references.unclosed(spec))
-    yield from half.items()
+def _find_reference_violations(
+    spec: Any, secrets: Mapping[str, Any], available_results: AvailableResults
+) -> Iterator[Violation]:
+    """Find references that are not closed, or that lead to no secret, job or result that the job has been given."""
+    unclosed = dict(references.unclosed(spec))
+    yield from unclosed.items()
     for path, reference in references.found(spec):
         table, _, name = reference.partition(".")
-        if path in half:
+        if path in unclosed:
             continue
         if table not in _TABLES:
             yield path, references.unknown_reference_message(reference, _TABLES)
@@ -84,8 +97,11 @@ def _references(spec: Any, secrets: Mapping[str, Any], above: Above) -> Iterator
             if name not in secrets:
                 yield path, f"${{{reference}}} is not among the secrets of this job{suggestion_text(name, secrets)}"
         else:
-            job, result = results.split(name, above)
-            if job not in above:
-                yield path, f"${{{reference}}} is of none of the jobs of this job{suggestion_text(job, above)}"
-            elif (known := above[job]) is not None and result not in known:
+            job, result = results.split(name, available_results)
+            if job not in available_results:
+                yield (
+                    path,
+                    f"${{{reference}}} is of none of the jobs of this job{suggestion_text(job, available_results)}",
+                )
+            elif (known := available_results[job]) is not None and result not in known:
                 yield path, dependencies.not_a_result(name, job, result, known)

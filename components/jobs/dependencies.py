@@ -12,10 +12,10 @@ from . import results, stages
 
 Written = Mapping[str, Sequence[tuple[KeyPath, str]]]
 """By job: the references to results in it, without their table, each with the place where it stands."""
-Finding = tuple[JobDeclaration, KeyPath, str]
+Violation = tuple[JobDeclaration, KeyPath, str]
 
 
-def broken(jobs: Sequence[JobDeclaration], written: Written) -> Iterator[Finding]:
+def broken(jobs: Sequence[JobDeclaration], written: Written) -> Iterator[Violation]:
     """References and `after` that name no job or no result of one, jobs that come after themselves, and deadlines of
     jobs that nothing waits for."""
     by_name = {job.name: job for job in jobs}
@@ -31,7 +31,7 @@ def broken(jobs: Sequence[JobDeclaration], written: Written) -> Iterator[Finding
                 continue
             links[job.name].setdefault(name, path)
             if name not in offered:
-                offered[name] = results.offered(by_name[name].kind, by_name[name].spec) if by_name[name].spec else None
+                offered[name] = results.list_available_results(spec) if (spec := by_name[name].valid_spec) else None
             known = offered[name]
             if known is not None and result not in known:
                 yield job, path, not_a_result(reference, name, result, known)
@@ -59,7 +59,7 @@ def not_a_result(reference: str, name: str, result: str, known: Sequence[str]) -
 
 
 def linked(jobs: Sequence[JobDeclaration], written: Written) -> tuple[JobDeclaration, ...]:
-    """Jobs without a problem, with the jobs that each of them `uses`.
+    """Jobs without a problem, with the `referenced_jobs` of each.
 
     Where a job says itself where its outputs go, its `modelDir` is filled in here, with the references in it.
     """
@@ -69,11 +69,11 @@ def linked(jobs: Sequence[JobDeclaration], written: Written) -> tuple[JobDeclara
     found: dict[str, JobDeclaration] = {}
     folders: dict[str, str] = {}
     for job in sorted(jobs, key=lambda job: levels[job.name]):
-        spec = references.resolve(job.spec, {references.JOBS: folders}) if uses[job.name] else job.spec
-        inherited = (
-            {results.split(result, names)[0] for result in results.referenced(spec)} if uses[job.name] else set()
-        )
-        found[job.name] = replace(job, spec=spec, uses=frozenset(uses[job.name] | inherited))
-        if job.name in used and (folder := results.folder(job.kind, spec)):
+        spec, inherited = job.spec, set()
+        if uses[job.name]:
+            spec = spec.transform(lambda fields: references.resolve(fields, {references.JOBS: folders}))
+            inherited = {results.split(result, names)[0] for result in results.referenced(spec.fields)}
+        found[job.name] = replace(job, valid_spec=spec, referenced_jobs=frozenset(uses[job.name] | inherited))
+        if job.name in used and (folder := spec.model_dir):
             folders[f"{job.name}.{results.MODEL_DIR}"] = folder
     return tuple(found[job.name] for job in jobs)

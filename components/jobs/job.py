@@ -1,25 +1,25 @@
 """Training jobs as Pulumi resources: CustomJob, HyperparameterTuningJob and TrainingPipeline."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import pulumi
 from pulumi import dynamic
 
-from vertex_api.kinds import Kind
 from vertex_api.training_pipeline import TrainingPipeline as TrainingPipelineArgs
 from vertex_api.types import CustomJob as CustomJobArgs
 from vertex_api.types import HyperparameterTuningJob as HyperparameterTuningJobArgs
-from vertex_api.validation.jobs import job_spec_path, validated
+from vertex_api.validation.canonical import CanonicalSpec
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape import get_value_at
 
 from ..runtime.foundation import Foundation
-from ..schema import references, shapes
-from . import adoption, results
-from . import arguments as job_arguments
+from ..runtime.outputs import apply_when_known
+from ..schema import shapes
+from . import adoption
+from .arguments import validate_arguments
 from .provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider, TrainingPipelineProvider
 from .recovery import ownership
+from .results import list_available_results
 
 _REPLACE = ["spec", "secrets", "jobs", "rerun", "parent", "adopt"]
 _REPLACE_ADOPTED = ["parent"]
@@ -53,36 +53,42 @@ class _Job(dynamic.Resource, Generic[Spec]):
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
         jobs: "Mapping[str, CustomJob | HyperparameterTuningJob | TrainingPipeline] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
-        _is_declared: bool = False,
     ) -> None:
         kind = self.provider.kind
-        if not _is_declared:  # else it has been judged there, with its file and line
-            lifecycle = job_arguments.judged(
+        canonical: Any = spec
+        # A declared job passes its canonical spec. The signature does not say so: a union would make type checkers
+        # report a slip in a dict as one mismatch of the whole, without the field.
+        if not isinstance(canonical, CanonicalSpec | pulumi.Output):
+            canonical, lifecycle = validate_arguments(
                 kind,
                 name,
                 spec,
                 lifecycle or {},
                 labels=foundation.labels,
                 secrets=secrets or {},
-                above={name: job.offered for name, job in (jobs or {}).items()},
-                is_known=not _has_output(spec),
+                available_results={name: job.available_results for name, job in (jobs or {}).items()},
             )
         rerun = (lifecycle or {}).get("rerun", 0)
         given = (lifecycle or {}).get("adopt")
         adopt: str | None = given and adoption.resource_name(kind, foundation.parent, given)
         above: list[pulumi.Input[str]] = [job.run_id for _, job in sorted((jobs or {}).items())]
         self._is_adopted = adopt is not None
-        # What an adopted job has beside what is declared stays as it is.
-        self._spec: Any = (
-            spec
-            if adopt
-            else _whole(spec, above, lambda spec, above: completed(kind, spec, rerun, foundation, name, above))
-        )
         self._rerun, self._above = rerun, [*above, *([adopt] if adopt else [])]
+        # What an adopted job has beside what is declared stays as it is.
+        self._spec = (
+            canonical
+            if adopt
+            else apply_when_known(
+                lambda spec, run_ids: spec and complete_spec(spec, rerun, foundation, name, run_ids), canonical, above
+            )
+        )
         props: dict[str, Any] = {
             "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}",
             "parent": foundation.parent,
-            "spec": self._spec,
+            # The provider's `check` reports the problems of a spec that has had to wait for outputs.
+            "spec": apply_when_known(
+                lambda canonical, given: canonical.fields if canonical else given, self._spec, spec
+            ),
             "run": None,
         }
         if rerun:
@@ -109,36 +115,24 @@ class _Job(dynamic.Resource, Generic[Spec]):
     @property
     def run_id(self) -> pulumi.Input[str]:
         """Eight hex digits, known in a preview, that differ whenever the job would run anew."""
-        kind, rerun = self.provider.kind, self._rerun
-        found: pulumi.Input[str] = _whole(
-            self._spec, self._above, lambda spec, above: ownership.run_id(kind, spec, rerun, above)
+        return apply_when_known(
+            lambda spec, above: ownership.run_id(spec, self._rerun, above) if spec else "", self._spec, self._above
         )
-        return found
 
     @property
-    def offered(self) -> Sequence[str] | None:
-        """What references of other jobs may name of it; None where that is not known yet."""
-        if self._is_adopted or _has_output(self._spec):
+    def available_results(self) -> Sequence[str] | None:
+        """The results that references of other jobs may name; None if they are not known yet."""
+        if self._is_adopted or not isinstance(self._spec, CanonicalSpec):
             return None
-        return results.offered(self.provider.kind, self._spec)
+        return list_available_results(self._spec)
 
     @property
     def model_dir(self) -> pulumi.Input[str | None]:
-        """The folder of the job's model, known in a preview; None for a search, whose best trial has it.
+        """The folder of the job's model, known in a preview; None for a tuning job, whose best trial has it.
 
         None too for a spec with problems, which the provider's `check` reports.
         """
-        kind = self.provider.kind
-
-        def folder(spec: Mapping[str, Any], _: object) -> str | None:
-            return (
-                None
-                if validated(kind, spec, has_unresolved_references=references.is_open)[1]
-                else results.folder(kind, spec)
-            )
-
-        found: pulumi.Input[str | None] = _whole(self._spec, [], folder)
-        return found
+        return apply_when_known(lambda spec: spec and spec.model_dir, self._spec)
 
 
 class CustomJob(_Job[CustomJobArgs], module="vertex", name="CustomJob"):
@@ -159,44 +153,26 @@ class TrainingPipeline(_Job[TrainingPipelineArgs], module="vertex", name="Traini
     provider = TrainingPipelineProvider
 
 
-def completed(
-    kind: Kind, spec: Mapping[str, Any], rerun: int, foundation: Foundation, name: str, above: Sequence[str] = ()
-) -> Mapping[str, Any]:
-    """The spec with what it leaves out: one replica a pool, the foundation's defaults, and a folder for each run.
-
-    `above` are the ids of the runs whose results it uses. A spec with problems is left as it is: the provider's `check`
-    reports them all.
-    """
-    spec, problems = validated(kind, spec, has_unresolved_references=references.is_open)
-    if problems:
-        return spec
-    path = job_spec_path(kind, spec)
-    job = {**foundation.job_defaults, **get_value_at(spec, path)}
-    job["workerPoolSpecs"] = [{"replicaCount": 1, **pool} if pool else pool for pool in job["workerPoolSpecs"]]
-    whole = _with(spec, path, job)
+def complete_spec(
+    spec: CanonicalSpec, rerun: int, foundation: Foundation, name: str, upstream_run_ids: Sequence[str] = ()
+) -> CanonicalSpec:
+    """Return the spec with what it leaves out: one replica a pool, the foundation's defaults, a folder for each run."""
+    job_spec = {**foundation.job_defaults, **spec.job_spec}
+    job_spec["workerPoolSpecs"] = [
+        {"replicaCount": 1, **pool} if pool else pool for pool in job_spec["workerPoolSpecs"]
+    ]
+    fields = _with_value(spec.fields, spec.job_spec_path, job_spec)
     if foundation.labels:
-        whole["labels"] = {**foundation.labels, **spec.get("labels", {})}
+        fields["labels"] = {**foundation.labels, **fields.get("labels", {})}
     if foundation.encryption_key is not None:
-        whole.setdefault("encryptionSpec", {"kmsKeyName": foundation.encryption_key})
-    folder = f"{foundation.staging}/{name}/{ownership.run_id(kind, whole, rerun, above)}"
-    job.setdefault("baseOutputDirectory", {"outputUriPrefix": folder})
+        fields.setdefault("encryptionSpec", {"kmsKeyName": foundation.encryption_key})
+    whole = CanonicalSpec(spec.kind, fields)
+    folder = f"{foundation.staging}/{name}/{ownership.run_id(whole, rerun, upstream_run_ids)}"
+    job_spec.setdefault("baseOutputDirectory", {"outputUriPrefix": folder})
     return whole
 
 
-def _with(spec: Mapping[Any, Any], path: KeyPath, job: dict[str, Any]) -> dict[Any, Any]:
-    """The spec with another CustomJobSpec at its path."""
+def _with_value(fields: Mapping[Any, Any], path: KeyPath, value: Any) -> dict[Any, Any]:
+    """Return the fields with another value at a path."""
     first, *rest = path
-    return {**spec, first: _with(spec[first], tuple(rest), job) if rest else job}
-
-
-def _whole(spec: Any, above: Any, complete: Callable[[Any, Any], Any]) -> Any:
-    """Applies `complete` to a spec and what it uses: at once, or when the outputs of other resources are known."""
-    if _has_output(spec) or _has_output(above):
-        return pulumi.Output.all(spec, above).apply(lambda known: complete(*known))
-    return complete(spec, above)
-
-
-def _has_output(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return any(map(_has_output, value.values()))
-    return any(map(_has_output, value)) if isinstance(value, list | tuple) else isinstance(value, pulumi.Output)
+    return {**fields, first: _with_value(fields[first], tuple(rest), value) if rest else value}

@@ -7,8 +7,8 @@ from typing import Any
 from vertex_api.errors import NotFound
 from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.names import ResourceName
-from vertex_api.validation.pipeline_tasks import build_backing_job, get_backing_job_name
-from vertex_api.validation.pipelines import pipeline_from_service
+from vertex_api.validation.canonical import restore_spec
+from vertex_api.validation.pipeline_tasks import get_backing_job_name
 
 from ..runtime.target import Target
 from .recovery import ownership
@@ -58,7 +58,7 @@ def uploaded(pipeline: Job) -> dict[str, Any]:
 
 def training_of(pipeline: Job) -> Job:
     """The job that trains, as far as it is known here: with its trials where `with_studies` has found them."""
-    return pipeline[STUDY] if STUDY in pipeline else build_backing_job(pipeline_from_service(pipeline))
+    return pipeline[STUDY] if STUDY in pipeline else restore_spec(TRAINING_PIPELINE, pipeline).training_job.fields
 
 
 def _study_name(pipeline: Job) -> str | None:

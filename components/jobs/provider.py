@@ -11,7 +11,7 @@ from vertex_api import trials
 from vertex_api.errors import NotFound
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.names import ResourceName
-from vertex_api.validation.jobs import held, validated
+from vertex_api.validation.canonical import CanonicalSpec, restore_spec, validate_spec
 from vertex_api.validation.pipeline_tasks import get_backing_job_name
 from vertex_api.validation.shape import FieldProblem
 
@@ -34,7 +34,7 @@ INPUTS = ("owner", "parent", "spec", "secrets", "jobs", "rerun", "adopt", "lifec
 class _Inputs:
     owner: str
     parent: str
-    spec: dict[str, Any]
+    spec: CanonicalSpec
     secrets: dict[str, str]
     jobs: dict[str, str]
     on_delete: str
@@ -42,12 +42,12 @@ class _Inputs:
     adopt: str | None
 
     @classmethod
-    def of(cls, props: Mapping[str, Any]) -> "_Inputs":
+    def of(cls, kind: Kind, props: Mapping[str, Any]) -> "_Inputs":
         adopt = props.get("adopt")
         return cls(
             owner=props["owner"],
             parent=props["parent"],
-            spec=props["spec"],
+            spec=restore_spec(kind, props["spec"]),
             secrets=props.get("secrets") or {},
             jobs=props.get("jobs") or {},
             on_delete=deletion_policy(props.get("lifecycle") or {}, bool(adopt)),
@@ -71,8 +71,12 @@ class JobProvider(Provider):
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
         inputs = {name: news[name] for name in INPUTS if news.get(name) is not None}
-        judge = adoption.validated if "adopt" in inputs else validated
-        spec, problems = judge(self.kind, inputs["spec"], has_unresolved_references=references.is_open)
+        spec, problems = validate_spec(
+            self.kind,
+            inputs["spec"],
+            is_name_required="adopt" not in inputs,
+            has_unresolved_references=references.is_open,
+        )
         failures = [
             dynamic.CheckFailure(f"spec.{problem.field}", problem.message)
             for problem in problems
@@ -84,13 +88,13 @@ class JobProvider(Provider):
             failures += [dynamic.CheckFailure("adopt", message) for message in found]
             if inputs.get("rerun"):
                 failures.append(dynamic.CheckFailure("rerun", adoption.NOT_RUN))
-        elif not problems:
-            found_in_labels = ownership.labels_broken(spec.get("labels", {}))
+        elif spec:
+            found_in_labels = ownership.labels_broken(spec.fields.get("labels", {}))
             failures += [
                 dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message)
                 for path, message in found_in_labels
             ]
-        return dynamic.CheckResult({**inputs, "spec": spec}, failures)
+        return dynamic.CheckResult({**inputs, **({"spec": spec.fields} if spec else {})}, failures)
 
     def diff(self, id_: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
         """What differs is for Pulumi to say. A job is replaced by one to adopt, unless that is the job itself."""
@@ -107,7 +111,7 @@ class JobProvider(Provider):
         return dynamic.UpdateResult({**news, **_outputs(olds), "run": olds["run"]})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        inputs = _Inputs.of(props)
+        inputs = _Inputs.of(self.kind, props)
         with api_errors_as(f"{inputs.name}: not read"):
             at = target.connect(inputs.parent)
             try:
@@ -120,12 +124,12 @@ class JobProvider(Provider):
             print(line, flush=True)  # noqa: T201
         used = _outputs(props)
         tables = {"secrets": inputs.secrets, references.JOBS: used.get("results", {})}
-        spec = drift.declared_part(self._spec(inputs), held(self.kind, job), tables)
+        spec = drift.declared_part(inputs.spec.fields, restore_spec(self.kind, job).fields, tables)
         declared = {name: props[name] for name in INPUTS if name in props} | {"spec": spec}
         return dynamic.ReadResult(id_, {**declared, **used, "run": run}, declared)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
-        inputs, name = _Inputs.of(props), ResourceName.parse(id_)
+        inputs, name = _Inputs.of(self.kind, props), ResourceName.parse(id_)
         submissions.let_go(id_)
         if inputs.on_delete == "keep":
             return
@@ -135,41 +139,33 @@ class JobProvider(Provider):
 
     def _made(self, props: dict[str, Any]) -> dict[str, Any]:
         """The outputs of a resource whose job is there: submitted, found, or adopted by its name."""
-        inputs = _Inputs.of(props)
-        spec = self._spec(inputs)
+        inputs = _Inputs.of(self.kind, props)
         doing = f"{inputs.name}: {f'{inputs.adopt} is not adopted' if inputs.adopt else 'not submitted'}"
         with api_errors_as(doing):
             at = target.connect(inputs.parent)
-            known = results.values(at, inputs.stack, inputs.jobs, results.referenced(spec), doing)
+            known = results.values(at, inputs.stack, inputs.jobs, results.referenced(inputs.spec.fields), doing)
             if inputs.adopt:
                 job: Mapping[str, Any] = at.client.get(ResourceName.parse(inputs.adopt))
                 tables = {"secrets": inputs.secrets, references.JOBS: known}
-                if found := adoption.differences(self.kind, spec, job, tables):
+                if found := adoption.differences(inputs.spec, job, tables):
                     raise SubmitFailed("\n".join([f"{doing}, as it is not the job that is declared:", *found]))
             else:
-                token = ownership.token(self.kind, inputs.owner, spec, inputs.secrets, inputs.rerun, inputs.jobs)
+                token = ownership.token(inputs.owner, inputs.spec, inputs.secrets, inputs.rerun, inputs.jobs)
                 same = submissions.standing(at, inputs.parent, self.kind, inputs.owner, token)
                 if ledger := submissions.ledger_of(inputs.owner):
                     left = submissions.left(at, inputs.parent, self.kind, inputs.owner, same)
                     unrecorded.remove(at.client, ledger.stack, dict.fromkeys(left, inputs.name))
-                job = same or self._submit(at, inputs, spec, known, token)
+                job = same or self._submit(at, inputs, known, token)
         used = {"results": known} if known else {}
         return {**props, **used, "run": _run(at, job)}
 
-    def _submit(
-        self, at: Target, inputs: _Inputs, spec: dict[str, Any], known: Mapping[str, str], token: str
-    ) -> Mapping[str, Any]:
-        job = drift.submitted(spec, {"secrets": inputs.secrets, references.JOBS: known})
+    def _submit(self, at: Target, inputs: _Inputs, known: Mapping[str, str], token: str) -> Mapping[str, Any]:
+        job = drift.submitted(inputs.spec.fields, {"secrets": inputs.secrets, references.JOBS: known})
         job["labels"] = {**job.get("labels", {}), **ownership.labels(inputs.owner, token)}
         if ledger := submissions.ledger_of(inputs.owner):
             job["labels"][ownership.MARK_LABEL] = ledger.mark(inputs.name)
         engine.ensure_alive(f"{inputs.name}: not submitted")
         return at.client.create(self.kind, at.parent, job)
-
-    def _spec(self, inputs: _Inputs) -> dict[str, Any]:
-        """The canonical spec: the engine hands whole numbers over as floats."""
-        judge = adoption.validated if inputs.adopt else validated
-        return judge(self.kind, inputs.spec)[0]
 
 
 class CustomJobProvider(JobProvider):

@@ -6,10 +6,10 @@ A reference to a result is written here without its table: `tune.bestTrial.param
 from collections.abc import Collection, Container, Mapping
 from typing import Any
 
-from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.kinds import TRAINING_PIPELINE
 from vertex_api.names import ResourceName
 from vertex_api.states import SUCCEEDED_STATES
-from vertex_api.validation.jobs import training
+from vertex_api.validation.canonical import CanonicalSpec
 from vertex_api.validation.rules import parameters
 
 from ..errors import SubmitFailed
@@ -33,26 +33,18 @@ def split(reference: str, names: Container[str]) -> tuple[str, str]:
     return parts[0], ".".join(parts[1:])
 
 
-def offered(kind: Kind, spec: Mapping[str, Any]) -> list[str]:
-    """What others may refer to of a canonical job without problems."""
-    found = ["name", MODEL_DIR]
-    if kind == TRAINING_PIPELINE:
-        found += ["backingJob", *(["model"] if "modelToUpload" in spec else [])]
-    trains, job = training(kind, spec)
-    if trains == HYPERPARAMETER_TUNING_JOB:
-        study = job["studySpec"]
+def list_available_results(spec: CanonicalSpec) -> list[str]:
+    """Return the results that references of other jobs may name of a job with this spec."""
+    names = ["name", MODEL_DIR]
+    if spec.kind == TRAINING_PIPELINE:
+        names += ["backingJob", *(["model"] if "modelToUpload" in spec.fields else [])]
+    if study := spec.study:
         ids = dict.fromkeys(
             parameter["parameterId"] for parameter, _, _ in parameters.walk_parameters(study["parameters"], ())
         )
-        found += ["bestTrial.id", *(f"bestTrial.parameters.{name}" for name in ids)]
-        found += [f"bestTrial.metrics.{metric['metricId']}" for metric in study["metrics"]]
-    return found
-
-
-def folder(kind: Kind, spec: Mapping[str, Any]) -> str | None:
-    """Where the model of a canonical job goes, if that is known before it runs: not of a search."""
-    trains, job = training(kind, spec)
-    return None if trains == HYPERPARAMETER_TUNING_JOB else waiting.model_dir(job["jobSpec"], "").get(MODEL_DIR)
+        names += ["bestTrial.id", *(f"bestTrial.parameters.{id_}" for id_ in ids)]
+        names += [f"bestTrial.metrics.{metric['metricId']}" for metric in study["metrics"]]
+    return names
 
 
 def referenced(spec: Any) -> set[str]:

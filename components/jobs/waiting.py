@@ -11,6 +11,7 @@ from vertex_api import trials
 from vertex_api.errors import NotFound, QuotaExceeded, Unavailable
 from vertex_api.names import ResourceName
 from vertex_api.states import SUCCEEDED_STATES, TERMINAL_STATES
+from vertex_api.validation.canonical import model_dir
 
 from ..errors import TrainingFailed
 from ..runtime import engine, target
@@ -107,9 +108,9 @@ def result(job: Job) -> dict[str, Any]:
     if is_pipeline(job):
         found, job = found | uploaded(job), training_of(job)
     if "studySpec" not in job:
-        return found | model_dir(job["jobSpec"], "")
+        return found | _model_dir(job["jobSpec"])
     best = trials.find_best_trial(job)
-    found |= model_dir(job["trialJobSpec"], f"{best['id']}/") if best else {}
+    found |= _model_dir(job["trialJobSpec"], best["id"]) if best else {}
     if len(trials.list_objectives(job)) > 1:
         found["paretoTrials"] = trials.find_pareto_front(job)
     if unreported := trials.find_unreported_metrics(job):
@@ -117,10 +118,9 @@ def result(job: Job) -> dict[str, Any]:
     return found | {"bestTrial": best, "trials": trials.summarize_trials(job)}
 
 
-def model_dir(spec: Mapping[str, Any], trial: str) -> dict[str, str]:
-    """`modelDir` of a run with this CustomJobSpec; `trial` is the folder of a trial, `3/`, or empty."""
-    base = spec.get("baseOutputDirectory", {}).get("outputUriPrefix")
-    return {"modelDir": f"{base.rstrip('/')}/{trial}model/"} if base else {}
+def _model_dir(job_spec: Mapping[str, Any], trial_id: str = "") -> dict[str, str]:
+    folder = model_dir(job_spec, trial_id)
+    return {"modelDir": folder} if folder else {}
 
 
 def _ended_badly(job: Job) -> bool:

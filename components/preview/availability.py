@@ -43,7 +43,7 @@ def lines(region: str, jobs: Iterable[JobDeclaration], machines: Iterable[Mappin
         return [f"{region} is not known as a region with training as of {AS_OF}{guess} See {PAGE}"]
     asking: dict[str, list[str]] = {}
     for job in jobs:
-        for name in find_unavailable_accelerators(job.kind, job.spec, region):
+        for name in find_unavailable_accelerators(job.spec, region):
             asking.setdefault(name, []).append(job.name)
     for name in find_unavailable_in_pools(machines, region):
         asking.setdefault(name, []).append(google_cloud.MACHINES)

@@ -26,7 +26,7 @@ def show_cost(settings: Settings) -> None:
 
 def quotas(settings: Settings) -> dict[str, dict[str, int]]:
     """What each of `settings.costs` needs of each quota, by the same names."""
-    found = {job.name: estimate_quota(job.kind, job.spec) for job in settings.jobs}
+    found = {job.name: estimate_quota(job.spec) for job in settings.jobs}
     if machines := [pool for _, pool in google_cloud.pools(settings.cloud or {})]:
         found[google_cloud.MACHINES] = persistent_resource.estimate_pool_quota(machines)
     return found

@@ -1,33 +1,39 @@
-"""JobDeclaration: a job as it is declared, and what it has to do with others."""
+"""JobDeclaration: a job as it is declared, and the other jobs that it depends on."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB, Kind
-from vertex_api.validation.jobs import training
+from vertex_api.kinds import Kind
+from vertex_api.validation.canonical import CanonicalSpec
 
 from . import shapes
 
 
 @dataclass(frozen=True)
 class JobDeclaration:
-    """One declared job: `spec` is canonical, with references to images, packages, secrets and jobs still in it.
+    """One declared job.
 
-    Empty for a job with problems. `uses` are the jobs that it refers to.
+    `valid_spec` is None if the spec has problems; else references to images, packages, secrets and jobs are still in
+    it. `referenced_jobs` are the jobs whose results it refers to.
     """
 
     kind: Kind
     name: str
-    spec: dict[str, Any]
+    valid_spec: CanonicalSpec | None
     lifecycle: shapes.Lifecycle
-    uses: frozenset[str] = frozenset()
+    referenced_jobs: frozenset[str] = frozenset()
 
     @property
-    def tunes(self) -> bool:
-        """Whether it is a search in many trials, or a pipeline that runs one."""
-        return training(self.kind, self.spec)[0] == HYPERPARAMETER_TUNING_JOB
+    def spec(self) -> CanonicalSpec:
+        """The spec of a job without problems, as are all jobs of a `Settings`."""
+        assert self.valid_spec is not None, self.name
+        return self.valid_spec
 
     @property
-    def above(self) -> frozenset[str]:
-        """The jobs that have succeeded before it is submitted."""
-        return self.uses.union(self.lifecycle.get("after", ()))
+    def is_adopted(self) -> bool:
+        """Whether it names a job that exists already, instead of one to submit."""
+        return "adopt" in self.lifecycle
+
+    @property
+    def upstream_jobs(self) -> frozenset[str]:
+        """The jobs that must have succeeded before it is submitted."""
+        return self.referenced_jobs.union(self.lifecycle.get("after", ()))

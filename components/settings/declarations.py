@@ -10,7 +10,7 @@ from typing import Any, cast
 from vertex_api.catalog import reduction_server
 from vertex_api.kinds import KINDS, Kind
 from vertex_api.spelling import suggestion_text
-from vertex_api.validation.jobs import validated
+from vertex_api.validation.canonical import validate_spec
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape import MUST_BE_OBJECT, validate_shape
 
@@ -158,26 +158,29 @@ class Declarations:
         body = self._resolved(declared, lambda path: ("vars",) if path[:1] == (job_keys.LIFECYCLE,) else _IN_JOBS)
         if not isinstance(body, Mapping):
             self.problems.append(declared.problem((), MUST_BE_OBJECT))
-            return JobDeclaration(kind, name, {}, {})
+            return JobDeclaration(kind, name, None, {})
         given = body.get(job_keys.LIFECYCLE)
         found, broken = validate_shape(shapes.Lifecycle, {} if given is None else given)
         lifecycle: shapes.Lifecycle = {} if broken else found
         self.problems += [declared.problem((job_keys.LIFECYCLE, *each.path), each.message) for each in broken]
-        unnamed = not body.keys() & {"displayName", "display_name"}
-        body = {**({"displayName": name} if unnamed else {}), **body}
+        is_adopted = "adopt" in lifecycle
+        is_named = is_adopted or body.keys() & {"displayName", "display_name"}
+        body = {**({} if is_named else {"displayName": name}), **body}
         body.pop(job_keys.LIFECYCLE, None)
         body.pop(job_keys.SPEC, None)  # a file's fields have taken its place, or it is unset
-        spec, broken = validated(kind, body, has_unresolved_references=references.is_open)
+        spec, broken = validate_spec(
+            kind, body, is_name_required=not is_adopted, has_unresolved_references=references.is_open
+        )
         if _written_out(declared.value, body, [problem.path for problem in broken]):
-            spec, broken = validated(kind, body, has_unresolved_references=references.is_open)
+            spec, broken = validate_spec(
+                kind, body, is_name_required=not is_adopted, has_unresolved_references=references.is_open
+            )
         open_at = dict(self.results_used.get(name, ()))
         for problem in broken:
             late = problem.path in open_at and f"${{{references.JOBS}.{open_at[problem.path]}}} {_LATE}"
             message = late or job_keys.misplaced(kind, problem.path) or problem.message
             self.problems.append(declared.problem(problem.path, message))
-        if unnamed and "adopt" in lifecycle:
-            spec.pop("displayName")  # the job has one
-        return JobDeclaration(kind, name, {} if broken else spec, lifecycle)
+        return JobDeclaration(kind, name, spec, lifecycle)
 
     def problem_of(self, job: JobDeclaration, path: KeyPath, message: str) -> Problem:
         """A problem at a key of a declared job."""

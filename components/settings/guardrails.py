@@ -13,7 +13,6 @@ from vertex_api.estimates.cost import DEFAULT_SECONDS, Cost, get_timeout_seconds
 from vertex_api.kinds import Kind
 from vertex_api.scalars import parse_seconds
 from vertex_api.spelling import join_with_or
-from vertex_api.validation.jobs import in_declaration, training
 from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.rules.machine_spec import get_accelerator
 
@@ -43,10 +42,10 @@ def broken(
 
     A pipeline is judged by the job that it runs, and by the image that is to serve its model.
     """
-    kind, trains = training(job.kind, job.spec)
-    for path, message in _broken(rules, kind, trains, images, labels):
-        yield in_declaration(job.kind, job.spec, path), message
-    serving = job.spec.get("modelToUpload", {}).get("containerSpec", {}).get("imageUri")
+    training_job = job.spec.training_job
+    for path, message in _broken(rules, training_job.kind, training_job.fields, images, labels):
+        yield job.spec.locate(path), message
+    serving = job.spec.fields.get("modelToUpload", {}).get("containerSpec", {}).get("imageUri")
     yield from _image(rules, serving, images, ("modelToUpload", "containerSpec", "imageUri"))
 
 

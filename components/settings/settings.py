@@ -8,7 +8,6 @@ from typing import Any
 
 from vertex_api.estimates import persistent_resource
 from vertex_api.estimates.cost import Cost, estimate_cost
-from vertex_api.validation.jobs import in_declaration, job_spec_path, training
 from vertex_api.validation.messages import check_partially, collect_problems, extract_valid_part
 from vertex_api.validation.rules import Violation, likely_mistakes, region
 from vertex_api.validation.shape import FieldProblem, validate_shape
@@ -126,17 +125,17 @@ def _not_meant(
     values: Mapping[str, Any],
 ) -> Iterable[Declared]:
     """What the jobs without a problem say that cannot be meant; those that are adopted are as they are."""
-    for job in (job for job in jobs if job.spec and "adopt" not in job.lifecycle):
-        kind, trains = training(job.kind, job.spec)
+    for job in (job for job in jobs if job.valid_spec and not job.is_adopted):
+        kind, trains = job.spec.training_job.kind, job.spec.training_job.fields
         on_google_cloud = likely_mistakes.find_foreign_executors(kind, trains) if values.get("target") == "gcp" else ()
         problems = collect_problems(
             (*likely_mistakes.find_likely_mistakes(kind, trains), *on_google_cloud), trains, references.is_open
         )
-        found = {in_declaration(job.kind, job.spec, problem.path): problem.message for problem in problems}
+        found = {job.spec.locate(problem.path): problem.message for problem in problems}
         found |= dict(
             (
-                *likely_mistakes.find_missing_serving_container(job.spec),
-                *image_rules.unmarked(job.kind, job.spec, images),
+                *likely_mistakes.find_missing_serving_container(job.spec.fields),
+                *image_rules.unmarked(job.spec, images),
             )
         )
         for path, message in found.items():
@@ -148,9 +147,9 @@ def _out_of_region(
 ) -> Iterable[Declared]:
     """What the jobs without a problem name in other regions: only Vertex AI has some."""
     if values.get("target") == "gcp" and "region" in values:
-        for job in (job for job in jobs if job.spec):
+        for job in (job for job in jobs if job.valid_spec):
             for path, message in region.find_region_mismatches(
-                job.spec, job_spec_path(job.kind, job.spec), values["region"]
+                job.spec.fields, job.spec.job_spec_path, values["region"]
             ):
                 yield declarations.problem_of(job, path, message)
 
@@ -160,7 +159,8 @@ def _mislabelled(
 ) -> Iterable[Declared]:
     """Labels of the stack's own in jobs that are submitted, or too many beside them."""
     for job in jobs:
-        if (labels := job.spec.get("labels")) and "adopt" not in job.lifecycle:
+        if job.valid_spec and not job.is_adopted:
+            labels = job.spec.fields.get("labels", {})
             for path, message in ownership.labels_broken(labels, values.get("labels", {})):
                 yield declarations.problem_of(job, ("labels", *path), message)
 
@@ -170,7 +170,7 @@ def _costs(jobs: Iterable[JobDeclaration], values: Mapping[str, Any]) -> dict[st
     if values.get("target") != "gcp" or "region" not in values:
         return {}
     known = prices.prices_of(values.get("prices"))
-    costs = {job.name: estimate_cost(job.kind, job.spec, values["region"], known) for job in jobs if job.spec}
+    costs = {job.name: estimate_cost(job.spec, values["region"], known) for job in jobs if job.valid_spec}
     if machines := [pool for _, pool in google_cloud.pools(values)]:
         costs[google_cloud.MACHINES] = persistent_resource.estimate_pool_cost(machines, values["region"], known)
     return costs
@@ -203,7 +203,7 @@ def _beyond_guardrails(
     rules: shapes.Guardrails | None = values.get("guardrails")
     if rules is None:
         return
-    by_name = {job.name: job for job in jobs if job.spec}
+    by_name = {job.name: job for job in jobs if job.valid_spec}
     for job in by_name.values():
         for path, message in guardrails.broken(rules, job, images, values.get("labels", {})):
             yield declarations.problem_of(job, path, message)

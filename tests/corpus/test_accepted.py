@@ -8,7 +8,7 @@ import pytest
 
 from components.errors import DeclarationErrors
 from components.jobs import drift
-from components.jobs.job import completed
+from components.jobs.job import complete_spec
 from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
 from tests.components.fakes import Ground
 from tests.corpus import discovery
@@ -16,9 +16,8 @@ from tests.corpus.specs import Spec, settings, specs
 from tests.vertex_api.test_client import HELD, Api
 from vertex_api.client import RestClient
 from vertex_api.fields import int64_as_strings
-from vertex_api.kinds import Kind
 from vertex_api.names import build_parent
-from vertex_api.validation.jobs import held
+from vertex_api.validation.canonical import CanonicalSpec, restore_spec
 
 PARENT = build_parent("acme-dev", "us-central1")
 GROUND = Ground(staging="gs://acme-dev-staging/jobs", parent=f"//aiplatform.googleapis.com/{PARENT}")
@@ -41,14 +40,15 @@ def said(spec: Spec, root: Path) -> list[str]:
         return [f"{problem.path}: {problem.message}" for problem in errors.problems]
     assert read.jobs
     for job in read.jobs:
-        checked(job.kind, job.spec, job.name)
+        checked(job.spec, job.name)
     return []
 
 
-def checked(kind: Kind, spec: Any, name: str) -> Any:
+def checked(spec: CanonicalSpec, name: str) -> Any:
     """The spec that the provider of a job passes on to the engine: complete, and without a failure."""
-    props = {"owner": f"team/dev/{name}", "parent": GROUND.parent, "spec": completed(kind, spec, 0, GROUND, name)}
-    result = PROVIDERS[kind].check({}, props)
+    whole = complete_spec(spec, 0, GROUND, name).fields
+    props = {"owner": f"team/dev/{name}", "parent": GROUND.parent, "spec": whole}
+    result = PROVIDERS[spec.kind].check({}, props)
     assert result.failures == []
     return result.inputs["spec"]
 
@@ -66,13 +66,13 @@ def test_its_request_is_one_that_the_discovery_document_allows(
 ) -> None:
     spec.declare(tmp_path)
     for job in settings(tmp_path).jobs:
-        whole = drift.submitted(checked(job.kind, job.spec, job.name), {})
+        whole = drift.submitted(checked(job.spec, job.name), {})
         assert discovery.broken(job.kind.type, int64_as_strings(job.kind.message, whole)) == []
         api.replies({**HELD, "name": f"{PARENT}/{job.kind.collection}/7"})
         client.create(job.kind, PARENT, whole)
         method, path, _, sent = api.asked[-1]
         assert (method, path) == ("POST", f"/v1/{PARENT}/{job.kind.collection}")
-        assert drift.declared_part(whole, held(job.kind, sent), {}) == whole
+        assert drift.declared_part(whole, restore_spec(job.kind, sent).fields, {}) == whole
 
 
 def test_all_of_them_stand_side_by_side_in_one_stack(tmp_path: Path) -> None:

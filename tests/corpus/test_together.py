@@ -12,7 +12,7 @@ import pytest
 from tests.corpus.faults import Base, Case, bases, cases
 from vertex_api.kinds import KINDS, TRAINING_PIPELINE, Kind
 from vertex_api.validation import pipeline_tasks, pipelines
-from vertex_api.validation.jobs import validated
+from vertex_api.validation.canonical import validate_spec
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape import FieldProblem, validate_shape
 
@@ -63,7 +63,7 @@ def job_in(case: Case) -> tuple[Kind, dict[str, Any]]:
 
 
 def problems(case: Case) -> list[FieldProblem]:
-    return validated(*job_in(case))[1]
+    return validate_spec(*job_in(case))[1]
 
 
 def is_of_shape(case: Case) -> bool:

@@ -11,8 +11,7 @@ from typing import Any
 
 from vertex_api.catalog.machines import get_machine
 from vertex_api.estimates.cost import TPU_PRICE_NAMES, get_accelerators
-from vertex_api.kinds import Kind
-from vertex_api.validation.jobs import training
+from vertex_api.validation.canonical import CanonicalSpec
 
 AS_OF = "2026-11-21"
 """The day on which both tables were read."""
@@ -92,13 +91,12 @@ def regions_by_accelerator() -> Mapping[str, tuple[str, ...]]:
     return found
 
 
-def find_unavailable_accelerators(kind: Kind, spec: Mapping[str, Any], region: str) -> set[str]:
+def find_unavailable_accelerators(spec: CanonicalSpec, region: str) -> set[str]:
     """The accelerators that a canonical job asks for, and that are not known to be offered in a region.
 
     What runs on a persistent resource asks for none: its machines are there.
     """
-    kind, spec = training(kind, spec)
-    job = spec[kind.spec_field]
+    job = spec.job_spec
     return set() if job.get("persistentResourceId") else find_unavailable_in_pools(job["workerPoolSpecs"], region)
 
 

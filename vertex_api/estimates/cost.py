@@ -14,9 +14,8 @@ from typing import Any
 
 from vertex_api.catalog.machines import Machine, get_machine, machines
 from vertex_api.estimates.prices import HOURS_PER_MONTH, Prices
-from vertex_api.kinds import Kind
 from vertex_api.scalars import parse_seconds
-from vertex_api.validation.jobs import training
+from vertex_api.validation.canonical import CanonicalSpec
 from vertex_api.validation.rules.machine_spec import get_accelerator
 from vertex_api.validation.rules.worker_pools import DISK_TYPES
 
@@ -58,13 +57,13 @@ class Cost:
         return isinf(self.within)
 
 
-def estimate_cost(kind: Kind, spec: Mapping[str, Any], region: str, prices: Prices) -> Cost:
+def estimate_cost(spec: CanonicalSpec, region: str, prices: Prices) -> Cost:
     """The cost of a canonical job, or of the one that a pipeline runs: of all trials at once, and of all that may run.
 
     Burn = replicas x (machine + accelerators + boot disk), over all pools; at most = burn x timeout.
     """
-    kind, spec = training(kind, spec)
-    job, trials, at_once = spec[kind.spec_field], spec.get("maxTrialCount", 1), spec.get("parallelTrialCount", 1)
+    job, fields = spec.job_spec, spec.training_job.fields
+    trials, at_once = fields.get("maxTrialCount", 1), fields.get("parallelTrialCount", 1)
     given = get_timeout_seconds(job)
     within = given or DEFAULT_SECONDS
     if job.get("persistentResourceId"):

@@ -9,8 +9,7 @@ from typing import Any
 
 from vertex_api.catalog.machines import get_machine
 from vertex_api.estimates.cost import get_accelerators, get_boot_disk
-from vertex_api.kinds import Kind
-from vertex_api.validation.jobs import training
+from vertex_api.validation.canonical import CanonicalSpec
 
 METRIC_PREFIX = "aiplatform.googleapis.com/custom_model_training_"
 UNKNOWN_METRIC_MARK = "*"
@@ -32,14 +31,13 @@ _TPUS = {"TPU_V3": "tpu_v3", "ct5lp": "tpu_v5e"}
 _DISKS = {"pd-ssd": "pd_ssd"}
 
 
-def estimate_quota(kind: Kind, spec: Mapping[str, Any]) -> dict[str, int]:
+def estimate_quota(spec: CanonicalSpec) -> dict[str, int]:
     """How much a canonical job, or the one that a pipeline runs, needs of each metric, by its name without `PREFIX`.
 
     vCPUs, GPUs, TPU cores (v2, v3) or chips, and GiB of boot disk, over all replicas of all trials that run at once. A
     name that is not known is what is counted, with `UNKNOWN` behind it.
     """
-    kind, spec = training(kind, spec)
-    job, at_once = spec[kind.spec_field], spec.get("parallelTrialCount", 1)
+    job, at_once = spec.job_spec, spec.training_job.fields.get("parallelTrialCount", 1)
     found: dict[str, int] = {}
     if job.get("persistentResourceId"):
         return found

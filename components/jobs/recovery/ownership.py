@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from vertex_api.kinds import Kind
 from vertex_api.states import strip_state_prefix
+from vertex_api.validation.canonical import CanonicalSpec
 from vertex_api.validation.rules import Violation
 from vertex_api.validation.rules.resource import MAX_LABELS
 
@@ -18,18 +18,17 @@ LABELS = ("pulumi_project", "pulumi_stack", "pulumi_name", TOKEN_LABEL, MARK_LAB
 """All that a submitted job has beside its own."""
 
 
-def run_id(kind: Kind, spec: Mapping[str, Any], rerun: int, above: Sequence[str] = ()) -> str:
+def run_id(spec: CanonicalSpec, rerun: int, above: Sequence[str] = ()) -> str:
     """Eight hex digits that differ whenever the job would run anew: the folder of a run's outputs.
 
     `above` are those of the jobs whose results it uses. They stand in previews, so secrets play no part.
     """
-    return _digest(kind.collection, spec, rerun, *above)[:8]
+    return _digest(spec.kind.collection, spec.fields, rerun, *above)[:8]
 
 
 def token(
-    kind: Kind,
     owner: str,
-    spec: Mapping[str, Any],
+    spec: CanonicalSpec,
     secrets: Mapping[str, str],
     rerun: int,
     jobs: Mapping[str, str] | None = None,
@@ -39,7 +38,7 @@ def token(
     `owner` is `<pulumi project>/<stack>/<resource name>`, `jobs` are the resource names of those whose results it uses:
     after they have run anew, it is another job.
     """
-    return _digest(kind.collection, owner, spec, secrets, rerun, *([jobs] if jobs else []))[:32]
+    return _digest(spec.kind.collection, owner, spec.fields, secrets, rerun, *([jobs] if jobs else []))[:32]
 
 
 def mark(ledger: str, name: str) -> str:

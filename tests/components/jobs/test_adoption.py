@@ -217,7 +217,7 @@ def declared(lifecycle: str) -> str:
 def test_a_job_is_named_by_its_id_or_in_full(tmp_path: Path, adopt: str) -> None:
     (job,) = load(tmp_path, INCLUDING, jobs=declared(f"{{adopt: {adopt}}}")).jobs
     assert job.lifecycle == {"adopt": adopt.strip('"')}
-    assert "displayName" not in job.spec
+    assert "displayName" not in job.spec.fields
 
 
 @pytest.mark.parametrize(

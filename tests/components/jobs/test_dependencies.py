@@ -53,7 +53,7 @@ def declared(root: Path, text: str) -> dict[str, JobDeclaration]:
 
 
 def args(job: JobDeclaration) -> list[str]:
-    found: list[str] = job.spec["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"]
+    found: list[str] = job.spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"]
     return found
 
 
@@ -79,7 +79,7 @@ def test_a_reference_to_a_result_is_kept_and_names_what_its_job_uses(tmp_path: P
     text = f"--x=${{jobs.{result}}}"
     train = declared(tmp_path, jobs(f'"{text}"', data=""))["train"]
     assert args(train) == [text]
-    assert train.uses == train.above == {result.partition(".")[0]}
+    assert train.referenced_jobs == train.upstream_jobs == {result.partition(".")[0]}
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_reference_that_leads_nowhere_is_named_with_what_is_most_alike(
 
 def test_a_name_with_dots_is_the_longest_that_is_declared(tmp_path: Path) -> None:
     text = jobs('"${jobs.a.b.name} ${jobs.a.name}"', a="", **{"a.b": ""})
-    assert declared(tmp_path, text)["train"].uses == {"a", "a.b"}
+    assert declared(tmp_path, text)["train"].referenced_jobs == {"a", "a.b"}
 
 
 def test_all_that_is_wrong_is_said_at_once_also_beside_other_problems(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_machine_type_that_is_a_result_is_not_known_yet_to_guardrails(tmp_path
     stack = INCLUDING + "  vertex-training:guardrails: {machineTypes: [n1-*]}\n"
     (found,) = problems(tmp_path, stack, jobs=text)
     assert '"${jobs.data.name}" stands for a value that is not known yet, so it cannot be judged' in found
-    assert declared(tmp_path, text)["train"].uses == {"data"}
+    assert declared(tmp_path, text)["train"].referenced_jobs == {"data"}
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_lifecycle_with_a_problem_is_no_more_than_that(tmp_path: Path) -> None
 
 def test_a_job_that_only_comes_after_another_uses_nothing_of_it(tmp_path: Path) -> None:
     found = declared(tmp_path, "vars: {first: a}\n" + after(a="", b='"${vars.first}"'))
-    assert (found["b"].above, found["b"].uses) == ({"a"}, frozenset())
+    assert (found["b"].upstream_jobs, found["b"].referenced_jobs) == ({"a"}, frozenset())
 
 
 def test_a_folder_that_a_job_names_itself_is_filled_in_with_the_references_in_it(tmp_path: Path) -> None:
@@ -189,9 +189,9 @@ def test_a_folder_that_a_job_names_itself_is_filled_in_with_the_references_in_it
     text = text.replace("  data: {jobSpec: {worker", f"  data: {{{folder}")
     found = declared(tmp_path, text)
     assert args(found["train"]) == ["gs://b/${jobs.tune.bestTrial.id}/$${x}/model/"]
-    assert found["train"].uses == {"data", "tune"}
+    assert found["train"].referenced_jobs == {"data", "tune"}
     assert args(found["more"]) == ["in ${jobs.train.modelDir}"]
-    assert found["more"].uses == {"train"}
+    assert found["more"].referenced_jobs == {"train"}
 
 
 def test_the_project_s_own_example_is_right() -> None:
@@ -199,4 +199,5 @@ def test_the_project_s_own_example_is_right() -> None:
     files = [f"training/{name}.yaml" for name in ("images", "digits", "best")]
     config = {"vertex-training:target": "local", "vertex-training:include": json.dumps(files)}
     settings = Settings.parse("vertex-training", "local", root, config)
-    assert {job.name: set(job.uses) for job in settings.jobs if job.uses} == {"digits-model": {"digits-search"}}
+    found = {job.name: set(job.referenced_jobs) for job in settings.jobs if job.referenced_jobs}
+    assert found == {"digits-model": {"digits-search"}}

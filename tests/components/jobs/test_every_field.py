@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from components.jobs import drift
-from components.jobs.job import completed
+from components.jobs.job import complete_spec
 from components.runtime import target
 from tests.components.fakes import Ground
 from tests.components.jobs.test_provider import PARENT, PROVIDERS, engine_s, inputs
@@ -19,7 +19,7 @@ from tests.vertex_emulator.api.input_fields import is_set
 from vertex_api.catalog.machines import get_machine
 from vertex_api.client import Endpoint, RestClient
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.validation.jobs import held
+from vertex_api.validation.canonical import restore_spec, validate_spec
 from vertex_api.validation.pipeline_tasks import CUSTOM_TASK, TUNING_TASK
 
 __all__ = ["server"]  # the fixture
@@ -70,17 +70,17 @@ def test_what_is_sent_is_what_was_declared(service: Api, tmp_path: Path, kind: K
     assert len(jobs) == len(bodies)
     service.replies({"name": f"{PARENT}/{kind.collection}/7", "state": 2})  # pending, of either enum
     for job in jobs:
-        spec = completed(kind, job.spec, 0, Ground(), job.name)
-        assert completed(kind, bodies[job.name], 0, Ground(), job.name) == spec  # from Python
-        assert drift.declared_part(job.spec, spec, {}) == job.spec
+        spec = complete_spec(job.spec, 0, Ground(), job.name).fields
+        assert validate_spec(kind, bodies[job.name]) == (job.spec, [])  # from Python
+        assert drift.declared_part(job.spec.fields, spec, {}) == job.spec.fields
         checked = PROVIDERS[kind].check({}, engine_s(inputs(dict(spec))))
         assert checked.failures == []
         PROVIDERS[kind].create(engine_s(checked.inputs))
         method, path, _, body = service.asked[-1]
         assert (method, path) == ("POST", f"/v1/{PARENT}/{kind.collection}")
-        sent = held(kind, body)
+        sent = restore_spec(kind, body).fields
         own = {name: value for name, value in sent["labels"].items() if not name.startswith("pulumi_")}
         sent = {name: value for name, value in {**sent, "labels": own}.items() if value}
         assert drift.declared_part(spec, sent, {}) == spec
         assert drift.declared_part(sent, spec, {}) == sent  # and nothing besides
-    assert [path for path, _ in fields_of(kind) if not any(is_set(job.spec, path) for job in jobs)] == []
+    assert [path for path, _ in fields_of(kind) if not any(is_set(job.spec.fields, path) for job in jobs)] == []

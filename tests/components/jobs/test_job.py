@@ -4,17 +4,24 @@ from typing import Any
 
 import pytest
 
-from components.jobs.job import completed
+from components.jobs.job import complete_spec
 from tests.components.fakes import Ground
 from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, tuning_pipeline
 from vertex_api.kinds import CUSTOM_JOB, KINDS, TRAINING_PIPELINE, Kind
+from vertex_api.validation.canonical import validate_spec
 
 FOLDER = "gs://staging/digits"
 KEYS = "projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys"
 
 
 def complete(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> Any:
-    return completed(kind, spec, rerun, Ground(), "digits")[kind.spec_field]
+    return complete_fields(kind, spec, rerun)[kind.spec_field]
+
+
+def complete_fields(kind: Kind, spec: Any, rerun: int = 0, ground: Ground | None = None, name: str = "digits") -> Any:
+    canonical, problems = validate_spec(kind, spec)
+    assert canonical, problems
+    return complete_spec(canonical, rerun, ground or Ground(), name).fields
 
 
 def output(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> str:
@@ -45,13 +52,9 @@ def test_every_run_has_an_output_folder_of_its_own(kind: Kind) -> None:
 
 def test_what_is_left_out_and_what_is_said_the_same_is_the_same_job() -> None:
     silent = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "replicaCount", to=ABSENT)
-    assert completed(CUSTOM_JOB, silent, 0, Ground(), "digits") == completed(
-        CUSTOM_JOB, custom_job(), 0, Ground(), "digits"
-    )
+    assert complete_fields(CUSTOM_JOB, silent) == complete_fields(CUSTOM_JOB, custom_job())
     floats = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "replicaCount", to=1.0)
-    assert completed(CUSTOM_JOB, floats, 0, Ground(), "digits") == completed(
-        CUSTOM_JOB, custom_job(), 0, Ground(), "digits"
-    )
+    assert complete_fields(CUSTOM_JOB, floats) == complete_fields(CUSTOM_JOB, custom_job())
 
 
 def test_an_output_folder_that_is_declared_is_kept() -> None:
@@ -65,14 +68,9 @@ def test_the_given_spec_is_not_changed() -> None:
     assert spec == custom_job()
 
 
-def test_a_spec_with_problems_is_left_for_the_provider_to_report() -> None:
-    spec = custom_job() | {"lables": {}}
-    assert completed(CUSTOM_JOB, spec, 0, Ground(), "digits") == spec
-
-
 def test_a_pipeline_s_task_is_completed_like_the_job_that_it_runs() -> None:
     ground = Ground(job_defaults={"network": "projects/1/global/networks/n"}, labels={"stage": "dev"})
-    whole = completed(TRAINING_PIPELINE, tuning_pipeline(), 0, ground, "search")
+    whole = complete_fields(TRAINING_PIPELINE, tuning_pipeline(), ground=ground, name="search")
     inputs = whole["trainingTaskInputs"]
     assert inputs["trialJobSpec"]["network"] == "projects/1/global/networks/n"
     assert inputs["trialJobSpec"]["baseOutputDirectory"]["outputUriPrefix"].startswith("gs://staging/search/")
@@ -96,7 +94,7 @@ def test_a_job_takes_what_its_foundation_says_where_it_says_nothing_itself() -> 
         labels={"team": "vision", "stage": "dev"},
         encryption_key=f"{KEYS}/c",
     )
-    silent = completed(CUSTOM_JOB, custom_job(), 0, ground, "digits")
+    silent = complete_fields(CUSTOM_JOB, custom_job(), ground=ground)
     assert silent["jobSpec"]["serviceAccount"] == "trainer@p.iam.gserviceaccount.com"
     assert silent["labels"] == {"team": "vision", "stage": "dev"}
     assert silent["encryptionSpec"] == {
@@ -108,7 +106,7 @@ def test_a_job_takes_what_its_foundation_says_where_it_says_nothing_itself() -> 
         "labels": {"stage": "prod"},
         "encryptionSpec": {"kmsKeyName": f"{KEYS}/d"},
     }
-    own = completed(CUSTOM_JOB, said, 0, ground, "digits")
+    own = complete_fields(CUSTOM_JOB, said, ground=ground)
     assert own["jobSpec"]["serviceAccount"] == "own@p.iam.gserviceaccount.com"
     assert own["jobSpec"]["network"] == "projects/1/global/networks/n"
     assert own["labels"] == {"team": "vision", "stage": "prod"}

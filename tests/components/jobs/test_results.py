@@ -6,13 +6,12 @@ import pytest
 
 from components.errors import SubmitFailed
 from components.jobs.provider import CustomJobProvider
-from components.jobs.results import folder, split, values
+from components.jobs.results import split, values
 from components.runtime import target
 from tests.components.fakes import FakeClient, another_process
 from tests.components.jobs.test_provider import ARGS, PARENT, engine_s, inputs
 from tests.vertex_api.jobs import custom_job, edited, pipeline, tuning_job, tuning_pipeline
 from vertex_api import errors
-from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 
 TUNE = f"{PARENT}/hyperparameterTuningJobs/7"
 TRAIN = f"{PARENT}/customJobs/8"
@@ -112,18 +111,6 @@ def test_a_reference_is_taken_apart_at_the_longest_name_that_is_known() -> None:
     assert split("a.b.name", {"a"}) == ("a", "b.name")
     assert split("x.y.z", {"a"}) == ("x", "y.z")
     assert split("a", {"a"}) == ("a", "")
-
-
-def test_where_a_model_goes_is_known_before_a_job_runs_unless_it_is_a_search() -> None:
-    out = {"outputUriPrefix": "gs://b/out"}
-    assert folder(CUSTOM_JOB, edited(custom_job(), "jobSpec", "baseOutputDirectory", to=out)) == "gs://b/out/model/"
-    piped = edited(pipeline(), "trainingTaskInputs", "baseOutputDirectory", to=out)
-    assert folder(TRAINING_PIPELINE, piped) == "gs://b/out/model/"
-    assert folder(CUSTOM_JOB, custom_job()) is None
-    tuning = edited(tuning_job(), "trialJobSpec", "baseOutputDirectory", to=out)
-    assert folder(HYPERPARAMETER_TUNING_JOB, tuning) is None
-    assert folder(TRAINING_PIPELINE, edited(tuning_pipeline(), "trainingTaskInputs", "trialJobSpec",
-                                            "baseOutputDirectory", to=out)) is None  # fmt: skip
 
 
 def created(**given: Any) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def test_yaml_and_json_give_the_same(file: Path) -> None:
 def test_a_text_that_looks_like_a_reference_stays_a_text(tmp_path: Path) -> None:
     settings = Settings.parse("team", "dev", HERE, INCLUDING)
     (job,) = (job for job in settings.jobs if job.name == "leftovers")
-    args = job.spec["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"]
+    args = job.spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"]
     assert args == ["$${HOME}", "$(AIP_MODEL_DIR)", "yes", "a: b # c", "line\nbreak"]
 
 

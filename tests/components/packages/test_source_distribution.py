@@ -201,7 +201,7 @@ def test_a_job_refers_to_its_package(project: Path) -> None:
     settings = load(project, INCLUDING, jobs=JOB.replace("NAME", "trainer"))
     assert settings.packages == {"trainer": FOLDER}
     (job,) = settings.jobs
-    assert job.spec["jobSpec"]["workerPoolSpecs"][0]["pythonPackageSpec"]["packageUris"] == ["${packages.trainer}"]
+    assert job.spec.job_spec["workerPoolSpecs"][0]["pythonPackageSpec"]["packageUris"] == ["${packages.trainer}"]
 
 
 def test_a_package_that_is_not_declared_is_reported_where_it_is_used(project: Path) -> None:

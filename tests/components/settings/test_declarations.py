@@ -53,14 +53,14 @@ def small_job(args: str) -> str:
 
 def args_of(root: Path, stack: str, jobs: str) -> list[str] | None:
     (job,) = load(root, stack, jobs=jobs).jobs
-    arguments: list[str] | None = job.spec["jobSpec"]["workerPoolSpecs"][0]["containerSpec"].get("args")
+    arguments: list[str] | None = job.spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"].get("args")
     return arguments
 
 
 def test_a_job_is_canonical_with_its_vars_filled_in_and_the_other_references_kept(tmp_path: Path) -> None:
     settings = load(tmp_path, INCLUDING, jobs=JOB)
     (job,) = settings.jobs
-    assert (job.kind, job.name, job.spec, job.lifecycle) == (CUSTOM_JOB, "digits", SPEC, {"wait": True})
+    assert (job.kind, job.name, job.spec.fields, job.lifecycle) == (CUSTOM_JOB, "digits", SPEC, {"wait": True})
     assert settings.images == {"digits": {"uri": "trainer:1"}}
 
 
@@ -161,7 +161,7 @@ def test_what_several_jobs_share_may_stand_under_a_key_of_its_own(tmp_path: Path
     jobs = f"x-pool: &pool {{{pool}}}\nx-odd: '${{what.ever}}'\ncustomJobs:\n  digits:\n"
     jobs += "    jobSpec: {workerPoolSpecs: [{<<: *pool, replicaCount: 1}]}\n"
     (job,) = load(tmp_path, INCLUDING, jobs=jobs).jobs
-    (found,) = job.spec["jobSpec"]["workerPoolSpecs"]
+    (found,) = job.spec.fields["jobSpec"]["workerPoolSpecs"]
     assert found == {
         "machineSpec": {"machineType": "n1-standard-4"},
         "replicaCount": 1,
@@ -172,7 +172,7 @@ def test_what_several_jobs_share_may_stand_under_a_key_of_its_own(tmp_path: Path
 @pytest.mark.parametrize("nothing", ["lifecycle:", "lifecycle: ~", "spec:", "labels:"])
 def test_a_key_of_a_job_with_nothing_behind_it_is_unset(tmp_path: Path, nothing: str) -> None:
     (job,) = load(tmp_path, INCLUDING, jobs=JOB.replace("lifecycle: {wait: true}", nothing)).jobs
-    assert (job.spec, job.lifecycle) == (SPEC, {})
+    assert (job.spec.fields, job.lifecycle) == (SPEC, {})
 
 
 def test_a_misspelled_key_that_is_required_is_not_reported_as_missing_too(tmp_path: Path) -> None:
@@ -289,9 +289,9 @@ def test_a_var_of_the_stack_overrides_the_default_and_keeps_its_type(tmp_path: P
         trialJobSpec: {workerPoolSpecs: [{machineSpec: {machineType: n1-standard-4}, containerSpec: {imageUri: x}}]}
     """
     (job,) = load(tmp_path, INCLUDING, jobs=tuning).jobs
-    assert (job.kind, job.spec["maxTrialCount"]) == (HYPERPARAMETER_TUNING_JOB, 4)
+    assert (job.kind, job.spec.fields["maxTrialCount"]) == (HYPERPARAMETER_TUNING_JOB, 4)
     (job,) = load(tmp_path, f"{INCLUDING}  vertex-training:vars: {{trials: 9}}\n", jobs=tuning).jobs
-    assert job.spec["maxTrialCount"] == 9
+    assert job.spec.fields["maxTrialCount"] == 9
 
 
 @pytest.mark.parametrize(("value", "argument"), [("5", "5"), ("0.25", "0.25"), ("true", "true"), ("relu", "relu")])
@@ -306,7 +306,7 @@ def test_a_var_that_stands_alone_where_text_is_wanted_is_written_out(tmp_path: P
               containerSpec: {{imageUri: x, args: [--v, "${{vars.v}}"]}}
     """
     (job,) = load(tmp_path, INCLUDING, jobs=declared).jobs
-    assert job.spec["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--v", argument]
+    assert job.spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--v", argument]
 
 
 def test_a_var_may_be_an_empty_list_or_null(tmp_path: Path) -> None:
@@ -389,7 +389,7 @@ def test_a_name_that_stands_in_the_stack_file_and_in_a_file_names_both_places(tm
 def test_a_job_s_display_name_is_its_name_unless_it_says_otherwise_in_either_spelling(tmp_path: Path, key: str) -> None:
     jobs = JOB.replace("    lifecycle", f"    {key}: Digits by hand\n    lifecycle")
     (job,) = load(tmp_path, INCLUDING, jobs=jobs).jobs
-    assert job.spec["displayName"] == "Digits by hand"
+    assert job.spec.fields["displayName"] == "Digits by hand"
 
 
 IMAGE = "images:\n  digits:\n    context: trainer\n"

@@ -55,7 +55,7 @@ def test_so_is_the_one_that_serves_a_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["digit", "x", "python:3.11", "digits:latest"])
 def test_short_names_of_other_images_are_names(tmp_path: Path, name: str) -> None:
     (job,) = load(tmp_path, INCLUDING, jobs=JOB.replace("${images.digits}", name)).jobs
-    assert job.spec["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["imageUri"] == name
+    assert job.spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["imageUri"] == name
 
 
 def test_a_variable_is_said_once_but_a_job_that_is_adopted_is_as_it_is(tmp_path: Path) -> None:

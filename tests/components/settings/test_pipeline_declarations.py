@@ -81,7 +81,7 @@ IN_POOL = f"{INPUTS}.workerPoolSpecs[0]"
 
 def test_a_pipeline_is_canonical_with_its_task_and_its_model_s_name_filled_in(tmp_path: Path) -> None:
     (job,) = load(tmp_path, WITH_TOKEN, jobs=PIPELINE).jobs
-    assert (job.kind, job.name, job.spec, job.lifecycle) == (TRAINING_PIPELINE, "digits", SPEC, {"wait": True})
+    assert (job.kind, job.name, job.spec.fields, job.lifecycle) == (TRAINING_PIPELINE, "digits", SPEC, {"wait": True})
 
 
 def test_a_pipeline_in_snake_case_is_the_same_pipeline(tmp_path: Path) -> None:
@@ -92,19 +92,19 @@ def test_a_pipeline_in_snake_case_is_the_same_pipeline(tmp_path: Path) -> None:
         "modelToUpload", "model_to_upload"
     )
     (job,) = load(tmp_path, WITH_TOKEN, jobs=snake).jobs
-    assert job.spec == SPEC
+    assert job.spec.fields == SPEC
 
 
 def test_inputs_with_a_study_are_those_of_a_tuning_task(tmp_path: Path) -> None:
     (job,) = load(tmp_path, INCLUDING, jobs=TUNING).jobs
-    assert job.spec["trainingTaskDefinition"] == TUNING_TASK
-    assert job.spec["trainingTaskInputs"]["maxTrialCount"] == 4
+    assert job.spec.fields["trainingTaskDefinition"] == TUNING_TASK
+    assert job.spec.fields["trainingTaskInputs"]["maxTrialCount"] == 4
 
 
 def test_a_definition_that_is_written_out_stays(tmp_path: Path) -> None:
     jobs = PIPELINE.replace("    modelId:", f"    trainingTaskDefinition: {CUSTOM_TASK}\n    modelId:")
     (job,) = load(tmp_path, WITH_TOKEN, jobs=jobs).jobs
-    assert job.spec == SPEC
+    assert job.spec.fields == SPEC
 
 
 def test_a_pipeline_s_fields_may_stand_in_a_file_of_their_own(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_pipeline_s_fields_may_stand_in_a_file_of_their_own(tmp_path: Path) ->
     body = "\n".join(line.removeprefix("    ") for line in lines[6:-1]) + "\n"
     declared = "\n".join([*lines[:6], "    spec: {file: body.yaml}", lines[-1]]) + "\n"
     (job,) = load(tmp_path, WITH_TOKEN, jobs=declared, **{"body.yaml": body}).jobs
-    assert (job.spec, job.lifecycle) == (SPEC, {"wait": True})
+    assert (job.spec.fields, job.lifecycle) == (SPEC, {"wait": True})
     slip = body.replace("replicaCount: 1", "replicaCount: 2")
     assert problems(tmp_path, WITH_TOKEN, jobs=declared, **{"body.yaml": slip}) == [
         "body.yaml:5: trainingTaskInputs.workerPoolSpecs[0].replicaCount: 2 must be 1: the first pool is the primary "
@@ -190,7 +190,7 @@ def test_all_slips_of_a_pipeline_and_of_its_task_are_reported_together(tmp_path:
 def test_a_number_of_a_var_that_stands_alone_is_written_out_in_the_task_as_in_a_job(tmp_path: Path) -> None:
     jobs = PIPELINE.replace('"--epochs=${vars.epochs}"', '--epochs, "${vars.epochs}"')
     (job,) = load(tmp_path, WITH_TOKEN, jobs=jobs).jobs
-    container = job.spec["trainingTaskInputs"]["workerPoolSpecs"][0]["containerSpec"]
+    container = job.spec.fields["trainingTaskInputs"]["workerPoolSpecs"][0]["containerSpec"]
     assert container["args"] == ["--epochs", "5", "--token=${secrets.token}"]
 
 

@@ -23,7 +23,7 @@ IMAGE = "docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
 
 def image(root: Path, stack: str) -> str:
     (job,) = load(root, stack, jobs=JOBS).jobs
-    return str(job.spec["jobSpec"]["workerPoolSpecs"][2]["containerSpec"]["imageUri"])
+    return str(job.spec.fields["jobSpec"]["workerPoolSpecs"][2]["containerSpec"]["imageUri"])
 
 
 def test_the_word_stands_for_the_image_nearest_to_the_stack_s_region(tmp_path: Path) -> None:

@@ -75,20 +75,20 @@ def test_a_job_from_a_file_is_the_job_that_is_declared_in_place(tmp_path: Path, 
     (job,) = load(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: config}).jobs
     (declared,) = load(tmp_path, INCLUDING, jobs=JOB).jobs
     assert job == declared
-    assert job.spec == SPEC
+    assert job.spec.fields == SPEC
 
 
 def test_a_tuning_job_has_in_its_declaration_what_gcloud_takes_as_flags(tmp_path: Path) -> None:
     (job,) = load(tmp_path, INCLUDING, jobs=SEARCH, **{"search.yaml": TUNING}).jobs
-    assert (job.spec["displayName"], job.spec["maxTrialCount"]) == ("search", 4)
-    assert job.spec["studySpec"]["metrics"] == [{"metricId": "accuracy"}]
+    assert (job.spec.fields["displayName"], job.spec.fields["maxTrialCount"]) == ("search", 4)
+    assert job.spec.fields["studySpec"]["metrics"] == [{"metricId": "accuracy"}]
 
 
 def test_a_stack_file_may_name_one_too(tmp_path: Path) -> None:
     stack = f"{LOCAL}  vertex-training:customJobs: {{digits: {{spec: {{file: {FILE}}}}}}}\n"
     config = CONFIG.replace("${images.digits}", "trainer").replace("${vars.epochs}", "5")
     (job,) = load(tmp_path, stack, **{FILE: config}).jobs
-    assert job.spec["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["imageUri"] == "trainer"
+    assert job.spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["imageUri"] == "trainer"
 
 
 @pytest.mark.parametrize(
@@ -126,9 +126,9 @@ def test_what_gcloud_takes_as_flags_stands_beside_the_file(tmp_path: Path, confi
     beside = "job_spec: {service_account: '1234', scheduling: {strategy: SPOT}}\n    labels: {team: vision}"
     declared = DECLARED.replace("lifecycle: {wait: true}", beside)
     (job,) = load(tmp_path, INCLUDING, jobs=declared, **{FILE: config}).jobs
-    assert job.spec["labels"] == {"team": "vision"}
+    assert job.spec.fields["labels"] == {"team": "vision"}
     expected = SPEC["jobSpec"] | {"serviceAccount": "1234", "scheduling": {"timeout": "3600s", "strategy": "SPOT"}}
-    assert job.spec["jobSpec"] == expected
+    assert job.spec.fields["jobSpec"] == expected
 
 
 def test_of_a_problem_beside_the_file_the_declaration_is_named_and_of_one_in_it_the_file(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_lone_pool_is_the_only_one_as_gcloud_reads_it(tmp_path: Path, config: 
     one = config.replace("  - machine", "    machine")
     assert one != config
     (job,) = load(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: one}).jobs
-    assert job.spec == SPEC
+    assert job.spec.fields == SPEC
     wrong = one.replace("images.digits", "images.digit").replace("n1-standard-4", "n1-standard-5")
     lines = problems(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: wrong})
     fields = [line.split(": ")[1].replace("_", "").lower() for line in lines]

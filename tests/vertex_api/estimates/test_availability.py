@@ -9,6 +9,7 @@ from tests.vertex_api.jobs import custom_job, edited, tuning_job
 from vertex_api.catalog.machines import machines
 from vertex_api.estimates.availability import AS_OF, REGIONS, find_unavailable_accelerators, regions_by_accelerator
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.validation.canonical import CanonicalSpec
 
 MACHINE = ("workerPoolSpecs", 0, "machineSpec")
 H100 = {"machineType": "a3-highgpu-8g", "acceleratorType": "NVIDIA_H100_80GB", "acceleratorCount": 8}
@@ -38,13 +39,15 @@ def test_every_accelerator_of_a_machine_is_in_the_table_and_in_known_regions_onl
 )
 def test_a_job_wants_what_its_region_does_not_offer(machine: Any, there: str, elsewhere: str, name: str) -> None:
     job = edited(custom_job(), "jobSpec", *MACHINE, to=machine)
-    assert find_unavailable_accelerators(CUSTOM_JOB, job, there) == set()
-    assert find_unavailable_accelerators(CUSTOM_JOB, job, elsewhere) == {name}
+    assert find_unavailable_accelerators(CanonicalSpec(CUSTOM_JOB, job), there) == set()
+    assert find_unavailable_accelerators(CanonicalSpec(CUSTOM_JOB, job), elsewhere) == {name}
 
 
 def test_trials_want_what_their_machines_do_and_a_persistent_resource_has_its_own() -> None:
     job = edited(tuning_job(), "trialJobSpec", *MACHINE, to=H100)
-    assert find_unavailable_accelerators(HYPERPARAMETER_TUNING_JOB, job, "me-west1") == {"NVIDIA_H100_80GB"}
+    assert find_unavailable_accelerators(CanonicalSpec(HYPERPARAMETER_TUNING_JOB, job), "me-west1") == {
+        "NVIDIA_H100_80GB"
+    }
     job["trialJobSpec"]["persistentResourceId"] = "mine"
-    assert find_unavailable_accelerators(HYPERPARAMETER_TUNING_JOB, job, "me-west1") == set()
-    assert find_unavailable_accelerators(CUSTOM_JOB, custom_job(), "me-west1") == set()
+    assert find_unavailable_accelerators(CanonicalSpec(HYPERPARAMETER_TUNING_JOB, job), "me-west1") == set()
+    assert find_unavailable_accelerators(CanonicalSpec(CUSTOM_JOB, custom_job()), "me-west1") == set()

@@ -10,6 +10,7 @@ from vertex_api.catalog.machines import machines
 from vertex_api.estimates.cost import Cost, estimate_cost, list_priceable_names
 from vertex_api.estimates.prices import Price, load_prices
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.validation.canonical import CanonicalSpec
 
 REGION = "us-central1"
 SSD_100 = 0.0267808219  # 100 x 0.1955 / 730
@@ -30,7 +31,7 @@ def pool(machine_type: str, replicas: int = 1, **machine: Any) -> dict[str, Any]
 def of(*pools: dict[str, Any], region: str = REGION, **job_spec: Any) -> Cost:
     job = edited(custom_job(), *POOLS, to=[*pools])
     job["jobSpec"].update(job_spec)
-    return estimate_cost(CUSTOM_JOB, job, region, load_prices())
+    return estimate_cost(CanonicalSpec(CUSTOM_JOB, job), region, load_prices())
 
 
 def test_a_machine_costs_its_vcpus_its_memory_and_its_boot_disk() -> None:
@@ -38,11 +39,11 @@ def test_a_machine_costs_its_vcpus_its_memory_and_its_boot_disk() -> None:
 
 
 def test_a_pipeline_costs_what_the_job_that_it_runs_costs() -> None:
-    assert estimate_cost(TRAINING_PIPELINE, pipeline(), REGION, load_prices()) == estimate_cost(
-        CUSTOM_JOB, custom_job(), REGION, load_prices()
+    assert estimate_cost(CanonicalSpec(TRAINING_PIPELINE, pipeline()), REGION, load_prices()) == estimate_cost(
+        CanonicalSpec(CUSTOM_JOB, custom_job()), REGION, load_prices()
     )
-    tuned = estimate_cost(HYPERPARAMETER_TUNING_JOB, tuning_job(), REGION, load_prices())
-    assert estimate_cost(TRAINING_PIPELINE, tuning_pipeline(), REGION, load_prices()) == tuned
+    tuned = estimate_cost(CanonicalSpec(HYPERPARAMETER_TUNING_JOB, tuning_job()), REGION, load_prices())
+    assert estimate_cost(CanonicalSpec(TRAINING_PIPELINE, tuning_pipeline()), REGION, load_prices()) == tuned
 
 
 def test_at_most_is_the_timeout_s_hours_and_seven_days_without_one() -> None:
@@ -77,7 +78,7 @@ def test_a_machine_that_comes_with_gpus_costs_all_of_them() -> None:
 def test_tuning_burns_for_the_trials_at_once_and_at_most_for_every_trial() -> None:
     # 8 trials, 2 at once, of n1-standard-4 for an hour at most
     job = edited(tuning_job(), "trialJobSpec", "scheduling", to={"timeout": "3600s"})
-    found = estimate_cost(HYPERPARAMETER_TUNING_JOB, job, REGION, load_prices())
+    found = estimate_cost(CanonicalSpec(HYPERPARAMETER_TUNING_JOB, job), REGION, load_prices())
     assert found.hourly == pytest.approx(2 * (N1_STANDARD_4 + SSD_100))
     assert found.total == pytest.approx(8 * (N1_STANDARD_4 + SSD_100))
 
@@ -147,7 +148,7 @@ def test_a_job_on_a_persistent_resource_costs_nothing_of_its_own() -> None:
 
 def test_prices_of_one_s_own_stand_in_place_of_those_on_file() -> None:
     mine = load_prices().override([("vcpu", "N1", REGION, Price(0.01, "2026-11-01", "our contract"))])
-    found = estimate_cost(CUSTOM_JOB, custom_job(), REGION, mine)
+    found = estimate_cost(CanonicalSpec(CUSTOM_JOB, custom_job()), REGION, mine)
     assert found.hourly == pytest.approx(4 * 0.01 + 15 * 0.00487255 + SSD_100)
     assert found.as_of == {"2026-11-01", "2026-07-30"}
 
@@ -164,4 +165,4 @@ def test_every_machine_type_is_priced_by_names_that_a_price_can_be_filed_under()
             given = {"acceleratorType": kind, "acceleratorCount": count} if kind else {}
             topology = {"tpuTopology": found.topologies[0]} if found.topologies else {}
             job = edited(custom_job(), *POOLS, to=[pool(found.name, **given, **topology)])
-            assert estimate_cost(CUSTOM_JOB, job, REGION, everything).missing == (), (found.name, kind)
+            assert estimate_cost(CanonicalSpec(CUSTOM_JOB, job), REGION, everything).missing == (), (found.name, kind)

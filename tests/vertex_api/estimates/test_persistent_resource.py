@@ -14,6 +14,7 @@ from vertex_api.estimates.persistent_resource import estimate_pool_cost, estimat
 from vertex_api.estimates.prices import load_prices
 from vertex_api.estimates.quota import estimate_quota as needs_of_a_job
 from vertex_api.kinds import CUSTOM_JOB
+from vertex_api.validation.canonical import CanonicalSpec
 
 ALWAYS = "billed with jobs or without; no sum of USD at most counts it"
 GPUS = {"acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 2}
@@ -30,16 +31,16 @@ def scaled(least: int, most: int, **more: Any) -> dict[str, Any]:
 def test_an_hour_costs_and_needs_what_a_job_with_the_same_pools_does() -> None:
     pools = [pool("n1-standard-4"), pool("n1-standard-8", 3, **GPUS) | {"diskSpec": {"bootDiskSizeGb": 500}}]
     job = edited(custom_job(), *POOLS, to=pools)
-    found, as_a_job = of(*pools), estimate_cost(CUSTOM_JOB, job, REGION, load_prices())
+    found, as_a_job = of(*pools), estimate_cost(CanonicalSpec(CUSTOM_JOB, job), REGION, load_prices())
     assert (found.hourly, found.as_of, found.missing) == (as_a_job.hourly, as_a_job.as_of, ())
     assert found.hourly > 3 * 0.8
-    assert estimate_pool_quota(pools) == needs_of_a_job(CUSTOM_JOB, job)
+    assert estimate_pool_quota(pools) == needs_of_a_job(CanonicalSpec(CUSTOM_JOB, job))
 
 
 def test_it_has_no_end_and_no_cost_at_most() -> None:
     found = of(pool("n1-standard-4"))
     assert (found.total, found.within, found.is_endless, found.has_timeout) == (inf, inf, True, False)
-    assert not estimate_cost(CUSTOM_JOB, custom_job(), REGION, load_prices()).is_endless
+    assert not estimate_cost(CanonicalSpec(CUSTOM_JOB, custom_job()), REGION, load_prices()).is_endless
     assert found.notes == (ALWAYS,)
 
 

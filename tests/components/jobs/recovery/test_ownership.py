@@ -9,12 +9,13 @@ import pytest
 from components.jobs.recovery.ownership import adoptable, filter_of, labels, run_id, token
 from tests.vertex_api.jobs import custom_job, edited
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.validation.canonical import CanonicalSpec
 
 SPEC = custom_job()
+ARGS = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "args")
 PLAIN: dict[str, Any] = {
-    "kind": CUSTOM_JOB,
     "owner": "team/dev/digits",
-    "spec": SPEC,
+    "spec": CanonicalSpec(CUSTOM_JOB, SPEC),
     "secrets": {"a": "1", "b": "2"},
     "rerun": 0,
 }
@@ -23,19 +24,21 @@ PLAIN: dict[str, Any] = {
 def test_equal_jobs_have_equal_tokens_whatever_the_order_of_their_fields() -> None:
     turned = dict(reversed(SPEC.items())) | {"displayName": SPEC["displayName"]}
     assert list(turned) != list(SPEC)
-    assert token(**PLAIN) == token(**PLAIN | {"spec": turned, "secrets": {"b": "2", "a": "1"}})
+    assert token(**PLAIN) == token(
+        **PLAIN | {"spec": CanonicalSpec(CUSTOM_JOB, turned), "secrets": {"b": "2", "a": "1"}}
+    )
     assert re.fullmatch("[0-9a-f]{32}", token(**PLAIN))
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"kind": HYPERPARAMETER_TUNING_JOB},
+        {"spec": CanonicalSpec(HYPERPARAMETER_TUNING_JOB, SPEC)},
         {"owner": "team/dev/other"},
         {"owner": "team/prod/digits"},
         {"owner": "other/dev/digits"},
-        {"spec": edited(SPEC, "jobSpec", "workerPoolSpecs", 0, "containerSpec", "args", to=["--epochs=4"])},
-        {"spec": SPEC | {"labels": {"a": "b"}}},
+        {"spec": CanonicalSpec(CUSTOM_JOB, edited(SPEC, *ARGS, to=["--epochs=4"]))},
+        {"spec": CanonicalSpec(CUSTOM_JOB, SPEC | {"labels": {"a": "b"}})},
         {"secrets": {"a": "1", "b": "3"}},
         {"secrets": {"a": "1"}},
         {"secrets": {"b": "1", "a": "2"}},
@@ -48,30 +51,29 @@ def test_a_token_is_another_when_anything_is_other(change: dict[str, Any]) -> No
 
 
 def test_the_order_of_arguments_is_part_of_a_job() -> None:
-    args = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "args")
-    one, other = edited(SPEC, *args, to=["a", "b"]), edited(SPEC, *args, to=["b", "a"])
+    one, other = (CanonicalSpec(CUSTOM_JOB, edited(SPEC, *ARGS, to=args)) for args in (["a", "b"], ["b", "a"]))
     assert token(**PLAIN | {"spec": one}) != token(**PLAIN | {"spec": other})
 
 
 def test_the_id_of_a_run_is_another_for_another_spec_kind_or_run() -> None:
     ids = {
-        run_id(CUSTOM_JOB, SPEC, 0),
-        run_id(CUSTOM_JOB, SPEC, 1),
-        run_id(HYPERPARAMETER_TUNING_JOB, SPEC, 0),
-        run_id(CUSTOM_JOB, SPEC | {"labels": {"a": "b"}}, 0),
+        run_id(CanonicalSpec(CUSTOM_JOB, SPEC), 0),
+        run_id(CanonicalSpec(CUSTOM_JOB, SPEC), 1),
+        run_id(CanonicalSpec(HYPERPARAMETER_TUNING_JOB, SPEC), 0),
+        run_id(CanonicalSpec(CUSTOM_JOB, SPEC | {"labels": {"a": "b"}}), 0),
     }
     assert len(ids) == 4
     assert all(re.fullmatch("[0-9a-f]{8}", one) for one in ids)
 
 
 def test_the_id_of_a_run_is_made_of_no_secret_for_it_stands_in_previews() -> None:
-    assert list(inspect.signature(run_id).parameters) == ["kind", "spec", "rerun", "above"]
+    assert list(inspect.signature(run_id).parameters) == ["spec", "rerun", "above"]
 
 
 def test_tokens_and_ids_are_those_of_earlier_versions() -> None:
     # Other ones would orphan running jobs after an upgrade, and show changes in everyone's next preview.
     assert token(**PLAIN) == "a6b6f4fb8033f77aba679a1000911c26"
-    assert run_id(CUSTOM_JOB, SPEC, 0) == "b67dcf48"
+    assert run_id(CanonicalSpec(CUSTOM_JOB, SPEC), 0) == "b67dcf48"
 
 
 @pytest.mark.parametrize("owner", ["team/dev/digits", "My.Team/Dev_1/a.b-c_d", f"{'p' * 70}/{'s' * 70}/{'n' * 70}"])
