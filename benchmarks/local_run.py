@@ -110,7 +110,7 @@ def _gcloud(environment: dict[str, str], *arguments: str) -> str:
 
 
 def _environment(data: Path) -> dict[str, str]:
-    """The environment of a shell that evaluated `python -m vertex_emulator env`."""
+    """The environment of a shell that evaluated `vertex-emulator env`."""
     script = 'eval "$("$0" -m vertex_emulator env --data "$1")" && exec env -0'
     done = subprocess.run(["sh", "-c", script, sys.executable, str(data)], check=True, capture_output=True, text=True)
     return os.environ | dict(line.split("=", 1) for line in done.stdout.split("\0") if line)

@@ -1,4 +1,4 @@
-"""How a running emulator is found: endpoint.json in its data folder, true as long as the folder's lock is held."""
+"""The address of a running emulator: endpoint.json in its data folder, valid while the folder's lock is held."""
 
 import fcntl
 import json
@@ -23,7 +23,7 @@ class Endpoint:
     version: str
 
     def write(self, path: Path) -> None:
-        """Write the file, all of it or nothing. Raises StartError."""
+        """Write endpoint.json atomically. Raises StartError."""
         partial = path.with_suffix(".partial")
         try:
             partial.write_text(json.dumps(asdict(self)) + "\n")
@@ -34,19 +34,18 @@ class Endpoint:
 
 
 def find_running_emulator(data: Path) -> Endpoint:
-    """The emulator that serves a data folder. Raises NotRunning."""
-    nobody = EmulatorNotRunning(
-        f"no emulator is running on {data}; start one with: python -m vertex_emulator serve --data {data}"
+    """Return the endpoint of the emulator that serves a data folder. Raises EmulatorNotRunning."""
+    not_running = EmulatorNotRunning(
+        f"no emulator is running on {data}; start one with: vertex-emulator serve --data {data}"
     )
     try:
-        held = acquire_lock(data / "lock")
+        acquire_lock(data / "lock").close()
     except StartError:
         pass
     except FileNotFoundError:
-        raise nobody from None
+        raise not_running from None
     else:
-        held.close()
-        raise nobody
+        raise not_running
     try:
         return Endpoint(**json.loads((data / "endpoint.json").read_text()))
     except (OSError, ValueError, TypeError) as error:
@@ -54,22 +53,23 @@ def find_running_emulator(data: Path) -> Endpoint:
 
 
 def acquire_lock(lock: Path) -> IO[str]:
-    """Hold the data folder's lock for as long as the file is open: a process that is killed lets go of it.
+    """Acquire the data folder's lock, held until the returned file is closed or the process ends.
 
-    Raises StartError when someone else holds it, FileNotFoundError without a data folder.
+    Raises StartError if another process holds it, and FileNotFoundError without a data folder.
     """
     try:
         file = os.fdopen(os.open(lock, os.O_RDWR | (os.O_CREAT if lock.parent.is_dir() else 0), 0o644), "r+")
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise StartError(f"the lock {lock} cannot be held: {error.strerror}") from error
+        raise StartError(f"the lock {lock} cannot be acquired: {error.strerror}") from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.close()
+        message = f"an emulator is already running on {lock.parent}; stop it with: vertex-emulator stop"
+        raise StartError(message, EXIT_ALREADY_RUNNING) from error
     except OSError as error:
         file.close()
-        if not isinstance(error, BlockingIOError):
-            raise StartError(f"the lock {lock} cannot be held: {error.strerror}") from error
-        message = f"an emulator is already running on {lock.parent}; stop it with: python -m vertex_emulator stop"
-        raise StartError(message, EXIT_ALREADY_RUNNING) from error
+        raise StartError(f"the lock {lock} cannot be acquired: {error.strerror}") from error
     return file

@@ -1,4 +1,4 @@
-"""Faults that a user injects, to see how their own code takes the service's errors."""
+"""Faults that users inject into jobs to test how their code handles the service's errors."""
 
 import re
 from collections.abc import Mapping
@@ -9,22 +9,22 @@ from typing import Any, get_args, get_type_hints
 from vertex_emulator.errors import InvalidFault
 
 FAULT_KINDS = {
-    "quota": "the request that creates the job is refused with 429 RESOURCE_EXHAUSTED",
-    "fail": "the job fails with a code and message, or as if a replica had exited with a code",
-    "preempt": "its machines are taken away: a SPOT job is restarted, another fails for lack of resources",
+    "quota": "the request that creates the job is rejected with 429 RESOURCE_EXHAUSTED",
+    "fail": "the job fails with an error code and message, or because a replica exits with a code",
+    "preempt": "the job's machines are preempted: a SPOT job is restarted, any other fails for lack of resources",
     "oom": "a replica runs out of memory",
 }
-_MOST = 1000
+_MAX_TIMES = 1000
 _TASK = re.compile(r"workerpool[0-9]-[0-9]+")
 _CODES = range(1, 17)  # google.rpc.Code without OK
 
 
 @dataclass(frozen=True)
 class InjectedFault:
-    """What is to go wrong with the next `count` jobs whose display name matches `name` (`*` and `?` stand for any).
+    """A fault of the next `count` jobs whose display name matches the pattern `name` (`*` and `?` are wildcards).
 
-    `after` seconds after the job's start (or restart), and `times` times for a job that is restarted. `fail` has
-    either `code` and `message` of the job's error, or the `exit_code` of `replica`; `oom` has `replica`.
+    It hits a job `after` seconds after its start or restart, `times` times if the job is restarted. Kind `fail` has
+    either the `code` and `message` of the job's error, or the `exit_code` of `replica`; kind `oom` has `replica`.
     """
 
     kind: str
@@ -39,25 +39,25 @@ class InjectedFault:
 
     @classmethod
     def parse(cls, body: Mapping[str, Any]) -> "InjectedFault":
-        """A fault from JSON, fields as above. Raises BadFault."""
+        """Parse a fault from JSON. Raises InvalidFault."""
         types = get_type_hints(cls)
         for key, value in body.items():
             if key not in types:
-                raise InvalidFault(f"{key} is no field of a fault; known: {', '.join(types)}")
+                raise InvalidFault(f"{key} is not one of the fields of a fault: {', '.join(types)}")
             allowed = (int, float) if types[key] is float else get_args(types[key]) or (types[key],)
             if isinstance(value, bool) or not isinstance(value, allowed):
                 raise InvalidFault(f"{key} is {value!r}; it must be of type {allowed[0].__name__}")
         if body.get("kind") not in FAULT_KINDS:
-            given = f"kind is {body['kind']!r}" if "kind" in body else "there is no kind"
-            raise InvalidFault(f"{given}: say what is to go wrong, {' or '.join(FAULT_KINDS)}")
+            source = f"kind is {body['kind']!r}" if "kind" in body else "kind is missing"
+            raise InvalidFault(f"{source}; it must be {', '.join(FAULT_KINDS)}")
         fault = cls(**body)
-        fault._check()
+        fault._validate()
         return fault
 
-    def _check(self) -> None:
-        for field, value, most in (("count", self.count, _MOST), ("times", self.times, _MOST)):
-            if not 1 <= value <= most:
-                raise InvalidFault(f"{field} is {value}; it must be from 1 to {most}")
+    def _validate(self) -> None:
+        for field, value in (("count", self.count), ("times", self.times)):
+            if not 1 <= value <= _MAX_TIMES:
+                raise InvalidFault(f"{field} is {value}; it must be from 1 to {_MAX_TIMES}")
         if not 0 <= self.after < 10**9:
             raise InvalidFault(f"after is {self.after}; it must be a number of seconds, 0 or more")
         if not _TASK.fullmatch(self.replica):
@@ -72,11 +72,11 @@ class InjectedFault:
             raise InvalidFault(f"exit_code is {self.exit_code}; it must be from 1 to 255")
 
     def matches(self, display_name: str) -> bool:
-        """Whether a job of that name is one that the fault is for."""
+        """Return whether the fault hits a job of that display name."""
         return fnmatchcase(display_name, self.name)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields that say something, as JSON."""
+        """Return the fields that differ from their defaults, as JSON."""
         default = asdict(InjectedFault(self.kind))
         return {key: value for key, value in asdict(self).items() if key == "kind" or value != default[key]}
 
@@ -85,7 +85,7 @@ FAULT_FIELDS = tuple(field.name for field in fields(InjectedFault))
 
 
 def describe_fault(fault: Mapping[str, Any], remaining: int) -> str:
-    """A fault, as `described` gives it, in one line: `fail for the next 2 jobs (name=a-*, code=13)`."""
+    """Describe a fault in JSON form in one line: `fail for the next 2 jobs (name=a-*, code=13)`."""
     rest = ", ".join(f"{key}={value}" for key, value in fault.items() if key not in ("kind", "count"))
     jobs = "the next job" if remaining == 1 else f"the next {remaining} jobs"
     return f"{fault['kind']} for {jobs}{f' ({rest})' if rest else ''}"

@@ -48,7 +48,7 @@ class EmulatorLinks:
         return f"{self.url}/jobs/{name.kind.collection}/{name.id}"
 
     def logs(self, name: ResourceName) -> str:
-        return f"python -m vertex_emulator logs {name.id}"
+        return f"vertex-emulator logs {name.id}"
 
 
 _COMMANDS = {CUSTOM_JOB: "custom-jobs", HYPERPARAMETER_TUNING_JOB: "hp-tuning-jobs"}

@@ -1,4 +1,4 @@
-"""An emulator, and clients that know of it only what `python -m vertex_emulator env` says."""
+"""An emulator, and clients that know of it only what `vertex-emulator env` says."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulat
 
 @pytest.fixture(scope="session")
 def environment(emulator: RunningEmulator) -> Mapping[str, str]:
-    """What a shell's environment is after `eval "$(python -m vertex_emulator env)"`, behind a dead proxy."""
+    """What a shell's environment is after `eval "$(vertex-emulator env)"`, behind a dead proxy."""
     return variables(emulator.data, {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"})
 
 

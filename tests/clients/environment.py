@@ -1,4 +1,4 @@
-"""The environment that `python -m vertex_emulator env` makes, read back from a real shell."""
+"""The environment that `vertex-emulator env` makes, read back from a real shell."""
 
 import os
 import subprocess

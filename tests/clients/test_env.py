@@ -1,4 +1,4 @@
-"""`python -m vertex_emulator env`: what the clients' own tests do not show of it."""
+"""`vertex-emulator env`: what the clients' own tests do not show of it."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from tests.vertex_emulator.running import RunningEmulator, command
 def test_without_an_emulator_it_prints_nothing_that_a_shell_would_evaluate(tmp_path: Path) -> None:
     done = command("env", data=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "python -m vertex_emulator serve" in done.stderr
+    assert "vertex-emulator serve" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -41,4 +41,4 @@ def test_help_shows_how_to_use_it() -> None:
         check=True,
         env=os.environ,
     )
-    assert 'eval "$(python -m vertex_emulator env)"' in done.stdout
+    assert 'eval "$(vertex-emulator env)"' in done.stdout

@@ -31,7 +31,7 @@ print(submitted.resource_name)
 
 
 def by_client(vertex: RunningEmulator, *command: str) -> str:
-    """The last line that a client prints, in a shell that `python -m vertex_emulator env` has set up."""
+    """The last line that a client prints, in a shell that `vertex-emulator env` has set up."""
     environment = variables(vertex.data, {}, "--project", PROJECT, "--region", REGION)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

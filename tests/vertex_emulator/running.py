@@ -31,7 +31,7 @@ def until(look: Callable[[], Value], what: str = "it") -> Value:
 
 
 def command(*arguments: str, data: Path) -> subprocess.CompletedProcess[str]:
-    """Run `python -m vertex_emulator …` to its end."""
+    """Run `vertex-emulator …` to its end."""
     return subprocess.run(
         [sys.executable, "-m", "vertex_emulator", *arguments, "--data", str(data)],
         capture_output=True,

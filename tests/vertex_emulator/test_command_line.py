@@ -77,7 +77,7 @@ def test_a_data_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 def test_commands_without_an_emulator_say_how_to_start_one(tmp_path: Path, name: str) -> None:
     done = command(name, *(["1"] if name == "logs" else []), data=tmp_path)
     assert done.returncode == 1
-    assert "python -m vertex_emulator serve" in done.stderr
+    assert "vertex-emulator serve" in done.stderr
 
 
 def test_stopping_where_nothing_runs_is_no_error(tmp_path: Path) -> None:
@@ -122,8 +122,8 @@ def test_reset_removes_jobs_containers_and_logs_and_leaves_buckets(own: RunningE
     name = own.create(custom_job(pool("import time; time.sleep(600)")))
     own.in_state(name, "JOB_STATE_RUNNING")
     (own.data / "gcs" / "kept").mkdir()
-    refused = command("reset", "--yes", data=own.data)
-    assert (refused.returncode, "stop" in refused.stderr) == (3, True)
+    rejected = command("reset", "--yes", data=own.data)
+    assert (rejected.returncode, "stop" in rejected.stderr) == (3, True)
     own.end()
     assert command("reset", "--yes", data=own.data).returncode == 0
     assert labelled(name) == []
@@ -153,3 +153,11 @@ def test_without_docker_the_emulator_starts_and_a_job_waits_and_says_why(tmp_pat
         finally:
             process.send_signal(signal.SIGTERM)
             assert process.wait(10) == 0
+
+
+def test_a_missing_extra_is_one_line(tmp_path: Path) -> None:
+    blocked = "import sys; sys.modules['uvicorn'] = None; from vertex_emulator.cli.main import main; sys.exit(main())"
+    arguments = [sys.executable, "-c", blocked, "serve", "--data", str(tmp_path)]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    expected = "vertex-emulator: uvicorn is not installed; pip install 'vertex-training[emulator]'\n"
+    assert (done.returncode, done.stderr) == (1, expected)

@@ -1,4 +1,4 @@
-"""What points Google's own clients at a running emulator: the output of `python -m vertex_emulator env`."""
+"""The command `env`: environment variables that point Google's clients at a running emulator."""
 
 import shlex
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from urllib.request import getproxies, proxy_bypass
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.endpoint import find_running_emulator
 
-# The Python SDK takes its endpoint from no variable (google-cloud-aiplatform 2.x, initializer.py).
+# The Python SDK reads no variable for its endpoint (google-cloud-aiplatform 2.x, initializer.py).
 _PYTHON = """\
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import aiplatform
@@ -17,20 +17,23 @@ aiplatform.init(project={project!r}, location={region!r}, staging_bucket="gs://s
                 api_endpoint={url!r}, api_transport="rest", credentials=AnonymousCredentials())"""
 
 
-def environment(data: Path, project: str, region: str) -> Iterator[str]:
-    """Shell lines for `eval`, then the Python SDK's part as comments. Raises NotRunning, before the first line."""
+def render_environment(data: Path, project: str, region: str) -> Iterator[str]:
+    """Render shell lines for `eval`, then the code for the Python SDK as comments.
+
+    Raises EmulatorNotRunning before the first line.
+    """
     url = find_running_emulator(data).url
-    for name, value in _variables(url, DataFolder(data.absolute()), project, region).items():
+    for name, value in _build_variables(url, DataFolder(data.absolute()), project, region).items():
         yield f"export {name}={shlex.quote(value)}"
     yield "# Google's Python SDK reads no endpoint from the environment:"
     for line in _PYTHON.format(project=project, region=region, url=url).splitlines():
         yield f"#   {line}"
 
 
-def _variables(url: str, data: DataFolder, project: str, region: str) -> dict[str, str]:
+def _build_variables(url: str, data: DataFolder, project: str, region: str) -> dict[str, str]:
     host = urlsplit(url).hostname or ""
     variables = {
-        # gcloud wants the slash; its property names are its own documentation's ("gcloud topic configurations").
+        # gcloud needs the trailing slash. `gcloud topic configurations` documents the property names.
         **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api}": f"{url}/" for api in ("AIPLATFORM", "LOGGING")},
         "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE": f"{url}/storage/v1/",
         "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",

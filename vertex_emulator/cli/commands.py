@@ -1,52 +1,51 @@
-"""The commands that talk to a running emulator, or clean up after one."""
+"""The commands `status`, `stop`, `logs` and `reset`."""
 
-import http.client
-import json
 import os
 import shutil
 import signal
 import sqlite3
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
-from vertex_emulator import injected_faults as faults
 from vertex_emulator.cli.job_log import JobLog
+from vertex_emulator.cli.requests import send_request
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.database import Database
-from vertex_emulator.endpoint import Endpoint, acquire_lock, find_running_emulator
+from vertex_emulator.endpoint import acquire_lock, find_running_emulator
 from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, ExecutorUnavailable, StartError
+from vertex_emulator.injected_faults import describe_fault
 from vertex_emulator.replicas.docker.executor import DockerExecutor
 
 _STOP_SECONDS = 10.0
 
 
-def status(data: Path) -> Iterator[str]:
-    """Lines about the running emulator. Raises NotRunning."""
+def render_status(data: Path) -> Iterator[str]:
+    """Render lines about the emulator that runs on a data folder. Raises EmulatorNotRunning."""
     endpoint = find_running_emulator(data)
-    found = ask(endpoint, "/vertex_emulator/status")
-    ready = ask(endpoint, "/readyz")
+    status = send_request(endpoint, "/vertex_emulator/status")
+    readiness = send_request(endpoint, "/readyz")
+    counts = ", ".join(f"{count} {state.removeprefix('JOB_STATE_').lower()}" for state, count in status["jobs"].items())
     yield f"running    {endpoint.url} (pid {endpoint.pid}, version {endpoint.version})"
-    yield f"data       {found['data']}"
-    yield f"docker     {'answers' if ready['status'] == 'ok' else ready['reason']}"
-    yield f"replicas   {found['replicas']['running']} running, room for {found['replicas']['capacity']}"
-    counts = ", ".join(f"{count} {state.removeprefix('JOB_STATE_').lower()}" for state, count in found["jobs"].items())
+    yield f"data       {status['data']}"
+    yield f"docker     {'answers' if readiness['status'] == 'ok' else readiness['reason']}"
+    yield f"replicas   {status['replicas']['running']} running, room for {status['replicas']['capacity']}"
     yield f"jobs       {counts or 'none'}"
-    for each in found["faults"]:
-        yield f"injected   {faults.describe_fault(each['fault'], each['remaining'])}"
+    for pending in status["faults"]:
+        yield f"injected   {describe_fault(pending['fault'], pending['remaining'])}"
 
 
-def stop(data: Path, if_idle: bool) -> str:
-    """Stop the running emulator, if any; with `if_idle` not while jobs are active. Containers go on."""
+def stop_emulator(data: Path, only_if_idle: bool) -> str:
+    """Stop the emulator that runs on a data folder and return a line about it; containers keep running.
+
+    With `only_if_idle` it is left running while jobs are active. Raises EmulatorError if it does not stop.
+    """
     try:
         endpoint = find_running_emulator(data)
     except EmulatorNotRunning:
         return f"no emulator is running on {data}"
-    if if_idle:
-        active = ask(endpoint, "/vertex_emulator/status")["unfinished"]
+    if only_if_idle:
+        active = send_request(endpoint, "/vertex_emulator/status")["unfinished"]
         if active:
             return f"left running: {active} jobs have not ended"
     os.kill(endpoint.pid, signal.SIGTERM)
@@ -58,72 +57,50 @@ def stop(data: Path, if_idle: bool) -> str:
             time.sleep(0.02)
         else:
             return "stopped"
-    raise EmulatorError(f"the emulator (pid {endpoint.pid}) does not stop; kill -9 does no harm, its jobs are kept")
+    raise EmulatorError(f"the emulator (pid {endpoint.pid}) does not stop; end it with kill -9, which loses no jobs")
 
 
-def logs(
+def read_job_log(
     data: Path, job: str, follow: bool, task: str | None = None, trial: int | None = None, raw: bool = False
 ) -> Iterator[str]:
-    """The log of a job, by id or full name; see JobLog. Raises NotRunning, EmulatorError, JobFailed."""
+    """Read the log of a job, given by id or full name; see JobLog for `task`, `trial` and `raw`.
+
+    Raises EmulatorNotRunning, EmulatorError and, with `follow`, JobFailed.
+    """
     find_running_emulator(data)
-    log = JobLog(lambda path, body: ask(find_running_emulator(data), path, body), job, task, trial, raw)
-    return log.follow() if follow else log.lines()
+    log = JobLog(lambda path, body: send_request(find_running_emulator(data), path, body), job, task, trial, raw)
+    return log.follow_lines() if follow else log.read_lines()
 
 
-def reset(root: Path) -> str:
-    """Remove all jobs with their containers and logs; buckets stay. Raises StartError while an emulator runs."""
+def reset_data_folder(root: Path) -> str:
+    """Remove all jobs with their containers and logs, keep buckets, and return a line about it.
+
+    Raises StartError while an emulator runs, and EmulatorError if Docker does not answer.
+    """
     if not root.is_dir():
         return f"there is nothing at {root}"
     data = DataFolder.open(root)
     with acquire_lock(data.lock):
-        emulator_id = _known_id(data)
+        emulator_id = _read_emulator_id(data.database)
         if emulator_id is not None:
             executor = DockerExecutor(emulator_id, pulled=lambda _: None)
             try:
                 for job in executor.list_jobs():
                     executor.remove_job(job)
             except ExecutorUnavailable as error:
-                raise EmulatorError(f"containers cannot be removed, nothing was reset: {error}") from error
+                raise EmulatorError(f"nothing was reset, because containers cannot be removed: {error}") from error
         for suffix in ("", "-wal", "-shm"):
             data.database.with_name(data.database.name + suffix).unlink(missing_ok=True)
         for folder in (data.logs, data.trials):
             shutil.rmtree(folder, ignore_errors=True)
-    return f"reset {root}: jobs, containers and logs are gone, buckets are left"
+    return f"reset {root}: removed jobs, containers and logs, kept buckets"
 
 
-def _known_id(data: DataFolder) -> str | None:
-    if not data.database.exists():
-        return None
-    try:
-        database = Database(data.database)
-    except StartError:
-        connection = sqlite3.connect(data.database)
+def _read_emulator_id(database: Path) -> str | None:
+    """Read the id that labels this folder's containers, from a database of any version or a damaged one."""
+    with closing(sqlite3.connect(database)) as connection:
         try:
             row = connection.execute("SELECT value FROM settings WHERE key = 'emulator'").fetchone()
         except sqlite3.Error:
             return None
-        finally:
-            connection.close()
-        return row[0] if row else None
-    with database.read_transaction() as transaction:
-        found = transaction.get_setting("emulator")
-    database.close()
-    return found
-
-
-def ask(endpoint: Endpoint, path: str, body: Mapping[str, Any] | None = None, method: str | None = None) -> Any:
-    """What a running emulator answers to GET, or to POST with a body. Raises EmulatorError, NotRunning."""
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(endpoint.url + path, data, method=method)
-    # No proxy: the emulator is on this machine, whatever http_proxy says.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(request, timeout=60) as reply:
-            return json.load(reply)
-    except urllib.error.HTTPError as error:
-        answer = json.load(error)
-        if "error" in answer:
-            raise EmulatorError(answer["error"]["message"]) from error
-        return answer
-    except (OSError, http.client.HTTPException) as error:
-        raise EmulatorNotRunning(f"the emulator at {endpoint.url} does not answer: {error}") from error
+    return row[0] if row else None

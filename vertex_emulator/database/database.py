@@ -15,7 +15,6 @@ from vertex_emulator.database.transaction import Transaction
 from vertex_emulator.errors import StartError
 
 SCHEMA_VERSION = 3  # checkouts before the first release wrote 1 and 2
-_RESET = "python -m vertex_emulator reset"
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -125,7 +124,8 @@ class Database:
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, SCHEMA_VERSION):
             newer = f"a newer emulator (schema {version}): upgrade this one"
-            older = f"an older emulator (schema {version}): remove its jobs with `{_RESET} --data {path.parent}`"
+            reset = f"vertex-emulator reset --data {path.parent}"
+            older = f"an older emulator (schema {version}): remove its jobs with `{reset}`"
             raise StartError(
                 f"the database {path} was written by {newer if version > SCHEMA_VERSION else older}, or choose another "
                 "folder with --data"

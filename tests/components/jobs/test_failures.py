@@ -45,7 +45,7 @@ def test_the_last_lines_are_those_of_the_replica_that_failed_and_the_rest_is_a_l
         "  the last log lines of workerpool1-0:",
         *[f"    line {number}" for number in range(11, 20)],
         "    ValueError: no data",
-        "  all of it: http://127.0.0.1:1/jobs/customJobs/1 or `python -m vertex_emulator logs 1`",
+        "  all of it: http://127.0.0.1:1/jobs/customJobs/1 or `vertex-emulator logs 1`",
         "  mend it, or run it again with lifecycle.rerun",
     ]
 

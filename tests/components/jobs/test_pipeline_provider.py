@@ -86,7 +86,7 @@ def test_the_log_of_a_pipeline_is_that_of_its_job_once_there_is_one(api: FakeCli
     submitted(api, "PIPELINE_STATE_RUNNING")
     outs = piped.read(FIRST, inputs(pipeline())).outs
     assert outs is not None
-    assert outs["run"]["logs"] == "python -m vertex_emulator logs 2"
+    assert outs["run"]["logs"] == "vertex-emulator logs 2"
     assert outs["run"]["page"] == "http://127.0.0.1:1/jobs/trainingPipelines/1"
 
 

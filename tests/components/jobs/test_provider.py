@@ -120,7 +120,7 @@ def test_a_job_is_submitted_once_with_its_spec_and_who_owns_it(api: FakeClient, 
     name = f"{PARENT}/{kind.collection}/1"
     page = f"http://127.0.0.1:1/jobs/{kind.collection}/1"
     assert state["id"] == name
-    logs = f"python -m vertex_emulator logs {name.rpartition('/')[2]}"
+    logs = f"vertex-emulator logs {name.rpartition('/')[2]}"
     first = "PIPELINE_STATE_PENDING" if kind == TRAINING_PIPELINE else "JOB_STATE_PENDING"
     assert state["run"] == {"name": name, "state": first, "page": page, "logs": logs}
 

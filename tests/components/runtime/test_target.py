@@ -23,7 +23,7 @@ def test_a_local_name_leads_to_the_emulator_and_its_page(urls: list[str]) -> Non
     at = target.connect(f"//local/{PARENT}")
     assert at.parent == PARENT
     assert at.links.page(NAME) == "http://127.0.0.1:1/jobs/customJobs/7"
-    assert at.links.logs(NAME) == "python -m vertex_emulator logs 7"
+    assert at.links.logs(NAME) == "vertex-emulator logs 7"
 
 
 def test_an_emulator_that_has_moved_is_followed(urls: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""`python -m vertex_emulator inject` against a real emulator."""
+"""`vertex-emulator inject` against a real emulator."""
 
 import signal
 from typing import Any
@@ -45,20 +45,20 @@ def test_faults_outlive_the_emulator_strike_once_and_are_shown_until_then(own: R
     assert error["code"] == 9
     assert "The replica workerpool1-0 ran out of memory and exited with a non-zero status of 137." in error["message"]
     assert own.ended(own.create(custom_job(pool("pass"), name="train-2")))["state"] == "JOB_STATE_SUCCEEDED"
-    assert inject(own, "--list") == "no faults wait\n"
+    assert inject(own, "--list") == "no pending faults\n"
 
 
 def test_faults_that_wait_can_be_cleared(shared: RunningEmulator) -> None:
     inject(shared, "preempt", "--name", "nobody", "--count", "3")
     assert "preempt for the next 3 jobs (name=nobody)" in inject(shared, "--list")
     assert inject(shared, "--clear") == "cleared 1\n"
-    assert inject(shared, "--list") == "no faults wait\n"
+    assert inject(shared, "--list") == "no pending faults\n"
 
 
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ({}, "there is no kind"),
+        ({}, "kind is missing"),
         ({"kind": "fire"}, "kind is 'fire'"),
         ({"kind": "fail"}, "one of code"),
         ({"kind": "fail", "code": 3, "exit_code": 3}, "one of code"),
@@ -71,7 +71,7 @@ def test_faults_that_wait_can_be_cleared(shared: RunningEmulator) -> None:
         ({"kind": "oom", "after": -1}, "after is -1"),
         ({"kind": "oom", "after": float("nan")}, "after is nan"),
         ({"kind": "oom", "replica": "chief"}, "replica is chief"),
-        ({"kind": "oom", "nmae": "x"}, "nmae is no field"),
+        ({"kind": "oom", "nmae": "x"}, "nmae is not one of the fields"),
     ],
 )
 def test_a_fault_that_means_nothing_is_refused_by_field_and_value(body: dict[str, Any], told: str) -> None:
@@ -81,7 +81,10 @@ def test_a_fault_that_means_nothing_is_refused_by_field_and_value(body: dict[str
 
 def test_a_bad_fault_is_one_line_at_the_terminal_and_400_over_http(shared: RunningEmulator) -> None:
     done = command("inject", "fail", "--code", "99", data=shared.data)
-    assert (done.returncode, done.stderr) == (1, "emulator: code is 99; it must be a google.rpc.Code, from 1 to 16\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "vertex-emulator: code is 99; it must be a google.rpc.Code, from 1 to 16\n",
+    )
     error = shared.call("POST", "vertex_emulator/faults", {"kind": "fail", "code": 99}, expect=400)["error"]
     assert error["status"] == "INVALID_ARGUMENT"
     assert "code is 99" in error["message"]
@@ -90,6 +93,6 @@ def test_a_bad_fault_is_one_line_at_the_terminal_and_400_over_http(shared: Runni
 def test_help_shows_the_kinds_and_examples(tmp_path: Any) -> None:
     done = command("inject", "--help", data=tmp_path)
     assert done.returncode == 0
-    assert "python -m vertex_emulator inject preempt --after 10" in done.stdout
+    assert "vertex-emulator inject preempt --after 10" in done.stdout
     for kind in ("quota", "fail", "preempt", "oom"):
         assert f"\n  {kind} " in done.stdout
