@@ -20,7 +20,7 @@ from typing_extensions import is_typeddict
 
 from components.schema import shapes
 from components.schema.formats import NumberOrText
-from components.settings.settings import NAMESPACE
+from components.settings.stack_values import NAMESPACE
 from tools.generate_types import PREFIX
 from vertex_api.kinds import KINDS, TRAINING_PIPELINE
 from vertex_api.scalars import Boolean, Double, Duration, Int32, Int64, OutputOnly, String, Timestamp

@@ -1,5 +1,6 @@
-"""Files that a user writes: read strictly, and asked for line numbers only when there is something to report."""
+"""SourceFile: a YAML or JSON file that a user wrote, which knows the line of each of its keys."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,74 +16,77 @@ from . import yaml_documents
 
 
 @dataclass(frozen=True)
-class Source:
-    """A file of declarations. `name` is its path as shown to the user.
+class SourceFile:
+    """The `content` of a file, and its `name` as messages show it.
 
-    In a stack file the declarations stand below `config`, and their keys carry a namespace (`vertex-training:images`).
+    In a stack file the keys stand under `config` and begin with a `namespace` (`vertex-training:`).
     """
 
-    file: Path
     name: str
+    content: bytes = b""
     namespace: str = ""
 
-    def read(self) -> tuple[dict[str, Any], list[Problem]]:
-        """What the file holds, or why it cannot be read."""
+    def parse(self) -> tuple[dict[str, Any], list[Problem]]:
+        """Return the object that the file holds, or an empty one and the problem that prevents it from being read."""
         try:
-            content = yaml_documents.loaded(self.file.read_bytes())
+            value = yaml_documents.load(self.content)
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
             return {}, [Problem(f"{self.name}:{line}", "", error.problem or "is not valid YAML")]
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             return {}, [Problem(self.name, "", f"is not valid YAML: {str(error).splitlines()[0]}")]
-        except OSError as error:
-            return {}, [Problem(self.name, "", f"cannot be read: {error.strerror}")]
-        if content is not None and not isinstance(content, dict):
+        if value is not None and not isinstance(value, dict):
             return {}, [Problem(self.name, "", MUST_BE_OBJECT)]
-        return content or {}, []
+        return value or {}, []
 
     def problem(self, path: KeyPath, message: str) -> Problem:
-        """A problem at a key of the declarations, with the line where it stands."""
-        said = yaml_documents.as_written(self._root, self._in_file(path), message)
-        return Problem(self.place(path), format_path(self._spelled(path)), said)
+        """Return a problem at a key, with the key's line. Values are quoted as the user wrote them."""
+        full_path = self._full_path(path)
+        message = yaml_documents.quote_source_text(self._root, full_path, message)
+        return Problem(self.place(path), format_path(full_path[1 if self.namespace else 0 :]), message)
 
     def place(self, path: KeyPath) -> str:
-        """`file:line` of the deepest part of `path` that the file holds."""
-        line = yaml_documents.line_of(self._root, self._in_file(path))
+        """Return `file:line` of the deepest part of `path` that the file holds, or the file alone."""
+        line = yaml_documents.find_line(self._root, self._full_path(path))
         return self.name if line is None else f"{self.name}:{line}"
 
-    def _in_file(self, path: KeyPath) -> KeyPath:
-        return (("config",) if self.namespace else ()) + self._spelled(path)
-
-    def _spelled(self, path: KeyPath) -> KeyPath:
-        return (f"{self.namespace}{path[0]}", *path[1:]) if self.namespace and path else path
+    def _full_path(self, path: KeyPath) -> KeyPath:
+        if not self.namespace:
+            return path
+        return ("config", f"{self.namespace}{path[0]}", *path[1:]) if path else ("config",)
 
     @cached_property
     def _root(self) -> yaml.Node | None:
         try:
-            return yaml_documents.composed(self.file.read_bytes())
-        except (OSError, yaml.YAMLError):
+            return yaml_documents.compose(self.content)
+        except yaml.YAMLError:
             return None
 
 
-def included(root: Path, patterns: list[str], stack: Source) -> tuple[list[Source], list[Problem]]:
-    """What a stack's `include` names: files, folders (their YAML and JSON files) or globs, relative to `root`."""
-    files: dict[Path, None] = {}
-    problems = []
-    for index, pattern in enumerate(patterns):
-        found = _matching(root, pattern)
-        if not found:
-            problems.append(stack.problem(("include", index), f'"{pattern}" names no file in {root.name}/'))
-        files |= dict.fromkeys(found)
-    return [Source(file, _shown(file, root)) for file in files], problems
+def load_source_file(file: Path, name: str) -> tuple[SourceFile, dict[str, Any], list[Problem]]:
+    """Return a file, the object that it holds, and the problem that prevents it from being read, if there is one."""
+    try:
+        source = SourceFile(name, file.read_bytes())
+    except OSError as error:
+        return SourceFile(name), {}, [Problem(name, "", f"cannot be read: {error.strerror}")]
+    return source, *source.parse()
 
 
-def _matching(root: Path, pattern: str) -> list[Path]:
+def find_included_files(root: Path, patterns: Sequence[str]) -> tuple[dict[str, Path], list[int]]:
+    """Find what a stack's `include` names: files, folders (their YAML and JSON files) or globs, relative to `root`.
+
+    Returns the files by the name that messages show, and the indexes of the patterns that match no file.
+    """
+    matches = [_match(root, pattern) for pattern in patterns]
+    files = {
+        str(file.relative_to(root) if file.is_relative_to(root) else file): file for each in matches for file in each
+    }
+    return files, [index for index, each in enumerate(matches) if not each]
+
+
+def _match(root: Path, pattern: str) -> list[Path]:
     path = root / pattern
     if path.is_file():
         return [path]
     candidates = path.iterdir() if path.is_dir() else root.glob(pattern) if not Path(pattern).is_absolute() else []
     return sorted(file for file in candidates if file.suffix in (".yaml", ".yml", ".json") and file.is_file())
-
-
-def _shown(file: Path, root: Path) -> str:
-    return str(file.relative_to(root)) if file.is_relative_to(root) else str(file)

@@ -13,7 +13,7 @@ from .yaml_errors import explained
 _MERGE, _TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
 
 
-def loaded(content: bytes) -> Any:
+def load(content: bytes) -> Any:
     """What a document holds.
 
     Raises yaml.YAMLError or UnicodeDecodeError, also for what YAML's readers would lose. The `problem` of a
@@ -48,12 +48,12 @@ def _constructed(loader: yaml.CSafeLoader, node: yaml.Node) -> Any:
         raise yaml.MarkedYAMLError(problem=message, problem_mark=wrong.start_mark) from None
 
 
-def composed(content: bytes) -> yaml.Node | None:
-    """A document as nodes with their positions, for `line_of`. Raises as `loaded` does."""
+def compose(content: bytes) -> yaml.Node | None:
+    """A document as nodes with their positions, for `find_line`. Raises as `load` does."""
     return yaml.compose(content, yaml.CSafeLoader)
 
 
-def as_written(root: yaml.Node | None, path: KeyPath, message: str) -> str:
+def quote_source_text(root: yaml.Node | None, path: KeyPath, message: str) -> str:
     """A problem's message; where it says what is not a text, then with what stands in the document.
 
     YAML has read that as something else: 3.10 as 3.1, no as false, 12:30 as 750. In quotes it is what was written.
@@ -72,7 +72,7 @@ def as_written(root: yaml.Node | None, path: KeyPath, message: str) -> str:
     return f'{text} is read as {what}{scalars.quote_value(read)}; write "{text}" in quotes'
 
 
-def line_of(node: yaml.Node | None, path: KeyPath) -> int | None:
+def find_line(node: yaml.Node | None, path: KeyPath) -> int | None:
     """The line of the deepest part of `path` that a document holds; None where it holds none of it."""
     line = None
     for part in path:

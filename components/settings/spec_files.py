@@ -1,6 +1,6 @@
 """Jobs whose fields stand in a file of their own, as `gcloud --config` and the REST API take it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,77 +14,75 @@ from vertex_api.validation.shape import validate_shape
 from ..errors import Problem
 from ..schema import shapes
 from ..schema.job_keys import SPEC
-from ..schema.source_file import Source
+from ..schema.source_file import SourceFile
 
 
 @dataclass(frozen=True)
 class SpecFile:
-    """A file with fields of a job: `above` is where its content stands in the job.
+    """A file with fields of a job.
 
-    `fields` are those of the job that come from the file, `beside` those that stand beside it. `has_one_pool`: the
-    file's workerPoolSpecs is no list, but its only entry.
+    `prefix` is where its content stands in the job, `fields` are those of the job that come from the file, and
+    `declared` those that the declaration has itself. `has_one_pool`: the file's workerPoolSpecs is not a list, but its
+    only item.
     """
 
-    source: Source
-    above: KeyPath
+    source: SourceFile
+    prefix: KeyPath
     fields: Mapping[str, Any]
-    beside: Mapping[str, Any]
+    declared: Mapping[str, Any]
     has_one_pool: bool = False
 
-    def holds(self, path: KeyPath) -> bool:
-        """Whether what stands at a path of the job comes from the file; what stands nowhere is missed where most is."""
+    def provides(self, path: KeyPath) -> bool:
+        """Whether a path of the job belongs to the file, rather than to the declaration.
+
+        A path that neither has belongs to the one that has more of it.
+        """
         depth = _depth(self.fields, path)
-        return depth > 0 and depth >= _depth(self.beside, path)
+        return depth > 0 and depth >= _depth(self.declared, path)
 
     def problem(self, path: KeyPath, message: str) -> Problem:
-        """A problem at a path of the job, with the line of the file where it stands."""
-        inside = path[len(self.above) :]
-        if self.has_one_pool and inside[1:2] == (0,):
-            inside = (inside[0], *inside[2:])
-        return self.source.problem(inside, message)
+        """Return a problem at a path of the job, with the file's line."""
+        inner_path = path[len(self.prefix) :]
+        if self.has_one_pool and inner_path[1:2] == (0,):
+            inner_path = (inner_path[0], *inner_path[2:])
+        return self.source.problem(inner_path, message)
 
 
-@dataclass(frozen=True)
-class Pasted:
-    """A job with the fields of its file, None for both where there is no such file.
+def find_spec_file(spec: Any, root: Path) -> tuple[str, list[Violation]]:
+    """Return the name of the file that a job's `spec` names, relative to the project's folder `root`.
 
-    `findings` are about the declaration, `problems` about the file.
+    With violations, if it names none.
     """
-
-    job: dict[str, Any] | None
-    file: SpecFile | None
-    findings: Sequence[Violation] = ()
-    problems: Sequence[Problem] = ()
-
-
-def pasted(kind: Kind, declared: Mapping[str, Any], root: Path) -> Pasted:
-    """A job that has `spec: {file: …}` with what the file holds; its path is relative to `root`, the project's folder.
-
-    A file for a custom job is a CustomJobSpec (`gcloud ai custom-jobs create --config`), or a CustomJob where it has a
-    jobSpec; for a tuning job it is a HyperparameterTuningJob, with or without what gcloud takes as flags; for a
-    pipeline it is a TrainingPipeline. A field stands in the file or beside it, whichever message it is of.
-    """
-    named, broken = validate_shape(shapes.SpecFile, declared[SPEC])
-    if isinstance(declared[SPEC], str):
-        message = f"must be an object with named fields; write spec: {{file: {declared[SPEC]}}}"
-        return Pasted(None, None, [((SPEC,), message)])
-    if broken:
-        return Pasted(None, None, [((SPEC, *problem.path), problem.message) for problem in broken])
+    named, problems = validate_shape(shapes.SpecFile, spec)
+    if isinstance(spec, str):
+        message = f"must be an object with named fields; write spec: {{file: {spec}}}"
+        return "", [((SPEC,), message)]
+    if problems:
+        return "", [((SPEC, *problem.path), problem.message) for problem in problems]
     name = named["file"]
     if Path(name).is_absolute() or not (root / name).is_file():
-        missing = f'"{name}" is not a file in {root.name}/; write its path relative to the project\'s folder'
-        return Pasted(None, None, [((SPEC, "file"), missing)])
-    source = Source(root / name, name)
-    content, problems = source.read()
-    if problems:
-        return Pasted(None, None, problems=problems)
+        message = f'"{name}" is not a file in {root.name}/; write its path relative to the project\'s folder'
+        return name, [((SPEC, "file"), message)]
+    return name, []
+
+
+def merge_spec_file(
+    kind: Kind, declared: Mapping[str, Any], source: SourceFile, content: Mapping[str, Any]
+) -> tuple[dict[str, Any], SpecFile, list[Violation]]:
+    """Return a job with the fields of its spec file and of its declaration, and the fields that both have.
+
+    A file for a custom job is a CustomJobSpec (`gcloud ai custom-jobs create --config`), or a CustomJob if it has a
+    jobSpec. For a tuning job it is a HyperparameterTuningJob, with or without what gcloud takes as flags. For a
+    pipeline it is a TrainingPipeline.
+    """
     is_whole = kind != CUSTOM_JOB or "jobSpec" in map(to_camel, content)
-    pools = {} if is_whole else {key: [one] for key, one in content.items() if _is_one_pool(key, one)}
-    fields = content if is_whole else {"jobSpec": content | pools}
-    beside = {key: value for key, value in declared.items() if key != SPEC}
-    job, twice = _merged(fields, beside, ())
-    file = SpecFile(source, () if is_whole else ("jobSpec",), fields, beside, has_one_pool=bool(pools))
-    return Pasted(job, file, [(path, f"stands in {name} too; keep one of the two") for path in twice])
+    pools = {} if is_whole else {key: [value] for key, value in content.items() if _is_one_pool(key, value)}
+    fields = content if is_whole else {"jobSpec": {**content, **pools}}
+    declared = {key: value for key, value in declared.items() if key != SPEC}
+    job, duplicates = _merge(fields, declared, ())
+    spec_file = SpecFile(source, () if is_whole else ("jobSpec",), fields, declared, has_one_pool=bool(pools))
+    message = f"is set in {source.name} too; keep one of the two"
+    return job, spec_file, [(path, message) for path in duplicates]
 
 
 def _is_one_pool(key: str, value: Any) -> bool:
@@ -92,31 +90,33 @@ def _is_one_pool(key: str, value: Any) -> bool:
     return to_camel(key) == "workerPoolSpecs" and isinstance(value, Mapping)
 
 
-def _merged(fields: Mapping[str, Any], beside: Mapping[str, Any], at: KeyPath) -> tuple[dict[str, Any], list[KeyPath]]:
-    """The fields of a file with those that stand beside it, and the paths of those that stand in both."""
-    merged, twice = dict(fields), list[KeyPath]()
-    for key, value in beside.items():
-        if (there := _written(fields, key)) is None:
+def _merge(
+    fields: Mapping[str, Any], declared: Mapping[str, Any], prefix: KeyPath
+) -> tuple[dict[str, Any], list[KeyPath]]:
+    """Return the fields of a file and those of the declaration, and the paths of those that both have."""
+    merged, duplicates = dict(fields), list[KeyPath]()
+    for key, value in declared.items():
+        if (spelling := _get_spelling(fields, key)) is None:
             merged[key] = value
-        elif isinstance(value, Mapping) and isinstance(fields[there], Mapping):
-            merged[there], below = _merged(fields[there], value, (*at, key))
-            twice += below
+        elif isinstance(value, Mapping) and isinstance(fields[spelling], Mapping):
+            merged[spelling], inner_duplicates = _merge(fields[spelling], value, (*prefix, key))
+            duplicates += inner_duplicates
         else:
-            twice.append((*at, key))
-    return merged, twice
+            duplicates.append((*prefix, key))
+    return merged, duplicates
 
 
-def _written(fields: Mapping[str, Any], key: Any) -> str | None:
-    """The key of a field as it is written, in either spelling; None where it is not there."""
+def _get_spelling(fields: Mapping[str, Any], key: Any) -> str | None:
+    """Return the key of a field as it is written, in either spelling; None if it is missing."""
     return next((name for name in fields if name == key or to_camel(name) == to_camel(str(key))), None)
 
 
 def _depth(value: Any, path: KeyPath) -> int:
-    """How much of a path a value has."""
+    """Return how many parts of a path a value has."""
     for depth, part in enumerate(path):
         if isinstance(value, list) and isinstance(part, int) and part < len(value):
             value = value[part]
-        elif isinstance(value, Mapping) and (key := _written(value, part)) is not None:
+        elif isinstance(value, Mapping) and (key := _get_spelling(value, part)) is not None:
             value = value[key]
         else:
             return depth

@@ -123,7 +123,7 @@ def test_a_number_cannot_be_a_result_and_says_so(tmp_path: Path, spelled: str) -
     field = spelled.partition(":")[0]
     text = jobs("", data="").replace(spelled, f'{field}: "${{jobs.data.name}}"')
     (found,) = problems(tmp_path, INCLUDING, jobs=text)
-    message = "${jobs.data.name} is known only after that job, so it can stand in texts alone"
+    message = "${jobs.data.name} is known only after that job, so it can be used in texts only"
     assert found.endswith(f": hyperparameterTuningJobs.tune.{field}: {message}")
 
 

@@ -94,7 +94,7 @@ def problems(folder: Path, text: str | bytes, capsys: pytest.CaptureFixture[str]
         ),
         ("jobId: x\nlabels: {a: b}\n", "job.yaml: trainingInput: is required"),
         ("- a\n", "job.yaml: must be an object with named fields"),
-        ("", "job.yaml: must be an object with named fields"),
+        ("", "job.yaml: trainingInput: is required"),
         ("region: a\nregion: b\n", 'job.yaml:2: "region" is there twice, lines 1 and 2'),
         (f"{IMAGE}region: no\n", 'job.yaml:2: region: no is read as false; write "no" in quotes'),
         (

@@ -244,7 +244,7 @@ def test_several_problems_are_reported_together_by_file_and_line(tmp_path: Path)
         f"jobs.yaml:9: {IN_POOL}.replicas: unknown field; did you mean replicaCount?",
         f"jobs.yaml:11: {IN_POOL}.containerSpec.imageUri: ${{images.digit}} is not declared; did you mean digits?",
         "jobs.yaml:14: customJobs.digits.lifecycle.waits: unknown field; did you mean wait?",
-        f'stacks/Pulumi.dev.yaml:3: vertex-training:include[2]: "gone" names no file in {tmp_path.name}/',
+        f'stacks/Pulumi.dev.yaml:3: vertex-training:include[2]: "gone" matches no file in {tmp_path.name}/',
         "stacks/Pulumi.dev.yaml:4: vertex-training:vars.epoch: nothing uses it; did you mean epochs?",
     ]
 

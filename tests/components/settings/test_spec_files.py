@@ -154,7 +154,7 @@ def test_of_a_problem_beside_the_file_the_declaration_is_named_and_of_one_in_it_
 def test_a_field_that_is_there_twice_is_refused_by_its_whole_path(tmp_path: Path, beside: str, field: str) -> None:
     declared = DECLARED.replace("lifecycle: {wait: true}", beside)
     (problem,) = problems(tmp_path, INCLUDING, jobs=declared, **{FILE: CONFIG})
-    assert problem == f"jobs.yaml:7: customJobs.digits.{field}: stands in {FILE} too; keep one of the two"
+    assert problem == f"jobs.yaml:7: customJobs.digits.{field}: is set in {FILE} too; keep one of the two"
 
 
 @pytest.mark.parametrize("config", [CONFIG, SNAKE], ids=["camelCase", "snake_case"])

@@ -1,0 +1,76 @@
+"""Checks of a declared job beyond the API's own rules: adoption, likely mistakes, regions, labels, guardrails."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from vertex_api.validation.messages import collect_problems
+from vertex_api.validation.rules import Violation, likely_mistakes, region
+
+from ..images import rules
+from ..jobs import adoption
+from ..jobs.recovery import ownership
+from ..schema import references, shapes
+from ..schema.job_declaration import JobDeclaration
+from . import guardrails
+
+
+def find_job_violations(
+    job: JobDeclaration, images: Mapping[str, shapes.Image], stack_values: Mapping[str, Any]
+) -> Iterator[Violation]:
+    """Find all that makes a job invalid in a stack with these `images` and values of its stack file.
+
+    Of a job whose spec has problems already, only its adoption is checked.
+    """
+    if job.is_adopted:
+        yield from _find_adoption_violations(job, stack_values)
+    if not job.valid_spec:
+        return
+    is_on_google_cloud = stack_values.get("target") == "gcp"
+    stack_labels = stack_values.get("labels", {})
+    if not job.is_adopted:
+        yield from _find_likely_mistakes(job, images, is_on_google_cloud)
+        for path, message in ownership.labels_broken(job.spec.fields.get("labels", {}), stack_labels):
+            yield ("labels", *path), message
+    if is_on_google_cloud and "region" in stack_values:
+        yield from region.find_region_mismatches(job.spec.fields, job.spec.job_spec_path, stack_values["region"])
+    if "guardrails" in stack_values:
+        yield from guardrails.broken(stack_values["guardrails"], job, images, stack_labels)
+
+
+def find_duplicate_adoptions(jobs: Iterable[JobDeclaration]) -> list[tuple[JobDeclaration, str]]:
+    """Find the jobs that adopt what another one adopts, each with a message for its `lifecycle.adopt`."""
+    names: dict[str, str] = {}
+    duplicates = []
+    for job in jobs:
+        if adopt := job.lifecycle.get("adopt"):
+            other = names.setdefault(adopt.rpartition("/")[2], job.name)
+            if other != job.name:
+                duplicates.append((job, f'"{adopt}" is adopted by {other} already'))
+    return duplicates
+
+
+def _find_adoption_violations(job: JobDeclaration, stack_values: Mapping[str, Any]) -> Iterator[Violation]:
+    place = (
+        stack_values.get("project", "local"),
+        stack_values.get("projectNumber"),
+        stack_values.get("region", "us-central1"),
+    )
+    for message in adoption.broken(job.kind, job.lifecycle["adopt"], *place):
+        yield ("lifecycle", "adopt"), message
+    if job.lifecycle.get("rerun"):
+        yield ("lifecycle", "rerun"), adoption.NOT_RUN
+
+
+def _find_likely_mistakes(
+    job: JobDeclaration, images: Mapping[str, shapes.Image], is_on_google_cloud: bool
+) -> Iterable[Violation]:
+    """One violation for each path: the last rule's."""
+    kind, fields = job.spec.training_job.kind, job.spec.training_job.fields
+    found = [*likely_mistakes.find_likely_mistakes(kind, fields)]
+    if is_on_google_cloud:
+        found += likely_mistakes.find_foreign_executors(kind, fields)
+    problems = collect_problems(found, fields, references.is_open)
+    messages = {job.spec.locate(problem.path): problem.message for problem in problems}
+    messages.update(likely_mistakes.find_missing_serving_container(job.spec.fields))
+    messages.update(rules.unmarked(job.spec, images))
+    return messages.items()

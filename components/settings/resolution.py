@@ -1,0 +1,62 @@
+"""Resolution: a declared value with its vars filled in, and the references that remain in it."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vertex_api.kinds import KINDS
+from vertex_api.spelling import suggestion_text
+from vertex_api.validation.rules import KeyPath, Violation
+
+from ..schema import references
+from ..schema.job_keys import LIFECYCLE
+from .entries import Entry
+
+_JOB_TABLES = ("vars", "images", "packages", "secrets", references.JOBS)
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """The `value` of an entry with its vars filled in, and the `violations` of its references.
+
+    `used_vars` are the names of these vars. `results` are the references to results of jobs, each with its path and
+    without its table: `(("jobSpec", …), "tune.modelDir")`.
+    """
+
+    entry: Entry
+    value: Any
+    violations: list[Violation]
+    used_vars: set[str]
+    results: list[tuple[KeyPath, str]]
+
+
+def resolve_entry(entry: Entry, names: Mapping[str, Collection[str] | None], tables: references.Tables) -> Resolution:
+    """Fill in the references of an entry into `tables`, and check all others.
+
+    `names` are those that are declared in each table; None for a table that is invalid, in which all names pass.
+    """
+    unclosed = dict(references.unclosed(entry.value))
+    violations = list(unclosed.items())
+    used_vars, results = set[str](), list[tuple[KeyPath, str]]()
+    for path, reference in references.found(entry.value):
+        if path in unclosed:
+            continue
+        table, _, name = reference.partition(".")
+        allowed_tables = _get_allowed_tables(entry.section, path)
+        if table == "vars":
+            used_vars.add(name)
+        if table not in allowed_tables:
+            violations.append((path, references.unknown_reference_message(reference, allowed_tables)))
+        elif table == references.JOBS:
+            results.append((path, name))
+        elif (known := names[table]) is not None and name not in known:
+            message = f"${{{reference}}} is not declared{suggestion_text(name, known)}"
+            violations.append((path, message))
+    return Resolution(entry, references.resolve(entry.value, tables), violations, used_vars, results)
+
+
+def _get_allowed_tables(section: str, path: KeyPath) -> tuple[str, ...]:
+    """Return the tables that a reference at a path of an image, a package or a job may name."""
+    if section in KINDS and path[:1] != (LIFECYCLE,):
+        return _JOB_TABLES
+    return ("vars", "secrets") if section == "images" and path[:1] == ("secrets",) else ("vars",)

@@ -1,0 +1,68 @@
+"""The values of a stack file, apart from its declarations: their shapes, and what the stack's target requires."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from vertex_api.validation.messages import check_partially, extract_valid_part
+from vertex_api.validation.rules import Violation
+from vertex_api.validation.shape import validate_shape
+
+from ..schema import shapes
+from . import google_cloud, guardrails, prices
+from .entries import SECTIONS
+
+NAMESPACE = "vertex-training"
+"""Of all keys, also in projects that have another name."""
+
+
+def decode_config(config: Mapping[str, str]) -> dict[str, Any]:
+    """Return a stack's config without the keys of other namespaces, and without the namespace.
+
+    The engine passes texts as they are, and lists and objects as JSON.
+    """
+    prefix = f"{NAMESPACE}:"
+    return {key.removeprefix(prefix): _decode(text) for key, text in config.items() if key.startswith(prefix)}
+
+
+def validate_stack_values(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[Violation]]:
+    """Return the valid values of a stack's config in the shape of `shapes.Stack`, and all violations.
+
+    The declarations are returned as they are. A region or a persistent resource that breaks a rule is left out, so that
+    nothing is checked or priced by it.
+    """
+    declarations = {key: value for key, value in config.items() if key in SECTIONS}
+    values, misshapen = validate_shape(shapes.Stack, {key: config[key] for key in config.keys() - SECTIONS})
+    valid_part = extract_valid_part(shapes.Stack, values, misshapen)
+    problems = (
+        check_partially(_find_target_violations, valid_part) if ("target",) not in valid_part.removed_paths else []
+    )
+    # Messages quote values, and a secret's value must not be shown.
+    violations = [
+        (each.path, "must be a string" if each.path[0] == "secrets" and len(each.path) > 1 else each.message)
+        for each in misshapen
+    ]
+    violations += [(each.path, each.message) for each in problems]
+    violations += ((("guardrails", *path), message) for path, message in guardrails.empty(config.get("guardrails")))
+    invalid = {each.path[0] for each in misshapen}
+    invalid |= {each.path[0] for each in problems} & {google_cloud.MACHINES, "region"}
+    return {**{key: value for key, value in values.items() if key not in invalid}, **declarations}, violations
+
+
+def _find_target_violations(values: Mapping[str, Any]) -> Iterable[Violation]:
+    if values["target"] == "gcp":
+        yield from google_cloud.broken(values)
+        if "prices" in values:
+            for path, message in prices.broken(values["prices"], values.get("region")):
+                yield ("prices", *path), message
+    else:
+        for key in shapes.Cloud.__annotations__:
+            if key in values:
+                yield (key,), "is for the target gcp, and the target here is local"
+
+
+def _decode(text: str) -> Any:
+    try:
+        return json.loads(text) if text[:1] in ("{", "[") else text
+    except ValueError:
+        return text
