@@ -27,8 +27,8 @@ LAYERS = {
         ("",),
     ),
     "vertex_api": (
-        ("", "catalog", "errors", "scalars", "spelling", "states", "trials"),
-        ("fields", "types"),
+        ("", "errors", "scalars", "spelling", "states", "trials"),
+        ("catalog", "fields", "types"),
         ("kinds", "training_pipeline"),
         ("names", "validation.rules"),
         ("client", "validation"),

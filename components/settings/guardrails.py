@@ -9,7 +9,8 @@ from fnmatch import fnmatchcase
 from math import isfinite
 from typing import Any
 
-from vertex_api.estimates.cost import DEFAULT_SECONDS, Cost, get_timeout_seconds
+from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, get_timeout
+from vertex_api.estimates.cost import Cost
 from vertex_api.kinds import Kind
 from vertex_api.scalars import parse_seconds
 from vertex_api.spelling import join_with_or
@@ -179,11 +180,11 @@ def _at_most(rule: str, rules: Mapping[str, Any], count: int, at: KeyPath, what:
 
 
 def _time(rules: shapes.Guardrails, job_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    given, longest = get_timeout_seconds(job_spec), rules.get("maxTimeout")
+    given, longest = get_timeout(job_spec), rules.get("maxTimeout")
     if given is None and rules.get("requireTimeout"):
         yield at, f'guardrails.requireTimeout: is required here, such as "{longest or "3600s"}"'
-    elif longest is not None and (given or DEFAULT_SECONDS) > parse_seconds(longest):
-        shown = f'"{given:g}s"' if given else 'seven days ("604800s"), as none is given,'
+    elif longest is not None and parse_seconds(given or DEFAULT_TIMEOUT) > parse_seconds(longest):
+        shown = f'"{given}"' if given else f'seven days ("{DEFAULT_TIMEOUT}"), as none is given,'
         yield at, f'guardrails.maxTimeout: {shown} is longer than the "{longest}" that is allowed here'
 
 

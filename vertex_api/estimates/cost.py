@@ -12,6 +12,7 @@ from functools import cache
 from math import isinf
 from typing import Any
 
+from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, get_boot_disk, get_timeout
 from vertex_api.catalog.machines import Machine, get_machine, machines
 from vertex_api.estimates.prices import HOURS_PER_MONTH, Prices
 from vertex_api.scalars import parse_seconds
@@ -19,15 +20,9 @@ from vertex_api.validation.canonical import CanonicalSpec
 from vertex_api.validation.rules.machine_spec import get_accelerator
 from vertex_api.validation.rules.worker_pools import DISK_TYPES
 
-DEFAULT_SECONDS = 7 * 24 * 3600.0
-"""How long a job may run that names no timeout (discovery document, Scheduling)."""
-DISK_GB = 100
-"""The size of a boot disk that names none (Google's page on configuring compute resources)."""
-
 TPU_PRICE_NAMES = {"ct5lp": "TPU_V5_LITEPOD", "ct6e": "TPU_V6E", "tpu7x": "TPU7X"}
 """What the chips of machines with a topology are called, by family: the API has no acceleratorType for the newer."""
 
-_NEWEST = ("a3-ultragpu", "a4-highgpu", "a4x-highgpu")
 # Families that Compute Engine prices apart from the family that begins their name.
 _APART = {"a3-megagpu": "A3-MEGA", "a3-ultragpu": "A3-ULTRA"}
 _BOARD_CORES = 8
@@ -45,7 +40,7 @@ class Cost:
 
     hourly: float = 0.0
     total: float = 0.0
-    within: float = DEFAULT_SECONDS
+    within: float = parse_seconds(DEFAULT_TIMEOUT)
     has_timeout: bool = False
     missing: tuple[str, ...] = ()
     as_of: frozenset[str] = frozenset()
@@ -64,18 +59,18 @@ def estimate_cost(spec: CanonicalSpec, region: str, prices: Prices) -> Cost:
     """
     job, fields = spec.job_spec, spec.training_job.fields
     trials, at_once = fields.get("maxTrialCount", 1), fields.get("parallelTrialCount", 1)
-    given = get_timeout_seconds(job)
-    within = given or DEFAULT_SECONDS
+    timeout = get_timeout(job)
+    within = parse_seconds(timeout or DEFAULT_TIMEOUT)
     if job.get("persistentResourceId"):
         on_a_resource = ("on a persistent resource, which is billed by itself",)
-        return Cost(within=within, has_timeout=given is not None, notes=on_a_resource)
+        return Cost(within=within, has_timeout=timeout is not None, notes=on_a_resource)
     bill = _Bill(region, prices)
     hourly = sum(pool.get("replicaCount", 1) * bill.machine(pool) for pool in job["workerPoolSpecs"] if pool)
     return Cost(
         hourly=hourly * at_once,
         total=hourly * trials * within / 3600,
         within=within,
-        has_timeout=given is not None,
+        has_timeout=timeout is not None,
         missing=tuple(bill.missing),
         as_of=frozenset(bill.as_of),
         notes=tuple(_notes(job)) + tuple(bill.notes),
@@ -89,19 +84,6 @@ def list_priceable_names() -> Mapping[str, frozenset[str]]:
     gpus = frozenset(kind for each in machines().values() for kind in each.gpus)
     tpus = frozenset({*TPU_PRICE_NAMES.values(), *(kind for each in machines().values() for kind in each.tpus)})
     return {"vcpu": families, "gb": families, "accelerator": gpus | tpus, "disk": frozenset(DISK_TYPES)}
-
-
-def get_timeout_seconds(job_spec: Mapping[str, Any]) -> float | None:
-    """The seconds that a CustomJobSpec lets a run take; None where the service's default holds."""
-    return parse_seconds(job_spec.get("scheduling", {}).get("timeout", "0s")) or None
-
-
-def get_boot_disk(pool: Mapping[str, Any]) -> tuple[str, int]:
-    """Type and GiB of the boot disk of each machine of a pool (discovery document, DiskSpec)."""
-    disk = pool.get("diskSpec", {})
-    is_newest = pool.get("machineSpec", {}).get("machineType", "").startswith(_NEWEST)
-    kind = disk.get("bootDiskType") or ("hyperdisk-balanced" if is_newest else "pd-ssd")
-    return kind, disk.get("bootDiskSizeGb") or DISK_GB
 
 
 def get_accelerators(pool: Mapping[str, Any], found: Machine) -> tuple[str | None, int]:

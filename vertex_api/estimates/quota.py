@@ -7,8 +7,9 @@ samples, as they have been quoted in public up to 2026-11. For what none of them
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from vertex_api.catalog.job_defaults import get_boot_disk
 from vertex_api.catalog.machines import get_machine
-from vertex_api.estimates.cost import get_accelerators, get_boot_disk
+from vertex_api.estimates.cost import get_accelerators
 from vertex_api.validation.canonical import CanonicalSpec
 
 METRIC_PREFIX = "aiplatform.googleapis.com/custom_model_training_"

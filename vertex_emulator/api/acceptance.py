@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from vertex_api.catalog.job_defaults import get_output_directories
 from vertex_api.kinds import TRAINING_PIPELINE, Kind
 from vertex_api.validation import pipeline_tasks, pipelines
 from vertex_api.validation.messages import validate_job
@@ -13,7 +14,6 @@ from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape import FieldProblem
 from vertex_emulator.errors import InvalidBucketUri, invalid_argument_error
 from vertex_emulator.gcs import buckets
-from vertex_emulator.replicas.environment import output_directories
 from vertex_emulator.scheduling import unsupported_fields as coverage
 
 
@@ -50,7 +50,7 @@ def _refused_here(kind: Kind, spec: Mapping[str, Any], root: Path) -> list[Field
     field = kind.spec_field
     bad_folders = (
         _bad_folder(uri, (field, "baseOutputDirectory", "outputUriPrefix"), root)
-        for uri in output_directories(spec[field]).values()
+        for uri in get_output_directories(spec[field]).values()
     )
     return [
         *coverage.refusals(kind, spec),

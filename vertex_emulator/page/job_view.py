@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vertex_api.catalog.job_defaults import get_output_directories
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
 from vertex_api.validation.pipeline_tasks import backing_kind
 from vertex_emulator.database import Database
@@ -14,7 +15,6 @@ from vertex_emulator.database.records import Job, PipelineProgress
 from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.gcs import buckets
 from vertex_emulator.page.study_view import study_view
-from vertex_emulator.replicas.environment import output_directories
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.resource_json import serialize_job, serialize_pipeline
 
@@ -70,7 +70,7 @@ class JobViews:
             return
         folders = {"Base output directory": base}
         if job.kind == CUSTOM_JOB:
-            folders |= output_directories(spec)
+            folders |= get_output_directories(spec)
         for label, uri in folders.items():
             yield {"label": label, "uri": uri, "path": str(buckets.folder(self.buckets, uri))}
 

@@ -5,9 +5,9 @@ published; open points are listed in docs/fidelity.md.
 """
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
+from vertex_api.catalog.job_defaults import get_output_directories
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.names import job_host_id, replica_hostname
 
@@ -17,11 +17,6 @@ STATUSZ_PORT = 6000
 METRIC_FOLDER = "/tmp/hypertune"  # the default of Google's hypertune library, inside the container
 METRIC_FILE = f"{METRIC_FOLDER}/output.metrics"
 _TF_TASKS = ("chief", "worker", "ps", "evaluator")
-_OUTPUT_FOLDERS = {
-    "AIP_MODEL_DIR": "model",
-    "AIP_CHECKPOINT_DIR": "checkpoints",
-    "AIP_TENSORBOARD_LOG_DIR": "logs",
-}
 
 
 def service_environment(job: Job, replica: Replica, metric_id: str | None = None) -> dict[str, str]:
@@ -39,7 +34,7 @@ def service_environment(job: Job, replica: Replica, metric_id: str | None = None
         "MASTER_ADDR": replica_hostname(job.id, 0, 0),
         "MASTER_PORT": str(TRAINING_PORT),
         **_kubernetes_service(job),
-        **output_directories(spec),
+        **get_output_directories(spec),
     }
     if "containerSpec" in spec["workerPoolSpecs"][replica.pool]:
         environment["AIP_USE_CUSTOM_CONTAINER"] = "true"
@@ -61,14 +56,6 @@ def service_environment(job: Job, replica: Replica, metric_id: str | None = None
         if metric_id is not None:
             environment["CLOUD_ML_HP_METRIC_TAG"] = metric_id
     return environment
-
-
-def output_directories(spec: Mapping[str, Any]) -> dict[str, str]:
-    """The `AIP_*_DIR` variables of a CustomJobSpec: gs:// folders below its baseOutputDirectory, if it has one."""
-    prefix = spec.get("baseOutputDirectory", {}).get("outputUriPrefix")
-    if not prefix:
-        return {}
-    return {name: f"{prefix.rstrip('/')}/{folder}/" for name, folder in _OUTPUT_FOLDERS.items()}
 
 
 def _last(resource_name: str) -> str:

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from vertex_api.catalog.job_defaults import get_output_directories
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
 from vertex_emulator.gcs import buckets
 from vertex_emulator.names import replica_hostname
-from vertex_emulator.replicas.environment import METRIC_FOLDER, output_directories, service_environment
+from vertex_emulator.replicas.environment import METRIC_FOLDER, service_environment
 from vertex_emulator.replicas.executor import HostResources, ReplicaSpec
 from vertex_emulator.replicas.expansion import expand, expand_environment
 from vertex_emulator.replicas.python_package import as_container
@@ -52,7 +53,7 @@ def replica_spec(
 
 
 def _make_output_folders(spec: Mapping[str, Any], data: DataFolder) -> None:
-    for name, uri in output_directories(spec).items():
+    for name, uri in get_output_directories(spec).items():
         try:
             buckets.make_folder(data.buckets, uri)
         except InvalidBucketUri as error:

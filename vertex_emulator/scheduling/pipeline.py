@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertex_api import trials
+from vertex_api.catalog.job_defaults import get_model_directory, get_output_directories
 from vertex_api.kinds import CUSTOM_JOB
 from vertex_api.validation.pipeline_tasks import backing_kind, build_backing_job
 from vertex_emulator.data_folder import DataFolder
@@ -17,12 +18,10 @@ from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, S
 from vertex_emulator.errors import ModelUploadRejected
 from vertex_emulator.gcs import buckets
 from vertex_emulator.names import new_id
-from vertex_emulator.replicas.environment import output_directories
 from vertex_emulator.scheduling.cancelling import cancel
 from vertex_emulator.scheduling.input_data import input_data, with_data
 from vertex_emulator.scheduling.model_upload import upload
 from vertex_emulator.scheduling.submission import submit
-from vertex_emulator.scheduling.trial import trial_job_spec
 from vertex_emulator.times import now_ns
 
 _NO_OUTPUT = "modelToUpload: without a baseOutputDirectory or an artifactUri the model will have no artifact."
@@ -57,7 +56,7 @@ class PipelineReconciler:
         kind, spec = backing_kind(pipeline.spec), build_backing_job(pipeline.spec)
         warnings = []
         model = pipeline.spec.get("modelToUpload")
-        if model is not None and "artifactUri" not in model and not output_directories(spec[kind.spec_field]):
+        if model is not None and "artifactUri" not in model and not get_output_directories(spec[kind.spec_field]):
             warnings.append(_NO_OUTPUT)
         if "inputDataConfig" in pipeline.spec:
             data = input_data(pipeline.spec["inputDataConfig"], self.data.buckets)
@@ -130,13 +129,13 @@ class PipelineReconciler:
     def _artifact(self, job: Job, found: list[Trial]) -> str | None:
         """AIP_MODEL_DIR of the job; of a tuning job, that of its best trial."""
         if job.kind == CUSTOM_JOB:
-            return output_directories(job.spec["jobSpec"]).get("AIP_MODEL_DIR")
+            return get_model_directory(job.spec["jobSpec"])
         best = trials.find_best_trial(
             {"studySpec": job.spec["studySpec"], "trials": [_measured(trial) for trial in found]}
         )
         if best is None:
             return None
-        return output_directories(trial_job_spec(job, int(best["id"]), {})).get("AIP_MODEL_DIR")
+        return get_model_directory(job.spec["trialJobSpec"], best["id"])
 
 
 def _measured(trial: Trial) -> dict[str, Any]:

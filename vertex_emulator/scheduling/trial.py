@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from vertex_api.catalog.job_defaults import get_output_directory
 from vertex_emulator.database.records import CANCELLING, SUCCEEDED, Job, Trial
 from vertex_emulator.scheduling import measurements
 from vertex_emulator.search.objectives import objectives
@@ -48,9 +49,8 @@ def trial_job_spec(study: Job, number: int, parameters: Values) -> dict[str, Any
         {name: _with_args(value, flags) if name in _PROGRAMS else value for name, value in pool.items()}
         for pool in spec["workerPoolSpecs"]
     ]
-    base = spec.get("baseOutputDirectory", {}).get("outputUriPrefix")
-    if base:
-        spec["baseOutputDirectory"] = {"outputUriPrefix": f"{base.rstrip('/')}/{number}/"}
+    if directory := get_output_directory(spec, str(number)):
+        spec["baseOutputDirectory"] = {"outputUriPrefix": f"{directory}/"}
     return spec
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, get_timeout
 from vertex_api.scalars import parse_seconds
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.replicas.executor import ReplicaStatus
@@ -9,7 +10,6 @@ from vertex_emulator.scheduling import injected
 from vertex_emulator.scheduling.restarts import Restart, after_preemption, is_lost, is_passing, replace_workers, retry
 from vertex_emulator.times import now_ns
 
-DEFAULT_TIMEOUT = "604800s"  # seven days (Google's page on CustomJob scheduling)
 PRIMARY = Replica(0, 0)
 CODE_INVALID_ARGUMENT = 3
 _CODE_DEADLINE_EXCEEDED = 4
@@ -44,13 +44,13 @@ def timed_out(job: Job, now: int) -> Ending | None:
     """The end of a job that runs longer than it may."""
     if now < deadline(job):
         return None
-    timeout = job.scheduling.get("timeout", DEFAULT_TIMEOUT)
+    timeout = get_timeout(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
     return Ending(FAILED, _CODE_DEADLINE_EXCEEDED, f"The job exceeded its timeout of {timeout}.", now)
 
 
 def deadline(job: Job) -> int:
     """When a job's timeout is over, in nanoseconds since 1970; it counts from the first start."""
-    timeout = job.scheduling.get("timeout", DEFAULT_TIMEOUT)
+    timeout = get_timeout(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
     return (job.started or now_ns()) + int(parse_seconds(timeout) * 10**9)
 
 

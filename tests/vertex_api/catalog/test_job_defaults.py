@@ -1,0 +1,42 @@
+from typing import Any
+
+import pytest
+
+from vertex_api.catalog.job_defaults import get_boot_disk, get_model_directory, get_output_directories, get_timeout
+
+
+def job_spec(**fields: Any) -> dict[str, Any]:
+    return {"workerPoolSpecs": [], **fields}
+
+
+@pytest.mark.parametrize("prefix", ["gs://b/run", "gs://b/run/"])
+def test_output_goes_into_folders_below_the_output_directory(prefix: str) -> None:
+    spec = job_spec(baseOutputDirectory={"outputUriPrefix": prefix})
+    assert get_output_directories(spec) == {
+        "AIP_MODEL_DIR": "gs://b/run/model/",
+        "AIP_CHECKPOINT_DIR": "gs://b/run/checkpoints/",
+        "AIP_TENSORBOARD_LOG_DIR": "gs://b/run/logs/",
+    }
+
+
+def test_each_trial_has_a_folder_of_its_own() -> None:
+    spec = job_spec(baseOutputDirectory={"outputUriPrefix": "gs://b/run/"})
+    assert get_model_directory(spec, "3") == "gs://b/run/3/model/"
+
+
+def test_without_an_output_directory_there_are_no_folders() -> None:
+    assert get_output_directories(job_spec()) == {}
+    assert get_model_directory(job_spec()) is None
+
+
+@pytest.mark.parametrize(
+    ("scheduling", "timeout"), [({"timeout": "60s"}, "60s"), ({"timeout": "0s"}, None), ({}, None)]
+)
+def test_a_timeout_of_zero_is_unset(scheduling: dict[str, str], timeout: str | None) -> None:
+    assert get_timeout(job_spec(scheduling=scheduling)) == timeout
+
+
+def test_a_boot_disk_has_a_default_size_and_type() -> None:
+    assert get_boot_disk({"machineSpec": {"machineType": "n1-standard-4"}}) == ("pd-ssd", 100)
+    newest = {"machineSpec": {"machineType": "a4-highgpu-8g"}, "diskSpec": {"bootDiskSizeGb": 200}}
+    assert get_boot_disk(newest) == ("hyperdisk-balanced", 200)

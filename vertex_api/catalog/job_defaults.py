@@ -1,0 +1,55 @@
+"""What Vertex AI does if a CustomJobSpec does not say: its timeout, its boot disks, and the folders of its output."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from vertex_api.scalars import parse_seconds
+
+DEFAULT_TIMEOUT = "604800s"
+"""Seven days: how long a run without a timeout may take (discovery document, Scheduling)."""
+OUTPUT_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
+"""The folders below a run's output directory, by the variables that name them in its containers (discovery document,
+CustomJobSpec.baseOutputDirectory)."""
+_BOOT_DISK_GB = 100
+_HYPERDISK_MACHINES = ("a3-ultragpu", "a4-highgpu", "a4x-highgpu")
+
+
+def get_timeout(job_spec: Mapping[str, Any]) -> str | None:
+    """Return the Duration that a run with a canonical CustomJobSpec may take, None if the default applies.
+
+    Zero means "unset" in proto JSON.
+    """
+    timeout: str | None = job_spec.get("scheduling", {}).get("timeout")
+    return timeout if timeout and parse_seconds(timeout) else None
+
+
+def get_boot_disk(pool: Mapping[str, Any]) -> tuple[str, int]:
+    """Return the type and the GiB of the boot disk of each machine of a pool.
+
+    Types: discovery document, DiskSpec. Size: Google's page on configuring compute resources.
+    """
+    disk = pool.get("diskSpec", {})
+    needs_hyperdisk = pool.get("machineSpec", {}).get("machineType", "").startswith(_HYPERDISK_MACHINES)
+    disk_type = disk.get("bootDiskType") or ("hyperdisk-balanced" if needs_hyperdisk else "pd-ssd")
+    return disk_type, disk.get("bootDiskSizeGb") or _BOOT_DISK_GB
+
+
+def get_output_directory(job_spec: Mapping[str, Any], trial_id: str = "") -> str | None:
+    """Return the `gs://` folder of a run's output, without a slash at its end, None if the spec names none.
+
+    Each trial of a tuning job has a folder of its own below that of the job, named by its id (discovery document,
+    CustomJobSpec.baseOutputDirectory).
+    """
+    prefix = job_spec.get("baseOutputDirectory", {}).get("outputUriPrefix")
+    return "/".join([prefix.rstrip("/"), *filter(None, [trial_id])]) if prefix else None
+
+
+def get_output_directories(job_spec: Mapping[str, Any], trial_id: str = "") -> dict[str, str]:
+    """Return the `gs://` folders of a run by the variables of `OUTPUT_FOLDERS`, empty if the spec names none."""
+    base = get_output_directory(job_spec, trial_id)
+    return {variable: f"{base}/{folder}/" for variable, folder in OUTPUT_FOLDERS.items()} if base else {}
+
+
+def get_model_directory(job_spec: Mapping[str, Any], trial_id: str = "") -> str | None:
+    """Return the `gs://` folder where a run puts its model, None if the spec names no output directory."""
+    return get_output_directories(job_spec, trial_id).get("AIP_MODEL_DIR")
