@@ -8,10 +8,10 @@ from types import MappingProxyType
 from typing import Any
 
 from vertex_api import trials
+from vertex_api.catalog.job_defaults import get_model_directory
 from vertex_api.errors import NotFound, QuotaExceeded, Unavailable
 from vertex_api.names import ResourceName
 from vertex_api.states import SUCCEEDED_STATES, TERMINAL_STATES
-from vertex_api.validation.canonical import model_dir
 
 from ..errors import TrainingFailed
 from ..runtime import engine, target
@@ -119,7 +119,7 @@ def result(job: Job) -> dict[str, Any]:
 
 
 def _model_dir(job_spec: Mapping[str, Any], trial_id: str = "") -> dict[str, str]:
-    folder = model_dir(job_spec, trial_id)
+    folder = get_model_directory(job_spec, trial_id)
     return {"modelDir": folder} if folder else {}
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from vertex_api.catalog.job_defaults import get_model_directory
 from vertex_api.kinds import TRAINING_PIPELINE, Kind
 from vertex_api.validation import pipeline_tasks, pipelines
 from vertex_api.validation.messages import ValuePredicate, never_unresolved, validate_job
@@ -56,7 +57,7 @@ class CanonicalSpec:
     @property
     def model_dir(self) -> str | None:
         """The folder of the model, which is known before the job runs; None for trials, whose best one has it."""
-        return None if self.study else model_dir(self.job_spec)
+        return None if self.study else get_model_directory(self.job_spec)
 
     def locate(self, path: KeyPath) -> KeyPath:
         """Return where a field of `training_job` stands in `fields`."""
@@ -108,14 +109,3 @@ def restore_spec(kind: Kind, job: Mapping[str, Any]) -> CanonicalSpec:
     else:
         fields, _ = validate_shape(kind.message, named, output_only="drop")
     return CanonicalSpec(kind, {key: fields[key] for key in fields if key != _NAME or _NAME in job})
-
-
-def model_dir(job_spec: Mapping[str, Any], trial_id: str = "") -> str | None:
-    """Return the `gs://` folder where a run with this CustomJobSpec puts its model, None if it names no folder.
-
-    `trial_id` is given for a trial of a tuning job, which has a folder of its own.
-    """
-    base = job_spec.get("baseOutputDirectory", {}).get("outputUriPrefix")
-    if not base:
-        return None
-    return "/".join([base.rstrip("/"), *([trial_id] if trial_id else []), "model", ""])
