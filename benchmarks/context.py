@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from components.files.signatures import SETTLED_NS
-from components.images.context import BuildContext
+from components.files.signatures import STABLE_AFTER_NS
+from components.images.context import DockerfileContext
 
 FILES = 10_000
 BYTES = 1 << 30
@@ -38,7 +38,7 @@ def rows() -> Iterator[str]:
             subprocess.run([*git, *command], check=True)
         # What git keeps is not what an image is made of.
         (folder / ".dockerignore").write_text(".git\n")
-        time.sleep(SETTLED_NS / 1e9)
+        time.sleep(STABLE_AFTER_NS / 1e9)
 
         previous = os.environ.get("XDG_CACHE_HOME")
         os.environ["XDG_CACHE_HOME"] = str(cache)
@@ -91,7 +91,7 @@ def _cold(folder: Path, cache: Path) -> None:
 
 
 def _digest(folder: Path) -> None:
-    assert BuildContext(folder, "Dockerfile", {}, None, "linux/amd64").digest
+    assert DockerfileContext(folder, "Dockerfile", {}, None, "linux/amd64").digest
 
 
 def _quietly(command: list[str], folder: Path) -> None:

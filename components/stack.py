@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import groupby
-from pathlib import PurePosixPath
 from typing import Any, cast
 
 import pulumi
@@ -12,7 +11,8 @@ from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIP
 from vertex_api.validation.canonical import CanonicalSpec
 
 from .errors import ImageNotPromoted
-from .images.base_images import unpinned
+from .images.base_images import warn_of_unpinned_bases
+from .images.declared_images import is_built_here
 from .images.training_image import TrainingImage
 from .jobs import results, stages
 from .jobs.completion import Completion
@@ -51,11 +51,11 @@ class Images:
                 secrets=references.resolve(image.get("secrets", {}), {"secrets": settings.secrets}),
             )
             for name, image in settings.images.items()
-            if image.keys() & {"context", "package"}
+            if is_built_here(image)
         }
         if settings.cloud and pulumi.runtime.is_dry_run():
             for name, built in self.built.items():
-                _warn_of_unpinned(settings, name, built)
+                warn_of_unpinned_bases(name, built.build_context, built)
         others = {image["stack"] for image in settings.images.values() if "stack" in image}
         stacks = {stack: pulumi.StackReference(stack, stack_name=stack) for stack in sorted(others)}
         self.uris: dict[str, pulumi.Input[str]] = {
@@ -75,24 +75,6 @@ class Images:
             else uri
             for name, uri in self.uris.items()
         }
-
-
-def _warn_of_unpinned(settings: Settings, name: str, built: TrainingImage) -> None:
-    """Says in a preview which base images may change without a new tag."""
-    image = settings.images[name]
-    if "package" in image:
-        place, text = f"images.{name}.package.baseImage", f"FROM {image['package']['baseImage']}"
-        found = [(place, base) for _, base in unpinned(text, {})]
-    else:
-        file = PurePosixPath(image["context"]) / image.get("dockerfile", "Dockerfile")
-        text = (settings.root / file).read_text()
-        found = [(f"{file}:{line}", base) for line, base in unpinned(text, image.get("buildArgs", {}))]
-    for place, base in found:
-        pulumi.warn(
-            f"{place}: FROM {base} is not pinned: a build of the same files may give another image another day; "
-            f"name its digest, {base}@sha256:…",
-            built,
-        )
 
 
 class Packages:

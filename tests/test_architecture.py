@@ -169,7 +169,7 @@ def test_the_program_imports_components_only() -> None:
 PREVIEW = """
 import json, pathlib, sys
 from components import Settings
-from components.images.training_image import build_context
+from components.images.declared_images import create_build_context
 
 root = pathlib.Path(sys.argv[1])
 included = '["training/images.yaml", "training/digits.yaml"]'
@@ -179,7 +179,7 @@ assert settings.jobs
 plain, ignoring = sys.argv[2:]
 loaded = []
 for folder in (plain, ignoring):
-    assert build_context(pathlib.Path(folder), {"context": "."}).tag
+    assert create_build_context(pathlib.Path(folder), {"context": "."}).tag
     loaded.append(sorted(sys.modules))
 print(json.dumps(loaded))
 """

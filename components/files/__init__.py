@@ -1,1 +1,1 @@
-"""Content digests of folders, remembered between previews, and archives that are equal for equal files."""
+"""Digests of files and folders, cached between previews, and archives that are equal for equal files."""

@@ -1,16 +1,55 @@
-"""Archives of files that are equal for equal files, on every machine."""
+"""Archives of files and texts: equal bytes for equal content, on every machine."""
 
+import hashlib
+import io
+import posixpath
 import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from gzip import GzipFile
 from pathlib import Path
+from typing import IO
+
+from .digests import compute_file_digests
 
 
-def add_file(tar: tarfile.TarFile, file: Path, path: str) -> None:
-    """Add a file to an archive under `path`, without times, owners or umask; a link stays a link."""
-    tar.inodes.clear()  # type: ignore[attr-defined]  # or files that share their bytes become links
-    tar.add(file, path, recursive=False, filter=_without_metadata)
+@dataclass(frozen=True)
+class ArchiveContent:
+    """What an archive holds by path: `files` are paths in `folder`, `texts` are the content itself."""
+
+    folder: Path
+    files: Mapping[str, str]
+    texts: Mapping[str, str]
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """The digest of each entry by its path in the archive, in the order of the paths. Raises OSError."""
+        by_file = compute_file_digests(self.folder, self.files.values())
+        file_digests = {path: by_file[file] for path, file in self.files.items()}
+        text_digests = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in self.texts.items()}
+        return dict(sorted((file_digests | text_digests).items()))
+
+    def write_tar(self, stream: IO[bytes] | GzipFile, top_folder: str = "") -> None:
+        """Write all entries as a tar archive, below `top_folder`, without times, owners or umask; links stay links."""
+        with tarfile.open(fileobj=stream, mode="w") as tar:
+            for path in self.digests:
+                name = posixpath.join(top_folder, path)
+                if path in self.texts:
+                    add_text(tar, name, self.texts[path])
+                else:
+                    tar.inodes.clear()  # type: ignore[attr-defined]  # or files that share their bytes become links
+                    tar.add(self.folder / self.files[path], name, recursive=False, filter=_strip_metadata)
 
 
-def _without_metadata(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+def add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
+    """Add a text to an archive as a file of this name."""
+    entry = tarfile.TarInfo(name)
+    entry.size = len(text.encode())
+    tar.addfile(entry, io.BytesIO(text.encode()))
+
+
+def _strip_metadata(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     entry.mtime = 0
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""

@@ -1,4 +1,4 @@
-"""Files of the user's cache folder. One that cannot be read or written costs time and nothing else."""
+"""Files in the user's cache folder. A file that cannot be read or written costs time and nothing else."""
 
 import hashlib
 import os
@@ -6,12 +6,12 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-MOST_FILES = 64
-"""So many are kept of each kind."""
+MAX_FILES = 64
+"""How many cache files of each kind are kept."""
 
 
-def cache_file(kind: str, *key: bytes) -> Path | None:
-    """Where what belongs to a key is remembered, if anywhere."""
+def find_cache_file(kind: str, *key: bytes) -> Path | None:
+    """Return the path of the cache file for a key; `None` if the user has no cache folder."""
     configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
         base = configured if configured.is_absolute() else Path.home() / ".cache"
@@ -24,8 +24,8 @@ def cache_file(kind: str, *key: bytes) -> Path | None:
     return base / "vertex-training" / kind / digest.hexdigest()[:32]
 
 
-def load(file: Path | None) -> bytes | None:
-    """What is remembered; nothing where the file is not exactly as it was written."""
+def read_cache_file(file: Path | None) -> bytes | None:
+    """Return a cache file's content; `None` if there is none, or if it is not exactly what was written."""
     if file is None:
         return None
     try:
@@ -35,8 +35,8 @@ def load(file: Path | None) -> bytes | None:
     return content if hashlib.sha256(content).hexdigest().encode() == checksum else None
 
 
-def save(file: Path | None, content: bytes) -> None:
-    """Replaces what is remembered, in one step, and forgets what was remembered longest ago."""
+def write_cache_file(file: Path | None, content: bytes) -> None:
+    """Replace a cache file in one step, and delete the oldest files of its kind."""
     if file is None:
         return
     with suppress(OSError):
@@ -49,9 +49,6 @@ def save(file: Path | None, content: bytes) -> None:
             except BaseException:
                 os.unlink(new.name)  # noqa: PTH108
                 raise
-        for old in _oldest_last(file.parent)[MOST_FILES:]:
+        newest_first = sorted(file.parent.iterdir(), key=lambda file: file.stat().st_mtime, reverse=True)
+        for old in newest_first[MAX_FILES:]:
             old.unlink()
-
-
-def _oldest_last(folder: Path) -> list[Path]:
-    return sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime, reverse=True)

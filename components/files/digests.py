@@ -1,7 +1,7 @@
-"""Digests of a folder's files, each read once for as long as it does not change.
+"""Digests of a folder's files. A file is read once and then again only after it changes.
 
-What was read is remembered in the user's cache folder by its signature. As in git's index, a file that changed shortly
-before it was read is not remembered, for its times may be those of the next change too.
+Digests of large folders are cached in the user's cache folder with each file's signature. As in git's index, a file
+that changed shortly before it was read is not cached: its next change may have the same times.
 """
 
 import hashlib
@@ -11,83 +11,92 @@ import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from .cache import cache_file, load, save
-from .signatures import parted, settled, signature, signatures, size
+from .cache import find_cache_file, read_cache_file, write_cache_file
+from .signatures import is_stable, pack_signature, read_signatures, split_signatures, sum_file_sizes
 
-SMALL_FILES = 200
-SMALL_BYTES = 2 << 20
-"""Folders up to so many files and bytes are read as quickly as a cache is."""
-_BLOCK = 1 << 20
-_BATCH = 32
+TAG_LENGTH = 16
+"""Hex digits of a digest in an image's tag or a package's name: 64 bits, enough for a registry of any size."""
+MAX_LISTED_FILES = 200
+"""Up to this many files, each file's digest is an input, so that a preview names the files that changed."""
+MAX_UNCACHED_FILES = 200
+MAX_UNCACHED_BYTES = 2 << 20
+"""Folders of at most this many files and bytes are read as quickly as a cache is."""
+_BLOCK_BYTES = 1 << 20
+_BATCH_FILES = 32
 _THREADS = min(8, (os.cpu_count() or 1) + 1)
 
-_FORMAT = b"digests 2"
-"""Part of a cache's name, so that none of another release is read."""
-Entries = Mapping[str, tuple[bytes, str]]
-"""Signature and digest by relative path."""
+_CACHE_FORMAT = b"digests 2"
+"""Part of a cache file's name, so that no release reads the cache of another format."""
+SignedDigest = tuple[bytes, str]
+"""A file's signature and digest."""
 
 
-def digests(folder: Path, paths: Collection[str]) -> dict[str, str]:
-    """SHA-256 of each of a folder's files by relative path, in the order of `paths`.
+def shorten_digests(digests: Mapping[str, str]) -> dict[str, str] | None:
+    """Return ten digits of each file's digest by path; `None` for more than `MAX_LISTED_FILES` files."""
+    return {path: digest[:10] for path, digest in digests.items()} if len(digests) <= MAX_LISTED_FILES else None
 
-    That of an executable file begins with `x:`, and that of a link with `link:`; a link's is of where it leads.
+
+def compute_file_digests(folder: Path, paths: Collection[str]) -> dict[str, str]:
+    """Return the SHA-256 of each of a folder's files by relative path, in the order of `paths`. Raises OSError.
+
+    An executable file's digest starts with `x:`. A link's starts with `link:` and is that of its target's path.
     """
-    begun = time.time_ns()
+    start = time.time_ns()
     root = f"{folder}/"
-    found = signatures(root, paths)
-    if len(paths) <= SMALL_FILES and size(found) <= SMALL_BYTES:
-        return {path: _read(root + path)[1] for path in paths}
-    cache = cache_file("digests", _FORMAT, os.fsencode(folder.resolve()))
-    before = _entries(load(cache))
-    now = dict(zip(paths, parted(found), strict=True))
-    same = {path: before[path] for path in paths if path in before and before[path][0] == now[path]}
-    new = _read_all(root, [path for path in paths if path not in same])
-    # Not what changed while it was read, nor what may change again without its times telling.
-    kept = same | {path: entry for path, entry in new.items() if entry[0] == now[path] and settled(entry[0], begun)}
+    packed = read_signatures(root, paths)
+    if len(paths) <= MAX_UNCACHED_FILES and sum_file_sizes(packed) <= MAX_UNCACHED_BYTES:
+        return {path: _hash_file(root + path)[1] for path in paths}
+    cache_file = find_cache_file("digests", _CACHE_FORMAT, os.fsencode(folder.resolve()))
+    cached = _parse_cache(read_cache_file(cache_file))
+    current = dict(zip(paths, split_signatures(packed), strict=True))
+    unchanged = {path: cached[path] for path in paths if path in cached and cached[path][0] == current[path]}
+    hashed = _hash_files(root, [path for path in paths if path not in unchanged])
+    # Neither files that changed while they were read, nor files whose next change may have the same times.
+    stable = {path: entry for path, entry in hashed.items() if entry[0] == current[path] and is_stable(entry[0], start)}
     # Another image may be built from other files of this folder.
-    others = {path: before[path] for path in before.keys() - now.keys() if os.path.lexists(root + path)}
-    after = kept | others
-    if after != before:
-        save(cache, _content(after))
-    return {path: (same.get(path) or new[path])[1] for path in paths}
+    others = {path: cached[path] for path in cached.keys() - current.keys() if os.path.lexists(root + path)}
+    latest = unchanged | stable | others
+    if latest != cached:
+        write_cache_file(cache_file, _serialize_cache(latest))
+    return {path: (unchanged.get(path) or hashed[path])[1] for path in paths}
 
 
-def _entries(content: bytes | None) -> Entries:
+def _parse_cache(content: bytes | None) -> dict[str, SignedDigest]:
     if content is None:
         return {}
-    known, _, many = content.partition(b"\n")
-    found: dict[str, str] = json.loads(known)
-    return dict(zip(found, zip(parted(many), found.values(), strict=True), strict=True))
+    json_text, _, packed = content.partition(b"\n")
+    digests: dict[str, str] = json.loads(json_text)
+    return dict(zip(digests, zip(split_signatures(packed), digests.values(), strict=True), strict=True))
 
 
-def _content(entries: Entries) -> bytes:
-    known = json.dumps({path: digest for path, (_, digest) in entries.items()}).encode()
-    return known + b"\n" + b"".join(many for many, _ in entries.values())
+def _serialize_cache(entries: Mapping[str, SignedDigest]) -> bytes:
+    json_text = json.dumps({path: digest for path, (_, digest) in entries.items()}).encode()
+    return json_text + b"\n" + b"".join(signature for signature, _ in entries.values())
 
 
-def _read_all(root: str, paths: list[str]) -> dict[str, tuple[bytes, str]]:
-    """What is read of each file, several at a time."""
+def _hash_files(root: str, paths: list[str]) -> dict[str, SignedDigest]:
+    """Hash files at `root + path` in several threads."""
     if not paths:
         return {}
     from concurrent.futures import ThreadPoolExecutor
 
-    batches = [paths[start : start + _BATCH] for start in range(0, len(paths), _BATCH)]
+    batches = [paths[start : start + _BATCH_FILES] for start in range(0, len(paths), _BATCH_FILES)]
     with ThreadPoolExecutor(_THREADS) as pool:
-        read = pool.map(lambda batch: [(path, _read(root + path)) for path in batch], batches)
-        return {path: entry for batch in read for path, entry in batch}
+        results = pool.map(lambda batch: [(path, _hash_file(root + path)) for path in batch], batches)
+        return {path: entry for batch in results for path, entry in batch}
 
 
-def _read(file: str) -> tuple[bytes, str]:
-    """Signature (as it is after the last byte was read) and digest of a file or a link."""
+def _hash_file(file: str) -> SignedDigest:
+    """Return the digest of a file or a link, and its signature as it is after the last byte was read."""
     if os.path.islink(file):  # noqa: PTH114
         target = os.readlink(file)  # noqa: PTH115
-        return signature(os.lstat(file)), "link:" + hashlib.sha256(os.fsencode(target)).hexdigest()
+        return pack_signature(os.lstat(file)), "link:" + hashlib.sha256(os.fsencode(target)).hexdigest()
     descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     try:
         digest = hashlib.sha256()
-        while block := os.read(descriptor, _BLOCK):
+        while block := os.read(descriptor, _BLOCK_BYTES):
             digest.update(block)
         status = os.fstat(descriptor)
     finally:
         os.close(descriptor)
-    return signature(status), "x:" * bool(status.st_mode & 0o100) + digest.hexdigest()
+    return pack_signature(status), "x:" * bool(status.st_mode & 0o100) + digest.hexdigest()

@@ -1,6 +1,6 @@
-"""The digest of many files together, taken once for as long as none of them changes.
+"""The digest of a whole folder, cached until one of its files changes.
 
-A warm preview neither reads files nor what is remembered of each of them: it looks at them, and at one line.
+A warm preview reads neither the files nor their cached digests: only each file's status and one cache file.
 """
 
 import os
@@ -8,30 +8,33 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from .cache import cache_file, load, save
-from .digests import SMALL_FILES
-from .signatures import settled, signatures
+from .cache import find_cache_file, read_cache_file, write_cache_file
+from .digests import MAX_UNCACHED_FILES
+from .signatures import is_stable, read_signatures
 
-_FORMAT = b"whole 1"
-"""Part of a line's name, so that none of another release is read."""
+_CACHE_FORMAT = b"whole 1"
+"""Part of a cache file's name, so that no release reads the cache of another format."""
 
 
-def remembered(folder: Path, paths: Collection[str], about: str, digest: Callable[[], str]) -> str:
-    """What `digest` answers, as long as these files of a folder and `about`, all it depends on, stay the same.
+def get_cached_digest(folder: Path, paths: Collection[str], options: str, compute_digest: Callable[[], str]) -> str:
+    """Return the cached result of `compute_digest`, or call it if a file of the folder, `paths` or `options` changed.
 
-    It is not remembered where a file changed while it was taken, or so shortly before that the next change might not
-    tell. `paths` are relative to the folder; in another order they count as others. Raises OSError.
+    `paths` are relative to the folder and `options` is everything else that the digest depends on. The result is not
+    cached if a file changed during the call, or so shortly before that its next change may have the same times. Raises
+    OSError.
     """
-    if len(paths) <= SMALL_FILES:
-        return digest()
-    root, begun = f"{folder}/", time.time_ns()
-    before = signatures(root, paths)
+    if len(paths) <= MAX_UNCACHED_FILES:
+        return compute_digest()
+    root, start = f"{folder}/", time.time_ns()
+    signatures = read_signatures(root, paths)
     names = "\0".join(paths).encode(errors="surrogateescape")
-    line = cache_file("contexts", _FORMAT, os.fsencode(folder.resolve()), about.encode(), names, before)
-    known = load(line)
-    if known is not None:
-        return known.decode()
-    found = digest()
-    if settled(before, begun) and signatures(root, paths) == before:
-        save(line, found.encode())
-    return found
+    cache_file = find_cache_file(
+        "contexts", _CACHE_FORMAT, os.fsencode(folder.resolve()), options.encode(), names, signatures
+    )
+    cached = read_cache_file(cache_file)
+    if cached is not None:
+        return cached.decode()
+    digest = compute_digest()
+    if is_stable(signatures, start) and read_signatures(root, paths) == signatures:
+        write_cache_file(cache_file, digest.encode())
+    return digest

@@ -1,4 +1,4 @@
-"""Builds images with Docker: `docker buildx` where it is installed, else the daemon's classic builder."""
+"""Builders of images: `docker buildx` if it is installed, otherwise the daemon's classic builder."""
 
 import os
 import re
@@ -9,32 +9,33 @@ from contextlib import closing
 from typing import Any, Protocol
 
 from ..errors import BuildFailed, DockerUnavailable
+from .builder_input import open_buildkit_input, open_classic_input
 from .context import BuildContext
-from .sent_context import for_buildkit, for_classic
 
 Report = Callable[[str], None]
+"""Called with each line of progress."""
 _STEP = re.compile(r"Step \d+/\d+ : |#\d+ \[.*\d+/\d+\] ")
 """How the classic builder and BuildKit announce a step."""
-QUOTED_LINES = 12
-"""How much of a failed build's output an error quotes."""
+MAX_QUOTED_LINES = 12
+"""How many of the last lines of a failed build an error quotes."""
 
 
 class Builder(Protocol):
     """Something that turns a context into an image in the daemon."""
 
     def build(self, context: BuildContext, uri: str, secrets: Mapping[str, str], report: Report) -> None:
-        """Builds and tags the image, and reports progress line by line.
+        """Build and tag an image, and report progress line by line.
 
-        `secrets` has the value of each of the context's `secret_ids`, which the build can read and the image does not
-        keep. Raises BuildFailed.
+        `secrets` has the value of each of the context's `secret_ids`: the build can read them, the image does not
+        contain them. Raises BuildFailed.
         """
 
 
 class Buildx:
-    """`docker buildx build`, which can do all that a Dockerfile may ask for."""
+    """`docker buildx build`, which supports every feature of a Dockerfile."""
 
     def build(self, context: BuildContext, uri: str, secrets: Mapping[str, str], report: Report) -> None:
-        # A secret goes by the environment: a command line can be read by everyone on the machine.
+        # Secrets are passed in the environment: everyone on the machine can read a command line.
         variables = {f"BUILD_SECRET_{index}": id_ for index, id_ in enumerate(sorted(secrets))}
         command = ["docker", "buildx", "build", "--load", "--progress=plain", "--provenance=false", "--tag", uri]
         options = ["--target", context.target] if context.target else []
@@ -42,9 +43,9 @@ class Buildx:
         options += [f"--secret=id={id_},env={variable}" for variable, id_ in variables.items()]
         environment = {**os.environ, **{variable: secrets[id_] for variable, id_ in variables.items()}}
         with (
-            for_buildkit(context) as (dockerfile, origin, stdin),
+            open_buildkit_input(context) as (dockerfile, source, stdin),
             subprocess.Popen(
-                [*command, "--platform", context.platform, "--file", dockerfile, *options, origin],
+                [*command, "--platform", context.platform, "--file", dockerfile, *options, source],
                 stdin=stdin,
                 env=environment,
                 stdout=subprocess.PIPE,
@@ -54,31 +55,31 @@ class Buildx:
             ) as process,
         ):
             assert process.stdout
-            lines = list(_reported(process.stdout, report))
+            lines = list(_report_steps(process.stdout, report))
         if process.returncode:
-            raise _failure(uri, lines)
+            raise _build_error(uri, lines)
 
 
 class ClassicBuilder:
-    """The daemon's own builder through the Docker SDK: no BuildKit features such as `RUN --mount`."""
+    """The daemon's classic builder through the Docker SDK, without BuildKit's features such as `RUN --mount`."""
 
     def build(self, context: BuildContext, uri: str, secrets: Mapping[str, str], report: Report) -> None:
         import docker
 
         if secrets:
             raise BuildFailed(
-                f"{uri} needs build secrets, which Docker's classic builder cannot keep out of the image: install "
+                f"{uri} needs build secrets, which Docker's classic builder would store in the image: install "
                 "buildx (the package docker-buildx-plugin or docker-buildx), then run this again"
             )
         errors: list[str] = []
 
-        def output(stream: Iterator[dict[str, Any]]) -> Iterator[str]:
+        def read_output(stream: Iterator[dict[str, Any]]) -> Iterator[str]:
             for message in stream:
                 if "error" in message:
                     errors.append(str(message["error"]))
                 yield from str(message.get("stream", "")).splitlines()
 
-        with closing(docker_client()) as client, for_classic(context) as archive:
+        with closing(connect_to_docker()) as client, open_classic_input(context) as archive:
             try:
                 stream = client.api.build(
                     fileobj=archive,
@@ -93,14 +94,14 @@ class ClassicBuilder:
                     decode=True,
                 )
             except docker.errors.APIError as error:
-                raise _failure(uri, [str(error.explanation or error)]) from error
-            lines = list(_reported(output(stream), report))
+                raise _build_error(uri, [str(error.explanation or error)]) from error
+            lines = list(_report_steps(read_output(stream), report))
         if errors:
-            raise _failure(uri, [*lines, *errors])
+            raise _build_error(uri, [*lines, *errors])
 
 
-def builder() -> Builder:
-    """The best builder that this machine has."""
+def choose_builder() -> Builder:
+    """Return the best builder on this machine."""
     if shutil.which("docker"):
         probe = subprocess.run(["docker", "buildx", "version"], capture_output=True, check=False)
         if probe.returncode == 0:
@@ -108,8 +109,8 @@ def builder() -> Builder:
     return ClassicBuilder()
 
 
-def docker_client() -> Any:
-    """A client of the daemon, to be closed. Raises DockerUnavailable."""
+def connect_to_docker() -> Any:
+    """Return a client of the Docker daemon, which the caller closes. Raises DockerUnavailable."""
     import docker
     import requests
 
@@ -124,8 +125,8 @@ def docker_client() -> Any:
     return client
 
 
-def _reported(lines: Iterable[str], report: Report) -> Iterator[str]:
-    """All lines that say something; those that begin a step of the Dockerfile are reported on the way."""
+def _report_steps(lines: Iterable[str], report: Report) -> Iterator[str]:
+    """Yield all lines that are not blank, and report those that start a step of the Dockerfile."""
     for line in lines:
         text = line.rstrip()
         if _STEP.match(text):
@@ -134,6 +135,6 @@ def _reported(lines: Iterable[str], report: Report) -> Iterator[str]:
             yield text
 
 
-def _failure(uri: str, lines: list[str]) -> BuildFailed:
-    quoted = "\n".join(f"  {line}" for line in lines[-QUOTED_LINES:])
+def _build_error(uri: str, lines: list[str]) -> BuildFailed:
+    quoted = "\n".join(f"  {line}" for line in lines[-MAX_QUOTED_LINES:])
     return BuildFailed(f"{uri} cannot be built; the last lines of its build:\n{quoted}")

@@ -1,33 +1,33 @@
-"""The build context of an image: which files are in it, their digest, and the archive that is built.
+"""Build contexts: the files that an image is built from, their digest, and the archive that a builder takes.
 
-What is hashed is what is sent: relative path, executable bit and bytes of every file that `.dockerignore` lets through.
-Times, owners, umask, the order of files and empty folders (git keeps none) play no part.
+What is hashed is what is sent: relative path, executable bit and bytes of every file. Times, owners, umask, the order
+of files and empty folders (git keeps none) do not matter.
 """
 
 import hashlib
 import json
-import tarfile
+import os
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, Any
 
 from ..errors import ContextUnusable
-from ..files.archives import add_file
-from ..files.content_digests import TAG_LENGTH
-from ..files.digests import digests
-from ..files.folder_digests import remembered
-from . import dockerignore
+from ..files.archives import ArchiveContent
+from ..files.digests import TAG_LENGTH
+from ..files.folder_digests import get_cached_digest
+from .dockerignore import list_included_files
 
 
 @dataclass(frozen=True)
-class BuildContext:
-    """A folder to build from, and how.
+class BuildContext(ABC):
+    """A folder to build an image from, and the options of the build.
 
-    `dockerfile` is relative to the folder, `platform` is such as "linux/amd64". `secret_ids` name what the build may
-    read as `RUN --mount=type=secret,id=…`; their values are no part of the content.
+    `dockerfile` is the Dockerfile's path in the archive, `platform` is such as "linux/amd64". `secret_ids` are the
+    secrets that the build may read as `RUN --mount=type=secret,id=…`; their values are no part of the content.
     """
 
     folder: Path
@@ -37,36 +37,70 @@ class BuildContext:
     platform: str
     secret_ids: tuple[str, ...] = ()
 
-    @cached_property
-    def paths(self) -> list[str]:
-        """Every file that is read of the folder, relative to it, in no order."""
-        found = let_through(self.folder, self.dockerfile)
-        dockerfile = PurePosixPath(self.dockerfile).as_posix()
-        return found if dockerfile in found else [*found, dockerfile]
+    @property
+    @abstractmethod
+    def files(self) -> Mapping[str, str]:
+        """Paths in the folder by path in the archive, in no order. Raises ContextUnusable."""
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """Texts that are generated for the archive, by path there."""
+        return {}
+
+    @property
+    @abstractmethod
+    def dockerfile_text(self) -> str:
+        """The content of the Dockerfile."""
+
+    @property
+    @abstractmethod
+    def is_dockerfile_ignored(self) -> bool:
+        """Whether an ignore file excludes the Dockerfile: Docker then reads it and lets no `COPY` see it."""
+
+    @abstractmethod
+    def locate_base_image(self, image_name: str, line: int) -> str:
+        """Return where the base image at a line of the Dockerfile is declared, as a place for a message."""
+
+    @property
+    def file_count(self) -> int:
+        """How many entries the archive has; reads no file."""
+        return len(self.files) + len(self.texts)
 
     @cached_property
-    def files(self) -> dict[str, str]:
-        """Digest of every file by relative path; an executable file's or a link's digest differs from a plain one's."""
+    def file_digests(self) -> dict[str, str]:
+        """The digest of every entry by path in the archive; an executable's or a link's differs from a plain file's."""
         try:
-            return digests(self.folder, sorted(self.paths))
+            return self._content.digests
+        except OSError as error:
+            raise ContextUnusable.of(error) from error
+
+    @cached_property
+    def digest(self) -> str:
+        """64 hex digits for everything that decides what the image holds."""
+        options = json.dumps([self._options, self.texts], sort_keys=True)
+        try:
+            return get_cached_digest(self.folder, [*self.files.values()], options, self._compute_digest)
         except OSError as error:
             raise ContextUnusable.of(error) from error
 
     @property
-    def count(self) -> int:
-        """How many files there are, without reading any."""
-        return len(self.paths)
+    def tag(self) -> str:
+        """The image's tag: the first digits of the digest."""
+        return self.digest[:TAG_LENGTH]
+
+    def create_archive(self) -> IO[bytes]:
+        """Return the context as a tar file, equal for equal files, so that layers are cached across machines."""
+        file = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
+        self._content.write_tar(file)
+        file.seek(0)
+        return file
 
     @cached_property
-    def digest(self) -> str:
-        """64 hex digits for all that decides what the image holds."""
-        try:
-            return remembered(self.folder, self.paths, json.dumps(self._about(), sort_keys=True), self._digest)
-        except OSError as error:
-            raise ContextUnusable.of(error) from error
+    def _content(self) -> ArchiveContent:
+        return ArchiveContent(self.folder, self.files, self.texts)
 
-    def _about(self) -> dict[str, Any]:
-        """What decides it beside the files of the folder."""
+    @property
+    def _options(self) -> dict[str, Any]:
         options = {
             "dockerfile": self.dockerfile,
             "buildArgs": dict(self.build_args),
@@ -75,39 +109,31 @@ class BuildContext:
         }
         return options | ({"secrets": list(self.secret_ids)} if self.secret_ids else {})
 
-    def _digest(self) -> str:
-        options = {**BuildContext._about(self), "dockerfile": self.files[self.dockerfile]}
-        text = json.dumps([options, self.files], sort_keys=True)
+    def _compute_digest(self) -> str:
+        options = {**self._options, "dockerfile": self.file_digests[self.dockerfile]}
+        text = json.dumps([options, self.file_digests], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
+
+@dataclass(frozen=True)
+class DockerfileContext(BuildContext):
+    """A folder with a Dockerfile of its own: every file that `.dockerignore` includes, and the Dockerfile."""
+
+    @cached_property
+    def files(self) -> Mapping[str, str]:
+        return {path: path for path in [*self._included_files, self.dockerfile]}
+
     @property
-    def tag(self) -> str:
-        """The image's tag: the first digits of the digest."""
-        return self.digest[:TAG_LENGTH]
+    def dockerfile_text(self) -> str:
+        return (self.folder / self.dockerfile).read_text()
 
-    def archive(self) -> IO[bytes]:
-        """The context as a tar file, equal for equal files, so that layers are cached across machines."""
-        file = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
-        with tarfile.open(fileobj=file, mode="w") as tar:
-            for path in self.files:
-                self._add(tar, path)
-        file.seek(0)
-        return file
+    @property
+    def is_dockerfile_ignored(self) -> bool:
+        return self.dockerfile not in self._included_files
 
-    def _add(self, tar: tarfile.TarFile, path: str) -> None:
-        add_file(tar, self.folder / path, path)
+    def locate_base_image(self, image_name: str, line: int) -> str:  # noqa: ARG002
+        return f"{os.path.relpath(self.folder / self.dockerfile)}:{line}"
 
-
-def let_through(folder: Path, dockerfile: str | None) -> list[str]:
-    """The files of a folder that its ignore file lets through, relative to it, in no order.
-
-    `dockerfile` names an ignore file of its own, which wins over the general one as with BuildKit; None where the
-    folder's image has no Dockerfile in it. Raises ContextUnusable.
-    """
-    names = [f"{dockerfile}.dockerignore"] if dockerfile else []
-    found = [folder / name for name in [*names, ".dockerignore"] if (folder / name).is_file()]
-    try:
-        rules = dockerignore.IgnoreRules.read(found[0]) if found else None
-        return list(dockerignore.files(folder, rules))
-    except OSError as error:
-        raise ContextUnusable.of(error) from error
+    @cached_property
+    def _included_files(self) -> list[str]:
+        return list_included_files(self.folder, self.dockerfile)

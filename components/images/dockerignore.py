@@ -1,8 +1,8 @@
-"""`.dockerignore` as BuildKit reads it: which files of a folder a build sees.
+"""`.dockerignore` as BuildKit reads it: which files of a folder are part of a build context.
 
 A translation of what `docker buildx` runs (github.com/moby/patternmatcher v0.6.0 with its `ignorefile`, and the filter
-of github.com/tonistiigi/fsutil), quirks included. The Docker SDK's own matcher differs: it takes no account of case,
-knows no escapes, and always lets `.dockerignore` through.
+of github.com/tonistiigi/fsutil), quirks included. The Docker SDK's own matcher differs: it ignores case, has no
+escapes, and always includes `.dockerignore`.
 """
 
 import os
@@ -15,31 +15,31 @@ from pathlib import Path
 
 from ..errors import ContextUnusable
 
-_ONE = r"(?:\\.|[^\\\]-])"
-_WELL_FORMED = re.compile(rf"(?:[^\\\[]|\\.|\[\^?(?:{_ONE}(?:-{_ONE})?)+\])*", re.DOTALL)
-"""What Go's filepath.Match takes for a pattern."""
-_WILD = frozenset("*[]?^\\")
+_CHARACTER = r"(?:\\.|[^\\\]-])"
+_WELL_FORMED = re.compile(rf"(?:[^\\\[]|\\.|\[\^?(?:{_CHARACTER}(?:-{_CHARACTER})?)+\])*", re.DOTALL)
+"""What Go's filepath.Match accepts as a pattern."""
+_WILDCARDS = frozenset("*[]?^\\")
 
 
 @dataclass(frozen=True)
 class _Pattern:
     text: str
-    exception: bool
+    is_exception: bool
     matches: Callable[[str], bool]
 
     @property
-    def start(self) -> str:
+    def prefix(self) -> str:
         """The pattern without a wildcard at its end."""
         return self.text.removesuffix("/**").removesuffix("/*")
 
     @property
     def is_path(self) -> bool:
         """Whether it matches nothing but itself."""
-        return not _WILD & {*self.text}
+        return not _WILDCARDS & {*self.text}
 
     @property
-    def end(self) -> str:
-        """How all that it matches ends, as far as it says; a backslash may be a regular expression's, as in `\\b`."""
+    def suffix(self) -> str:
+        """The literal end of every match, if any; a backslash may be a regular expression's, as in `\\b`."""
         return "" if "\\" in self.text else re.split(r"[*?\[\]^/]", self.text)[-1]
 
 
@@ -49,95 +49,117 @@ class IgnoreRules:
     def __init__(self, patterns: Sequence[_Pattern]) -> None:
         self._patterns = patterns
         self._paths = frozenset(pattern.text for pattern in patterns if pattern.is_path)
-        self._wild = [pattern.matches for pattern in patterns if not pattern.is_path]
-        self._ends = tuple(pattern.end for pattern in patterns if not pattern.is_path)
-        exceptions = [pattern.start for pattern in patterns if pattern.exception]
-        # Below a folder that is left out nothing is looked at, unless an exception may lead there.
-        self._prune = not any(_WILD & {*start} for start in exceptions)
-        self._exceptions = [f"{start}/" for start in exceptions]
-        self._no_exceptions = not exceptions
+        wildcards = [pattern for pattern in patterns if not pattern.is_path]
+        self._matchers = [pattern.matches for pattern in wildcards]
+        self._suffixes = tuple(pattern.suffix for pattern in wildcards)
+        exceptions = [pattern.prefix for pattern in patterns if pattern.is_exception]
+        # An excluded folder is not entered, unless an exception may match below it.
+        self._can_prune = not any(_WILDCARDS & {*prefix} for prefix in exceptions)
+        self._exception_folders = [f"{prefix}/" for prefix in exceptions]
+        self._has_exceptions = bool(exceptions)
 
     @classmethod
-    def read(cls, file: Path) -> "IgnoreRules":
-        """The rules of a file. Raises ContextUnusable, naming the line, for a pattern that Docker refuses."""
+    def from_file(cls, file: Path) -> "IgnoreRules":
+        """Read the rules of a file. Raises ContextUnusable, naming the line, for a pattern that Docker rejects."""
         text = file.read_bytes().removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
         patterns = []
         for number, line in enumerate(text.split("\n"), 1):
             if line.startswith("#") or not line.strip():
                 continue
             try:
-                patterns.append(_pattern(line))
+                patterns.append(_parse_pattern(line))
             except (ValueError, re.error):
                 raise ContextUnusable(
-                    f'{file}, line {number}: Docker takes no pattern "{line.strip()}"; '
+                    f'{file}, line {number}: "{line.strip()}" is not a pattern that Docker accepts; '
                     "close every [ with ], and write nothing after the last \\ or alone after !"
                 ) from None
         return cls(patterns)
 
-    def leave_out(self, path: str, above: Sequence[bool]) -> tuple[bool, Sequence[bool]]:
-        """Whether a path is left out, and which patterns match it; `above` is the latter of its folder, or empty."""
-        if self._no_exceptions:  # their order plays no part then, and nothing is looked at below what is left out
-            return path in self._paths or (path.endswith(self._ends) and any(one(path) for one in self._wild)), ()
-        out, matched = False, []
+    def match_path(self, path: str, parent_matches: Sequence[bool]) -> tuple[bool, Sequence[bool]]:
+        """Return whether a path is excluded, and which patterns match it.
+
+        `parent_matches` are the patterns that match the path's folder; empty for a path at the top.
+        """
+        if not self._has_exceptions:  # the order of patterns does not matter, and excluded folders are not entered
+            is_excluded = path in self._paths or (
+                path.endswith(self._suffixes) and any(matches(path) for matches in self._matchers)
+            )
+            return is_excluded, ()
+        is_excluded, path_matches = False, []
         for index, pattern in enumerate(self._patterns):
-            match = bool(above) and above[index]
-            if not match and pattern.exception == out:
-                match = pattern.matches(path)
-            if match:
-                out = not pattern.exception
-            matched.append(match)
-        return out, matched
+            is_match = bool(parent_matches) and parent_matches[index]
+            if not is_match and pattern.is_exception == is_excluded:
+                is_match = pattern.matches(path)
+            if is_match:
+                is_excluded = not pattern.is_exception
+            path_matches.append(is_match)
+        return is_excluded, path_matches
 
-    def leads_below(self, folder: str) -> bool:
-        """Whether a file below a folder that is left out may be let through."""
-        return not self._prune or any(start.startswith(f"{folder}/") for start in self._exceptions)
+    def can_include_below(self, folder: str) -> bool:
+        """Whether an exception may include a file below an excluded folder."""
+        return not self._can_prune or any(start.startswith(f"{folder}/") for start in self._exception_folders)
 
 
-def files(folder: Path, rules: IgnoreRules | None) -> Iterator[str]:
-    """Files and links below a folder that are let through, relative to it, in no order. Links are not followed."""
+def list_included_files(folder: Path, dockerfile: str | None) -> list[str]:
+    """Return the files of a folder that its ignore file includes, relative to it, in no order.
+
+    `dockerfile` may have an ignore file of its own, which replaces the general one as with BuildKit; `None` if the
+    image's Dockerfile is not in the folder. Links are included as links. Raises ContextUnusable.
+    """
+    names = [f"{dockerfile}.dockerignore"] if dockerfile else []
+    ignore_files = [folder / name for name in [*names, ".dockerignore"] if (folder / name).is_file()]
+    try:
+        rules = IgnoreRules.from_file(ignore_files[0]) if ignore_files else None
+        return list(_walk_included_files(folder, rules))
+    except OSError as error:
+        raise ContextUnusable.of(error) from error
+
+
+def _walk_included_files(folder: Path, rules: IgnoreRules | None) -> Iterator[str]:
     pending: list[tuple[str, Sequence[bool], bool]] = [("", (), False)]
     while pending:
-        at, above, folder_is_out = pending.pop()
+        prefix, prefix_matches, is_folder_excluded = pending.pop()
         try:
-            entries = os.scandir(posixpath.join(folder, at))
+            entries = os.scandir(posixpath.join(folder, prefix))
         except PermissionError:
-            if folder_is_out:
+            if is_folder_excluded:
                 continue
             raise
         with entries:
             for entry in entries:
-                path = at + entry.name
-                out, matched = rules.leave_out(path, above) if rules else (False, ())
+                path = prefix + entry.name
+                is_excluded, path_matches = rules.match_path(path, prefix_matches) if rules else (False, ())
                 if entry.is_dir(follow_symlinks=False):
-                    if not out or (rules and rules.leads_below(path)):
-                        pending.append((f"{path}/", matched, out))
-                elif not out and (entry.is_file(follow_symlinks=False) or entry.is_symlink()):
+                    if not is_excluded or (rules and rules.can_include_below(path)):
+                        pending.append((f"{path}/", path_matches, is_excluded))
+                elif not is_excluded and (entry.is_file(follow_symlinks=False) or entry.is_symlink()):
                     yield path
 
 
-def _pattern(line: str) -> _Pattern:
-    """The pattern of a line. Raises ValueError or re.error for one that Docker refuses."""
+def _parse_pattern(line: str) -> _Pattern:
+    """Parse a line of an ignore file. Raises ValueError or re.error for a pattern that Docker rejects."""
     text = line.strip()
     mark = "!" * text.startswith("!")
     text = text.removeprefix("!").strip()
     if text:
-        text = _clean(text)
+        text = _clean_path(text)
         text = text.removeprefix("/") or text
-    # Docker's client has the line cleaned and sends it; what it is sent to cleans it again.
-    text = _clean((mark + text).strip())
-    exception = text.startswith("!")
+    # Docker's client cleans the line and sends it, and BuildKit cleans it again.
+    text = _clean_path((mark + text).strip())
+    is_exception = text.startswith("!")
     text = text.removeprefix("!")
     if not text or not _WELL_FORMED.fullmatch(text):
         raise ValueError(line)
-    return _Pattern(text, exception, _matcher(text))
+    return _Pattern(text, is_exception, _compile_matcher(text))
 
 
-def _clean(path: str) -> str:
-    """As Go's filepath.Clean, which keeps no second slash at the beginning."""
+def _clean_path(path: str) -> str:
+    """Clean a path as Go's filepath.Clean does, which keeps no second slash at the start."""
     return posixpath.normpath(re.sub("^/+", "/", path))
 
 
-def _matcher(pattern: str) -> Callable[[str], bool]:
+def _compile_matcher(pattern: str) -> Callable[[str], bool]:
+    """Return a function that tells whether a path matches, by the rules of moby/patternmatcher."""
     expression, kind, at = "", "exact", 0
     while at < len(pattern):
         start, character = at, pattern[at]
@@ -168,6 +190,6 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
         end = pattern[2:]
         return lambda path: path.endswith(end) or f"/{path}" == end
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # of what may mean more in a [set] one day
+        warnings.simplefilter("ignore", FutureWarning)  # about syntax in a [set] that Python may give a meaning
         regular = re.compile(expression, re.ASCII)
     return lambda path: regular.fullmatch(path) is not None

@@ -1,146 +1,117 @@
-"""The build context of a package: the files that its image is made of, below one folder, and a Dockerfile beside it."""
+"""The build context of a package: the files that its image contains, in one folder, and a generated Dockerfile."""
 
-import hashlib
-import io
 import posixpath
-import tarfile
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from vertex_api.validation.rules import Violation
 
-from ..files.archives import add_file
-from ..files.digests import digests
 from ..schema import shapes
-from . import autopackaging as packaging
-from .context import BuildContext, let_through
-
-DOCKERFILE = "Dockerfile"
+from .autopackaging import INSTALL_FILES, PACKAGE_FOLDER, get_main_file, list_copied_paths, render_dockerfile
+from .context import BuildContext
+from .dockerignore import list_included_files
 
 
 @dataclass(frozen=True)
 class PackageContext(BuildContext):
-    """A folder of which a part is copied by a Dockerfile that is written here.
+    """The files of a folder that a generated Dockerfile copies, and that Dockerfile.
 
-    `text` is that Dockerfile's, `taken` the files it copies. `files` has both by their paths in the archive, so the
-    digest covers all that decides what the image holds, and none of the folder's other files.
+    The digest covers everything that decides what the image holds, and none of the folder's other files.
     """
 
-    text: str = ""
-    taken: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, root: Path, package: shapes.Package, platform: str) -> "PackageContext":
-        """The context of a declared package, whose path is relative to `root`."""
-        folder = root / package["path"]
-        present = _present(folder, package)
-        return cls(
-            folder=folder,
-            dockerfile=DOCKERFILE,
-            build_args={},
-            target=None,
-            platform=platform,
-            text=packaging.dockerfile(package, present),
-            taken=tuple(sorted(_below(folder, packaging.taken(package, present), present))),
-        )
+    package: shapes.Package = field(kw_only=True)
 
     @cached_property
-    def paths(self) -> list[str]:
-        """Every file that is read of the folder, relative to it."""
-        return [*self.taken]
+    def files(self) -> Mapping[str, str]:
+        selected = list_copied_paths(self.package, self._available_files)
+        paths = sorted(_find_files_below(self.folder, selected, self._available_files))
+        return {f"{PACKAGE_FOLDER}/{path}": path for path in paths}
+
+    @cached_property
+    def texts(self) -> Mapping[str, str]:
+        return {self.dockerfile: render_dockerfile(self.package, self._available_files)}
 
     @property
-    def count(self) -> int:
-        """How many files there are: those that are copied, and the Dockerfile."""
-        return len(self.taken) + 1
+    def dockerfile_text(self) -> str:
+        return self.texts[self.dockerfile]
+
+    @property
+    def is_dockerfile_ignored(self) -> bool:
+        return False
+
+    def locate_base_image(self, image_name: str, line: int) -> str:  # noqa: ARG002
+        return f"images.{image_name}.package.baseImage"
 
     @cached_property
-    def files(self) -> dict[str, str]:
-        """Digest of every file by its path in the archive."""
-        own = digests(self.folder, self.taken)
-        return {DOCKERFILE: hashlib.sha256(self.text.encode()).hexdigest()} | {
-            posixpath.join(packaging.BELOW, path): digest for path, digest in own.items()
-        }
-
-    def _about(self) -> dict[str, Any]:
-        return super()._about() | {"text": self.text}
-
-    def _add(self, tar: tarfile.TarFile, path: str) -> None:
-        if path == DOCKERFILE:
-            entry = tarfile.TarInfo(path)
-            entry.size = len(self.text.encode())
-            tar.addfile(entry, io.BytesIO(self.text.encode()))
-        else:
-            add_file(tar, self.folder / path.removeprefix(f"{packaging.BELOW}/"), path)
+    def _available_files(self) -> set[str]:
+        return _find_available_files(self.folder, self.package)
 
 
-def problems(root: Path, package: shapes.Package) -> Iterator[Violation]:
-    """What keeps a package from being built; its path is a folder in `root`."""
+def find_package_violations(folder: Path, package: shapes.Package) -> Iterator[Violation]:
+    """Find what prevents a package from being built; `folder` is its path, an existing folder."""
     if ("script" in package) == ("module" in package):
         yield (), "needs either a script (.py, or anything else for Bash) or a module to run"
         return
-    folder = root / package["path"]
-    named = [
-        (("script",) if "script" in package else ("module",), packaging.main_file(package), False),
+    named_paths = [
+        (("script",) if "script" in package else ("module",), get_main_file(package), False),
         *((("extraPackages", index), path, False) for index, path in enumerate(package.get("extraPackages", []))),
         *((("extraDirs", index), path, True) for index, path in enumerate(package.get("extraDirs", []))),
-        *((("path",), name, False) for name in packaging.FOUND if (folder / name).is_file()),
+        *((("path",), name, False) for name in INSTALL_FILES if (folder / name).is_file()),
     ]
-    broken = [(key, message) for key, path, is_dir in named if (message := _misplaced(folder, path, is_dir=is_dir))]
-    yield from broken
-    if broken:
+    misplaced = [
+        (key, message)
+        for key, path, is_folder in named_paths
+        if (message := _describe_misplaced_path(folder, path, is_folder=is_folder))
+    ]
+    yield from misplaced
+    if misplaced:
         return
-    present = _present(folder, package)
-    for key, path, _ in named:
-        if not _below(folder, [posixpath.normpath(path)], present):
-            yield key, f'"{path}" holds nothing, or .dockerignore leaves it out; let it through by a line "!{path}"'
+    available_files = _find_available_files(folder, package)
+    for key, path, _ in named_paths:
+        if not _find_files_below(folder, [posixpath.normpath(path)], available_files):
+            yield key, f'"{path}" is empty, or excluded by .dockerignore; include it by a line "!{path}"'
 
 
-def _misplaced(folder: Path, path: str, *, is_dir: bool) -> str | None:
-    """Why a path cannot be copied from a folder."""
-    inside = folder.resolve()
-    found = (folder / path).resolve()
-    if posixpath.isabs(path) or not found.is_relative_to(inside):
-        return f'"{path}" leads out of the package\'s path; move it there, or set path to a folder that holds both'
-    if not (found.is_dir() if is_dir else found.is_file()):
-        return (
-            f'there is no {"folder" if is_dir else "file"} "{path}" in the package\'s path; write it relative to that'
-        )
+def _describe_misplaced_path(folder: Path, path: str, *, is_folder: bool) -> str | None:
+    """Return why a path cannot be copied from a folder, if it cannot."""
+    target = (folder / path).resolve()
+    if posixpath.isabs(path) or not target.is_relative_to(folder.resolve()):
+        return f'"{path}" is outside the package\'s path; move it there, or set path to a folder that contains both'
+    if not (target.is_dir() if is_folder else target.is_file()):
+        kind = "folder" if is_folder else "file"
+        return f'there is no {kind} "{path}" in the package\'s path; write it relative to that'
     return None
 
 
-def _present(folder: Path, package: shapes.Package) -> set[str]:
-    """The files of a package's path that may be copied.
+def _find_available_files(folder: Path, package: shapes.Package) -> set[str]:
+    """Return the files of a package's path that may be copied.
 
-    Without what Python leaves behind when the code is run, which gcloud deletes, and without `.dockerignore`, to which
-    the classic builder adds a line that is never the same when gcloud builds.
+    Excludes what Python writes when the code runs, which gcloud deletes, and `.dockerignore`, to which the classic
+    builder adds a line that differs in each of gcloud's builds.
     """
-    beside = posixpath.dirname(packaging.main_file(package))
+    main_folder = posixpath.dirname(get_main_file(package))
     return {
         path
-        for path in let_through(folder, None)
+        for path in list_included_files(folder, None)
         if path != ".dockerignore"
         and "__pycache__" not in path.split("/")
-        and not (path.endswith((".pyc", ".pyo")) and posixpath.dirname(path) == beside)
+        and not (path.endswith((".pyc", ".pyo")) and posixpath.dirname(path) == main_folder)
     }
 
 
-def _below(folder: Path, chosen: Iterable[str], present: Iterable[str]) -> set[str]:
-    """The files that are one of `chosen` or lie below one; of a link, the link and what it leads to."""
-    inside = folder.resolve()
-    wanted = {*chosen}
-    ends = {(folder / path).resolve() for path in wanted}
-    wanted |= {end.relative_to(inside).as_posix() for end in ends if end.is_relative_to(inside)}
-    if "." in wanted:
-        return {*present}
-    on_the_way = {"/".join(parts[:end]) for path in wanted for parts in [path.split("/")] for end in range(len(parts))}
+def _find_files_below(folder: Path, selected: Iterable[str], available_files: Iterable[str]) -> set[str]:
+    """Return the files that are one of `selected` or are below one; for a link, the link and its target."""
+    root = folder.resolve()
+    paths = {*selected}
+    targets = {(folder / path).resolve() for path in paths}
+    paths |= {target.relative_to(root).as_posix() for target in targets if target.is_relative_to(root)}
+    if "." in paths:
+        return {*available_files}
+    parents = {"/".join(parts[:end]) for path in paths for parts in [path.split("/")] for end in range(len(parts))}
     return {
-        path for path in present if path in wanted or path in on_the_way or any(_is_below(path, one) for one in wanted)
+        file
+        for file in available_files
+        if file in paths or file in parents or any(file.startswith(f"{path}/") for path in paths)
     }
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path.startswith(f"{folder}/")

@@ -1,7 +1,7 @@
-"""Where built images are kept: in the local daemon, or in a registry that they are pushed to.
+"""Stores of built images: the local Docker daemon, or a registry.
 
-Credentials are found when a call is made, and are part of no input, state or message: Google's registries take a token
-of the Application Default Credentials, others what `docker login` has stored.
+Credentials are looked up for each call, and are never part of an input, a state or a message: a token of the
+Application Default Credentials for Google's registries, what `docker login` has stored for others.
 """
 
 import re
@@ -10,10 +10,10 @@ from contextlib import closing, contextmanager
 from typing import Any, Protocol
 
 from ..errors import RegistryRefused
-from .builder import Report, docker_client
+from .builder import Report, connect_to_docker
 
-LOCAL = "localhost/"
-"""How URIs begin that stay in the daemon: there is no registry of that name."""
+LOCAL_PREFIX = "localhost/"
+"""The prefix of URIs of images that stay in the daemon: there is no registry of that name."""
 _GOOGLE = re.compile(r"([a-z0-9-]+-docker[.]pkg[.]dev|([a-z]+[.])?gcr[.]io)")
 _ABSENT = re.compile(r"manifest unknown|not found|name unknown|does not exist", re.IGNORECASE)
 _IMMUTABLE = re.compile(r"immutab", re.IGNORECASE)
@@ -21,41 +21,41 @@ _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
 class ImageStore(Protocol):
-    """What keeps images under their URIs."""
+    """A place that has images by URI. All methods raise ComponentError."""
 
-    def find(self, uri: str) -> str | None:
-        """What identifies the content under a URI, `sha256:…`; None when there is nothing. Raises ComponentError."""
+    def get_digest(self, uri: str) -> str | None:
+        """Return the digest of an image, `sha256:…`; `None` if there is none under this URI."""
 
-    def keep(self, uri: str, report: Report) -> str:
-        """Keeps an image that the daemon has under this URI for those who run it; as `find`. Raises ComponentError."""
+    def publish(self, uri: str, report: Report) -> str:
+        """Make an image that the daemon has available to those who run it, and return its digest."""
 
 
 class Daemon:
-    """The images of this machine; the emulator runs them."""
+    """The Docker daemon of this machine, whose images the emulator runs."""
 
-    def find(self, uri: str) -> str | None:
+    def get_digest(self, uri: str) -> str | None:
         import docker
 
-        with closing(docker_client()) as client:
+        with closing(connect_to_docker()) as client:
             try:
                 return str(client.images.get(uri).id)
             except docker.errors.ImageNotFound:
                 return None
 
-    def keep(self, uri: str, report: Report) -> str:  # noqa: ARG002
-        found = self.find(uri)
-        assert found is not None, f"{uri} was not built"
-        return found
+    def publish(self, uri: str, report: Report) -> str:  # noqa: ARG002
+        digest = self.get_digest(uri)
+        assert digest is not None, f"{uri} was not built"
+        return digest
 
 
 class Registry:
-    """A registry, reached through the daemon."""
+    """A registry, which the daemon pushes to."""
 
-    def find(self, uri: str) -> str | None:
+    def get_digest(self, uri: str) -> str | None:
         import docker
 
-        credentials = _credentials(uri)
-        with closing(docker_client()) as client, _one_line(uri, credentials):
+        credentials = _get_credentials(uri)
+        with closing(connect_to_docker()) as client, _translate_errors(uri, credentials):
             try:
                 return str(client.images.get_registry_data(uri, auth_config=credentials).id)
             except docker.errors.APIError as error:
@@ -63,47 +63,47 @@ class Registry:
                     return None
                 raise
 
-    def keep(self, uri: str, report: Report) -> str:
+    def publish(self, uri: str, report: Report) -> str:
         repository, _, tag = uri.rpartition(":")
-        digest, credentials = None, _credentials(uri)
-        with closing(docker_client()) as client, _one_line(uri, credentials):
+        digest, credentials = None, _get_credentials(uri)
+        with closing(connect_to_docker()) as client, _translate_errors(uri, credentials):
             messages = client.api.push(repository, tag, stream=True, decode=True, auth_config=credentials)
-            for message in _told(messages, report):
+            for message in _report_layers(messages, report):
                 if "error" in message:
-                    return self._found_or_refused(uri, _said(str(message["error"]), credentials))
+                    return self._require_pushed(uri, _redact(str(message["error"]), credentials))
                 digest = message.get("aux", {}).get("Digest", digest)
         if digest is None:
             raise RegistryRefused(f"{uri} was pushed, but the registry gave it no digest; run `pulumi up` again")
         return str(digest)
 
-    def _found_or_refused(self, uri: str, error: str) -> str:
-        """Where tags cannot be moved, someone else may have pushed the same content in the meantime: theirs will do."""
-        found = self.find(uri) if _IMMUTABLE.search(error) else None
-        if found is None:
-            raise RegistryRefused(f"{uri} cannot be pushed: {error}; {_remedy(uri)}")
-        return found
+    def _require_pushed(self, uri: str, error: str) -> str:
+        """Return the digest of an image that someone else pushed first, if the error says that tags are immutable."""
+        digest = self.get_digest(uri) if _IMMUTABLE.search(error) else None
+        if digest is None:
+            raise RegistryRefused(f"{uri} cannot be pushed: {error}; {_get_remedy(uri)}")
+        return digest
 
 
-def store_of(uri: str) -> ImageStore:
-    """The store that a URI belongs to."""
-    return Daemon() if uri.startswith(LOCAL) else Registry()
+def get_image_store(uri: str) -> ImageStore:
+    """Return the store that a URI belongs to."""
+    return Daemon() if uri.startswith(LOCAL_PREFIX) else Registry()
 
 
-def _told(messages: Iterator[dict[str, Any]], report: Report) -> Iterator[dict[str, Any]]:
-    """All messages of a push; how far its layers are is reported as each one arrives."""
-    layers: dict[str, bool] = {}
+def _report_layers(messages: Iterator[dict[str, Any]], report: Report) -> Iterator[dict[str, Any]]:
+    """Yield all messages of a push, and report how many of its layers are pushed whenever one is."""
+    is_pushed: dict[str, bool] = {}
     for message in messages:
         status, layer = message.get("status", ""), message.get("id")
         if layer and status in ("Preparing", "Waiting"):
-            layers.setdefault(layer, False)
-        elif layer in layers and status in ("Pushed", "Layer already exists") and not layers[layer]:
-            layers[layer] = True
-            report(f"pushed {sum(layers.values())} of {len(layers)} layers")
+            is_pushed.setdefault(layer, False)
+        elif layer in is_pushed and status in ("Pushed", "Layer already exists") and not is_pushed[layer]:
+            is_pushed[layer] = True
+            report(f"pushed {sum(is_pushed.values())} of {len(is_pushed)} layers")
         yield message
 
 
-def _credentials(uri: str) -> Mapping[str, str] | None:
-    """What Google's registries take; None lets Docker look up what it knows of another one."""
+def _get_credentials(uri: str) -> Mapping[str, str] | None:
+    """Return credentials for a registry of Google's; `None` for others, whose credentials Docker looks up."""
     if not _GOOGLE.fullmatch(uri.partition("/")[0]):
         return None
     import google.auth
@@ -115,40 +115,41 @@ def _credentials(uri: str) -> Mapping[str, str] | None:
         credentials.refresh(Request())
     except exceptions.GoogleAuthError as error:
         raise RegistryRefused(
-            f"{uri}: no valid Google credentials to reach its registry with; run `gcloud auth application-default "
+            f"{uri}: there are no valid Google credentials for its registry; run `gcloud auth application-default "
             "login`, or set GOOGLE_APPLICATION_CREDENTIALS"
         ) from error
     return {"username": "oauth2accesstoken", "password": str(credentials.token)}
 
 
 @contextmanager
-def _one_line(uri: str, credentials: Mapping[str, str] | None) -> Iterator[None]:
-    """Failures of the daemon and of the way to it as one line, without what was sent along."""
+def _translate_errors(uri: str, credentials: Mapping[str, str] | None) -> Iterator[None]:
+    """Turn errors of the daemon and of the connection to it into a RegistryRefused of one line."""
     import docker
     import requests
 
     try:
         yield
     except docker.errors.APIError as error:
-        said = _said(str(error.explanation or error.response.reason), credentials)
-        raise RegistryRefused(f"{uri}: its registry refuses: {said}; {_remedy(uri)}") from error
+        explanation = _redact(str(error.explanation or error.response.reason), credentials)
+        raise RegistryRefused(f"{uri}: its registry refuses: {explanation}; {_get_remedy(uri)}") from error
     except requests.RequestException as error:
-        raise RegistryRefused(f"{uri}: the connection to Docker was lost; run `pulumi up` again to go on") from error
+        raise RegistryRefused(f"{uri}: the connection to Docker was lost; run `pulumi up` again to continue") from error
 
 
-def _said(text: str, credentials: Mapping[str, str] | None) -> str:
-    """What a registry said, on one line, without the token or the header that carried it, should it echo them."""
+def _redact(text: str, credentials: Mapping[str, str] | None) -> str:
+    """Return a registry's text as one line, without the token or the header that carried it, which it may repeat."""
     if credentials:
         import docker
 
-        sent = (credentials["password"], docker.auth.encode_header(credentials).decode())
-        for secret in sent:
+        for secret in (credentials["password"], docker.auth.encode_header(credentials).decode()):
             text = text.replace(secret, "[token]")
     return " ".join(text.split())[:300]
 
 
-def _remedy(uri: str) -> str:
+def _get_remedy(uri: str) -> str:
     host = uri.partition("/")[0]
     if _GOOGLE.fullmatch(host):
-        return "your account needs roles/artifactregistry.writer on the repository; what has arrived is not sent again"
-    return f"log in with `docker login {host}`, or see that it answers; what has arrived is not sent again"
+        advice = "your account needs roles/artifactregistry.writer on the repository"
+    else:
+        advice = f"log in with `docker login {host}`, or check that it is reachable"
+    return f"{advice}; layers that were pushed are not sent again"

@@ -1,4 +1,4 @@
-"""Where files are kept for jobs: Cloud Storage, or the emulator's bucket folders."""
+"""Stores of the files that jobs read: Cloud Storage, or the emulator's bucket folders."""
 
 import os
 import tempfile
@@ -13,76 +13,79 @@ from ..runtime.target import LOCAL
 
 
 class ObjectStore(Protocol):
-    """What keeps objects under `gs://bucket/object` URIs. Methods raise UploadFailed."""
+    """A place that has objects by `gs://bucket/object` URI. Methods raise UploadFailed."""
 
-    def has(self, uri: str) -> bool:
-        """Whether there is an object."""
+    def has_object(self, uri: str) -> bool:
+        """Whether there is an object under this URI."""
 
-    def put(self, uri: str, content: bytes) -> None:
-        """Keeps an object that is not there yet; one that someone else has put meanwhile stays."""
+    def create_object(self, uri: str, content: bytes) -> None:
+        """Create an object, unless someone else has created it in the meantime."""
 
 
 class EmulatorBuckets:
-    """The buckets of the emulator: `gs://bucket/object` is the file `gcs/bucket/object` in its folder."""
+    """The buckets of the emulator: `gs://bucket/object` is the file `gcs/bucket/object` in its data folder.
 
-    def has(self, uri: str) -> bool:
-        return self._file(uri).is_file()
+    Written without Google's client: docs/decisions/0006-packages-are-written-to-bucket-folders.md says why.
+    """
 
-    def put(self, uri: str, content: bytes) -> None:
-        file = self._file(uri)
+    def has_object(self, uri: str) -> bool:
+        return self._get_file(uri).is_file()
+
+    def create_object(self, uri: str, content: bytes) -> None:
+        file = self._get_file(uri)
         try:
             # Open to every user, because containers run as any user.
-            for missing in [each for each in reversed(file.parents) if not each.exists()]:
+            for missing in [folder for folder in reversed(file.parents) if not folder.exists()]:
                 missing.mkdir(exist_ok=True)
                 missing.chmod(0o777)
-            with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as part:
-                part.write(content)
-            Path(part.name).chmod(0o644)
-            Path(part.name).replace(file)
+            with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
+                temporary.write(content)
+            Path(temporary.name).chmod(0o644)
+            Path(temporary.name).replace(file)
         except OSError as error:
             raise UploadFailed(f"{uri} cannot be written to {file}: {error.strerror}") from error
 
-    def _file(self, uri: str) -> Path:
+    def _get_file(self, uri: str) -> Path:
         return emulator_process.data_folder() / "gcs" / uri.removeprefix("gs://")
 
 
 class CloudStorage:
-    """Cloud Storage with Application Default Credentials; `STORAGE_EMULATOR_HOST` sends it elsewhere."""
+    """Cloud Storage with Application Default Credentials; `STORAGE_EMULATOR_HOST` is its address in tests."""
 
-    def has(self, uri: str) -> bool:
-        with _client(uri) as client:
-            return bool(_blob(client, uri).exists())
+    def has_object(self, uri: str) -> bool:
+        with _connect(uri) as client:
+            return bool(_get_blob(client, uri).exists())
 
-    def put(self, uri: str, content: bytes) -> None:
+    def create_object(self, uri: str, content: bytes) -> None:
         from google.api_core.exceptions import PreconditionFailed
 
-        with _client(uri) as client:
+        with _connect(uri) as client:
             try:
-                _blob(client, uri).upload_from_string(content, "application/gzip", if_generation_match=0)
+                _get_blob(client, uri).upload_from_string(content, "application/gzip", if_generation_match=0)
             except PreconditionFailed:
                 return
 
 
-def store_of(parent: str) -> ObjectStore:
-    """The store of a target, which `parent` names as in `components.runtime.target.connect`."""
+def get_object_store(parent: str) -> ObjectStore:
+    """Return the store of a target, which `parent` names as in `components.runtime.target.connect`."""
     return EmulatorBuckets() if parent.startswith(LOCAL) else CloudStorage()
 
 
-def _blob(client: Any, uri: str) -> Any:
+def _get_blob(client: Any, uri: str) -> Any:
     bucket, _, name = uri.removeprefix("gs://").partition("/")
     return client.bucket(bucket).blob(name)
 
 
 @contextmanager
-def _client(uri: str) -> Iterator[Any]:
-    """A client for what is done with a URI, with failures as one line."""
+def _connect(uri: str) -> Iterator[Any]:
+    """Yield a client of Cloud Storage, and turn its errors into an UploadFailed of one line that names the URI."""
     import requests
     from google.api_core.exceptions import GoogleAPICallError, RetryError
     from google.auth.exceptions import GoogleAuthError
     from google.cloud.storage import Client
 
     try:
-        # Objects are reached by their bucket: the project plays no part, and need not be known.
+        # An object belongs to a bucket: the project does not matter, and may be unknown.
         client = Client(project=os.environ.get("GOOGLE_CLOUD_PROJECT", "none"))
         try:
             yield client
@@ -90,7 +93,7 @@ def _client(uri: str) -> Iterator[Any]:
             client.close()
     except GoogleAuthError as error:
         raise UploadFailed(
-            f"{uri}: no valid Google credentials to reach its bucket with; run `gcloud auth application-default "
+            f"{uri}: there are no valid Google credentials for its bucket; run `gcloud auth application-default "
             "login`, or set GOOGLE_APPLICATION_CREDENTIALS"
         ) from error
     except GoogleAPICallError as error:
@@ -100,5 +103,5 @@ def _client(uri: str) -> Iterator[Any]:
         ) from error
     except (RetryError, requests.RequestException) as error:
         raise UploadFailed(
-            f"{uri}: the connection to Cloud Storage was lost; run `pulumi up` again to go on"
+            f"{uri}: the connection to Cloud Storage was lost; run `pulumi up` again to continue"
         ) from error

@@ -1,4 +1,4 @@
-"""PythonPackage: a source distribution whose name is the digest of its content, uploaded where there is none yet."""
+"""PythonPackage: a source distribution whose name has the digest of its content, uploaded if it is new."""
 
 import posixpath
 from pathlib import Path
@@ -8,11 +8,11 @@ import pulumi
 from pulumi import dynamic
 
 from ..errors import UploadFailed
-from ..files.content_digests import short_digests
+from ..files.digests import shorten_digests
 from ..runtime.engine import Provider
 from ..runtime.foundation import Foundation
 from ..schema import shapes
-from . import object_store
+from .object_store import get_object_store
 from .source_distribution import SourceDistribution
 
 _FOLDER = "packages"
@@ -20,18 +20,18 @@ _INPUTS = ("uri", "parent", "package", "files")
 
 
 class PythonPackageProvider(Provider):
-    """Uploads packages; deleting one leaves it alone, for a job that is waiting may need it still."""
+    """Uploads packages. Deletes none, because a waiting job may still need them."""
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        _upload(props)
-        return dynamic.CreateResult(_id(props["uri"]), dict(props))
+        _ensure_uploaded(props)
+        return dynamic.CreateResult(_remove_digest(props["uri"]), dict(props))
 
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
-        _upload(news)
+        _ensure_uploaded(news)
         return dynamic.UpdateResult(dict(news))
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        if not object_store.store_of(props["parent"]).has(props["uri"]):
+        if not get_object_store(props["parent"]).has_object(props["uri"]):
             return dynamic.ReadResult(None, {})
         inputs = {name: props[name] for name in _INPUTS if name in props}
         return dynamic.ReadResult(id_, dict(inputs), inputs)
@@ -43,9 +43,9 @@ class PythonPackageProvider(Provider):
 class PythonPackage(dynamic.Resource, module="vertex", name="PythonPackage"):
     """A source distribution in the staging folder, for a job's `packageUris`.
 
-    `uri` is known in a preview: `<staging>/packages/<name>-<digest of what is in it>.tar.gz`. `package` has either
-    `path` (a folder with a pyproject.toml or setup.py) or `script` (a Python file) with `requirements`; both are
-    relative to the program's folder.
+    `package` has either `path` (a folder with a pyproject.toml or setup.py) or `script` (a Python file) with
+    `requirements`; both are relative to the program's folder. `uri` is known in a preview:
+    `<staging>/packages/<name>-<digest of its content>.tar.gz`.
     """
 
     uri: pulumi.Output[str]
@@ -58,32 +58,32 @@ class PythonPackage(dynamic.Resource, module="vertex", name="PythonPackage"):
         foundation: Foundation,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        distribution = SourceDistribution.of(Path.cwd(), name, package)
-        #: The URI as plain text, for what needs it while the program runs.
+        distribution = SourceDistribution.from_declaration(Path.cwd(), name, package)
+        #: The URI as plain text, for code that needs it while the program runs.
         self.reference = f"{foundation.staging}/{_FOLDER}/{name}-{distribution.tag}.tar.gz"
         props = {
             "uri": self.reference,
             "parent": foundation.parent,
             "package": dict(package),
-            "files": short_digests(distribution.digests),
+            "files": shorten_digests(distribution.content.digests),
         }
-        ours = pulumi.ResourceOptions(depends_on=[*foundation.for_jobs])
-        super().__init__(PythonPackageProvider(), name, props, pulumi.ResourceOptions.merge(ours, opts))
+        defaults = pulumi.ResourceOptions(depends_on=[*foundation.for_jobs])
+        super().__init__(PythonPackageProvider(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
 
 
-def _upload(props: dict[str, Any]) -> None:
+def _ensure_uploaded(props: dict[str, Any]) -> None:
     uri = props["uri"]
-    store = object_store.store_of(props["parent"])
-    if store.has(uri):
+    store = get_object_store(props["parent"])
+    if store.has_object(uri):
         return
-    name = _id(uri).rpartition("/")[2]
-    distribution = SourceDistribution.of(Path.cwd(), name, cast(shapes.PythonPackage, props["package"]))
+    name = _remove_digest(uri).rpartition("/")[2]
+    distribution = SourceDistribution.from_declaration(Path.cwd(), name, cast(shapes.PythonPackage, props["package"]))
     if not uri.endswith(f"-{distribution.tag}.tar.gz"):
         raise UploadFailed(f"{uri}: its files changed since the preview; run `pulumi up` again")
-    store.put(uri, distribution.archive())
+    store.create_object(uri, distribution.create_archive())
     print(f"{name}: uploaded {posixpath.basename(uri)}", flush=True)  # noqa: T201
 
 
-def _id(uri: str) -> str:
-    """The URI without its digest, which stays the same from edit to edit."""
+def _remove_digest(uri: str) -> str:
+    """Return a URI without its digest, which stays the same from edit to edit."""
     return uri.rpartition("-")[0]

@@ -1,9 +1,9 @@
 """Source distributions for `packageUris`: an archive that pip builds and installs, equal for equal files.
 
-A folder is archived as it is, with its own pyproject.toml or setup.py: no build backend is run here, which would need
-one to be installed and would make another archive with each of its versions. What a backend makes of a repository's
-history (a version from git's tags) is therefore not there. A script is wrapped as Google's SDK does in
-`CustomJob.from_local_script` (2.7, `utils/source_utils.py`), under the same names.
+A folder is archived as it is, with its own pyproject.toml or setup.py. No build backend is run: that would need one to
+be installed, and each of its versions would make another archive. So what a backend takes from a repository's history
+(a version from git's tags) is missing. A script is wrapped as Google's SDK does in `CustomJob.from_local_script` (2.7,
+`utils/source_utils.py`), under the same names.
 """
 
 import gzip
@@ -11,24 +11,21 @@ import hashlib
 import io
 import json
 import os
-import posixpath
-import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from vertex_api.validation.rules import Violation
 
-from ..files.archives import add_file
-from ..files.content_digests import TAG_LENGTH
-from ..files.digests import digests
+from ..files.archives import ArchiveContent
+from ..files.digests import TAG_LENGTH
 from ..schema import shapes
 
 SCRIPT_PACKAGE = "aiplatform_custom_trainer_script"
-"""What a script is installed as; a job runs the module `task` of it."""
+"""The package that a script is installed as; a job runs its module `task`."""
 _VERSION = "0.1"
-_BUILT_BY = ("pyproject.toml", "setup.py")
+_BUILD_FILES = ("pyproject.toml", "setup.py")
 _SETUP = """\
 from setuptools import find_packages, setup
 
@@ -39,89 +36,72 @@ _METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
 
 @dataclass(frozen=True)
 class SourceDistribution:
-    """What is archived: `files` of a folder by their paths in the archive's one folder, and `texts` made for it."""
+    """The content of a source distribution, which is archived in one `top_folder`."""
 
-    folder: Path
-    files: Mapping[str, str]
-    texts: Mapping[str, str]
-    top: str
+    content: ArchiveContent
+    top_folder: str
 
     @classmethod
-    def of(cls, root: Path, name: str, package: shapes.PythonPackage) -> "SourceDistribution":
-        """That of a declared package; its paths are relative to `root`."""
+    def from_declaration(cls, root: Path, name: str, package: shapes.PythonPackage) -> "SourceDistribution":
+        """Return the source distribution of a declared package, whose paths are relative to `root`."""
         if "path" in package:
             folder = root / package["path"]
-            return cls(folder, {path: path for path in sorted(_sources(folder))}, {}, name)
+            return cls(ArchiveContent(folder, {path: path for path in _list_source_files(folder)}, {}), name)
         script = root / package["script"]
-        known = {"name": SCRIPT_PACKAGE, "version": _VERSION}
+        metadata = {"name": SCRIPT_PACKAGE, "version": _VERSION}
         texts = {
-            "PKG-INFO": _METADATA.format(**known),
-            "setup.py": _SETUP.format(**known, requirements=list(package.get("requirements", []))),
+            "PKG-INFO": _METADATA.format(**metadata),
+            "setup.py": _SETUP.format(**metadata, requirements=list(package.get("requirements", []))),
             f"{SCRIPT_PACKAGE}/__init__.py": "",
         }
-        return cls(script.parent, {f"{SCRIPT_PACKAGE}/task.py": script.name}, texts, f"{SCRIPT_PACKAGE}-{_VERSION}")
+        files = {f"{SCRIPT_PACKAGE}/task.py": script.name}
+        return cls(ArchiveContent(script.parent, files, texts), f"{SCRIPT_PACKAGE}-{_VERSION}")
 
     @cached_property
-    def digests(self) -> dict[str, str]:
-        """Digest of everything in the archive by its path there."""
-        found = digests(self.folder, self.files.values())
-        made = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in self.texts.items()}
-        return dict(sorted({**{path: found[file] for path, file in self.files.items()}, **made}.items()))
-
-    @property
     def tag(self) -> str:
-        """The first digits of the digest of all that is in the archive."""
-        text = json.dumps([self.top, self.digests], sort_keys=True)
+        """The first digits of the digest of everything in the archive."""
+        text = json.dumps([self.top_folder, self.content.digests], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:TAG_LENGTH]
 
-    def archive(self) -> bytes:
-        """The archive, a `.tar.gz`."""
-        content = io.BytesIO()
-        with (
-            gzip.GzipFile(fileobj=content, mode="wb", filename="", mtime=0) as compressed,
-            tarfile.open(fileobj=compressed, mode="w") as tar,
-        ):
-            for path in self.digests:
-                inside = posixpath.join(self.top, path)
-                if path in self.texts:
-                    entry = tarfile.TarInfo(inside)
-                    entry.size = len(self.texts[path].encode())
-                    tar.addfile(entry, io.BytesIO(self.texts[path].encode()))
-                else:
-                    add_file(tar, self.folder / self.files[path], inside)
-        return content.getvalue()
+    def create_archive(self) -> bytes:
+        """Return the archive, a `.tar.gz`."""
+        stream = io.BytesIO()
+        with gzip.GzipFile(fileobj=stream, mode="wb", filename="", mtime=0) as compressed:
+            self.content.write_tar(compressed, self.top_folder)
+        return stream.getvalue()
 
 
-def broken(root: Path, package: shapes.PythonPackage) -> Iterator[Violation]:
-    """Every rule that a declared package breaks; `root` is the project's folder."""
+def find_python_package_violations(root: Path, package: shapes.PythonPackage) -> Iterator[Violation]:
+    """Find every rule that a declared package breaks; `root` is the project's folder."""
     if ("path" in package) == ("script" in package):
         yield (), "needs either the path of a folder with a pyproject.toml or setup.py, or a script"
         return
     key = "path" if "path" in package else "script"
-    named = package.get("path", package.get("script", ""))
-    if Path(named).is_absolute():
-        yield (key,), f'"{named}" must be relative to the project\'s folder'
-    elif key == "script" and not (named.endswith(".py") and (root / named).is_file()):
-        yield (key,), f'"{named}" is not a Python file in {root.name}/'
-    elif key == "path" and not any((root / named / file).is_file() for file in _BUILT_BY):
-        yield (key,), f'"{named}" is not a folder with a {" or ".join(_BUILT_BY)} in {root.name}/; write one for pip'
+    path = package.get("path", package.get("script", ""))
+    build_files = " or ".join(_BUILD_FILES)
+    if Path(path).is_absolute():
+        yield (key,), f'"{path}" must be relative to the project\'s folder'
+    elif key == "script" and not (path.endswith(".py") and (root / path).is_file()):
+        yield (key,), f'"{path}" is not a Python file in {root.name}/'
+    elif key == "path" and not any((root / path / file).is_file() for file in _BUILD_FILES):
+        yield (key,), f'"{path}" is not a folder with a {build_files} in {root.name}/; write one for pip'
     if key == "path" and "requirements" in package:
-        yield ("requirements",), f"is for a script; those of a folder stand in its {' or '.join(_BUILT_BY)}"
+        yield ("requirements",), f"is for a script; declare those of a folder in its {build_files}"
 
 
-def _sources(folder: Path) -> Iterator[str]:
-    """The files of a folder, without hidden folders and what Python and its build tools leave behind."""
-    for at, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not _is_left_behind(Path(at, name), folder)]
-        linked = [name for name in folders if Path(at, name).is_symlink()]
+def _list_source_files(folder: Path) -> Iterator[str]:
+    """Return the files of a folder, without hidden folders and what Python and its build tools write."""
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not _is_generated(Path(parent, name), folder)]
+        paths = [Path(parent, name) for name in (*names, *folders)]
         yield from (
-            Path(at, name).relative_to(folder).as_posix()
-            for name in names + linked
-            if not name.endswith((".pyc", ".pyo")) and (Path(at, name).is_symlink() or Path(at, name).is_file())
+            path.relative_to(folder).as_posix()
+            for path in paths
+            if not path.name.endswith((".pyc", ".pyo")) and (path.is_symlink() or path.is_file())
         )
 
 
-def _is_left_behind(path: Path, folder: Path) -> bool:
+def _is_generated(path: Path, folder: Path) -> bool:
     if path.name.startswith(".") or path.name == "__pycache__" or path.name.endswith(".egg-info"):
         return True
     return path.parent == folder and path.name in ("build", "dist")

@@ -15,9 +15,9 @@ from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape import MUST_BE_OBJECT, validate_shape
 
 from ..errors import Problem
-from ..images import rules
+from ..images.declared_images import find_image_violations
 from ..jobs import dependencies
-from ..packages import source_distribution
+from ..packages.source_distribution import find_python_package_violations
 from ..schema import job_keys, references, shapes
 from ..schema.job_declaration import JobDeclaration
 from ..schema.source_file import SourceFile
@@ -67,9 +67,9 @@ def parse_declarations(
     for resolution in resolutions:
         entry = resolution.entry
         if entry.section == "images":
-            images[entry.name], found = _parse(shapes.Image, resolution, partial(rules.broken, root=root))
+            images[entry.name], found = _parse(shapes.Image, resolution, partial(find_image_violations, root))
         elif entry.section == "packages":
-            check = partial(source_distribution.broken, root)
+            check = partial(find_python_package_violations, root)
             packages[entry.name], found = _parse(shapes.PythonPackage, resolution, check)
         else:
             job, found = _parse_job(resolution)

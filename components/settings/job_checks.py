@@ -6,7 +6,7 @@ from typing import Any
 from vertex_api.validation.messages import collect_problems
 from vertex_api.validation.rules import Violation, likely_mistakes, region
 
-from ..images import rules
+from ..images.declared_images import find_unreferenced_images
 from ..jobs import adoption
 from ..jobs.recovery import ownership
 from ..schema import references, shapes
@@ -72,5 +72,5 @@ def _find_likely_mistakes(
     problems = collect_problems(found, fields, references.is_open)
     messages = {job.spec.locate(problem.path): problem.message for problem in problems}
     messages.update(likely_mistakes.find_missing_serving_container(job.spec.fields))
-    messages.update(rules.unmarked(job.spec, images))
+    messages.update(find_unreferenced_images(job.spec, images))
     return messages.items()

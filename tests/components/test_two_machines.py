@@ -5,8 +5,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from components.files import digests as file_digests
-from components.images.context import BuildContext
+from components.files.digests import MAX_UNCACHED_FILES
+from components.images.context import DockerfileContext
 
 ROOMS = Path(__file__).parents[2]
 BASE = "python:3.11-slim-bookworm"
@@ -19,18 +19,18 @@ find . -type f -exec touch --no-dereference --date 2001-02-03 {} +
 exec python - <<'END'
 import os
 from pathlib import Path
-from components.images.context import BuildContext
+from components.images.context import DockerfileContext
 
-context = BuildContext(Path("."), "Dockerfile", {"B": "2", "A": "1"}, "slim", "linux/amd64", ("token",))
+context = DockerfileContext(Path("."), "Dockerfile", {"B": "2", "A": "1"}, "slim", "linux/amd64", ("token",))
 for _ in range(2):
-    print(context.digest, len(context.files), os.getuid(), oct(Path("train.py").stat().st_mode))
+    print(context.digest, len(context.file_digests), os.getuid(), oct(Path("train.py").stat().st_mode))
 END
 """
 
 
 def test_two_machines_find_one_digest(tmp_path: Path) -> None:
     folder, modules = tmp_path / "checkout", tmp_path / "modules"
-    for index in range(file_digests.SMALL_FILES + 20):
+    for index in range(MAX_UNCACHED_FILES + 20):
         file = folder / f"part-{index % 7}" / f"größe {index}.txt"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"{index}\n")
@@ -54,7 +54,7 @@ def test_two_machines_find_one_digest(tmp_path: Path) -> None:
     for path in (tmp_path, *tmp_path.parents):
         if path.stat().st_uid == os.getuid() and path.is_relative_to(tmp_path):
             path.chmod(0o755)
-    here = BuildContext(folder, "Dockerfile", {"A": "1", "B": "2"}, "slim", "linux/amd64", ("token",))
+    here = DockerfileContext(folder, "Dockerfile", {"A": "1", "B": "2"}, "slim", "linux/amd64", ("token",))
 
     mounts = [f"--volume={folder}:/checkout:ro", f"--volume={modules}:/modules:ro", "--tmpfs=/elsewhere:mode=1777"]
     variables = ["PYTHONPATH=/modules", "TZ=Asia/Kathmandu", "LC_ALL=C", "HOME=/nowhere", "PYTHONDONTWRITEBYTECODE=1"]
@@ -64,4 +64,4 @@ def test_two_machines_find_one_digest(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     there = done.stdout.splitlines()
     assert oct((folder / "train.py").stat().st_mode) != "0o100600"
-    assert there == [f"{here.digest} {len(here.files)} 4321 0o100600"] * 2
+    assert there == [f"{here.digest} {len(here.file_digests)} 4321 0o100600"] * 2

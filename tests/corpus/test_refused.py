@@ -27,7 +27,7 @@ RULES = (
     "components/jobs/dependencies.py",
     "components/schema/formats.py",
     "components/settings/guardrails.py",
-    "components/images/rules.py",
+    "components/images/declared_images.py",
     "components/settings/prices.py",
     "components/jobs/recovery/ownership.py",
     "components/images/package_context.py",

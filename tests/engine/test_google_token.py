@@ -92,7 +92,7 @@ def test_a_token_that_is_refused_or_not_given_is_one_error_and_the_next_up_goes_
     assert "your account needs roles/artifactregistry.writer on the repository" in refused
     account.token = None
     unknown = cloud.up(*LOUD, fails=True)
-    assert "no valid Google credentials to reach its registry with" in unknown
+    assert "no valid Google credentials for its registry" in unknown
     assert_in_none(account, [refused, unknown, *left(cloud, daemon)])
     account.token = TOKEN
     assert "trainer: pushed 1 of 1 layers" in cloud.up()

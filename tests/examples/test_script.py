@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from components.images.training_image import build_context
+from components.images.declared_images import create_build_context
 from components.settings.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -30,16 +30,16 @@ def copy(tmp_path: Path) -> Path:
 
 
 def test_its_image_holds_the_script_alone(copy: Path) -> None:
-    context = build_context(copy, settings(copy).images["script"])
-    assert list(context.files) == ["Dockerfile", "package/train.py"]
+    context = create_build_context(copy, settings(copy).images["script"])
+    assert list(context.file_digests) == ["Dockerfile", "package/train.py"]
 
 
 def test_an_edit_of_the_script_is_a_new_image_and_one_of_its_page_is_not(copy: Path) -> None:
-    before = build_context(copy, settings(copy).images["script"]).tag
+    before = create_build_context(copy, settings(copy).images["script"]).tag
     (copy / "examples/script/README.md").write_text("edited")
-    assert build_context(copy, settings(copy).images["script"]).tag == before
+    assert create_build_context(copy, settings(copy).images["script"]).tag == before
     (copy / "examples/script/train.py").write_text("edited")
-    assert build_context(copy, settings(copy).images["script"]).tag != before
+    assert create_build_context(copy, settings(copy).images["script"]).tag != before
 
 
 def test_it_finds_the_line_and_saves_it_where_vertex_says(copy: Path) -> None:
@@ -54,7 +54,7 @@ def test_it_finds_the_line_and_saves_it_where_vertex_says(copy: Path) -> None:
 
 
 def test_a_run_beside_the_script_changes_neither_the_image_nor_the_repository(copy: Path) -> None:
-    before = build_context(copy, settings(copy).images["script"]).tag
+    before = create_build_context(copy, settings(copy).images["script"]).tag
     subprocess.run([sys.executable, str(copy / "examples/script/train.py"), "--epochs=1"], check=True)
     assert (copy / "examples/script/model/model.json").is_file()
-    assert build_context(copy, settings(copy).images["script"]).tag == before
+    assert create_build_context(copy, settings(copy).images["script"]).tag == before

@@ -11,25 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from components.files import cache as cache_files
-from components.files import digests as file_digests
-from components.files import signatures
-from components.files.digests import digests
+from components.files import cache, digests, signatures
+from components.files.digests import compute_file_digests
 
 ROOT = Path(__file__).parents[3]
-PATHS = [f"part/{index:03}" for index in range(file_digests.SMALL_FILES + 10)]
+PATHS = [f"part/{index:03}" for index in range(digests.MAX_UNCACHED_FILES + 10)]
 FIRST, SECOND = PATHS[:2]
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(signatures, "SETTLED_NS", 0)
+    monkeypatch.setattr(signatures, "STABLE_AFTER_NS", 0)
     return tmp_path / "cache" / "vertex-training" / "digests"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, cache: Path) -> Path:
+def folder(tmp_path: Path, cache_folder: Path) -> Path:
     """A folder that is too large not to be remembered, with a minute on its files."""
     folder = tmp_path / "context"
     (folder / "part").mkdir(parents=True)
@@ -43,13 +41,13 @@ def folder(tmp_path: Path, cache: Path) -> Path:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the files that are read."""
     names: list[str] = []
-    really = file_digests._read
+    really = digests._hash_file
 
     def noted(file: str) -> object:
         names.append(Path(file).name)
         return really(file)
 
-    monkeypatch.setattr(file_digests, "_read", noted)
+    monkeypatch.setattr(digests, "_hash_file", noted)
     return names
 
 
@@ -65,11 +63,11 @@ def true_digests(folder: Path, paths: list[str] = PATHS) -> dict[str, str]:
 
 
 def test_files_that_do_not_change_are_read_once(folder: Path, read: list[str]) -> None:
-    assert digests(folder, PATHS) == true_digests(folder)
+    assert compute_file_digests(folder, PATHS) == true_digests(folder)
     assert len(read) == len(PATHS)
     read.clear()
-    assert digests(folder, PATHS) == true_digests(folder)
-    assert list(digests(folder, PATHS)) == PATHS
+    assert compute_file_digests(folder, PATHS) == true_digests(folder)
+    assert list(compute_file_digests(folder, PATHS)) == PATHS
     assert read == []
 
 
@@ -107,39 +105,39 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_is_seen(folder: Path, read: list[str], change: str) -> None:
-    before = digests(folder, PATHS)
+    before = compute_file_digests(folder, PATHS)
     CHANGES[change](folder / FIRST)
     read.clear()
-    assert digests(folder, PATHS) == true_digests(folder) != before
+    assert compute_file_digests(folder, PATHS) == true_digests(folder) != before
     assert len(read) <= 2
-    assert digests(folder, PATHS) == true_digests(folder)
+    assert compute_file_digests(folder, PATHS) == true_digests(folder)
 
 
 def test_times_alone_change_no_digest(folder: Path) -> None:
-    before = digests(folder, PATHS)
+    before = compute_file_digests(folder, PATHS)
     (folder / FIRST).touch()
-    assert digests(folder, PATHS) == before
+    assert compute_file_digests(folder, PATHS) == before
 
 
 def test_what_changed_just_before_it_was_read_is_read_again(
     folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Its next change may bear the same times.
-    digests(folder, PATHS)
-    monkeypatch.setattr(signatures, "SETTLED_NS", 3600 * 10**9)
+    compute_file_digests(folder, PATHS)
+    monkeypatch.setattr(signatures, "STABLE_AFTER_NS", 3600 * 10**9)
     (folder / FIRST).write_text("other")
     for _ in range(2):
         read.clear()
-        assert digests(folder, PATHS) == true_digests(folder)
+        assert compute_file_digests(folder, PATHS) == true_digests(folder)
         assert read == [Path(FIRST).name]
 
 
 def test_a_file_from_the_future_is_read_again(folder: Path, read: list[str]) -> None:
     # A clock that was ahead, or is behind now, says nothing about which change came first.
     os.utime(folder / FIRST, (4_000_000_000, 4_000_000_000))
-    digests(folder, PATHS)
+    compute_file_digests(folder, PATHS)
     read.clear()
-    digests(folder, PATHS)
+    compute_file_digests(folder, PATHS)
     assert read == [Path(FIRST).name]
 
 
@@ -147,7 +145,7 @@ def test_a_file_from_the_future_is_read_again(folder: Path, read: list[str]) -> 
 def test_any_time_can_be_one_of_a_file(folder: Path, seconds: int) -> None:
     os.utime(folder / FIRST, (seconds, seconds))
     for _ in range(2):
-        assert digests(folder, PATHS) == true_digests(folder)
+        assert compute_file_digests(folder, PATHS) == true_digests(folder)
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_remembered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,12 +158,12 @@ def test_a_file_that_changes_while_it_is_read_is_not_remembered(folder: Path, mo
         return block
 
     # As if the file's own machine had a clock that is behind.
-    monkeypatch.setattr(signatures, "SETTLED_NS", -(10**12))
+    monkeypatch.setattr(signatures, "STABLE_AFTER_NS", -(10**12))
     inode = (folder / FIRST).stat().st_ino
-    monkeypatch.setattr(file_digests.os, "read", read)
-    before = digests(folder, PATHS)
-    monkeypatch.setattr(file_digests.os, "read", really)
-    assert digests(folder, PATHS) == true_digests(folder) != before
+    monkeypatch.setattr(digests.os, "read", read)
+    before = compute_file_digests(folder, PATHS)
+    monkeypatch.setattr(digests.os, "read", really)
+    assert compute_file_digests(folder, PATHS) == true_digests(folder) != before
 
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
@@ -180,26 +178,26 @@ true = hashlib.sha256(f"held by {FIRST}".encode()).hexdigest().encode()
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_cache_that_was_damaged_is_not_believed(folder: Path, cache: Path, damage: str) -> None:
-    digests(folder, PATHS)
-    [file] = cache.iterdir()
+def test_a_cache_that_was_damaged_is_not_believed(folder: Path, cache_folder: Path, damage: str) -> None:
+    compute_file_digests(folder, PATHS)
+    [file] = cache_folder.iterdir()
     damaged = DAMAGE[damage](file.read_bytes())
     assert damaged != file.read_bytes()
     file.write_bytes(damaged)
-    assert digests(folder, PATHS) == true_digests(folder)
+    assert compute_file_digests(folder, PATHS) == true_digests(folder)
     assert file.read_bytes() != damaged
 
 
-def test_a_cache_of_an_earlier_release_is_not_believed(folder: Path, cache: Path) -> None:
+def test_a_cache_of_an_earlier_release_is_not_believed(folder: Path, cache_folder: Path) -> None:
     # As they wrote it, and where.
     status = (folder / FIRST).stat()
     fields = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_mode)
     content = json.dumps({FIRST: "0" * 64}).encode() + b"\n" + array("q", fields).tobytes()
-    cache.mkdir(parents=True)
+    cache_folder.mkdir(parents=True)
     name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]
-    (cache / name).write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+    (cache_folder / name).write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
     for _ in range(2):
-        assert digests(folder, PATHS) == true_digests(folder)
+        assert compute_file_digests(folder, PATHS) == true_digests(folder)
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(
@@ -208,57 +206,57 @@ def test_a_cache_that_cannot_be_written_is_done_without(
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     for _ in range(2):
-        assert digests(folder, PATHS) == true_digests(folder)
+        assert compute_file_digests(folder, PATHS) == true_digests(folder)
 
 
-def test_what_another_image_reads_of_the_folder_stays_remembered(folder: Path, cache: Path, read: list[str]) -> None:
+def test_files_of_another_image_stay_cached(folder: Path, cache_folder: Path, read: list[str]) -> None:
     one, other = PATHS[:-1], PATHS[1:]
     for paths in (one, other):
-        digests(folder, paths)
+        compute_file_digests(folder, paths)
     read.clear()
-    assert digests(folder, one) == true_digests(folder, one)
-    assert digests(folder, other) == true_digests(folder, other)
+    assert compute_file_digests(folder, one) == true_digests(folder, one)
+    assert compute_file_digests(folder, other) == true_digests(folder, other)
     assert read == []
     (folder / FIRST).unlink()
     (folder / SECOND).write_text("other")
-    digests(folder, other)
-    [file] = cache.iterdir()
+    compute_file_digests(folder, other)
+    [file] = cache_folder.iterdir()
     assert FIRST.encode() not in file.read_bytes()
 
 
 def test_the_folders_that_were_remembered_longest_ago_are_forgotten(
-    folder: Path, cache: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+    folder: Path, cache_folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache_files, "MOST_FILES", 2)
+    monkeypatch.setattr(cache, "MAX_FILES", 2)
     for name in ("two", "three", "four"):
         folder = folder.rename(folder.with_name(name))
-        digests(folder, PATHS)
-    assert len(list(cache.iterdir())) == 2
+        compute_file_digests(folder, PATHS)
+    assert len(list(cache_folder.iterdir())) == 2
     read.clear()
-    digests(folder, PATHS)
+    compute_file_digests(folder, PATHS)
     assert read == []
 
 
-def test_several_processes_may_look_at_once(folder: Path, cache: Path) -> None:
+def test_several_processes_may_look_at_once(folder: Path, cache_folder: Path) -> None:
     program = f"""
 import sys
 from pathlib import Path
-from components.files import digests as file_digests, signatures
-signatures.SETTLED_NS = 0
+from components.files import digests, signatures
+signatures.STABLE_AFTER_NS = 0
 for _ in range(20):
-    for file in Path({str(cache)!r}).glob("?" * 32):
+    for file in Path({str(cache_folder)!r}).glob("?" * 32):
         file.unlink(missing_ok=True)
-    found = file_digests.digests(Path(sys.argv[1]), {PATHS!r})
+    found = digests.compute_file_digests(Path(sys.argv[1]), {PATHS!r})
     assert found == {true_digests(folder)!r}
 """
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", program, str(folder)]
     processes = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) for _ in range(3)]
     assert [process.communicate()[1] for process in processes] == [b"", b"", b""]
-    assert digests(folder, PATHS) == true_digests(folder)
-    assert len(list(cache.iterdir())) == 1
+    assert compute_file_digests(folder, PATHS) == true_digests(folder)
+    assert len(list(cache_folder.iterdir())) == 1
 
 
-def test_small_folders_leave_nothing_behind(folder: Path, cache: Path) -> None:
-    assert digests(folder, PATHS[:10]) == true_digests(folder, PATHS[:10])
-    assert not cache.exists()
+def test_small_folders_leave_nothing_behind(folder: Path, cache_folder: Path) -> None:
+    assert compute_file_digests(folder, PATHS[:10]) == true_digests(folder, PATHS[:10])
+    assert not cache_folder.exists()

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from components.files import digests as file_digests
-from components.files import signatures
-from components.files.digests import SMALL_FILES
-from components.images.context import BuildContext
+from components.files import archives, digests, signatures
+from components.files.digests import MAX_UNCACHED_FILES
+from components.images.context import BuildContext, DockerfileContext
 from components.images.package_context import PackageContext
+from components.schema.shapes import Package
 
 Edit = Callable[[Path], object]
 
@@ -21,7 +21,7 @@ Edit = Callable[[Path], object]
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(signatures, "SETTLED_NS", 0)
+    monkeypatch.setattr(signatures, "STABLE_AFTER_NS", 0)
     return tmp_path / "cache" / "vertex-training" / "contexts"
 
 
@@ -30,7 +30,7 @@ def context(tmp_path: Path, cache: Path) -> BuildContext:
     """A context that is too large not to be remembered, with a minute on its files."""
     folder = tmp_path / "context"
     (folder / "part").mkdir(parents=True)
-    for index in range(SMALL_FILES + 10):
+    for index in range(MAX_UNCACHED_FILES + 10):
         (folder / "part" / f"{index:03}").write_text(f"held by {index}")
     (folder / "Dockerfile").write_text("FROM scratch\n")
     (folder / ".dockerignore").write_text("*.md\n")
@@ -38,15 +38,15 @@ def context(tmp_path: Path, cache: Path) -> BuildContext:
     (folder / "link").symlink_to("part/000")
     for file in folder.rglob("*"):
         os.utime(file, (1_600_000_000, 1_600_000_000), follow_symlinks=False)
-    return BuildContext(folder, "Dockerfile", {}, None, "linux/amd64")
+    return DockerfileContext(folder, "Dockerfile", {}, None, "linux/amd64")
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """One entry for each time that the digests of files were asked for."""
     calls: list[object] = []
-    really = file_digests.digests
-    monkeypatch.setattr("components.images.context.digests", lambda *given: calls.append(given) or really(*given))
+    really = digests.compute_file_digests
+    monkeypatch.setattr(archives, "compute_file_digests", lambda *given: calls.append(given) or really(*given))
     return calls
 
 
@@ -55,13 +55,13 @@ def true_digest(context: BuildContext, scratch: Path) -> str:
     copy = scratch / f"copy-{len(list(scratch.iterdir()))}"
     pipes = lambda at, names: [name for name in names if stat.S_ISFIFO(Path(at, name).lstat().st_mode)]  # noqa: E731
     shutil.copytree(context.folder, copy, symlinks=True, ignore=pipes)
-    return replace(context, folder=copy)._digest()
+    return replace(context, folder=copy)._compute_digest()
 
 
 def test_a_context_that_does_not_change_is_looked_at_and_not_read(context: BuildContext, asked: list[object]) -> None:
     first = replace(context).digest
     assert len(asked) == 1
-    assert replace(context).digest == first == context._digest()
+    assert replace(context).digest == first == context._compute_digest()
     assert len(asked) == 2, "by the check itself"
 
 
@@ -162,22 +162,24 @@ def test_how_it_is_built_is_told_apart(context: BuildContext) -> None:
         replace(context, secret_ids=("token",)),
     ]
     first = [replace(way).digest for way in ways]
-    assert [replace(way).digest for way in ways] == first == [way._digest() for way in ways]
+    assert [replace(way).digest for way in ways] == first == [way._compute_digest() for way in ways]
     assert len({*first}) == len(ways)
 
 
 def test_a_package_is_told_apart_by_the_dockerfile_that_is_written_for_it(context: BuildContext) -> None:
-    taken = tuple(f"part/{index:03}" for index in range(SMALL_FILES + 10))
-    one = PackageContext(context.folder, "Dockerfile", {}, None, "linux/amd64", text="FROM one\n", taken=taken)
-    for way in (one, replace(one, text="FROM other\n"), replace(one, taken=taken[1:]), one):
-        assert replace(way).digest == replace(way)._digest()
+    package: Package = {"path": ".", "script": "part/000", "baseImage": "one"}
+    one = PackageContext(context.folder, "Dockerfile", {}, None, "linux/amd64", package=package)
+    other = replace(one, package={**package, "baseImage": "other"})
+    for way in (one, other, replace(one, package={**package, "script": "Dockerfile"}), one):
+        assert replace(way).digest == replace(way)._compute_digest()
+    assert one.digest != other.digest
 
 
 def test_a_file_that_changed_just_before_keeps_it_from_being_remembered(
     context: BuildContext, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Its next change may bear the same times.
-    monkeypatch.setattr(signatures, "SETTLED_NS", 3600 * 10**9)
+    monkeypatch.setattr(signatures, "STABLE_AFTER_NS", 3600 * 10**9)
     (context.folder / "part/000").write_text("other")
     assert replace(context).digest
     assert not cache.exists()
@@ -186,7 +188,7 @@ def test_a_file_that_changed_just_before_keeps_it_from_being_remembered(
 def test_a_file_that_changes_meanwhile_keeps_it_from_being_remembered(
     context: BuildContext, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really = BuildContext._digest
+    really = BuildContext._compute_digest
 
     def digest(self: BuildContext) -> str:
         found = really(self)
@@ -194,10 +196,10 @@ def test_a_file_that_changes_meanwhile_keeps_it_from_being_remembered(
         return found
 
     # As if the file's own machine had a clock that is behind.
-    monkeypatch.setattr(signatures, "SETTLED_NS", -(10**12))
-    monkeypatch.setattr(BuildContext, "_digest", digest)
+    monkeypatch.setattr(signatures, "STABLE_AFTER_NS", -(10**12))
+    monkeypatch.setattr(BuildContext, "_compute_digest", digest)
     before = replace(context).digest
-    monkeypatch.setattr(BuildContext, "_digest", really)
+    monkeypatch.setattr(BuildContext, "_compute_digest", really)
     assert not cache.exists()
     assert replace(context).digest == true_digest(context, tmp_path) != before
 

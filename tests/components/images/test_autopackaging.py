@@ -15,8 +15,8 @@ import docker
 import pytest
 from docker.models.images import Image
 
-from components.images.builder import Builder, Buildx, ClassicBuilder, builder
-from components.images.training_image import build_context
+from components.images.builder import Builder, Buildx, ClassicBuilder, choose_builder
+from components.images.declared_images import create_build_context
 from components.schema import shapes
 from tests import buildx
 from tests.components.projects import write
@@ -101,7 +101,7 @@ def package(request: pytest.FixtureRequest) -> shapes.Package:
 @pytest.fixture(scope="module", params=[ClassicBuilder, Buildx])
 def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Builder]:
     with pytest.MonkeyPatch.context() as patch:
-        if request.param is Buildx and not isinstance(builder(), Buildx):
+        if request.param is Buildx and not isinstance(choose_builder(), Buildx):
             config = tmp_path_factory.mktemp("docker")
             buildx.install(config, buildx.program())
             patch.setenv("DOCKER_CONFIG", str(config))
@@ -110,7 +110,7 @@ def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def ours(client: docker.DockerClient, project: Path, package: shapes.Package, builds: Builder) -> Iterator[Run]:
-    context = build_context(project, {"package": package})
+    context = create_build_context(project, {"package": package})
     uri = f"localhost/vertex-training-tests/package-{uuid.uuid4().hex}:{context.tag}"
     builds.build(context, uri, {}, lambda line: None)
     output = client.containers.run(uri, ARGUMENTS, remove=True, stderr=True)
@@ -195,7 +195,7 @@ def test_a_setup_py_that_names_its_packages_and_reads_other_files_is_installed(
         tmp_path / "t", {"setup.py": setup, "README.md": "trains", "trainer/__init__.py": "", "trainer/task.py": task}
     )
     package = {"path": "t", "module": "trainer.task", "baseImage": BASE}
-    context = build_context(tmp_path, {"package": package})
+    context = create_build_context(tmp_path, {"package": package})
     uri = f"localhost/vertex-training-tests/package-{uuid.uuid4().hex}:{context.tag}"
     try:
         ClassicBuilder().build(context, uri, {}, lambda line: None)

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from components.images import autopackaging as packaging
+from components.images import autopackaging
 from components.schema import shapes
 
 GOLDEN = Path(__file__).parent / "dockerfiles"
@@ -63,7 +63,7 @@ def package(fields: dict[str, Any]) -> shapes.Package:
 @pytest.mark.parametrize("name", CASES)
 def test_the_dockerfile_of(name: str) -> None:
     fields, present = CASES[name]
-    assert packaging.dockerfile(package(fields), present) == (GOLDEN / f"{name}.Dockerfile").read_text()
+    assert autopackaging.render_dockerfile(package(fields), present) == (GOLDEN / f"{name}.Dockerfile").read_text()
 
 
 def test_each_golden_file_is_of_a_case() -> None:
@@ -73,13 +73,16 @@ def test_each_golden_file_is_of_a_case() -> None:
 def test_the_order_in_which_files_are_found_plays_no_part() -> None:
     fields, present = CASES["setup-py-that-reads-other-files"]
     found = sorted(present)
-    one, other = packaging.dockerfile(package(fields), found), packaging.dockerfile(package(fields), found[::-1])
+    one, other = (
+        autopackaging.render_dockerfile(package(fields), found),
+        autopackaging.render_dockerfile(package(fields), found[::-1]),
+    )
     assert one == other
 
 
 @pytest.mark.parametrize("requirement", ["it's>1", 'a; python_version < "3.12"', "a $(touch /x)", "a > 1"])
 def test_a_requirement_reaches_pip_as_it_is_written(requirement: str) -> None:
-    text = packaging.dockerfile(package({"script": "train.py", "requirements": [requirement]}), {"train.py"})
+    text = autopackaging.render_dockerfile(package({"script": "train.py", "requirements": [requirement]}), {"train.py"})
     (line,) = [line for line in text.splitlines() if "--upgrade" in line]
     assert shlex.split(line)[-1] == requirement
 
@@ -134,8 +137,8 @@ def instructions(text: str) -> list[Any]:
     for line in (line.strip() for line in text.splitlines()):
         if line.startswith("COPY "):
             source, to = (path.removeprefix("./") for path in json.loads(line.removeprefix("COPY ")))
-            source = source.removeprefix(f"{packaging.BELOW}/")
-            found.append(("COPY", "." if source == packaging.BELOW else source, to))
+            source = source.removeprefix(f"{autopackaging.PACKAGE_FOLDER}/")
+            found.append(("COPY", "." if source == autopackaging.PACKAGE_FOLDER else source, to))
         elif line and not line.startswith("#"):
             found.append(line)
     return found
@@ -144,13 +147,13 @@ def instructions(text: str) -> list[Any]:
 @pytest.mark.parametrize("name", [name for name in CASES if name not in DIFFERENT])
 def test_gcloud_writes_the_same_instructions_for(name: str, theirs: dict[str, str]) -> None:
     fields, present = CASES[name]
-    assert instructions(packaging.dockerfile(package(fields), present)) == instructions(theirs[name])
+    assert instructions(autopackaging.render_dockerfile(package(fields), present)) == instructions(theirs[name])
 
 
 @pytest.mark.parametrize("name", ["setup-py", "setup-py-that-reads-other-files"])
 def test_with_a_setup_py_nothing_that_gcloud_does_is_missing(name: str, theirs: dict[str, str]) -> None:
     fields, present = CASES[name]
-    ours = instructions(packaging.dockerfile(package(fields), present))
+    ours = instructions(autopackaging.render_dockerfile(package(fields), present))
     assert [each for each in instructions(theirs[name]) if each not in ours] == []
     installed = ours.index("RUN pip install --no-cache-dir .")
     assert ("COPY", "trainer", "trainer") in ours[:installed]

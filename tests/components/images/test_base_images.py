@@ -2,7 +2,7 @@
 
 import pytest
 
-from components.images.base_images import unpinned
+from components.images.base_images import find_unpinned_bases
 
 PINNED = "python@sha256:" + "0" * 64
 
@@ -23,4 +23,4 @@ PINNED = "python@sha256:" + "0" * 64
     ],
 )
 def test_a_base_image_without_a_digest_is_named_with_its_line(dockerfile: str, found: list[tuple[int, str]]) -> None:
-    assert list(unpinned(dockerfile, {"TAG": "3.12", "GIVEN": PINNED})) == found
+    assert list(find_unpinned_bases(dockerfile, {"TAG": "3.12", "GIVEN": PINNED})) == found

@@ -11,10 +11,9 @@ import docker
 import pytest
 
 from components.errors import BuildFailed, DockerUnavailable
-from components.images import builder
-from components.images import store as image_store
+from components.images import builder, store
 from components.images.builder import Buildx, ClassicBuilder
-from components.images.context import BuildContext
+from components.images.context import BuildContext, DockerfileContext
 
 URI = "localhost/team/digits:1"
 
@@ -24,7 +23,7 @@ def context(tmp_path: Path) -> BuildContext:
     folder = tmp_path / "context"
     folder.mkdir()
     (folder / "Dockerfile").write_text("FROM scratch\n")
-    return BuildContext(folder, "Dockerfile", {"B": "2", "A": "1"}, "slim", "linux/amd64")
+    return DockerfileContext(folder, "Dockerfile", {"B": "2", "A": "1"}, "slim", "linux/amd64")
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ def daemon(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return list(daemon.messages)
 
     client = SimpleNamespace(api=SimpleNamespace(build=build), close=lambda: None)
-    monkeypatch.setattr(builder, "docker_client", lambda: client)
+    monkeypatch.setattr(builder, "connect_to_docker", lambda: client)
     return daemon
 
 
@@ -137,12 +136,12 @@ def test_output_in_another_encoding_does_not_stop_a_build(
 @pytest.mark.parametrize(("script", "kind"), [("exit 0", Buildx), ("exit 1", ClassicBuilder)])
 def test_buildx_is_taken_where_it_is_installed(program: Callable[[str], Path], script: str, kind: type) -> None:
     program(f'test "$*" = "buildx version" && {script}')
-    assert type(builder.builder()) is kind
+    assert type(builder.choose_builder()) is kind
 
 
 def test_without_docker_s_command_the_classic_builder_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert type(builder.builder()) is ClassicBuilder
+    assert type(builder.choose_builder()) is ClassicBuilder
 
 
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -154,7 +153,7 @@ def test_a_daemon_that_does_not_answer_is_named_with_what_to_do(
     for name in ("DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "DOCKER_CONTEXT"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(DockerUnavailable) as unavailable:
-        image_store.Daemon().find(URI)
+        store.Daemon().get_digest(URI)
     assert str(unavailable.value).startswith(f"Docker does not answer on {host}: start it")
     assert len(str(unavailable.value).splitlines()) == 1
     del unavailable

@@ -10,8 +10,8 @@ import docker
 import pytest
 
 from components.errors import BuildFailed
-from components.images.builder import Buildx, builder
-from components.images.context import BuildContext
+from components.images.builder import Buildx, choose_builder
+from components.images.context import BuildContext, DockerfileContext
 from tests import buildx
 
 SECRET = "canary-of-a-build-secret"
@@ -38,11 +38,11 @@ def uri(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 def context(folder: Path, *steps: str) -> BuildContext:
     folder.mkdir()
     (folder / "Dockerfile").write_text("\n".join([f"FROM {BASE}", *steps]) + "\n")
-    return BuildContext(folder, "Dockerfile", {}, None, "linux/amd64", ("token",))
+    return DockerfileContext(folder, "Dockerfile", {}, None, "linux/amd64", ("token",))
 
 
 def test_a_build_reads_its_secret_and_the_image_does_not_keep_it(uri: str, tmp_path: Path) -> None:
-    assert isinstance(builder(), Buildx)
+    assert isinstance(choose_builder(), Buildx)
     step = f"RUN --mount=type=secret,id=token test \"$(cat /run/secrets/token)\" = {SECRET[:6]}'{SECRET[6:]}'"
     told: list[str] = []
     Buildx().build(context(tmp_path / "c", step), uri, {"token": SECRET}, told.append)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from components.errors import ContextUnusable
-from components.images.context import BuildContext
+from components.images.context import BuildContext, DockerfileContext
 
 FILES = {"Dockerfile": "FROM scratch\nCOPY . .\n", "train.py": "print(1)\n", "data/a.csv": "1,2\n", "data/deep/b": ""}
 Make = Callable[..., BuildContext]
@@ -20,7 +20,7 @@ def context(folder: Path, files: dict[str, str] = FILES) -> BuildContext:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    return BuildContext(folder, "Dockerfile", build_args={}, target=None, platform="linux/amd64")
+    return DockerfileContext(folder, "Dockerfile", build_args={}, target=None, platform="linux/amd64")
 
 
 def fresh(context: BuildContext) -> BuildContext:
@@ -29,12 +29,12 @@ def fresh(context: BuildContext) -> BuildContext:
 
 
 def members(context: BuildContext) -> dict[str, tarfile.TarInfo]:
-    with context.archive() as archive, tarfile.open(fileobj=archive) as tar:
+    with context.create_archive() as archive, tarfile.open(fileobj=archive) as tar:
         return {member.name: member for member in tar.getmembers()}
 
 
 def archived(context: BuildContext) -> bytes:
-    with context.archive() as archive:
+    with context.create_archive() as archive:
         return archive.read()
 
 
@@ -198,7 +198,7 @@ def test_a_link_counts_by_where_it_leads_and_not_by_what_is_there(tmp_path: Path
     one = context(tmp_path / "one")
     for name, target in [("link", "train.py"), ("dangling", "nowhere"), ("folder", "data")]:
         (one.folder / name).symlink_to(target)
-    assert list(one.files) == [
+    assert list(one.file_digests) == [
         "Dockerfile",
         "dangling",
         "data/a.csv",
@@ -207,11 +207,11 @@ def test_a_link_counts_by_where_it_leads_and_not_by_what_is_there(tmp_path: Path
         "link",
         "train.py",
     ]
-    digest = one.files["link"]
+    digest = one.file_digests["link"]
     (one.folder / "train.py").write_text("print(2)\n")
-    assert fresh(one).files["link"] == digest
+    assert fresh(one).file_digests["link"] == digest
     relinked(one.folder / "link", "data/a.csv")
-    assert fresh(one).files["link"] != digest
+    assert fresh(one).file_digests["link"] != digest
 
 
 def test_a_link_differs_from_a_file_that_holds_its_target(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ IGNORED = {"notes.md": "x", "data/deep/c": "x", "src/__pycache__/a.pyc": "x"}
 def test_what_dockerignore_leaves_out_is_neither_hashed_nor_sent(tmp_path: Path) -> None:
     one = context(tmp_path, FILES | {".dockerignore": IGNORE, "src/a.py": ""})
     expected = [".dockerignore", "Dockerfile", "data/a.csv", "src/a.py", "train.py"]
-    assert list(one.files) == list(members(one)) == expected
+    assert list(one.file_digests) == list(members(one)) == expected
     for name in IGNORED:
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text("changed")
@@ -240,20 +240,20 @@ def test_links_are_kept_as_links_beside_a_dockerignore_too(tmp_path: Path) -> No
     one = context(tmp_path, FILES | {".dockerignore": "notes.md\n"})
     (tmp_path / "link").symlink_to("train.py")
     (tmp_path / "folder").symlink_to("data")
-    assert {"link", "folder"} <= one.files.keys()
-    assert "folder/a.csv" not in one.files
+    assert {"link", "folder"} <= one.file_digests.keys()
+    assert "folder/a.csv" not in one.file_digests
 
 
 def test_the_dockerfile_is_sent_even_where_everything_is_ignored(tmp_path: Path) -> None:
-    assert list(context(tmp_path, FILES | {".dockerignore": "*\n"}).files) == ["Dockerfile"]
+    assert list(context(tmp_path, FILES | {".dockerignore": "*\n"}).file_digests) == ["Dockerfile"]
 
 
 def test_the_ignore_file_of_a_dockerfile_wins_over_the_general_one(tmp_path: Path) -> None:
     files = FILES | {"Dockerfile.gpu": "FROM gpu\n", "Dockerfile.gpu.dockerignore": "*.py\n", ".dockerignore": "data\n"}
     general = context(tmp_path, files)
     special = replace(general, dockerfile="Dockerfile.gpu")
-    assert "train.py" in general.files and "data/a.csv" not in general.files
-    assert "train.py" not in special.files and "data/a.csv" in special.files
+    assert "train.py" in general.file_digests and "data/a.csv" not in general.file_digests
+    assert "train.py" not in special.file_digests and "data/a.csv" in special.file_digests
 
 
 def test_the_archive_holds_exactly_the_hashed_files_with_nothing_of_this_machine_about_them(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_the_archive_holds_exactly_the_hashed_files_with_nothing_of_this_machine
     (tmp_path / "data/a.csv").chmod(0o604)
     (tmp_path / "link").symlink_to("train.py")
     found = members(one)
-    assert list(found) == list(one.files)
+    assert list(found) == list(one.file_digests)
     assert {name: oct(member.mode) for name, member in found.items() if member.isfile()} == {
         "Dockerfile": "0o644",
         "data/a.csv": "0o644",
@@ -272,7 +272,7 @@ def test_the_archive_holds_exactly_the_hashed_files_with_nothing_of_this_machine
     for member in found.values():
         assert (member.mtime, member.uid, member.gid, member.uname, member.gname) == (0, 0, 0, "", "")
     assert found["link"].linkname == "train.py"
-    with one.archive() as archive, tarfile.open(fileobj=archive) as tar:
+    with one.create_archive() as archive, tarfile.open(fileobj=archive) as tar:
         held = {name: stream.read() for name in FILES if (stream := tar.extractfile(name))}
     assert held == {name: text.encode() for name, text in FILES.items()}
 

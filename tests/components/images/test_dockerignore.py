@@ -15,7 +15,7 @@ import pytest
 
 import tests.buildx
 from components.errors import ContextUnusable
-from components.images.context import BuildContext
+from components.images.context import BuildContext, DockerfileContext
 
 TREE = (
     "Dockerfile",
@@ -153,7 +153,7 @@ def tree(folder: Path, ignore: str) -> BuildContext:
     for link, target in LINKS.items():
         (folder / link).symlink_to(target)
     (folder / ".dockerignore").write_bytes(ignore.encode())
-    return BuildContext(folder, "Dockerfile", {}, None, "linux/amd64")
+    return DockerfileContext(folder, "Dockerfile", {}, None, "linux/amd64")
 
 
 def docker(*arguments: str, buildkit: bool = True) -> bytes:
@@ -243,7 +243,7 @@ def with_classic_builder(tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 @pytest.mark.parametrize("tried", RULES)
 def test_buildkit_copies_what_the_context_has(tmp_path: Path, with_buildkit: dict[str, set[str]], tried: str) -> None:
     context = tree(tmp_path, RULES[tried])
-    assert set(context.files) == sent(context, with_buildkit[tried])
+    assert set(context.file_digests) == sent(context, with_buildkit[tried])
 
 
 @pytest.mark.parametrize("tried", SAME_WITH_CLASSIC)
@@ -251,7 +251,7 @@ def test_the_classic_builder_copies_what_the_context_has(
     tmp_path: Path, with_classic_builder: dict[str, set[str]], tried: str
 ) -> None:
     context = tree(tmp_path, RULES[tried])
-    assert set(context.files) == sent(context, with_classic_builder[tried])
+    assert set(context.file_digests) == sent(context, with_classic_builder[tried])
 
 
 def test_the_ignore_file_of_a_dockerfile_wins_as_with_buildkit(tmp_path: Path) -> None:
@@ -275,7 +275,9 @@ def test_a_pattern_that_docker_refuses_is_named_with_its_line(tmp_path: Path, tr
     with pytest.raises(ContextUnusable) as refused:
         context.digest  # noqa: B018
     pattern = REFUSED[tried].split("\n")[1]
-    assert str(refused.value).startswith(f'{tmp_path}/.dockerignore, line 2: Docker takes no pattern "{pattern}"; ')
+    assert str(refused.value).startswith(
+        f'{tmp_path}/.dockerignore, line 2: "{pattern}" is not a pattern that Docker accepts; '
+    )
 
 
 def test_a_folder_that_is_left_out_is_not_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

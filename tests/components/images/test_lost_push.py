@@ -14,7 +14,7 @@ import docker
 import pytest
 
 from components.errors import RegistryRefused
-from components.images import store as image_store
+from components.images import store
 from tests.cutting_proxy import CuttingProxy
 from tests.registry import NEEDED, SOCKETS_LEFT_OPEN, Registry
 
@@ -56,15 +56,15 @@ def test_a_push_that_breaks_off_is_one_line_and_the_next_one_sends_what_has_not_
     line: tuple[CuttingProxy, str], uri: str
 ) -> None:
     proxy, _ = line
-    store, told = image_store.Registry(), list[str]()
+    registry, told = store.Registry(), list[str]()
     with pytest.raises(RegistryRefused) as lost:
-        store.keep(uri, told.append)
+        registry.publish(uri, told.append)
     text = str(lost.value)
     assert text.startswith(f"{uri} cannot be pushed: ") and len(text.splitlines()) == 1
-    assert "see that it answers; what has arrived is not sent again" in text
+    assert "check that it is reachable; layers that were pushed are not sent again" in text
     assert "the line was lost" in text and proxy.cuts < 0, "it was cut before"
     assert told == ["pushed 1 of 2 layers"]
     proxy.limit, proxy.sent = None, 0
-    digest = store.keep(uri, told.append)
-    assert store.find(uri) == digest
+    digest = registry.publish(uri, told.append)
+    assert registry.get_digest(uri) == digest
     assert LARGE <= proxy.sent < LARGE + SMALL

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from components.images.declared_images import create_build_context
 from components.images.package_context import PackageContext
-from components.images.training_image import build_context
 from tests.components.projects import INCLUDING, load, problems, write
 
 FILES = {
@@ -32,7 +32,7 @@ PACKAGE: dict[str, Any] = {
 
 
 def context(root: Path, **fields: Any) -> PackageContext:
-    found = build_context(root, {"package": {**PACKAGE, **fields}})
+    found = create_build_context(root, {"package": {**PACKAGE, **fields}})
     assert isinstance(found, PackageContext)
     return found
 
@@ -44,16 +44,16 @@ def project(tmp_path: Path) -> Path:
 
 
 def archived(context: PackageContext) -> dict[str, bytes]:
-    with context.archive() as archive, tarfile.open(fileobj=archive) as tar:
+    with context.create_archive() as archive, tarfile.open(fileobj=archive) as tar:
         return {member.name: stream.read() for member in tar.getmembers() if (stream := tar.extractfile(member))}
 
 
 def test_the_context_is_what_the_image_is_made_of_and_a_dockerfile(project: Path) -> None:
     one = context(project)
     expected = ["data/deep/a.csv", "dep/foo.tar.gz", "requirements.txt", "trainer/task.py", "trainer/util.py"]
-    assert list(one.files) == ["Dockerfile", *(f"package/{path}" for path in expected)]
+    assert list(one.file_digests) == ["Dockerfile", *(f"package/{path}" for path in expected)]
     held = archived(one)
-    assert held.pop("Dockerfile").decode() == one.text
+    assert held.pop("Dockerfile").decode() == one.dockerfile_text
     assert held == {f"package/{path}": FILES[f"t/{path}"].encode() for path in expected}
 
 
@@ -62,7 +62,12 @@ def test_a_script_at_the_top_takes_all_of_the_path_with_it_and_a_dockerfile_ther
 ) -> None:
     write(project, {"t/train.py": "", "t/Dockerfile": "FROM other\n"})
     one = context(project, script="./train.py")
-    assert one.files.keys() >= {"Dockerfile", "package/Dockerfile", "package/notes.md", "package/other/unused.py"}
+    assert one.file_digests.keys() >= {
+        "Dockerfile",
+        "package/Dockerfile",
+        "package/notes.md",
+        "package/other/unused.py",
+    }
     assert archived(one)["package/Dockerfile"] == b"FROM other\n"
     assert b"FROM python:3.11" in archived(one)["Dockerfile"]
 
@@ -105,7 +110,7 @@ def test_the_digest_changes_with_what_is_declared(project: Path, fields: dict[st
 
 
 def test_the_digest_changes_with_the_platform(project: Path) -> None:
-    arm = build_context(project, {"package": PACKAGE, "platform": "linux/arm64"})
+    arm = create_build_context(project, {"package": PACKAGE, "platform": "linux/arm64"})
     assert arm.digest != context(project).digest
 
 
@@ -137,7 +142,7 @@ def test_the_digest_is_the_same_under_another_path(project: Path) -> None:
 
 def test_what_dockerignore_leaves_out_of_a_copied_folder_is_not_copied(project: Path) -> None:
     write(project, {"t/.dockerignore": "**/*.csv\n!data/keep.csv\n", "t/data/keep.csv": ""})
-    assert [path for path in context(project).files if "data" in path] == ["package/data/keep.csv"]
+    assert [path for path in context(project).file_digests if "data" in path] == ["package/data/keep.csv"]
 
 
 def test_dockerignore_itself_is_no_part_of_an_image_that_takes_all_of_the_path(project: Path) -> None:
@@ -152,7 +157,7 @@ def test_a_link_brings_along_what_it_leads_to(project: Path) -> None:
     (project / "t/requirements.txt").unlink()
     (project / "t/requirements.txt").symlink_to("reqs/base.txt")
     (project / "t/conf").symlink_to("shared/conf")
-    files = context(project, extraDirs=["conf"]).files
+    files = context(project, extraDirs=["conf"]).file_digests
     assert files.keys() >= {
         "package/requirements.txt",
         "package/reqs/base.txt",
@@ -202,8 +207,8 @@ def declared(**fields: Any) -> str:
         ),
         (
             {"script": "../outside.py"},
-            '5: images.digits.package.script: "../outside.py" leads out of the package\'s path; move it there, or set '
-            "path to a folder that holds both",
+            '5: images.digits.package.script: "../outside.py" is outside the package\'s path; move it there, or set '
+            "path to a folder that contains both",
         ),
         (
             {"extraPackages": "[dep/bar.whl]"},
@@ -217,13 +222,13 @@ def declared(**fields: Any) -> str:
         ),
         (
             {"extraDirs": "[/etc]"},
-            '9: images.digits.package.extraDirs[0]: "/etc" leads out of the package\'s path; move it there, or set '
-            "path to a folder that holds both",
+            '9: images.digits.package.extraDirs[0]: "/etc" is outside the package\'s path; move it there, or set '
+            "path to a folder that contains both",
         ),
         (
             {"extraDirs": "[link]"},
-            '9: images.digits.package.extraDirs[0]: "link" leads out of the package\'s path; move it there, or set '
-            "path to a folder that holds both",
+            '9: images.digits.package.extraDirs[0]: "link" is outside the package\'s path; move it there, or set '
+            "path to a folder that contains both",
         ),
         (
             {"extraDirs": "['d*']"},
@@ -232,8 +237,8 @@ def declared(**fields: Any) -> str:
         ),
         (
             {"extraDirs": "[empty]"},
-            '9: images.digits.package.extraDirs[0]: "empty" holds nothing, or .dockerignore leaves it out; let it '
-            'through by a line "!empty"',
+            '9: images.digits.package.extraDirs[0]: "empty" is empty, or excluded by .dockerignore; include it by '
+            'a line "!empty"',
         ),
         (
             {"requirements": "['--pre']"},
@@ -269,7 +274,7 @@ def test_a_file_that_the_image_needs_and_dockerignore_leaves_out_is_refused(
     (problem,) = problems(project, INCLUDING, jobs=declared())
     path = "trainer/task.py" if ignored == "trainer" else ignored
     assert problem == (
-        f'jobs.yaml:{key}: "{path}" holds nothing, or .dockerignore leaves it out; let it through by a line "!{path}"'
+        f'jobs.yaml:{key}: "{path}" is empty, or excluded by .dockerignore; include it by a line "!{path}"'
     )
 
 
@@ -278,7 +283,7 @@ def test_what_is_for_a_dockerfile_of_one_s_own_is_refused_beside_a_package(proje
     (problem,) = problems(project, INCLUDING, jobs=declared() + f"    {beside}\n")
     key = beside.partition(":")[0]
     assert problem == (
-        f"jobs.yaml:10: images.digits.{key}: is for a Dockerfile of your own; a package's is written for it, so leave "
+        f"jobs.yaml:10: images.digits.{key}: is for a Dockerfile of your own; a package's is generated, so leave "
         "this out"
     )
 

@@ -12,8 +12,9 @@ from typing import Any
 import docker
 import pytest
 
-from components.images import builder
-from components.images.training_image import TrainingImageProvider, build_context
+from components.images import builder, training_image
+from components.images.declared_images import create_build_context
+from components.images.training_image import TrainingImageProvider
 from tests import buildx
 from tests.registry import NEEDED, PASSWORD, SOCKETS_LEFT_OPEN, Registry
 
@@ -33,13 +34,13 @@ def props(
     """An image to be built by one of the builders, in a folder of its own."""
     if request.param is builder.Buildx:
         buildx.install(there.docker_config, buildx.program())
-        assert isinstance(builder.builder(), builder.Buildx)
+        assert isinstance(builder.choose_builder(), builder.Buildx)
     else:
-        monkeypatch.setattr(builder, "builder", builder.ClassicBuilder)
+        monkeypatch.setattr(training_image, "choose_builder", builder.ClassicBuilder)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "trainer").mkdir()
     (tmp_path / "trainer" / "Dockerfile").write_text(f"FROM scratch\nLABEL of={tmp_path}\nCOPY Dockerfile /\n")
-    context = build_context(tmp_path, {"context": "trainer"})
+    context = create_build_context(tmp_path, {"context": "trainer"})
     uri = f"{there.url}/trainer:{context.tag}"
     yield {"uri": uri, "context": "trainer", "dockerfile": "Dockerfile", "platform": context.platform}
     with closing(docker.from_env()) as client:

@@ -12,7 +12,7 @@ import google.auth
 import pytest
 
 from components.errors import RegistryRefused
-from components.images import store as image_store
+from components.images import store
 
 TOKEN = "canary-of-a-token"
 URI = "europe-west4-docker.pkg.dev/p/r/trainer:1"
@@ -104,9 +104,9 @@ def test_a_token_is_in_no_message_no_progress_and_no_log_whatever_docker_says(
     caplog.set_level(logging.DEBUG)
     daemon.failing = failing
     told: list[str] = []
-    store = image_store.Registry()
+    registry = store.Registry()
     with pytest.raises(RegistryRefused) as refused:
-        store.find(URI) if call == "find" else store.keep(URI, told.append)
+        registry.get_digest(URI) if call == "find" else registry.publish(URI, told.append)
     assert daemon.sent
     header = daemon.sent[0]
     assert TOKEN in base64.urlsafe_b64decode(header).decode()

@@ -11,7 +11,7 @@ import pytest
 from google.auth.exceptions import DefaultCredentialsError
 
 from components.errors import RegistryRefused
-from components.images import store as image_store
+from components.images import store
 from components.images.training_image import TrainingImageProvider
 from tests.registry import NEEDED, PASSWORD, SOCKETS_LEFT_OPEN, Registry
 from tests.vertex_emulator.running import IMAGE
@@ -32,32 +32,32 @@ def uri(there: Registry) -> Iterator[str]:
 
 
 def test_images_stay_in_the_daemon_below_localhost_and_go_to_a_registry_everywhere_else() -> None:
-    assert isinstance(image_store.store_of("localhost/team/trainer:1"), image_store.Daemon)
+    assert isinstance(store.get_image_store("localhost/team/trainer:1"), store.Daemon)
     for uri in ("europe-west4-docker.pkg.dev/p/r/trainer:1", "localhost:5000/team/trainer:1"):
-        assert isinstance(image_store.store_of(uri), image_store.Registry)
+        assert isinstance(store.get_image_store(uri), store.Registry)
 
 
 def test_what_is_pushed_is_found_by_its_digest_and_its_progress_is_told(uri: str) -> None:
-    store, told = image_store.Registry(), list[str]()
-    assert store.find(uri) is None
-    digest = store.keep(uri, told.append)
+    registry, told = store.Registry(), list[str]()
+    assert registry.get_digest(uri) is None
+    digest = registry.publish(uri, told.append)
     assert digest.startswith("sha256:") and len(digest) == 71
-    assert store.find(uri) == digest
+    assert registry.get_digest(uri) == digest
     assert told[-1] == "pushed 1 of 1 layers"
 
 
 def test_a_second_push_of_the_same_image_gives_the_same_digest(uri: str) -> None:
-    store = image_store.Registry()
-    assert store.keep(uri, print) == store.keep(uri, print)
+    registry = store.Registry()
+    assert registry.publish(uri, print) == registry.publish(uri, print)
 
 
 def test_a_registry_that_refuses_is_one_line_with_the_remedy_and_without_the_password(
     uri: str, there: Registry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "none"))
-    for call in (lambda store: store.find(uri), lambda store: store.keep(uri, print)):
+    for call in (lambda registry: registry.get_digest(uri), lambda registry: registry.publish(uri, print)):
         with pytest.raises(RegistryRefused) as refused:
-            call(image_store.Registry())
+            call(store.Registry())
         text = str(refused.value)
         assert text.startswith(uri) and f"log in with `docker login {there.host}`" in text
         assert len(text.splitlines()) == 1 and PASSWORD not in text
@@ -66,9 +66,9 @@ def test_a_registry_that_refuses_is_one_line_with_the_remedy_and_without_the_pas
 def test_a_registry_that_went_away_is_one_line_and_the_next_push_goes_on(uri: str, there: Registry) -> None:
     there.stop()
     with pytest.raises(RegistryRefused, match="connection refused"):
-        image_store.Registry().find(uri)
+        store.Registry().get_digest(uri)
     there.start()
-    assert image_store.Registry().keep(uri, print) == image_store.Registry().find(uri)
+    assert store.Registry().publish(uri, print) == store.Registry().get_digest(uri)
 
 
 def test_a_tag_that_was_moved_by_hand_is_read_as_drift_and_is_what_a_new_stack_takes(uri: str, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_tag_that_was_moved_by_hand_is_read_as_drift_and_is_what_a_new_stack_t
     (tmp_path / "Dockerfile").write_text("FROM scratch\nLABEL made=by-hand\n")
     with closing(docker.from_env()) as client:
         client.images.build(path=str(tmp_path), dockerfile="Dockerfile", tag=uri)
-        theirs = image_store.Registry().keep(uri, print)
+        theirs = store.Registry().publish(uri, print)
     assert ours.outs and theirs != ours.outs["digest"]
     read = provider.read(ours.id, ours.outs)
     assert (read.id, read.outs, read.inputs) == (ours.id, {**ours.outs, "digest": theirs}, props)
@@ -88,12 +88,12 @@ def test_a_tag_that_someone_else_has_just_taken_in_a_registry_that_moves_none_is
     uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Artifact Registry's refusal is a text of its own, which Debian's registry cannot give."""
-    theirs = image_store.Registry().keep(uri, print)
+    theirs = store.Registry().publish(uri, print)
     refusal = {"error": "failed precondition: the repository has enabled tag immutability"}
     monkeypatch.setattr(docker.api.image.ImageApiMixin, "push", lambda *_, **__: iter([refusal]))
-    assert image_store.Registry().keep(uri, print) == theirs
+    assert store.Registry().publish(uri, print) == theirs
     with pytest.raises(RegistryRefused, match="tag immutability"):
-        image_store.Registry().keep(uri.replace("abc", "other"), print)
+        store.Registry().publish(uri.replace("abc", "other"), print)
 
 
 def test_google_s_registries_take_a_token_of_the_default_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,10 +105,10 @@ def test_google_s_registries_take_a_token_of_the_default_credentials(monkeypatch
 
     monkeypatch.setattr(google.auth, "default", lambda scopes: (Credentials(), "p"))
     for host in ("europe-west4-docker.pkg.dev", "us-docker.pkg.dev", "gcr.io", "eu.gcr.io"):
-        given = image_store._credentials(f"{host}/p/r/trainer:1")
+        given = store._get_credentials(f"{host}/p/r/trainer:1")
         assert given == {"username": "oauth2accesstoken", "password": "fresh"}
     for host in ("localhost:5000", "docker.pkg.dev.example.com", "example.com"):
-        assert image_store._credentials(f"{host}/p/r/trainer:1") is None
+        assert store._get_credentials(f"{host}/p/r/trainer:1") is None
 
 
 def test_without_credentials_the_command_that_gets_some_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,4 +117,4 @@ def test_without_credentials_the_command_that_gets_some_is_named(monkeypatch: py
 
     monkeypatch.setattr(google.auth, "default", none)
     with pytest.raises(RegistryRefused, match="gcloud auth application-default login"):
-        image_store.Registry().find("europe-west4-docker.pkg.dev/p/r/trainer:1")
+        store.Registry().get_digest("europe-west4-docker.pkg.dev/p/r/trainer:1")

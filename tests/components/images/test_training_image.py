@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from components.errors import BuildFailed
-from components.files.content_digests import MAX_LISTED_FILES, short_digests
-from components.images import builder
-from components.images import store as image_store
-from components.images.context import BuildContext
-from components.images.training_image import TrainingImageProvider, build_context
+from components.files.digests import MAX_LISTED_FILES, shorten_digests
+from components.images import builder, training_image
+from components.images.context import BuildContext, DockerfileContext
+from components.images.declared_images import create_build_context
+from components.images.training_image import TrainingImageProvider
 
 
 class Daemon:
@@ -21,10 +21,10 @@ class Daemon:
         self.images: dict[str, str] = {}
         self.built: list[str] = []
 
-    def find(self, uri: str) -> str | None:
+    def get_digest(self, uri: str) -> str | None:
         return self.images.get(uri)
 
-    def keep(self, uri: str, report: builder.Report) -> str:
+    def publish(self, uri: str, report: builder.Report) -> str:
         return self.images[uri]
 
     def build(self, context: BuildContext, uri: str, secrets: Mapping[str, str], report: builder.Report) -> None:
@@ -36,8 +36,9 @@ class Daemon:
 @pytest.fixture
 def daemon(monkeypatch: pytest.MonkeyPatch) -> Daemon:
     daemon = Daemon()
-    monkeypatch.setattr(image_store, "Daemon", lambda: daemon)
-    monkeypatch.setattr(builder, "builder", lambda: daemon)
+    monkeypatch.setattr(training_image, "Daemon", lambda: daemon)
+    monkeypatch.setattr(training_image, "get_image_store", lambda uri: daemon)
+    monkeypatch.setattr(training_image, "choose_builder", lambda: daemon)
     return daemon
 
 
@@ -47,14 +48,14 @@ def props(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "trainer").mkdir()
     (tmp_path / "trainer/Dockerfile").write_text("FROM scratch\n")
-    context = build_context(tmp_path, {"context": "trainer"})
+    context = create_build_context(tmp_path, {"context": "trainer"})
     return {
         "uri": f"localhost/team/digits:{context.tag}",
         "context": "trainer",
         "dockerfile": "Dockerfile",
         "buildArgs": {},
         "platform": "linux/amd64",
-        "files": short_digests(context.files),
+        "files": shorten_digests(context.file_digests),
     }
 
 
@@ -94,7 +95,7 @@ def test_a_package_is_built_from_what_the_preview_has_shown_of_it(
     (tmp_path / "trainer").mkdir()
     (tmp_path / "trainer/train.py").touch()
     package = {"path": "trainer", "script": "train.py", "baseImage": "python:3.11"}
-    context = build_context(tmp_path, {"package": package})
+    context = create_build_context(tmp_path, {"package": package})
     uri = f"localhost/team/digits:{context.tag}"
     props = {
         "uri": uri,
@@ -125,7 +126,7 @@ def test_deleting_leaves_the_image_for_others(props: dict[str, Any], daemon: Dae
 
 
 def test_images_are_built_for_the_processors_of_the_service_unless_they_say_otherwise(tmp_path: Path) -> None:
-    assert build_context(tmp_path, {"context": "a"}) == BuildContext(
+    assert create_build_context(tmp_path, {"context": "a"}) == DockerfileContext(
         tmp_path / "a", "Dockerfile", build_args={}, target=None, platform="linux/amd64"
     )
     whole = {
@@ -135,12 +136,12 @@ def test_images_are_built_for_the_processors_of_the_service_unless_they_say_othe
         "target": "slim",
         "platform": "linux/arm64",
     }
-    assert build_context(tmp_path, whole) == BuildContext(
+    assert create_build_context(tmp_path, whole) == DockerfileContext(
         tmp_path / "a", "Dockerfile.gpu", build_args={"A": "1"}, target="slim", platform="linux/arm64"
     )
 
 
 def test_each_file_has_a_few_digits_as_long_as_someone_would_read_them() -> None:
     files = {f"f{number}": f"{number:064}" for number in range(MAX_LISTED_FILES)}
-    assert short_digests(files) == {name: digest[:10] for name, digest in files.items()}
-    assert short_digests(files | {"one more": "0" * 64}) is None
+    assert shorten_digests(files) == {name: digest[:10] for name, digest in files.items()}
+    assert shorten_digests(files | {"one more": "0" * 64}) is None

@@ -28,7 +28,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def props(project: Path, parent: str) -> dict[str, Any]:
     """What the package `trainer` of the folder `t` has as inputs."""
-    tag = SourceDistribution.of(project, "trainer", {"path": "t"}).tag
+    tag = SourceDistribution.from_declaration(project, "trainer", {"path": "t"}).tag
     uri = f"gs://team-dev/staging/packages/trainer-{tag}.tar.gz"
     return {"uri": uri, "parent": parent + PARENT, "package": {"path": "t"}, "files": {}}
 
@@ -54,7 +54,7 @@ def test_in_the_cloud_it_is_an_object_and_is_uploaded_once(
         PROVIDER.create(given)
         PROVIDER.update("", {}, given)
     name = given["uri"].removeprefix("gs://team-dev/")
-    content = SourceDistribution.of(project, "trainer", {"path": "t"}).archive()
+    content = SourceDistribution.from_declaration(project, "trainer", {"path": "t"}).create_archive()
     assert storage.objects == {("team-dev", name): content}
     assert storage.uploads == 1
     assert capsys.readouterr().out == f"trainer: uploaded {name.rpartition('/')[2]}\n"
@@ -66,7 +66,7 @@ def test_one_that_someone_else_uploaded_in_the_meantime_stays(project: Path, mon
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage.url)
         key = ("team-dev", given["uri"].removeprefix("gs://team-dev/"))
         storage.objects[key] = b"theirs"
-        object_store.CloudStorage().put(given["uri"], b"ours")
+        object_store.CloudStorage().create_object(given["uri"], b"ours")
         assert storage.objects == {key: b"theirs"}
 
 

@@ -29,7 +29,7 @@ SCRIPT = {"script": "train.py", "requirements": ["setuptools>=1"]}
 
 
 def distribution(root: Path, package: dict[str, Any], name: str = "trainer") -> SourceDistribution:
-    return SourceDistribution.of(root, name, cast(shapes.PythonPackage, package))
+    return SourceDistribution.from_declaration(root, name, cast(shapes.PythonPackage, package))
 
 
 @pytest.fixture
@@ -44,14 +44,14 @@ def members(archive: bytes) -> dict[str, tarfile.TarInfo]:
 
 
 def test_a_folder_is_archived_as_it_is_with_nothing_of_this_machine_about_it(project: Path) -> None:
-    found = members(distribution(project, FOLDER).archive())
+    found = members(distribution(project, FOLDER).create_archive())
     assert list(found) == [f"trainer/{path.removeprefix('t/')}" for path in sorted(FILES)]
     for member in found.values():
         assert (member.mtime, member.uid, member.gid, member.uname, member.gname) == (0, 0, 0, "", "")
 
 
 def test_a_script_becomes_the_package_that_google_s_sdk_makes_of_it(project: Path) -> None:
-    archive = distribution(project, SCRIPT).archive()
+    archive = distribution(project, SCRIPT).create_archive()
     top = "aiplatform_custom_trainer_script-0.1"
     inner = f"{top}/aiplatform_custom_trainer_script"
     assert list(members(archive)) == [f"{top}/PKG-INFO", f"{inner}/__init__.py", f"{inner}/task.py", f"{top}/setup.py"]
@@ -75,8 +75,8 @@ def test_the_archive_and_its_digest_are_the_same_wherever_whenever_and_in_whatev
         os.umask(previous)
     os.utime(other / "train.py", (1, 1))
     assert distribution(other, package).tag == one.tag
-    assert distribution(other, package).archive() == one.archive()
-    assert one.archive()[4:8] == b"\0\0\0\0"  # when it was compressed, as gzip notes it
+    assert distribution(other, package).create_archive() == one.create_archive()
+    assert one.create_archive()[4:8] == b"\0\0\0\0"  # when it was compressed, as gzip notes it
 
 
 EDITS: dict[str, Callable[[Path], object]] = {
@@ -115,11 +115,11 @@ LEFT_BEHIND = [
 
 def test_what_python_git_and_build_tools_leave_behind_plays_no_part(project: Path) -> None:
     before = distribution(project, FOLDER)
-    archive = before.archive()
+    archive = before.create_archive()
     write(project / "t", dict.fromkeys(LEFT_BEHIND, "x"))
-    assert distribution(project, FOLDER).archive() == archive
+    assert distribution(project, FOLDER).create_archive() == archive
     write(project / "t", {"trainer/build/data.txt": "x"})  # a folder of that name within the package is its own
-    assert distribution(project, FOLDER).archive() != archive
+    assert distribution(project, FOLDER).create_archive() != archive
 
 
 def test_the_digests_are_those_of_earlier_versions(project: Path) -> None:
@@ -139,7 +139,7 @@ def test_the_digests_are_those_of_earlier_versions(project: Path) -> None:
     ids=["a folder", "a script"],
 )
 def test_pip_installs_it_and_its_module_runs(project: Path, package: dict[str, Any], module: str, said: str) -> None:
-    (project / "package.tar.gz").write_bytes(distribution(project, package).archive())
+    (project / "package.tar.gz").write_bytes(distribution(project, package).create_archive())
     # The image's own setuptools: a build in isolation would ask a package index for one.
     install = "pip install --quiet --no-build-isolation --root-user-action=ignore /in/package.tar.gz"
     client = docker.from_env()
@@ -174,7 +174,7 @@ EITHER = "needs either the path of a folder with a pyproject.toml or setup.py, o
         ("{script: t/task.py}", '2: packages.trainer.script: "t/task.py" is not a Python file in {root}/'),
         (
             "{path: t, requirements: [rich]}",
-            "2: packages.trainer.requirements: is for a script; those of a folder stand in its pyproject.toml or "
+            "2: packages.trainer.requirements: is for a script; declare those of a folder in its pyproject.toml or "
             "setup.py",
         ),
         ("{paths: t}", "2: packages.trainer.paths: unknown field; did you mean path?"),

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from typing_extensions import is_typeddict
 
-from components.images.training_image import PLATFORM
+from components.images.declared_images import DEFAULT_PLATFORM
 from components.schema import shapes
 from components.settings.settings import Settings
 from tests.components.projects import INCLUDING, problems, write
@@ -78,7 +78,7 @@ def test_every_field_has_its_type_what_it_says_and_what_an_edit_does(name: str) 
 def test_the_defaults_on_the_page_are_those_of_the_program(tmp_path: Path) -> None:
     defaults = {key: json.loads(cells[1].strip("`")) for key, cells in rows("Lifecycle").items() if cells[1] != "none"}
     assert defaults == shapes.LIFECYCLE
-    assert rows("Images")["platform"][1] == f"`{PLATFORM}`"
+    assert rows("Images")["platform"][1] == f"`{DEFAULT_PLATFORM}`"
     settings = Settings.parse("team", "dev", tmp_path, {"vertex-training:target": "local"})
     stack = rows("Stack file")
     assert stack["project"][1] == f"`{settings.project}`; required by `gcp`"

@@ -39,8 +39,8 @@ SPEC = {
 IN_POOL = "customJobs.digits.jobSpec.workerPoolSpecs[0]"
 LIFECYCLE = "jobs.yaml:14: customJobs.digits.lifecycle"
 EITHER = (
-    "needs either a context folder to build, a package, the uri of an image built elsewhere, or the stack that "
-    "builds it"
+    "needs exactly one of: a context folder to build, a package, the uri of an image built elsewhere, or the stack "
+    "that builds it"
 )
 ARG = f"jobs.yaml:12: {IN_POOL}.containerSpec.args[0]"
 

@@ -41,8 +41,8 @@ TWICE = "{name: A, value: b}, {name: A, value: c}"
 @pytest.mark.parametrize("name", ["digits", "images.digits"])
 def test_a_declared_image_is_named_by_a_reference(tmp_path: Path, name: str) -> None:
     assert problems(tmp_path, INCLUDING, jobs=JOB.replace("${images.digits}", name)) == [
-        f'jobs.yaml:7: {CONTAINER}.imageUri: "{name}" is a declared image: write ${{images.digits}}; one of a registry '
-        "has a tag, digits:latest"
+        f'jobs.yaml:7: {CONTAINER}.imageUri: "{name}" is a declared image: write ${{images.digits}}; for an image in '
+        "a registry, write its tag, digits:latest"
     ]
 
 

@@ -15,8 +15,8 @@ import pytest
 
 from components.errors import ContextUnusable
 from components.images.builder import Builder, Buildx, ClassicBuilder
-from components.images.context import BuildContext
-from components.images.sent_context import for_buildkit
+from components.images.builder_input import open_buildkit_input
+from components.images.context import BuildContext, DockerfileContext
 from tests import buildx
 
 Copied = Callable[[BuildContext], set[str]]
@@ -77,21 +77,21 @@ def tree(folder: Path, dockerfile: str, ignores: dict[str, str]) -> BuildContext
         (folder / path).write_text("FROM scratch\nCOPY . /\n")
     for path, text in ignores.items():
         (folder / path).write_text(text)
-    return BuildContext(folder, dockerfile, {}, None, "linux/amd64")
+    return DockerfileContext(folder, dockerfile, {}, None, "linux/amd64")
 
 
 @pytest.mark.parametrize("left_out", HIDDEN)
 def test_a_dockerfile_that_is_left_out_is_built_and_not_copied(tmp_path: Path, copied: Copied, left_out: str) -> None:
     context = tree(tmp_path / "context", *HIDDEN[left_out])
-    assert context.dockerfile in context.files
-    assert copied(context) == set(context.files) - {context.dockerfile}
+    assert context.dockerfile in context.file_digests
+    assert copied(context) == set(context.file_digests) - {context.dockerfile}
 
 
 @pytest.mark.parametrize("left_out", SEEN)
 def test_a_dockerfile_that_is_let_through_is_copied_as_any_file(tmp_path: Path, copied: Copied, left_out: str) -> None:
     context = tree(tmp_path / "context", *SEEN[left_out])
-    assert context.dockerfile in context.files
-    assert copied(context) == set(context.files)
+    assert context.dockerfile in context.file_digests
+    assert copied(context) == set(context.file_digests)
 
 
 def test_a_dockerfile_that_is_a_link_to_what_is_left_out_is_named(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_dockerfile_that_is_a_link_to_what_is_left_out_is_named(tmp_path: Path
     (context.folder / "Dockerfile").rename(context.folder / "real")
     (context.folder / "Dockerfile").symlink_to("real")
     with (
-        pytest.raises(ContextUnusable, match="Dockerfile is a link to what the build cannot see"),
-        for_buildkit(context),
+        pytest.raises(ContextUnusable, match="Dockerfile is a link to a file that is not in the build context"),
+        open_buildkit_input(context),
     ):
         pass

@@ -1,0 +1,113 @@
+"""Declared images: where each comes from (the only place that asks), and the rules that declarations must follow."""
+
+import posixpath
+from collections.abc import Container, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from vertex_api.validation.canonical import CanonicalSpec
+from vertex_api.validation.rules import KeyPath, Violation
+from vertex_api.validation.rules.text_formats import IMAGE
+from vertex_api.validation.shape import get_value_at
+
+from ..schema import references, shapes
+from .context import BuildContext, DockerfileContext
+from .package_context import PackageContext, find_package_violations
+
+DEFAULT_PLATFORM = "linux/amd64"
+"""What Vertex AI runs on; a laptop with another processor must not build for itself."""
+
+_OPTIONS: Mapping[str, frozenset[str]] = {
+    "context": frozenset({"dockerfile", "target", "buildArgs", "platform", "secrets"}),
+    "package": frozenset({"platform"}),
+    "uri": frozenset(),
+    "stack": frozenset(),
+}
+"""The keys that say where an image comes from, each with the keys that may stand beside it."""
+
+
+def is_built_here(image: shapes.Image) -> bool:
+    """Whether this stack builds a declared image."""
+    return "context" in image or "package" in image
+
+
+def create_build_context(root: Path, image: Mapping[str, Any]) -> BuildContext:
+    """Return the build context of a declared image or a TrainingImage's inputs, whose paths are relative to `root`."""
+    platform = image.get("platform") or DEFAULT_PLATFORM
+    if package := image.get("package"):
+        return PackageContext(root / package["path"], "Dockerfile", {}, None, platform, package=package)
+    return DockerfileContext(
+        folder=root / image["context"],
+        dockerfile=posixpath.normpath(image.get("dockerfile") or "Dockerfile"),
+        build_args=image.get("buildArgs") or {},
+        target=image.get("target"),
+        platform=platform,
+        secret_ids=tuple(sorted(image.get("secrets") or {})),
+    )
+
+
+def find_image_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
+    """Find every rule that a declared image breaks; `root` is the project's folder."""
+    origins = [key for key in _OPTIONS if key in image]
+    if len(origins) != 1:
+        yield (
+            (),
+            "needs exactly one of: a context folder to build, a package, the uri of an image built elsewhere, or the "
+            "stack that builds it",
+        )
+        return
+    (origin,) = origins
+    for key in sorted(image.keys() - {origin} - _OPTIONS[origin]):
+        if origin == "package":
+            yield (key,), "is for a Dockerfile of your own; a package's is generated, so leave this out"
+        else:
+            yield (key,), f"says how to build an image, but {origin} names one that is built elsewhere"
+    if origin == "uri" and not references.is_open(image["uri"]) and not IMAGE.matches(image["uri"]):
+        yield ("uri",), IMAGE.mismatch_text(image["uri"])
+    elif origin == "context":
+        yield from _find_folder_violations(root, ("context",), image["context"]) or _find_context_violations(
+            root, image
+        )
+    elif origin == "package":
+        package = image["package"]
+        yield from (
+            (("package", *path), message)
+            for path, message in _find_folder_violations(root, ("path",), package["path"])
+            or find_package_violations(root / package["path"], package)
+        )
+
+
+def find_unreferenced_images(spec: CanonicalSpec, image_names: Container[str]) -> Iterator[Violation]:
+    """Find where a canonical job has the name of a declared image instead of a reference to it."""
+    pools = range(len(spec.job_spec["workerPoolSpecs"]))
+    fields = (("containerSpec", "imageUri"), ("pythonPackageSpec", "executorImageUri"))
+    paths: list[KeyPath] = [
+        (*spec.job_spec_path, "workerPoolSpecs", index, *field) for index in pools for field in fields
+    ]
+    for path in (*paths, ("modelToUpload", "containerSpec", "imageUri")):
+        uri = get_value_at(spec.fields, path) or ""
+        name = uri.removeprefix("images.")
+        if name in image_names:
+            yield (
+                path,
+                f'"{uri}" is a declared image: write ${{images.{name}}}; for an image in a registry, write its tag, '
+                f"{name}:latest",
+            )
+
+
+def _find_folder_violations(root: Path, key: tuple[str, ...], folder: str) -> list[Violation]:
+    if Path(folder).is_absolute():
+        return [(key, f'"{folder}" must be relative to the project\'s folder')]
+    return [] if (root / folder).is_dir() else [(key, f'"{folder}" is not a folder in {root.name}/')]
+
+
+def _find_context_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
+    dockerfile = posixpath.normpath(image.get("dockerfile", "Dockerfile"))
+    path = Path(image["context"], dockerfile)
+    if posixpath.isabs(dockerfile) or dockerfile.split("/")[0] == "..":
+        yield ("dockerfile",), f'"{dockerfile}" must be in the context, {image["context"]}'
+    elif not (root / path).is_file():
+        yield ("dockerfile",), f"there is no {path}; write one, or name another with dockerfile"
+    secrets = image.get("secrets", {})
+    for name in secrets.keys() - {str(path[0]) for path in references.alone(secrets)}:
+        yield ("secrets", name), "must be ${secrets.NAME} and nothing else, so that no file contains its value"
