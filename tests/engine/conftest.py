@@ -8,15 +8,17 @@ import pytest
 from tests.engine.cloud import CloudProject
 from tests.engine.project import Project
 from tests.vertex_emulator.running import IMAGE, RunningEmulator
+from vertex_emulator.cli import commands
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
-    """A project that declares one tiny job, `train`; no process or container of it is left afterwards."""
-    made = Project(tmp_path)
-    yield made
-    made.emulator("stop")
-    made.emulator("reset", "--yes")
+    """A project that declares one tiny job, `train`; none of its processes and containers is left afterwards."""
+    project = Project(tmp_path)
+    yield project
+    if project.data.exists():
+        commands.stop(project.data, if_idle=False)
+        commands.reset(project.data)
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,16 @@
 """The project that engine tests drive, and what they read of it."""
 
+import atexit
 import json
 import os
 import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import urllib.request
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ import yaml
 
 CHECKOUT = Path(__file__).parents[2]
 TRAINER = Path(__file__).parent / "trainer"
+PACKAGE_LIST = Path(__file__).parent / "package_list"
 PARENT = "projects/local/locations/us-central1"
 DECLARATIONS: dict[str, Any] = {
     "vars": {"epochs": 1},
@@ -48,17 +52,20 @@ SEARCH: dict[str, Any] = {
     },
     "lifecycle": {"wait": True},
 }
+_INITIAL_STACKS: dict[str, tuple[Path, str]] = {}
+"""By stack name: a copy of an empty stack's state, and the salt in its file."""
 
 
 class Project:
-    """A copy of the program with a trainer and declarations of its own, below `folder`; `name` is its stack's."""
+    """The program with a trainer and declarations of its own, below `folder`; `name` is its stack's."""
 
     def __init__(self, folder: Path, name: str = "local") -> None:
         self.name = name
         self.root = folder / "project"
         self.root.mkdir()
         for room in ("components", "vertex_api", "vertex_emulator"):
-            shutil.copytree(CHECKOUT / room, self.root / room, ignore=shutil.ignore_patterns("__pycache__"))
+            # Links, so that what Python compiles once serves all tests.
+            (self.root / room).symlink_to(CHECKOUT / room)
         for file in ("Pulumi.yaml", "__main__.py"):
             shutil.copy(CHECKOUT / file, self.root)
         (self.root / ".venv").symlink_to(CHECKOUT / ".venv")
@@ -70,10 +77,9 @@ class Project:
             "vertex-training:target": "local",
             "vertex-training:include": ["training/jobs.yaml"],
         }
-        (folder / "state").mkdir()
         self.environment = engine_environment(folder)
         self.declare()
-        self.pulumi("stack", "init", self.name)
+        self._initialize_stack(folder / "state")
 
     @property
     def job(self) -> dict[str, Any]:
@@ -93,6 +99,21 @@ class Project:
         stack_file = self.root / "stacks" / f"Pulumi.{self.name}.yaml"
         known = yaml.safe_load(stack_file.read_text()) if stack_file.exists() else {}
         stack_file.write_text(yaml.safe_dump({**known, "config": self.stack}))
+
+    def _initialize_stack(self, state: Path) -> None:
+        """Make the stack, by copying what the first `pulumi stack init` of its name has written."""
+        stack_file = self.root / "stacks" / f"Pulumi.{self.name}.yaml"
+        if self.name not in _INITIAL_STACKS:
+            state.mkdir()
+            self.pulumi("stack", "init", self.name)
+            copy = Path(tempfile.mkdtemp(prefix="vertex-training-stack-"))
+            atexit.register(shutil.rmtree, copy)
+            shutil.copytree(state, copy / "state")
+            _INITIAL_STACKS[self.name] = copy, yaml.safe_load(stack_file.read_text())["encryptionsalt"]
+        else:
+            copy, salt = _INITIAL_STACKS[self.name]
+            shutil.copytree(copy / "state", state)
+            stack_file.write_text(yaml.safe_dump({"encryptionsalt": salt, "config": self.stack}))
 
     def edit_code(self) -> None:
         """Changes what the trainer's file says, and nothing of what it does."""
@@ -205,9 +226,22 @@ def engine_environment(folder: Path) -> dict[str, str]:
         "PULUMI_CONFIG_PASSPHRASE": "",
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        "PYTHONPATH": str(PACKAGE_LIST),
+        "PACKAGE_LIST": str(_package_list()),
     }
-    variables.pop("VERTEX_EMULATOR_DATA", None)
+    for name in ("VERTEX_EMULATOR_DATA", "PYTHONDONTWRITEBYTECODE"):
+        variables.pop(name, None)
     return variables
+
+
+@cache
+def _package_list() -> Path:
+    """Return a file with what `pip list` prints, for tests/engine/package_list."""
+    file = Path(tempfile.mkdtemp(prefix="vertex-training-packages-")) / "list.json"
+    atexit.register(shutil.rmtree, file.parent)
+    command = [CHECKOUT / ".venv" / "bin" / "python", "-m", "pip", "list", "-v", "--format", "json"]
+    file.write_bytes(subprocess.run(command, check=True, capture_output=True).stdout)
+    return file
 
 
 def steps(root: Path, environment: dict[str, str], stack: str) -> list[dict[str, Any]]:

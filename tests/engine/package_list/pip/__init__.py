@@ -1,0 +1,1 @@
+"""Takes the place of pip for the engine of tests."""
