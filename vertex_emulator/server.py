@@ -28,7 +28,7 @@ from vertex_emulator.http.guard import is_loopback
 from vertex_emulator.page.page import Page
 from vertex_emulator.replicas.docker.executor import DockerExecutor
 from vertex_emulator.scheduling.scheduler import Scheduler
-from vertex_emulator.scheduling.workqueue import WorkQueue
+from vertex_emulator.scheduling.work_queue import WorkQueue
 
 _MIN_CAPACITY = 4
 _STOP_SECONDS = 1.0
@@ -65,11 +65,11 @@ def _run(data: DataFolder, database: Database, listener: socket.socket, host: st
     executor = DockerExecutor(_emulator_id(database), pulled=queue.add)
     capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
 
-    def link(job: Job) -> str:
+    def build_job_url(job: Job) -> str:
         kind, job_id = job.visible_resource
         return f"{endpoint.url}/jobs/{kind.collection}/{job_id}"
 
-    scheduler = Scheduler(database, executor, data, queue, capacity, link)
+    scheduler = Scheduler(database, executor, data, queue, capacity, build_job_url)
     app = App(
         version=__version__,
         database=database,

@@ -15,9 +15,9 @@ from vertex_emulator.database import Database, Transaction, models, operations, 
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import ExecutorUnavailable, ImageUnavailable
 from vertex_emulator.replicas.executor import HostResources, LogLine, ReplicaSpec, ReplicaStatus
-from vertex_emulator.scheduling import cancelling, custom_job, pipeline, study, verdict
+from vertex_emulator.scheduling import cancellation, custom_job, job_outcome, pipeline, study
 from vertex_emulator.scheduling.scheduler import Scheduler
-from vertex_emulator.scheduling.workqueue import WorkQueue
+from vertex_emulator.scheduling.work_queue import WorkQueue
 
 SECOND = 10**9
 
@@ -191,11 +191,16 @@ class Emulator:
         self.database = FusedDatabase(self.data.database, self.machine.fuse)
         self.queue = WorkQueue(self.machine.clock)
         self.scheduler = Scheduler(
-            self.database, self.machine, self.data, self.queue, self.capacity, link=lambda job: f"http://x/{job.id}"
+            self.database,
+            self.machine,
+            self.data,
+            self.queue,
+            self.capacity,
+            build_job_url=lambda job: f"http://x/{job.id}",
         )
         self.jobs = Jobs(self.database, self.data.buckets, self.scheduler.wake)
         self.queue.add("admission")
-        self.queue.add("everything")
+        self.queue.add("resync")
 
     def job(self, job_id: str) -> Job:
         with self.database.read_transaction() as transaction:
@@ -205,7 +210,7 @@ class Emulator:
 
     def run_ready_steps(self) -> None:
         """Take every step that can be taken now."""
-        while self.scheduler.step(timeout=0):
+        while self.scheduler.process_next_key(timeout=0):
             pass
 
     def run(self, until: "Callable[[Emulator], bool] | None" = None) -> None:
@@ -218,7 +223,7 @@ class Emulator:
             if ended is not None:
                 self.queue.add(ended)
             else:
-                timer = self.queue.next_timer()
+                timer = self.queue.get_next_timer()
                 assert timer is not None, "nothing is left to wait for"
                 self.machine.clock.advance(max(timer - self.machine.clock(), 0))
         raise AssertionError("the jobs do not end")
@@ -231,5 +236,5 @@ def _all_ended(emulator: Emulator) -> bool:
 
 def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the emulator's modules read the time from `clock`."""
-    for module in (cancelling, custom_job, pipeline, study, verdict, transaction, queue, models, operations):
+    for module in (cancellation, custom_job, pipeline, study, job_outcome, transaction, queue, models, operations):
         monkeypatch.setattr(module, "now_ns", clock.now_ns)

@@ -10,7 +10,7 @@ import googleapiclient
 import pytest
 
 from tests.vertex_emulator.api.test_methods import SERVED
-from vertex_emulator.scheduling.unsupported_fields import NOTED, REFUSED
+from vertex_emulator.scheduling.unsupported_fields import APPROXIMATED_FIELDS, REJECTED_FIELDS
 
 PREFIX = "GoogleCloudAiplatformV1"
 STATUSES = {"same", "approximated", "refused"}
@@ -80,14 +80,16 @@ def test_every_status_is_one_of_the_three(rows: dict[str, str]) -> None:
 
 
 def test_what_the_emulator_refuses_or_notes_is_what_the_page_says(rows: dict[str, str]) -> None:
-    assert {name: rows[name] for name in REFUSED} == dict.fromkeys(REFUSED, "refused")
-    assert {name: rows[name] for name in NOTED} == dict.fromkeys(NOTED, "approximated")
+    assert {name: rows[name] for name in REJECTED_FIELDS} == dict.fromkeys(REJECTED_FIELDS, "refused")
+    assert {name: rows[name] for name in APPROXIMATED_FIELDS} == dict.fromkeys(APPROXIMATED_FIELDS, "approximated")
 
 
 def test_no_field_is_said_to_be_refused_that_is_not(rows: dict[str, str], schemas: dict[str, Any]) -> None:
     known = {*fields(schemas, "CustomJobSpec", ""), *fields(schemas, "StudySpec", "studySpec.", ("StudySpec",))}
     said = {name for name, status in rows.items() if status == "refused" and name in known}
-    assert said == {name for name in known if any(name == each or name.startswith(f"{each}.") for each in REFUSED)}
+    assert said == {
+        name for name in known if any(name == each or name.startswith(f"{each}.") for each in REJECTED_FIELDS)
+    }
 
 
 def test_every_row_names_tests_that_show_it_and_these_exist() -> None:

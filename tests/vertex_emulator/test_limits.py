@@ -15,7 +15,7 @@ from vertex_emulator.names import Location, new_id
 from vertex_emulator.replicas.docker.executor import DockerExecutor
 from vertex_emulator.replicas.executor import HostResources
 from vertex_emulator.scheduling.scheduler import Scheduler
-from vertex_emulator.scheduling.workqueue import WorkQueue
+from vertex_emulator.scheduling.work_queue import WorkQueue
 
 GREEDY = "x = bytearray(b'x') * (1 << 28)"
 
@@ -50,14 +50,16 @@ def test_a_replica_that_takes_more_memory_than_it_is_given_fails_the_job_as_out_
 ) -> None:
     data = DataFolder.open(tmp_path)
     database = Database(data.database)
-    scheduler = Scheduler(database, docker_on_a_small_machine, data, WorkQueue(), 4, link=lambda job: "http://x")
+    scheduler = Scheduler(
+        database, docker_on_a_small_machine, data, WorkQueue(), 4, build_job_url=lambda job: "http://x"
+    )
     job_id = new_id()
     with database.write_transaction() as transaction:
         transaction.add_job(job_id, CUSTOM_JOB, Location("p", "us-central1"), custom_job(pool(GREEDY)), slots=1)
 
     def ended() -> Job | None:
         scheduler.wake(job_id)
-        while scheduler.step(timeout=0):
+        while scheduler.process_next_key(timeout=0):
             pass
         with database.read_transaction() as transaction:
             job = transaction.get_job(job_id)

@@ -71,7 +71,7 @@ def test_a_pipeline_runs_its_custom_job_on_the_given_data_and_uploads_the_model(
     assert job["name"] in [each["name"] for each in shared.call("GET", f"v1/{PARENT}/customJobs")["customJobs"]]
     assert shared.lines(job["name"]) == ["x,y", "csv gs://my-bucket/data/test-*.csv"]
     warnings = shared.lines(job["name"], 'severity="WARNING"')
-    assert any("there is no dataset service" in line for line in warnings)
+    assert any("this machine has no dataset service" in line for line in warnings)
     assert done["modelToUpload"]["name"].endswith("/models/my-model")
     kept = shared.get(done["modelToUpload"]["name"])
     assert kept["artifactUri"] == "gs://my-bucket/pipeline/model/"

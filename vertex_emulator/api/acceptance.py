@@ -14,7 +14,7 @@ from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape import FieldProblem
 from vertex_emulator.errors import InvalidBucketUri, invalid_argument_error
 from vertex_emulator.gcs import buckets
-from vertex_emulator.scheduling import unsupported_fields as coverage
+from vertex_emulator.scheduling import unsupported_fields
 
 
 def accepted(kind: Kind, body: Mapping[str, Any], root: Path) -> dict[str, Any]:
@@ -53,8 +53,8 @@ def _refused_here(kind: Kind, spec: Mapping[str, Any], root: Path) -> list[Field
         for uri in get_output_directories(spec[field]).values()
     )
     return [
-        *coverage.refusals(kind, spec),
-        *coverage.oversized(kind, spec),
+        *unsupported_fields.find_rejected_fields(kind, spec),
+        *unsupported_fields.find_oversized_pools(kind, spec),
         *next(filter(None, bad_folders), []),
         *_bad_packages(spec[field]["workerPoolSpecs"], (field, "workerPoolSpecs"), root),
     ]

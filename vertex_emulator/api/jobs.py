@@ -20,9 +20,9 @@ from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError, ModelUploadRejected
 from vertex_emulator.names import Location, new_id
 from vertex_emulator.resource_json import api_state, serialize_job, serialize_operation, serialize_pipeline
-from vertex_emulator.scheduling import cancelling
-from vertex_emulator.scheduling.model_upload import destination
-from vertex_emulator.scheduling.submission import submit
+from vertex_emulator.scheduling import cancellation
+from vertex_emulator.scheduling.model_upload import choose_model_id
+from vertex_emulator.scheduling.submission import submit_job
 from vertex_emulator.times import format_time
 
 _FILTERABLE = ("name", "display_name", "state", "create_time", "update_time", "start_time", "end_time")
@@ -44,7 +44,7 @@ class Jobs:
         job_id = new_id()
         with self.database.write_transaction() as transaction:
             _check_destination(transaction, location, spec)
-            job = submit(transaction, job_id, kind, location, spec)
+            job = submit_job(transaction, job_id, kind, location, spec)
         self.wake(job_id)
         return serialize_job(job)
 
@@ -72,7 +72,7 @@ class Jobs:
         """Ask for a job's end; nothing happens to one that has ended. Raises ApiError."""
         with self.database.write_transaction() as transaction:
             self._own(transaction, kind, location, job_id, "cancel")
-            cancelling.cancel(transaction, job_id)
+            cancellation.cancel_job(transaction, job_id)
         self.wake(job_id)
         return {}
 
@@ -128,7 +128,7 @@ class Jobs:
 def _check_destination(transaction: Transaction, location: Location, spec: Mapping[str, Any]) -> None:
     """Refuse a pipeline at once whose model could not be uploaded at its end."""
     try:
-        destination(transaction, location, spec.get("modelId", ""), spec.get("parentModel", ""))
+        choose_model_id(transaction, location, spec.get("modelId", ""), spec.get("parentModel", ""))
     except ModelUploadRejected as error:
         raise ApiError(error.status, str(error)) from error
 

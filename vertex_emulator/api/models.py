@@ -21,7 +21,7 @@ from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ApiError, ModelUploadRejected, invalid_argument_error
 from vertex_emulator.names import Location, new_id
 from vertex_emulator.resource_json import serialize_model, serialize_operation
-from vertex_emulator.scheduling.model_upload import upload
+from vertex_emulator.scheduling.model_upload import upload_model
 
 _FILTERABLE = ("model", "display_name", "base_model_name")
 _SORTABLE = ("display_name", "create_time", "update_time")
@@ -40,7 +40,7 @@ class Models:
             raise invalid_argument_error(problems)
         with self.database.write_transaction() as transaction:
             try:
-                version = upload(
+                version = upload_model(
                     transaction,
                     location,
                     request["model"],

@@ -68,7 +68,7 @@ class Replica:
 
 
 @dataclass(frozen=True)
-class Restarts:
+class RestartHistory:
     """How often a job, or single replicas of it, were started again.
 
     `retries` and `preemptions` count restarts of the whole job, after a passing error and after a preemption; `workers`
@@ -106,7 +106,7 @@ class Job:
     study: str | None = None
     trial: int | None = None
     replica_outcomes: tuple[Mapping[str, Any], ...] = ()
-    restarts: Restarts = Restarts()
+    restarts: RestartHistory = RestartHistory()
     fault: InjectedFault | None = None
 
     @property

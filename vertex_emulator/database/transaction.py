@@ -14,7 +14,16 @@ from vertex_emulator.database.models import Models
 from vertex_emulator.database.operations import Operations
 from vertex_emulator.database.pipelines import Pipelines
 from vertex_emulator.database.queue import ACTIVE, JobQueue
-from vertex_emulator.database.records import FAILED, QUEUED, Ending, Job, Restarts, ServiceMessage, Trial, list_replicas
+from vertex_emulator.database.records import (
+    FAILED,
+    QUEUED,
+    Ending,
+    Job,
+    RestartHistory,
+    ServiceMessage,
+    Trial,
+    list_replicas,
+)
 from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.names import Location
 from vertex_emulator.times import now_ns
@@ -114,7 +123,7 @@ class Transaction:
         for name, value in columns.items():
             if isinstance(value, Ending):
                 value = json.dumps([value.state, value.code, value.message, value.at])
-            if isinstance(value, Restarts):
+            if isinstance(value, RestartHistory):
                 value = json.dumps(asdict(value))
             values[name] = json.dumps(value) if name == "replica_outcomes" else value
             if name in ("started", "ended"):
@@ -214,7 +223,7 @@ def _job(row: sqlite3.Row) -> Job:
         study=row["study"],
         trial=row["trial"],
         replica_outcomes=tuple(from_json(row["replica_outcomes"])),
-        restarts=Restarts(**from_json(row["restarts"])),
+        restarts=RestartHistory(**from_json(row["restarts"])),
         fault=InjectedFault(**from_json(row["fault"])) if row["fault"] else None,
     )
 

@@ -1,31 +1,30 @@
-"""Who leaves the queue next."""
+"""The choice of the jobs that leave the queue next."""
 
 from collections.abc import Iterable, Mapping
 
 from vertex_emulator.database.queue import QueuedJob
 
 
-def admitted(waiting: Iterable[QueuedJob], in_use: Mapping[str, int], capacity: int) -> list[QueuedJob]:
-    """The waiting jobs that may start now, in order; `in_use` is the room taken up by each owner, in replicas.
+def select_admissible_jobs(queue: Iterable[QueuedJob], in_use: Mapping[str, int], capacity: int) -> list[QueuedJob]:
+    """Return the queued jobs that may start now, in order; `in_use` counts the running replicas of each owner.
 
-    A study with all its trials is one owner, and so is each other job. The owner that takes up the least room is next,
-    of equal ones the one that has waited longest: a job since it was created, a study since a trial of it last left the
-    queue. Nobody overtakes: when the next job does not fit, its room is kept for it, and one that is larger than the
-    machine runs once it has the machine for itself.
+    A study with all its trials is one owner, and so is each other job. The owner with the fewest running replicas comes
+    first. Among equals it is the one that has waited longest: a job since its creation, a study since its last trial
+    left the queue. No job overtakes: if the first job does not fit, its room is reserved for it. A job that is larger
+    than the machine runs alone.
 
-    So nobody starves. An owner that has nothing running lets only those go first that have waited longer, each study
-    among them once: neither a stream of small jobs nor a study's ever new trials hold up a large job. And a study comes
-    back to that rank when the trials that it runs have ended.
+    So no job starves. While an owner runs nothing, only owners that have waited longer go before it, each study once.
+    Neither a stream of small jobs nor the new trials of a study delay a large job.
     """
-    left = list(waiting)  # the first of equal ones is chosen, so their order stays
-    used = dict(in_use)
-    chosen = []
-    while left:
-        next_ = min(left, key=lambda job: (used.get(job.owner, 0), job.since))
-        total = sum(used.values())
-        if total and total + next_.slots > capacity:
+    remaining = list(queue)  # `min` returns the first of equal jobs, so their order is kept
+    replicas_by_owner = dict(in_use)
+    admitted = []
+    while remaining:
+        job_to_admit = min(remaining, key=lambda job: (replicas_by_owner.get(job.owner, 0), job.since))
+        total = sum(replicas_by_owner.values())
+        if total and total + job_to_admit.slots > capacity:
             break
-        left.remove(next_)
-        used[next_.owner] = used.get(next_.owner, 0) + next_.slots
-        chosen.append(next_)
-    return chosen
+        remaining.remove(job_to_admit)
+        replicas_by_owner[job_to_admit.owner] = replicas_by_owner.get(job_to_admit.owner, 0) + job_to_admit.slots
+        admitted.append(job_to_admit)
+    return admitted

@@ -1,7 +1,7 @@
-"""How a custom job goes from PENDING to its end.
+"""The reconciler of custom jobs: it takes a job from PENDING to its end.
 
-Each step looks at the database and at the containers, does what is missing, and can be repeated: a process that was
-killed in the middle is followed by one that takes the same step again.
+Each step compares the database with the containers, does what is missing, and can be repeated: after a crash in the
+middle of a step, the next process takes the same step again.
 """
 
 import logging
@@ -17,84 +17,87 @@ from vertex_emulator.replicas import saved_logs as logs
 from vertex_emulator.replicas.executor import Executor, ReplicaStatus
 from vertex_emulator.replicas.replica_spec import replica_spec
 from vertex_emulator.replicas.resources import shortfalls
-from vertex_emulator.scheduling import injected, unreadable_image, waiting_time
-from vertex_emulator.scheduling.restarts import Restart
-from vertex_emulator.scheduling.verdict import (
+from vertex_emulator.scheduling import fault_effects, image_error
+from vertex_emulator.scheduling.job_outcome import (
     CODE_FAILED_PRECONDITION,
     CODE_INVALID_ARGUMENT,
     PRIMARY,
-    deadline,
-    no_resources,
-    timed_out,
-    verdict,
+    build_stockout_ending,
+    compute_deadline,
+    compute_queue_deadline,
+    decide_job_outcome,
+    decide_timeout,
 )
+from vertex_emulator.scheduling.restarts import RestartPlan
 from vertex_emulator.times import now_ns
 
 STOP_GRACE_SECONDS = 5.0
-_KILL_AGAIN_SECONDS = 1.0
-_SAVE_AGAIN_SECONDS = 5.0
+_KILL_RETRY_SECONDS = 1.0
+_SAVE_RETRY_SECONDS = 5.0
 _log = logging.getLogger("emulator.jobs")
 _Statuses = Mapping[Replica, ReplicaStatus]
 
 
 @dataclass(frozen=True)
 class CustomJobReconciler:
-    """Advances custom jobs; `link` gives the page of a job, `wake` asks for a look at another job."""
+    """Advances custom jobs; `build_job_url` returns the page of a job, `wake` schedules a step for another job."""
 
     database: Database
     executor: Executor
     data: DataFolder
-    link: Callable[[Job], str]
+    build_job_url: Callable[[Job], str]
     wake: Callable[[str], None]
-    _asked_to_stop: set[tuple[str, Replica]] = field(default_factory=set)
+    _signalled: set[tuple[str, Replica]] = field(default_factory=set)
 
     def advance(self, job: Job) -> float | None:
-        """Take the next step; the seconds after which to look again, or None to wait for a change."""
+        """Take the next step; return after how many seconds to take another, or None to wait for a change."""
         if job.is_terminal:
-            return self._clear(job)
+            return self._clean_up(job)
         if job.ending is not None:
-            return self._finish(job, job.ending, self.executor.get_statuses(job.id))
+            return self._finish_ending(job, job.ending, self.executor.get_statuses(job.id))
         if job.state == QUEUED:
-            return self._wait(job)
+            return self._check_queue_deadline(job)
         if job.state == PENDING or job.restarts.restarting_since is not None:
-            return self._launch(job)
-        return self._watch(job)
+            return self._launch_replicas(job)
+        return self._check_outcome(job)
 
-    def end(self, job: Job, ending: Ending) -> Job | None:
-        """Decide how a job ends, unless that has been decided already; the job, None when it is over or gone."""
+    def decide_ending(self, job: Job, ending: Ending) -> Job | None:
+        """Decide how a job ends unless that is decided already; return the job, None if it has ended or is deleted."""
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is None or current.is_terminal:
                 return None
             return current if current.ending is not None else transaction.update_job(current, ending=ending)
 
-    def _wait(self, job: Job) -> float | None:
-        until = waiting_time.end(job)
-        if until is None or now_ns() < until:
-            return None if until is None else (until - now_ns()) / 10**9
+    def _check_queue_deadline(self, job: Job) -> float | None:
+        queue_deadline = compute_queue_deadline(job)
+        if queue_deadline is None or now_ns() < queue_deadline:
+            return None if queue_deadline is None else (queue_deadline - now_ns()) / 10**9
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is not None and current.state == QUEUED:
-                transaction.end_job(current, no_resources(job, now_ns()))
+                transaction.end_job(current, build_stockout_ending(job, now_ns()))
         return None
 
-    def _launch(self, job: Job) -> float | None:
-        """Start the replicas at the attempts that they have come to, once the attempts before are over."""
-        begun = job.restarts.restarting_since
-        if begun is not None:
+    def _launch_replicas(self, job: Job) -> float | None:
+        """Start the replicas at their current attempts, once all earlier attempts have ended."""
+        restarting_since = job.restarts.restarting_since
+        if restarting_since is not None:
             statuses = self.executor.get_statuses(job.id)
-            ending = timed_out(job, now_ns())
+            ending = decide_timeout(job, now_ns())
             if ending is not None:
-                return self._end_now(job, ending, statuses)
-            again = self._stop(job, _running(statuses) - set(job.current_replicas), begun)
-            if again is not None:
-                return again
+                return self._end_running_job(job, ending, statuses)
+            delay = self._stop_replicas(job, _select_running(statuses) - set(job.current_replicas), restarting_since)
+            if delay is not None:
+                return delay
         image, task = "", PRIMARY.task
         try:
-            host, metric_id = self.executor.get_host_resources(), self._metric_id(job)
-            # What a replica is given is the same at every attempt.
-            given = [replica_spec(job, place, self.data, host, metric_id) for place in job.requested_replicas]
-            specs = [replace(spec, replica=replica) for spec, replica in zip(given, job.current_replicas, strict=True)]
+            host, metric_id = self.executor.get_host_resources(), self._get_metric_id(job)
+            # Every attempt of a replica has the same spec.
+            first_specs = [replica_spec(job, place, self.data, host, metric_id) for place in job.requested_replicas]
+            specs = [
+                replace(spec, replica=replica) for spec, replica in zip(first_specs, job.current_replicas, strict=True)
+            ]
             for image in sorted({spec.image for spec in specs}):
                 if not self.executor.ensure_image(job.id, image):
                     return None
@@ -102,11 +105,11 @@ class CustomJobReconciler:
                 task = spec.replica.task
                 self.executor.start_replica(spec)
         except ImageUnavailable as error:
-            text = unreadable_image.message(image, str(error), job.location)
-            return self._end_now(job, Ending(FAILED, CODE_FAILED_PRECONDITION, text, now_ns()))
+            text = image_error.render_image_error(image, str(error), job.location)
+            return self._end_running_job(job, Ending(FAILED, CODE_FAILED_PRECONDITION, text, now_ns()))
         except ReplicaCannotStart as error:
             text = f"The replica {task} failed to start: {error}"
-            return self._end_now(job, Ending(FAILED, CODE_INVALID_ARGUMENT, text, now_ns()))
+            return self._end_running_job(job, Ending(FAILED, CODE_INVALID_ARGUMENT, text, now_ns()))
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is not None and current.ending is None and not current.is_terminal:
@@ -119,82 +122,83 @@ class CustomJobReconciler:
                 transaction.update_job(current, state=RUNNING, started=current.started or now_ns(), restarts=restarts)
         if job.study is not None:
             self.wake(job.study)
-        # Its containers' ends are told, even those before this moment.
-        return 0.0 if job.fault is not None else (deadline(job) - now_ns()) / 10**9
+        # The executor reports each exit, also one before this moment.
+        return 0.0 if job.fault is not None else (compute_deadline(job) - now_ns()) / 10**9
 
-    def _watch(self, job: Job) -> float | None:
+    def _check_outcome(self, job: Job) -> float | None:
         now = now_ns()
         statuses = self.executor.get_statuses(job.id)
-        found = verdict(job, statuses, now, self.link(job))
-        if isinstance(found, Ending):
-            return self._end_now(job, found, statuses)
-        if isinstance(found, Restart):
-            self._restart(job, found)
+        outcome = decide_job_outcome(job, statuses, now, self.build_job_url(job))
+        if isinstance(outcome, Ending):
+            return self._end_running_job(job, outcome, statuses)
+        if isinstance(outcome, RestartPlan):
+            self._begin_restart(job, outcome)
             return None
-        moments = (deadline(job), injected.moment(job, statuses))
+        moments = (compute_deadline(job), fault_effects.compute_fault_time(job, statuses))
         return (min(moment for moment in moments if moment is not None) - now) / 10**9
 
-    def _restart(self, job: Job, restart: Restart) -> None:
+    def _begin_restart(self, job: Job, restart: RestartPlan) -> None:
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is None or current.ending is not None or current.restarts != job.restarts:
                 return
-            transaction.log_service_message(job.id, restart.line, "WARNING")
+            transaction.log_service_message(job.id, restart.log_message, "WARNING")
             state = PENDING if restart.whole_job else RUNNING
             transaction.update_job(current, state=state, restarts=restart.restarts)
         self.wake(job.id)
 
-    def _end_now(self, job: Job, ending: Ending, statuses: _Statuses | None = None) -> float | None:
+    def _end_running_job(self, job: Job, ending: Ending, statuses: _Statuses | None = None) -> float | None:
         statuses = self.executor.get_statuses(job.id) if statuses is None else statuses
-        if _running(statuses):
-            decided = self.end(job, ending)
+        if _select_running(statuses):
+            decided = self.decide_ending(job, ending)
             if decided is None or decided.ending is None:
                 return None
             ending = decided.ending
-        return self._finish(job, ending, statuses)
+        return self._finish_ending(job, ending, statuses)
 
-    def _finish(self, job: Job, ending: Ending, statuses: _Statuses) -> float | None:
-        again = self._stop(job, _running(statuses), ending.at)
-        if again is not None:
-            return again
+    def _finish_ending(self, job: Job, ending: Ending, statuses: _Statuses) -> float | None:
+        delay = self._stop_replicas(job, _select_running(statuses), ending.at)
+        if delay is not None:
+            return delay
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is not None and not current.is_terminal:
-                replicas = [_outcome(replica, status) for replica, status in sorted(statuses.items())]
+                replicas = [_build_outcome(replica, status) for replica, status in sorted(statuses.items())]
                 transaction.end_job(current, current.ending or ending, replica_outcomes=replicas)
-        # Others may take the room from now on; the next look saves the logs and removes the containers.
+        # Other jobs may start now; the next step saves the logs and removes the containers.
         self.wake(job.id)
         if job.study is not None:
             self.wake(job.study)
         return None
 
-    def _clear(self, job: Job) -> float | None:
-        """Save the logs of an ended job, then remove its containers: a log that finds no room stays in Docker."""
-        for replica in (Replica(found["pool"], found["index"], found["attempt"]) for found in job.replica_outcomes):
-            self._asked_to_stop.discard((job.id, replica))
+    def _clean_up(self, job: Job) -> float | None:
+        """Save the logs of an ended job, then remove its containers. On a full disk they stay until then."""
+        for outcome in job.replica_outcomes:
+            replica = Replica(outcome["pool"], outcome["index"], outcome["attempt"])
+            self._signalled.discard((job.id, replica))
             if not logs.is_saved(self.data.logs, job.id, replica):
                 try:
                     logs.save(self.data.logs, job.id, replica, self.executor.read_log(job.id, replica))
                 except OSError as error:
                     _log.warning("the log of %s of job %s cannot be saved yet: %s", replica.task, job.id, error)
-                    return _SAVE_AGAIN_SECONDS
+                    return _SAVE_RETRY_SECONDS
         self.executor.remove_job(job.id)
         return None
 
-    def _stop(self, job: Job, running: Collection[Replica], since: int) -> float | None:
-        """End running replicas, by force once the grace since `since` (ns) is over; seconds to the next look."""
-        left = STOP_GRACE_SECONDS - (now_ns() - since) / 10**9
+    def _stop_replicas(self, job: Job, running: Collection[Replica], since: int) -> float | None:
+        """Stop running replicas, with SIGKILL once the grace period since `since` (ns) is over; return the delay."""
+        remaining = STOP_GRACE_SECONDS - (now_ns() - since) / 10**9
         for replica in running:
-            if left <= 0:
+            if remaining <= 0:
                 self.executor.signal_replica(job.id, replica, "SIGKILL")
-            elif (job.id, replica) not in self._asked_to_stop:
+            elif (job.id, replica) not in self._signalled:
                 self.executor.signal_replica(job.id, replica, "SIGTERM")
-                self._asked_to_stop.add((job.id, replica))
+                self._signalled.add((job.id, replica))
         if not running:
             return None
-        return left if left > 0 else _KILL_AGAIN_SECONDS
+        return remaining if remaining > 0 else _KILL_RETRY_SECONDS
 
-    def _metric_id(self, job: Job) -> str | None:
+    def _get_metric_id(self, job: Job) -> str | None:
         if job.study is None:
             return None
         with self.database.read_transaction() as transaction:
@@ -202,9 +206,9 @@ class CustomJobReconciler:
         return study.spec["studySpec"]["metrics"][0]["metricId"] if study is not None else None
 
 
-def _running(statuses: _Statuses) -> set[Replica]:
+def _select_running(statuses: _Statuses) -> set[Replica]:
     return {replica for replica, status in statuses.items() if status.phase == "running"}
 
 
-def _outcome(replica: Replica, status: ReplicaStatus) -> dict[str, Any]:
+def _build_outcome(replica: Replica, status: ReplicaStatus) -> dict[str, Any]:
     return {**asdict(replica), **asdict(status)}

@@ -1,6 +1,6 @@
-"""What a pipeline's inputDataConfig gives to its job.
+"""The data that a pipeline's inputDataConfig gives to its job.
 
-There is no dataset service here: the files that Vertex AI would export are looked for where it would export them to.
+The emulator has no dataset service. It looks for the exported files in the folder to which Vertex AI would export them.
 Source of names and forms: the discovery document's InputDataConfig.
 """
 
@@ -11,9 +11,9 @@ from typing import Any
 
 from vertex_emulator.gcs import buckets
 
-_SETS = ("training", "validation", "test")
+_SPLITS = ("training", "validation", "test")
 _FORMATS = ("jsonl", "csv")
-_UNUSED = (
+_IGNORED_FIELDS = (
     "fractionSplit",
     "filterSplit",
     "predefinedSplit",
@@ -28,32 +28,33 @@ _UNUSED = (
 
 @dataclass(frozen=True)
 class InputData:
-    """The `AIP_*` variables of a job, and what its owner should know about them."""
+    """The `AIP_*` variables of a job, and warnings about them for its log."""
 
     variables: dict[str, str]
     warnings: list[str]
 
 
-def input_data(config: Mapping[str, Any], root: Path) -> InputData:
-    """The data of a canonical InputDataConfig; `root` is the folder of the buckets. Raises BadUri.
+def resolve_input_data(config: Mapping[str, Any], root: Path) -> InputData:
+    """Resolve a canonical InputDataConfig; `root` is the folder of the buckets. Raises InvalidBucketUri.
 
-    The files are found in the folder of gcsDestination, or in the last by name of its `dataset-*` folders, which is
-    what a copy of an export brings along.
+    The files are in the folder of gcsDestination or in its last `dataset-*` folder by name, which a copied export has.
     """
     uri = config["gcsDestination"]["outputUriPrefix"].rstrip("/")
     folder = buckets.folder(root, uri)
     folders = [folder, *sorted((found for found in folder.glob("dataset-*") if found.is_dir()), reverse=True)]
-    there = [(place, form) for place in folders for form in _FORMATS if any(place.glob(f"training-*.{form}"))]
-    place, form = there[0] if there else (folder, "jsonl" if "annotationSchemaUri" in config else "csv")
+    datasets = [(place, form) for place in folders for form in _FORMATS if any(place.glob(f"training-*.{form}"))]
+    place, form = datasets[0] if datasets else (folder, "jsonl" if "annotationSchemaUri" in config else "csv")
     prefix = "/".join([uri, *place.relative_to(folder).parts])
     variables = {"AIP_DATA_FORMAT": form}
-    for name in _SETS:
+    for name in _SPLITS:
         variables[f"AIP_{name.upper()}_DATA_URI"] = f"{prefix}/{name}-*.{form}"
-    return InputData(variables, [*_about(config, uri, bool(there)), *_about_sets(place, form, there)])
+    return InputData(
+        variables, [*_input_data_warnings(config, uri, bool(datasets)), *_missing_split_warnings(place, form, datasets)]
+    )
 
 
-def with_data(job_spec: Mapping[str, Any], data: InputData) -> dict[str, Any]:
-    """A CustomJobSpec whose containers have the variables, before their own so that these can refer to them."""
+def add_input_variables(job_spec: Mapping[str, Any], data: InputData) -> dict[str, Any]:
+    """Return a copy of a CustomJobSpec whose containers have the variables, before their own."""
     added = [{"name": name, "value": value} for name, value in data.variables.items()]
     pools = []
     for pool in job_spec["workerPoolSpecs"]:
@@ -62,24 +63,24 @@ def with_data(job_spec: Mapping[str, Any], data: InputData) -> dict[str, Any]:
     return {**job_spec, "workerPoolSpecs": pools}
 
 
-def _about(config: Mapping[str, Any], uri: str, found: bool) -> list[str]:
+def _input_data_warnings(config: Mapping[str, Any], uri: str, found: bool) -> list[str]:
     lines = [
-        f"inputDataConfig: there is no dataset service on this machine; the files of dataset {config['datasetId']} are "
-        f"those that lie below {uri}."
+        f"inputDataConfig: this machine has no dataset service; the files of dataset {config['datasetId']} are read "
+        f"from {uri}."
     ]
     if not found:
         lines.append(
             f"inputDataConfig: {uri} has no files training-*.jsonl or training-*.csv; put them there before the job "
             "starts."
         )
-    unused = [name for name in _UNUSED if name in config]
+    unused = [name for name in _IGNORED_FIELDS if name in config]
     if unused:
-        lines.append(f"inputDataConfig: on this machine {', '.join(unused)} change nothing; split the files yourself.")
+        lines.append(f"inputDataConfig: on this machine {', '.join(unused)} have no effect; split the files yourself.")
     return lines
 
 
-def _about_sets(place: Path, form: str, found: list[tuple[Path, str]]) -> list[str]:
-    missing = [name for name in _SETS[1:] if found and not any(place.glob(f"{name}-*.{form}"))]
+def _missing_split_warnings(place: Path, form: str, found: list[tuple[Path, str]]) -> list[str]:
+    missing = [name for name in _SPLITS[1:] if found and not any(place.glob(f"{name}-*.{form}"))]
     return [f"inputDataConfig: there are no {' and no '.join(missing)} files beside the training files."] * bool(
         missing
     )

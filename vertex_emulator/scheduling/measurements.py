@@ -1,8 +1,8 @@
-"""What a trial reports: the metric file that cloudml-hypertune writes, as a Vertex study's measurements.
+"""The measurements of a trial, read from the metric file that cloudml-hypertune writes.
 
 The library rewrites the whole file at every report and keeps the last 100 entries, one JSON object per line:
 `timestamp` (epoch seconds), `global_step` (a whole number as a string, "0" when the trainer gives none), and the
-metric's value as a string under the metric's id. So a reader polls, and what it knows outlives the file.
+metric's value as a string under the metric's id. So the emulator polls the file and keeps what it has read.
 """
 
 import json
@@ -15,7 +15,7 @@ from vertex_api.scalars import parse_seconds
 from vertex_api.types import StudySpec
 from vertex_emulator.search.objectives import is_safe, objectives
 
-_OWN_FIELDS = {"timestamp", "trial", "global_step", "checkpoint_path"}
+_RESERVED_FIELDS = {"timestamp", "trial", "global_step", "checkpoint_path"}
 
 
 @dataclass(frozen=True)
@@ -27,51 +27,56 @@ class Measurement:
     metrics: dict[str, float]
 
 
-def read(text: str, metric_ids: Sequence[str], started: float) -> list[Measurement]:
-    """The measurements in a metric file, ordered by step, then by time.
+def parse_metric_file(text: str, metric_ids: Sequence[str], started: float) -> list[Measurement]:
+    """Parse a metric file into measurements, ordered by step, then by time.
 
-    `started` is the trial's start in epoch seconds. Entries of one step that give different metrics are one
-    measurement; a metric that comes again at a step (a trainer that gives no steps) starts another. A value that is
-    nan or infinite is not a measurement: a trial that reports nothing else has none, and is infeasible. A line that is
-    not an entry (the last one of a file that is being written) is passed over.
+    `started` is the trial's start in epoch seconds. Entries of one step with different metrics become one measurement.
+    A metric that repeats within a step, as from a trainer that reports no steps, starts another. Values that are nan or
+    infinite are ignored, so a trial that reports nothing else is infeasible. Lines that are not entries are skipped,
+    such as the last line of a file that is still being written.
     """
     steps: dict[int, list[Measurement]] = {}
     for line in text.split("\n"):
-        entry = _entry(line)
-        values = {metric_id: _number(entry.get(metric_id)) for metric_id in metric_ids}
+        entry = _parse_entry(line)
+        values = {metric_id: _parse_number(entry.get(metric_id)) for metric_id in metric_ids}
         metrics = {metric_id: value for metric_id, value in values.items() if value is not None}
         if metrics:
-            timestamp = _number(entry.get("timestamp"))
+            timestamp = _parse_number(entry.get("timestamp"))
             elapsed = 0.0 if timestamp is None else max(timestamp - started, 0.0)
-            _add(steps, Measurement(int(_number(entry.get("global_step")) or 0), elapsed, metrics))
-    return _ordered(steps)
+            _add_to_step(steps, Measurement(int(_parse_number(entry.get("global_step")) or 0), elapsed, metrics))
+    return _sort_measurements(steps)
 
 
-def strangers(text: str, metric_ids: Sequence[str]) -> list[str]:
-    """The tags in a metric file that are none of the study's metrics, at most five: reported under another name."""
-    tags = {tag for line in text.split("\n") for tag, value in _entry(line).items() if _number(value) is not None}
-    return sorted(tag for tag in tags - _OWN_FIELDS - {*metric_ids} if len(tag) <= 128 and tag.isprintable())[:5]
+def find_unknown_metrics(text: str, metric_ids: Sequence[str]) -> list[str]:
+    """Find up to five names in a metric file that are not metrics of the study, probably misspelt."""
+    tags = {
+        tag
+        for line in text.split("\n")
+        for tag, value in _parse_entry(line).items()
+        if _parse_number(value) is not None
+    }
+    return sorted(tag for tag in tags - _RESERVED_FIELDS - {*metric_ids} if len(tag) <= 128 and tag.isprintable())[:5]
 
 
-def merge(known: Sequence[Measurement], fresh: Sequence[Measurement]) -> list[Measurement]:
-    """`known` and what `fresh`, a later reading of the file, adds to it, ordered like either.
+def merge_measurements(known: Sequence[Measurement], latest: Sequence[Measurement]) -> list[Measurement]:
+    """Return `known` with the measurements that `latest`, a later reading of the file, adds, in the same order.
 
-    A step that `known` has in part is completed; the rest of a step whose beginning has left the file adds nothing.
+    A step that `known` has in part is completed. Entries of a step whose first ones have left the file add nothing.
     """
-    steps = _by_step(known)
-    for measurement in fresh:
-        if not any(_covers(other, measurement) for other in steps.get(measurement.step_count, [])):
-            _add(steps, measurement)
-    return _ordered(steps)
+    steps = _group_by_step(known)
+    for measurement in latest:
+        if not any(_contains(other, measurement) for other in steps.get(measurement.step_count, [])):
+            _add_to_step(steps, measurement)
+    return _sort_measurements(steps)
 
 
-def final(measurements: Sequence[Measurement], study_spec: StudySpec) -> Measurement | None:
-    """The measurement that a trial is judged by; None when none has the study's first objective.
+def select_final_measurement(measurements: Sequence[Measurement], study_spec: StudySpec) -> Measurement | None:
+    """Select the final measurement of a trial; None if no measurement has the study's first objective.
 
-    The last one reported, or under BEST_MEASUREMENT the best by the objectives' goals, the earlier of two equal ones
-    (measurementSelectionType and goal, discovery document). With several metrics, which Google does not tell: one that
-    is safe comes before one that is not, then the first objective decides, and where that is equal the next. Metrics
-    that were reported at other times than the chosen measurement come from the last one that has them.
+    It is the last one reported, or under BEST_MEASUREMENT the best by the objectives' goals, the earlier of two equal
+    ones (measurementSelectionType and goal, discovery document). Google does not document several metrics. Here a safe
+    measurement comes before an unsafe one, then the first objective decides, then the next. Metrics that the selected
+    measurement lacks are taken from the last one that has them.
     """
     goals = objectives(study_spec)
     candidates = [measurement for measurement in measurements if goals[0].id in measurement.metrics]
@@ -83,7 +88,7 @@ def final(measurements: Sequence[Measurement], study_spec: StudySpec) -> Measure
         for name, value in measurement.metrics.items()
     }
     if study_spec.get("measurementSelectionType") != "BEST_MEASUREMENT":
-        # The later of two without times; Python's max takes the first of equal ones.
+        # `max` returns the first of equal ones: reversed, the later of two measurements without times.
         chosen = max(reversed(candidates), key=lambda candidate: candidate.elapsed)
         return replace(chosen, metrics=latest | chosen.metrics)
 
@@ -96,25 +101,25 @@ def final(measurements: Sequence[Measurement], study_spec: StudySpec) -> Measure
     return replace(chosen, metrics=latest | chosen.metrics)
 
 
-def from_json(message: Mapping[str, Any]) -> Measurement:
-    """A measurement as the database keeps it: the API's message, in canonical form."""
+def parse_measurement(message: Mapping[str, Any]) -> Measurement:
+    """Parse the API's Measurement message in canonical form."""
     return Measurement(
         step_count=message["stepCount"],
         elapsed=parse_seconds(message["elapsedDuration"]),
-        metrics={found["metricId"]: found["value"] for found in message["metrics"]},
+        metrics={measurement["metricId"]: measurement["value"] for measurement in message["metrics"]},
     )
 
 
-def to_json(found: Measurement) -> dict[str, Any]:
-    """The API's message, in canonical form."""
+def format_measurement(measurement: Measurement) -> dict[str, Any]:
+    """Format a measurement as the API's message in canonical form."""
     return {
-        "stepCount": found.step_count,
-        "elapsedDuration": f"{found.elapsed:.6f}s",
-        "metrics": [{"metricId": name, "value": value} for name, value in found.metrics.items()],
+        "stepCount": measurement.step_count,
+        "elapsedDuration": f"{measurement.elapsed:.6f}s",
+        "metrics": [{"metricId": name, "value": value} for name, value in measurement.metrics.items()],
     }
 
 
-def _entry(line: str) -> dict[str, Any]:
+def _parse_entry(line: str) -> dict[str, Any]:
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
@@ -122,8 +127,8 @@ def _entry(line: str) -> dict[str, Any]:
     return entry if isinstance(entry, dict) else {}
 
 
-def _number(value: object) -> float | None:
-    """A finite number, which the library writes as a string; None for anything else."""
+def _parse_number(value: object) -> float | None:
+    """Parse a finite number, which the library writes as a string; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     try:
@@ -133,36 +138,36 @@ def _number(value: object) -> float | None:
     return number if isfinite(number) else None
 
 
-def _by_step(measurements: Iterable[Measurement]) -> dict[int, list[Measurement]]:
+def _group_by_step(measurements: Iterable[Measurement]) -> dict[int, list[Measurement]]:
     steps: dict[int, list[Measurement]] = {}
     for measurement in measurements:
         steps.setdefault(measurement.step_count, []).append(measurement)
     return steps
 
 
-def _add(steps: dict[int, list[Measurement]], added: Measurement) -> None:
+def _add_to_step(steps: dict[int, list[Measurement]], added: Measurement) -> None:
     """Complete the step's latest measurement with further metrics, or append another one to the step."""
     reported = steps.setdefault(added.step_count, [])
     latest = reported[-1] if reported else None
-    if latest is not None and _completes(added, latest):
+    if latest is not None and _can_complete(added, latest):
         elapsed = max(latest.elapsed, added.elapsed)
         reported[-1] = Measurement(added.step_count, elapsed, latest.metrics | added.metrics)
     else:
         reported.append(added)
 
 
-def _completes(added: Measurement, latest: Measurement) -> bool:
+def _can_complete(added: Measurement, latest: Measurement) -> bool:
     shared = added.metrics.keys() & latest.metrics.keys()
     return shared != added.metrics.keys() and all(added.metrics[id_] == latest.metrics[id_] for id_ in shared)
 
 
-def _covers(known: Measurement, fresh: Measurement) -> bool:
-    """Whether `fresh` is a part of `known`, or all of it."""
-    return known.elapsed >= fresh.elapsed and fresh.metrics.items() <= known.metrics.items()
+def _contains(known: Measurement, latest: Measurement) -> bool:
+    """Return whether `known` has all values of `latest`."""
+    return known.elapsed >= latest.elapsed and latest.metrics.items() <= known.metrics.items()
 
 
-def _ordered(steps: dict[int, list[Measurement]]) -> list[Measurement]:
-    """All measurements by step, then by time, as the API orders a trial's."""
+def _sort_measurements(steps: dict[int, list[Measurement]]) -> list[Measurement]:
+    """Return all measurements by step, then by time, as the API orders them."""
     return [
         measurement
         for step in sorted(steps)

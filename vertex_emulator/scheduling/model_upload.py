@@ -1,4 +1,4 @@
-"""Uploading a model: under which name it goes, and what stands in its way."""
+"""The upload of a model: the choice of its id, and its new version."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,10 +9,10 @@ from vertex_emulator.errors import ModelUploadRejected
 from vertex_emulator.names import Location, new_id, parse_path
 
 
-def destination(transaction: Transaction, location: Location, model_id: str, parent_model: str) -> str:
-    """The id under which a model is uploaded: `parent_model`'s (a resource name), `model_id`, or a new one.
+def choose_model_id(transaction: Transaction, location: Location, model_id: str, parent_model: str) -> str:
+    """Choose the id of an uploaded model: that of `parent_model` (a resource name), `model_id`, or a new one.
 
-    Raises UploadRefused: NOT_FOUND for a parent that is not there, ALREADY_EXISTS for an id that is taken.
+    Raises ModelUploadRejected: NOT_FOUND if the parent does not exist, ALREADY_EXISTS if `model_id` is taken.
     """
     if parent_model:
         path = parse_path(parent_model)
@@ -27,7 +27,7 @@ def destination(transaction: Transaction, location: Location, model_id: str, par
     return model_id or new_id()
 
 
-def upload(
+def upload_model(
     transaction: Transaction,
     location: Location,
     spec: Mapping[str, Any],
@@ -35,8 +35,11 @@ def upload(
     parent_model: str = "",
     pipeline: str | None = None,
 ) -> ModelVersion:
-    """Upload a canonical Model; `pipeline` is the name of the one that trained it. Raises UploadRefused."""
+    """Store a canonical Model as a new version; `pipeline` is the resource name of the training pipeline, if any.
+
+    Raises ModelUploadRejected.
+    """
     aliases = spec.get("versionAliases", [])
-    own = {name: value for name, value in spec.items() if name not in ("name", "versionAliases", "etag")}
-    target = destination(transaction, location, model_id, parent_model)
-    return transaction.models.add(target, location, own, aliases, pipeline)
+    fields = {name: value for name, value in spec.items() if name not in ("name", "versionAliases", "etag")}
+    model_id_to_use = choose_model_id(transaction, location, model_id, parent_model)
+    return transaction.models.add(model_id_to_use, location, fields, aliases, pipeline)

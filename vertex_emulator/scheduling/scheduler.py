@@ -1,7 +1,7 @@
-"""The scheduler: workers that look at one job at a time until nothing is left to do.
+"""The scheduler: workers that advance one job at a time until nothing is left to do.
 
-Level-triggered, like a Kubernetes controller: an event only says which job to look at, never what happened. So a missed
-or doubled event changes nothing, and a restart is nothing but a look at everything.
+It is level-triggered, like a Kubernetes controller: an event says which job to process, never what happened. So missed
+and repeated events do no harm, and a restart of the emulator just processes every job.
 """
 
 import logging
@@ -15,111 +15,113 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import FAILED, PENDING, Ending, Job
 from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.replicas.executor import Executor
-from vertex_emulator.scheduling.admission import admitted
+from vertex_emulator.scheduling.admission import select_admissible_jobs
 from vertex_emulator.scheduling.custom_job import CustomJobReconciler
+from vertex_emulator.scheduling.job_outcome import CODE_INTERNAL
 from vertex_emulator.scheduling.pipeline import PipelineReconciler
 from vertex_emulator.scheduling.study import StudyReconciler
-from vertex_emulator.scheduling.verdict import CODE_INTERNAL
-from vertex_emulator.scheduling.workqueue import WorkQueue
+from vertex_emulator.scheduling.work_queue import WorkQueue
 from vertex_emulator.times import now_ns
 
 _WORKERS = 8
-_ADMISSION = "admission"  # two keys that are no jobs: who may leave the queue,
-_EVERYTHING = "everything"  # and, as a safety net, a look at all that is unfinished
-_EVERYTHING_SECONDS = 30.0
+_ADMISSION = "admission"  # two keys that are not jobs: admit jobs from the queue,
+_RESYNC = "resync"  # and, as a safety net, process all unfinished jobs
+_RESYNC_SECONDS = 30.0
 _RECONNECT_SECONDS = 1.0
 _FIRST_RETRY_SECONDS = 0.2
 _LAST_RETRY_SECONDS = 30.0
-_FAILURES_BEFORE_GIVING_UP = 6
+_MAX_FAILURES = 6
 _log = logging.getLogger("emulator.scheduler")
 
 
 @dataclass
 class Scheduler:
-    """Runs jobs; `capacity` is how many replicas may run at once."""
+    """Runs jobs; `capacity` is the maximum number of running replicas, `build_job_url` returns the page of a job."""
 
     database: Database
     executor: Executor
     data: DataFolder
     queue: WorkQueue
     capacity: int
-    link: Callable[[Job], str]
+    build_job_url: Callable[[Job], str]
 
     def __post_init__(self) -> None:
-        self._custom_jobs = CustomJobReconciler(self.database, self.executor, self.data, self.link, self.wake)
+        self._custom_jobs = CustomJobReconciler(self.database, self.executor, self.data, self.build_job_url, self.wake)
         self._studies = StudyReconciler(self.database, self.data, self.wake)
         self._pipelines = PipelineReconciler(self.database, self.data, self.wake)
         self._failures: dict[str, int] = {}
         self._stopping = threading.Event()
 
     def wake(self, job: str) -> None:
-        """Look at a job, and at the queue of jobs."""
+        """Schedule a step for a job, and an admission of queued jobs."""
         self.queue.add(_ADMISSION)
         self.queue.add(job)
 
     def start(self) -> None:
         """Start the workers and the watch on containers."""
         self.queue.add(_ADMISSION)
-        self.queue.add(_EVERYTHING)
-        threading.Thread(target=self._watch, daemon=True, name="watch").start()
-        self._threads = [threading.Thread(target=self._work, daemon=True, name=f"worker {i}") for i in range(_WORKERS)]
+        self.queue.add(_RESYNC)
+        threading.Thread(target=self._watch_containers, daemon=True, name="watch").start()
+        self._threads = [
+            threading.Thread(target=self._run_worker, daemon=True, name=f"worker {i}") for i in range(_WORKERS)
+        ]
         for thread in self._threads:
             thread.start()
 
     def stop(self, timeout: float) -> None:
-        """Let the workers end what they are at, for so many seconds each; containers go on."""
+        """Stop the workers, waiting at most `timeout` seconds for their current steps; containers keep running."""
         self._stopping.set()
         self.queue.close()
         for thread in self._threads:
             thread.join(timeout / _WORKERS)
 
-    def look_at_everything(self) -> None:
-        """Wake every job that has not ended, and every one that left something behind."""
+    def wake_all_jobs(self) -> None:
+        """Schedule a step for every unfinished job, and for every job that left containers or files behind."""
         with self.database.read_transaction() as transaction:
             unfinished = transaction.list_unfinished_jobs()
-            known = {job: transaction.get_job(job) for job in self.data.jobs_with_files()}
+            jobs_with_files = {job: transaction.get_job(job) for job in self.data.jobs_with_files()}
         for job in [
             _ADMISSION,
             *unfinished,
             *self.executor.list_jobs(),
-            *(id for id, job in known.items() if job is None),
+            *(id for id, job in jobs_with_files.items() if job is None),
         ]:
             self.queue.add(job)
 
-    def step(self, timeout: float | None = None) -> bool:
-        """Look at one key; False when there was none."""
+    def process_next_key(self, timeout: float | None = None) -> bool:
+        """Process the next key of the queue. Return False if there is none within `timeout` seconds."""
         key = self.queue.take(timeout)
         if key is None:
             return False
-        again: float | None = _LAST_RETRY_SECONDS
+        delay: float | None = _LAST_RETRY_SECONDS
         try:
-            again = self._guarded_look(key)
+            delay = self._process_safely(key)
         finally:
-            self.queue.done(key, again)
+            self.queue.release(key, delay)
         return True
 
-    def _guarded_look(self, key: str) -> float | None:
+    def _process_safely(self, key: str) -> float | None:
         try:
-            again = self._look(key)
+            delay = self._process_key(key)
         except ExecutorUnavailable as error:
-            self._say_once(key, f"Waiting for Docker. {error}")
-            return _retry_after(self._failed_again(key))
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong with one job, the others go on
-            _log.exception("a look at %s", key)
-            failures = self._failed_again(key)
-            if failures == _FAILURES_BEFORE_GIVING_UP:
-                self._give_up(key, error)
-            return _retry_after(failures)
+            self._log_message_once(key, f"Waiting for Docker. {error}")
+            return _compute_retry_delay(self._count_failure(key))
+        except Exception as error:  # noqa: BLE001 - an error of one job must not stop the others
+            _log.exception("processing %s failed", key)
+            failures = self._count_failure(key)
+            if failures == _MAX_FAILURES:
+                self._fail_job(key, error)
+            return _compute_retry_delay(failures)
         self._failures.pop(key, None)
-        return again
+        return delay
 
-    def _look(self, key: str) -> float | None:
+    def _process_key(self, key: str) -> float | None:
         if key == _ADMISSION:
-            self._admit()
+            self._admit_jobs()
             return None
-        if key == _EVERYTHING:
-            self.look_at_everything()
-            return _EVERYTHING_SECONDS
+        if key == _RESYNC:
+            self.wake_all_jobs()
+            return _RESYNC_SECONDS
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(key)
             pipeline = transaction.pipelines.get_pipeline_of_job(key)
@@ -131,21 +133,21 @@ class Scheduler:
             self._pipelines.advance(job)
             return None
         reconciler = self._studies if job.kind == HYPERPARAMETER_TUNING_JOB else self._custom_jobs
-        again = reconciler.advance(job)
+        delay = reconciler.advance(job)
         if pipeline is not None:
             self.queue.add(pipeline)
-        return again
+        return delay
 
-    def _admit(self) -> None:
-        """Let jobs out of the queue for which there is room."""
+    def _admit_jobs(self) -> None:
+        """Admit the queued jobs for which there is room."""
         with self.database.write_transaction() as transaction:
-            chosen = admitted(
+            admitted = select_admissible_jobs(
                 transaction.queue.list_candidates(self.capacity),
                 transaction.queue.count_replicas_by_owner(),
                 self.capacity,
             )
-            for waiting in chosen:
-                job = transaction.get_job(waiting.id)
+            for queued_job in admitted:
+                job = transaction.get_job(queued_job.id)
                 assert job is not None
                 transaction.queue.mark_admitted(job)
                 transaction.update_job(job, state=PENDING)
@@ -155,51 +157,51 @@ class Scheduler:
                     "and subsequent runs can be much faster.",
                 )
                 transaction.log_service_message(job.id, "Vertex AI is setting up this job.")
-        for waiting in chosen:
-            self.queue.add(waiting.id)
+        for queued_job in admitted:
+            self.queue.add(queued_job.id)
 
-    def _failed_again(self, key: str) -> int:
+    def _count_failure(self, key: str) -> int:
         self._failures[key] = failures = self._failures.get(key, 0) + 1
         return failures
 
-    def _give_up(self, key: str, error: Exception) -> None:
+    def _fail_job(self, key: str, error: Exception) -> None:
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(key)
         if job is not None:
             message = f"Internal error occurred for the current attempt: {type(error).__name__}: {error}"
-            self._custom_jobs.end(job, Ending(FAILED, CODE_INTERNAL, message, now_ns()))
+            self._custom_jobs.decide_ending(job, Ending(FAILED, CODE_INTERNAL, message, now_ns()))
             self.wake(key)
 
-    def _say_once(self, key: str, text: str) -> None:
+    def _log_message_once(self, key: str, text: str) -> None:
         with self.database.write_transaction() as transaction:
             if transaction.get_job(key) is not None:
                 lines = transaction.list_service_messages(key)
                 if not lines or lines[-1].text != text:
                     transaction.log_service_message(key, text, "WARNING")
 
-    def _work(self) -> None:
+    def _run_worker(self) -> None:
         while not self._stopping.is_set():
             try:
-                self.step()
-            except Exception:  # noqa: BLE001 - a disk that is full today may have room tomorrow
-                _log.exception("a worker")
+                self.process_next_key()
+            except Exception:  # noqa: BLE001 - a full disk may have room later
+                _log.exception("a worker failed")
 
-    def _watch(self) -> None:
+    def _watch_containers(self) -> None:
         while not self._stopping.is_set():
             try:
                 for job in self.executor.watch_jobs():
                     if job is None:
                         self._failures.clear()
-                        self.look_at_everything()
+                        self.wake_all_jobs()
                     else:
                         self.queue.add(job)
                         self.database.changes.publish([job])
             except ExecutorUnavailable as error:
                 _log.warning("%s", error)
-            except Exception:  # noqa: BLE001 - without the watch, jobs would only be looked at now and then
-                _log.exception("the watch on containers")
+            except Exception:  # noqa: BLE001 - without the watch, jobs advance only by timers
+                _log.exception("watching containers failed")
             self._stopping.wait(_RECONNECT_SECONDS)
 
 
-def _retry_after(failures: int) -> float:
+def _compute_retry_delay(failures: int) -> float:
     return min(_FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, 10), _LAST_RETRY_SECONDS)

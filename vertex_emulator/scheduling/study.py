@@ -1,4 +1,4 @@
-"""How a tuning job goes on: which trials it has, what they measured, and when it is over."""
+"""The reconciler of tuning jobs: it requests trials, reads their measurements and ends the study."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -20,83 +20,89 @@ from vertex_emulator.database.records import (
     list_replicas,
 )
 from vertex_emulator.names import new_id
-from vertex_emulator.scheduling.cancelling import cancel, stop_early
-from vertex_emulator.scheduling.study_verdict import final_metrics, hopeless, reason_to_end, verdict, wants_trial
-from vertex_emulator.scheduling.trial import Values, progressed, trial_job_spec
+from vertex_emulator.scheduling.cancellation import cancel_job, stop_trial_job
+from vertex_emulator.scheduling.study_outcome import (
+    decide_study_ending,
+    find_stopping_reason,
+    find_unpromising_trials,
+    get_final_metrics,
+    has_room_for_trial,
+)
+from vertex_emulator.scheduling.trial import Values, build_trial_job_spec, refresh_trial
 from vertex_emulator.times import now_ns
 
-_METRICS_SECONDS = 1.0  # how often a running trial's metric file is read
+_POLL_SECONDS = 1.0  # how often a running trial's metric file is read
 
 
 @dataclass(frozen=True)
 class StudyReconciler:
-    """Advances tuning jobs; `wake` asks for a look at a job."""
+    """Advances tuning jobs; `wake` schedules a step for a job."""
 
     database: Database
     data: DataFolder
     wake: Callable[[str], None]
 
     def advance(self, study: Job) -> float | None:
-        """Take the next step; the seconds after which to look again, or None to wait for a change."""
+        """Take the next step; return after how many seconds to take another, or None to wait for a change."""
         if study.is_terminal:
             return None
         with self.database.read_transaction() as transaction:
             trials = transaction.list_trials(study.id)
             jobs = transaction.get_unfinished_trial_jobs(study.id)
-        trials = self._refresh(study, trials, jobs)
-        ending = study.ending or verdict(study, trials, now_ns())
+        trials = self._refresh_trials(study, trials, jobs)
+        ending = study.ending or decide_study_ending(study, trials, now_ns())
         if ending is None:
-            self._mark_progress(study, trials)
+            self._update_state(study, trials)
             ending = self._request_trials(study, trials)
-        if ending is not None and not self._waits(study, ending, trials):
+        if ending is not None and not self._is_waiting_for_trials(study, ending, trials):
             return self._finish(study, ending)
-        self._stop_hopeless(study, trials)
-        return _METRICS_SECONDS
+        self._stop_unpromising_trials(study, trials)
+        return _POLL_SECONDS
 
-    def _refresh(self, study: Job, trials: Sequence[Trial], jobs: Mapping[str, Job]) -> list[Trial]:
-        """The trials as their jobs and metric files now are, written down where they changed."""
-        fresh = [
-            trial if trial.has_ended else progressed(study, trial, jobs[trial.job], self.data.metric_text(trial.job))
+    def _refresh_trials(self, study: Job, trials: Sequence[Trial], jobs: Mapping[str, Job]) -> list[Trial]:
+        """Update the trials from their jobs and metric files, and store those that changed."""
+        refreshed = [
+            trial if trial.has_ended else refresh_trial(study, trial, jobs[trial.job], self.data.metric_text(trial.job))
             for trial in trials
         ]
-        changed = [new for old, new in zip(trials, fresh, strict=True) if new != old]
+        changed = [new for old, new in zip(trials, refreshed, strict=True) if new != old]
         if changed:
             with self.database.write_transaction() as transaction:
                 for trial in changed:
                     transaction.update_trial(trial)
-        return fresh
+        return refreshed
 
-    def _mark_progress(self, study: Job, trials: Sequence[Trial]) -> None:
-        begun = [trial.started for trial in trials if trial.started is not None]
-        wanted = RUNNING if begun else PENDING
-        if study.state == wanted or study.state == CANCELLING:
+    def _update_state(self, study: Job, trials: Sequence[Trial]) -> None:
+        start_times = [trial.started for trial in trials if trial.started is not None]
+        state = RUNNING if start_times else PENDING
+        if study.state == state or study.state == CANCELLING:
             return
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(study.id)
             if current is None or current.ending is not None:
                 return
-            if wanted == RUNNING:
+            if state == RUNNING:
                 transaction.log_service_message(study.id, "Job is running.")
-                transaction.update_job(current, state=RUNNING, started=min(begun))
+                transaction.update_job(current, state=RUNNING, started=min(start_times))
             elif current.state == QUEUED:
                 transaction.log_service_message(study.id, "Vertex AI is setting up this job.")
                 transaction.update_job(current, state=PENDING)
 
     def _request_trials(self, study: Job, trials: list[Trial]) -> Ending | None:
-        """Start as many trials as may run now; how the study ends when its search or its conditions say so."""
+        """Start as many trials as may run now; return the study's ending if there is one."""
         from vertex_emulator.search import SearchSpaceExhausted, suggest
 
         study_spec = study.spec["studySpec"]
         while True:
-            reason = reason_to_end(study, trials, now_ns())
+            reason = find_stopping_reason(study, trials, now_ns())
             if reason is not None:
-                return self._stop(study, reason)
-            if not wants_trial(study, trials):
+                return self._stop_study(study, reason)
+            if not has_room_for_trial(study, trials):
                 return None
             number = len(trials) + 1
-            observations = [_observation(trial) for trial in trials]
+            observations = [_build_observation(trial) for trial in trials]
             try:
-                parameters = suggest(study_spec, observations, _seed(study))
+                parameters = suggest(study_spec, observations, _derive_seed(study))
             except SearchSpaceExhausted:
                 running = any(not trial.has_ended for trial in trials)
                 return None if running else Ending(SUCCEEDED, 0, "", now_ns())
@@ -105,8 +111,8 @@ class StudyReconciler:
                 return None
             trials.append(trial)
 
-    def _stop(self, study: Job, reason: str) -> Ending | None:
-        """Decide that a study gets no further trial, which nothing takes back but a cancellation."""
+    def _stop_study(self, study: Job, reason: str) -> Ending | None:
+        """Decide that a study gets no further trials; only a cancellation changes that."""
         ending = Ending(SUCCEEDED, 0, "", now_ns())
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(study.id)
@@ -116,24 +122,24 @@ class StudyReconciler:
             transaction.update_job(current, ending=ending)
         return ending
 
-    def _waits(self, study: Job, ending: Ending, trials: Sequence[Trial]) -> bool:
-        """Whether a study that has stopped lets its trials come to their end."""
+    def _is_waiting_for_trials(self, study: Job, ending: Ending, trials: Sequence[Trial]) -> bool:
+        """Return whether a study that has stopped waits until its trials end."""
         asap = study.spec["studySpec"].get("studyStoppingConfig", {}).get("shouldStopAsap", False)
         return ending.state == SUCCEEDED and not asap and any(not trial.has_ended for trial in trials)
 
-    def _stop_hopeless(self, study: Job, trials: Sequence[Trial]) -> None:
-        for trial, reason in hopeless(study, trials):
+    def _stop_unpromising_trials(self, study: Job, trials: Sequence[Trial]) -> None:
+        for trial, reason in find_unpromising_trials(study, trials):
             with self.database.write_transaction() as transaction:
-                if stop_early(transaction, trial.job):
+                if stop_trial_job(transaction, trial.job):
                     transaction.log_service_message(study.id, f"Trial {trial.number} is stopped early: {reason}.")
             self.wake(trial.job)
 
     def _add_trial(self, study: Job, number: int, parameters: Values) -> Trial | None:
-        """A trial and its job, in one transaction; None when the study was cancelled or deleted meanwhile."""
+        """Add a trial and its job in one transaction; None if the study was cancelled or deleted meanwhile."""
         spec = {
             "displayName": f"{study.spec['displayName']}-trial-{number}",
             "labels": study.spec.get("labels", {}),
-            "jobSpec": trial_job_spec(study, number, parameters),
+            "jobSpec": build_trial_job_spec(study, number, parameters),
         }
         trial = Trial(study.id, number, "REQUESTED", parameters, new_id())
         with self.database.write_transaction() as transaction:
@@ -148,34 +154,34 @@ class StudyReconciler:
 
     def _finish(self, study: Job, ending: Ending) -> float | None:
         with self.database.write_transaction() as transaction:
-            open_jobs = [job for job in transaction.get_trial_jobs(study.id).values() if not job.is_terminal]
+            active_jobs = [job for job in transaction.get_trial_jobs(study.id).values() if not job.is_terminal]
             current = transaction.get_job(study.id)
             if current is None or current.is_terminal:
                 return None
             ending = current.ending or ending
-            if open_jobs:
+            if active_jobs:
                 if current.ending is None:
                     transaction.update_job(current, ending=ending)
-                for job in open_jobs:
+                for job in active_jobs:
                     if ending.state == SUCCEEDED:
-                        stop_early(transaction, job.id)
+                        stop_trial_job(transaction, job.id)
                     else:
-                        cancel(transaction, job.id)
+                        cancel_job(transaction, job.id)
             else:
                 transaction.end_job(current, ending)
-        for job in open_jobs:
+        for job in active_jobs:
             self.wake(job.id)
-        if open_jobs and all(job.state == QUEUED for job in open_jobs):
+        if active_jobs and all(job.state == QUEUED for job in active_jobs):
             self.wake(study.id)
         return None
 
 
-def _seed(study: Job) -> int:
+def _derive_seed(study: Job) -> int:
     return int.from_bytes(hashlib.sha256(study.id.encode()).digest()[:4], "big")
 
 
-def _observation(trial: Trial) -> Any:
+def _build_observation(trial: Trial) -> Any:
     from vertex_emulator.search import Observation
 
     state: Any = trial.state if trial.has_ended else "ACTIVE"
-    return Observation(trial.parameters, state, final_metrics(trial) or {})
+    return Observation(trial.parameters, state, get_final_metrics(trial) or {})

@@ -1,4 +1,4 @@
-"""One trial of a study: the job that runs it, and what its job and its metric file make of it."""
+"""One trial of a study: the spec of its job, and its state by that job and its metric file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,43 +10,47 @@ from vertex_emulator.scheduling import measurements
 from vertex_emulator.search.objectives import objectives
 
 Values = Mapping[str, float | int | str]
-_PROGRAMS = ("containerSpec", "pythonPackageSpec")
+_PROGRAM_FIELDS = ("containerSpec", "pythonPackageSpec")
 
 
-def progressed(study: Job, trial: Trial, job: Job, metric_text: str) -> Trial:
-    """A trial after a look at its job and at what it wrote to its metric file."""
+def refresh_trial(study: Job, trial: Trial, job: Job, metric_text: str) -> Trial:
+    """Return a trial updated from its job and from the text of its metric file."""
     started = job.started
     study_spec = study.spec["studySpec"]
     metric_ids = [metric["metricId"] for metric in study_spec["metrics"]]
-    known = [measurements.from_json(message) for message in trial.measurements]
+    known = [measurements.parse_measurement(message) for message in trial.measurements]
     if started is not None:
-        fresh = measurements.read(metric_text, metric_ids, started / 10**9)
-        # As exact as a Duration is written down, so that a second look finds the same measurement.
-        known = measurements.merge(known, [replace(found, elapsed=round(found.elapsed, 6)) for found in fresh])
-    trial = replace(trial, started=started, measurements=tuple(measurements.to_json(found) for found in known))
+        latest = measurements.parse_metric_file(metric_text, metric_ids, started / 10**9)
+        # Rounded as a Duration is stored, so that reading the file again gives equal measurements.
+        known = measurements.merge_measurements(
+            known, [replace(found, elapsed=round(found.elapsed, 6)) for found in latest]
+        )
+    trial = replace(
+        trial, started=started, measurements=tuple(measurements.format_measurement(found) for found in known)
+    )
     if not job.is_terminal:
         if job.state == CANCELLING:
             return replace(trial, state="STOPPING")
         return replace(trial, state="ACTIVE") if started is not None else trial
-    final = measurements.final(known, study_spec)
-    ended = replace(trial, ended=job.ended, final=None if final is None else measurements.to_json(final))
+    final = measurements.select_final_measurement(known, study_spec)
+    ended = replace(trial, ended=job.ended, final=None if final is None else measurements.format_measurement(final))
     if job.state != SUCCEEDED:
         reason = job.ending.message if job.ending is not None else job.state
         return replace(ended, state="INFEASIBLE", final=None, infeasible_reason=reason)
     if final is None:
         reason = f"The trial ended without reporting the metric {objectives(study_spec)[0].id}."
-        if tags := measurements.strangers(metric_text, metric_ids):
+        if tags := measurements.find_unknown_metrics(metric_text, metric_ids):
             reason += f" It reported {', '.join(tags)}."
         return replace(ended, state="INFEASIBLE", infeasible_reason=reason)
     return replace(ended, state="SUCCEEDED")
 
 
-def trial_job_spec(study: Job, number: int, parameters: Values) -> dict[str, Any]:
-    """The CustomJobSpec of a trial: parameters appended to every pool's args, an output folder of its own."""
+def build_trial_job_spec(study: Job, number: int, parameters: Values) -> dict[str, Any]:
+    """Build the CustomJobSpec of a trial: parameters are appended to each pool's args, outputs go to its own folder."""
     spec = dict(study.spec["trialJobSpec"])
-    flags = [f"--{name}={_flag_value(value)}" for name, value in parameters.items()]
+    flags = [f"--{name}={_format_flag_value(value)}" for name, value in parameters.items()]
     spec["workerPoolSpecs"] = [
-        {name: _with_args(value, flags) if name in _PROGRAMS else value for name, value in pool.items()}
+        {name: _append_args(value, flags) if name in _PROGRAM_FIELDS else value for name, value in pool.items()}
         for pool in spec["workerPoolSpecs"]
     ]
     if directory := get_output_directory(spec, str(number)):
@@ -54,9 +58,9 @@ def trial_job_spec(study: Job, number: int, parameters: Values) -> dict[str, Any
     return spec
 
 
-def _with_args(program: Mapping[str, Any], flags: Sequence[str]) -> dict[str, Any]:
+def _append_args(program: Mapping[str, Any], flags: Sequence[str]) -> dict[str, Any]:
     return {**program, "args": [*program.get("args", []), *flags]}
 
 
-def _flag_value(value: float | int | str) -> str:
+def _format_flag_value(value: float | int | str) -> str:
     return repr(value) if isinstance(value, float) else str(value)

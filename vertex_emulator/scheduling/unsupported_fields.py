@@ -1,6 +1,6 @@
-"""Fields of a job that this machine cannot honour: refused by name, or accepted with a line in the job's log.
+"""Fields of a job that the emulator does not support: rejected, or approximated with a warning in the job's log.
 
-docs/fidelity.md lists every field with its status; this is the part of it that a job's owner is told.
+docs/fidelity.md lists every field with its status.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,17 +10,17 @@ from vertex_api.catalog.reduction_server import is_reduction_server
 from vertex_api.kinds import Kind
 from vertex_api.validation.shape import FieldProblem
 
-MOST_REPLICAS = 100
+MAX_REPLICAS = 100
 
-Found = tuple[tuple[str | int, ...], Any]
+FieldValue = tuple[tuple[str | int, ...], Any]
 
-REFUSED = {
+REJECTED_FIELDS = {
     "workerPoolSpecs.nfsMounts": "the emulator mounts no NFS shares: read from /gcs instead",
     "workerPoolSpecs.lustreMounts": "the emulator mounts no Lustre file systems: read from /gcs instead",
     "models": "the emulator runs no Google-provided jobs that take models",
 }
-_NO_REDUCTION = "on this machine Reduction Server is not started, and the workers reduce among themselves"
-NOTED = {
+_NO_REDUCTION_SERVER = "on this machine Reduction Server is not started, and the workers reduce among themselves"
+APPROXIMATED_FIELDS = {
     "network": "containers use a network of this machine",
     "pscInterfaceConfig": "containers use a network of this machine",
     "reservedIpRanges": "containers use a network of this machine",
@@ -34,40 +34,46 @@ NOTED = {
 }
 
 
-def refusals(kind: Kind, job: Mapping[str, Any]) -> list[FieldProblem]:
-    """A problem for each field of a canonical job that is refused."""
-    return [FieldProblem(path, REFUSED[name]) for name, (path, _) in _present(kind, job) if name in REFUSED]
+def find_rejected_fields(kind: Kind, job: Mapping[str, Any]) -> list[FieldProblem]:
+    """Find the fields of a canonical job that the emulator rejects."""
+    return [
+        FieldProblem(path, REJECTED_FIELDS[name])
+        for name, (path, _) in _list_set_fields(kind, job)
+        if name in REJECTED_FIELDS
+    ]
 
 
-def oversized(kind: Kind, job: Mapping[str, Any]) -> list[FieldProblem]:
-    """A problem for each pool whose number of replicas no machine like this can run."""
+def find_oversized_pools(kind: Kind, job: Mapping[str, Any]) -> list[FieldProblem]:
+    """Find the pools with more replicas than the emulator runs."""
     field = kind.spec_field
     return [
         FieldProblem(
             (field, "workerPoolSpecs", index, "replicaCount"),
-            f"{pool['replicaCount']} replicas: the emulator runs 1 to {MOST_REPLICAS} in a pool",
+            f"{pool['replicaCount']} replicas: the emulator runs 1 to {MAX_REPLICAS} in a pool",
         )
         for index, pool in enumerate(job[field]["workerPoolSpecs"])
-        if not 1 <= pool.get("replicaCount", 1) <= MOST_REPLICAS
+        if not 1 <= pool.get("replicaCount", 1) <= MAX_REPLICAS
     ]
 
 
-def notes(kind: Kind, job: Mapping[str, Any]) -> list[str]:
-    """A line for each field that is accepted and not honoured in full, in the order of the table."""
-    present = {name: value for name, (_, value) in _present(kind, job)}
-    found = [f"{name}: on this machine {note}." for name, note in NOTED.items() if present.get(name)]
+def render_approximation_warnings(kind: Kind, job: Mapping[str, Any]) -> list[str]:
+    """Render a warning for each field that is only approximated, in the order of the table."""
+    present = {name: value for name, (_, value) in _list_set_fields(kind, job)}
+    warnings = [f"{name}: on this machine {note}." for name, note in APPROXIMATED_FIELDS.items() if present.get(name)]
     pools = enumerate(job[kind.spec_field]["workerPoolSpecs"])
-    return found + [f"workerPoolSpecs[{index}]: {_NO_REDUCTION}." for index, pool in pools if is_reduction_server(pool)]
+    return warnings + [
+        f"workerPoolSpecs[{index}]: {_NO_REDUCTION_SERVER}." for index, pool in pools if is_reduction_server(pool)
+    ]
 
 
-def _present(kind: Kind, job: Mapping[str, Any]) -> Iterator[tuple[str, Found]]:
-    """Each field that is set, under its name as the tables write it: without indices, relative to the job's spec."""
-    for path, value in _walk(job, ()):
+def _list_set_fields(kind: Kind, job: Mapping[str, Any]) -> Iterator[tuple[str, FieldValue]]:
+    """List the fields that are set, by their names in the tables: without indices, relative to the job's spec."""
+    for path, value in _walk_fields(job, ()):
         name = ".".join(str(part) for part in path if not isinstance(part, int))
         yield name.removeprefix(f"{kind.spec_field}."), (path, value)
 
 
-def _walk(value: Any, path: tuple[str | int, ...]) -> Iterator[Found]:
+def _walk_fields(value: Any, path: tuple[str | int, ...]) -> Iterator[FieldValue]:
     children: Iterator[tuple[str | int, Any]] = iter(())
     if isinstance(value, Mapping):
         children = iter(value.items())
@@ -76,4 +82,4 @@ def _walk(value: Any, path: tuple[str | int, ...]) -> Iterator[Found]:
     for key, child in children:
         if not isinstance(key, int):
             yield (*path, key), child
-        yield from _walk(child, (*path, key))
+        yield from _walk_fields(child, (*path, key))

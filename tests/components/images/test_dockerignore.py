@@ -79,7 +79,7 @@ RULES = {
     "an ending everywhere": "**/*.md\n",
     "an ending everywhere, short": "**.md\n",
     "a beginning": "src**\n",
-    "everything": "*\n",
+    "resync": "*\n",
     "everything, twice": "**\n",
     "everything below the top": "*/*\n",
     "everything two below": "*/*/*\n",

@@ -16,7 +16,7 @@ from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIP
 from vertex_api.validation import pipelines
 from vertex_api.validation.messages import validate_job
 from vertex_emulator.errors import to_snake_case
-from vertex_emulator.scheduling.unsupported_fields import REFUSED
+from vertex_emulator.scheduling.unsupported_fields import REJECTED_FIELDS
 
 SPEC_FIELDS = {CUSTOM_JOB: "jobSpec", HYPERPARAMETER_TUNING_JOB: "trialJobSpec"}
 # What only an emulated service behind the field could honour, besides what coverage.REFUSED names.
@@ -34,7 +34,7 @@ def cases() -> list[Any]:
 
 def refused_by(kind: Kind, path: Names) -> str | None:
     """The name under which the emulator says that it refuses a field, or one that the field lies in."""
-    known = PIPELINE_REFUSED if kind == TRAINING_PIPELINE else REFUSED.keys()
+    known = PIPELINE_REFUSED if kind == TRAINING_PIPELINE else REJECTED_FIELDS.keys()
     name = ".".join(path).removeprefix(f"{SPEC_FIELDS.get(kind)}.")
     return next((each for each in known if name == each or name.startswith(f"{each}.")), None)
 

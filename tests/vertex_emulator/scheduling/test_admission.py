@@ -3,7 +3,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from vertex_emulator.database.queue import QueuedJob
-from vertex_emulator.scheduling.admission import admitted
+from vertex_emulator.scheduling.admission import select_admissible_jobs
 
 
 def waiting(*jobs: tuple[str, int]) -> list[QueuedJob]:
@@ -12,7 +12,7 @@ def waiting(*jobs: tuple[str, int]) -> list[QueuedJob]:
 
 
 def chosen(jobs: list[QueuedJob], in_use: dict[str, int] | None = None, capacity: int = 4) -> list[str]:
-    return [job.id for job in admitted(jobs, in_use or {}, capacity)]
+    return [job.id for job in select_admissible_jobs(jobs, in_use or {}, capacity)]
 
 
 def simulated(
@@ -33,7 +33,7 @@ def simulated(
         for _, job in running:
             in_use[job.owner] = in_use.get(job.owner, 0) + job.slots
         ranked = [replace(job, since=max(created, served.get(job.owner, 0))) for created, job in queue]
-        started = admitted(sorted(ranked, key=lambda job: job.since), in_use, capacity)
+        started = select_admissible_jobs(sorted(ranked, key=lambda job: job.since), in_use, capacity)
         running += [(now + lasts, job) for job in started]
         for job in started:
             moment += 1

@@ -8,7 +8,7 @@ from vertex_api.kinds import TRAINING_PIPELINE
 from vertex_api.validation.pipeline_tasks import CUSTOM_TASK
 from vertex_emulator.api.acceptance import accepted
 from vertex_emulator.errors import ApiError
-from vertex_emulator.scheduling.input_data import InputData, input_data, with_data
+from vertex_emulator.scheduling.input_data import InputData, add_input_variables, resolve_input_data
 
 URI = "gs://my-bucket/data"
 
@@ -47,33 +47,33 @@ def variables(folder: str, form: str) -> dict[str, str]:
 )
 def test_the_variables_name_the_files_of_the_folder(tmp_path: Path, names: list[str], folder: str, form: str) -> None:
     files(tmp_path, *names)
-    assert input_data(config(), tmp_path).variables == variables(folder, form)
+    assert resolve_input_data(config(), tmp_path).variables == variables(folder, form)
 
 
 def test_without_files_the_format_is_that_of_the_kind_of_data(tmp_path: Path) -> None:
-    assert input_data(config(), tmp_path).variables == variables("", "csv")
+    assert resolve_input_data(config(), tmp_path).variables == variables("", "csv")
     schema = "gs://google-cloud-aiplatform/schema/dataset/annotation/text_classification_1.0.0.yaml"
-    assert input_data(config(annotationSchemaUri=schema), tmp_path).variables == variables("", "jsonl")
+    assert resolve_input_data(config(annotationSchemaUri=schema), tmp_path).variables == variables("", "jsonl")
 
 
 def test_the_owner_is_told_what_is_not_as_on_the_service(tmp_path: Path) -> None:
-    nothing = "\n".join(input_data(config(fractionSplit={}, savedQueryId="1"), tmp_path).warnings)
+    nothing = "\n".join(resolve_input_data(config(fractionSplit={}, savedQueryId="1"), tmp_path).warnings)
     assert "dataset 7" in nothing
     assert f"{URI} has no files training-*" in nothing
-    assert "fractionSplit, savedQueryId change nothing" in nothing
+    assert "fractionSplit, savedQueryId have no effect" in nothing
     files(tmp_path, "training-1.csv", "test-1.csv")
-    some = "\n".join(input_data(config(), tmp_path).warnings)
+    some = "\n".join(resolve_input_data(config(), tmp_path).warnings)
     assert "has no files" not in some
     assert "there are no validation files" in some
     files(tmp_path, "validation-1.csv")
-    assert len(input_data(config(), tmp_path).warnings) == 1
+    assert len(resolve_input_data(config(), tmp_path).warnings) == 1
 
 
 def test_every_pool_gets_the_variables_before_its_own_and_empty_pools_stay(tmp_path: Path) -> None:
     own = {"name": "A", "value": "$(AIP_DATA_FORMAT)"}
     package = {"pythonPackageSpec": {"pythonModule": "m"}}
     spec = {"workerPoolSpecs": [pool(env=[own]), {}, package], "network": "n"}
-    given = with_data(spec, InputData({"AIP_DATA_FORMAT": "csv"}, []))
+    given = add_input_variables(spec, InputData({"AIP_DATA_FORMAT": "csv"}, []))
     added = {"name": "AIP_DATA_FORMAT", "value": "csv"}
     assert given["workerPoolSpecs"][0]["containerSpec"]["env"] == [added, own]
     assert given["workerPoolSpecs"][1:] == [{}, {"pythonPackageSpec": {"pythonModule": "m", "env": [added]}}]

@@ -7,8 +7,8 @@ from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.replicas.executor import ReplicaStatus
-from vertex_emulator.scheduling.restarts import Restart
-from vertex_emulator.scheduling.verdict import Verdict, verdict
+from vertex_emulator.scheduling.job_outcome import JobOutcome, decide_job_outcome
+from vertex_emulator.scheduling.restarts import RestartPlan
 
 CHIEF, WORKER, OTHER = Replica(0, 0), Replica(1, 0), Replica(1, 1)
 RUNS = ReplicaStatus("running", started=2 * 10**9)
@@ -23,21 +23,21 @@ def job(fault: InjectedFault | None = None, **scheduling: Any) -> Job:
     return custom_job(custom_job_spec(pool(), pool(2), scheduling=scheduling), fault=fault)
 
 
-def judged(job: Job, now: int = 4 * SECOND, **statuses: ReplicaStatus | None) -> Verdict:
+def judged(job: Job, now: int = 4 * SECOND, **statuses: ReplicaStatus | None) -> JobOutcome:
     """What becomes of a job whose replicas run, but for those named; None is a container that is gone."""
     named = {"chief": job.current_replicas[0], "worker": job.current_replicas[1], "other": job.current_replicas[2]}
     found = {replica: statuses.get(name, RUNS) for name, replica in named.items()}
-    return verdict(job, {replica: status for replica, status in found.items() if status}, now, "http://x")
+    return decide_job_outcome(job, {replica: status for replica, status in found.items() if status}, now, "http://x")
 
 
-def restarted(job: Job, found: Verdict) -> Job:
+def restarted(job: Job, found: JobOutcome) -> Job:
     """The job as it is once the restart is over."""
-    assert isinstance(found, Restart), found
+    assert isinstance(found, RestartPlan), found
     assert found.restarts.restarting_since is not None
     return replace(job, restarts=replace(found.restarts, restarting_since=None))
 
 
-def ended(found: Verdict) -> tuple[str, int, str]:
+def ended(found: JobOutcome) -> tuple[str, int, str]:
     assert isinstance(found, Ending), found
     return (found.state, found.code, found.message)
 
@@ -47,10 +47,10 @@ def test_an_abort_or_a_segmentation_fault_starts_the_whole_job_again_three_times
     crashing = job()
     for retry in (1, 2, 3):
         found = judged(crashing, worker=exited(code))
-        assert isinstance(found, Restart)
+        assert isinstance(found, RestartPlan)
         assert found.whole_job
-        assert f"workerpool1-0 exited with a non-zero status of {code}" in found.line
-        assert f"retry {retry} of 3" in found.line
+        assert f"workerpool1-0 exited with a non-zero status of {code}" in found.log_message
+        assert f"retry {retry} of 3" in found.log_message
         crashing = restarted(crashing, found)
         assert [replica.attempt for replica in crashing.current_replicas] == [retry] * 3
     assert ended(judged(crashing, worker=exited(code)))[:2] == (FAILED, 3)
@@ -72,13 +72,13 @@ def test_a_lost_worker_is_started_again_five_times_and_then_the_whole_job(loss: 
     losing = job()
     for restart in range(1, 6):
         found = judged(losing, worker=loss)
-        assert isinstance(found, Restart)
+        assert isinstance(found, RestartPlan)
         assert not found.whole_job
-        assert f"restart {restart} of 5" in found.line
+        assert f"restart {restart} of 5" in found.log_message
         losing = restarted(losing, found)
         assert [replica.attempt for replica in losing.current_replicas] == [0, restart, 0]
     found = judged(losing, worker=loss)
-    assert isinstance(found, Restart)
+    assert isinstance(found, RestartPlan)
     assert found.whole_job
     losing = restarted(losing, found)
     assert [replica.attempt for replica in losing.current_replicas] == [1, 6, 1]
@@ -88,7 +88,7 @@ def test_a_lost_worker_is_started_again_five_times_and_then_the_whole_job(loss: 
 def test_replicas_that_are_lost_for_ever_end_the_job_as_an_internal_error() -> None:
     losing = job()
     restarts = 0
-    while isinstance(found := judged(losing, worker=None), Restart):
+    while isinstance(found := judged(losing, worker=None), RestartPlan):
         losing = restarted(losing, found)
         restarts += 1
     assert restarts == 4 * 5 + 3
@@ -105,7 +105,7 @@ def test_workers_lost_together_are_started_again_together() -> None:
 def test_the_whole_job_is_restarted_with_a_worker_where_the_job_asks_for_it() -> None:
     losing = job(restartJobOnWorkerRestart=True)
     restarts = 0
-    while isinstance(found := judged(losing, worker=None), Restart):
+    while isinstance(found := judged(losing, worker=None), RestartPlan):
         assert found.whole_job
         losing = restarted(losing, found)
         restarts += 1
@@ -125,24 +125,24 @@ def test_earlier_attempts_are_not_judged() -> None:
     losing = job()
     losing = restarted(losing, judged(losing, worker=None))
     statuses = {CHIEF: RUNS, WORKER: exited(1), replace(WORKER, attempt=1): RUNS, OTHER: RUNS}
-    assert verdict(losing, statuses, 4 * SECOND, "http://x") is None
+    assert decide_job_outcome(losing, statuses, 4 * SECOND, "http://x") is None
 
 
 def test_the_primary_s_success_stands_above_a_loss_and_what_ended_first_above_what_came_later() -> None:
     assert ended(judged(job(), chief=exited(0), worker=None))[0] == SUCCEEDED
     assert ended(judged(job(), chief=exited(0), worker=exited(139, at=4 * SECOND)))[0] == SUCCEEDED
     found = judged(job(), chief=exited(0, at=4 * SECOND), worker=exited(139))
-    assert isinstance(found, Restart)
+    assert isinstance(found, RestartPlan)
 
 
 def test_a_preempted_spot_job_is_restarted_six_times_and_then_fails_for_lack_of_resources() -> None:
     spot = job(InjectedFault("preempt", times=7), strategy="SPOT")
     for restart in range(1, 7):
         found = judged(spot)
-        assert isinstance(found, Restart)
+        assert isinstance(found, RestartPlan)
         assert found.whole_job
-        assert found.line.startswith("STOCKOUT: Resources are insufficient in region: us-central1.")
-        assert f"restart {restart} of 6" in found.line
+        assert found.log_message.startswith("STOCKOUT: Resources are insufficient in region: us-central1.")
+        assert f"restart {restart} of 6" in found.log_message
         spot = restarted(spot, found)
     state, code, message = ended(judged(spot))
     assert (state, code) == (FAILED, 8)

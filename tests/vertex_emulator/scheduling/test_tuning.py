@@ -155,12 +155,12 @@ def test_a_better_trial_does_not_revive_a_study_that_has_stopped(start: Any) -> 
 
 def test_parameters_are_appended_to_the_arguments_of_packages_and_containers_of_every_pool(start: Any) -> None:
     from tests.vertex_emulator.jobs import tuning_job
-    from vertex_emulator.scheduling.trial import trial_job_spec
+    from vertex_emulator.scheduling.trial import build_trial_job_spec
 
     package = {"executorImageUri": "x", "packageUris": ["gs://b/p"], "pythonModule": "m", "args": ["--own"]}
     pools = [{"pythonPackageSpec": package}, {}, pool(args=["--own"])]
     study = tuning_job(tuning_job_spec(trialJobSpec={"workerPoolSpecs": pools}))
-    first, second, third = trial_job_spec(study, 1, {"x": 0.5, "layers": 3, "kind": "a"})["workerPoolSpecs"]
+    first, second, third = build_trial_job_spec(study, 1, {"x": 0.5, "layers": 3, "kind": "a"})["workerPoolSpecs"]
     flags = ["--own", "--x=0.5", "--layers=3", "--kind=a"]
     assert first["pythonPackageSpec"] == package | {"args": flags}
     assert second == {}

@@ -2,32 +2,38 @@ import pytest
 
 from tests.vertex_emulator.jobs import custom_job_spec, pool, tuning_job_spec
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_emulator.scheduling.unsupported_fields import notes, oversized, refusals
+from vertex_emulator.scheduling.unsupported_fields import (
+    find_oversized_pools,
+    find_rejected_fields,
+    render_approximation_warnings,
+)
 
 
 def test_a_field_that_cannot_be_honoured_is_refused_by_its_name() -> None:
     mount = {"server": "10.0.0.1", "path": "/x", "mountPoint": "x"}
-    problems = refusals(CUSTOM_JOB, custom_job_spec(pool(), {**pool(), "nfsMounts": [mount]}))
+    problems = find_rejected_fields(CUSTOM_JOB, custom_job_spec(pool(), {**pool(), "nfsMounts": [mount]}))
     assert [problem.field for problem in problems] == ["jobSpec.workerPoolSpecs[1].nfsMounts"]
 
 
 def test_a_tuning_job_s_trial_spec_is_held_to_the_same_rules() -> None:
     spec = tuning_job_spec(trialJobSpec={"workerPoolSpecs": [{**pool(), "lustreMounts": [{"mountPoint": "x"}]}]})
-    problems = refusals(HYPERPARAMETER_TUNING_JOB, spec)
+    problems = find_rejected_fields(HYPERPARAMETER_TUNING_JOB, spec)
     assert [problem.field for problem in problems] == ["trialJobSpec.workerPoolSpecs[0].lustreMounts"]
 
 
 def test_a_field_that_is_only_approximated_is_noted_once() -> None:
-    found = notes(CUSTOM_JOB, custom_job_spec(pool(), pool(), network="n", enableWebAccess=True))
+    found = render_approximation_warnings(
+        CUSTOM_JOB, custom_job_spec(pool(), pool(), network="n", enableWebAccess=True)
+    )
     assert [note.partition(":")[0] for note in found] == ["network", "enableWebAccess"]
 
 
 def test_a_plain_job_is_neither_refused_nor_noted() -> None:
-    assert refusals(CUSTOM_JOB, custom_job_spec()) == []
-    assert notes(CUSTOM_JOB, custom_job_spec()) == []
+    assert find_rejected_fields(CUSTOM_JOB, custom_job_spec()) == []
+    assert render_approximation_warnings(CUSTOM_JOB, custom_job_spec()) == []
 
 
 @pytest.mark.parametrize("replicas", [-1, 0, 101, 10**18])
 def test_a_number_of_replicas_that_no_machine_runs_is_refused(replicas: int) -> None:
-    (problem,) = oversized(CUSTOM_JOB, custom_job_spec(pool(), pool(replicas), {}))
+    (problem,) = find_oversized_pools(CUSTOM_JOB, custom_job_spec(pool(), pool(replicas), {}))
     assert problem.field == "jobSpec.workerPoolSpecs[1].replicaCount"

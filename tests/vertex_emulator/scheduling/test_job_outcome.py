@@ -3,10 +3,10 @@ import pytest
 from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool, tuning_job, tuning_job_spec
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica, Trial
 from vertex_emulator.replicas.executor import ReplicaStatus
-from vertex_emulator.scheduling.restarts import Restart
-from vertex_emulator.scheduling.study_verdict import verdict as study_verdict
-from vertex_emulator.scheduling.trial import trial_job_spec
-from vertex_emulator.scheduling.verdict import verdict
+from vertex_emulator.scheduling.job_outcome import decide_job_outcome
+from vertex_emulator.scheduling.restarts import RestartPlan
+from vertex_emulator.scheduling.study_outcome import decide_study_ending as study_verdict
+from vertex_emulator.scheduling.trial import build_trial_job_spec
 
 CHIEF, WORKER = Replica(0, 0), Replica(1, 0)
 RUNS = ReplicaStatus("running", started=1)
@@ -20,14 +20,14 @@ def exited(code: int, at: int, out_of_memory: bool = False) -> ReplicaStatus:
 
 
 def ending(job: Job, statuses: dict[Replica, ReplicaStatus], now: int = 3 * SECOND) -> Ending:
-    found = verdict(job, statuses, now, LINK)
+    found = decide_job_outcome(job, statuses, now, LINK)
     assert isinstance(found, Ending)
     return found
 
 
 def judged(statuses: dict[Replica, ReplicaStatus]) -> tuple[str, int] | None:
-    found = verdict(custom_job(DISTRIBUTED), statuses, 3 * SECOND, LINK)
-    assert not isinstance(found, Restart)
+    found = decide_job_outcome(custom_job(DISTRIBUTED), statuses, 3 * SECOND, LINK)
+    assert not isinstance(found, RestartPlan)
     return None if found is None else (found.state, found.code)
 
 
@@ -64,7 +64,7 @@ def test_a_replica_out_of_memory_says_so() -> None:
 
 def test_the_timeout_counts_from_the_start() -> None:
     job = custom_job(custom_job_spec(scheduling={"timeout": "10s"}))
-    assert verdict(job, {CHIEF: RUNS}, 12 * SECOND - 1, LINK) is None
+    assert decide_job_outcome(job, {CHIEF: RUNS}, 12 * SECOND - 1, LINK) is None
     found = ending(job, {CHIEF: RUNS}, 12 * SECOND)
     assert (found.state, found.code) == (FAILED, 4)
     assert "10s" in found.message
@@ -102,7 +102,7 @@ def test_a_study_ends_with_its_trials_or_by_their_failures(states: str, allowed:
 def test_parameters_are_appended_to_every_pool_s_args_in_the_forms_of_their_types() -> None:
     spec = {"workerPoolSpecs": [pool(args=["--a"]), {}, pool()], "baseOutputDirectory": {"outputUriPrefix": "gs://b/o"}}
     study = tuning_job(tuning_job_spec(trialJobSpec=spec))
-    made = trial_job_spec(study, 3, {"n": 4, "batch": 256.0, "rate": 1e-05, "kind": "sgd"})
+    made = build_trial_job_spec(study, 3, {"n": 4, "batch": 256.0, "rate": 1e-05, "kind": "sgd"})
     flags = ["--n=4", "--batch=256.0", "--rate=1e-05", "--kind=sgd"]
     assert made["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--a", *flags]
     assert made["workerPoolSpecs"][1] == {}

@@ -1,6 +1,6 @@
 import threading
 
-from vertex_emulator.scheduling.workqueue import WorkQueue
+from vertex_emulator.scheduling.work_queue import WorkQueue
 
 
 class Clock:
@@ -16,7 +16,7 @@ def test_a_key_added_twice_is_taken_once() -> None:
     queue.add("a")
     queue.add("a")
     assert queue.take(0) == "a"
-    queue.done("a")
+    queue.release("a")
     assert queue.take(0) is None
 
 
@@ -26,7 +26,7 @@ def test_a_key_that_is_held_is_given_to_nobody_else_and_comes_again_afterwards()
     assert queue.take(0) == "a"
     queue.add("a")
     assert queue.take(0) is None
-    queue.done("a")
+    queue.release("a")
     assert queue.take(0) == "a"
 
 
@@ -35,11 +35,11 @@ def test_a_timer_rings_once_when_it_is_due() -> None:
     queue = WorkQueue(clock)
     queue.add("a")
     queue.take(0)
-    queue.done("a", again_after=5)
+    queue.release("a", delay=5)
     assert queue.take(0) is None
     clock.now = 5.0
     assert queue.take(0) == "a"
-    queue.done("a")
+    queue.release("a")
     clock.now = 50.0
     assert queue.take(0) is None
 
@@ -50,7 +50,7 @@ def test_the_latest_look_sets_the_one_timer_of_a_key() -> None:
     for again in (1, 3):
         queue.add("a")
         assert queue.take(0) == "a"
-        queue.done("a", again_after=again)
+        queue.release("a", delay=again)
     clock.now = 2.0
     assert queue.take(0) is None
     clock.now = 3.0
@@ -63,7 +63,7 @@ def test_a_look_that_asks_for_none_cancels_the_timer() -> None:
     for again in (5, None):
         queue.add("a")
         assert queue.take(0) == "a"
-        queue.done("a", again_after=again)
+        queue.release("a", delay=again)
     clock.now = 50.0
     assert queue.take(0) is None
 

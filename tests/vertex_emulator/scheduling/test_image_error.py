@@ -1,10 +1,10 @@
 from tests.vertex_emulator.jobs import LOCATION
-from vertex_emulator.scheduling.unreadable_image import message
+from vertex_emulator.scheduling.image_error import render_image_error
 
 
 def test_an_image_of_artifact_registry_is_refused_in_the_service_s_words_with_docker_s_reason_after_it() -> None:
     image = "europe-west4-docker.pkg.dev/other-project/trainers/digits:1"
-    found = message(image, f"{image} cannot be pulled: denied", LOCATION)
+    found = render_image_error(image, f"{image} cannot be pulled: denied", LOCATION)
     assert found == (
         f"Vertex AI Service Agent service-{LOCATION.number}@gcp-sa-aiplatform-cc.iam.gserviceaccount.com does not have "
         "permission to access Artifact Registry repository "
@@ -15,6 +15,6 @@ def test_an_image_of_artifact_registry_is_refused_in_the_service_s_words_with_do
 
 def test_another_image_is_refused_with_docker_s_reason() -> None:
     for image in ("trainer:1", "localhost/trainer:1", "x-docker.pkg.dev/no-repository"):
-        assert message(image, f"{image} cannot be pulled: not found", LOCATION) == (
+        assert render_image_error(image, f"{image} cannot be pulled: not found", LOCATION) == (
             f"The image {image} cannot be pulled: not found."
         )

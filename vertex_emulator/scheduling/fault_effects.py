@@ -1,4 +1,4 @@
-"""An injected fault as it strikes a running job."""
+"""The effect of an injected fault on a running job: when it hits, and which replica statuses it simulates."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,10 +10,10 @@ from vertex_emulator.replicas.executor import ReplicaStatus
 _OUT_OF_MEMORY = 137
 
 
-def moment(job: Job, statuses: Mapping[Replica, ReplicaStatus]) -> int | None:
-    """When the job's fault strikes (ns), by the start of its primary replica; None when none will any more."""
+def compute_fault_time(job: Job, statuses: Mapping[Replica, ReplicaStatus]) -> int | None:
+    """Return when the job's fault hits (ns), counted from the start of its primary replica; None if none is left."""
     fault = job.fault
-    if fault is None or _has_struck(job, fault):
+    if fault is None or _is_used_up(job, fault):
         return None
     primary = statuses.get(job.current_replicas[0])
     if primary is None or primary.started is None:
@@ -22,8 +22,10 @@ def moment(job: Job, statuses: Mapping[Replica, ReplicaStatus]) -> int | None:
     return due if primary.finished is None or due <= primary.finished else None
 
 
-def exited(fault: InjectedFault, statuses: Mapping[Replica, ReplicaStatus], at: int) -> dict[Replica, ReplicaStatus]:
-    """The replicas as they would be if the fault's replica had come to its end at `at`."""
+def apply_fault(
+    fault: InjectedFault, statuses: Mapping[Replica, ReplicaStatus], at: int
+) -> dict[Replica, ReplicaStatus]:
+    """Return the statuses as if the fault's replica had exited at `at` (ns)."""
     out_of_memory = fault.kind == "oom"
     code = _OUT_OF_MEMORY if out_of_memory else fault.exit_code or 0
     return {
@@ -34,8 +36,8 @@ def exited(fault: InjectedFault, statuses: Mapping[Replica, ReplicaStatus], at: 
     }
 
 
-def _has_struck(job: Job, fault: InjectedFault) -> bool:
-    """Whether the fault has had all its times, by what it left in the job's record."""
+def _is_used_up(job: Job, fault: InjectedFault) -> bool:
+    """Return whether the fault has hit as often as it should, by the job's restart history."""
     if fault.kind == "preempt":
         return job.restarts.preemptions >= fault.times
     return fault.code is None and job.restarts.attempts.get(fault.replica, 0) >= fault.times

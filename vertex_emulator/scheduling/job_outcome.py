@@ -1,0 +1,123 @@
+"""The outcome of a custom job: how it ends or what is restarted, by the statuses of its replicas."""
+
+from collections.abc import Mapping
+
+from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, get_timeout
+from vertex_api.scalars import parse_seconds
+from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
+from vertex_emulator.replicas.executor import ReplicaStatus
+from vertex_emulator.scheduling import fault_effects
+from vertex_emulator.scheduling.restarts import (
+    RestartPlan,
+    is_killed_externally,
+    is_transient,
+    plan_preemption_restart,
+    plan_retry,
+    plan_worker_restart,
+)
+from vertex_emulator.times import now_ns
+
+_DEFAULT_QUEUE_WAIT = "86400s"  # a day, for FLEX_START (discovery document)
+PRIMARY = Replica(0, 0)
+CODE_INVALID_ARGUMENT = 3
+_CODE_DEADLINE_EXCEEDED = 4
+_CODE_RESOURCE_EXHAUSTED = 8
+_CODE_OUT_OF_MEMORY = 9
+CODE_FAILED_PRECONDITION = 9
+CODE_INTERNAL = 13
+
+JobOutcome = Ending | RestartPlan | None
+
+
+def decide_job_outcome(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int, job_url: str) -> JobOutcome:
+    """Decide how a running job ends or what is restarted; None while it goes on.
+
+    `statuses` may hold earlier attempts, `now` is in ns. The first replica to fail fails the job, unless its error is
+    transient (restarts.py). If the primary replica succeeds, the job does (Google's page on the training service).
+    Replicas are checked in the order in which they ended, so the outcome does not depend on when this is called.
+    """
+    current = {replica: statuses[replica] for replica in job.current_replicas if replica in statuses}
+    fault_time = fault_effects.compute_fault_time(job, current)
+    if job.fault is not None and fault_time is not None and now >= fault_time:
+        match job.fault.kind:
+            case "preempt":
+                return _decide_preemption(job, now)
+            case "fail" if job.fault.code is not None:
+                return Ending(FAILED, job.fault.code, job.fault.message or "Injected failure.", now)
+        current = fault_effects.apply_fault(job.fault, current, fault_time)
+    return (
+        _decide_by_exits(job, current, now, job_url) or _decide_by_losses(job, current, now) or decide_timeout(job, now)
+    )
+
+
+def decide_timeout(job: Job, now: int) -> Ending | None:
+    """Decide how a job ends that exceeds its timeout; None before."""
+    if now < compute_deadline(job):
+        return None
+    timeout = get_timeout(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
+    return Ending(FAILED, _CODE_DEADLINE_EXCEEDED, f"The job exceeded its timeout of {timeout}.", now)
+
+
+def compute_deadline(job: Job) -> int:
+    """Compute when a job times out, in ns since 1970; the timeout counts from its first start."""
+    timeout = get_timeout(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
+    return (job.started or now_ns()) + int(parse_seconds(timeout) * 10**9)
+
+
+def compute_queue_deadline(job: Job) -> int | None:
+    """Compute when a queued job gives up, in ns since 1970; None if it waits without limit.
+
+    Only a FLEX_START job gives up: after maxWaitDuration, by default a day; 0 means no limit.
+    """
+    if job.scheduling.get("strategy") != "FLEX_START":
+        return None
+    wait = parse_seconds(job.scheduling.get("maxWaitDuration", _DEFAULT_QUEUE_WAIT))
+    return job.created + int(wait * 10**9) if wait else None
+
+
+def render_stockout(region: str) -> str:
+    """Render the service's error message for missing machines (Google's page on troubleshooting)."""
+    return f"Resources are insufficient in region: {region}. Try a different region or use a different accelerator."
+
+
+def build_stockout_ending(job: Job, now: int) -> Ending:
+    """Build the ending of a job for which there are no machines."""
+    return Ending(FAILED, _CODE_RESOURCE_EXHAUSTED, render_stockout(job.location.region), now)
+
+
+def _decide_preemption(job: Job, now: int) -> Ending | RestartPlan:
+    return plan_preemption_restart(job, render_stockout(job.location.region), now) or build_stockout_ending(job, now)
+
+
+def _decide_by_exits(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int, job_url: str) -> JobOutcome:
+    exited = [item for item in statuses.items() if item[1].phase == "exited" and not is_killed_externally(item[1])]
+    for replica, status in sorted(exited, key=lambda item: item[1].finished or 0):
+        if status.exit_code != 0:
+            restart = plan_retry(job, _render_exit(replica, status), now) if is_transient(status) else None
+            return restart or _build_exit_failure(replica, status, job_url, now)
+        if replica.first_attempt == PRIMARY:
+            return Ending(SUCCEEDED, 0, "", now)
+    return None
+
+
+def _decide_by_losses(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int) -> JobOutcome:
+    removed = [replica for replica in job.current_replicas if replica not in statuses]
+    killed = [replica for replica, status in statuses.items() if is_killed_externally(status)]
+    if not removed and not killed:
+        return None
+    event = "was removed" if removed else "was killed"
+    cause = f"the container of replica {(removed or killed)[0].task} {event} from outside."
+    restart = plan_worker_restart(job, [*removed, *killed], cause[0].upper() + cause[1:], now)
+    return restart or Ending(FAILED, CODE_INTERNAL, f"Internal error occurred for the current attempt: {cause}", now)
+
+
+def _render_exit(replica: Replica, status: ReplicaStatus) -> str:
+    if status.out_of_memory:
+        return f"The replica {replica.task} ran out of memory and exited with a non-zero status of {status.exit_code}."
+    return f"The replica {replica.task} exited with a non-zero status of {status.exit_code}. Termination reason: Error."
+
+
+def _build_exit_failure(replica: Replica, status: ReplicaStatus, job_url: str, now: int) -> Ending:
+    code = _CODE_OUT_OF_MEMORY if status.out_of_memory else CODE_INVALID_ARGUMENT
+    hint = f"To find out more about why your job exited please check the logs: {job_url}"
+    return Ending(FAILED, code, f"{_render_exit(replica, status)} {hint}", now)

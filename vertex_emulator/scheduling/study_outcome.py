@@ -1,0 +1,79 @@
+"""The outcome of a tuning job: its ending by its trials, its stopping conditions, and the trials to stop early."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Trial
+from vertex_emulator.scheduling.measurements import parse_measurement
+
+_CODE_FAILED_PRECONDITION = 9
+
+
+def decide_study_ending(study: Job, trials: Sequence[Trial], now: int) -> Ending | None:
+    """Decide how a tuning job ends by the number of its trials; None while it goes on.
+
+    With maxFailedTrialCount N it fails once N trials failed. Without, it fails if the first trial fails, and later by
+    the ratio of failures (Google's page on hyperparameter tuning): here, more than half.
+    """
+    ended = [trial for trial in trials if trial.has_ended]
+    failed = [trial for trial in ended if trial.state == "INFEASIBLE"]
+    allowed = study.spec.get("maxFailedTrialCount", 0)
+    if allowed:
+        too_many = len(failed) >= allowed
+    else:
+        first_failed = bool(failed) and len(ended) == len(failed)
+        too_many = first_failed or len(failed) > len(ended) / 2
+    if too_many:
+        reason = failed[-1].infeasible_reason
+        count = f"{len(failed)} of {len(ended)} finished trials failed"
+        return Ending(FAILED, _CODE_FAILED_PRECONDITION, f"Too many failed trials: {count}. The last: {reason}", now)
+    if len(ended) >= study.spec["maxTrialCount"]:
+        return Ending(SUCCEEDED, 0, "", now)
+    return None
+
+
+def find_stopping_reason(study: Job, trials: Sequence[Trial], now: int) -> str | None:
+    """Find the stopping condition of the study that is met; None while it may go on.
+
+    Conditions are checked before each new suggestion, and with shouldStopAsap at any time (discovery document,
+    StudyStoppingConfig). In between, running trials do not count, or the last one would be stopped as it starts.
+    """
+    config = study.spec["studySpec"].get("studyStoppingConfig")
+    is_before_suggestion = has_room_for_trial(study, trials)
+    if config is None or not (config.get("shouldStopAsap") or is_before_suggestion):
+        return None
+    from vertex_emulator.search import EndedTrial, study_stopping
+
+    ended = [EndedTrial(trial.ended or 0, get_final_metrics(trial)) for trial in trials if trial.has_ended]
+    count = len(trials) if is_before_suggestion else len(ended)
+    return study_stopping.reason_to_stop(study.spec["studySpec"], count, ended, study.created, now)
+
+
+def has_room_for_trial(study: Job, trials: Sequence[Trial]) -> bool:
+    """Return whether a study may start another trial."""
+    running = sum(not trial.has_ended for trial in trials)
+    return bool(len(trials) < study.spec["maxTrialCount"] and running < study.spec["parallelTrialCount"])
+
+
+def find_unpromising_trials(study: Job, trials: Sequence[Trial]) -> Iterator[tuple[Trial, str]]:
+    """Find the running trials that the study's automated stopping rule stops, each with the reason."""
+    from vertex_emulator.search import early_stopping
+
+    study_spec: Any = study.spec["studySpec"]
+    if early_stopping.RULES.isdisjoint(study_spec):
+        return
+    completed = [list(map(parse_measurement, trial.measurements)) for trial in trials if trial.state == "SUCCEEDED"]
+    for trial in trials:
+        if trial.state == "ACTIVE":
+            reason = early_stopping.reason_to_stop(
+                study_spec, list(map(parse_measurement, trial.measurements)), completed
+            )
+            if reason is not None:
+                yield trial, reason
+
+
+def get_final_metrics(trial: Trial) -> dict[str, float] | None:
+    """Return the values of a trial's final measurement by metric id; None without one."""
+    if trial.final is None:
+        return None
+    return {found["metricId"]: found["value"] for found in trial.final["metrics"]}
