@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from vertex_api import trials
 from vertex_api.errors import VertexError
 from vertex_api.names import ResourceName
+from vertex_api.studies import trials
 from vertex_api.validation.pipeline_tasks import get_backing_job_name
 
 from ..runtime.target import Target

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from vertex_api import trials
 from vertex_api.states import TERMINAL_STATES, strip_state_prefix
+from vertex_api.studies import trials
+from vertex_api.studies.metrics import list_objectives
 
 from .pipeline_results import STUDY
 
@@ -64,7 +65,7 @@ def _status(job: Job) -> str:
         state += f" after {minutes} min in the queue"
     if "studySpec" not in study:
         return state
-    metric = trials.list_objectives(study)[0]
+    metric = list_objectives(study["studySpec"])[0].id
     best = trials.find_best_trial(study)
     found = f", best {metric} {best['metrics'][metric]:.4g} in trial {best['id']}" if best else ""
     return f"{state}, {trials.count_ended_trials(study)} of {study['maxTrialCount']} trials done{found}"

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 from pulumi import dynamic
 from pulumi.runtime import rpc
 
-from vertex_api import trials
 from vertex_api.errors import NotFound
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.names import ResourceName
+from vertex_api.studies import trials
 from vertex_api.validation.canonical import CanonicalSpec, restore_spec, validate_spec
 from vertex_api.validation.pipeline_tasks import get_backing_job_name
 from vertex_api.validation.shape import FieldProblem

@@ -7,11 +7,12 @@ from math import inf
 from types import MappingProxyType
 from typing import Any
 
-from vertex_api import trials
 from vertex_api.catalog.job_defaults import get_model_directory
 from vertex_api.errors import NotFound, QuotaExceeded, Unavailable
 from vertex_api.names import ResourceName
 from vertex_api.states import SUCCEEDED_STATES, TERMINAL_STATES
+from vertex_api.studies import trials
+from vertex_api.studies.metrics import list_objectives
 
 from ..errors import TrainingFailed
 from ..runtime import engine, target
@@ -94,7 +95,7 @@ def look(parent: str, owner: str, names: Mapping[str, str]) -> dict[str, Job]:
 
 
 def result(job: Job) -> dict[str, Any]:
-    """What a job came to: `state`, `modelDir`, and for a tuning job `bestTrial` and `trials` (see `vertex_api.trials`).
+    """What a job came to: `state`, `modelDir`, and for a tuning job `bestTrial` and `trials` (see `studies.trials`).
 
     `error` is there for a job that failed. `modelDir` of a tuning job is that of its best trial. With several
     objectives, `paretoTrials` are those that none beats in all of them. `unreported` has the ids of trials that ended
@@ -111,7 +112,7 @@ def result(job: Job) -> dict[str, Any]:
         return found | _model_dir(job["jobSpec"])
     best = trials.find_best_trial(job)
     found |= _model_dir(job["trialJobSpec"], best["id"]) if best else {}
-    if len(trials.list_objectives(job)) > 1:
+    if len(list_objectives(job["studySpec"])) > 1:
         found["paretoTrials"] = trials.find_pareto_front(job)
     if unreported := trials.find_unreported_metrics(job):
         found["unreported"] = unreported

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from vertex_api.scalars import parse_seconds
-from vertex_api.trials import find_pareto_front, summarize_trials
+from vertex_api.studies.metrics import Metric, list_metrics
+from vertex_api.studies.trials import find_pareto_front, summarize_trials
 from vertex_emulator.database.records import Job, Trial
 from vertex_emulator.resource_json import serialize_job
 from vertex_emulator.times import format_time
@@ -25,12 +26,12 @@ _VALUE_SPECS = {
 def study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
     """`metrics` (see `_metric`), `parameters` (see `_parameters`), `best` (ids of trials) and `trials`.
 
-    A trial has what `vertex_api.trials.summary` gives, `job`, `startTime`, `endTime`, and its `curve`: how many were
+    A trial has what `trials.summarize_trial` gives, `job`, `startTime`, `endTime`, and its `curve`: how many were
     `measured`, and of those that are shown `steps`, `seconds` and, by metric, `values`, null where there is none.
     """
     shown = serialize_job(job, [replace(trial, measurements=()) for trial in trials])
     spec = shown["studySpec"]
-    metrics = [_metric(metric) for metric in spec["metrics"]]
+    metrics = [_metric(metric) for metric in list_metrics(spec)]
     fewest, most = _POINTS_OF_A_CURVE
     points = min(max(_MOST_POINTS // max(len(trials), 1), fewest), most)
     rows = {row["id"]: row for row in summarize_trials(shown)}
@@ -46,11 +47,9 @@ def study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
     }
 
 
-def _metric(spec: Mapping[str, Any]) -> dict[str, Any]:
+def _metric(metric: Metric) -> dict[str, Any]:
     """`id`, `goal`, and the `threshold` of a safety metric, null for one that is to be improved."""
-    safety = spec.get("safetyConfig")
-    threshold = None if safety is None else safety.get("safetyThreshold", 0)
-    return {"id": spec["metricId"], "goal": spec.get("goal", "MAXIMIZE"), "threshold": threshold}
+    return {"id": metric.id, "goal": "MINIMIZE" if metric.sign == 1 else "MAXIMIZE", "threshold": metric.threshold}
 
 
 def _parameters(specs: Sequence[Mapping[str, Any]], parent: str | None = None) -> Iterator[dict[str, Any]]:

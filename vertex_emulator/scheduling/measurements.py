@@ -12,8 +12,8 @@ from math import inf, isfinite
 from typing import Any
 
 from vertex_api.scalars import parse_seconds
+from vertex_api.studies.metrics import is_safe, list_objectives
 from vertex_api.types import StudySpec
-from vertex_emulator.search.objectives import is_safe, objectives
 
 _RESERVED_FIELDS = {"timestamp", "trial", "global_step", "checkpoint_path"}
 
@@ -78,7 +78,7 @@ def select_final_measurement(measurements: Sequence[Measurement], study_spec: St
     measurement comes before an unsafe one, then the first objective decides, then the next. Metrics that the selected
     measurement lacks are taken from the last one that has them.
     """
-    goals = objectives(study_spec)
+    goals = list_objectives(study_spec)
     candidates = [measurement for measurement in measurements if goals[0].id in measurement.metrics]
     if not candidates:
         return None

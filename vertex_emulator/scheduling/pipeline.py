@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_api import trials
 from vertex_api.catalog.job_defaults import get_model_directory, get_output_directories
 from vertex_api.kinds import CUSTOM_JOB
+from vertex_api.studies import trials
 from vertex_api.validation.pipeline_tasks import backing_kind, build_backing_job
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from vertex_api.catalog.job_defaults import get_output_directory
+from vertex_api.studies.metrics import list_objectives
 from vertex_emulator.database.records import CANCELLING, SUCCEEDED, Job, Trial
 from vertex_emulator.scheduling import measurements
-from vertex_emulator.search.objectives import objectives
 
 Values = Mapping[str, float | int | str]
 _PROGRAM_FIELDS = ("containerSpec", "pythonPackageSpec")
@@ -38,7 +38,7 @@ def refresh_trial(study: Job, trial: Trial, job: Job, metric_text: str) -> Trial
         reason = job.ending.message if job.ending is not None else job.state
         return replace(ended, state="INFEASIBLE", final=None, infeasible_reason=reason)
     if final is None:
-        reason = f"The trial ended without reporting the metric {objectives(study_spec)[0].id}."
+        reason = f"The trial ended without reporting the metric {list_objectives(study_spec)[0].id}."
         if tags := measurements.find_unknown_metrics(metric_text, metric_ids):
             reason += f" It reported {', '.join(tags)}."
         return replace(ended, state="INFEASIBLE", infeasible_reason=reason)

@@ -7,13 +7,13 @@ Process Bandit Algorithm, 2024). Differences that a user can notice are the firs
 from collections.abc import Sequence
 from random import Random
 
+from vertex_api.studies.metrics import is_safe, list_objectives, list_safety_metrics
 from vertex_api.types import StudySpec
 from vertex_emulator.search import proposals, surrogate
 from vertex_emulator.search.acquisition import Acquisition
 from vertex_emulator.search.candidates import Candidates
 from vertex_emulator.search.domain import Value
 from vertex_emulator.search.losses import scalarised, with_failures
-from vertex_emulator.search.objectives import is_safe, objectives, required_safety, safeties
 from vertex_emulator.search.observation import Observation
 from vertex_emulator.search.random_search import generator, point
 from vertex_emulator.search.space import Parameter, Space, by_id, key
@@ -71,7 +71,7 @@ def _modelled_point(
 
     candidates = Candidates(space)
     ended = [observation for observation in observations if observation.state != "ACTIVE"]
-    goals = objectives(study_spec)
+    goals = list_objectives(study_spec)
     weights = [random.expovariate(1) for _ in goals]
     losses = scalarised([with_failures(goal.loss, ended) for goal in goals], weights)
     if not candidates.axes or not losses:
@@ -86,7 +86,9 @@ def _modelled_point(
         found = surrogate.fit(candidates.features(rows), chosen, random.getrandbits(31))
         return found.believing(candidates.features(np.array(running))) if found is not None and running else found
 
-    limits = [excesses for safety in safeties(study_spec) if (excesses := with_failures(safety.excess, ended))]
+    limits = [
+        excesses for safety in list_safety_metrics(study_spec) if (excesses := with_failures(safety.excess, ended))
+    ]
     objective = model(losses)
     limited = [found for found in map(model, limits) if found is not None]
     if objective is None and not limited:
@@ -97,7 +99,7 @@ def _modelled_point(
         begin, optimism = proposals.near_the_best, _OPTIMISM_NEAR_THE_BEST
     else:
         begin, optimism = proposals.everywhere, _OPTIMISM_EVERYWHERE
-    acquisition = Acquisition(objective, limited, required_safety(study_spec, ended), optimism)
+    acquisition = Acquisition(objective, limited, _required_safety(study_spec, ended), optimism)
     generated = np.random.default_rng(random.getrandbits(32))
     points = begin(candidates, rows[best], generated)
     found = proposals.refined(candidates, acquisition, points, generated)
@@ -129,3 +131,10 @@ def _new_point(space: Space, seen: Seen, random: Random) -> dict[str, Value]:
     if space.is_finite:
         return next((other for other in space.points() if key(other) not in seen), drawn)
     return drawn
+
+
+def _required_safety(study_spec: StudySpec, ended: Sequence[Observation]) -> float:
+    """Return how probably the next point must be safe: the desired fraction, unless more of the trials are safe."""
+    safe = sum(trial.state == "SUCCEEDED" and is_safe(study_spec, trial.metrics) for trial in ended)
+    fraction = max((metric.min_safe_fraction for metric in list_safety_metrics(study_spec)), default=0.0)
+    return fraction if safe <= fraction * len(ended) else 0.0

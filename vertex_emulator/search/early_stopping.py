@@ -9,9 +9,9 @@ from math import erf, sqrt
 from statistics import fmean, median
 from typing import Any, Protocol
 
+from vertex_api.studies.metrics import Metric, list_objectives
 from vertex_api.types import StudySpec
 from vertex_emulator.search.curve import Curve
-from vertex_emulator.search.objectives import Metric, objectives
 
 # Below this probability of beating the best completed trial a trial is hopeless to the decay curve rule.
 HOPELESS = 0.05
@@ -45,7 +45,7 @@ def reason_to_stop(study_spec: StudySpec, running: Measurements, completed: Sequ
     `running` are the trial's measurements and `completed` those of each succeeded trial.
     """
     found = []
-    for objective in objectives(study_spec):
+    for objective in list_objectives(study_spec):
         reason = _reason(study_spec, objective, running, completed)
         if reason is None:
             return None

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertex_api.scalars import parse_seconds
+from vertex_api.studies.metrics import is_safe, list_objectives
 from vertex_api.types import StudySpec
-from vertex_emulator.search.objectives import is_safe, objectives
 from vertex_emulator.times import parse_time
 
 
@@ -37,7 +37,7 @@ def reason_to_stop(
         return "maximumRuntimeConstraint: its time has passed"
     if "maxNumTrials" in config and trials >= config["maxNumTrials"]:
         return f"maxNumTrials: there are {trials} trials"
-    if len(objectives(study_spec)) != 1:
+    if len(list_objectives(study_spec)) != 1:
         return None
     in_vain, since = _without_progress(study_spec, ended, created)
     if "maxNumTrialsNoProgress" in config and in_vain >= config["maxNumTrialsNoProgress"]:
@@ -58,7 +58,7 @@ def _passed(constraint: Mapping[str, Any], created: int, now: int, otherwise: bo
 
 def _without_progress(study_spec: StudySpec, ended: Sequence[EndedTrial], created: int) -> tuple[int, int]:
     """How many trials in a row ended without a new best one, and since when (the study's creation while none is)."""
-    [objective] = objectives(study_spec)
+    [objective] = list_objectives(study_spec)
     best, in_vain, since = None, 0, created
     for trial in sorted(ended, key=lambda trial: trial.at):
         metrics = trial.metrics

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from vertex_api.trials import (
+from vertex_api.studies.trials import (
     count_ended_trials,
     find_best_trial,
     find_pareto_front,

@@ -1,0 +1,38 @@
+from math import inf, nan
+from typing import Any
+
+import pytest
+
+from vertex_api.studies.metrics import is_safe, list_objectives, list_safety_metrics
+
+
+def study(*metrics: dict[str, Any]) -> dict[str, Any]:
+    return {"metrics": [{"metricId": f"m{index}", **metric} for index, metric in enumerate(metrics)]}
+
+
+@pytest.mark.parametrize(("goal", "loss"), [("MINIMIZE", 2.0), ("MAXIMIZE", -2.0), ("GOAL_TYPE_UNSPECIFIED", -2.0)])
+def test_smaller_losses_are_better(goal: str, loss: float) -> None:
+    [objective] = list_objectives(study({"goal": goal}))
+    assert objective.loss({"m0": 2.0}) == loss
+
+
+@pytest.mark.parametrize("values", [{}, {"m0": nan}, {"m0": inf}])
+def test_a_metric_without_a_finite_value_has_no_loss(values: dict[str, float]) -> None:
+    [objective] = list_objectives(study({}))
+    assert objective.loss(values) is None
+
+
+def test_a_safety_metric_is_no_objective() -> None:
+    spec = study({}, {"safetyConfig": {"desiredMinSafeTrialsFraction": 0.5}})
+    assert [metric.id for metric in list_objectives(spec)] == ["m0"]
+    [safety] = list_safety_metrics(spec)
+    assert (safety.id, safety.threshold, safety.min_safe_fraction) == ("m1", 0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("goal", "value", "safe"), [("MINIMIZE", 3, True), ("MINIMIZE", 3.1, False), ("MAXIMIZE", 2.9, False)]
+)
+def test_safe_is_at_least_or_at_most_the_threshold(goal: str, value: float, safe: bool) -> None:
+    spec = study({"goal": goal, "safetyConfig": {"safetyThreshold": 3}})
+    assert is_safe(spec, {"m0": value}) == safe
+    assert not is_safe(spec, {})

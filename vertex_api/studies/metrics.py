@@ -1,0 +1,65 @@
+"""The metrics of a study: objectives, which are improved, and safety metrics, which must stay within a threshold."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+_MAX_VALUE = 1e100
+"""Larger values are clamped, so that their sums and squares stay finite."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric of a study.
+
+    `sign` turns its values into losses, of which smaller ones are better: 1 for MINIMIZE, -1 for MAXIMIZE. `threshold`
+    is that of a safety metric, None for an objective. `min_safe_fraction` is the share of trials that should be safe.
+    """
+
+    id: str
+    sign: int
+    threshold: float | None = None
+    min_safe_fraction: float = 0.0
+
+    def loss(self, values: Mapping[str, float]) -> float | None:
+        """Return the loss of a trial with these values by metric id, None if it has no finite value for this metric."""
+        value = values.get(self.id)
+        return None if value is None or not isfinite(value) else self.sign * min(max(value, -_MAX_VALUE), _MAX_VALUE)
+
+    def excess(self, values: Mapping[str, float]) -> float | None:
+        """Return by how much a trial misses the threshold of a safety metric; it is safe if that is at most 0."""
+        loss = self.loss(values)
+        return None if loss is None or self.threshold is None else loss - self.sign * self.threshold
+
+
+def list_metrics(study_spec: Mapping[str, Any]) -> list[Metric]:
+    """Return the metrics of a StudySpec, in its order.
+
+    Without a goal a metric is maximized, and without a threshold that is 0 (discovery document, MetricSpec).
+    """
+    metrics = []
+    for spec in study_spec["metrics"]:
+        safety = spec.get("safetyConfig")
+        threshold = None if safety is None else float(safety.get("safetyThreshold", 0))
+        min_safe_fraction = (safety or {}).get("desiredMinSafeTrialsFraction", 0.0)
+        sign = 1 if spec.get("goal") == "MINIMIZE" else -1
+        metrics.append(Metric(spec["metricId"], sign, threshold, min_safe_fraction))
+    return metrics
+
+
+def list_objectives(study_spec: Mapping[str, Any]) -> list[Metric]:
+    """Return the metrics of a StudySpec without a safetyConfig, in its order. The search improves them."""
+    return [metric for metric in list_metrics(study_spec) if metric.threshold is None]
+
+
+def list_safety_metrics(study_spec: Mapping[str, Any]) -> list[Metric]:
+    """Return the metrics of a StudySpec with a safetyConfig. Safe is at least the threshold when a metric is maximized,
+    at most when it is minimized."""
+    return [metric for metric in list_metrics(study_spec) if metric.threshold is not None]
+
+
+def is_safe(study_spec: Mapping[str, Any], values: Mapping[str, float]) -> bool:
+    """Return whether a trial with these values has every safety metric, and none beyond its threshold."""
+    excesses = [metric.excess(values) for metric in list_safety_metrics(study_spec)]
+    return all(excess is not None and excess <= 0 for excess in excesses)

@@ -1,0 +1,114 @@
+"""The trials of a hyperparameter tuning job: their results in brief, the best ones, and metrics that they lack."""
+
+import re
+from collections.abc import Mapping
+from math import inf
+from operator import le
+from typing import Any
+
+from vertex_api.studies.metrics import is_safe, list_objectives
+
+ENDED_STATES = frozenset({"SUCCEEDED", "INFEASIBLE"})
+_CUT_SHORT = re.compile(
+    r"exited with|out of memory|low on memory|Internal error|insufficient|quota|CANCEL", re.IGNORECASE
+)
+"""Reasons, as the service words them, of infeasible trials whose job failed: they could not report their metrics."""
+
+
+def summarize_trial(trial: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the results of a trial: `id`, `state`, `parameters` and `metrics` by id, and why it is infeasible.
+
+    `metrics` is empty without a final measurement.
+    """
+    measurement = trial.get("finalMeasurement", {})
+    row = {
+        "id": trial["id"],
+        "state": trial["state"],
+        "parameters": {entry["parameterId"]: _to_integer(entry["value"]) for entry in trial.get("parameters", [])},
+        "metrics": {entry["metricId"]: entry.get("value", 0.0) for entry in measurement.get("metrics", [])},
+    }
+    return row | ({"infeasibleReason": trial["infeasibleReason"]} if "infeasibleReason" in trial else {})
+
+
+def summarize_trials(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the results of a job's trials by number. The service gives them in no order (Google's own examples)."""
+    return sorted(map(summarize_trial, job.get("trials", [])), key=lambda row: int(row["id"]))
+
+
+def find_best_trial(job: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Find the results of the best succeeded trial by the first objective, and if equal by the next ones.
+
+    Of trials that are equal in all objectives, the earlier one is the best. Trials that are not safe, or lack a safety
+    metric or the first objective, are never the best. With several objectives the best trial is one of the Pareto
+    front; Vertex AI itself names none (ListOptimalTrials returns the Pareto set).
+    """
+    objectives = list_objectives(job["studySpec"])
+
+    def list_losses(row: Mapping[str, Any]) -> list[float]:
+        losses = [objective.loss(row["metrics"]) for objective in objectives]
+        return [inf if loss is None else loss for loss in losses]
+
+    rows = [row for row in _list_eligible(job) if objectives[0].loss(row["metrics"]) is not None]
+    return min(rows, key=list_losses, default=None)
+
+
+def find_pareto_front(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Find the results of the best trials, by number: of all that no other trial dominates.
+
+    A trial dominates another if it is as good in every objective and better in one. That is what the service optimizes
+    for with several metrics (Google's page on using hyperparameter tuning). With one objective it is the best trial.
+    """
+    objectives = list_objectives(job["studySpec"])
+    if len(objectives) == 1:
+        best = find_best_trial(job)
+        return [] if best is None else [best]
+    rows, points = _list_eligible(job), []
+    for row in rows:
+        losses = [loss for objective in objectives if (loss := objective.loss(row["metrics"])) is not None]
+        if len(losses) == len(objectives):
+            points.append((tuple(losses), row["id"]))
+    # In this order no trial is dominated by a later one, and the front is small.
+    front: list[tuple[float, ...]] = []
+    ids = set[str]()
+    for point, id_ in sorted(points):
+        if not any(other != point and all(map(le, other, point)) for other in front):
+            front.append(point)
+            ids.add(id_)
+    return [row for row in rows if row["id"] in ids]
+
+
+def count_ended_trials(job: Mapping[str, Any]) -> int:
+    """Return how many trials have ended, succeeded or infeasible."""
+    return sum(trial["state"] in ENDED_STATES for trial in job.get("trials", []))
+
+
+def find_unreported_metrics(job: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Find the metrics of the study that ended trials never reported, each with the ids of these trials.
+
+    Trials whose job failed are left out: they were cut short.
+    """
+    trial_ids: dict[str, list[str]] = {}
+    for trial in sorted(job.get("trials", []), key=lambda trial: int(trial["id"])):
+        if trial["state"] in ENDED_STATES and not _CUT_SHORT.search(trial.get("infeasibleReason", "")):
+            reported = list_reported_metrics(trial)
+            for metric in job["studySpec"]["metrics"]:
+                if metric["metricId"] not in reported:
+                    trial_ids.setdefault(metric["metricId"], []).append(trial["id"])
+    return trial_ids
+
+
+def list_reported_metrics(trial: Mapping[str, Any]) -> set[str]:
+    """Return the ids of the metrics that a trial has reported."""
+    measurements = [trial.get("finalMeasurement", {}), *trial.get("measurements", [])]
+    return {metric["metricId"] for measurement in measurements for metric in measurement.get("metrics", [])}
+
+
+def _list_eligible(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the results of the succeeded trials that are safe."""
+    study_spec = job["studySpec"]
+    return [row for row in summarize_trials(job) if row["state"] == "SUCCEEDED" and is_safe(study_spec, row["metrics"])]
+
+
+def _to_integer(value: Any) -> Any:
+    """Return a whole number as int: JSON has one kind of number, so 32 comes back as 32.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
