@@ -1,7 +1,7 @@
-"""What training needs of a Google Cloud project: components that any Pulumi program can use alone.
+"""What training needs in a Google Cloud project: components that any Pulumi program can use alone.
 
-Each takes plain typed arguments (the TypedDicts of `schema.shapes`, where a stack file has a map), parents what it
-makes, and lets the caller's options win. What a reviewer asks for (e-mails, URIs, names) is plain text, not an output.
+Each takes plain typed arguments (the TypedDicts of `schema.shapes` for maps of a stack file), is the parent of what it
+creates, and lets the caller's options win. E-mails, URIs and names are plain text, not outputs: a preview shows them.
 """
 
 from .access import Grants, ServiceAgentAccess

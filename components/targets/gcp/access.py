@@ -1,6 +1,6 @@
-"""ServiceAgentAccess: what Vertex AI's own agents may do, so that a first job does not fail for want of a grant.
+"""ServiceAgentAccess: the grants that Vertex AI's service agents need to run jobs.
 
-Which identity needs what is the table of Google's page on access control for Vertex AI; docs/access.md repeats it.
+Source: the table on Google's page on access control for Vertex AI, which docs/access.md repeats.
 """
 
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_gcp import artifactregistry, projects, serviceaccount, storage
 
-from .encryption import key_grant
-from .propagation import until_known
+from .encryption import grant_key_use
+from .propagation import create_retry_hook
 from .registry import Repository
 from .service_agents import ServiceAgents
 
@@ -21,11 +21,11 @@ DNS_PEER = "roles/dns.peer"
 
 @dataclass(frozen=True)
 class Grants:
-    """What the agents need beyond a project of their own.
+    """What the agents need access to.
 
-    `repository` holds the images, `kms_key` encrypts jobs, `legacy_buckets` hold images of Container Registry
+    `repository` has the images, `kms_key` encrypts jobs, `legacy_buckets` have images of Container Registry
     (`artifacts.P.appspot.com`), `dns_projects` own zones that jobs resolve names in, `foreign_account` is the e-mail
-    of an account of another project that jobs run as.
+    of the account that jobs run as, if it belongs to another project.
     """
 
     repository: Repository | None
@@ -36,9 +36,9 @@ class Grants:
 
 
 class ServiceAgentAccess(pulumi.ComponentResource):
-    """The Vertex AI service agent of a project, and every grant that it and its kin need for this stack's jobs.
+    """The Vertex AI service agent of a project, and every grant that Google's agents need for this stack's jobs.
 
-    All members are computed from the project's number, so that a preview shows them.
+    All members are computed from the project's number, so a preview shows them.
     """
 
     def __init__(
@@ -52,22 +52,22 @@ class ServiceAgentAccess(pulumi.ComponentResource):
     ) -> None:
         agents = ServiceAgents(project_number)
         super().__init__("vertex:gcp:ServiceAgentAccess", name, None, opts)
-        # The custom-code agent appears with a project's first custom job; this makes at least the other one exist.
+        # Google creates the custom-code agent with a project's first custom job; this creates the other one.
         identity = projects.ServiceIdentity(
             name, project=project, service="aiplatform.googleapis.com", opts=pulumi.ResourceOptions(parent=self)
         )
         granted = pulumi.ResourceOptions(parent=self, depends_on=[identity])
-        self._options = pulumi.ResourceOptions.merge(granted, pulumi.ResourceOptions(hooks=until_known()))
+        self._options = pulumi.ResourceOptions.merge(granted, pulumi.ResourceOptions(hooks=create_retry_hook()))
         if grants.repository:
-            self._pull(name, grants.repository, agents)
+            self._grant_pull(name, grants.repository, agents)
         if grants.kms_key:
-            for agent, member in agents.pullers.items():
-                key_grant(f"{name}-key-{agent}", grants.kms_key, member, granted)
-        self._elsewhere(name, grants, agents)
+            for agent, member in agents.image_readers.items():
+                grant_key_use(f"{name}-key-{agent}", grants.kms_key, member, granted)
+        self._grant_access_elsewhere(name, grants, agents)
         self.register_outputs({})
 
-    def _pull(self, name: str, repository: Repository, agents: ServiceAgents) -> None:
-        for agent, member in agents.pullers.items():
+    def _grant_pull(self, name: str, repository: Repository, agents: ServiceAgents) -> None:
+        for agent, member in agents.image_readers.items():
             artifactregistry.RepositoryIamMember(
                 f"{name}-pull-{agent}",
                 project=repository.project,
@@ -78,9 +78,9 @@ class ServiceAgentAccess(pulumi.ComponentResource):
                 opts=self._options,
             )
 
-    def _elsewhere(self, name: str, grants: Grants, agents: ServiceAgents) -> None:
+    def _grant_access_elsewhere(self, name: str, grants: Grants, agents: ServiceAgents) -> None:
         for bucket in grants.legacy_buckets:
-            for agent, member in {**agents.pullers, "legacy": agents.legacy}.items():
+            for agent, member in {**agents.image_readers, "legacy": agents.legacy}.items():
                 storage.BucketIAMMember(
                     f"{name}-{bucket}-{agent}", bucket=bucket, role=OBJECT_VIEWER, member=member, opts=self._options
                 )

@@ -1,18 +1,18 @@
-"""StagingBucket: where jobs write, in the region that they run in."""
+"""StagingBucket: the bucket that jobs write to, in their region."""
 
 import pulumi
 from pulumi_gcp import storage
 
 from ...schema import shapes
-from .encryption import key_grant
-from .propagation import until_known
+from .encryption import grant_key_use
+from .propagation import create_retry_hook
 from .service_agents import ServiceAgents
 
 OBJECT_ADMIN = "roles/storage.objectAdmin"
 
 
 class StagingBucket(pulumi.ComponentResource):
-    """A regional bucket that nobody can open to the public, or one that exists already (`bucket.existing`).
+    """A regional bucket with public access prevented, or one that exists already (`bucket.existing`).
 
     `uri` is `gs://name`, plain text. `member` (the account that jobs run as) may read and write its objects.
     """
@@ -31,7 +31,9 @@ class StagingBucket(pulumi.ComponentResource):
         super().__init__("vertex:gcp:StagingBucket", name, None, opts)
         self.name = bucket.get("existing") or bucket["name"]
         self.uri = f"gs://{self.name}"
-        self.resource = None if "existing" in bucket else self._made(name, bucket, project, project_number, region)
+        self.resource = None
+        if "existing" not in bucket:
+            self.resource = self._create_bucket(name, bucket, project, project_number, region)
         storage.BucketIAMMember(
             f"{name}-write",
             bucket=self.name,
@@ -40,22 +42,24 @@ class StagingBucket(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=[self.resource] if self.resource else [],
-                hooks=until_known(),
+                hooks=create_retry_hook(),
             ),
         )
         self.register_outputs({"uri": self.uri})
 
-    def _made(self, name: str, bucket: shapes.Bucket, project: str, project_number: str, region: str) -> storage.Bucket:
+    def _create_bucket(
+        self, name: str, bucket: shapes.Bucket, project: str, project_number: str, region: str
+    ) -> storage.Bucket:
         days = bucket.get("deleteAfterDays")
         rule = storage.BucketLifecycleRuleArgs(
             action=storage.BucketLifecycleRuleActionArgs(type="Delete"),
             condition=storage.BucketLifecycleRuleConditionArgs(age=days),
         )
         key = bucket.get("kmsKey")
-        encrypted: list[pulumi.Resource] = []
+        key_grants: list[pulumi.Resource] = []
         if key:
             options = pulumi.ResourceOptions(parent=self)
-            encrypted.append(key_grant(f"{name}-key", key, ServiceAgents(project_number).storage, options))
+            key_grants.append(grant_key_use(f"{name}-key", key, ServiceAgents(project_number).storage, options))
         return storage.Bucket(
             name,
             name=self.name,
@@ -66,7 +70,7 @@ class StagingBucket(pulumi.ComponentResource):
             lifecycle_rules=[rule] if days else None,
             encryption=storage.BucketEncryptionArgs(default_kms_key_name=key) if key else None,
             labels=bucket.get("labels"),
-            # What was trained outlives the stack unless someone empties the bucket first.
+            # Models outlive the stack, unless someone empties the bucket first.
             force_destroy=False,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=encrypted, protect=bucket.get("protect")),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=key_grants, protect=bucket.get("protect")),
         )

@@ -1,20 +1,20 @@
-"""The right to use a customer-managed key, which the agent of each encrypting service needs before it can."""
+"""Grants to use a customer-managed encryption key, which the agent of each encrypting service needs."""
 
 import pulumi
 from pulumi_gcp import kms
 
-from .propagation import until_known
+from .propagation import create_retry_hook
 
 KEY_USER = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
 
 
-def key_grant(name: str, key: str, member: str, options: pulumi.ResourceOptions) -> kms.CryptoKeyIAMMember:
-    """Lets a service agent encrypt and decrypt with a key."""
-    known = pulumi.ResourceOptions(hooks=until_known())
+def grant_key_use(name: str, key: str, member: str, options: pulumi.ResourceOptions) -> kms.CryptoKeyIAMMember:
+    """Grant a service agent the right to encrypt and decrypt with a key."""
+    retry = pulumi.ResourceOptions(hooks=create_retry_hook())
     return kms.CryptoKeyIAMMember(
         name,
         crypto_key_id=key,
         role=KEY_USER,
         member=member,
-        opts=pulumi.ResourceOptions.merge(options, known),
+        opts=pulumi.ResourceOptions.merge(options, retry),
     )

@@ -1,26 +1,26 @@
-"""TrainingIdentity: the service account that training code runs as, with the least that a trainer needs."""
+"""TrainingIdentity: the service account that training code runs as, with the least privileges it needs."""
 
 from collections.abc import Sequence
 
 import pulumi
 from pulumi_gcp import projects, serviceaccount
 
-from .propagation import until_known
+from .propagation import create_retry_hook
 
 ROLES = {"logs": "roles/logging.logWriter", "vertex": "roles/aiplatform.user"}
-"""In its own project: without logWriter a job's logs vanish; aiplatform.user is for experiments and models."""
+"""In its own project: without logWriter a job has no logs; aiplatform.user is for experiments and models."""
 ACT_AS = "roles/iam.serviceAccountUser"
 
 
-def account_email(account: str, project: str) -> str:
-    """The e-mail of a service account, which is known before the account is there."""
+def get_account_email(account: str, project: str) -> str:
+    """Return the e-mail of a service account, which is known before the account exists."""
     return f"{account}@{project}.iam.gserviceaccount.com"
 
 
 class TrainingIdentity(pulumi.ComponentResource):
-    """A service account for jobs. `submitters` (IAM members) may act as it, which submitting a job with it demands.
+    """A service account for jobs. `submitters` are the IAM members that may submit jobs with it (`actAs`).
 
-    `email` and `member` are plain text: a preview shows them.
+    `email` and `member` are plain text, so a preview shows them.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class TrainingIdentity(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("vertex:gcp:TrainingIdentity", name, None, opts)
-        self.email = account_email(account, project)
+        self.email = get_account_email(account, project)
         self.member = f"serviceAccount:{self.email}"
         self.resource = serviceaccount.Account(
             name,
@@ -42,7 +42,7 @@ class TrainingIdentity(pulumi.ComponentResource):
             display_name="Vertex AI training",
             opts=pulumi.ResourceOptions(parent=self),
         )
-        granted = pulumi.ResourceOptions(parent=self, depends_on=[self.resource], hooks=until_known())
+        granted = pulumi.ResourceOptions(parent=self, depends_on=[self.resource], hooks=create_retry_hook())
         for short, role in ROLES.items():
             projects.IAMMember(f"{name}-{short}", project=project, role=role, member=self.member, opts=granted)
         for submitter in submitters:

@@ -1,4 +1,4 @@
-"""JobNetwork: how jobs reach a private network, by peering it or through a network attachment."""
+"""JobNetwork: access of jobs to a private network, by VPC peering or through a network attachment."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,10 +12,10 @@ PEER = "servicenetworking.googleapis.com"
 
 
 class JobNetwork(pulumi.ComponentResource):
-    """What a private network needs on its side, and what jobs say of it.
+    """The resources in a private network that jobs need, and the fields of jobs that refer to them.
 
-    `network` holds `peering` or `attachment`. `fields` are those of a CustomJobSpec, plain text: a preview shows them.
-    `dns_projects` are the projects whose zones jobs resolve names in.
+    `network` has `peering` or `attachment`. `fields` are those of a CustomJobSpec, as plain text, so a preview shows
+    them. `dns_projects` are the projects whose zones jobs resolve names in.
     """
 
     def __init__(
@@ -30,18 +30,18 @@ class JobNetwork(pulumi.ComponentResource):
         super().__init__("vertex:gcp:JobNetwork", name, None, opts)
         self._name, self._project, self._region = name, project, region
         self.fields: Mapping[str, Any] = (
-            self._peered(network["peering"]) if "peering" in network else self._attached(network["attachment"])
+            self._peer(network["peering"]) if "peering" in network else self._attach(network["attachment"])
         )
         zones = network.get("attachment", {}).get("dnsPeering", [])
         self.dns_projects = tuple(sorted({zone["targetProject"] for zone in zones}))
         self.register_outputs({"fields": self.fields})
 
-    def _peered(self, peering: shapes.Peering) -> dict[str, Any]:
-        """VPC Network Peering: Google's services in a range of the network (its page on private services access)."""
+    def _peer(self, peering: shapes.Peering) -> dict[str, Any]:
+        """Peer a network with Google's services (Google's page on private services access), and return the fields."""
         fields: dict[str, Any] = {"network": peering["network"]}
         ranges = peering.get("reservedIpRanges", [])
         if "prefixLength" in peering:
-            made = compute.GlobalAddress(
+            address = compute.GlobalAddress(
                 self._name,
                 name=self._name,
                 project=peering["network"].split("/")[1],
@@ -56,13 +56,13 @@ class JobNetwork(pulumi.ComponentResource):
                 network=peering["network"],
                 service=PEER,
                 reserved_peering_ranges=[*ranges, self._name],
-                opts=pulumi.ResourceOptions(parent=self, depends_on=[made]),
+                opts=pulumi.ResourceOptions(parent=self, depends_on=[address]),
             )
             ranges = [*ranges, self._name]
         return {**fields, "reservedIpRanges": ranges} if ranges else fields
 
-    def _attached(self, attachment: shapes.Attachment) -> dict[str, Any]:
-        """A Private Service Connect interface: jobs stand in a subnetwork themselves (Google's page on it)."""
+    def _attach(self, attachment: shapes.Attachment) -> dict[str, Any]:
+        """Connect jobs by a Private Service Connect interface (Google's page on it), and return the fields."""
         interface: dict[str, Any] = {
             "networkAttachment": attachment.get("existing")
             or f"projects/{self._project}/regions/{self._region}/networkAttachments/{self._name}"

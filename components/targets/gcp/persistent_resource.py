@@ -1,6 +1,6 @@
-"""PersistentResource: machines that stay between jobs, so that a job does not wait for its own."""
+"""PersistentResource: machines that keep running between jobs, so that a job starts at once."""
 
-from __future__ import annotations  # the provider's types load when they are used: few stacks do
+from __future__ import annotations  # loads the provider's types only if they are used
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,8 +14,8 @@ from ...schema import shapes
 class PersistentResource(pulumi.ComponentResource):
     """Machines for the jobs that name it in their `persistentResourceId`; `id` is that name, as plain text.
 
-    `network` has the fields of `JobNetwork.fields`: a job on these machines must be in their network. Jobs run as
-    their own account, which the machines are told to let them.
+    `network` is `JobNetwork.fields`: a job on these machines must be in their network. Each job runs as its own
+    account.
     """
 
     def __init__(
@@ -33,6 +33,7 @@ class PersistentResource(pulumi.ComponentResource):
         super().__init__("vertex:gcp:PersistentResource", name, None, opts)
         self.id = resource["name"]
         fields = network or {}
+        psc = fields.get("pscInterfaceConfig")
         account = vertex.AiPersistentResourceResourceRuntimeSpecServiceAccountSpecArgs(
             enable_custom_service_account=True
         )
@@ -41,10 +42,10 @@ class PersistentResource(pulumi.ComponentResource):
             name=self.id,
             project=project,
             location=region,
-            resource_pools=[_pool(pool) for pool in resource["resourcePools"]],
+            resource_pools=[_create_pool_args(pool) for pool in resource["resourcePools"]],
             network=fields.get("network"),
             reserved_ip_ranges=fields.get("reservedIpRanges"),
-            psc_interface_config=_interface(fields["pscInterfaceConfig"]) if "pscInterfaceConfig" in fields else None,
+            psc_interface_config=_create_psc_args(psc) if psc else None,
             encryption_spec=vertex.AiPersistentResourceEncryptionSpecArgs(kms_key_name=kms_key) if kms_key else None,
             labels=labels or None,
             resource_runtime_spec=vertex.AiPersistentResourceResourceRuntimeSpecArgs(service_account_spec=account),
@@ -53,7 +54,7 @@ class PersistentResource(pulumi.ComponentResource):
         self.register_outputs({"id": self.id})
 
 
-def _pool(pool: shapes.ResourcePool) -> vertex.AiPersistentResourceResourcePoolArgs:
+def _create_pool_args(pool: shapes.ResourcePool) -> vertex.AiPersistentResourceResourcePoolArgs:
     machine, disk, scaling = pool["machineSpec"], pool.get("diskSpec"), pool.get("autoscalingSpec")
     return vertex.AiPersistentResourceResourcePoolArgs(
         machine_spec=vertex.AiPersistentResourceResourcePoolMachineSpecArgs(
@@ -75,7 +76,7 @@ def _pool(pool: shapes.ResourcePool) -> vertex.AiPersistentResourceResourcePoolA
     )
 
 
-def _interface(interface: Mapping[str, Any]) -> vertex.AiPersistentResourcePscInterfaceConfigArgs:
+def _create_psc_args(interface: Mapping[str, Any]) -> vertex.AiPersistentResourcePscInterfaceConfigArgs:
     zones = [
         vertex.AiPersistentResourcePscInterfaceConfigDnsPeeringConfigArgs(
             domain=zone["domain"], target_project=zone["targetProject"], target_network=zone["targetNetwork"]

@@ -1,6 +1,7 @@
-"""The identities with which Vertex AI acts in a project; their e-mails follow from the project's number alone.
+"""The identities with which Google's services act in a project.
 
-Source: Google's page on Vertex AI service agents. That they can be computed is what lets a preview show every grant.
+Their e-mails depend on the project's number alone (Google's page on Vertex AI service agents), so a preview shows every
+grant.
 """
 
 from dataclasses import dataclass
@@ -24,22 +25,22 @@ class ServiceAgents:
 
     @property
     def legacy(self) -> str:
-        """The agent of AI Platform Training, which older images in Container Registry are still shared with."""
+        """The agent of AI Platform Training, which still reads older images in Container Registry."""
         return f"serviceAccount:service-{self.project_number}@cloud-ml.google.com.iam.gserviceaccount.com"
 
     @property
     def artifact_registry(self) -> str:
-        """Artifact Registry's own agent, which encrypts repositories."""
+        """The agent of Artifact Registry, which encrypts repositories."""
         return self._member("gcp-sa-artifactregistry")
 
     @property
     def storage(self) -> str:
-        """Cloud Storage's own agent, which encrypts buckets."""
+        """The agent of Cloud Storage, which encrypts buckets."""
         return self._member("gs-project-accounts")
 
     @property
-    def pullers(self) -> dict[str, str]:
-        """Both agents that must be able to read training images, by a short name (vertex-ai-samples#2176)."""
+    def image_readers(self) -> dict[str, str]:
+        """Both agents that need to read training images, by a short name (vertex-ai-samples#2176)."""
         return {"vertex": self.vertex, "custom-code": self.custom_code}
 
     def _member(self, service: str) -> str:

@@ -7,13 +7,13 @@ from pulumi_gcp import projects
 
 from ...schema import shapes
 
-ALWAYS = ("aiplatform", "artifactregistry", "iam", "logging", "storage")
-"""What every stack uses: jobs, images, the account they run as, their logs and their outputs."""
+ALWAYS_REQUIRED = ("aiplatform", "artifactregistry", "iam", "logging", "storage")
+"""The APIs that every stack needs: for jobs, images, service accounts, logs and outputs."""
 
 
-def needed(stack: shapes.Cloud) -> set[str]:
-    """The short names of the APIs that a stack of the target gcp uses."""
-    apis = set(ALWAYS)
+def list_required_apis(stack: shapes.Cloud) -> set[str]:
+    """Return the short names of the APIs that a stack with the target gcp needs."""
+    apis = set(ALWAYS_REQUIRED)
     network = stack.get("network", {})
     if network:
         apis.add("compute")
@@ -29,7 +29,7 @@ def needed(stack: shapes.Cloud) -> set[str]:
 class Services(pulumi.ComponentResource):
     """Enabled APIs of a project, by their short names (`aiplatform` is `aiplatform.googleapis.com`).
 
-    Destroying the stack leaves them on: whatever else the project holds may need them.
+    Destroying the stack leaves them enabled: other parts of the project may need them.
     """
 
     def __init__(

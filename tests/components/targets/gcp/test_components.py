@@ -19,8 +19,8 @@ from components.targets.gcp import (
     StagingBucket,
     TrainingIdentity,
 )
-from components.targets.gcp.propagation import LONGEST_PAUSE, TRIES, pause_before_retry
-from components.targets.gcp.services import ALWAYS, needed
+from components.targets.gcp.propagation import MAX_PAUSE_SECONDS, MAX_TRIES, compute_retry_pause
+from components.targets.gcp.services import ALWAYS_REQUIRED, list_required_apis
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 
 # The threads of Pulumi's mocks leave an event loop each.
@@ -104,7 +104,7 @@ def test_all_of_them_stand_in_one_program_under_one_name() -> None:
 
 def test_a_stack_needs_the_apis_of_what_it_uses_and_no_others() -> None:
     def beyond(**said: Any) -> set[str]:
-        return needed(shapes.Cloud(**{"registry": {}, "bucket": {}, **said})) - set(ALWAYS)
+        return list_required_apis(shapes.Cloud(**{"registry": {}, "bucket": {}, **said})) - set(ALWAYS_REQUIRED)
 
     assert beyond() == set()
     assert beyond(kmsKey=KEY) == beyond(registry={"kmsKey": KEY}) == beyond(bucket={"kmsKey": KEY}) == {"cloudkms"}
@@ -238,10 +238,10 @@ def test_an_attachment_is_made_in_a_subnetwork_and_jobs_name_it() -> None:
 
 def test_a_grant_is_tried_again_while_its_account_is_unknown_and_not_for_ever() -> None:
     unknown = "Error 400: Service account x does not exist., badRequest"
-    assert [pause_before_retry([unknown] * count) for count in (1, 2, 3)] == [1.0, 2.0, 4.0]
-    assert pause_before_retry([unknown] * (TRIES - 1)) == LONGEST_PAUSE
-    assert pause_before_retry([unknown] * TRIES) is None
-    assert pause_before_retry(["Error 403: denied", unknown]) is None
+    assert [compute_retry_pause([unknown] * count) for count in (1, 2, 3)] == [1.0, 2.0, 4.0]
+    assert compute_retry_pause([unknown] * (MAX_TRIES - 1)) == MAX_PAUSE_SECONDS
+    assert compute_retry_pause([unknown] * MAX_TRIES) is None
+    assert compute_retry_pause(["Error 403: denied", unknown]) is None
 
 
 def test_machines_stay_in_the_network_of_the_jobs_with_their_key_and_labels() -> None:
