@@ -6,13 +6,9 @@ import secrets
 from dataclasses import dataclass
 from functools import lru_cache
 
-_SEGMENT = r"[^/:]+"
-_PATH = re.compile(
-    rf"projects/(?P<project>{_SEGMENT}(?::{_SEGMENT})?)/locations/(?P<location>{_SEGMENT})"
-    rf"(?:/(?P<collection>(?!operations\b){_SEGMENT})(?:/(?P<id>{_SEGMENT}))?)?"
-    rf"(?P<operations>/operations(?:/(?P<operation>{_SEGMENT}))?)?"
-    rf"(?::(?P<verb>{_SEGMENT}))?"
-)
+ID_PATTERN = r"[^/:]+"
+LOCATION_PATTERN = rf"projects/{ID_PATTERN}(?::{ID_PATTERN})?/locations/{ID_PATTERN}"
+_MODEL = re.compile(rf"({LOCATION_PATTERN})/models/({ID_PATTERN})")
 
 
 @dataclass(frozen=True)
@@ -21,6 +17,12 @@ class Location:
 
     project: str
     region: str
+
+    @classmethod
+    def parse(cls, name: str) -> "Location":
+        """Return the location of a name that matches `LOCATION_PATTERN`."""
+        _, project, _, region = name.split("/")
+        return cls(project, region)
 
     @property
     def number(self) -> str:
@@ -33,33 +35,10 @@ class Location:
         return f"projects/{self.number}/locations/{self.region}"
 
 
-@dataclass(frozen=True)
-class Path:
-    """One request path below the version, taken apart; absent parts are None."""
-
-    text: str
-    location: Location
-    collection: str | None
-    id: str | None
-    in_operations: bool
-    operation: str | None
-    verb: str | None
-
-
-def parse_path(path: str) -> Path | None:
-    """Take `projects/P/locations/R/customJobs/ID:cancel` and its kin apart; None when it is no such path."""
-    match = _PATH.fullmatch(path)
-    if match is None or (match["operations"] and match["collection"] and not match["id"]):
-        return None
-    return Path(
-        text=path,
-        location=Location(match["project"], match["location"]),
-        collection=match["collection"],
-        id=match["id"],
-        in_operations=match["operations"] is not None,
-        operation=match["operation"],
-        verb=match["verb"],
-    )
+def parse_model_name(name: str) -> tuple[Location, str] | None:
+    """Return location and id of `projects/P/locations/R/models/ID`; None if `name` has another form."""
+    match = _MODEL.fullmatch(name)
+    return (Location.parse(match[1]), match[2]) if match else None
 
 
 @lru_cache

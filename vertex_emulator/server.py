@@ -14,18 +14,13 @@ from secrets import token_hex
 import uvicorn
 
 from vertex_api import __version__
-from vertex_emulator.api.admin import Admin
-from vertex_emulator.api.logging.entries import Entries
-from vertex_emulator.api.methods import Methods
 from vertex_emulator.app import App
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.endpoint import Endpoint, acquire_lock
 from vertex_emulator.errors import StartError
-from vertex_emulator.gcs.service import Storage
 from vertex_emulator.http.guard import is_loopback
-from vertex_emulator.page.page import Page
 from vertex_emulator.replicas.docker.executor import DockerExecutor
 from vertex_emulator.scheduling.scheduler import Scheduler
 from vertex_emulator.scheduling.work_queue import WorkQueue
@@ -70,17 +65,7 @@ def _run(data: DataFolder, database: Database, listener: socket.socket, host: st
         return f"{endpoint.url}/jobs/{kind.collection}/{job_id}"
 
     scheduler = Scheduler(database, executor, data, queue, capacity, build_job_url)
-    app = App(
-        version=__version__,
-        database=database,
-        executor=executor,
-        methods=Methods.on(database, data.buckets, scheduler.wake),
-        entries=Entries(database, executor, data),
-        admin=Admin(database, data, capacity),
-        storage=Storage(data.buckets, data.uploads),
-        page=Page(database, executor, data.buckets),
-        allowed_host=host if allow_remote else None,
-    )
+    app = App(database, executor, data, capacity, scheduler.wake, host if allow_remote else None)
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -94,7 +79,7 @@ def _run(data: DataFolder, database: Database, listener: socket.socket, host: st
             await super().shutdown(sockets)
 
     config = uvicorn.Config(
-        app.asgi(),
+        app.build_asgi(),
         lifespan="off",
         log_config=None,
         access_log=False,

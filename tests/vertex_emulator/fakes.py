@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.vertex_emulator.jobs import IMAGE
-from vertex_emulator.api.jobs import Jobs
+from vertex_emulator.api.jobs import JobService
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction, models, operations, queue, transaction
 from vertex_emulator.database.records import Job, Replica
@@ -198,7 +198,7 @@ class Emulator:
             self.capacity,
             build_job_url=lambda job: f"http://x/{job.id}",
         )
-        self.jobs = Jobs(self.database, self.data.buckets, self.scheduler.wake)
+        self.jobs = JobService(self.database, self.data.buckets, self.scheduler.wake)
         self.queue.add("admission")
         self.queue.add("resync")
 

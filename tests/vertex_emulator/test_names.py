@@ -1,36 +1,14 @@
-import pytest
-
-from vertex_emulator.names import new_id, parse_path, project_number, replica_hostname
+from vertex_emulator.names import Location, new_id, parse_model_name, project_number, replica_hostname
 
 
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("projects/p/locations/r/customJobs", ("customJobs", None, False, None, None)),
-        ("projects/p/locations/r/customJobs/12", ("customJobs", "12", False, None, None)),
-        ("projects/p/locations/r/customJobs/12:cancel", ("customJobs", "12", False, None, "cancel")),
-        ("projects/p/locations/r/customJobs/12/operations", ("customJobs", "12", True, None, None)),
-        ("projects/p/locations/r/customJobs/12/operations/3", ("customJobs", "12", True, "3", None)),
-        ("projects/p/locations/r/operations/3:wait", (None, None, True, "3", "wait")),
-        ("projects/p/locations/r/operations", (None, None, True, None, None)),
-    ],
-)
-def test_paths_come_apart(text: str, parts: tuple[str | None, ...]) -> None:
-    path = parse_path(text)
-    assert path is not None
-    assert (path.collection, path.id, path.in_operations, path.operation, path.verb) == parts
-    assert path.location.project == "p"
-
-
-@pytest.mark.parametrize("text", ["", "projects/p", "projects/p/locations/r/customJobs/1/2", "projects//locations/r/x"])
-def test_other_paths_are_none(text: str) -> None:
-    assert parse_path(text) is None
+def test_a_model_name_is_parsed() -> None:
+    assert parse_model_name("projects/p/locations/r/models/12") == (Location("p", "r"), "12")
+    for text in ("", "projects/p", "projects/p/locations/r/customJobs/1", "projects//locations/r/models/1"):
+        assert parse_model_name(text) is None
 
 
 def test_a_project_of_a_domain_keeps_its_colon() -> None:
-    path = parse_path("projects/example.com:p/locations/r/customJobs/1")
-    assert path is not None
-    assert path.location.project == "example.com:p"
+    assert parse_model_name("projects/example.com:p/locations/r/models/1") == (Location("example.com:p", "r"), "1")
 
 
 def test_a_project_s_number_is_stable_and_digits_stay() -> None:

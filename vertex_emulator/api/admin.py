@@ -1,6 +1,4 @@
-"""What the emulator's own command line asks a running emulator for."""
-
-from __future__ import annotations
+"""The methods that the emulator's own command line calls."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,22 +11,22 @@ from vertex_emulator.injected_faults import InjectedFault
 
 
 @dataclass(frozen=True)
-class Admin:
-    """Answers for `status`, `stop --if-idle`, `logs` and `inject`; `capacity` is in replicas."""
+class AdminService:
+    """The methods behind `status`, `stop --if-idle`, `logs` and `inject`; `capacity` is in replicas."""
 
     database: Database
     data: DataFolder
     capacity: int
 
-    def status(self) -> dict[str, Any]:
-        """Counts of jobs by state, trials' jobs left out, how full the machine is, and the faults that wait."""
+    def get_status(self) -> dict[str, Any]:
+        """Return how many jobs are in each state (without jobs of trials), the replicas in use, and pending faults."""
         counts: dict[str, int] = {}
         with self.database.read_transaction() as transaction:
             for job in transaction.list_jobs():
                 counts[job.state] = counts.get(job.state, 0) + 1
             active = len(transaction.list_unfinished_jobs())
             slots = sum(transaction.queue.count_replicas_by_owner().values())
-            faults = _faults(transaction)
+            faults = _serialize_faults(transaction)
         return {
             "data": str(self.data.root),
             "jobs": counts,
@@ -37,32 +35,32 @@ class Admin:
             "faults": faults,
         }
 
-    def job(self, job_id: str) -> dict[str, Any] | None:
-        """Name, state and error of a job by its bare id, and where its log is: `job`, and `trial` or None.
+    def get_job(self, job_id: str) -> dict[str, Any]:
+        """Return `name`, `state` and `error` of a job, and whose `log` to read (`job`, and `trial` or None).
 
-        The log of a pipeline is that of its job, once it has one.
+        The log of a pipeline is that of its job, once it has one. Raises ApiError NOT_FOUND.
         """
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(job_id)
             progress = transaction.pipelines.get_progress([job_id]).get(job_id)
         if job is None:
-            return None
+            raise ApiError("NOT_FOUND", f"There is no job {job_id} here.")
         error = job.ending.message if job.is_terminal and job.ending else ""
         log = {"job": progress.job if progress else job.visible_resource[1], "trial": job.trial}
         return {"name": job.name, "state": job.state, "error": error, "log": log}
 
-    def faults(self, method: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """POST takes a fault for the jobs to come, GET lists those that wait, DELETE forgets them. Raises ApiError."""
-        match method:
-            case "POST":
-                return self._inject(body)
-            case "DELETE":
-                with self.database.write_transaction() as transaction:
-                    return {"cleared": transaction.injected_faults.clear()}
-        with self.database.read_transaction() as transaction:
-            return {"faults": _faults(transaction)}
+    def clear_faults(self) -> dict[str, Any]:
+        """Delete all pending faults; return how many there were."""
+        with self.database.write_transaction() as transaction:
+            return {"cleared": transaction.injected_faults.clear()}
 
-    def _inject(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def list_faults(self) -> dict[str, Any]:
+        """Return the pending faults."""
+        with self.database.read_transaction() as transaction:
+            return {"faults": _serialize_faults(transaction)}
+
+    def inject_fault(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Add a fault for jobs to come. Raises ApiError."""
         try:
             fault = InjectedFault.parse(body)
         except InvalidFault as error:
@@ -72,7 +70,7 @@ class Admin:
         return {"fault": fault.to_json()}
 
 
-def _faults(transaction: Transaction) -> list[dict[str, Any]]:
+def _serialize_faults(transaction: Transaction) -> list[dict[str, Any]]:
     return [
         {"remaining": count, "fault": fault.to_json()} for count, fault in transaction.injected_faults.list_pending()
     ]

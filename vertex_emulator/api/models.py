@@ -1,6 +1,4 @@
-"""The API's methods on models, without HTTP."""
-
-from __future__ import annotations
+"""The API's methods on models."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,9 +10,9 @@ from vertex_api import types
 from vertex_api.validation.messages import validate_message
 from vertex_api.validation.rules import Violation, model
 from vertex_emulator import filters
-from vertex_emulator.api.jobs import EMPTY
-from vertex_emulator.api.listing import Listing, answer
-from vertex_emulator.api.masks import masked, read_mask
+from vertex_emulator.api.jobs import EMPTY_RESPONSE
+from vertex_emulator.api.list_request import ListRequest, build_list_reply
+from vertex_emulator.api.read_mask import apply_read_mask, parse_read_mask
 from vertex_emulator.database import Database
 from vertex_emulator.database.models import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
@@ -23,18 +21,18 @@ from vertex_emulator.names import Location, new_id
 from vertex_emulator.resource_json import serialize_model, serialize_operation
 from vertex_emulator.scheduling.model_upload import upload_model
 
-_FILTERABLE = ("model", "display_name", "base_model_name")
-_SORTABLE = ("display_name", "create_time", "update_time")
+_FILTERABLE_FIELDS = ("model", "display_name", "base_model_name")
+_SORTABLE_FIELDS = ("display_name", "create_time", "update_time")
 
 
 @dataclass(frozen=True)
-class Models:
-    """Methods on the database. A model is the list of its versions; by its bare name it stands for the default one."""
+class ModelService:
+    """The methods on models. A model is the list of its versions; its name without a version means the default one."""
 
     database: Database
 
     def upload(self, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Keep a model, or a version of one. A done operation. Raises ApiError with every problem of the request."""
+        """Store a model or a version of one; return a done operation. Raises ApiError with every problem."""
         request, problems = validate_message(types.UploadModelRequest, body, _find_violations, output_only="drop")
         if problems:
             raise invalid_argument_error(problems)
@@ -58,63 +56,60 @@ class Models:
             return serialize_operation(transaction.operations.add(name, "UploadModelOperationMetadata", response))
 
     def get(self, location: Location, model: str) -> dict[str, Any]:
-        """A model by `ID`, `ID@version` or `ID@alias`. Raises ApiError NOT_FOUND."""
-        model_id, _, wanted = model.partition("@")
+        """Return a model by `ID`, `ID@version` or `ID@alias`. Raises ApiError NOT_FOUND."""
+        model_id, _, alias = model.partition("@")
         with self.database.read_transaction() as transaction:
             versions = transaction.models.list_versions(location, model_id)
-        found = [each for each in versions if (wanted or DEFAULT_ALIAS) in (str(each.version), *each.aliases)]
-        if not found:
-            raise _unknown(location, model)
-        return serialize_model(found[0], versions)
+        for version in versions:
+            if (alias or DEFAULT_ALIAS) in (str(version.version), *version.aliases):
+                return serialize_model(version, versions)
+        raise _not_found_error(location, model)
 
-    def page(self, location: Location, listing: Listing) -> dict[str, Any]:
-        """A page of models, each by its default version, the newest first unless `orderBy` says otherwise.
-
-        Raises ApiError.
-        """
+    def list_models(self, location: Location, listing: ListRequest) -> dict[str, Any]:
+        """Return a page of models, each as its default version, the newest first without `orderBy`. Raises ApiError."""
         with self.database.read_transaction() as transaction:
             by_id: dict[str, list[ModelVersion]] = {}
             for version in transaction.models.list_all_versions(location):
                 by_id.setdefault(version.id, []).append(version)
-        listed = [
-            _Listed(version, tuple(versions))
+        rows = [
+            _ModelRow(version, tuple(versions))
             for versions in by_id.values()
             for version in versions
             if DEFAULT_ALIAS in version.aliases
         ]
-        return _page(listed, listing)
+        return _take_page(rows, listing)
 
-    def versions(self, location: Location, model_id: str, listing: Listing) -> dict[str, Any]:
-        """A page of a model's versions, the newest first unless `orderBy` says otherwise. Raises ApiError."""
+    def list_versions(self, location: Location, model: str, listing: ListRequest) -> dict[str, Any]:
+        """Return a page of a model's versions, the newest first without `orderBy`. Raises ApiError."""
         with self.database.read_transaction() as transaction:
-            versions = tuple(transaction.models.list_versions(location, model_id))
+            versions = tuple(transaction.models.list_versions(location, model))
         if not versions:
-            raise _unknown(location, model_id)
-        return _page([_Listed(version, versions) for version in versions], listing)
+            raise _not_found_error(location, model)
+        return _take_page([_ModelRow(version, versions) for version in versions], listing)
 
-    def delete(self, location: Location, model_id: str) -> dict[str, Any]:
-        """Forget a model with all its versions; its artifact stays. A done operation. Raises ApiError NOT_FOUND."""
+    def delete(self, location: Location, model: str) -> dict[str, Any]:
+        """Delete a model with all versions, not its artifact; return a done operation. Raises ApiError NOT_FOUND."""
         with self.database.write_transaction() as transaction:
-            versions = transaction.models.list_versions(location, model_id)
+            versions = transaction.models.list_versions(location, model)
             if not versions:
-                raise _unknown(location, model_id)
-            transaction.models.delete(location, model_id)
+                raise _not_found_error(location, model)
+            transaction.models.delete(location, model)
             name = f"{versions[0].model_name}/operations/{new_id()}"
-            return serialize_operation(transaction.operations.add(name, "DeleteOperationMetadata", EMPTY))
+            return serialize_operation(transaction.operations.add(name, "DeleteOperationMetadata", EMPTY_RESPONSE))
 
 
 @dataclass(frozen=True)
-class _Listed:
-    """One entry of a list: a version, among all of its model's."""
+class _ModelRow:
+    """A version of a model in a list; `siblings` are all versions of the model."""
 
     version: ModelVersion
     siblings: tuple[ModelVersion, ...]
 
-    def json(self) -> dict[str, Any]:
+    def serialize(self) -> dict[str, Any]:
         return serialize_model(self.version, self.siblings)
 
-    def field(self, field: str) -> str | None:
-        """What filters and orders compare."""
+    def get_field(self, field: str) -> str | None:
+        """Return the text that a filter or an order compares."""
         spec = self.version.spec
         match field:
             case "model":
@@ -125,45 +120,45 @@ class _Listed:
                 source = spec.get("baseModelSource", {}).get("modelGardenSource", {}).get("publicModelName")
                 return source.rpartition("/")[2] if source else None
             case "create_time" | "update_time":
-                return str(self.json()["createTime" if field == "create_time" else "updateTime"])
+                return str(self.serialize()["createTime" if field == "create_time" else "updateTime"])
         return spec.get("labels", {}).get(field.removeprefix("labels."))  # type: ignore[no-any-return]
 
 
-def _page(listed: list[_Listed], listing: Listing) -> dict[str, Any]:
-    condition = listing.condition(_FILTERABLE)
-    mask = read_mask(listing.mask, types.Model)
-    last = listing.after(int)
-    found = [entry for entry in listed if filters.matches(condition, entry.field)]
-    found.sort(key=lambda entry: entry.version.sequence, reverse=True)
-    for field, descending in reversed(_order(listing.order)):
-        found.sort(key=lambda entry: entry.field(field) or "", reverse=descending)
+def _take_page(rows: list[_ModelRow], listing: ListRequest) -> dict[str, Any]:
+    condition = listing.parse_filter(_FILTERABLE_FIELDS)
+    mask = parse_read_mask(listing.mask, types.Model)
+    last = listing.decode_page_token(int)
+    rows = [row for row in rows if filters.matches(condition, row.get_field)]
+    rows.sort(key=lambda row: row.version.sequence, reverse=True)
+    for field, is_descending in reversed(_parse_order(listing.order)):
+        rows.sort(key=lambda row: row.get_field(field) or "", reverse=is_descending)
     if last is not None:
-        places = [entry.version.sequence for entry in found]
-        if last not in places:
-            message = "page_token: the model that its page ended with is gone; list again from the start"
+        sequences = [row.version.sequence for row in rows]
+        if last not in sequences:
+            message = "page_token: the last model of the previous page was deleted; list again from the start"
             raise ApiError("INVALID_ARGUMENT", message, [("page_token", "outdated")])
-        found = found[places.index(last) + 1 :]
-    entries, token = listing.page(found, lambda entry: entry.version.sequence)
-    return answer("models", [masked(entry.json(), mask) for entry in entries], token)
+        rows = rows[sequences.index(last) + 1 :]
+    page, token = listing.take_page(rows, lambda row: row.version.sequence)
+    return build_list_reply("models", [apply_read_mask(row.serialize(), mask) for row in page], token)
 
 
-def _order(text: str) -> list[tuple[str, bool]]:
-    """Fields in snake_case, the most important first, each with whether it descends. Raises ApiError."""
-    found = []
+def _parse_order(text: str) -> list[tuple[str, bool]]:
+    """Return the fields of `orderBy` in snake_case, each with whether it descends. Raises ApiError."""
+    order = []
     for part in filter(None, map(str.strip, text.split(","))):
         name, _, direction = part.partition(" ")
-        if to_snake(name) not in _SORTABLE or direction.strip() not in ("", "asc", "desc"):
-            message = f'order_by: "{part}" must be one of {", ".join(_SORTABLE)}, with or without desc'
+        if to_snake(name) not in _SORTABLE_FIELDS or direction.strip() not in ("", "asc", "desc"):
+            message = f'order_by: "{part}" must be one of {", ".join(_SORTABLE_FIELDS)}, with or without desc'
             raise ApiError("INVALID_ARGUMENT", message, [("order_by", f'"{part}" is unknown')])
-        found.append((to_snake(name), direction.strip() == "desc"))
-    return found
+        order.append((to_snake(name), direction.strip() == "desc"))
+    return order
 
 
 def _find_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
-    """Discovery document, UploadModelRequest."""
+    """Yield what a canonical UploadModelRequest violates (discovery document, UploadModelRequest)."""
     yield from model.find_model_violations(request["model"], ("model",))
     yield from model.find_model_id_violations(request)
 
 
-def _unknown(location: Location, model: str) -> ApiError:
+def _not_found_error(location: Location, model: str) -> ApiError:
     return ApiError("NOT_FOUND", f"The Model {location.name}/models/{model} does not exist.")

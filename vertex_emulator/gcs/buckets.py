@@ -12,7 +12,7 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")  # Google's page on 
 _LONGEST_NAME = 255  # bytes, Linux's limit for a file name
 
 
-def folder(root: Path, uri: str) -> Path:
+def resolve_folder(root: Path, uri: str) -> Path:
     """The folder on disk of a gs:// URI, which never lies outside `root`. Raises BadUri."""
     if not uri.startswith("gs://"):
         raise InvalidBucketUri(f'"{uri}" is not a Cloud Storage URI: it must start with gs://')
@@ -41,7 +41,7 @@ def make_folder(root: Path, uri: str) -> Path:
     It and those above it in the bucket are opened to every user, because containers run as any user; each time, because
     a process may have been killed after it made a folder.
     """
-    path = folder(root, uri)
+    path = resolve_folder(root, uri)
     for each in [*reversed([above for above in path.parents if above.is_relative_to(root) and above != root]), path]:
         try:
             each.mkdir(parents=True, exist_ok=True)

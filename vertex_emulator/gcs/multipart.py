@@ -8,7 +8,7 @@ from email.message import Message
 from typing import Any
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.http import body
+from vertex_emulator.http.body import parse_json_object
 
 _MAX_HEAD = 1 << 20
 _PADDING = 8  # line breaks and dashes around the last boundary
@@ -48,7 +48,7 @@ class RelatedBody:
                 return b""
             if b"base64" in head["second"].lower():
                 raise _broken("the media part is base64; send it as it is")
-            self.metadata = body.parse(head["json"])
+            self.metadata = parse_json_object(head["json"])
             self._buffer = self._buffer[head.end() :]
         cut = max(0, len(self._buffer) - self._kept)
         media, self._buffer = self._buffer[:cut], self._buffer[cut:]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vertex_emulator.errors import ApiError, InvalidBucketUri
-from vertex_emulator.gcs.buckets import folder, make_folder
+from vertex_emulator.gcs.buckets import make_folder, resolve_folder
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Objects:
         try:
             if name.startswith("/") or name.endswith("//") or "/" in bucket:
                 raise InvalidBucketUri(f'"{uri}" has an empty part, which cannot be a folder')
-            path = folder(self.root, uri)
+            path = resolve_folder(self.root, uri)
             if path.resolve() != self.root.resolve() / path.relative_to(self.root):
                 raise InvalidBucketUri(f'"{uri}" goes through a symbolic link, which is no object')
         except InvalidBucketUri as error:

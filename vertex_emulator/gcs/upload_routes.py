@@ -17,7 +17,7 @@ from vertex_emulator.gcs.objects import Objects
 from vertex_emulator.gcs.resource_json import check_metadata, serialize_bucket, serialize_object
 from vertex_emulator.gcs.routes import base_url, check_query
 from vertex_emulator.gcs.uploads import Upload, Uploads
-from vertex_emulator.http import body
+from vertex_emulator.http.body import read_json_object
 
 _BATCH = 1 << 20
 _EXPECTED = ("md5Hash", "crc32c", "ifGenerationMatch", "ifGenerationNotMatch")
@@ -46,7 +46,7 @@ class UploadRoutes:
 
     async def _make_bucket(self, request: Request) -> Response:
         check_query(request, {"project", "predefinedAcl", "predefinedDefaultObjectAcl", "enableObjectRetention"})
-        name = str((await body.read(request)).get("name", ""))
+        name = str((await read_json_object(request)).get("name", ""))
         self.objects.make_bucket(name)
         return JSONResponse(serialize_bucket(base_url(request), name, self.objects.bucket(name)))
 
@@ -61,7 +61,7 @@ class UploadRoutes:
             case "multipart":
                 return await self._multipart(request)
             case "resumable":
-                upload = self._begin(request, await body.read(request))
+                upload = self._begin(request, await read_json_object(request))
                 url = f"{base_url(request)}{request.url.path}?uploadType=resumable&upload_id={upload.id}"
                 return Response(headers={"location": url, "x-guploader-uploadid": upload.id})
         raise ApiError("INVALID_ARGUMENT", "uploadType must be media, multipart or resumable")

@@ -1,6 +1,4 @@
-"""The body of a request: one JSON object, of limited size and depth, that arrives in limited time."""
-
-from __future__ import annotations
+"""The body of a request: one JSON object of limited size and depth that arrives in limited time."""
 
 import json
 from collections.abc import Mapping
@@ -13,39 +11,39 @@ from vertex_emulator.errors import ApiError
 
 MAX_BYTES = 4 << 20
 MAX_DEPTH = 100  # as deep as Google's own JSON readers go
-SECONDS = 30
+MAX_SECONDS = 30
 
 
-async def read(request: Request) -> Mapping[str, Any]:
-    """The request's JSON object; an absent body is an empty one. Raises ApiError."""
+async def read_json_object(request: Request) -> Mapping[str, Any]:
+    """Return the request's JSON object; without a body, an empty one. Raises ApiError."""
     try:
-        with fail_after(SECONDS):
-            raw = await _limited(request)
+        with fail_after(MAX_SECONDS):
+            raw = await _read_bytes(request)
     except TimeoutError as error:
-        message = f"The request's body did not arrive within {SECONDS} seconds."
+        message = f"The request's body did not arrive within {MAX_SECONDS} seconds."
         raise ApiError("INVALID_ARGUMENT", message, http=408) from error
-    return parse(raw)
+    return parse_json_object(raw)
 
 
-def parse(raw: bytes) -> Mapping[str, Any]:
-    """The JSON object in some bytes, empty for none. Raises ApiError."""
+def parse_json_object(raw: bytes) -> Mapping[str, Any]:
+    """Return the JSON object in `raw`; an empty one if `raw` is blank. Raises ApiError."""
     if not raw.strip():
         return {}
     try:
-        found = json.loads(raw)
-        # NaN and halves of characters pass Python's reader, and no reply could hold them.
-        json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
+        value = json.loads(raw)
+        # Python's parser accepts NaN and lone surrogates, which no reply could contain.
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
-        raise _invalid(str(error)) from error
-    if not isinstance(found, Mapping):
-        raise _invalid("The root must be an object.")
-    if _is_too_deep(found):
-        raise _invalid(f"It nests more than {MAX_DEPTH} deep.")
-    return found
+        raise _invalid_payload_error(str(error)) from error
+    if not isinstance(value, Mapping):
+        raise _invalid_payload_error("The root must be an object.")
+    if _is_too_deep(value):
+        raise _invalid_payload_error(f"It nests more than {MAX_DEPTH} deep.")
+    return value
 
 
-async def _limited(request: Request) -> bytes:
-    """The bytes, of which no more are read than may be, whatever the headers announce."""
+async def _read_bytes(request: Request) -> bytes:
+    """Return the body; reading stops at the limit, whatever the headers announce."""
     size, parts = 0, []
     async for part in request.stream():
         size += len(part)
@@ -56,13 +54,13 @@ async def _limited(request: Request) -> bytes:
     return b"".join(parts)
 
 
-def _is_too_deep(found: Any) -> bool:
-    level = [found]
+def _is_too_deep(value: Any) -> bool:
+    level = [value]
     for _ in range(MAX_DEPTH):
         level = [
             child
-            for value in level
-            for child in (value.values() if isinstance(value, Mapping) else value)
+            for parent in level
+            for child in (parent.values() if isinstance(parent, Mapping) else parent)
             if isinstance(child, Mapping | list)
         ]
         if not level:
@@ -70,5 +68,5 @@ def _is_too_deep(found: Any) -> bool:
     return True
 
 
-def _invalid(text: str) -> ApiError:
+def _invalid_payload_error(text: str) -> ApiError:
     return ApiError("INVALID_ARGUMENT", f"Invalid JSON payload received. {text}")

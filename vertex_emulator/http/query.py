@@ -1,6 +1,4 @@
-"""Query parameters: which ones a method knows, and those that all of Google's methods know."""
-
-from __future__ import annotations
+"""Query parameters: those of the API's methods, and those that every Google API accepts."""
 
 from collections.abc import Mapping
 
@@ -8,26 +6,29 @@ from pydantic.alias_generators import to_camel
 
 from vertex_emulator.errors import ApiError
 
-LIST = frozenset({"filter", "pageSize", "pageToken", "readMask"})
-LIST_IN_ORDER = LIST | {"orderBy"}
-LIST_OPERATIONS = frozenset({"filter", "pageSize", "pageToken", "returnPartialSuccess"})
-WAIT = frozenset({"timeout"})
-_SYSTEM = frozenset(
+LIST_PARAMETERS = frozenset({"filter", "pageSize", "pageToken", "readMask"})
+ORDERED_LIST_PARAMETERS = LIST_PARAMETERS | {"orderBy"}
+OPERATION_LIST_PARAMETERS = frozenset({"filter", "pageSize", "pageToken", "returnPartialSuccess"})
+WAIT_PARAMETERS = frozenset({"timeout"})
+_SYSTEM_PARAMETERS = frozenset(
     {"$alt", "alt", "$.xgafv", "access_token", "callback", "fields", "key", "oauth_token", "prettyPrint"}
     | {"quotaUser", "uploadType", "upload_protocol", "$prettyPrint", "$apiVersion"}
 )
 
 
-def check(parameters: Mapping[str, str], known: frozenset[str] = frozenset()) -> dict[str, str]:
-    """The parameters of a method by their camelCase names. Raises ApiError for one that the method has not."""
-    found = {}
-    for name, value in parameters.items():
-        if name in _SYSTEM:
+def check_parameters(query: Mapping[str, str], allowed: frozenset[str] = frozenset()) -> dict[str, str]:
+    """Return a method's query parameters by camelCase name, without those that every Google API accepts.
+
+    `allowed` are the names that the method has, in camelCase. Raises ApiError for any other.
+    """
+    parameters = {}
+    for name, value in query.items():
+        if name in _SYSTEM_PARAMETERS:
             continue
         camel = to_camel(name) if "_" in name else name
-        if camel not in known:
-            # Google's front end refuses names that the method has not, in these words.
+        if camel not in allowed:
+            # The wording of Google's front end.
             message = f'Invalid JSON payload received. Unknown name "{name}": Cannot bind query parameter.'
             raise ApiError("INVALID_ARGUMENT", message, [(name, "unknown query parameter")])
-        found[camel] = value
-    return found
+        parameters[camel] = value
+    return parameters

@@ -47,7 +47,7 @@ def file(root: Path, uri: str) -> Path:
 
 def _path(root: Path, uri: str) -> Path:
     try:
-        return root if uri == ROOT else buckets.folder(root, uri)
+        return root if uri == ROOT else buckets.resolve_folder(root, uri)
     except InvalidBucketUri as error:
         raise ApiError("INVALID_ARGUMENT", str(error), [("uri", str(error))]) from error
 

@@ -72,7 +72,7 @@ class JobViews:
         if job.kind == CUSTOM_JOB:
             folders |= get_output_directories(spec)
         for label, uri in folders.items():
-            yield {"label": label, "uri": uri, "path": str(buckets.folder(self.buckets, uri))}
+            yield {"label": label, "uri": uri, "path": str(buckets.resolve_folder(self.buckets, uri))}
 
     def _replicas(self, job: Job) -> Iterator[dict[str, Any]]:
         pools = job.spec.get("jobSpec", {}).get("workerPoolSpecs", [])

@@ -33,7 +33,7 @@ def as_container(package: Mapping[str, Any], root: Path) -> dict[str, Any]:
 
 def _check(uri: str, root: Path) -> None:
     try:
-        path = buckets.folder(root, uri)
+        path = buckets.resolve_folder(root, uri)
     except InvalidBucketUri as error:
         raise ReplicaCannotStart(f"the package {uri} cannot be read: {error}") from error
     if not path.is_file():

@@ -40,7 +40,7 @@ def resolve_input_data(config: Mapping[str, Any], root: Path) -> InputData:
     The files are in the folder of gcsDestination or in its last `dataset-*` folder by name, which a copied export has.
     """
     uri = config["gcsDestination"]["outputUriPrefix"].rstrip("/")
-    folder = buckets.folder(root, uri)
+    folder = buckets.resolve_folder(root, uri)
     folders = [folder, *sorted((found for found in folder.glob("dataset-*") if found.is_dir()), reverse=True)]
     datasets = [(place, form) for place in folders for form in _FORMATS if any(place.glob(f"training-*.{form}"))]
     place, form = datasets[0] if datasets else (folder, "jsonl" if "annotationSchemaUri" in config else "csv")

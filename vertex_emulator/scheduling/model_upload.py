@@ -6,7 +6,7 @@ from typing import Any
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ModelUploadRejected
-from vertex_emulator.names import Location, new_id, parse_path
+from vertex_emulator.names import Location, new_id, parse_model_name
 
 
 def choose_model_id(transaction: Transaction, location: Location, model_id: str, parent_model: str) -> str:
@@ -15,10 +15,10 @@ def choose_model_id(transaction: Transaction, location: Location, model_id: str,
     Raises ModelUploadRejected: NOT_FOUND if the parent does not exist, ALREADY_EXISTS if `model_id` is taken.
     """
     if parent_model:
-        path = parse_path(parent_model)
-        if path is None or path.collection != "models" or path.id is None or path.location.name != location.name:
+        parsed = parse_model_name(parent_model)
+        if parsed is None or parsed[0].name != location.name:
             raise ModelUploadRejected("NOT_FOUND", f'The parent model "{parent_model}" is no model of {location.name}.')
-        found = path.id.partition("@")[0]
+        found = parsed[1].partition("@")[0]
         if not transaction.models.list_versions(location, found):
             raise ModelUploadRejected("NOT_FOUND", f"The Model {location.name}/models/{found} does not exist.")
         return found

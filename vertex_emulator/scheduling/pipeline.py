@@ -124,7 +124,7 @@ class PipelineReconciler:
         return None
 
     def _has_files(self, uri: str) -> bool:
-        return any(path.is_file() for path in buckets.folder(self.data.buckets, uri).rglob("*"))
+        return any(path.is_file() for path in buckets.resolve_folder(self.data.buckets, uri).rglob("*"))
 
     def _get_model_directory(self, job: Job, trials_of_job: list[Trial]) -> str | None:
         """Return AIP_MODEL_DIR of the job or, for a tuning job, of its best trial."""

@@ -7,8 +7,8 @@ import pytest
 from tests.vertex_emulator.running import RunningEmulator, pool
 from vertex_api import types
 from vertex_api.validation.pipeline_tasks import CUSTOM_TASK, TUNING_TASK
-from vertex_emulator.api.listing import Listing
-from vertex_emulator.api.masks import masked, read_mask, wants
+from vertex_emulator.api.list_request import ListRequest
+from vertex_emulator.api.read_mask import apply_read_mask, has_field, parse_read_mask
 from vertex_emulator.errors import ApiError
 from vertex_emulator.filters import parse_filter
 
@@ -131,31 +131,33 @@ def test_a_token_belongs_to_its_list_and_its_filter(listed: RunningEmulator) -> 
 )
 def test_a_path_that_leads_to_no_field_is_refused(mask: str) -> None:
     with pytest.raises(ApiError) as refusal:
-        read_mask(f"name,{mask}", types.CustomJob)
+        parse_read_mask(f"name,{mask}", types.CustomJob)
     assert refusal.value.status == "INVALID_ARGUMENT"
     assert refusal.value.violations[0][0] == "read_mask"
 
 
 def test_nested_paths_of_either_case_are_kept_and_whole_fields_win() -> None:
     message = {"name": "n", "jobSpec": {"scheduling": {"timeout": "1s"}, "network": "x"}, "state": "s"}
-    paths = read_mask("name, job_spec.scheduling", types.CustomJob)
-    assert masked(message, paths) == {"name": "n", "jobSpec": {"scheduling": {"timeout": "1s"}}}
-    assert masked(message, read_mask("jobSpec.network,jobSpec", types.CustomJob)) == {"jobSpec": message["jobSpec"]}
-    assert masked(message, read_mask("name,*", types.CustomJob)) == message
-    assert wants(paths, "jobSpec")
-    assert not wants(paths, "trials")
+    paths = parse_read_mask("name, job_spec.scheduling", types.CustomJob)
+    assert apply_read_mask(message, paths) == {"name": "n", "jobSpec": {"scheduling": {"timeout": "1s"}}}
+    assert apply_read_mask(message, parse_read_mask("jobSpec.network,jobSpec", types.CustomJob)) == {
+        "jobSpec": message["jobSpec"]
+    }
+    assert apply_read_mask(message, parse_read_mask("name,*", types.CustomJob)) == message
+    assert has_field(paths, "jobSpec")
+    assert not has_field(paths, "trials")
 
 
 def test_a_page_size_has_a_ceiling_and_none_is_the_ceiling() -> None:
-    assert [Listing.read({"pageSize": text}).size for text in ("0", "7", "100000")] == [100, 7, 100]
+    assert [ListRequest.from_query({"pageSize": text}).page_size for text in ("0", "7", "100000")] == [100, 7, 100]
 
 
 def test_a_page_that_ends_with_the_list_has_no_token() -> None:
-    listing = Listing(size=2)
-    assert listing.page(iter("ab"), ord) == (["a", "b"], "")
-    items, token = listing.page(iter("abc"), ord)
+    listing = ListRequest(page_size=2)
+    assert listing.take_page(iter("ab"), ord) == (["a", "b"], "")
+    items, token = listing.take_page(iter("abc"), ord)
     assert items == ["a", "b"]
-    assert Listing(size=2, token=token).after(int) == ord("b")
+    assert ListRequest(page_size=2, token=token).decode_page_token(int) == ord("b")
 
 
 @pytest.mark.parametrize(("text", "same"), [("-a=1", "NOT a=1"), ("-(a=1 OR b=2)", "NOT (a=1 OR b=2)")])

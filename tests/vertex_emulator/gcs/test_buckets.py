@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.buckets import folder, make_folder
+from vertex_emulator.gcs.buckets import make_folder, resolve_folder
 
 
 def test_a_uri_is_a_folder_below_its_bucket(tmp_path: Path) -> None:
-    assert folder(tmp_path, "gs://my-bucket/run/1/") == tmp_path / "my-bucket" / "run" / "1"
+    assert resolve_folder(tmp_path, "gs://my-bucket/run/1/") == tmp_path / "my-bucket" / "run" / "1"
 
 
 def test_folders_are_made_open_to_every_user(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_file_where_a_folder_should_be_is_named(tmp_path: Path, uri: str) -> N
 )
 def test_nothing_leads_out_of_the_bucket_folder(tmp_path: Path, uri: str) -> None:
     with pytest.raises(InvalidBucketUri):
-        folder(tmp_path, uri)
+        resolve_folder(tmp_path, uri)
 
 
 def test_a_link_left_by_a_container_is_not_followed_out(tmp_path: Path) -> None:
@@ -57,4 +57,4 @@ def test_a_link_left_by_a_container_is_not_followed_out(tmp_path: Path) -> None:
     (root / "my-bucket").mkdir(parents=True)
     (root / "my-bucket" / "out").symlink_to("/etc")
     with pytest.raises(InvalidBucketUri, match="symbolic link"):
-        folder(root, "gs://my-bucket/out/x")
+        resolve_folder(root, "gs://my-bucket/out/x")

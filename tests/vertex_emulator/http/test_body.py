@@ -24,22 +24,22 @@ def request(*parts: bytes, stalls: bool = False) -> Request:
 
 
 def test_a_body_comes_in_any_number_of_parts_and_an_absent_one_is_empty() -> None:
-    assert asyncio.run(body.read(request(b'{"a"', b": ", b"1}"))) == {"a": 1}
-    assert asyncio.run(body.read(request())) == {}
+    assert asyncio.run(body.read_json_object(request(b'{"a"', b": ", b"1}"))) == {"a": 1}
+    assert asyncio.run(body.read_json_object(request())) == {}
 
 
 def test_a_body_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body, "SECONDS", 0.05)
     with pytest.raises(ApiError) as refused:
-        asyncio.run(body.read(request(b"{", stalls=True)))
+        asyncio.run(body.read_json_object(request(b"{", stalls=True)))
     assert refused.value.http == 408
 
 
 def test_no_more_is_read_than_may_be() -> None:
     whole = body.MAX_BYTES // 4
-    assert asyncio.run(body.read(request(b'{"a": "', *[b"x" * (whole - 10)] * 4, b'"}')))["a"]
+    assert asyncio.run(body.read_json_object(request(b'{"a": "', *[b"x" * (whole - 10)] * 4, b'"}')))["a"]
     with pytest.raises(ApiError) as refused:
-        asyncio.run(body.read(request(b'{"a": "', *[b"x" * whole] * 4, stalls=True)))
+        asyncio.run(body.read_json_object(request(b'{"a": "', *[b"x" * whole] * 4, stalls=True)))
     assert refused.value.http == 413
 
 

@@ -38,7 +38,7 @@ Found = tuple[Key, Entry]
 
 
 @dataclass(frozen=True)
-class Entries:
+class LoggingService:
     """Log entries of jobs: service lines from the database, containers' lines from Docker or the saved logs.
 
     A page starts where the one before it ended, by the time and insertId of its last entry: what lies before is not
@@ -49,7 +49,7 @@ class Entries:
     executor: Executor
     data: DataFolder
 
-    def page(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def list_entries(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """A page of entries in the order of `orderBy`. Raises ApiError."""
         text = str(body.get("filter", ""))
         condition = _condition(text)

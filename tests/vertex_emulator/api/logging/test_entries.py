@@ -9,7 +9,7 @@ import pytest
 from tests.vertex_emulator.fakes import Clock, Machine
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, tuning_job_spec
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_emulator.api.logging.entries import Entries
+from vertex_emulator.api.logging.entries import LoggingService
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import SUCCEEDED, Ending, Replica
@@ -46,7 +46,7 @@ class Log:
         self.data = DataFolder.open(root)
         self.database = Database(self.data.database)
         self.daemon = Daemon()
-        self.entries = Entries(self.database, self.daemon, self.data)
+        self.entries = LoggingService(self.database, self.daemon, self.data)
         self.begin = now_ns()
 
     def add(self, job_id: str, lines: list[LogLine], saved: bool = True, **trial: Any) -> None:
@@ -70,7 +70,7 @@ class Log:
         text = f'resource.labels.job_id="{job}"' + (f" AND {condition}" if condition else "")
         found, token = [], None
         while True:
-            reply = self.entries.page({"filter": text, "pageSize": 7, **body, "pageToken": token})
+            reply = self.entries.list_entries({"filter": text, "pageSize": 7, **body, "pageToken": token})
             found.append([entry["textPayload"] for entry in reply.get("entries", [])])
             token = reply.get("nextPageToken")
             if token is None:
@@ -140,7 +140,7 @@ def test_the_filters_of_gcloud_s_stream_logs_lose_and_repeat_nothing(log: Log) -
     while True:
         text = f'{base} AND {bound} AND timestamp<"2200-01-01T00:00:00.5Z"'
         body = {"filter": text, "orderBy": "timestamp asc", "pageSize": 10, "resourceNames": ["projects/my-project"]}
-        found = log.entries.page(body).get("entries", [])
+        found = log.entries.list_entries(body).get("entries", [])
         if not found:
             break
         shown += [entry["textPayload"] for entry in found]
@@ -172,7 +172,7 @@ def test_a_log_that_has_moved_before_its_first_byte_was_read_is_whole(log: Log, 
 
 def test_times_bound_what_is_read_and_what_is_found(log: Log) -> None:
     log.add("1", log.lines(40))
-    everything = log.entries.page({"filter": f'resource.labels.job_id="1" AND {CONTAINERS}'})["entries"]
+    everything = log.entries.list_entries({"filter": f'resource.labels.job_id="1" AND {CONTAINERS}'})["entries"]
     low, high = everything[10]["timestamp"], everything[20]["timestamp"]
     for order in ("timestamp asc", "timestamp desc"):
         found = log.pages(f'{CONTAINERS} AND timestamp>"{low}" AND timestamp<="{high}"', orderBy=order)
@@ -182,7 +182,7 @@ def test_times_bound_what_is_read_and_what_is_found(log: Log) -> None:
 def test_a_page_token_of_another_request_is_refused(log: Log) -> None:
     log.add("1", log.lines(10))
     text = 'resource.labels.job_id="1"'
-    token = log.entries.page({"filter": text, "pageSize": 2})["nextPageToken"]
+    token = log.entries.list_entries({"filter": text, "pageSize": 2})["nextPageToken"]
     for body in (
         {"filter": text, "orderBy": "timestamp desc", "pageToken": token},
         {"filter": f"{text} AND {CONTAINERS}", "pageToken": token},
@@ -191,4 +191,4 @@ def test_a_page_token_of_another_request_is_refused(log: Log) -> None:
         {"filter": text, "pageToken": 7},
     ):
         with pytest.raises(ApiError, match="page_token does not match"):
-            log.entries.page(body)
+            log.entries.list_entries(body)

@@ -9,9 +9,7 @@ from typing import Any
 import googleapiclient
 import pytest
 
-from vertex_emulator.api.methods import Methods
-from vertex_emulator.database import Database
-from vertex_emulator.errors import ApiError
+from tests.vertex_emulator.running import RunningEmulator
 
 LIFECYCLE = {"create", "get", "list", "cancel", "delete"}
 OPERATIONS = {"get", "list", "wait", "cancel", "delete"}
@@ -36,32 +34,31 @@ def methods(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-def test_a_method_of_the_discovery_document_is_served_or_said_to_be_missing(version: str, tmp_path: Path) -> None:
-    served = Methods.on(Database(tmp_path / "db"), tmp_path, lambda _: None)
+def test_discovery_methods_are_served_or_unimplemented(version: str, shared: RunningEmulator) -> None:
     documents = Path(googleapiclient.__file__).parent / "discovery_cache" / "documents"
     wrong, seen = [], set()
     for method in methods(json.loads((documents / f"aiplatform.{version}.json").read_text())):
         path = re.sub(r"\{[^}]+\}", "1", method["flatPath"])
         if not path.startswith(f"{version}/"):
-            continue  # verbs of the whole API, such as v1:evaluateInstances: no path of this emulator's
+            continue  # custom methods of the whole API, such as v1:evaluateInstances
         resource, _, name = method["id"].removeprefix(PREFIX).rpartition(".")
-        try:
-            served.answer(method["httpMethod"], path.removeprefix(f"{version}/"), {}, {})
-            status = "OK"
-        except ApiError as error:
-            status = error.status
+        reply = shared.http.request(method["httpMethod"], f"{shared.url}/{path}", timeout=30)
         is_served = method["id"].startswith(PREFIX) and name in SERVED.get(resource, ())
         if is_served:
             seen.add((resource, name))
-        expected = {"OK", "NOT_FOUND", "INVALID_ARGUMENT"} if is_served else {"UNIMPLEMENTED"}
-        if status not in expected:
-            wrong.append((method["id"], status))
+        if reply.status_code not in ({200, 400, 404} if is_served else {501}):
+            wrong.append((method["id"], reply.status_code))
     assert wrong == []
     assert seen == {(resource, name) for resource, names in SERVED.items() for name in names}
 
 
 @pytest.mark.parametrize("path", ["projects/p/locations/r/nothing", "projects/p/nothing", "nothing", "", "projects"])
-def test_what_the_api_has_not_is_not_found(path: str, tmp_path: Path) -> None:
-    with pytest.raises(ApiError) as refusal:
-        Methods.on(Database(tmp_path / "db"), tmp_path, lambda _: None).answer("GET", path, {}, {})
-    assert refusal.value.status == "NOT_FOUND"
+def test_unknown_paths_are_not_found(path: str, shared: RunningEmulator) -> None:
+    assert shared.call("GET", f"v1/{path}", expect=404)["error"]["status"] == "NOT_FOUND"
+
+
+def test_a_wrong_method_is_unimplemented_in_the_api_s_words(shared: RunningEmulator) -> None:
+    error = shared.call("PATCH", "v1/projects/p/locations/r/customJobs/1", expect=501)["error"]
+    assert error["message"].startswith("This emulator has no method PATCH projects/p/locations/r/customJobs/1 (")
+    error = shared.call("POST", "v1/projects/p/locations/r/endpoints/1:predict", {}, expect=501)["error"]
+    assert error["message"].startswith("This emulator has no endpoints/1:predict (POST); it has customJobs, ")

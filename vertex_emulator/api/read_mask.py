@@ -1,0 +1,55 @@
+"""readMask: the fields of a resource that a list returns."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+
+from vertex_api.fields import get_fields
+from vertex_api.spelling import suggestion_text
+from vertex_emulator.errors import ApiError
+
+
+def parse_read_mask(text: str, message: Any) -> list[str]:
+    """Return the paths of a FieldMask such as `name,job_spec.scheduling` in camelCase; empty for all fields.
+
+    `message` is the TypedDict of the resource. Raises ApiError for a path that is not one of its fields: a list or a
+    map can only be the end of a path (google.protobuf.FieldMask).
+    """
+    paths = [_to_camel_case(part.strip()) for part in text.split(",") if part.strip()]
+    if "*" in paths:
+        return []
+    for path in paths:
+        _check_path(path, message)
+    return paths
+
+
+def apply_read_mask(body: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
+    """Return only the fields of `body` that the paths name; all of them without paths."""
+    if not paths:
+        return dict(body)
+    masked: dict[str, Any] = {}
+    for key, value in body.items():
+        subpaths = [path.partition(".")[2] for path in paths if path.partition(".")[0] == key]
+        if subpaths:
+            masked[key] = apply_read_mask(value, subpaths) if all(subpaths) else value
+    return masked
+
+
+def has_field(paths: Sequence[str], field: str) -> bool:
+    """Return whether a mask with these paths includes a field of the resource."""
+    return not paths or any(path.partition(".")[0] == field for path in paths)
+
+
+def _to_camel_case(path: str) -> str:
+    return ".".join(to_camel(part) if "_" in part else part for part in path.split("."))
+
+
+def _check_path(path: str, message: Any) -> None:
+    parent: Any = message
+    for part in path.split("."):
+        known = get_fields(parent) if parent is not None else {}
+        if part not in known:
+            text = f'readMask: "{path}" is not a field{suggestion_text(part, known)}'
+            raise ApiError("INVALID_ARGUMENT", text, [("read_mask", f'"{path}" is not a field')])
+        parent = known[part].message if known[part].holds == "one" else None

@@ -1,0 +1,204 @@
+"""All routes of the API: the training API (v1 and v1beta1), Cloud Logging, and the emulator's own commands."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route
+
+from vertex_api.kinds import KINDS, Kind
+from vertex_emulator.api.admin import AdminService
+from vertex_emulator.api.jobs import JobService
+from vertex_emulator.api.list_request import ListRequest
+from vertex_emulator.api.logging.entries import LoggingService
+from vertex_emulator.api.models import ModelService
+from vertex_emulator.api.operations import OperationService
+from vertex_emulator.errors import ApiError
+from vertex_emulator.http.body import read_json_object
+from vertex_emulator.http.query import (
+    LIST_PARAMETERS,
+    OPERATION_LIST_PARAMETERS,
+    ORDERED_LIST_PARAMETERS,
+    WAIT_PARAMETERS,
+    check_parameters,
+)
+from vertex_emulator.http.responses import respond_from_thread
+from vertex_emulator.names import ID_PATTERN, LOCATION_PATTERN, Location
+from vertex_emulator.resource_json import convert_to_version
+
+_COLLECTIONS = (*KINDS, "models")
+_SERVED = (*_COLLECTIONS, "operations")
+_PARENT = rf"{LOCATION_PATTERN}(?:/(?:{'|'.join(_COLLECTIONS)})/{ID_PATTERN})?"
+_SERVED_PATH = re.compile(
+    rf"(?:{LOCATION_PATTERN}(?:/(?:{'|'.join(_COLLECTIONS)})(?:/{ID_PATTERN})?)?"
+    rf"|{_PARENT}/operations(?:/{ID_PATTERN})?)(?::{ID_PATTERN})?"
+)
+# The first segments below a location or a project in the discovery documents of v1 and v1beta1.
+_UNIMPLEMENTED = """
+agentAnomalyDetectionScopes agents apps batchPredictionJobs cacheConfig cachedContents collaborativeProjects
+dataLabelingJobs datasets deploymentResourcePools detectors edgeDevices endpoints evaluationExperiments evaluationItems
+evaluationMetrics evaluationRuns evaluationSets exampleStores extensionControllers extensions featureGroups
+featureOnlineStores featurestores indexEndpoints indexes interactions interactionsHttp learningSets locations
+memoryBanks metadataStores migratableResources modelDeploymentMonitoringJobs modelGardenEula modelMonitors
+monitoredAgents nasJobs notebookExecutionJobs notebookRuntimeTemplates notebookRuntimes onlineEvaluators
+persistentResources pipelineJobs publishers ragCorpora ragEngineConfig reasoningEngines schedules
+semanticGovernancePolicies semanticGovernancePolicyEngine servingProfiles skills solvers specialistPools studies
+taskStores tasks tensorboards tuningJobs vertexExpress voices
+"""
+_UNIMPLEMENTED_COLLECTIONS = frozenset(_UNIMPLEMENTED.split())
+
+
+def build_routes(
+    jobs: JobService, models: ModelService, operations: OperationService, logging: LoggingService, admin: AdminService
+) -> list[BaseRoute]:
+    """Return every route of the API; path parameters are passed to the handler as arguments of the same names."""
+    training = [
+        _route("GET", "/{location:location}/{kind:kind}", jobs.list_jobs, LIST_PARAMETERS),
+        _route("POST", "/{location:location}/{kind:kind}", jobs.create, has_body=True),
+        _route("GET", "/{location:location}/{kind:kind}/{job_id:id}", jobs.get),
+        _route("DELETE", "/{location:location}/{kind:kind}/{job_id:id}", jobs.delete),
+        _route("POST", "/{location:location}/{kind:kind}/{job_id:id}:cancel", jobs.cancel),
+        _route("GET", "/{location:location}/models", models.list_models, ORDERED_LIST_PARAMETERS),
+        _route("POST", "/{location:location}/models:upload", models.upload, has_body=True),
+        _route("GET", "/{location:location}/models/{model:id}", models.get),
+        _route("DELETE", "/{location:location}/models/{model:id}", models.delete),
+        _route(
+            "GET",
+            "/{location:location}/models/{model:id}:listVersions",
+            models.list_versions,
+            ORDERED_LIST_PARAMETERS,
+        ),
+        _route("GET", "/{parent:parent}/operations", operations.list_operations, OPERATION_LIST_PARAMETERS),
+        _route("GET", "/{name:operation}", operations.get),
+        _route("DELETE", "/{name:operation}", operations.delete),
+        _route("POST", "/{name:operation}:cancel", operations.cancel),
+        _route("POST", "/{name:operation}:wait", operations.get, WAIT_PARAMETERS),
+        Route("/{path:path}", _reject, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+    ]
+    return [
+        Mount("/v1", routes=training),
+        Mount("/v1beta1", routes=training),
+        _route("POST", "/v2/entries:list", logging.list_entries, parameters=None, has_body=True),
+        _route("GET", "/vertex_emulator/status", admin.get_status, parameters=None),
+        _route("GET", "/vertex_emulator/jobs/{job_id}", admin.get_job, parameters=None),
+        _route("GET", "/vertex_emulator/faults", admin.list_faults, parameters=None),
+        _route("POST", "/vertex_emulator/faults", admin.inject_fault, parameters=None, has_body=True),
+        _route("DELETE", "/vertex_emulator/faults", admin.clear_faults, parameters=None),
+    ]
+
+
+def _route(
+    method: str,
+    path: str,
+    handler: Callable[..., Mapping[str, Any]],
+    parameters: frozenset[str] | None = frozenset(),
+    has_body: bool = False,
+) -> Route:
+    """Return a route that answers with the JSON object that `handler` returns, which runs in a thread.
+
+    `parameters` are the query parameters of the method, None to ignore the query. A list method's handler gets them as
+    its argument `listing`, one with `has_body` the request's JSON object as `body`.
+    """
+
+    async def respond(request: Request) -> Response:
+        body = await read_json_object(request) if method == "POST" else {}
+
+        def call_handler() -> Mapping[str, Any]:
+            arguments = dict(request.path_params)
+            query = {} if parameters is None else check_parameters(request.query_params, parameters)
+            if parameters and "pageSize" in parameters:
+                arguments["listing"] = ListRequest.from_query(query)
+            if has_body:
+                arguments["body"] = body
+            return convert_to_version(handler(**arguments), request.scope["path"].split("/")[1])
+
+        return await respond_from_thread(call_handler)
+
+    route = Route(path, respond, methods=[method])
+    if parameters is not None:
+        route.methods = {method}  # without HEAD, which Starlette adds to GET and Google's API does not have
+    return route
+
+
+async def _reject(request: Request) -> Response:
+    """Raise the error for a path or a method that has no route."""
+    if request.method == "POST":
+        await read_json_object(request)
+    method, path = request.method, request.path_params["path"]
+    if _SERVED_PATH.fullmatch(path):
+        raise unimplemented_error(method, path)
+    resource = re.sub(r"^projects/[^/]+(/locations/[^/]+)?/", "", path)
+    first, *rest = re.split("[/:]", resource)
+    # The discovery document also has paths without a project, custom methods of projects, and a model's evaluations.
+    is_project_method = re.fullmatch(r"projects/[^/:]+:\w+", path) is not None
+    is_evaluation = first == "models" and rest[1:2] == ["evaluations"]
+    is_without_project = first in _SERVED and resource == path
+    if first in _UNIMPLEMENTED_COLLECTIONS or is_project_method or is_evaluation or is_without_project:
+        message = f"This emulator has no {resource} ({method}); it has {', '.join(_SERVED)} (docs/fidelity.md)."
+        raise ApiError("UNIMPLEMENTED", message)
+    raise not_found_error(path)
+
+
+def not_found_error(path: str) -> ApiError:
+    """Return the error for a path that the API does not have."""
+    return ApiError("NOT_FOUND", f"The requested URL {path} was not found on this emulator.")
+
+
+def unimplemented_error(method: str, path: str) -> ApiError:
+    """Return the error for a method that the API has, or may have, and this emulator does not."""
+    return ApiError(
+        "UNIMPLEMENTED", f"This emulator has no method {method} {path} (docs/fidelity.md lists what it has)."
+    )
+
+
+class _LocationConvertor(Convertor[Location]):
+    """`projects/P/locations/R`."""
+
+    regex = LOCATION_PATTERN
+
+    def convert(self, value: str) -> Location:
+        return Location.parse(value)
+
+
+class _KindConvertor(Convertor[Kind]):
+    """A collection of jobs, such as `customJobs`."""
+
+    regex = "|".join(KINDS)
+
+    def convert(self, value: str) -> Kind:
+        return KINDS[value]
+
+
+class _IdConvertor(Convertor[str]):
+    """A resource id, which a custom method such as `:cancel` may follow."""
+
+    regex = ID_PATTERN
+
+    def convert(self, value: str) -> str:
+        return value
+
+
+class _ParentConvertor(Convertor[str]):
+    """A location or a resource in it, as its full name with the project's number."""
+
+    regex = _PARENT
+
+    def convert(self, value: str) -> str:
+        parts = value.split("/")
+        return "/".join([Location.parse("/".join(parts[:4])).name, *parts[4:]])
+
+
+class _OperationConvertor(_ParentConvertor):
+    """The name of an operation."""
+
+    regex = rf"{_PARENT}/operations/{ID_PATTERN}"
+
+
+register_url_convertor("location", _LocationConvertor())
+register_url_convertor("kind", _KindConvertor())
+register_url_convertor("id", _IdConvertor())
+register_url_convertor("parent", _ParentConvertor())
+register_url_convertor("operation", _OperationConvertor())

@@ -1,0 +1,21 @@
+"""HTTP responses from JSON objects and errors."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from anyio import to_thread
+from pydantic_core import to_json
+from starlette.responses import JSONResponse, Response
+
+from vertex_emulator.errors import ApiError
+
+
+async def respond_from_thread(call: Callable[[], Mapping[str, Any]]) -> Response:
+    """Return the JSON object that `call` returns, which runs in a thread of its own, as a response."""
+    # A page of studies with many trials is large, and this encoder is four times as fast as Python's own.
+    return await to_thread.run_sync(lambda: Response(to_json(call()), media_type="application/json"))
+
+
+def error_response(error: ApiError) -> Response:
+    """Return an error as a response with its google.rpc.Status."""
+    return JSONResponse(error.body(), status_code=error.http)
