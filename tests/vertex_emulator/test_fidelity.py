@@ -9,7 +9,7 @@ from typing import Any
 import googleapiclient
 import pytest
 
-from tests.vertex_emulator.api.test_methods import SERVED
+from tests.vertex_emulator.api.test_routes import SERVED
 from vertex_emulator.scheduling.unsupported_fields import APPROXIMATED_FIELDS, REJECTED_FIELDS
 
 PREFIX = "GoogleCloudAiplatformV1"

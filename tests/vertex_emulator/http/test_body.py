@@ -7,7 +7,7 @@ from starlette.types import Message
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http import body
-from vertex_emulator.http.body import MAX_DEPTH, parse
+from vertex_emulator.http.body import MAX_DEPTH, parse_json_object
 
 
 def request(*parts: bytes, stalls: bool = False) -> Request:
@@ -29,7 +29,7 @@ def test_a_body_comes_in_any_number_of_parts_and_an_absent_one_is_empty() -> Non
 
 
 def test_a_body_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body, "SECONDS", 0.05)
+    monkeypatch.setattr(body, "MAX_SECONDS", 0.05)
     with pytest.raises(ApiError) as refused:
         asyncio.run(body.read_json_object(request(b"{", stalls=True)))
     assert refused.value.http == 408
@@ -49,12 +49,12 @@ def nested(depth: int) -> bytes:
 
 @pytest.mark.parametrize("raw", [b"", b" \n", b"{}"])
 def test_no_body_is_an_empty_object(raw: bytes) -> None:
-    assert parse(raw) == {}
+    assert parse_json_object(raw) == {}
 
 
 def test_an_object_is_read_as_it_is() -> None:
     sent = {"a": [1, 2.5, None, "é", "😀"], "b": {"c": True}}
-    assert parse(json.dumps(sent).encode()) == sent
+    assert parse_json_object(json.dumps(sent).encode()) == sent
 
 
 @pytest.mark.parametrize(
@@ -77,9 +77,9 @@ def test_an_object_is_read_as_it_is() -> None:
 )
 def test_what_could_not_be_kept_and_shown_again_is_refused(raw: bytes) -> None:
     with pytest.raises(ApiError) as refusal:
-        parse(raw)
+        parse_json_object(raw)
     assert (refusal.value.status, refusal.value.http) == ("INVALID_ARGUMENT", 400)
 
 
 def test_a_nesting_that_google_reads_is_read() -> None:
-    assert parse(nested(MAX_DEPTH))
+    assert parse_json_object(nested(MAX_DEPTH))
