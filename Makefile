@@ -31,10 +31,9 @@ preview:  ## what `make up` would do
 destroy: setup  ## remove all that `make up` made
 	@$(IN_ENV) $(LOCAL_PULUMI) destroy --stack local --yes
 
-# The engine copies whatever lies in a template's folder: not the environment, state and jobs of this one, then.
-template:  ## a clean copy of this checkout, for: pulumi new "$(make -s template)"
-	@copy=$$(mktemp -d) && git ls-files -z --cached --others --exclude-standard \
-		| tar -cf - --null -T - | tar -xf - -C "$$copy" && echo "$$copy"
+template:  ## the template with a wheel of this checkout beside it, for: pulumi new "$(make -s template)"
+	@$(SETUP) python >&2
+	@.venv/bin/python -m tools.template
 
 test: setup  ## run all tests
 	@$(SETUP) test
