@@ -13,9 +13,11 @@ def own_environment(project: Path) -> None:
     folder = project / ".venv"
     folder.unlink(missing_ok=True)
     folder.mkdir()
-    for entry in (CHECKOUT / ".venv").iterdir():
-        if entry.name != "setup.json":
-            (folder / entry.name).symlink_to(entry)
+    (folder / "bin").mkdir()
+    for entry in [*(CHECKOUT / ".venv").iterdir(), *(CHECKOUT / ".venv" / "bin").iterdir()]:
+        # Set-up writes these itself, into its own environment rather than through a link.
+        if entry.name not in ("setup.json", "bin", "vertex-emulator", "vertex-training"):
+            (folder / entry.relative_to(CHECKOUT / ".venv")).symlink_to(entry)
     stamp = "import json; from tools.setup import python_environment as p; "
     stamp += "p.STAMP.write_text(json.dumps({**p.wanted(), 'packages': 1}))"
     subprocess.run([sys.executable, "-c", stamp], cwd=project, env={**os.environ, "PYTHONPATH": ""}, check=True)

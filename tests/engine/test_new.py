@@ -1,36 +1,35 @@
-"""`pulumi new` from this checkout: a project of its own, which works as it is."""
+"""`pulumi new` from the template: a project of its own, which trains as it is."""
 
 import json
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from components.errors import DeclarationErrors
-from components.settings.settings import Settings
 from tests import git_server, terminal
+from tests.engine.checkout import NAMES, config, settings
 from tests.engine.cloud import STANDIN
-from tests.engine.environment import own_environment
-from tests.engine.golden import golden
-from tests.engine.project import CHECKOUT, engine_environment, steps
+from tests.engine.project import CHECKOUT, engine_environment
+from tests.packaging.building import wheel
+from tests.packaging.installed import InstalledProject
+from tests.packaging.test_wheel import requirement_closure
+from tools.template import TEMPLATE, list_sources
+from vertex_api import __version__
 
-NAMES = {"project": "acme-dev", "projectNumber": "123456789012", "region": "europe-west4"}
-DEV_REPOSITORY = "projects/acme-dev/locations/europe-west4/repositories/training"
+MAX_FILES = 10
+FILES = {str(Path(file).relative_to("template")) for file in list_sources() if file.startswith("template/")}
 
 
 @pytest.fixture(scope="module")
-def template() -> Iterator[Path]:
-    """What `make -s template` prints."""
-    printed = subprocess.run(["make", "-s", "template"], cwd=CHECKOUT, capture_output=True, text=True, check=True)
-    folder = Path(printed.stdout.strip())
-    yield folder
-    shutil.rmtree(folder)
+def template() -> Path:
+    """Return the folder that `make -s template` prints: the template with a wheel beside it."""
+    command = [sys.executable, "-m", "tools.template"]
+    printed = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    return Path(printed.stdout.strip())
 
 
 @pytest.fixture
@@ -39,102 +38,88 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {**engine_environment(tmp_path), "GCP_STANDIN_RECORD": str(tmp_path / "record.jsonl")}
 
 
-def pulumi(*arguments: str, cwd: Path, environment: dict[str, str]) -> str:
-    command = ["pulumi", *arguments, "--non-interactive"]
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+def create_project(source: Path, folder: Path, environment: dict[str, str]) -> InstalledProject:
+    """Let `pulumi new` make the project `demo` from a template, without what it would install."""
+    root = folder / "demo"
+    command = ["pulumi", "new", str(source), f"--dir={root}", "--name=demo", "--description=Ours", "--generate-only"]
+    subprocess.run([*command, "--yes", "--non-interactive"], cwd=folder, env=environment, check=True, timeout=60)
+    return InstalledProject(folder, root)
 
 
-@pytest.fixture
-def project(template: Path, tmp_path: Path, environment: dict[str, str]) -> Path:
-    """A project `demo` in a folder that was empty, with the environment of this checkout."""
-    folder = tmp_path / "demo"
-    pulumi("new", str(template), "--dir", str(folder), "--name=demo", "--yes", "--generate-only",
-           cwd=tmp_path, environment=environment)  # fmt: skip
-    (folder / ".venv").symlink_to(CHECKOUT / ".venv")
-    return folder
+def test_the_template_has_few_files_and_the_version_of_the_package() -> None:
+    assert len(FILES) <= MAX_FILES
+    assert (TEMPLATE / "requirements.txt").read_text() == f"vertex-training[emulator]=={__version__}\n"
 
 
-def test_the_template_is_the_checkout_without_what_lies_around_in_it(template: Path) -> None:
-    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    files = subprocess.run(listed, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout.splitlines()
-    copied = {str(file.relative_to(template)) for file in template.rglob("*") if file.is_file()}
-    assert copied == set(files)
-    assert not {".venv", ".git", ".pulumi-state", ".emulator"} & {path.name for path in template.iterdir()}
+def test_make_template_puts_a_wheel_beside_its_requirement(template: Path) -> None:
+    (built,) = template.glob("*.whl")
+    files = {str(file.relative_to(template)) for file in template.rglob("*") if file.is_file()}
+    assert files == FILES | {built.name}
+    assert (template / "requirements.txt").read_text() == f"./{built.name}[emulator]\n"
 
 
-def test_a_new_project_has_its_own_name_and_previews_at_once(project: Path, environment: dict[str, str]) -> None:
-    assert yaml.safe_load((project / "Pulumi.yaml").read_text())["name"] == "demo"
-    pulumi("stack", "init", "local", cwd=project, environment=environment)
-    shown = pulumi("preview", "--diff", "--stack=local", cwd=project, environment=environment)
-    assert "localhost/demo/digits:" in shown
-    assert "gs://demo-local/digits/" in shown
-    assert "is not pinned" not in shown
-
-
-def test_make_up_in_a_new_project_trains(project: Path, environment: dict[str, str]) -> None:
-    own_environment(project)
-    declared = project / "training" / "digits.yaml"
-    # All as it comes, but for the time that eight trials take.
-    declared.write_text(declared.read_text().replace("maxTrialCount: 8", "maxTrialCount: 2"))
-    done = subprocess.run(["make", "up"], cwd=project, env=environment, capture_output=True, text=True, timeout=300)
+def test_a_new_project_trains_previews_unchanged_and_is_destroyed(
+    template: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    project = create_project(template, tmp_path, environment)
+    project.install("--requirement=requirements.txt", requirements=requirement_closure("emulator"))
+    assert yaml.safe_load((project.root / "Pulumi.yaml").read_text())["name"] == "demo"
+    project.pulumi("stack", "select", "--create", "local")
     try:
-        assert done.returncode == 0, done.stdout + done.stderr
-        results = json.loads(
-            pulumi("stack", "output", "results", "--stack=local", cwd=project, environment=environment)
-        )
-        assert {name: result["state"] for name, result in results.items()} == dict.fromkeys(
-            ("digits", "digits-search"), "JOB_STATE_SUCCEEDED"
-        )
-        assert results["digits-search"]["bestTrial"]["metrics"]["accuracy"] > 0.5
-        model = results["digits"]["modelDir"].removeprefix("gs://")
-        assert model.startswith("demo-local/digits/")
-        assert any((project / ".emulator" / "gcs" / model).iterdir())
-        with (project / "examples" / "digits" / "trainer.py").open("a") as trainer:
-            trainer.write("# edited\n")
-        shown = pulumi("preview", "--diff", "--stack=local", cwd=project, environment=environment)
-        (readme,) = re.findall(r"\$ pulumi preview --diff\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
-        lines = _without_values(shown)
-        assert [line for line in _without_values(readme) if line not in lines] == []
+        printed = project.pulumi("up", "--yes", "--skip-preview", "--stack=local")
+        results = json.loads(project.pulumi("stack", "output", "results", "--stack=local"))
+        assert results["line"]["state"] == "JOB_STATE_SUCCEEDED"
+        (model,) = (project.root / ".emulator" / "gcs").rglob("line.json")
+        assert json.loads(model.read_text())["slope"] == pytest.approx(3, abs=0.01)
+        project.pulumi("preview", "--stack=local", "--expect-no-changes")
+        project.pulumi("destroy", "--yes", "--skip-preview", "--stack=local")
     finally:
-        removed = subprocess.run(["make", "destroy"], cwd=project, env=environment, capture_output=True, text=True)
-        for command in (["stop"], ["reset", "--yes"]):
-            subprocess.run(
-                [sys.executable, "-m", "vertex_emulator", *command], cwd=project, capture_output=True, check=False
-            )
-        uris = re.findall(r"localhost/demo/digits:[0-9a-f]{16}", done.stdout)
-        subprocess.run(["docker", "image", "rm", "--no-prune", *set(uris)], capture_output=True, check=False)
-    assert removed.returncode == 0, removed.stdout + removed.stderr
+        project.stop_emulator()
+    (uri,) = set(re.findall(r"localhost/demo/line:[0-9a-f]{16}", printed))
+    subprocess.run(["docker", "image", "rm", "--no-prune", uri], capture_output=True, check=True)
 
 
-def test_its_stack_dev_previews_once_the_three_names_are_set(project: Path, environment: dict[str, str]) -> None:
-    program = yaml.safe_load((project / "Pulumi.yaml").read_text())
-    program["plugins"] = {"providers": [{"name": "gcp", "path": str(STANDIN)}]}
-    (project / "Pulumi.yaml").write_text(yaml.safe_dump(program))
-    environment["PYTHONPATH"] = str(CHECKOUT)
-    pulumi("stack", "init", "dev", cwd=project, environment=environment)
+def test_the_template_of_a_used_checkout_takes_the_package_from_an_index(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    project = create_project(TEMPLATE, tmp_path, environment)
+    assert {str(file.relative_to(project.root)) for file in project.root.rglob("*") if file.is_file()} == FILES
+    assert (project.root / "README.md").read_text().startswith("# demo\n\nOurs\n")
+    find = f"--find-links={wheel().parent}"
+    project.install(find, "--requirement=requirements.txt", requirements=requirement_closure("emulator"))
+    project.pulumi("stack", "init", "local")
+    assert "localhost/demo/line:" in project.pulumi("preview", "--diff", "--stack=local")
+
+
+def test_its_stack_dev_previews_once_its_three_names_are_set(
+    template: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    project = create_project(template, tmp_path, environment)
+    (project.root / ".venv").symlink_to(CHECKOUT / ".venv")
+    program = project.root / "__main__.py"
+    program.write_text(program.read_text().replace("vertex_training", "components"))
+    described = yaml.safe_load((project.root / "Pulumi.yaml").read_text())
+    described["plugins"] = {"providers": [{"name": "gcp", "path": str(STANDIN)}]}
+    (project.root / "Pulumi.yaml").write_text(yaml.safe_dump(described))
+    project.environment |= {"PYTHONPATH": str(CHECKOUT), "GCP_STANDIN_RECORD": environment["GCP_STANDIN_RECORD"]}
+    project.pulumi("stack", "init", "dev")
     for key, value in NAMES.items():
-        pulumi("config", "set", f"vertex-training:{key}", value, "--stack=dev", cwd=project, environment=environment)
-    assert steps(project, environment, "dev") == golden("new-dev")
-    shown = pulumi("preview", "--stack=dev", cwd=project, environment=environment)
-    assert "examples/digits/Dockerfile:1: FROM python:3.11-slim-bookworm is not pinned" in shown
+        project.pulumi("config", "set", f"vertex-training:{key}", value, "--stack=dev")
+    shown = project.pulumi("preview", "--stack=dev")
+    assert "trainer/Dockerfile:1: FROM python:3.11-slim-bookworm is not pinned" in shown
 
 
 @pytest.mark.skipif(bool(git_server.why_impossible()), reason=git_server.why_impossible())
-def test_pulumi_new_of_a_git_url_asks_for_project_number_and_region_alone_and_writes_them_down(
-    template: Path, tmp_path: Path, environment: dict[str, str]
+def test_pulumi_new_of_a_git_url_asks_for_project_number_and_region(
+    tmp_path: Path, environment: dict[str, str]
 ) -> None:
     repository = tmp_path / "served" / "team" / "training.git"
-    shutil.copytree(template, repository)
-    program = yaml.safe_load((repository / "Pulumi.yaml").read_text())
-    # Without a runtime, nothing is fetched and installed once the questions are answered.
-    del program["runtime"]
-    (repository / "Pulumi.yaml").write_text(yaml.safe_dump(program))
+    shutil.copytree(TEMPLATE, repository / "template", ignore=shutil.ignore_patterns("__pycache__"))
+    _remove_runtime(repository / "template")
     git_server.commit(repository)
-    made = tmp_path / "demo"
+    root = tmp_path / "demo"
     with git_server.serving(tmp_path / "served", tmp_path / "certificate.pem") as url:
-        command = ["pulumi", "new", f"{url}/team/training", f"--dir={made}", "--name=demo", "--stack=dev"]
+        command = ["pulumi", "new", f"{url}/team/training/template", f"--dir={root}", "--name=demo", "--stack=dev"]
         questions, _ = terminal.talk(
             [*command, "--description=Ours"],
             {f"(vertex-training:{key})": value for key, value in NAMES.items()},
@@ -142,56 +127,25 @@ def test_pulumi_new_of_a_git_url_asks_for_project_number_and_region_alone_and_wr
             environment=environment | {"SSL_CERT_FILE": str(tmp_path / "certificate.pem")},
         )
     assert [re.findall(r"\(vertex-training:(\w+)\)", question) for question in questions] == [[key] for key in NAMES]
-    assert {path.name for path in made.iterdir()} == {path.name for path in template.iterdir()}
-    assert config(made, "dev") == config(CHECKOUT, "dev") | {f"vertex-training:{key}": NAMES[key] for key in NAMES}
-    settings(made, "dev", config(made, "dev"))
+    assert {str(file.relative_to(root)) for file in root.rglob("*") if file.is_file()} == FILES
+    answers = {f"vertex-training:{key}": value for key, value in NAMES.items()}
+    assert config(root, "dev") == config(TEMPLATE, "dev") | answers
+    settings(root, "dev", config(root, "dev"))
 
 
-def test_a_stack_local_has_no_use_for_answers_and_what_is_filled_in_without_one_does_it_no_harm(
-    template: Path, tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_stack_local_ignores_the_answers(tmp_path: Path, environment: dict[str, str]) -> None:
     source = tmp_path / "template"
-    shutil.copytree(template, source)
-    program = yaml.safe_load((source / "Pulumi.yaml").read_text())
-    assert {key.partition(":")[2] for key in program["template"]["config"]} == NAMES.keys()
-    del program["runtime"]
-    (source / "Pulumi.yaml").write_text(yaml.safe_dump(program))
-    pulumi("new", str(source), f"--dir={tmp_path / 'demo'}", "--name=demo", "--stack=local", "--yes",
-           cwd=tmp_path, environment=environment)  # fmt: skip
+    shutil.copytree(TEMPLATE, source)
+    described = _remove_runtime(source)
+    assert {key.partition(":")[2] for key in described["template"]["config"]} == NAMES.keys()
+    command = ["pulumi", "new", str(source), f"--dir={tmp_path / 'demo'}", "--name=demo", "--stack=local", "--yes"]
+    subprocess.run([*command, "--non-interactive"], cwd=tmp_path, env=environment, check=True, timeout=60)
     assert settings(tmp_path / "demo", "local", config(tmp_path / "demo", "local")).cloud is None
 
 
-def test_prod_builds_nothing_and_names_what_is_still_to_be_filled_in() -> None:
-    shipped = config(CHECKOUT, "prod")
-    with pytest.raises(DeclarationErrors) as raised:
-        settings(CHECKOUT, "prod", shipped)
-    *asked_for, repository = map(str, raised.value.problems)
-    assert [problem.split(": ")[1] for problem in asked_for] == [f"vertex-training:{key}" for key in NAMES]
-    assert repository.startswith("stacks/Pulumi.prod.yaml:8: vertex-training:registry.existing: ")
-    filled = {
-        **shipped,
-        **{f"vertex-training:{key}": value for key, value in NAMES.items()},
-        "vertex-training:registry": {"existing": DEV_REPOSITORY},
-    }
-    known = settings(CHECKOUT, "prod", filled)
-    assert known.images == {"digits": {"stack": "dev"}}
-    dev = settings(
-        CHECKOUT, "dev", {**config(CHECKOUT, "dev"), **{f"vertex-training:{k}": v for k, v in NAMES.items()}}
-    )
-    assert [job.spec for job in known.jobs] == [job.spec for job in dev.jobs]
-
-
-def _without_values(preview: str) -> list[str]:
-    """The lines of a preview without texts, which differ from project to project."""
-    return [re.sub(r'"[^"]*"', "", line).strip() for line in preview.splitlines()]
-
-
-def config(root: Path, stack: str) -> dict[str, Any]:
-    """What a stack file says."""
-    return dict(yaml.safe_load((root / "stacks" / f"Pulumi.{stack}.yaml").read_text())["config"])
-
-
-def settings(root: Path, stack: str, values: dict[str, Any]) -> Settings:
-    """The settings of a stack, as the engine hands its config over."""
-    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in values.items()}
-    return Settings.parse("demo", stack, root, texts)
+def _remove_runtime(template: Path) -> dict[str, dict[str, object]]:
+    """Remove the runtime from a template, so that `pulumi new` installs nothing, and return its description."""
+    described = dict(yaml.safe_load((template / "Pulumi.yaml").read_text()))
+    del described["runtime"]
+    (template / "Pulumi.yaml").write_text(yaml.safe_dump(described))
+    return described

@@ -84,6 +84,12 @@ def test_make_test_runs_pytest_in_the_environment_and_fails_with_it(make: Callab
     assert make("test", FAILS="pytest").returncode != 0
 
 
+def test_make_template_prints_nothing_but_the_folder(make: Callable) -> None:
+    result = make("-s", "template")
+    assert (result.returncode, result.stdout) == (0, "")  # the script in Python's place prints no folder
+    assert result.asked == ["python -m tools.template"]
+
+
 def test_make_without_a_target_explains_itself(make: Callable) -> None:
     result = make()
     assert result.returncode == 0

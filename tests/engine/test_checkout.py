@@ -1,0 +1,127 @@
+"""The checkout's own stacks: `make up` in a clean clone, and what `dev` and `prod` preview."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from components.errors import DeclarationErrors
+from tests.engine.checkout import NAMES, clone, config, settings, without_values
+from tests.engine.cloud import STANDIN
+from tests.engine.golden import golden
+from tests.engine.project import CHECKOUT, engine_environment, steps
+
+DEV_REPOSITORY = "projects/acme-dev/locations/europe-west4/repositories/training"
+
+
+class Clone:
+    """A clean clone in `root` and the environment that its commands run in."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = clone(folder / "clone")
+        (folder / "state").mkdir()
+        self.environment = {**engine_environment(folder), "GCP_STANDIN_RECORD": str(folder / "record.jsonl")}
+
+    def run(self, *command: str) -> str:
+        """Run a command and return its standard output; a test fails when the command does."""
+        done = subprocess.run(
+            command, cwd=self.root, env=self.environment, capture_output=True, text=True, check=False, timeout=300
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def changes(self) -> str:
+        """Return what git sees as changed."""
+        return self.run("git", "status", "--short")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Clone:
+    return Clone(tmp_path)
+
+
+def test_make_up_trains_and_leaves_git_clean(checkout: Clone) -> None:
+    declared = checkout.root / "training" / "digits.yaml"
+    # The declarations of the checkout, except that eight trials would take long.
+    declared.write_text(declared.read_text().replace("maxTrialCount: 8", "maxTrialCount: 2"))
+    checkout.run("git", "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "-qam", "fewer trials")
+    printed = ""
+    try:
+        printed = checkout.run("make", "up")
+        assert checkout.changes() == ""
+        results = json.loads(checkout.run("pulumi", "stack", "output", "results", "--stack=local"))
+        assert {name: result["state"] for name, result in results.items()} == dict.fromkeys(
+            ("digits", "digits-search"), "JOB_STATE_SUCCEEDED"
+        )
+        assert results["digits-search"]["bestTrial"]["metrics"]["accuracy"] > 0.5
+        model = results["digits"]["modelDir"].removeprefix("gs://")
+        assert model.startswith("vertex-training-local/digits/")
+        assert any((checkout.root / ".emulator" / "gcs" / model).iterdir())
+        with (checkout.root / "examples" / "digits" / "trainer.py").open("a") as trainer:
+            trainer.write("# edited\n")
+        shown = without_values(checkout.run("pulumi", "preview", "--diff", "--stack=local", "--non-interactive"))
+        (readme,) = re.findall(r"\$ pulumi preview --diff\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
+        assert [line for line in without_values(readme) if line not in shown] == []
+        assert checkout.changes() == " M examples/digits/trainer.py\n"
+        checkout.run("git", "checkout", "--quiet", ".")
+    finally:
+        destroyed = subprocess.run(["make", "destroy"], cwd=checkout.root, env=checkout.environment, check=False)
+        for command in (["stop"], ["reset", "--yes"]):
+            subprocess.run(["python", "-m", "vertex_emulator", *command], cwd=checkout.root, check=False)
+        uris = re.findall(r"localhost/vertex-training/digits:[0-9a-f]{16}", printed)
+        subprocess.run(["docker", "image", "rm", "--no-prune", *set(uris)], capture_output=True, check=False)
+    assert destroyed.returncode == 0
+    assert checkout.changes() == ""
+
+
+def test_stack_local_takes_secrets_and_keeps_its_salt(checkout: Clone) -> None:
+    checkout.run("pulumi", "stack", "init", "local")
+    assert checkout.changes() == ""
+    secret = "vertex-training:secrets.token"
+    checkout.run("pulumi", "config", "set", "--stack=local", "--secret", "--path", secret, "abc")
+    assert checkout.run("pulumi", "config", "get", "--stack=local", "--path", secret).strip() == "abc"
+    removed = [line for line in checkout.run("git", "diff", "--unified=0").splitlines() if re.match("-[^-]", line)]
+    assert removed == []
+
+
+def test_make_preview_is_clean_with_a_passphrase_of_the_user_s(checkout: Clone) -> None:
+    checkout.environment["PULUMI_CONFIG_PASSPHRASE"] = "another one"
+    checkout.run("make", "preview")
+    assert checkout.changes() == ""
+
+
+def test_stack_dev_previews_once_its_three_names_are_set(checkout: Clone) -> None:
+    described = yaml.safe_load((checkout.root / "Pulumi.yaml").read_text())
+    described["plugins"] = {"providers": [{"name": "gcp", "path": str(STANDIN)}]}
+    (checkout.root / "Pulumi.yaml").write_text(yaml.safe_dump(described))
+    checkout.environment["PYTHONPATH"] = os.pathsep.join([str(checkout.root), str(CHECKOUT)])
+    checkout.run("pulumi", "stack", "init", "dev")
+    for key, value in NAMES.items():
+        checkout.run("pulumi", "config", "set", f"vertex-training:{key}", value, "--stack=dev")
+    assert steps(checkout.root, checkout.environment, "dev") == golden("new-dev")
+    shown = checkout.run("pulumi", "preview", "--stack=dev", "--non-interactive")
+    assert "examples/digits/Dockerfile:1: FROM python:3.11-slim-bookworm is not pinned" in shown
+
+
+def test_prod_builds_nothing_and_names_what_is_still_to_be_filled_in() -> None:
+    shipped = config(CHECKOUT, "prod")
+    with pytest.raises(DeclarationErrors) as raised:
+        settings(CHECKOUT, "prod", shipped)
+    *asked_for, repository = map(str, raised.value.problems)
+    assert [problem.split(": ")[1] for problem in asked_for] == [f"vertex-training:{key}" for key in NAMES]
+    assert repository.startswith("stacks/Pulumi.prod.yaml:8: vertex-training:registry.existing: ")
+    filled = {
+        **shipped,
+        **{f"vertex-training:{key}": value for key, value in NAMES.items()},
+        "vertex-training:registry": {"existing": DEV_REPOSITORY},
+    }
+    known = settings(CHECKOUT, "prod", filled)
+    assert known.images == {"digits": {"stack": "dev"}}
+    dev = settings(
+        CHECKOUT, "dev", {**config(CHECKOUT, "dev"), **{f"vertex-training:{k}": v for k, v in NAMES.items()}}
+    )
+    assert [job.spec for job in known.jobs] == [job.spec for job in dev.jobs]

@@ -1,0 +1,111 @@
+"""Projects that have installed the wheel run without the checkout: on the emulator with the extra, for gcp without."""
+
+import base64
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.engine.cloud import GCP
+from tests.engine.project import DECLARATIONS, TRAINER
+from tests.packaging.building import wheel
+from tests.packaging.installed import InstalledProject
+from tests.packaging.test_wheel import requirement_closure
+from tools.template import CHECKOUT, TEMPLATE
+
+MAX_PROVIDER_BYTES = 200
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[InstalledProject]:
+    """A project of six files: one tiny job, whose image is built here."""
+    root = tmp_path / "project"
+    shutil.copytree(TRAINER, root / "trainer", ignore=shutil.ignore_patterns("__pycache__"))
+    runtime = {"name": "python", "options": {"toolchain": "pip", "virtualenv": ".venv"}}
+    (root / "Pulumi.yaml").write_text(json.dumps({"name": "demo", "runtime": runtime}))
+    shutil.copy(TEMPLATE / "__main__.py", root)
+    (root / "jobs.yaml").write_text(json.dumps(DECLARATIONS))
+    config = {"vertex-training:target": "local", "vertex-training:include": ["jobs.yaml"]}
+    (root / "Pulumi.local.yaml").write_text(json.dumps({"config": config}))
+    assert len([file for file in root.rglob("*") if file.is_file()]) == 6
+    return InstalledProject(tmp_path, root)
+
+
+def test_six_files_train_on_this_machine_with_the_wheel_alone(project: InstalledProject) -> None:
+    project.install(str(wheel()), requirements=requirement_closure("emulator"))
+    assert str(CHECKOUT) not in project.run(
+        "python", "-c", "import sys; print([p for p in sys.path if 'site' not in p])"
+    )
+    project.pulumi("stack", "init", "local")
+    try:
+        project.pulumi("up", "--yes", "--skip-preview", "--stack=local")
+        project.pulumi("preview", "--stack=local", "--expect-no-changes")
+        providers = project.providers()
+        assert len(providers) == 5
+        for provider in providers:
+            assert len(provider) < MAX_PROVIDER_BYTES
+            assert b"vertex_training." in base64.b64decode(provider)
+        assert "components." not in project.pulumi("stack", "export", "--stack=local")
+        project.pulumi("destroy", "--yes", "--skip-preview", "--stack=local")
+    finally:
+        project.stop_emulator()
+
+
+def test_a_preview_for_gcp_needs_no_extra(project: InstalledProject, tmp_path: Path) -> None:
+    project.install(str(wheel()), requirements=requirement_closure(""))
+    plugin = tmp_path / "plugin" / "pulumi-resource-gcp"
+    plugin.parent.mkdir()
+    plugin.write_text(f'#!/bin/sh\nPYTHONPATH="{CHECKOUT}" exec "{sys.executable}" -m tests.standins.gcp.server "$@"\n')
+    plugin.chmod(0o755)
+    described = json.loads((project.root / "Pulumi.yaml").read_text())
+    described["plugins"] = {"providers": [{"name": "gcp", "path": str(plugin.parent)}]}
+    (project.root / "Pulumi.yaml").write_text(json.dumps(described))
+    config = {**GCP, "vertex-training:include": ["jobs.yaml"]}
+    (project.root / "Pulumi.dev.yaml").write_text(json.dumps({"config": config}))
+    project.environment["GCP_STANDIN_RECORD"] = str(tmp_path / "record.jsonl")
+    project.pulumi("stack", "init", "dev")
+    shown = project.pulumi("preview", "--stack=dev")
+    assert re.search(r"vertex:CustomJob train create", shown), shown
+    for module in ("numpy", "egobox", "starlette", "uvicorn"):
+        assert subprocess.run(
+            [project.root / ".venv/bin/python", "-c", f"import {module}"], check=False, capture_output=True
+        ).returncode
+    said = project.run("vertex-emulator", "serve", exit_code=1)
+    assert "vertex-training[emulator]" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "text"),
+    [
+        (["--version"], 0, "0.1.0"),
+        (["--help"], 0, "convert-legacy"),
+        (["prices", "--region=us-central1"], 0, "NVIDIA_L4"),
+        (["prices", "--name=none"], 1, "no list price matches"),
+        (["schema", "stack"], 0, "json-schema.org"),
+        (["schema", "--write=schemas"], 0, "schemas/declarations.schema.json"),
+        (["schema", "--write=Pulumi.yaml/schemas"], 1, "Pulumi.yaml/schemas: Not a directory"),
+        (["schema"], 2, "usage:"),
+        (["nonsense"], 2, "usage:"),
+        (["convert-legacy", "none.yaml"], 1, "none.yaml: cannot be read"),
+    ],
+)
+def test_the_command_has_stable_exit_codes(
+    installed: InstalledProject, arguments: list[str], exit_code: int, text: str
+) -> None:
+    assert text in installed.run("vertex-training", *arguments, exit_code=exit_code)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> InstalledProject:
+    """A project with the wheel and no extra."""
+    folder = tmp_path_factory.mktemp("installed")
+    (folder / "project").mkdir()
+    (folder / "project" / "Pulumi.yaml").touch()
+    project = InstalledProject(folder, folder / "project")
+    project.install(str(wheel()), requirements=requirement_closure(""))
+    return project
