@@ -11,10 +11,10 @@ _SECTIONS = {
 
 parser = argparse.ArgumentParser("python -m benchmarks", description="Measure against other tools, side by side.")
 parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"all, or some of {', '.join(_SECTIONS)}")
-given = parser.parse_args().sections
-if unknown := [name for name in given if name not in _SECTIONS]:
-    parser.error(f'"{unknown[0]}" is not a section; known: {", ".join(_SECTIONS)}')
-for name in given or _SECTIONS:
+sections = parser.parse_args().sections
+if unknown := [name for name in sections if name not in _SECTIONS]:
+    parser.error(f'"{unknown[0]}" is not one of {", ".join(_SECTIONS)}')
+for name in sections or _SECTIONS:
     for row in _SECTIONS[name].rows():
         print(row, flush=True)
     print()

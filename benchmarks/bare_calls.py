@@ -1,6 +1,6 @@
-"""Submits jobs with Google's client and nothing else: `python -m benchmarks.bare_calls URL FILE`.
+"""Submit jobs with Google's client and nothing else: `python -m benchmarks.bare_calls URL FILE`.
 
-FILE has a job's JSON in each line. Four threads submit them, as many as serve the resources of a `pulumi up`.
+Each line of FILE is a job as JSON. Four threads submit them, as many as serve the dynamic resources of `pulumi up`.
 """
 
 import sys

@@ -11,14 +11,14 @@ _COLLECTIONS = ("customJobs", "hyperparameterTuningJobs", "trainingPipelines", "
 
 
 class CountingProxy(ForwardingProxy):
-    """Forwards to `upstream`; `calls` says how many of each verb and collection there were."""
+    """Forwards to `upstream`; `calls` counts them by verb and collection."""
 
     def __init__(self, upstream: str) -> None:
         super().__init__(upstream)
         self.calls: Counter[str] = Counter()
 
     def carried(self, method: str, path: str) -> None:
-        """Counts a call by the name that Google's pages have for it, such as `list customJobs`."""
+        """Count a call under the name that Google's pages have for it, such as `list customJobs`."""
         parts = urlsplit(path).path.split("/")
         collection = next((part for part in parts if part.partition(":")[0] in _COLLECTIONS), None)
         if collection is None:

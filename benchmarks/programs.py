@@ -1,4 +1,4 @@
-"""Two programs with as many resources: ours with training jobs, and a plain one whose dynamic resources do nothing."""
+"""Two programs with as many resources: ours with training jobs, and one whose dynamic resources do nothing."""
 
 from __future__ import annotations
 
@@ -12,34 +12,25 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import yaml
 
-from components.jobs.job import complete_spec
-from vertex_api.kinds import CUSTOM_JOB
-from vertex_api.validation.canonical import CanonicalSpec
-
 PARENT = "projects/local/locations/us-central1"
 _CHECKOUT = Path(__file__).parents[1]
-_GROUND: Any = SimpleNamespace(
-    staging="gs://vertex-training-benchmark", job_defaults={}, labels={}, encryption_key=None
-)
-"""What a stack `local` stands on, as far as a spec shows it."""
 _ENVIRONMENT = {
     "PULUMI_CONFIG_PASSPHRASE": "",
     "PULUMI_SKIP_UPDATE_CHECK": "true",
     "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
 }
-_PLAIN = """\
+_NOOP_PROGRAM = """\
 import json
 from noop import Noop
 
 for name, inputs in json.load(open("inputs.json")).items():
     Noop(name, inputs)
 """
-_NOOP = """\
+_NOOP_RESOURCE = """\
 from pulumi import dynamic
 
 
@@ -58,7 +49,7 @@ class Noop(dynamic.Resource, module="benchmark", name="Noop"):
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds that something took: on the clock, and of the processors that its processes used."""
+    """What a command costs: seconds on the clock, and seconds of the processors that its processes used."""
 
     clock: float
     processor: float
@@ -74,11 +65,13 @@ class Program:
     root: Path
 
     def run(self, *arguments: str) -> Cost:
-        """What `pulumi` with these arguments costs, all its processes together."""
-        return cost(["pulumi", *arguments, "--stack", "benchmark", "--non-interactive"], self.root, self._environment)
+        """Run `pulumi` with these arguments and return what all its processes cost."""
+        return measure(
+            ["pulumi", *arguments, "--stack", "benchmark", "--non-interactive"], self.root, self._environment
+        )
 
-    def initialise(self) -> Program:
-        """Makes the stack."""
+    def initialize(self) -> Program:
+        """Make the stack, and return the program."""
         (self.root / "state").mkdir()
         command = ["pulumi", "stack", "init", "benchmark"]
         subprocess.run(command, cwd=self.root, env=self._environment, check=True, capture_output=True)
@@ -86,30 +79,39 @@ class Program:
 
     @property
     def _environment(self) -> dict[str, str]:
-        # Python keeps what it has compiled, as it does wherever nobody has told it otherwise.
+        # Python keeps what it has compiled, as it does by default.
         inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         return {**inherited, **_ENVIRONMENT, "PULUMI_BACKEND_URL": f"file://{self.root}/state"}
 
 
-def cost(command: list[str], folder: Path, environment: Mapping[str, str]) -> Cost:
-    """What a command costs, with all the processes that it waits for."""
-    before, begin = _processor(), time.perf_counter()
+def measure(command: list[str], folder: Path, environment: Mapping[str, str]) -> Cost:
+    """Run a command and return what it costs, with all the processes that it waits for."""
+    before, begin = _processor_seconds(), time.perf_counter()
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     clock = time.perf_counter() - begin
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
-    return Cost(clock, _processor() - before)
+    return Cost(clock, _processor_seconds() - before)
 
 
-def medians(costs: Sequence[Cost]) -> str:
-    """What something costs that was run several times, in words."""
+def format_medians(costs: Sequence[Cost]) -> str:
+    """Return the medians of several runs as text."""
     clock = statistics.median(cost.clock for cost in costs)
     processor = statistics.median(cost.processor for cost in costs)
     return f"{clock:7.2f} s   {processor:7.2f} s of the processors"
 
 
-def ours(folder: Path, jobs: int) -> Program:
-    """The program of this project with so many custom jobs."""
+def format_ratio(name: str, ours: Sequence[Cost], others: Sequence[Cost], max_ratio: float) -> str:
+    """Return a line with the median ratio of runs that were made in turn, and whether it is at most `max_ratio`."""
+    pairs = list(zip(ours, others, strict=True))
+    clock = statistics.median(mine.clock / other.clock for mine, other in pairs)
+    processor = statistics.median(mine.processor / other.processor for mine, other in pairs)
+    verdict = "met" if clock <= max_ratio else "MISSED"
+    return f"{name:45} {clock:7.2f}     at most {max_ratio}: {verdict} (of processor time {processor:.2f})"
+
+
+def write_our_program(folder: Path, jobs: int) -> Program:
+    """Write the program of this project with custom jobs."""
     project = folder / "ours"
     for room in ("components", "vertex_api", "vertex_emulator"):
         shutil.copytree(_CHECKOUT / room, project / room, ignore=shutil.ignore_patterns("__pycache__"))
@@ -119,43 +121,33 @@ def ours(folder: Path, jobs: int) -> Program:
     (project / "stacks").mkdir()
     config = {"vertex-training:target": "local", "vertex-training:include": ["jobs.yaml"]}
     (project / "stacks" / "Pulumi.benchmark.yaml").write_text(json.dumps({"config": config}))
-    declared = {f"job-{index}": {"jobSpec": _job(index)} for index in range(jobs)}
+    declared = {f"job-{index}": {"jobSpec": short_job_spec(index)} for index in range(jobs)}
     (project / "jobs.yaml").write_text(yaml.safe_dump({"customJobs": declared}))
-    return Program(project).initialise()
+    return Program(project).initialize()
 
 
-def plain(folder: Path, jobs: int) -> Program:
-    """A program with as many resources of the same inputs, whose provider does nothing."""
-    project = folder / "plain"
+def write_noop_program(folder: Path, resources: int) -> Program:
+    """Write a program whose resources have the short spec of a job and do nothing with it."""
+    project = folder / "noop"
     (project / "noop").mkdir(parents=True)
     shutil.copy(_CHECKOUT / "Pulumi.yaml", project)
     (project / ".venv").symlink_to(_CHECKOUT / ".venv")
-    (project / "__main__.py").write_text(_PLAIN)
-    (project / "noop" / "__init__.py").write_text(_NOOP)
+    (project / "__main__.py").write_text(_NOOP_PROGRAM)
+    (project / "noop" / "__init__.py").write_text(_NOOP_RESOURCE)
     inputs = {
-        f"job-{index}": {
-            "owner": f"benchmark/benchmark/job-{index}",
-            "parent": f"//local/{PARENT}",
-            "spec": spec(index),
-        }
-        for index in range(jobs)
+        f"job-{index}": {"key": f"benchmark/job-{index}", "spec": short_job_spec(index)} for index in range(resources)
     }
     (project / "inputs.json").write_text(json.dumps(inputs))
-    return Program(project).initialise()
+    return Program(project).initialize()
 
 
-def spec(index: int) -> Mapping[str, Any]:
-    """What the program makes of a declared job."""
-    declared = {"displayName": f"job-{index}", "jobSpec": _job(index)}
-    return complete_spec(CanonicalSpec(CUSTOM_JOB, declared), 0, _GROUND, f"job-{index}").fields
-
-
-def _job(index: int) -> dict[str, Any]:
+def short_job_spec(index: int) -> dict[str, Any]:
+    """Return the shortest CustomJobSpec that a team would write."""
     container = {"imageUri": "localhost/benchmark/trainer:1", "args": [f"--seed={index}"]}
-    pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": container}
-    return {"workerPoolSpecs": [pool], "scheduling": {"timeout": "3600s"}}
+    machine = {"machineType": "n1-standard-4"}
+    return {"workerPoolSpecs": [{"machineSpec": machine, "replicaCount": 1, "containerSpec": container}]}
 
 
-def _processor() -> float:
+def _processor_seconds() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

@@ -1,14 +1,12 @@
-"""1,000 jobs: what `pulumi up` costs beside as many resources that do nothing and the bare calls of the API.
+"""1,000 jobs: what `pulumi up` costs, beside as many resources that do nothing and the bare calls of the API.
 
-The emulator runs no more replicas at once than the machine has room for; a job that takes all of it keeps the 1,000 in
-its queue. Docker is needed. Takes about five minutes.
+A job that takes all the room of the emulator keeps the 1,000 in its queue. Needs Docker, and about five minutes.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,11 +17,21 @@ from pathlib import Path
 
 from benchmarks.counting_proxy import CountingProxy
 from benchmarks.emulator import IMAGE, Emulator, running
-from benchmarks.programs import PARENT, Cost, Program, cost, medians, ours, plain, spec
+from benchmarks.programs import (
+    PARENT,
+    Cost,
+    Program,
+    format_medians,
+    format_ratio,
+    measure,
+    short_job_spec,
+    write_noop_program,
+    write_our_program,
+)
 
 JOBS = 1_000
 ROUNDS = 3
-MOST_UP, MOST_UNCHANGED = 1.2, 1.15
+MAX_UP_RATIO, MAX_UNCHANGED_RATIO = 1.2, 1.15
 _CHECKOUT = Path(__file__).parents[1]
 _UP = ("up", "--yes", "--skip-preview")
 _CASES = {
@@ -34,40 +42,38 @@ _CASES = {
 
 
 def rows() -> Iterator[str]:
-    """Runs them in turn: for each case a line for ours, for the others, and for the ratio; then the calls."""
+    """Run them in turn: yield for each case a line for ours, for the others, and for the ratio; then the calls."""
     costs: dict[str, list[tuple[Cost, Cost, Cost]]] = {case: [] for case in _CASES}
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory() as folder:
-            bare = _bare(Path(folder, "bare"))
-            other = plain(Path(folder), JOBS)
-            with _ours(Path(folder)) as (program, _emulator):
+            bare = _measure_bare_calls(Path(folder, "bare"))
+            noop = write_noop_program(Path(folder), JOBS)
+            with _our_program(Path(folder)) as (ours, _emulator):
                 for case, arguments in _CASES.items():
-                    theirs = other.run(*arguments)
+                    noop_cost = noop.run(*arguments)
                     calls = bare if case == "up" else Cost(0, 0)
-                    costs[case].append((program.run(*arguments), theirs, calls))
-    for case, taken in costs.items():
-        yield from _compared(case, taken, MOST_UP if case == "up" else MOST_UNCHANGED)
-    for case, calls in _calls().items():
-        shown = ", ".join(f"{count:,} {call}" for call, count in sorted(calls.items())) or "none"
-        yield f"{case + ', calls of the API':45} {shown}"
+                    costs[case].append((ours.run(*arguments), noop_cost, calls))
+    for case, rounds in costs.items():
+        yield from _compare(case, rounds, MAX_UP_RATIO if case == "up" else MAX_UNCHANGED_RATIO)
+    for case, counts in _count_calls().items():
+        text = ", ".join(f"{count:,} {call}" for call, count in sorted(counts.items())) or "none"
+        yield f"{case + ', calls of the API':45} {text}"
 
 
-def _compared(case: str, taken: list[tuple[Cost, Cost, Cost]], most: float) -> Iterator[str]:
-    yield f"{f'{case}, {JOBS:,} jobs':45} {medians([mine for mine, _, _ in taken])}; median of {ROUNDS}, alternating"
-    yield f"{f'{case}, {JOBS:,} no-op resources':45} {medians([theirs for _, theirs, _ in taken])}"
+def _compare(case: str, rounds: list[tuple[Cost, Cost, Cost]], max_ratio: float) -> Iterator[str]:
+    ours, noop, calls = zip(*rounds, strict=True)
+    yield f"{f'{case}, {JOBS:,} jobs':45} {format_medians(ours)}; median of {ROUNDS}, alternating"
+    yield f"{f'{case}, {JOBS:,} no-op resources':45} {format_medians(noop)}"
     if case == "up":
-        yield f"{f'{JOBS:,} bare calls, with the client of Google':45} {medians([calls for *_, calls in taken])}"
-    pairs = [(mine, theirs + calls) for mine, theirs, calls in taken]
-    ratio = statistics.median(mine.clock / other.clock for mine, other in pairs)
-    work = statistics.median(mine.processor / other.processor for mine, other in pairs)
-    verdict = "met" if ratio <= most else "MISSED"
-    yield f"{f'{case}, ratio':45} {ratio:7.2f}     at most {most}: {verdict} (of processor time {work:.2f})"
+        yield f"{f'{JOBS:,} bare calls, with the client of Google':45} {format_medians(calls)}"
+    others = [noop_cost + bare for noop_cost, bare in zip(noop, calls, strict=True)]
+    yield format_ratio(f"{case}, ratio", ours, others, max_ratio)
 
 
-def _calls() -> dict[str, Counter[str]]:
-    """How often each method of the API was called, in runs apart from those that are timed."""
-    found = {}
-    with tempfile.TemporaryDirectory() as folder, _ours(Path(folder)) as (program, emulator):
+def _count_calls() -> dict[str, Counter[str]]:
+    """Return how often each method of the API is called, in runs apart from those that are timed."""
+    counts = {}
+    with tempfile.TemporaryDirectory() as folder, _our_program(Path(folder)) as (program, emulator):
         file = program.root / ".emulator" / "endpoint.json"
         endpoint = json.loads(file.read_text())
         for case, arguments in _CASES.items():
@@ -75,32 +81,35 @@ def _calls() -> dict[str, Counter[str]]:
             with proxy.serving() as url:
                 file.write_text(json.dumps({**endpoint, "url": url}))
                 program.run(*arguments)
-            # A look whether it runs is no call of the API.
-            found[case] = Counter({call: n for call, n in proxy.calls.items() if call != "GET healthz"})
+            # Asking whether the emulator runs is no call of the API.
+            counts[case] = Counter({call: n for call, n in proxy.calls.items() if call != "GET healthz"})
         file.write_text(json.dumps(endpoint))
-    return found
+    return counts
 
 
 @contextmanager
-def _ours(folder: Path) -> Iterator[tuple[Program, Emulator]]:
-    program = ours(folder, JOBS)
+def _our_program(folder: Path) -> Iterator[tuple[Program, Emulator]]:
+    program = write_our_program(folder, JOBS)
     with _full_emulator(program.root / ".emulator") as emulator:
         yield program, emulator
 
 
-def _bare(folder: Path) -> Cost:
-    """The calls alone, each with the labels that ours have too."""
+def _measure_bare_calls(folder: Path) -> Cost:
+    """Measure the calls alone, each with the labels that our jobs have."""
     folder.mkdir()
     labels = {f"pulumi_{name}": "x" * 20 for name in ("project", "stack", "name", "token", "mark")}
+    jobs = [{"displayName": f"job-{i}", "jobSpec": short_job_spec(i), "labels": labels} for i in range(JOBS)]
     bodies = folder / "jobs"
-    bodies.write_text("".join(json.dumps({**spec(index), "labels": labels}) + "\n" for index in range(JOBS)))
+    bodies.write_text("".join(json.dumps(job) + "\n" for job in jobs))
     with _full_emulator(folder / "data") as emulator:
-        return cost([sys.executable, "-m", "benchmarks.bare_calls", emulator.url, str(bodies)], _CHECKOUT, os.environ)
+        return measure(
+            [sys.executable, "-m", "benchmarks.bare_calls", emulator.url, str(bodies)], _CHECKOUT, os.environ
+        )
 
 
 @contextmanager
 def _full_emulator(data: Path) -> Iterator[Emulator]:
-    """An emulator in which other jobs have to wait."""
+    """Run an emulator in which other jobs have to wait."""
     data.mkdir()
     try:
         with running(data) as emulator:
