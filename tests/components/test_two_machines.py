@@ -28,7 +28,7 @@ END
 """
 
 
-def test_two_machines_find_one_digest(tmp_path: Path) -> None:
+def test_two_machines_compute_one_digest(tmp_path: Path) -> None:
     folder, modules = tmp_path / "checkout", tmp_path / "modules"
     for index in range(MAX_UNCACHED_FILES + 20):
         file = folder / f"part-{index % 7}" / f"größe {index}.txt"

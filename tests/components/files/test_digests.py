@@ -104,7 +104,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_is_seen(folder: Path, read: list[str], change: str) -> None:
+def test_a_change_is_detected(folder: Path, read: list[str], change: str) -> None:
     before = compute_file_digests(folder, PATHS)
     CHANGES[change](folder / FIRST)
     read.clear()
@@ -119,9 +119,7 @@ def test_times_alone_change_no_digest(folder: Path) -> None:
     assert compute_file_digests(folder, PATHS) == before
 
 
-def test_what_changed_just_before_it_was_read_is_read_again(
-    folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_recently_changed_file_is_read_again(folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     # Its next change may bear the same times.
     compute_file_digests(folder, PATHS)
     monkeypatch.setattr(signatures, "STABLE_AFTER_NS", 3600 * 10**9)
@@ -142,13 +140,13 @@ def test_a_file_from_the_future_is_read_again(folder: Path, read: list[str]) -> 
 
 
 @pytest.mark.parametrize("seconds", [-(10**10), 0, 10**10])
-def test_any_time_can_be_one_of_a_file(folder: Path, seconds: int) -> None:
+def test_a_file_may_have_any_time(folder: Path, seconds: int) -> None:
     os.utime(folder / FIRST, (seconds, seconds))
     for _ in range(2):
         assert compute_file_digests(folder, PATHS) == true_digests(folder)
 
 
-def test_a_file_that_changes_while_it_is_read_is_not_remembered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_changed_while_read_is_not_cached(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     really = os.read
 
     def read(descriptor: int, length: int) -> bytes:
@@ -178,7 +176,7 @@ true = hashlib.sha256(f"held by {FIRST}".encode()).hexdigest().encode()
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_cache_that_was_damaged_is_not_believed(folder: Path, cache_folder: Path, damage: str) -> None:
+def test_a_damaged_cache_is_ignored(folder: Path, cache_folder: Path, damage: str) -> None:
     compute_file_digests(folder, PATHS)
     [file] = cache_folder.iterdir()
     damaged = DAMAGE[damage](file.read_bytes())
@@ -188,7 +186,7 @@ def test_a_cache_that_was_damaged_is_not_believed(folder: Path, cache_folder: Pa
     assert file.read_bytes() != damaged
 
 
-def test_a_cache_of_an_earlier_release_is_not_believed(folder: Path, cache_folder: Path) -> None:
+def test_a_cache_of_an_earlier_release_is_ignored(folder: Path, cache_folder: Path) -> None:
     # As they wrote it, and where.
     status = (folder / FIRST).stat()
     fields = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_mode)
@@ -200,9 +198,7 @@ def test_a_cache_of_an_earlier_release_is_not_believed(folder: Path, cache_folde
         assert compute_file_digests(folder, PATHS) == true_digests(folder)
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unwritable_cache_is_ignored(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     for _ in range(2):
@@ -224,7 +220,7 @@ def test_files_of_another_image_stay_cached(folder: Path, cache_folder: Path, re
     assert FIRST.encode() not in file.read_bytes()
 
 
-def test_the_folders_that_were_remembered_longest_ago_are_forgotten(
+def test_the_oldest_cache_files_are_deleted(
     folder: Path, cache_folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cache, "MAX_FILES", 2)
@@ -237,7 +233,7 @@ def test_the_folders_that_were_remembered_longest_ago_are_forgotten(
     assert read == []
 
 
-def test_several_processes_may_look_at_once(folder: Path, cache_folder: Path) -> None:
+def test_several_processes_can_share_the_cache(folder: Path, cache_folder: Path) -> None:
     program = f"""
 import sys
 from pathlib import Path

@@ -58,14 +58,14 @@ def true_digest(context: BuildContext, scratch: Path) -> str:
     return replace(context, folder=copy)._compute_digest()
 
 
-def test_a_context_that_does_not_change_is_looked_at_and_not_read(context: BuildContext, asked: list[object]) -> None:
+def test_an_unchanged_context_is_not_read_again(context: BuildContext, asked: list[object]) -> None:
     first = replace(context).digest
     assert len(asked) == 1
     assert replace(context).digest == first == context._compute_digest()
     assert len(asked) == 2, "by the check itself"
 
 
-def test_the_digest_of_a_large_context_is_the_one_that_it_was_in_earlier_versions(context: BuildContext) -> None:
+def test_the_digest_of_a_large_context_is_stable(context: BuildContext) -> None:
     # Another digest would rebuild every image of every user.
     for _ in range(2):
         assert replace(context, build_args={"A": "1"}).tag == "5e4ffa911394cff1"
@@ -125,7 +125,7 @@ EDITS: dict[str, Edit] = {
 
 
 @pytest.mark.parametrize("edit", EDITS)
-def test_a_change_is_seen(context: BuildContext, tmp_path: Path, edit: str) -> None:
+def test_a_change_is_detected(context: BuildContext, tmp_path: Path, edit: str) -> None:
     before = replace(context).digest
     assert replace(context).digest == before
     EDITS[edit](context.folder)
@@ -143,14 +143,14 @@ NO_EDITS: dict[str, Edit] = {
 
 
 @pytest.mark.parametrize("edit", NO_EDITS)
-def test_what_makes_no_other_image_makes_no_other_digest(context: BuildContext, edit: str) -> None:
+def test_the_digest_ignores_what_the_image_ignores(context: BuildContext, edit: str) -> None:
     before = replace(context).digest
     NO_EDITS[edit](context.folder)
     for _ in range(2):
         assert replace(context).digest == before
 
 
-def test_how_it_is_built_is_told_apart(context: BuildContext) -> None:
+def test_build_options_are_part_of_the_digest(context: BuildContext) -> None:
     (context.folder / "other.Dockerfile").write_text("FROM other\n")
     ways = [
         context,
@@ -166,7 +166,7 @@ def test_how_it_is_built_is_told_apart(context: BuildContext) -> None:
     assert len({*first}) == len(ways)
 
 
-def test_a_package_is_told_apart_by_the_dockerfile_that_is_written_for_it(context: BuildContext) -> None:
+def test_the_generated_dockerfile_is_part_of_the_digest(context: BuildContext) -> None:
     package: Package = {"path": ".", "script": "part/000", "baseImage": "one"}
     one = PackageContext(context.folder, "Dockerfile", {}, None, "linux/amd64", package=package)
     other = replace(one, package={**package, "baseImage": "other"})
@@ -175,9 +175,7 @@ def test_a_package_is_told_apart_by_the_dockerfile_that_is_written_for_it(contex
     assert one.digest != other.digest
 
 
-def test_a_file_that_changed_just_before_keeps_it_from_being_remembered(
-    context: BuildContext, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_recent_change_prevents_caching(context: BuildContext, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Its next change may bear the same times.
     monkeypatch.setattr(signatures, "STABLE_AFTER_NS", 3600 * 10**9)
     (context.folder / "part/000").write_text("other")
@@ -185,7 +183,7 @@ def test_a_file_that_changed_just_before_keeps_it_from_being_remembered(
     assert not cache.exists()
 
 
-def test_a_file_that_changes_meanwhile_keeps_it_from_being_remembered(
+def test_a_change_during_hashing_prevents_caching(
     context: BuildContext, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     really = BuildContext._compute_digest
@@ -213,7 +211,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_what_was_damaged_is_not_believed(context: BuildContext, cache: Path, damage: str) -> None:
+def test_a_damaged_cache_file_is_ignored(context: BuildContext, cache: Path, damage: str) -> None:
     before = replace(context).digest
     [file] = cache.iterdir()
     whole = file.read_bytes()

@@ -66,11 +66,11 @@ def test_the_dockerfile_of(name: str) -> None:
     assert autopackaging.render_dockerfile(package(fields), present) == (GOLDEN / f"{name}.Dockerfile").read_text()
 
 
-def test_each_golden_file_is_of_a_case() -> None:
+def test_each_golden_file_belongs_to_a_case() -> None:
     assert {file.stem for file in GOLDEN.iterdir()} == CASES.keys()
 
 
-def test_the_order_in_which_files_are_found_plays_no_part() -> None:
+def test_the_order_of_files_does_not_matter() -> None:
     fields, present = CASES["setup-py-that-reads-other-files"]
     found = sorted(present)
     one, other = (
@@ -151,7 +151,7 @@ def test_gcloud_writes_the_same_instructions_for(name: str, theirs: dict[str, st
 
 
 @pytest.mark.parametrize("name", ["setup-py", "setup-py-that-reads-other-files"])
-def test_with_a_setup_py_nothing_that_gcloud_does_is_missing(name: str, theirs: dict[str, str]) -> None:
+def test_a_setup_py_is_handled_as_by_gcloud(name: str, theirs: dict[str, str]) -> None:
     fields, present = CASES[name]
     ours = instructions(autopackaging.render_dockerfile(package(fields), present))
     assert [each for each in instructions(theirs[name]) if each not in ours] == []

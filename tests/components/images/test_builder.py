@@ -68,9 +68,7 @@ def failure(build: builder.Builder, context: BuildContext) -> list[str]:
     return quoted
 
 
-def test_the_classic_builder_is_given_the_context_and_how_to_build_it(
-    daemon: SimpleNamespace, context: BuildContext
-) -> None:
+def test_the_classic_builder_gets_context_and_options(daemon: SimpleNamespace, context: BuildContext) -> None:
     ClassicBuilder().build(context, URI, {}, lambda line: None)
     assert daemon.files == ["Dockerfile"]
     expected = {
@@ -83,9 +81,7 @@ def test_the_classic_builder_is_given_the_context_and_how_to_build_it(
     assert daemon.asked.items() >= expected.items()
 
 
-def test_the_steps_of_a_build_are_told_and_what_they_write_is_not(
-    daemon: SimpleNamespace, context: BuildContext
-) -> None:
+def test_only_the_steps_of_a_build_are_reported(daemon: SimpleNamespace, context: BuildContext) -> None:
     steps = ["Step 1/2 : FROM scratch", "Step 2/2 : RUN pip install"]
     daemon.messages = [{"stream": line + "\n"} for line in [steps[0], " ---> 123", steps[1], "Collecting numpy", ""]]
     told: list[str] = []
@@ -93,20 +89,18 @@ def test_the_steps_of_a_build_are_told_and_what_they_write_is_not(
     assert told == steps
 
 
-def test_a_failed_build_quotes_its_last_lines_and_the_error(daemon: SimpleNamespace, context: BuildContext) -> None:
+def test_a_failed_build_quotes_last_lines_and_error(daemon: SimpleNamespace, context: BuildContext) -> None:
     daemon.messages = [{"stream": f"line {number}\n"} for number in range(30)] + [{"error": "exit code 1"}]
     assert failure(ClassicBuilder(), context) == [*[f"  line {number}" for number in range(19, 30)], "  exit code 1"]
 
 
-def test_a_build_that_the_daemon_refuses_is_a_failed_build_that_says_why(
-    daemon: SimpleNamespace, context: BuildContext
-) -> None:
+def test_a_build_that_the_daemon_rejects_says_why(daemon: SimpleNamespace, context: BuildContext) -> None:
     reason = "dockerfile parse error line 1: unknown instruction: FRMO"
     daemon.error = docker.errors.APIError("400 Client Error", explanation=reason)
     assert failure(ClassicBuilder(), context) == [f"  {reason}"]
 
 
-def test_buildx_is_given_the_context_and_how_to_build_it(program: Callable[[str], Path], context: BuildContext) -> None:
+def test_buildx_gets_context_and_options(program: Callable[[str], Path], context: BuildContext) -> None:
     folder = program('echo "$@" > "$(dirname "$0")/asked"; tar -t > "$(dirname "$0")/files"; echo "#5 [2/3] RUN pip"')
     told: list[str] = []
     Buildx().build(context, URI, {}, told.append)
@@ -134,20 +128,18 @@ def test_output_in_another_encoding_does_not_stop_a_build(
 
 
 @pytest.mark.parametrize(("script", "kind"), [("exit 0", Buildx), ("exit 1", ClassicBuilder)])
-def test_buildx_is_taken_where_it_is_installed(program: Callable[[str], Path], script: str, kind: type) -> None:
+def test_buildx_is_chosen_if_installed(program: Callable[[str], Path], script: str, kind: type) -> None:
     program(f'test "$*" = "buildx version" && {script}')
     assert type(builder.choose_builder()) is kind
 
 
-def test_without_docker_s_command_the_classic_builder_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_docker_command_the_classic_builder_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert type(builder.choose_builder()) is ClassicBuilder
 
 
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-def test_a_daemon_that_does_not_answer_is_named_with_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_daemon_is_named_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host = f"unix://{tmp_path}/docker.sock"
     monkeypatch.setenv("DOCKER_HOST", host)
     for name in ("DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "DOCKER_CONTEXT"):

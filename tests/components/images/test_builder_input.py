@@ -81,20 +81,20 @@ def tree(folder: Path, dockerfile: str, ignores: dict[str, str]) -> BuildContext
 
 
 @pytest.mark.parametrize("left_out", HIDDEN)
-def test_a_dockerfile_that_is_left_out_is_built_and_not_copied(tmp_path: Path, copied: Copied, left_out: str) -> None:
+def test_an_ignored_dockerfile_is_built_and_not_copied(tmp_path: Path, copied: Copied, left_out: str) -> None:
     context = tree(tmp_path / "context", *HIDDEN[left_out])
     assert context.dockerfile in context.file_digests
     assert copied(context) == set(context.file_digests) - {context.dockerfile}
 
 
 @pytest.mark.parametrize("left_out", SEEN)
-def test_a_dockerfile_that_is_let_through_is_copied_as_any_file(tmp_path: Path, copied: Copied, left_out: str) -> None:
+def test_an_included_dockerfile_is_copied(tmp_path: Path, copied: Copied, left_out: str) -> None:
     context = tree(tmp_path / "context", *SEEN[left_out])
     assert context.dockerfile in context.file_digests
     assert copied(context) == set(context.file_digests)
 
 
-def test_a_dockerfile_that_is_a_link_to_what_is_left_out_is_named(tmp_path: Path) -> None:
+def test_a_dockerfile_that_links_to_an_ignored_file_is_rejected(tmp_path: Path) -> None:
     context = tree(tmp_path / "context", "Dockerfile", {".dockerignore": "Dockerfile\nreal\n"})
     (context.folder / "Dockerfile").rename(context.folder / "real")
     (context.folder / "Dockerfile").symlink_to("real")

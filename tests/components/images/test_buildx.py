@@ -41,7 +41,7 @@ def context(folder: Path, *steps: str) -> BuildContext:
     return DockerfileContext(folder, "Dockerfile", {}, None, "linux/amd64", ("token",))
 
 
-def test_a_build_reads_its_secret_and_the_image_does_not_keep_it(uri: str, tmp_path: Path) -> None:
+def test_the_image_does_not_contain_the_build_secret(uri: str, tmp_path: Path) -> None:
     assert isinstance(choose_builder(), Buildx)
     step = f"RUN --mount=type=secret,id=token test \"$(cat /run/secrets/token)\" = {SECRET[:6]}'{SECRET[6:]}'"
     told: list[str] = []
@@ -58,7 +58,7 @@ def test_a_build_reads_its_secret_and_the_image_does_not_keep_it(uri: str, tmp_p
     assert SECRET.encode() not in saved.read_bytes()
 
 
-def test_a_failed_build_quotes_its_end_and_no_secret(uri: str, tmp_path: Path) -> None:
+def test_a_failed_build_quotes_no_secret(uri: str, tmp_path: Path) -> None:
     steps = ["RUN --mount=type=secret,id=token test -s /run/secrets/token && echo so far && exit 3"]
     with pytest.raises(BuildFailed) as raised:
         Buildx().build(context(tmp_path / "c", *steps), uri, {"token": SECRET}, lambda line: None)

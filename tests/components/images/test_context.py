@@ -38,13 +38,13 @@ def archived(context: BuildContext) -> bytes:
         return archive.read()
 
 
-def test_the_digest_is_the_same_wherever_the_folder_lies(tmp_path: Path) -> None:
+def test_the_digest_does_not_depend_on_the_place(tmp_path: Path) -> None:
     one, other = context(tmp_path / "one"), context(tmp_path / "far" / "other")
     assert one.digest == other.digest
     assert archived(one) == archived(other)
 
 
-def test_the_order_in_which_files_are_made_plays_no_part(tmp_path: Path) -> None:
+def test_the_order_of_creation_does_not_matter(tmp_path: Path) -> None:
     names = list(FILES)
     random.Random(7).shuffle(names)
     one, other = context(tmp_path / "one"), context(tmp_path / "other", {name: FILES[name] for name in names})
@@ -53,7 +53,7 @@ def test_the_order_in_which_files_are_made_plays_no_part(tmp_path: Path) -> None
     assert archived(one) == archived(other)
 
 
-def test_times_play_no_part(tmp_path: Path) -> None:
+def test_times_do_not_matter(tmp_path: Path) -> None:
     one = context(tmp_path)
     before = archived(one)
     for file in tmp_path.rglob("*"):
@@ -63,7 +63,7 @@ def test_times_play_no_part(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("umask", [0o077, 0o002, 0o000])
-def test_the_umask_plays_no_part(tmp_path: Path, umask: int) -> None:
+def test_the_umask_does_not_matter(tmp_path: Path, umask: int) -> None:
     one = context(tmp_path / "one")
     previous = os.umask(umask)
     try:
@@ -75,7 +75,7 @@ def test_the_umask_plays_no_part(tmp_path: Path, umask: int) -> None:
     assert archived(one) == archived(other)
 
 
-def test_empty_folders_play_no_part(tmp_path: Path) -> None:
+def test_empty_folders_do_not_matter(tmp_path: Path) -> None:
     one = context(tmp_path)
     before = archived(one)
     (tmp_path / "cache" / "deep").mkdir(parents=True)
@@ -83,7 +83,7 @@ def test_empty_folders_play_no_part(tmp_path: Path) -> None:
     assert archived(fresh(one)) == before
 
 
-def test_files_that_share_their_bytes_on_disk_are_archived_as_files_of_their_own(tmp_path: Path) -> None:
+def test_hard_links_are_archived_as_files(tmp_path: Path) -> None:
     files = FILES | {"copy.py": FILES["train.py"]}
     copied, linked = context(tmp_path / "copied", files), context(tmp_path / "linked", files)
     (linked.folder / "copy.py").unlink()
@@ -145,7 +145,7 @@ OTHER_OWNER = (1234, 1234)
 
 
 @pytest.mark.parametrize("edit", NO_EDITS)
-def test_the_digest_stays_with(tmp_path: Path, edit: str) -> None:
+def test_the_digest_does_not_change_with(tmp_path: Path, edit: str) -> None:
     one = context(tmp_path / "context", FILES | {".dockerignore": IGNORING, "notes.md": "x"})
     (tmp_path / "outside").touch()
     (one.folder / "link").symlink_to("../outside")
@@ -161,7 +161,7 @@ def test_the_digest_changes_with_the_names_of_secrets(tmp_path: Path) -> None:
     assert len({replace(plain, secret_ids=ids).digest for ids in names}) == len(names)
 
 
-def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
     one = context(tmp_path)
     (tmp_path / "Dockerfile").unlink()
     with pytest.raises(ContextUnusable) as unusable:
@@ -183,7 +183,7 @@ def test_the_digest_changes_with_how_it_is_built(tmp_path: Path) -> None:
     assert len(set(digests)) == len(digests)
 
 
-def test_the_order_of_build_args_plays_no_part(tmp_path: Path) -> None:
+def test_the_order_of_build_args_does_not_matter(tmp_path: Path) -> None:
     plain = context(tmp_path)
     one, other = ({"A": "1", "B": "2"}, {"B": "2", "A": "1"})
     assert replace(plain, build_args=one).digest == replace(plain, build_args=other).digest
@@ -194,7 +194,7 @@ def test_swapping_the_bytes_of_two_files_changes_the_digest(tmp_path: Path) -> N
     assert one.digest != context(tmp_path / "other", FILES | {"a": "2", "b": "1"}).digest
 
 
-def test_a_link_counts_by_where_it_leads_and_not_by_what_is_there(tmp_path: Path) -> None:
+def test_a_link_is_hashed_by_its_target_path(tmp_path: Path) -> None:
     one = context(tmp_path / "one")
     for name, target in [("link", "train.py"), ("dangling", "nowhere"), ("folder", "data")]:
         (one.folder / name).symlink_to(target)
@@ -214,7 +214,7 @@ def test_a_link_counts_by_where_it_leads_and_not_by_what_is_there(tmp_path: Path
     assert fresh(one).file_digests["link"] != digest
 
 
-def test_a_link_differs_from_a_file_that_holds_its_target(tmp_path: Path) -> None:
+def test_a_link_differs_from_a_file_with_its_target(tmp_path: Path) -> None:
     one, other = context(tmp_path / "one"), context(tmp_path / "other", FILES | {"link": "train.py"})
     (one.folder / "link").symlink_to("train.py")
     assert one.digest != other.digest
@@ -224,7 +224,7 @@ IGNORE = "# comments and blank lines are skipped\n\n*.md\ndata\n!data/a.csv\n**/
 IGNORED = {"notes.md": "x", "data/deep/c": "x", "src/__pycache__/a.pyc": "x"}
 
 
-def test_what_dockerignore_leaves_out_is_neither_hashed_nor_sent(tmp_path: Path) -> None:
+def test_ignored_files_are_neither_hashed_nor_sent(tmp_path: Path) -> None:
     one = context(tmp_path, FILES | {".dockerignore": IGNORE, "src/a.py": ""})
     expected = [".dockerignore", "Dockerfile", "data/a.csv", "src/a.py", "train.py"]
     assert list(one.file_digests) == list(members(one)) == expected
@@ -236,7 +236,7 @@ def test_what_dockerignore_leaves_out_is_neither_hashed_nor_sent(tmp_path: Path)
     assert fresh(one).digest != one.digest
 
 
-def test_links_are_kept_as_links_beside_a_dockerignore_too(tmp_path: Path) -> None:
+def test_links_stay_links_beside_a_dockerignore(tmp_path: Path) -> None:
     one = context(tmp_path, FILES | {".dockerignore": "notes.md\n"})
     (tmp_path / "link").symlink_to("train.py")
     (tmp_path / "folder").symlink_to("data")
@@ -244,11 +244,11 @@ def test_links_are_kept_as_links_beside_a_dockerignore_too(tmp_path: Path) -> No
     assert "folder/a.csv" not in one.file_digests
 
 
-def test_the_dockerfile_is_sent_even_where_everything_is_ignored(tmp_path: Path) -> None:
+def test_the_dockerfile_is_always_sent(tmp_path: Path) -> None:
     assert list(context(tmp_path, FILES | {".dockerignore": "*\n"}).file_digests) == ["Dockerfile"]
 
 
-def test_the_ignore_file_of_a_dockerfile_wins_over_the_general_one(tmp_path: Path) -> None:
+def test_an_ignore_file_of_a_dockerfile_replaces_the_general(tmp_path: Path) -> None:
     files = FILES | {"Dockerfile.gpu": "FROM gpu\n", "Dockerfile.gpu.dockerignore": "*.py\n", ".dockerignore": "data\n"}
     general = context(tmp_path, files)
     special = replace(general, dockerfile="Dockerfile.gpu")
@@ -256,7 +256,7 @@ def test_the_ignore_file_of_a_dockerfile_wins_over_the_general_one(tmp_path: Pat
     assert "train.py" not in special.file_digests and "data/a.csv" in special.file_digests
 
 
-def test_the_archive_holds_exactly_the_hashed_files_with_nothing_of_this_machine_about_them(tmp_path: Path) -> None:
+def test_the_archive_holds_the_hashed_files_without_metadata(tmp_path: Path) -> None:
     one = context(tmp_path)
     (tmp_path / "train.py").chmod(0o700)
     (tmp_path / "data/a.csv").chmod(0o604)
@@ -288,7 +288,7 @@ def test_the_tag_is_the_beginning_of_the_digest(tmp_path: Path) -> None:
     assert one.tag == one.digest[:16]
 
 
-def test_the_digest_is_the_one_that_it_was_in_earlier_versions(tmp_path: Path) -> None:
+def test_the_digest_is_stable_across_versions(tmp_path: Path) -> None:
     # Another digest would rebuild every image of every user.
     (tmp_path / "context").mkdir()
     one = context(tmp_path / "context")

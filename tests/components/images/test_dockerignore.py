@@ -254,7 +254,7 @@ def test_the_classic_builder_copies_what_the_context_has(
     assert set(context.file_digests) == sent(context, with_classic_builder[tried])
 
 
-def test_the_ignore_file_of_a_dockerfile_wins_as_with_buildkit(tmp_path: Path) -> None:
+def test_the_ignore_file_of_a_dockerfile_wins(tmp_path: Path) -> None:
     contexts = {}
     for number, ignore in enumerate(["", "a\n", "src\n"]):
         folder = tmp_path / str(number)
@@ -268,7 +268,7 @@ def test_the_ignore_file_of_a_dockerfile_wins_as_with_buildkit(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("tried", REFUSED)
-def test_a_pattern_that_docker_refuses_is_named_with_its_line(tmp_path: Path, tried: str) -> None:
+def test_an_invalid_pattern_is_named_with_its_line(tmp_path: Path, tried: str) -> None:
     context = tree(tmp_path, REFUSED[tried])
     with pytest.raises(subprocess.CalledProcessError):
         docker("build", "--quiet", str(context.folder), buildkit=False)
@@ -280,7 +280,7 @@ def test_a_pattern_that_docker_refuses_is_named_with_its_line(tmp_path: Path, tr
     )
 
 
-def test_a_folder_that_is_left_out_is_not_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ignored_folder_is_not_entered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looked = []
     scandir = os.scandir
     monkeypatch.setattr(os, "scandir", lambda folder: looked.append(Path(folder).name) or scandir(folder))

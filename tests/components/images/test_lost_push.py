@@ -52,9 +52,7 @@ def uri(line: tuple[CuttingProxy, str], tmp_path: Path) -> Iterator[str]:
     gc.collect()
 
 
-def test_a_push_that_breaks_off_is_one_line_and_the_next_one_sends_what_has_not_arrived(
-    line: tuple[CuttingProxy, str], uri: str
-) -> None:
+def test_an_interrupted_push_continues_next_time(line: tuple[CuttingProxy, str], uri: str) -> None:
     proxy, _ = line
     registry, told = store.Registry(), list[str]()
     with pytest.raises(RegistryRefused) as lost:

@@ -48,7 +48,7 @@ def archived(context: PackageContext) -> dict[str, bytes]:
         return {member.name: stream.read() for member in tar.getmembers() if (stream := tar.extractfile(member))}
 
 
-def test_the_context_is_what_the_image_is_made_of_and_a_dockerfile(project: Path) -> None:
+def test_the_context_has_the_copied_files_and_a_dockerfile(project: Path) -> None:
     one = context(project)
     expected = ["data/deep/a.csv", "dep/foo.tar.gz", "requirements.txt", "trainer/task.py", "trainer/util.py"]
     assert list(one.file_digests) == ["Dockerfile", *(f"package/{path}" for path in expected)]
@@ -57,7 +57,7 @@ def test_the_context_is_what_the_image_is_made_of_and_a_dockerfile(project: Path
     assert held == {f"package/{path}": FILES[f"t/{path}"].encode() for path in expected}
 
 
-def test_a_script_at_the_top_takes_all_of_the_path_with_it_and_a_dockerfile_there_is_a_file_like_others(
+def test_a_top_level_script_copies_the_whole_path(
     project: Path,
 ) -> None:
     write(project, {"t/train.py": "", "t/Dockerfile": "FROM other\n"})
@@ -140,19 +140,19 @@ def test_the_digest_is_the_same_under_another_path(project: Path) -> None:
     assert context(project, path="renamed").digest == digest
 
 
-def test_what_dockerignore_leaves_out_of_a_copied_folder_is_not_copied(project: Path) -> None:
+def test_ignored_files_of_a_copied_folder_are_excluded(project: Path) -> None:
     write(project, {"t/.dockerignore": "**/*.csv\n!data/keep.csv\n", "t/data/keep.csv": ""})
     assert [path for path in context(project).file_digests if "data" in path] == ["package/data/keep.csv"]
 
 
-def test_dockerignore_itself_is_no_part_of_an_image_that_takes_all_of_the_path(project: Path) -> None:
+def test_dockerignore_itself_is_not_copied(project: Path) -> None:
     write(project, {"t/train.py": ""})
     before = context(project, script="train.py").digest
     write(project, {"t/.dockerignore": "*.nothing\n"})
     assert context(project, script="train.py").digest == before
 
 
-def test_a_link_brings_along_what_it_leads_to(project: Path) -> None:
+def test_the_target_of_a_link_is_copied_too(project: Path) -> None:
     write(project, {"t/reqs/base.txt": "rich\n", "t/shared/conf/a.yaml": "x"})
     (project / "t/requirements.txt").unlink()
     (project / "t/requirements.txt").symlink_to("reqs/base.txt")
@@ -166,7 +166,7 @@ def test_a_link_brings_along_what_it_leads_to(project: Path) -> None:
     }
 
 
-def test_the_digest_is_the_one_that_it_was_in_earlier_versions(project: Path) -> None:
+def test_the_digest_is_stable_across_versions(project: Path) -> None:
     # Another digest would rebuild every image of every user.
     assert context(project).tag == "4de490d1be715bee"
 
@@ -253,9 +253,7 @@ def declared(**fields: Any) -> str:
     ],
     ids=str,
 )
-def test_a_package_that_cannot_be_built_is_refused_before_anything_is_built(
-    project: Path, fields: dict[str, Any], problem: str
-) -> None:
+def test_an_invalid_package_is_rejected_before_any_build(project: Path, fields: dict[str, Any], problem: str) -> None:
     write(project, {"outside.py": ""})
     (project / "t/link").symlink_to("/etc")
     (project / "t/empty").mkdir()
@@ -267,9 +265,7 @@ def test_a_package_that_cannot_be_built_is_refused_before_anything_is_built(
     ("ignored", "key"),
     [("trainer", "5: images.digits.package.script"), ("requirements.txt", "4: images.digits.package.path")],
 )
-def test_a_file_that_the_image_needs_and_dockerignore_leaves_out_is_refused(
-    project: Path, ignored: str, key: str
-) -> None:
+def test_a_required_file_that_is_ignored_is_rejected(project: Path, ignored: str, key: str) -> None:
     write(project, {"t/.dockerignore": f"{ignored}\n"})
     (problem,) = problems(project, INCLUDING, jobs=declared())
     path = "trainer/task.py" if ignored == "trainer" else ignored
@@ -279,7 +275,7 @@ def test_a_file_that_the_image_needs_and_dockerignore_leaves_out_is_refused(
 
 
 @pytest.mark.parametrize("beside", ["dockerfile: Dockerfile", "target: slim", "buildArgs: {A: '1'}"])
-def test_what_is_for_a_dockerfile_of_one_s_own_is_refused_beside_a_package(project: Path, beside: str) -> None:
+def test_dockerfile_options_are_rejected_beside_a_package(project: Path, beside: str) -> None:
     (problem,) = problems(project, INCLUDING, jobs=declared() + f"    {beside}\n")
     key = beside.partition(":")[0]
     assert problem == (
@@ -288,6 +284,6 @@ def test_what_is_for_a_dockerfile_of_one_s_own_is_refused_beside_a_package(proje
     )
 
 
-def test_a_package_that_can_be_built_is_accepted_as_it_stands(project: Path) -> None:
+def test_a_valid_package_is_accepted_unchanged(project: Path) -> None:
     settings = load(project, INCLUDING, jobs=declared() + "    platform: linux/arm64\n")
     assert settings.images == {"digits": {"package": PACKAGE, "platform": "linux/arm64"}}

@@ -59,7 +59,7 @@ def served(there: Registry, uri: str) -> tuple[str, str]:
         return reply.headers["Docker-Content-Digest"], f"sha256:{hashlib.sha256(reply.read()).hexdigest()}"
 
 
-def test_the_digest_of_an_image_is_that_of_the_manifest_in_the_registry(props: dict[str, Any], there: Registry) -> None:
+def test_the_digest_is_that_of_the_registry_manifest(props: dict[str, Any], there: Registry) -> None:
     provider = TrainingImageProvider()
     created = provider.create(props)
     assert created.outs

@@ -94,7 +94,7 @@ def daemon(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[GossipingDaemon]]:
 
 @pytest.mark.parametrize("failing", ["in an answer", "in the stream of a push", "by a lost connection"])
 @pytest.mark.parametrize("call", ["find", "keep"])
-def test_a_token_is_in_no_message_no_progress_and_no_log_whatever_docker_says(
+def test_a_token_is_in_no_message_or_log(
     daemon: type[GossipingDaemon],
     failing: str,
     call: str,

@@ -31,13 +31,13 @@ def uri(there: Registry) -> Iterator[str]:
     gc.collect()
 
 
-def test_images_stay_in_the_daemon_below_localhost_and_go_to_a_registry_everywhere_else() -> None:
+def test_the_prefix_of_a_uri_decides_its_store() -> None:
     assert isinstance(store.get_image_store("localhost/team/trainer:1"), store.Daemon)
     for uri in ("europe-west4-docker.pkg.dev/p/r/trainer:1", "localhost:5000/team/trainer:1"):
         assert isinstance(store.get_image_store(uri), store.Registry)
 
 
-def test_what_is_pushed_is_found_by_its_digest_and_its_progress_is_told(uri: str) -> None:
+def test_a_pushed_image_has_a_digest(uri: str) -> None:
     registry, told = store.Registry(), list[str]()
     assert registry.get_digest(uri) is None
     digest = registry.publish(uri, told.append)
@@ -46,12 +46,12 @@ def test_what_is_pushed_is_found_by_its_digest_and_its_progress_is_told(uri: str
     assert told[-1] == "pushed 1 of 1 layers"
 
 
-def test_a_second_push_of_the_same_image_gives_the_same_digest(uri: str) -> None:
+def test_a_second_push_returns_the_same_digest(uri: str) -> None:
     registry = store.Registry()
     assert registry.publish(uri, print) == registry.publish(uri, print)
 
 
-def test_a_registry_that_refuses_is_one_line_with_the_remedy_and_without_the_password(
+def test_a_rejected_push_names_the_remedy_without_password(
     uri: str, there: Registry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "none"))
@@ -63,7 +63,7 @@ def test_a_registry_that_refuses_is_one_line_with_the_remedy_and_without_the_pas
         assert len(text.splitlines()) == 1 and PASSWORD not in text
 
 
-def test_a_registry_that_went_away_is_one_line_and_the_next_push_goes_on(uri: str, there: Registry) -> None:
+def test_a_push_succeeds_after_the_registry_returns(uri: str, there: Registry) -> None:
     there.stop()
     with pytest.raises(RegistryRefused, match="connection refused"):
         store.Registry().get_digest(uri)
@@ -71,7 +71,7 @@ def test_a_registry_that_went_away_is_one_line_and_the_next_push_goes_on(uri: st
     assert store.Registry().publish(uri, print) == store.Registry().get_digest(uri)
 
 
-def test_a_tag_that_was_moved_by_hand_is_read_as_drift_and_is_what_a_new_stack_takes(uri: str, tmp_path: Path) -> None:
+def test_a_moved_tag_is_drift(uri: str, tmp_path: Path) -> None:
     provider, props = TrainingImageProvider(), {"uri": uri, "context": "trainer"}
     ours = provider.create(props)
     (tmp_path / "Dockerfile").write_text("FROM scratch\nLABEL made=by-hand\n")
@@ -84,9 +84,7 @@ def test_a_tag_that_was_moved_by_hand_is_read_as_drift_and_is_what_a_new_stack_t
     assert provider.create(props).outs == read.outs  # trusted: nothing is built or pushed
 
 
-def test_a_tag_that_someone_else_has_just_taken_in_a_registry_that_moves_none_is_theirs(
-    uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_immutable_tag_that_exists_is_accepted(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Artifact Registry's refusal is a text of its own, which Debian's registry cannot give."""
     theirs = store.Registry().publish(uri, print)
     refusal = {"error": "failed precondition: the repository has enabled tag immutability"}
@@ -96,7 +94,7 @@ def test_a_tag_that_someone_else_has_just_taken_in_a_registry_that_moves_none_is
         store.Registry().publish(uri.replace("abc", "other"), print)
 
 
-def test_google_s_registries_take_a_token_of_the_default_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_google_registries_get_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
     class Credentials:
         token = None
 
@@ -111,7 +109,7 @@ def test_google_s_registries_take_a_token_of_the_default_credentials(monkeypatch
         assert store._get_credentials(f"{host}/p/r/trainer:1") is None
 
 
-def test_without_credentials_the_command_that_gets_some_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_credentials_are_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(scopes: list[str]) -> None:
         raise DefaultCredentialsError("no")
 

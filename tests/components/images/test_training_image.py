@@ -59,7 +59,7 @@ def props(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     }
 
 
-def test_an_image_that_is_not_there_is_built_and_its_progress_told(
+def test_a_missing_image_is_built_with_progress(
     props: dict[str, Any], daemon: Daemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     created = TrainingImageProvider().create(props)
@@ -69,7 +69,7 @@ def test_an_image_that_is_not_there_is_built_and_its_progress_told(
     assert capsys.readouterr().out == "digits: Step 1/1\n"
 
 
-def test_an_image_that_is_there_is_not_built_again(props: dict[str, Any], daemon: Daemon) -> None:
+def test_an_existing_image_is_not_built(props: dict[str, Any], daemon: Daemon) -> None:
     daemon.images[props["uri"]] = "sha256:1"
     created = TrainingImageProvider().create(props)
     updated = TrainingImageProvider().update(props["uri"], {}, props)
@@ -77,9 +77,7 @@ def test_an_image_that_is_there_is_not_built_again(props: dict[str, Any], daemon
     assert created.outs == updated.outs == {**props, "digest": "sha256:1"}
 
 
-def test_files_that_changed_since_the_preview_are_not_built_under_its_tag(
-    props: dict[str, Any], daemon: Daemon
-) -> None:
+def test_files_changed_since_the_preview_are_not_built(props: dict[str, Any], daemon: Daemon) -> None:
     Path("trainer/Dockerfile").write_text("FROM other\n")
     with pytest.raises(BuildFailed) as failure:
         TrainingImageProvider().create(props)
@@ -88,9 +86,7 @@ def test_files_that_changed_since_the_preview_are_not_built_under_its_tag(
     assert daemon.built == []
 
 
-def test_a_package_is_built_from_what_the_preview_has_shown_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, daemon: Daemon
-) -> None:
+def test_a_package_is_built_as_previewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, daemon: Daemon) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "trainer").mkdir()
     (tmp_path / "trainer/train.py").touch()
@@ -111,7 +107,7 @@ def test_a_package_is_built_from_what_the_preview_has_shown_of_it(
     assert daemon.built == [uri]
 
 
-def test_an_image_is_read_with_its_inputs_and_one_that_is_gone_as_gone(props: dict[str, Any], daemon: Daemon) -> None:
+def test_reading_returns_the_inputs_or_nothing(props: dict[str, Any], daemon: Daemon) -> None:
     gone = TrainingImageProvider().read(props["uri"], props)
     assert (gone.id, gone.outs) == (None, {})
     daemon.images[props["uri"]] = "sha256:1"
@@ -119,13 +115,13 @@ def test_an_image_is_read_with_its_inputs_and_one_that_is_gone_as_gone(props: di
     assert (found.id, found.outs, found.inputs) == (props["uri"], {**props, "digest": "sha256:1"}, props)
 
 
-def test_deleting_leaves_the_image_for_others(props: dict[str, Any], daemon: Daemon) -> None:
+def test_deleting_keeps_the_image_for_others(props: dict[str, Any], daemon: Daemon) -> None:
     daemon.images[props["uri"]] = "sha256:1"
     TrainingImageProvider().delete(props["uri"], props)
     assert daemon.images == {props["uri"]: "sha256:1"}
 
 
-def test_images_are_built_for_the_processors_of_the_service_unless_they_say_otherwise(tmp_path: Path) -> None:
+def test_images_are_built_for_amd64_by_default(tmp_path: Path) -> None:
     assert create_build_context(tmp_path, {"context": "a"}) == DockerfileContext(
         tmp_path / "a", "Dockerfile", build_args={}, target=None, platform="linux/amd64"
     )
@@ -141,7 +137,7 @@ def test_images_are_built_for_the_processors_of_the_service_unless_they_say_othe
     )
 
 
-def test_each_file_has_a_few_digits_as_long_as_someone_would_read_them() -> None:
+def test_digests_of_few_files_are_shortened() -> None:
     files = {f"f{number}": f"{number:064}" for number in range(MAX_LISTED_FILES)}
     assert shorten_digests(files) == {name: digest[:10] for name, digest in files.items()}
     assert shorten_digests(files | {"one more": "0" * 64}) is None

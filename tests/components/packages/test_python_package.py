@@ -33,7 +33,7 @@ def props(project: Path, parent: str) -> dict[str, Any]:
     return {"uri": uri, "parent": parent + PARENT, "package": {"path": "t"}, "files": {}}
 
 
-def test_on_this_machine_it_lies_in_the_emulator_s_bucket_for_containers_of_any_user(project: Path) -> None:
+def test_a_local_package_is_readable_by_any_container(project: Path) -> None:
     given = props(project, LOCAL)
     created = PROVIDER.create(given)
     assert (created.id, created.outs) == ("gs://team-dev/staging/packages/trainer", given)
@@ -45,7 +45,7 @@ def test_on_this_machine_it_lies_in_the_emulator_s_bucket_for_containers_of_any_
     assert oct(file.parent.stat().st_mode & 0o777) == "0o777"
 
 
-def test_in_the_cloud_it_is_an_object_and_is_uploaded_once(
+def test_in_the_cloud_a_package_is_uploaded_once(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = props(project, CLOUD)
@@ -60,7 +60,7 @@ def test_in_the_cloud_it_is_an_object_and_is_uploaded_once(
     assert capsys.readouterr().out == f"trainer: uploaded {name.rpartition('/')[2]}\n"
 
 
-def test_one_that_someone_else_uploaded_in_the_meantime_stays(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_object_uploaded_meanwhile_is_kept(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = props(project, CLOUD)
     with cloud_storage() as storage:
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage.url)
@@ -70,9 +70,7 @@ def test_one_that_someone_else_uploaded_in_the_meantime_stays(project: Path, mon
         assert storage.objects == {key: b"theirs"}
 
 
-def test_a_refusal_of_cloud_storage_is_one_line_that_says_what_to_do(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_of_cloud_storage_names_the_remedy(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = props(project, CLOUD)
     with cloud_storage() as storage, pytest.raises(UploadFailed) as failure:
         storage.refusal = "x@y.z does not have storage.objects.get access"
@@ -84,20 +82,20 @@ def test_a_refusal_of_cloud_storage_is_one_line_that_says_what_to_do(
     assert "\n" not in str(failure.value)
 
 
-def test_without_credentials_it_says_how_to_get_some(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_credentials_name_the_login_command(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("STORAGE_EMULATOR_HOST", raising=False)
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(project / "none.json"))
     with pytest.raises(UploadFailed, match="run `gcloud auth application-default login`"):
         PROVIDER.create(props(project, CLOUD))
 
 
-def test_a_folder_that_cannot_be_written_is_one_line(project: Path) -> None:
+def test_an_unwritable_folder_is_one_line(project: Path) -> None:
     (project / ".emulator").touch()
     with pytest.raises(UploadFailed, match=r"^gs://team-dev/\S+ cannot be written to \S+: Not a directory$"):
         PROVIDER.create(props(project, LOCAL))
 
 
-def test_files_that_changed_since_the_preview_are_not_uploaded_under_its_name(project: Path) -> None:
+def test_files_changed_since_the_preview_are_not_uploaded(project: Path) -> None:
     given = props(project, LOCAL)
     (project / "t/trainer.py").write_text("edited")
     with pytest.raises(UploadFailed) as failure:
@@ -106,7 +104,7 @@ def test_files_that_changed_since_the_preview_are_not_uploaded_under_its_name(pr
     assert not (project / ".emulator").exists()
 
 
-def test_a_package_is_read_with_its_inputs_and_one_that_is_gone_as_gone(project: Path) -> None:
+def test_reading_a_package_returns_its_inputs_or_nothing(project: Path) -> None:
     given = props(project, LOCAL)
     gone = PROVIDER.read("x", given)
     assert (gone.id, gone.outs) == (None, {})
@@ -115,7 +113,7 @@ def test_a_package_is_read_with_its_inputs_and_one_that_is_gone_as_gone(project:
     assert (found.id, found.outs, found.inputs) == ("x", given, given)
 
 
-def test_deleting_leaves_it_for_jobs_that_wait(project: Path) -> None:
+def test_deleting_keeps_the_package_for_waiting_jobs(project: Path) -> None:
     given = props(project, LOCAL)
     PROVIDER.create(given)
     PROVIDER.delete("x", given)

@@ -43,14 +43,14 @@ def members(archive: bytes) -> dict[str, tarfile.TarInfo]:
         return {member.name: member for member in tar.getmembers()}
 
 
-def test_a_folder_is_archived_as_it_is_with_nothing_of_this_machine_about_it(project: Path) -> None:
+def test_a_folder_is_archived_without_metadata(project: Path) -> None:
     found = members(distribution(project, FOLDER).create_archive())
     assert list(found) == [f"trainer/{path.removeprefix('t/')}" for path in sorted(FILES)]
     for member in found.values():
         assert (member.mtime, member.uid, member.gid, member.uname, member.gname) == (0, 0, 0, "", "")
 
 
-def test_a_script_becomes_the_package_that_google_s_sdk_makes_of_it(project: Path) -> None:
+def test_a_script_is_packaged_as_by_the_sdk(project: Path) -> None:
     archive = distribution(project, SCRIPT).create_archive()
     top = "aiplatform_custom_trainer_script-0.1"
     inner = f"{top}/aiplatform_custom_trainer_script"
@@ -61,9 +61,7 @@ def test_a_script_becomes_the_package_that_google_s_sdk_makes_of_it(project: Pat
 
 
 @pytest.mark.parametrize("package", [FOLDER, SCRIPT], ids=["a folder", "a script"])
-def test_the_archive_and_its_digest_are_the_same_wherever_whenever_and_in_whatever_order_it_is_made(
-    project: Path, tmp_path: Path, package: dict[str, Any]
-) -> None:
+def test_the_archive_is_reproducible(project: Path, tmp_path: Path, package: dict[str, Any]) -> None:
     one = distribution(project, package)
     names = [*FILES, "train.py"]
     random.Random(7).shuffle(names)
@@ -95,7 +93,7 @@ def test_the_digest_changes_with(project: Path, edit: str) -> None:
     assert distribution(project, FOLDER).tag != before
 
 
-def test_the_digest_of_a_script_changes_with_its_bytes_and_its_requirements(project: Path) -> None:
+def test_the_digest_of_a_script_covers_bytes_and_requirements(project: Path) -> None:
     before = distribution(project, SCRIPT).tag
     assert distribution(project, {**SCRIPT, "requirements": ["rich"]}).tag != before
     (project / "train.py").write_text("edited")
@@ -113,7 +111,7 @@ LEFT_BEHIND = [
 ]
 
 
-def test_what_python_git_and_build_tools_leave_behind_plays_no_part(project: Path) -> None:
+def test_files_of_python_git_and_build_tools_are_excluded(project: Path) -> None:
     before = distribution(project, FOLDER)
     archive = before.create_archive()
     write(project / "t", dict.fromkeys(LEFT_BEHIND, "x"))
@@ -122,7 +120,7 @@ def test_what_python_git_and_build_tools_leave_behind_plays_no_part(project: Pat
     assert distribution(project, FOLDER).create_archive() != archive
 
 
-def test_the_digests_are_those_of_earlier_versions(project: Path) -> None:
+def test_the_digests_are_stable_across_versions(project: Path) -> None:
     # Another digest would run every job of every user again.
     assert (distribution(project, FOLDER).tag, distribution(project, SCRIPT).tag) == (
         "f7b4c4b5fd757567",
@@ -180,7 +178,7 @@ EITHER = "needs either the path of a folder with a pyproject.toml or setup.py, o
         ("{paths: t}", "2: packages.trainer.paths: unknown field; did you mean path?"),
     ],
 )
-def test_a_package_that_cannot_be_made_is_refused(project: Path, declared: str, problem: str) -> None:
+def test_an_invalid_python_package_is_rejected(project: Path, declared: str, problem: str) -> None:
     write(project, {"run.sh": ""})
     (found,) = problems(project, INCLUDING, jobs=f"packages:\n  trainer: {declared}\n")
     assert found == "jobs.yaml:" + problem.replace("{root}", project.name)
@@ -204,6 +202,6 @@ def test_a_job_refers_to_its_package(project: Path) -> None:
     assert job.spec.job_spec["workerPoolSpecs"][0]["pythonPackageSpec"]["packageUris"] == ["${packages.trainer}"]
 
 
-def test_a_package_that_is_not_declared_is_reported_where_it_is_used(project: Path) -> None:
+def test_an_undeclared_package_is_reported_where_it_is_used(project: Path) -> None:
     (problem,) = problems(project, INCLUDING, jobs=JOB.replace("NAME", "trainr"))
     assert problem.endswith("packageUris[0]: ${packages.trainr} is not declared; did you mean trainer?")

@@ -31,16 +31,16 @@ def test_creating_starts_the_emulator_on_its_port(done: list[Any], props: dict[s
     assert (created.id, created.outs) == ("emulator", props)
 
 
-def test_another_port_is_taken_by_starting_again(done: list[Any]) -> None:
+def test_another_port_restarts_the_emulator(done: list[Any]) -> None:
     assert provider.update("emulator", {"port": 1.0}, {"port": 2.0}).outs == {"port": 2.0}
     assert done == [("stopped", {}), ("started", 2)]
 
 
-def test_reading_does_not_start_it_and_keeps_its_port_as_input(done: list[Any]) -> None:
+def test_reading_does_not_start_the_emulator(done: list[Any]) -> None:
     read = provider.read("emulator", {"port": 8080.0, "__provider": "x"})
     assert (read.id, read.outs, read.inputs, done) == ("emulator", {"port": 8080.0}, {"port": 8080.0}, [])
 
 
-def test_it_is_stopped_with_its_stack_unless_others_jobs_are_running(done: list[Any]) -> None:
+def test_destroying_stops_the_emulator_if_idle(done: list[Any]) -> None:
     provider.delete("emulator", {})
     assert done == [("stopped", {"only_if_idle": True})]

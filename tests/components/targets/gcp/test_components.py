@@ -77,13 +77,13 @@ COMPONENTS: dict[str, Callable[[pulumi.ResourceOptions | None], pulumi.Component
 }
 
 
-def test_what_the_room_exports_is_what_it_says() -> None:
+def test_the_exports_of_the_folder_are_these() -> None:
     shown = {name for name, value in vars(components.targets.gcp).items() if isinstance(value, type)}
     assert components.targets.gcp.__all__ == sorted(shown)
 
 
 @pytest.mark.parametrize("token", COMPONENTS)
-def test_a_component_has_its_token_parents_what_it_makes_and_takes_the_callers_options(token: str) -> None:
+def test_a_component_is_the_parent_of_its_resources(token: str) -> None:
     def program() -> None:
         first = Services("first", ["iam"], project="acme")
         COMPONENTS[token](pulumi.ResourceOptions(depends_on=[first], protect=True))
@@ -98,11 +98,11 @@ def test_a_component_has_its_token_parents_what_it_makes_and_takes_the_callers_o
     assert made.requests[name].protect
 
 
-def test_all_of_them_stand_in_one_program_under_one_name() -> None:
+def test_all_components_can_share_a_name() -> None:
     graph(lambda: [make(None) for make in COMPONENTS.values()])
 
 
-def test_a_stack_needs_the_apis_of_what_it_uses_and_no_others() -> None:
+def test_a_stack_requires_only_the_apis_it_uses() -> None:
     def beyond(**said: Any) -> set[str]:
         return list_required_apis(shapes.Cloud(**{"registry": {}, "bucket": {}, **said})) - set(ALWAYS_REQUIRED)
 
@@ -113,7 +113,7 @@ def test_a_stack_needs_the_apis_of_what_it_uses_and_no_others() -> None:
     assert beyond(network={"attachment": {"existing": "a", "dnsPeering": [{}]}}) == {"compute", "dns"}
 
 
-def test_services_stay_on_when_the_stack_goes() -> None:
+def test_services_stay_enabled_after_destroy() -> None:
     made = graph(lambda: Services("apis", {"iam", "storage"}, project="acme"))
     assert made.of("Service") == {
         f"Service/apis-{api}": {"project": "acme", "service": f"{api}.googleapis.com", "disableOnDestroy": False}
@@ -121,7 +121,7 @@ def test_services_stay_on_when_the_stack_goes() -> None:
     }
 
 
-def test_a_repository_keeps_its_tags_and_loses_old_untagged_images() -> None:
+def test_a_repository_deletes_old_untagged_images() -> None:
     (made,) = registry(keep=20).of("Repository").values()
     assert made["dockerConfig"] == {"immutableTags": True}
     assert [policy["id"] for policy in made["cleanupPolicies"]] == ["delete-untagged", "delete-old", "keep-newest"]
@@ -130,20 +130,20 @@ def test_a_repository_keeps_its_tags_and_loses_old_untagged_images() -> None:
     assert (made["dockerConfig"], made["labels"]) == ({"immutableTags": False}, {"team": "ml"})
 
 
-def test_a_repository_in_another_project_is_made_there_and_its_key_is_granted_by_its_owner() -> None:
+def test_a_repository_is_created_in_another_project() -> None:
     made = registry(project="images", location="europe", repository="team", kmsKey=KEY)
     (repository,) = made.of("Repository").values()
     assert (repository["project"], repository["location"], repository["repositoryId"]) == ("images", "europe", "team")
     assert made.of("CryptoKeyIAMMember") == {}
 
 
-def test_what_exists_already_is_not_made() -> None:
+def test_existing_resources_are_not_created() -> None:
     assert set(registry(existing="projects/p/locations/l/repositories/r").inputs) == {"ImageRegistry/images"}
     assert set(registry(url="registry.example.com/team").inputs) == {"ImageRegistry/images"}
     assert set(bucket(existing="theirs").inputs) == {"StagingBucket/out", "BucketIAMMember/out-write"}
 
 
-def test_a_key_is_granted_before_what_it_encrypts_is_made() -> None:
+def test_a_key_is_granted_before_its_use() -> None:
     made = registry(kmsKey=KEY)
     assert "CryptoKeyIAMMember/images-key" in made.needs("Repository/images")
     assert "ServiceIdentity/images-agent" in made.needs("CryptoKeyIAMMember/images-key")
@@ -162,7 +162,7 @@ def test_a_bucket_is_regional_and_never_public() -> None:
     assert made.needs("BucketIAMMember/out-write") >= {"Bucket/out"}
 
 
-def test_an_account_has_the_least_roles_and_each_submitter_may_act_as_it() -> None:
+def test_an_account_has_least_privileges_and_submitters() -> None:
     people = ["group:ml@example.com", "user:a@example.com"]
     made = graph(lambda: TrainingIdentity("train", "train", project="acme", submitters=people))
     grants = {(inputs["role"], inputs["member"]) for inputs in made.of("IAMMember").values()}
@@ -174,7 +174,7 @@ def test_an_account_has_the_least_roles_and_each_submitter_may_act_as_it() -> No
     assert all("Account/train" in made.needs(name) for name in made.of("IAMMember"))
 
 
-def test_both_agents_may_pull_where_the_repository_is_once_one_exists() -> None:
+def test_both_agents_can_pull_from_an_existing_repository() -> None:
     made = access(Grants(REPOSITORY))
     grants = made.of("RepositoryIamMember")
     assert {inputs["member"] for inputs in grants.values()} == {
@@ -187,7 +187,7 @@ def test_both_agents_may_pull_where_the_repository_is_once_one_exists() -> None:
         assert "ServiceIdentity/access" in made.needs(name)
 
 
-def test_grants_elsewhere_are_made_where_they_are_asked_for() -> None:
+def test_grants_outside_the_project_are_created() -> None:
     made = access(Grants(None, None, ("artifacts.old.appspot.com",), ("dns-host",), "t@other.iam.gserviceaccount.com"))
     legacy = f"serviceAccount:service-{NUMBER}@cloud-ml.google.com.iam.gserviceaccount.com"
     assert {inputs["member"] for inputs in made.of("BucketIAMMember").values()} == {
@@ -213,7 +213,7 @@ def network(said: shapes.Network) -> tuple[Graph, JobNetwork]:
     return found, made[0]
 
 
-def test_a_peering_is_made_with_a_range_where_one_is_asked_for() -> None:
+def test_a_peering_is_created_with_its_range() -> None:
     peering: shapes.Peering = {"network": "projects/1/global/networks/n", "reservedIpRanges": ["old"]}
     found, made = network({"peering": peering})
     assert set(found.inputs) == {"JobNetwork/net"}
@@ -225,7 +225,7 @@ def test_a_peering_is_made_with_a_range_where_one_is_asked_for() -> None:
     assert made.fields["reservedIpRanges"] == ["old", "net"]
 
 
-def test_an_attachment_is_made_in_a_subnetwork_and_jobs_name_it() -> None:
+def test_an_attachment_is_created_in_a_subnetwork() -> None:
     zone: shapes.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
     found, made = network({"attachment": {"subnetwork": "sub", "dnsPeering": [zone]}})
     assert found.inputs["NetworkAttachment/net"]["subnetworks"] == ["sub"]
@@ -236,7 +236,7 @@ def test_an_attachment_is_made_in_a_subnetwork_and_jobs_name_it() -> None:
     assert set(found.inputs) == {"JobNetwork/net"}
 
 
-def test_a_grant_is_tried_again_while_its_account_is_unknown_and_not_for_ever() -> None:
+def test_a_grant_to_an_unknown_account_is_retried() -> None:
     unknown = "Error 400: Service account x does not exist., badRequest"
     assert [compute_retry_pause([unknown] * count) for count in (1, 2, 3)] == [1.0, 2.0, 4.0]
     assert compute_retry_pause([unknown] * (MAX_TRIES - 1)) == MAX_PAUSE_SECONDS
@@ -244,7 +244,7 @@ def test_a_grant_is_tried_again_while_its_account_is_unknown_and_not_for_ever() 
     assert compute_retry_pause(["Error 403: denied", unknown]) is None
 
 
-def test_machines_stay_in_the_network_of_the_jobs_with_their_key_and_labels() -> None:
+def test_machines_have_network_key_and_labels_of_jobs() -> None:
     zone: shapes.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
     _, attached = network({"attachment": {"existing": "theirs", "dnsPeering": [zone]}})
     _, peered = network({"peering": {"network": "projects/1/global/networks/n", "reservedIpRanges": ["old"]}})

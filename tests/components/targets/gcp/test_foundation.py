@@ -125,11 +125,11 @@ def of_foundation(known: Settings, options: pulumi.ResourceOptions | None = None
     return graph(lambda: GcpFoundation(known, cloud, options))
 
 
-def test_all_that_is_asked_for_is_made_and_nothing_else(whole: Graph) -> None:
+def test_only_declared_resources_are_created(whole: Graph) -> None:
     assert set(whole.inputs) == {CLOUD, *PARTS, *MADE, LEDGER, *ABOVE}
 
 
-def test_each_part_stands_below_the_foundation_and_what_it_makes_below_the_part(whole: Graph) -> None:
+def test_the_foundation_is_the_parent_of_its_components(whole: Graph) -> None:
     assert {part: whole.parent(part) for part in PARTS} == dict.fromkeys(PARTS, CLOUD)
     for part, made in PARTS.items():
         assert {name: whole.parent(name) for name in made} == dict.fromkeys(made, part)
@@ -143,7 +143,7 @@ def test_tokens_are_those_that_states_have_recorded(whole: Graph) -> None:
         assert whole.requests[name].type == f"pulumi-python:dynamic/vertex:{name.partition('/')[0]}"
 
 
-def test_services_are_on_before_anything_else_is_made(whole: Graph) -> None:
+def test_services_are_enabled_first(whole: Graph) -> None:
     services = PARTS["Services/services"]
     for name in MADE - services | ABOVE:
         assert services <= before(whole, name), name
@@ -151,18 +151,18 @@ def test_services_are_on_before_anything_else_is_made(whole: Graph) -> None:
         assert not before(whole, name) & MADE
 
 
-def test_a_job_is_submitted_after_every_grant_its_image_and_its_package(whole: Graph) -> None:
+def test_a_job_waits_for_grants_image_and_package(whole: Graph) -> None:
     assert whole.needs("CustomJob/train") >= {LEDGER, "TrainingImage/trainer", "PythonPackage/script"}
     assert whole.needs(LEDGER) >= MADE
     assert "CustomJob/train" in whole.needs("Completion/completion")
 
 
-def test_an_image_is_built_once_there_is_a_repository_and_a_package_once_there_is_a_bucket(whole: Graph) -> None:
+def test_images_and_packages_wait_for_repository_and_bucket(whole: Graph) -> None:
     assert "Repository/registry" in whole.needs("TrainingImage/trainer")
     assert "Bucket/bucket" in before(whole, "PythonPackage/script")
 
 
-def test_grants_wait_for_those_who_get_them_and_for_what_they_are_on(whole: Graph) -> None:
+def test_grants_wait_for_their_member_and_resource(whole: Graph) -> None:
     for name in PARTS["ServiceAgentAccess/access"] - {"ServiceIdentity/access"}:
         assert before(whole, name) >= {"ServiceIdentity/access", "Repository/registry"}, name
         assert name in before(whole, "AiPersistentResource/machines")
@@ -179,7 +179,7 @@ def test_grants_wait_for_those_who_get_them_and_for_what_they_are_on(whole: Grap
         {"registry": {"project": "images", "location": "europe", "keep": 20}, "bucket": {"existing": "theirs"}},
     ],
 )
-def test_the_real_provider_knows_every_property_that_is_set(tmp_path: Path, stack: dict[str, Any]) -> None:
+def test_the_real_provider_has_every_property(tmp_path: Path, stack: dict[str, Any]) -> None:
     made = of_foundation(settings(tmp_path, **stack))
     resources = {name: request.type for name, request in made.requests.items() if request.custom and name != LEDGER}
     assert resources
@@ -188,7 +188,7 @@ def test_the_real_provider_knows_every_property_that_is_set(tmp_path: Path, stac
     }
 
 
-def test_the_grants_are_those_of_the_table_on_the_page_on_access(tmp_path: Path) -> None:
+def test_the_grants_equal_the_documented_table(tmp_path: Path) -> None:
     theirs = "trainer@other.iam.gserviceaccount.com"
     keys = {part: f"{KEY}-{part.partition('.')[0]}" for part in ("kmsKey", "registry.kmsKey", "bucket.kmsKey")}
     dev = ALL | {
@@ -226,7 +226,7 @@ def test_the_grants_are_those_of_the_table_on_the_page_on_access(tmp_path: Path)
     assert granted | {grant for grant in of_prod if grant[2] != "what exists"} == access_page.grants()
 
 
-def test_the_caller_s_options_are_those_of_all_that_is_made(tmp_path: Path) -> None:
+def test_options_of_the_caller_apply_to_all_resources(tmp_path: Path) -> None:
     known = settings(tmp_path, **ALL)
     assert known.cloud
     cloud = known.cloud
@@ -244,7 +244,7 @@ def test_the_caller_s_options_are_those_of_all_that_is_made(tmp_path: Path) -> N
         assert "Service/first-iam" in before(made, name), name
 
 
-def test_what_the_stack_says_of_protection_is_said_of_that_alone(tmp_path: Path) -> None:
+def test_protection_applies_only_where_declared(tmp_path: Path) -> None:
     made = of_foundation(settings(tmp_path, bucket={"protect": True}))
     assert [name for name, request in made.requests.items() if request.protect] == ["Bucket/bucket"]
 
