@@ -44,7 +44,7 @@ def test_prod_on_the_page_on_environments_is_the_one_that_is_shipped() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["access", "adopting", "ci", "configuration", "editors", "environments", "interrupted", "python"]
+    "page", ["access", "adopting", "ci", "configuration", "editors", "environments", "install", "interrupted", "python"]
 )
 def test_links_of_a_page_lead_somewhere(page: str) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", (DOCS / f"{page}.md").read_text())
