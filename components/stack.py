@@ -62,7 +62,7 @@ class Images:
             name: self.built[name].reference
             if name in self.built
             else image.get("uri")
-            or promoted(stacks[image["stack"]], name).apply(guardrails.image_check(settings.guardrails, name))
+            or promoted(stacks[image["stack"]], name).apply(guardrails.create_image_check(settings.guardrails, name))
             for name, image in settings.images.items()
         }
 
@@ -153,7 +153,7 @@ class Jobs:
         before: Sequence[Completion],
     ) -> Job:
         used: dict[str, set[str]] = {"images": set(), "packages": set(), "secrets": set(), "jobs": set()}
-        for _, reference in references.found(declared.spec.fields):
+        for _, reference in references.find_references(declared.spec.fields):
             table, _, name = reference.partition(".")
             used[table].add(name)
         tables: dict[str, Mapping[str, pulumi.Input[str]]] = {

@@ -62,7 +62,7 @@ def find_image_violations(root: Path, image: shapes.Image) -> Iterator[Violation
             yield (key,), "is for a Dockerfile of your own; a package's is generated, so leave this out"
         else:
             yield (key,), f"says how to build an image, but {origin} names one that is built elsewhere"
-    if origin == "uri" and not references.is_open(image["uri"]) and not IMAGE.matches(image["uri"]):
+    if origin == "uri" and not references.has_unresolved_references(image["uri"]) and not IMAGE.matches(image["uri"]):
         yield ("uri",), IMAGE.mismatch_text(image["uri"])
     elif origin == "context":
         yield from _find_folder_violations(root, ("context",), image["context"]) or _find_context_violations(
@@ -109,5 +109,5 @@ def _find_context_violations(root: Path, image: shapes.Image) -> Iterator[Violat
     elif not (root / path).is_file():
         yield ("dockerfile",), f"there is no {path}; write one, or name another with dockerfile"
     secrets = image.get("secrets", {})
-    for name in secrets.keys() - {str(path[0]) for path in references.alone(secrets)}:
+    for name in secrets.keys() - {str(path[0]) for path in references.find_lone_references(secrets)}:
         yield ("secrets", name), "must be ${secrets.NAME} and nothing else, so that no file contains its value"

@@ -67,7 +67,7 @@ def _differences(declared: Any, actual: Any, tables: Tables, path: KeyPath) -> I
 
 
 def _said(declared: Any, actual: Any, tables: Tables) -> str:
-    if any(reference.startswith("secrets.") for _, reference in references.found(declared)):
+    if any(reference.startswith("secrets.") for _, reference in references.find_references(declared)):
         return f"the job has another value than {quote_value(declared)}"  # which may be a secret too
     if isinstance(declared, list) and isinstance(actual, list) and isinstance(declared[0], Mapping):
         return f"{len(declared)} declared, and the job has {len(actual)}"

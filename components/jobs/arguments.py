@@ -52,11 +52,13 @@ def validate_arguments(
     is_adopted = "adopt" in lifecycle
 
     def validate(spec: Any) -> tuple[CanonicalSpec | None, list[FieldProblem]]:
-        return validate_spec(kind, spec, is_name_required=not is_adopted, has_unresolved_references=references.is_open)
+        return validate_spec(
+            kind, spec, is_name_required=not is_adopted, has_unresolved_references=references.has_unresolved_references
+        )
 
     violations: list[Violation] = []
-    if not formats.is_name(name):
-        violations.append(((), f'"{name}" must be {formats.NAME}'))
+    if not formats.is_valid_name(name):
+        violations.append(((), f'"{name}" must be {formats.NAME_FORM}'))
     violations += [
         (("lifecycle", key), f"is for files of declarations: in a program {instead}")
         for key, instead in _FILE_ONLY_KEYS.items()
@@ -85,9 +87,9 @@ def _find_reference_violations(
     spec: Any, secrets: Mapping[str, Any], available_results: AvailableResults
 ) -> Iterator[Violation]:
     """Find references that are not closed, or that lead to no secret, job or result that the job has been given."""
-    unclosed = dict(references.unclosed(spec))
+    unclosed = dict(references.find_unclosed_references(spec))
     yield from unclosed.items()
-    for path, reference in references.found(spec):
+    for path, reference in references.find_references(spec):
         table, _, name = reference.partition(".")
         if path in unclosed:
             continue

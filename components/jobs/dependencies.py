@@ -38,7 +38,7 @@ def broken(jobs: Sequence[JobDeclaration], written: Written) -> Iterator[Violati
         for index, name in enumerate(job.lifecycle.get("after", ())):
             if name in by_name:
                 links[job.name].setdefault(name, ("lifecycle", "after", index))
-            elif not references.is_open(name):
+            elif not references.has_unresolved_references(name):
                 yield (
                     job,
                     ("lifecycle", "after", index),

@@ -33,7 +33,7 @@ def is_same(declared: Any, actual: Any, tables: Tables) -> bool:
 
 def submitted(spec: Any, tables: Tables) -> Any:
     """The spec as it is sent: with the values of `tables`, `secrets` and `jobs`, in place of references to them."""
-    return references.filled(spec, tables)
+    return references.resolve_and_unescape(spec, tables)
 
 
 def hidden(actual: Any, secrets: Mapping[str, str]) -> Any:
@@ -45,4 +45,4 @@ def hidden(actual: Any, secrets: Mapping[str, str]) -> Any:
             text = text.replace(value, f"${{secrets.{name}}}") if value else text
         return text
 
-    return references.each_text(actual, hidden)
+    return references.map_texts(actual, hidden)

@@ -21,7 +21,7 @@ from ..runtime.api_errors import api_errors_as
 from ..runtime.engine import Provider
 from ..runtime.target import Target
 from ..schema import references
-from ..schema.lifecycle import deletion_policy
+from ..schema.lifecycle import get_deletion_policy
 from . import adoption, drift, progress, results
 from .pipeline_results import searching
 from .recovery import orphans as unrecorded
@@ -50,7 +50,7 @@ class _Inputs:
             spec=restore_spec(kind, props["spec"]),
             secrets=props.get("secrets") or {},
             jobs=props.get("jobs") or {},
-            on_delete=deletion_policy(props.get("lifecycle") or {}, bool(adopt)),
+            on_delete=get_deletion_policy(props.get("lifecycle") or {}, bool(adopt)),
             rerun=int(props.get("rerun") or 0),
             adopt=adopt,
         )
@@ -75,7 +75,7 @@ class JobProvider(Provider):
             self.kind,
             inputs["spec"],
             is_name_required="adopt" not in inputs,
-            has_unresolved_references=references.is_open,
+            has_unresolved_references=references.has_unresolved_references,
         )
         failures = [
             dynamic.CheckFailure(f"spec.{problem.field}", problem.message)

@@ -49,7 +49,7 @@ def list_available_results(spec: CanonicalSpec) -> list[str]:
 
 def referenced(spec: Any) -> set[str]:
     """The references to results in a spec."""
-    tables = (reference.partition(".") for _, reference in references.found(spec))
+    tables = (reference.partition(".") for _, reference in references.find_references(spec))
     return {reference for table, _, reference in tables if table == references.JOBS}
 
 
@@ -78,7 +78,7 @@ def values(at: Target, stack: str, jobs: Mapping[str, str], wanted: Collection[s
             raise SubmitFailed(
                 f"{doing}: ${{{references.JOBS}.{reference}}} is not there: {_missing(name, path, ended[name])}"
             )
-        texts[reference] = references.written(value)
+        texts[reference] = references.to_text(value)
     return texts
 
 

@@ -19,20 +19,22 @@ from ..schema.job_declaration import JobDeclaration
 from ..settings import google_cloud
 from ..settings.settings import Settings
 
-MOST_NAMES = 3
+MAX_NAMES = 3
 """Of more jobs that ask for one accelerator, only so many are named."""
 
 
 def show_availability(settings: Settings) -> None:
     """Warns in a preview of the target gcp, once, of what the region may not have. No resource knows of it."""
     if settings.cloud is not None and pulumi.runtime.is_dry_run():
-        machines = [pool for _, pool in google_cloud.pools(settings.cloud)]
-        found = lines(settings.region, settings.jobs, machines)
+        machines = [pool for _, pool in google_cloud.iterate_pools(settings.cloud)]
+        found = render_availability_lines(settings.region, settings.jobs, machines)
         if found:
             pulumi.warn("\n".join(found))
 
 
-def lines(region: str, jobs: Iterable[JobDeclaration], machines: Iterable[Mapping[str, Any]]) -> list[str]:
+def render_availability_lines(
+    region: str, jobs: Iterable[JobDeclaration], machines: Iterable[Mapping[str, Any]]
+) -> list[str]:
     """The lines: a region that is not known, or each accelerator that is not known to be there; none if all is well.
 
     `machines` are the pools of the stack's own persistent resource.
@@ -46,15 +48,15 @@ def lines(region: str, jobs: Iterable[JobDeclaration], machines: Iterable[Mappin
         for name in find_unavailable_accelerators(job.spec, region):
             asking.setdefault(name, []).append(job.name)
     for name in find_unavailable_in_pools(machines, region):
-        asking.setdefault(name, []).append(google_cloud.MACHINES)
-    said = [_line(name, region, asking[name], regions_by_accelerator()) for name in sorted(asking)]
+        asking.setdefault(name, []).append(google_cloud.PERSISTENT_RESOURCE)
+    said = [_render_line(name, region, asking[name], regions_by_accelerator()) for name in sorted(asking)]
     return [*said, f"Tables change: see {PAGE}"] if said else []
 
 
-def _line(name: str, region: str, jobs: list[str], known: Mapping[str, tuple[str, ...]]) -> str:
-    others = f" and {len(jobs) - MOST_NAMES} more" if len(jobs) > MOST_NAMES else ""
+def _render_line(name: str, region: str, jobs: list[str], known: Mapping[str, tuple[str, ...]]) -> str:
+    others = f" and {len(jobs) - MAX_NAMES} more" if len(jobs) > MAX_NAMES else ""
     places = ", ".join(known.get(name, ())) or "no region that is known"
     return (
         f"{name} is not offered for training in {region} as of {AS_OF} "
-        f"({', '.join(jobs[:MOST_NAMES])}{others}); offered in {places}"
+        f"({', '.join(jobs[:MAX_NAMES])}{others}); offered in {places}"
     )

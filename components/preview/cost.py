@@ -13,38 +13,42 @@ from vertex_api.estimates.quota import METRIC_PREFIX, UNKNOWN_METRIC_MARK, estim
 from ..settings import google_cloud
 from ..settings.settings import Settings
 
-MOST_LINES = 10
+MAX_LINES = 10
 """Of more jobs, only so many are shown: the dearest."""
-_WITHOUT = "on demand, without taxes, network, storage, logs, discounts"
+_EXCLUDED = "on demand, without taxes, network, storage, logs, discounts"
 
 
 def show_cost(settings: Settings) -> None:
     """Says in a preview of the target gcp, once, what the stack costs and needs. No resource knows of it."""
     if settings.costs and pulumi.runtime.is_dry_run():
-        pulumi.log.info("\n".join(lines(settings.region, settings.costs, quotas(settings), date.today())))
+        pulumi.log.info(
+            "\n".join(render_cost_lines(settings.region, settings.costs, estimate_quotas(settings), date.today()))
+        )
 
 
-def quotas(settings: Settings) -> dict[str, dict[str, int]]:
+def estimate_quotas(settings: Settings) -> dict[str, dict[str, int]]:
     """What each of `settings.costs` needs of each quota, by the same names."""
     found = {job.name: estimate_quota(job.spec) for job in settings.jobs}
-    if machines := [pool for _, pool in google_cloud.pools(settings.cloud or {})]:
-        found[google_cloud.MACHINES] = persistent_resource.estimate_pool_quota(machines)
+    if machines := [pool for _, pool in google_cloud.iterate_pools(settings.cloud or {})]:
+        found[google_cloud.PERSISTENT_RESOURCE] = persistent_resource.estimate_pool_quota(machines)
     return found
 
 
-def lines(region: str, costs: Mapping[str, Cost], quotas: Mapping[str, Mapping[str, int]], today: date) -> list[str]:
+def render_cost_lines(
+    region: str, costs: Mapping[str, Cost], quotas: Mapping[str, Mapping[str, int]], today: date
+) -> list[str]:
     """The lines: the sum, a table of jobs (dearest first), what the figures are, and what is to be known of them."""
-    names = sorted(costs, key=lambda name: (*_rank(costs[name]), name))
-    shown, hidden = names[:MOST_LINES], names[MOST_LINES:]
+    names = sorted(costs, key=lambda name: (*_sort_key(costs[name]), name))
+    shown, hidden = names[:MAX_LINES], names[MAX_LINES:]
     rows = [("job", "an hour", "at most", "within", "quota")]
-    rows += [_row(name, costs[name], quotas[name]) for name in shown]
+    rows += [_render_row(name, costs[name], quotas[name]) for name in shown]
     if hidden:
-        rows.append((f"{len(hidden)} more", *_sum(costs, hidden), "", ""))
+        rows.append((f"{len(hidden)} more", *_sum_texts(costs, hidden), "", ""))
     if len(names) > 1:
-        rows.append(("stack", *_sum(costs, names), "", _quota(_together(quotas))))
+        rows.append(("stack", *_sum_texts(costs, names), "", _quota_text(_sum_quotas(quotas))))
     days = frozenset().union(*(each.as_of for each in costs.values()))
     as_of = f"prices as of {min(days)}, " if days else ""
-    hourly, total = _sum(costs, names)
+    hourly, total = _sum_texts(costs, names)
     endless = [name for name in names if costs[name].is_endless]
     heading = [f"Cost in {region}: {hourly} USD an hour"]
     heading += [f"{total} USD at most"] if len(endless) < len(names) else []
@@ -52,39 +56,39 @@ def lines(region: str, costs: Mapping[str, Cost], quotas: Mapping[str, Mapping[s
     said = [
         # The engine shows the first line alone while it is at work.
         ", ".join(heading),
-        *_aligned(rows),
-        f"  list-price estimate, {as_of}{_WITHOUT}",
+        *_align(rows),
+        f"  list-price estimate, {as_of}{_EXCLUDED}",
         f"  quota: what each job takes while it runs, and all at once; {METRIC_PREFIX}NAME",
     ]
     if any(UNKNOWN_METRIC_MARK in row[-1] for row in rows):
         said.append(f"  {UNKNOWN_METRIC_MARK} the name of this quota is not on file")
-    said += _remarks(costs, shown)
+    said += _render_remarks(costs, shown)
     if days and is_old(min(days), today):
         said.append(f"  The prices as of {min(days)} are more than 90 days old: python -m tools.refresh_prices")
     return said
 
 
-def _rank(cost: Cost) -> tuple[bool, bool, float]:
+def _sort_key(cost: Cost) -> tuple[bool, bool, float]:
     """What has no end comes first, so that it is always seen; then what has no price: it may be the dearest."""
     return not cost.is_endless, not cost.missing, -cost.total
 
 
-def _row(name: str, cost: Cost, quota: Mapping[str, int]) -> tuple[str, str, str, str, str]:
+def _render_row(name: str, cost: Cost, quota: Mapping[str, int]) -> tuple[str, str, str, str, str]:
     hourly, total = ("?", "?") if cost.missing else (f"{cost.hourly:,.2f}", f"{cost.total:,.2f}")
     if cost.is_endless:
-        return name, hourly, "-", "as long as it is there", _quota(quota)
-    within = _time(cost.within) if cost.has_timeout else f"{_time(cost.within)}, as it has no timeout"
-    return name, hourly, total, within, _quota(quota)
+        return name, hourly, "-", "as long as it is there", _quota_text(quota)
+    within = _duration_text(cost.within) if cost.has_timeout else f"{_duration_text(cost.within)}, as it has no timeout"
+    return name, hourly, total, within, _quota_text(quota)
 
 
-def _sum(costs: Mapping[str, Cost], names: list[str]) -> tuple[str, str]:
+def _sum_texts(costs: Mapping[str, Cost], names: list[str]) -> tuple[str, str]:
     """USD per hour of what has a price, and at most of what has an end too."""
     priced = [costs[name] for name in names if not costs[name].missing]
     total = sum(each.total for each in priced if not each.is_endless)
     return f"{sum(each.hourly for each in priced):,.2f}", f"{total:,.2f}"
 
 
-def _together(quotas: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+def _sum_quotas(quotas: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     found: dict[str, int] = {}
     for each in quotas.values():
         for name, amount in each.items():
@@ -92,11 +96,11 @@ def _together(quotas: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     return found
 
 
-def _quota(needed: Mapping[str, int]) -> str:
+def _quota_text(needed: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {amount:,}" for name, amount in needed.items()) or "none"
 
 
-def _remarks(costs: Mapping[str, Cost], names: list[str]) -> list[str]:
+def _render_remarks(costs: Mapping[str, Cost], names: list[str]) -> list[str]:
     """What is to be known of what is shown, and what the sum is without."""
     said = [f"  {name}: {note}" for name in names for note in costs[name].notes]
     said += [
@@ -105,13 +109,13 @@ def _remarks(costs: Mapping[str, Cost], names: list[str]) -> list[str]:
     unpriced = [each for each in costs.values() if each.missing]
     count = sum(not each.is_endless for each in unpriced)
     without = [f"{count} job{'s' if count > 1 else ''}"] if count else []
-    without += [google_cloud.MACHINES] if count < len(unpriced) else []
+    without += [google_cloud.PERSISTENT_RESOURCE] if count < len(unpriced) else []
     if without:
         said.append(f"  The sum is without {' and '.join(without)} with no price on file")
     return said
 
 
-def _time(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     """Days, hours, minutes or seconds, whichever is whole and largest."""
     for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
         if seconds >= length and seconds % length == 0:
@@ -119,7 +123,7 @@ def _time(seconds: float) -> str:
     return f"{seconds:g} s"
 
 
-def _aligned(rows: list[tuple[str, str, str, str, str]]) -> list[str]:
+def _align(rows: list[tuple[str, str, str, str, str]]) -> list[str]:
     """Names and texts to the left, figures to the right."""
     align: tuple[Callable[..., str], ...] = (str.ljust, str.rjust, str.rjust, str.ljust, str.ljust)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -8,27 +8,27 @@ from pydantic import AfterValidator, BeforeValidator
 from vertex_api.scalars import Int32, String, parse_seconds
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
-NAME = 'lower-case letters, digits, "-", "_" and ".", at most 63'
+NAME_FORM = 'lower-case letters, digits, "-", "_" and ".", at most 63'
 
 
-def is_name(text: str) -> bool:
+def is_valid_name(text: str) -> bool:
     """Whether it may be the name of a job, an image or a package: `NAME` says what they are made of."""
     return _NAME.fullmatch(text) is not None
 
 
-def not_negative(value: int) -> int:
+def validate_not_negative(value: int) -> int:
     if value < 0:
         raise ValueError(f"{value} is below zero")
     return value
 
 
-def port(value: int) -> int:
+def validate_port(value: int) -> int:
     if not 0 <= value <= 65535:
         raise ValueError(f"{value} is not between 0 and 65535")
     return value
 
 
-def longer_than_zero(value: str) -> str:
+def validate_positive_duration(value: str) -> str:
     if parse_seconds(value) <= 0:
         raise ValueError(f'"{value}" is not longer than "0s"')
     return value
@@ -45,11 +45,11 @@ def _form(pattern: str, form: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _written(value: object) -> object:
+def _to_digits(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-NumberOrText = Annotated[str, BeforeValidator(_written)]
+NumberOrText = Annotated[str, BeforeValidator(_to_digits)]
 """A text that YAML reads as a whole number where it has digits alone and no quotes, as a job's ID has."""
 JobId = Annotated[
     String,
@@ -114,10 +114,10 @@ Requirement = Annotated[
 ]
 
 
-def _positive(value: int) -> int:
+def validate_positive(value: int) -> int:
     if value < 1:
         raise ValueError(f"{value} is not above zero")
     return value
 
 
-Positive = Annotated[Int32, AfterValidator(_positive)]
+Positive = Annotated[Int32, AfterValidator(validate_positive)]

@@ -6,7 +6,7 @@ from typing import Any
 from . import shapes
 
 
-def deletion_policy(lifecycle: Mapping[str, Any], is_adopted: bool) -> str:
+def get_deletion_policy(lifecycle: Mapping[str, Any], is_adopted: bool) -> str:
     """Return what happens to a job that leaves its stack: `delete`, `cancel` or `keep`.
 
     An adopted job defaults to `keep`, because the stack did not create it.

@@ -55,10 +55,10 @@ class Lifecycle(TypedDict, total=False):
     """What happens around a job: what it comes after, who waits, what deleting it does, `rerun`, what to `adopt`."""
 
     wait: Boolean
-    deadline: Annotated[Duration, AfterValidator(formats.longer_than_zero)]
+    deadline: Annotated[Duration, AfterValidator(formats.validate_positive_duration)]
     after: list[String]
     onDelete: Literal["delete", "cancel", "keep"]
-    rerun: Annotated[Int32, AfterValidator(formats.not_negative)]
+    rerun: Annotated[Int32, AfterValidator(formats.validate_not_negative)]
     adopt: formats.JobId
 
 
@@ -73,7 +73,7 @@ class SpecFile(TypedDict, total=False):
 class Emulator(TypedDict, total=False):
     """Settings of the local emulator."""
 
-    port: Annotated[Int32, AfterValidator(formats.port)]
+    port: Annotated[Int32, AfterValidator(formats.validate_port)]
 
 
 @_shape

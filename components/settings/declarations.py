@@ -88,16 +88,16 @@ def parse_declarations(
 
 
 def _find_references_in_var(value: Any) -> Iterable[Violation]:
-    for path, reference in references.found(value):
+    for path, reference in references.find_references(value):
         message = f"${{{reference}}} must be written where the var is used; vars hold plain values"
         yield path, message
-    yield from references.unclosed(value)
+    yield from references.find_unclosed_references(value)
 
 
 def _parse(
     shape: Any, resolution: Resolution, find_violations: Callable[[Any], Iterable[Violation]]
 ) -> tuple[Any, list[Violation]]:
-    value, misshapen = validate_shape(shape, references.unescaped(resolution.value))
+    value, misshapen = validate_shape(shape, references.unescape(resolution.value))
     return value, [(problem.path, problem.message) for problem in misshapen] or list(find_violations(value))
 
 
@@ -115,7 +115,10 @@ def _parse_job(resolution: Resolution) -> tuple[JobDeclaration, list[Violation]]
     if not is_adopted and not body.keys() & {"displayName", "display_name"}:
         body = {"displayName": name, **body}
     validate = partial(
-        validate_spec, kind, is_name_required=not is_adopted, has_unresolved_references=references.is_open
+        validate_spec,
+        kind,
+        is_name_required=not is_adopted,
+        has_unresolved_references=references.has_unresolved_references,
     )
     spec, problems = validate(body)
     if _convert_vars_to_text(resolution.entry.value, body, [problem.path for problem in problems]):
@@ -124,7 +127,9 @@ def _parse_job(resolution: Resolution) -> tuple[JobDeclaration, list[Violation]]
     for problem in problems:
         result = results.get(problem.path)
         message = f"${{{references.JOBS}.{result}}} {_RESULT_AS_VALUE}" if result else None
-        violations.append((problem.path, message or job_keys.misplaced(kind, problem.path) or problem.message))
+        violations.append(
+            (problem.path, message or job_keys.misplaced_key_message(kind, problem.path) or problem.message)
+        )
     return JobDeclaration(kind, name, spec, lifecycle), violations
 
 
@@ -133,9 +138,9 @@ def _convert_vars_to_text(source: Any, body: dict[str, Any], paths: Iterable[Key
 
     Changes `body` in place. Returns whether there are such paths.
     """
-    var_paths = references.alone(source).intersection(paths)
+    var_paths = references.find_lone_references(source).intersection(paths)
     for *parents, last in var_paths:
         holder = reduce(getitem, parents, cast(Any, body))
         if isinstance(holder[last], bool | int | float):
-            holder[last] = references.written(holder[last])
+            holder[last] = references.to_text(holder[last])
     return bool(var_paths)

@@ -98,8 +98,8 @@ def _name_problem(entry: Entry, entries: Entries) -> str | None:
         if other := entries[section].get(entry.name):
             place = other.source.place((section, entry.name))
             return f'"{entry.name}" is declared already, at {place}'
-    if entry.section != "vars" and not formats.is_name(entry.name):
-        return f'"{entry.name}" must be {formats.NAME}'
+    if entry.section != "vars" and not formats.is_valid_name(entry.name):
+        return f'"{entry.name}" must be {formats.NAME_FORM}'
     return None
 
 

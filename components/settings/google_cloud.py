@@ -12,80 +12,80 @@ from vertex_api.validation.rules import KeyPath, Violation, machine_spec, resour
 from ..jobs.recovery import ownership
 from ..schema import shapes
 
-MACHINES = "persistentResource"
+PERSISTENT_RESOURCE = "persistentResource"
 """The key of the machines that stay. Names of jobs are in lower case, so none can be in its way."""
-_TOLD_APART = 8
+_DIGEST_LENGTH = 8
 """Hex digits of a digest at the end of a name that is too long."""
 _PROJECT = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
 """Resource Manager's page on projects; those of a domain, such as example.com:project, are older than it."""
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")
 _REQUIRED = ("project", "projectNumber", "region")
-_EITHER = {
+_CHOICES = {
     "registry": ("existing", "url", "repository"),
     "identity": ("existing", "account"),
     "bucket": ("existing", "name"),
 }
-_ONLY_WHEN_MADE = {
+_ONLY_IF_CREATED = {
     "registry": ("project", "location", "immutableTags", "keep", "deleteUntaggedAfter", "kmsKey", "labels", "protect"),
     "identity": ("submitters",),
     "bucket": ("deleteAfterDays", "kmsKey", "labels", "protect"),
 }
 
 
-def broken(values: Mapping[str, Any]) -> Iterator[Violation]:
+def find_violations(values: Mapping[str, Any]) -> Iterator[Violation]:
     """Every rule that the keys of the target `gcp` break; `values` have the shape of `shapes.Stack`."""
     for key in _REQUIRED:
         if key not in values:
             yield (key,), "is required by the target gcp"
-    yield from _place(values)
+    yield from _find_invalid_names(values)
     for path in (("labels",), ("registry", "labels"), ("bucket", "labels")):
         yield from resource.find_label_violations(reduce(lambda part, key: part.get(key, {}), path, values), path)
     yield from ((("labels", *path), message) for path, message in ownership.labels_broken(values.get("labels", {})))
-    for key, choices in _EITHER.items():
+    for key, choices in _CHOICES.items():
         part = values.get(key, {})
         made = choices[-1]
         if len(given := [choice for choice in choices if choice in part]) > 1:
             yield (key,), f"takes one of {', '.join(choices)}, not {' and '.join(given)}"
-        if is_made_here(key, part) or made in part:
+        if _is_created_here(key, part) or made in part:
             continue
-        for field in _ONLY_WHEN_MADE[key]:
+        for field in _ONLY_IF_CREATED[key]:
             if field in part:
                 yield (key, field), f"has no effect on what exists already; leave it out, or name it by {made}"
-    yield from _network(values.get("network"))
-    for at, pool in pools(values):
-        yield from _pool(pool, at)
-    yield from _regions(values)
+    yield from _find_network_violations(values.get("network"))
+    for at, pool in iterate_pools(values):
+        yield from _find_pool_violations(pool, at)
+    yield from _find_region_mismatches(values)
 
 
-def pools(values: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
+def iterate_pools(values: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
     """The pools of machines that stay, each with its path; `values` have the shape of `shapes.Cloud`."""
-    for index, pool in enumerate(values.get(MACHINES, {}).get("resourcePools", ())):
-        yield (MACHINES, "resourcePools", index), pool
+    for index, pool in enumerate(values.get(PERSISTENT_RESOURCE, {}).get("resourcePools", ())):
+        yield (PERSISTENT_RESOURCE, "resourcePools", index), pool
 
 
-def completed(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> shapes.Cloud:
+def add_default_names(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> shapes.Cloud:
     """The keys of `shapes.Cloud` with names for what is made here; what they say has been checked."""
     cloud = {key: values[key] for key in shapes.Cloud.__annotations__ if key in values}
-    registry, identity, bucket = (dict(values.get(key, {})) for key in _EITHER)
-    if is_made_here("registry", registry):
-        registry.setdefault("repository", _named(63, pulumi_project, stack))
-    if is_made_here("identity", identity):
-        identity.setdefault("account", _account(pulumi_project, stack))
-    if is_made_here("bucket", bucket):
-        bucket.setdefault("name", _named(63, values["project"], pulumi_project, stack))
+    registry, identity, bucket = (dict(values.get(key, {})) for key in _CHOICES)
+    if _is_created_here("registry", registry):
+        registry.setdefault("repository", _generate_name(63, pulumi_project, stack))
+    if _is_created_here("identity", identity):
+        identity.setdefault("account", _generate_account_id(pulumi_project, stack))
+    if _is_created_here("bucket", bucket):
+        bucket.setdefault("name", _generate_name(63, values["project"], pulumi_project, stack))
     labels = values.get("labels", {})
     for key, part in (("registry", registry), ("bucket", bucket)):
-        if labels and is_made_here(key, part):
+        if labels and _is_created_here(key, part):
             part["labels"] = {**labels, **part.get("labels", {})}
     return cast(shapes.Cloud, {**cloud, "registry": registry, "identity": identity, "bucket": bucket})
 
 
-def is_made_here(key: str, part: Mapping[str, Any]) -> bool:
+def _is_created_here(key: str, part: Mapping[str, Any]) -> bool:
     """Whether what a key (`registry`, `identity`, `bucket`) means is made by the stack, and not only named by it."""
-    return not any(choice in part for choice in _EITHER[key][:-1])
+    return not any(choice in part for choice in _CHOICES[key][:-1])
 
 
-def _place(values: Mapping[str, Any]) -> Iterator[Violation]:
+def _find_invalid_names(values: Mapping[str, Any]) -> Iterator[Violation]:
     """The forms of names that all calls have in their addresses."""
     project, region = values.get("project"), values.get("region")
     if project is not None and not _PROJECT.fullmatch(project):
@@ -95,7 +95,7 @@ def _place(values: Mapping[str, Any]) -> Iterator[Violation]:
         yield ("region",), f'"{region}" is not the name of a region, such as us-central1'
 
 
-def _network(network: Mapping[str, Any] | None) -> Iterator[Violation]:
+def _find_network_violations(network: Mapping[str, Any] | None) -> Iterator[Violation]:
     if network is None:
         return
     if ("peering" in network) == ("attachment" in network):
@@ -108,7 +108,7 @@ def _network(network: Mapping[str, Any] | None) -> Iterator[Violation]:
         yield ("network", "peering", "prefixLength"), f"{length} is not between 8 and 24"
 
 
-def _pool(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_pool_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     machine = pool["machineSpec"]
     yield from machine_spec.find_machine_violations(machine, (*at, "machineSpec"))
     for field in sorted(machine.keys() - {"machineType", "acceleratorType", "acceleratorCount"}):
@@ -124,7 +124,7 @@ def _pool(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
             yield (*at, "replicaCount"), f"{count} must be one of {least} to {most}, between which they are scaled"
 
 
-def _regions(values: Mapping[str, Any]) -> Iterator[Violation]:
+def _find_region_mismatches(values: Mapping[str, Any]) -> Iterator[Violation]:
     """A job's bucket, keys and attachment are in its own region (python-aiplatform#885; Google's page on CMEK)."""
     region = values.get("region")
     if region is None or not _REGION.fullmatch(region):
@@ -142,20 +142,20 @@ def _regions(values: Mapping[str, Any]) -> Iterator[Violation]:
         yield ("network", "attachment", "existing"), message
 
 
-def _slug(name: str) -> str:
+def _to_slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def _named(length: int, *parts: str, before: str = "") -> str:
+def _generate_name(length: int, *parts: str, before: str = "") -> str:
     """A name of at most this length; what is cut off is told apart by a digest of all the parts."""
-    name = before + _slug("-".join(parts))
+    name = before + _to_slug("-".join(parts))
     if len(name) <= length:
         return name
-    digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_TOLD_APART]
-    return f"{name[: length - _TOLD_APART - 1].strip('-')}-{digest}"
+    digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGEST_LENGTH]
+    return f"{name[: length - _DIGEST_LENGTH - 1].strip('-')}-{digest}"
 
 
-def _account(*parts: str) -> str:
+def _generate_account_id(*parts: str) -> str:
     """A service account's id has 6 to 30 characters and begins with a letter."""
-    slug = _slug("-".join(parts))
-    return _named(30, *parts, before="" if len(slug) >= 6 and slug[0].isalpha() else "train-")
+    slug = _to_slug("-".join(parts))
+    return _generate_name(30, *parts, before="" if len(slug) >= 6 and slug[0].isalpha() else "train-")

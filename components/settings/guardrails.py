@@ -22,13 +22,13 @@ from ..schema import references, shapes
 from ..schema.job_declaration import JobDeclaration
 from . import google_cloud
 
-_LATER = "stands for a value that is not known yet, so it cannot be judged; write the value"
+_UNKNOWN_YET = "stands for a value that is not known yet, so it cannot be judged; write the value"
 _LISTS = ("machineTypes", "acceleratorTypes", "registries")
 _LIMITS = {"maxHourlyCost": "hourly", "maxTotalCost": "total"}
-_DEAREST = 3
+_MAX_NAMES = 3
 
 
-def empty(given: Any) -> Iterator[Violation]:
+def find_empty_rules(given: Any) -> Iterator[Violation]:
     """Rules of a stack file's `guardrails`, as written, with nothing behind them: elsewhere that means "unset"."""
     for rule in shapes.Guardrails.__annotations__:
         if isinstance(given, Mapping) and rule in given and given[rule] in (None, []):
@@ -36,7 +36,7 @@ def empty(given: Any) -> Iterator[Violation]:
             yield (rule,), f"is empty, which says nothing; leave it out, or {value}"
 
 
-def broken(
+def find_job_violations(
     rules: shapes.Guardrails, job: JobDeclaration, images: Mapping[str, shapes.Image], labels: Mapping[str, str]
 ) -> Iterator[Violation]:
     """Every guardrail that a job without problems breaks; `labels` are those that the stack gives all its jobs.
@@ -44,13 +44,13 @@ def broken(
     A pipeline is judged by the job that it runs, and by the image that is to serve its model.
     """
     training_job = job.spec.training_job
-    for path, message in _broken(rules, training_job.kind, training_job.fields, images, labels):
+    for path, message in _find_training_violations(rules, training_job.kind, training_job.fields, images, labels):
         yield job.spec.locate(path), message
     serving = job.spec.fields.get("modelToUpload", {}).get("containerSpec", {}).get("imageUri")
-    yield from _image(rules, serving, images, ("modelToUpload", "containerSpec", "imageUri"))
+    yield from _find_image_violations(rules, serving, images, ("modelToUpload", "containerSpec", "imageUri"))
 
 
-def _broken(
+def _find_training_violations(
     rules: shapes.Guardrails,
     kind: Kind,
     spec: Mapping[str, Any],
@@ -60,28 +60,28 @@ def _broken(
     field = kind.spec_field
     for index, pool in enumerate(spec[field]["workerPoolSpecs"]):
         at: KeyPath = (field, "workerPoolSpecs", index)
-        yield from _machine(rules, pool.get("machineSpec", {}), (*at, "machineSpec"))
+        yield from _find_type_violations(rules, pool.get("machineSpec", {}), (*at, "machineSpec"))
         for task, image in (("containerSpec", "imageUri"), ("pythonPackageSpec", "executorImageUri")):
-            yield from _image(rules, pool.get(task, {}).get(image), images, (*at, task, image))
+            yield from _find_image_violations(rules, pool.get(task, {}).get(image), images, (*at, task, image))
     replicas = sum(pool.get("replicaCount", 1) for pool in spec[field]["workerPoolSpecs"] if pool)
-    yield from _at_most("maxReplicas", rules, replicas, (field, "workerPoolSpecs"), "replicas in all pools")
-    yield from _at_most("maxTrials", rules, spec.get("maxTrialCount", 0), ("maxTrialCount",), "trials")
+    yield from _find_excess("maxReplicas", rules, replicas, (field, "workerPoolSpecs"), "replicas in all pools")
+    yield from _find_excess("maxTrials", rules, spec.get("maxTrialCount", 0), ("maxTrialCount",), "trials")
     at_once = spec.get("parallelTrialCount", 0)
-    yield from _at_most("maxParallelTrials", rules, at_once, ("parallelTrialCount",), "trials at once")
-    yield from _time(rules, spec[field], (field, "scheduling", "timeout"))
+    yield from _find_excess("maxParallelTrials", rules, at_once, ("parallelTrialCount",), "trials at once")
+    yield from _find_timeout_violations(rules, spec[field], (field, "scheduling", "timeout"))
     for label in rules.get("requiredLabels", ()):
         if not {**labels, **spec.get("labels", {})}.get(label):
             message = f'guardrails.requiredLabels: has no label "{label}"; set it here, or for all jobs in the stack'
             yield ("labels", label), message
 
 
-def broken_by_machines(rules: shapes.Guardrails, values: Mapping[str, Any]) -> Iterator[Violation]:
+def find_machine_violations(rules: shapes.Guardrails, values: Mapping[str, Any]) -> Iterator[Violation]:
     """Every guardrail that the stack's persistent resource breaks; all but those on machines are for jobs alone."""
-    for at, pool in google_cloud.pools(values):
-        yield from _machine(rules, pool["machineSpec"], (*at, "machineSpec"))
+    for at, pool in google_cloud.iterate_pools(values):
+        yield from _find_type_violations(rules, pool["machineSpec"], (*at, "machineSpec"))
 
 
-def over_budget(
+def find_budget_violations(
     rules: shapes.Guardrails, costs: Mapping[str, Cost], region: str
 ) -> Iterator[tuple[str | None, str, str]]:
     """What breaks the limits of cost, which hold for all that `costs` names together: `(name, rule, message)`.
@@ -91,28 +91,34 @@ def over_budget(
     """
     limits = {rule: limit for rule in _LIMITS if isinstance(limit := rules.get(rule), float)}
     for name, each in costs.items():
-        held = [rule for rule in limits if isfinite(_usd(each, rule))]
+        held = [rule for rule in limits if isfinite(_get_usd(each, rule))]
         # A machine that is not known yet has been refused where machines are judged.
-        missing = [one for one in each.missing if "machineTypes" not in rules or not references.is_open(one)]
+        missing = [
+            one for one in each.missing if "machineTypes" not in rules or not references.has_unresolved_references(one)
+        ]
         if held and missing:
             message = f"no price on file for {', '.join(missing)} in {region}; add it under vertex-training:prices"
             yield name, min(held), f"guardrails.{min(held)}: {message}"
     for rule, limit in limits.items():
-        priced = {name: _usd(each, rule) for name, each in costs.items() if not each.missing}
+        priced = {name: _get_usd(each, rule) for name, each in costs.items() if not each.missing}
         usd = {name: each for name, each in priced.items() if isfinite(each)}
         alone = [name for name in usd if usd[name] > limit]
         unit = "USD an hour" if rule == "maxHourlyCost" else "USD at most"
-        whom = f"all jobs and {google_cloud.MACHINES}" if google_cloud.MACHINES in usd else "all jobs"
+        whom = (
+            f"all jobs and {google_cloud.PERSISTENT_RESOURCE}"
+            if google_cloud.PERSISTENT_RESOURCE in usd
+            else "all jobs"
+        )
         words = f"{unit} by list price; allowed: {limit:.2f} for {whom}"
         for name in alone:
             yield name, rule, f"guardrails.{rule}: {usd[name]:.2f} {words}"
         if not alone and sum(usd.values()) > limit:
-            dearest = sorted(usd, key=lambda name: -usd[name])[:_DEAREST]
+            dearest = sorted(usd, key=lambda name: -usd[name])[:_MAX_NAMES]
             named = ", ".join(f"{name} {usd[name]:.2f}" for name in dearest)
             yield None, rule, f"{sum(usd.values()):.2f} {words}; dearest: {named}"
 
 
-def image_check(rules: shapes.Guardrails | None, name: str) -> Callable[[str], str]:
+def create_image_check(rules: shapes.Guardrails | None, name: str) -> Callable[[str], str]:
     """What judges an image of another stack, whose URI is known when that stack's outputs are read.
 
     The returned function gives the URI back. It raises ImageRefused.
@@ -120,14 +126,14 @@ def image_check(rules: shapes.Guardrails | None, name: str) -> Callable[[str], s
 
     def check(uri: str) -> str:
         allowed = (rules or {}).get("registries")
-        if allowed is not None and not _is_from(uri, allowed):
-            raise ImageRefused(f"images.{name}: {_foreign(uri, allowed)}")
+        if allowed is not None and not _is_in_registries(uri, allowed):
+            raise ImageRefused(f"images.{name}: {_registry_message(uri, allowed)}")
         return uri
 
     return check
 
 
-def _machine(rules: shapes.Guardrails, spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_type_violations(rules: shapes.Guardrails, spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     kind, _ = get_accelerator(spec)
     for rule, field, value in (
         ("machineTypes", "machineType", spec.get("machineType")),
@@ -136,13 +142,13 @@ def _machine(rules: shapes.Guardrails, spec: Mapping[str, Any], at: KeyPath) -> 
         allowed = rules.get(rule)
         if not isinstance(allowed, list) or value is None:
             continue
-        if references.is_open(value):
-            yield (*at, field), f'guardrails.{rule}: "{value}" {_LATER}'
+        if references.has_unresolved_references(value):
+            yield (*at, field), f'guardrails.{rule}: "{value}" {_UNKNOWN_YET}'
         elif not any(fnmatchcase(value, pattern) for pattern in allowed):
-            yield (*at, field), f'guardrails.{rule}: "{value}" is not allowed here; allowed: {_listed(allowed)}'
+            yield (*at, field), f'guardrails.{rule}: "{value}" is not allowed here; allowed: {_list_text(allowed)}'
 
 
-def _image(
+def _find_image_violations(
     rules: shapes.Guardrails, uri: str | None, images: Mapping[str, shapes.Image], at: KeyPath
 ) -> Iterator[Violation]:
     """Images that are built here go to the stack's own registry, which its file names: they are allowed."""
@@ -154,32 +160,32 @@ def _image(
         if "uri" not in images[name]:
             return
         uri = images[name]["uri"]
-    if references.is_open(uri):
-        yield at, f'guardrails.registries: "{uri}" {_LATER}'
-    elif not _is_from(uri, allowed):
-        yield at, _foreign(uri, allowed)
+    if references.has_unresolved_references(uri):
+        yield at, f'guardrails.registries: "{uri}" {_UNKNOWN_YET}'
+    elif not _is_in_registries(uri, allowed):
+        yield at, _registry_message(uri, allowed)
 
 
-def _is_from(uri: str, allowed: Iterable[str]) -> bool:
+def _is_in_registries(uri: str, allowed: Iterable[str]) -> bool:
     """Whether an image lies below one of the prefixes; `host/team` is not one of `host/team-b/image`."""
     return any(uri == prefix or uri.startswith(tuple(prefix.rstrip("/") + end for end in "/:@")) for prefix in allowed)
 
 
-def _foreign(uri: str, allowed: Sequence[str]) -> str:
-    return f'guardrails.registries: "{uri}" is of no registry that is allowed here; allowed: {_listed(allowed)}'
+def _registry_message(uri: str, allowed: Sequence[str]) -> str:
+    return f'guardrails.registries: "{uri}" is of no registry that is allowed here; allowed: {_list_text(allowed)}'
 
 
-def _usd(cost: Cost, rule: str) -> float:
+def _get_usd(cost: Cost, rule: str) -> float:
     return float(getattr(cost, _LIMITS[rule]))
 
 
-def _at_most(rule: str, rules: Mapping[str, Any], count: int, at: KeyPath, what: str) -> Iterator[Violation]:
+def _find_excess(rule: str, rules: Mapping[str, Any], count: int, at: KeyPath, what: str) -> Iterator[Violation]:
     most = rules.get(rule)
     if most is not None and count > most:
         yield at, f"guardrails.{rule}: {count} {what}; at most {most} are allowed here"
 
 
-def _time(rules: shapes.Guardrails, job_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_timeout_violations(rules: shapes.Guardrails, job_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     given, longest = get_timeout(job_spec), rules.get("maxTimeout")
     if given is None and rules.get("requireTimeout"):
         yield at, f'guardrails.requireTimeout: is required here, such as "{longest or "3600s"}"'
@@ -188,5 +194,5 @@ def _time(rules: shapes.Guardrails, job_spec: Mapping[str, Any], at: KeyPath) ->
         yield at, f'guardrails.maxTimeout: {shown} is longer than the "{longest}" that is allowed here'
 
 
-def _listed(allowed: Sequence[str]) -> str:
+def _list_text(allowed: Sequence[str]) -> str:
     return join_with_or(allowed) if allowed else "none"

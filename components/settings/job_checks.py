@@ -34,7 +34,7 @@ def find_job_violations(
     if is_on_google_cloud and "region" in stack_values:
         yield from region.find_region_mismatches(job.spec.fields, job.spec.job_spec_path, stack_values["region"])
     if "guardrails" in stack_values:
-        yield from guardrails.broken(stack_values["guardrails"], job, images, stack_labels)
+        yield from guardrails.find_job_violations(stack_values["guardrails"], job, images, stack_labels)
 
 
 def find_duplicate_adoptions(jobs: Iterable[JobDeclaration]) -> list[tuple[JobDeclaration, str]]:
@@ -69,7 +69,7 @@ def _find_likely_mistakes(
     found = [*likely_mistakes.find_likely_mistakes(kind, fields)]
     if is_on_google_cloud:
         found += likely_mistakes.find_foreign_executors(kind, fields)
-    problems = collect_problems(found, fields, references.is_open)
+    problems = collect_problems(found, fields, references.has_unresolved_references)
     messages = {job.spec.locate(problem.path): problem.message for problem in problems}
     messages.update(likely_mistakes.find_missing_serving_container(job.spec.fields))
     messages.update(find_unreferenced_images(job.spec, images))

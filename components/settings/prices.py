@@ -11,15 +11,15 @@ from vertex_api.validation.rules import Violation
 
 from ..schema import shapes
 
-_EARLIEST = timedelta(days=1)
+_MAX_LEAD = timedelta(days=1)
 """How far ahead of this machine's day another place's may be."""
 
 
-def broken(given: shapes.Prices, own_region: str | None = None) -> Iterator[Violation]:
+def find_violations(given: shapes.Prices, own_region: str | None = None) -> Iterator[Violation]:
     """What is wrong with a stack's own prices: names and regions that nothing is priced by, prices below zero, what is
     no day. The stack's own region is one, known or not."""
     try:
-        if date.fromisoformat(given["asOf"]) > date.today() + _EARLIEST:
+        if date.fromisoformat(given["asOf"]) > date.today() + _MAX_LEAD:
             yield ("asOf",), f'"{given["asOf"]}" is still to come; prices are those of a day that was'
     except ValueError:
         yield ("asOf",), f'"{given["asOf"]}" is not a day, such as 2026-07-30'
@@ -39,7 +39,7 @@ def broken(given: shapes.Prices, own_region: str | None = None) -> Iterator[Viol
                     yield (kind, name, region), f"{usd} is below zero"
 
 
-def prices_of(given: shapes.Prices | None) -> prices.Prices:
+def merge_prices(given: shapes.Prices | None) -> prices.Prices:
     """The prices on file with a stack's own, which have been checked, in place of them or beside them."""
     if given is None:
         return prices.load_prices()

@@ -35,10 +35,10 @@ def resolve_entry(entry: Entry, names: Mapping[str, Collection[str] | None], tab
 
     `names` are those that are declared in each table; None for a table that is invalid, in which all names pass.
     """
-    unclosed = dict(references.unclosed(entry.value))
+    unclosed = dict(references.find_unclosed_references(entry.value))
     violations = list(unclosed.items())
     used_vars, results = set[str](), list[tuple[KeyPath, str]]()
-    for path, reference in references.found(entry.value):
+    for path, reference in references.find_references(entry.value):
         if path in unclosed:
             continue
         table, _, name = reference.partition(".")

@@ -25,7 +25,7 @@ class Settings:
 
     `root` is the project's folder, `project` and `region` are Google Cloud's. `cloud` is None unless the target is
     `gcp`; it has names for all resources that the stack creates. `costs` are those of the jobs by name, and that of
-    `google_cloud.MACHINES`; empty unless the target is `gcp`.
+    `google_cloud.PERSISTENT_RESOURCE`; empty unless the target is `gcp`.
     """
 
     pulumi_project: str
@@ -69,10 +69,12 @@ class Settings:
         for job, message in find_duplicate_adoptions(declared.jobs):
             problems.append(entries[job.kind.collection][job.name].problem(("lifecycle", "adopt"), message))
         if "guardrails" in values:
-            for path, message in guardrails.broken_by_machines(values["guardrails"], values):
+            for path, message in guardrails.find_machine_violations(values["guardrails"], values):
                 problems.append(stack_file.problem(path, message))
             kinds = {job.name: job.kind for job in declared.jobs}
-            for name, rule, message in guardrails.over_budget(values["guardrails"], costs, values.get("region", "")):
+            for name, rule, message in guardrails.find_budget_violations(
+                values["guardrails"], costs, values.get("region", "")
+            ):
                 if name in kinds:
                     problems.append(entries[kinds[name].collection][name].problem((), message))
                 else:
@@ -86,7 +88,7 @@ class Settings:
             project=values.get("project", "local"),
             region=values.get("region", "us-central1"),
             emulator_port=values.get("emulator", {}).get("port"),
-            cloud=google_cloud.completed(pulumi_project, stack, values) if values["target"] == "gcp" else None,
+            cloud=google_cloud.add_default_names(pulumi_project, stack, values) if values["target"] == "gcp" else None,
             images=declared.images,
             packages=declared.packages,
             jobs=declared.jobs,
@@ -107,10 +109,10 @@ def _estimate_costs(jobs: Iterable[JobDeclaration], stack_values: Mapping[str, A
     """Estimate what the jobs and machines without problems cost, if they are in a known region of Google Cloud."""
     if stack_values.get("target") != "gcp" or "region" not in stack_values:
         return {}
-    region, known = stack_values["region"], prices.prices_of(stack_values.get("prices"))
+    region, known = stack_values["region"], prices.merge_prices(stack_values.get("prices"))
     costs = {job.name: estimate_cost(job.spec, region, known) for job in jobs if job.valid_spec}
-    if machines := [pool for _, pool in google_cloud.pools(stack_values)]:
-        costs[google_cloud.MACHINES] = persistent_resource.estimate_pool_cost(machines, region, known)
+    if machines := [pool for _, pool in google_cloud.iterate_pools(stack_values)]:
+        costs[google_cloud.PERSISTENT_RESOURCE] = persistent_resource.estimate_pool_cost(machines, region, known)
     return costs
 
 

@@ -43,17 +43,19 @@ def validate_stack_values(config: Mapping[str, Any]) -> tuple[dict[str, Any], li
         for each in misshapen
     ]
     violations += [(each.path, each.message) for each in problems]
-    violations += ((("guardrails", *path), message) for path, message in guardrails.empty(config.get("guardrails")))
+    violations += (
+        (("guardrails", *path), message) for path, message in guardrails.find_empty_rules(config.get("guardrails"))
+    )
     invalid = {each.path[0] for each in misshapen}
-    invalid |= {each.path[0] for each in problems} & {google_cloud.MACHINES, "region"}
+    invalid |= {each.path[0] for each in problems} & {google_cloud.PERSISTENT_RESOURCE, "region"}
     return {**{key: value for key, value in values.items() if key not in invalid}, **declarations}, violations
 
 
 def _find_target_violations(values: Mapping[str, Any]) -> Iterable[Violation]:
     if values["target"] == "gcp":
-        yield from google_cloud.broken(values)
+        yield from google_cloud.find_violations(values)
         if "prices" in values:
-            for path, message in prices.broken(values["prices"], values.get("region")):
+            for path, message in prices.find_violations(values["prices"], values.get("region")):
                 yield ("prices", *path), message
     else:
         for key in shapes.Cloud.__annotations__:

@@ -23,7 +23,7 @@ from ...runtime import target
 from ...runtime.api_errors import api_errors_as
 from ...runtime.engine import Provider
 from ...schema.job_declaration import JobDeclaration
-from ...schema.lifecycle import deletion_policy
+from ...schema.lifecycle import get_deletion_policy
 from . import orphans as unrecorded
 from . import ownership, submissions
 
@@ -90,7 +90,7 @@ class Ledger(dynamic.Resource, module="vertex", name="Ledger"):
             "parent": parent,
             "jobs": {job.name: job.kind.collection for job in jobs},
             "kept": sorted(
-                job.name for job in jobs if deletion_policy(job.lifecycle, "adopt" in job.lifecycle) != "delete"
+                job.name for job in jobs if get_deletion_policy(job.lifecycle, "adopt" in job.lifecycle) != "delete"
             ),
         }
         super().__init__(LedgerProvider(), name, props, opts)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from components.preview.availability import lines
+from components.preview.availability import render_availability_lines
 from components.settings.settings import Settings
 from tests.components.projects import CLOUD_INCLUDING, load
 from vertex_api.estimates.availability import AS_OF
@@ -22,7 +22,7 @@ def settings(root: Path, *names: str) -> Settings:
 
 
 def test_each_accelerator_is_named_once_with_its_jobs_and_the_regions_that_have_it(tmp_path: Path) -> None:
-    first, last = lines("europe-west9", settings(tmp_path, "a", "b", "c", "d", "e").jobs, [])
+    first, last = render_availability_lines("europe-west9", settings(tmp_path, "a", "b", "c", "d", "e").jobs, [])
     assert first.startswith(
         f"NVIDIA_H100_80GB is not offered for training in europe-west9 as of {AS_OF} (a, b, c and 2 more); offered in "
     )
@@ -32,19 +32,19 @@ def test_each_accelerator_is_named_once_with_its_jobs_and_the_regions_that_have_
 
 def test_machines_that_stay_are_named_as_jobs_are(tmp_path: Path) -> None:
     pool = {"machineSpec": {"machineType": "g2-standard-4", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}}
-    assert lines("europe-west2", (), [pool]) == []
-    said, _ = lines("europe-west9", settings(tmp_path).jobs, [pool])
+    assert render_availability_lines("europe-west2", (), [pool]) == []
+    said, _ = render_availability_lines("europe-west9", settings(tmp_path).jobs, [pool])
     assert said.startswith(
         f"NVIDIA_L4 is not offered for training in europe-west9 as of {AS_OF} (persistentResource); "
     )
 
 
 def test_where_all_is_offered_nothing_is_said(tmp_path: Path) -> None:
-    assert lines("us-central1", settings(tmp_path, "a").jobs, []) == []
+    assert render_availability_lines("us-central1", settings(tmp_path, "a").jobs, []) == []
 
 
 def test_a_region_that_is_not_known_is_one_line_with_the_nearest(tmp_path: Path) -> None:
-    (line,) = lines("us-central2", settings(tmp_path, "a").jobs, [])
+    (line,) = render_availability_lines("us-central2", settings(tmp_path, "a").jobs, [])
     assert line.startswith(
         f"us-central2 is not known as a region with training as of {AS_OF}; did you mean us-central1?"
     )

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from components.errors import DeclarationErrors
-from components.preview.cost import MOST_LINES, lines, quotas
+from components.preview.cost import MAX_LINES, estimate_quotas, render_cost_lines
 from components.settings.settings import Settings
 from tests.components.projects import write
 from vertex_api.estimates.cost import Cost
@@ -24,7 +24,7 @@ def job(total: float, missing: tuple[str, ...] = ()) -> Cost:
 
 
 def shown(costs: dict[str, Cost], today: date = TODAY) -> list[str]:
-    return lines("us-central1", costs, {name: {"cpus": 4} for name in costs}, today)
+    return render_cost_lines("us-central1", costs, {name: {"cpus": 4} for name in costs}, today)
 
 
 def row(found: list[str], name: str) -> list[str]:
@@ -46,7 +46,7 @@ def page_settings(root: Path, **more: object) -> Settings:
 def test_the_examples_of_the_page_are_what_its_declarations_print(tmp_path: Path) -> None:
     (kept,) = re.findall(r"^```yaml\nvertex-training:persistentResource:\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     printed = [
-        "\n".join(lines(settings.region, settings.costs, quotas(settings), TODAY))
+        "\n".join(render_cost_lines(settings.region, settings.costs, estimate_quotas(settings), TODAY))
         for settings in (page_settings(tmp_path), page_settings(tmp_path, persistentResource=yaml.safe_load(kept)))
     ]
     assert re.findall(r"^```\n(Cost in .*?)\n```", PAGE, re.MULTILINE | re.DOTALL) == printed
@@ -62,11 +62,11 @@ def test_the_guardrails_of_the_page_refuse_what_it_says(tmp_path: Path) -> None:
 def test_of_many_jobs_the_dearest_are_shown_and_the_sum_is_of_all() -> None:
     found = shown({f"job-{index}": job(index) for index in range(1000)})
     named = [line.split()[0] for line in found if line.startswith("  job-")]
-    assert named == [f"job-{index}" for index in range(999, 999 - MOST_LINES, -1)]
+    assert named == [f"job-{index}" for index in range(999, 999 - MAX_LINES, -1)]
     # 0 + 1 + … + 999 = 499,500; the ten dearest are 999 + … + 990 = 9,945
     assert row(found, "990 more") == ["48,955.50", "489,555.00"]
     assert row(found, "stack")[:2] == ["49,950.00", "499,500.00"]
-    assert len(found) < MOST_LINES + 8
+    assert len(found) < MAX_LINES + 8
 
 
 def test_one_job_needs_no_sum() -> None:

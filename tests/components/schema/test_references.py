@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.schema.references import found, resolve, unclosed, unescaped
+from components.schema.references import find_references, find_unclosed_references, resolve, unescape
 
 VARS = {"vars": {"epochs": 20, "rate": 0.5, "deep": True, "name": "digits", "list": ["a", 1], "nothing": None}}
 
@@ -33,12 +33,17 @@ def test_a_reference_inside_a_text_becomes_text_written_as_json_writes_it(text: 
 def test_several_references_in_one_text_are_all_replaced() -> None:
     text = "${vars.name}/${vars.epochs}${vars.epochs}:${vars.rate}"
     assert resolve(text, VARS) == "digits/2020:0.5"
-    assert list(found(text)) == [((), "vars.name"), ((), "vars.epochs"), ((), "vars.epochs"), ((), "vars.rate")]
+    assert list(find_references(text)) == [
+        ((), "vars.name"),
+        ((), "vars.epochs"),
+        ((), "vars.epochs"),
+        ((), "vars.rate"),
+    ]
 
 
 def test_space_within_the_braces_plays_no_part() -> None:
     assert resolve("${ vars.epochs }", VARS) == 20
-    assert list(found("${ vars.epochs }")) == [((), "vars.epochs")]
+    assert list(find_references("${ vars.epochs }")) == [((), "vars.epochs")]
 
 
 def test_references_are_replaced_wherever_they_stand_and_keys_are_left_alone() -> None:
@@ -58,26 +63,26 @@ def test_the_value_that_is_filled_in_is_not_looked_through_again() -> None:
 
 def test_every_reference_is_found_with_the_place_where_it_stands() -> None:
     value = {"spec": {"args": ["x", "--a=${vars.a}"], "uri": "${images.b}"}, "n": 1}
-    assert list(found(value)) == [(("spec", "args", 1), "vars.a"), (("spec", "uri"), "images.b")]
+    assert list(find_references(value)) == [(("spec", "args", 1), "vars.a"), (("spec", "uri"), "images.b")]
 
 
 def test_an_escaped_reference_is_neither_found_nor_replaced_and_unescaped_at_last() -> None:
     text = "echo $${vars.epochs} ${vars.epochs}"
-    assert list(found(text)) == [((), "vars.epochs")]
+    assert list(find_references(text)) == [((), "vars.epochs")]
     assert resolve(text, VARS) == "echo $${vars.epochs} 20"
-    assert unescaped({"args": [resolve(text, VARS), 1]}) == {"args": ["echo ${vars.epochs} 20", 1]}
+    assert unescape({"args": [resolve(text, VARS), 1]}) == {"args": ["echo ${vars.epochs} 20", 1]}
 
 
 @pytest.mark.parametrize("text", ["$(MODEL_DIR)/out", "$HOME", "100$", "{x}", "$ {vars.name}", "", "$$(X)"])
 def test_what_is_no_reference_passes_through(text: str) -> None:
-    assert list(found(text)) == []
-    assert unescaped(resolve(text, VARS)) == text
+    assert list(find_references(text)) == []
+    assert unescape(resolve(text, VARS)) == text
 
 
 @pytest.mark.parametrize("value", [1, 1.5, True, None])
 def test_values_that_are_no_text_pass_through(value: Any) -> None:
-    assert list(found(value)) == []
-    assert unescaped(resolve(value, VARS)) is value
+    assert list(find_references(value)) == []
+    assert unescape(resolve(value, VARS)) is value
 
 
 @pytest.mark.parametrize(
@@ -93,11 +98,11 @@ def test_values_that_are_no_text_pass_through(value: Any) -> None:
 )
 def test_a_reference_without_an_end_is_told_from_a_text(text: str, begun: str) -> None:
     said = f'"{begun}" is a `${{` without `}}`; close it, or write `$${{` for a literal `${{`'
-    assert list(unclosed({"args": ["x", text]})) == [(("args", 1), said)]
+    assert list(find_unclosed_references({"args": ["x", text]})) == [(("args", 1), said)]
 
 
 @pytest.mark.parametrize(
     "text", ["${vars.a}", "${vars.a} ${vars.b}", "$${vars.a", "${HOME", "${", "US${5.00", "$(vars.a"]
 )
 def test_what_begins_no_reference_or_ends_it_is_none_without_an_end(text: str) -> None:
-    assert list(unclosed([text])) == []
+    assert list(find_unclosed_references([text])) == []

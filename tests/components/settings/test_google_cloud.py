@@ -261,7 +261,7 @@ def test_labels_of_the_stack_are_those_of_what_it_makes_and_a_part_s_own_win(tmp
     ],
 )
 def test_the_account_s_id_is_one_that_google_cloud_takes(project: str, stack_name: str, account: str) -> None:
-    assert google_cloud.completed(project, stack_name, REQUIRED)["identity"]["account"] == account
+    assert google_cloud.add_default_names(project, stack_name, REQUIRED)["identity"]["account"] == account
 
 
 LONGEST = {
@@ -274,7 +274,7 @@ LONGEST = {
 
 def names(project: str, stack_name: str, google_project: str = "acme-dev") -> dict[str, str]:
     """What is made is called."""
-    made = google_cloud.completed(project, stack_name, {**REQUIRED, "project": google_project})
+    made = google_cloud.add_default_names(project, stack_name, {**REQUIRED, "project": google_project})
     return {
         "repository": made["registry"]["repository"],
         "bucket": made["bucket"]["name"],

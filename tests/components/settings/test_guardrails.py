@@ -8,7 +8,7 @@ import pytest
 
 from components.errors import ImageRefused
 from components.schema.shapes import Guardrails
-from components.settings.guardrails import image_check
+from components.settings.guardrails import create_image_check
 from tests.components.projects import CLOUD_INCLUDING, INCLUDING, load, problems
 
 JOBS = """\
@@ -290,8 +290,8 @@ def test_a_region_that_is_new_is_priced_where_it_is_the_stack_s_own(tmp_path: Pa
 
 
 def test_an_image_of_another_stack_is_judged_once_its_name_is_known() -> None:
-    check = image_check({"registries": ["registry.test/team"]}, "trainer")
+    check = create_image_check({"registries": ["registry.test/team"]}, "trainer")
     assert check("registry.test/team/trainer@sha256:0") == "registry.test/team/trainer@sha256:0"
     with pytest.raises(ImageRefused, match=r'^images.trainer: guardrails.registries: "registry.test/team-b/trainer@'):
         check("registry.test/team-b/trainer@sha256:0")
-    assert image_check({}, "trainer")("anywhere/trainer") == "anywhere/trainer"
+    assert create_image_check({}, "trainer")("anywhere/trainer") == "anywhere/trainer"

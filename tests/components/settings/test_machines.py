@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from components.preview.cost import MOST_LINES, lines, quotas
-from components.settings.google_cloud import MACHINES
+from components.preview.cost import MAX_LINES, estimate_quotas, render_cost_lines
+from components.settings.google_cloud import PERSISTENT_RESOURCE
 from components.settings.settings import Settings
 from tests.components.projects import CLOUD, LOCAL, load, problems
 
@@ -40,7 +40,7 @@ def stack(*pools: dict[str, Any], base: str = CLOUD, **more: object) -> str:
 
 
 def shown(settings: Settings) -> list[str]:
-    return lines(settings.region, settings.costs, quotas(settings), date(2026, 10, 1))
+    return render_cost_lines(settings.region, settings.costs, estimate_quotas(settings), date(2026, 10, 1))
 
 
 def row(found: list[str], name: str) -> str:
@@ -71,7 +71,7 @@ def test_what_limits_jobs_alone_leaves_machines_that_are_allowed_as_they_are(tmp
         "registries": ["none"],
     }
     settings = load(tmp_path, stack({**N1, "replicaCount": 4}, T4, guardrails=rules))
-    assert list(settings.costs) == [MACHINES]
+    assert list(settings.costs) == [PERSISTENT_RESOURCE]
 
 
 @pytest.mark.parametrize(
@@ -125,14 +125,14 @@ def test_the_limit_of_an_hour_holds_for_jobs_and_machines_together_and_that_of_a
 @pytest.mark.parametrize("pool", [N1, UNPRICED])
 def test_machines_have_no_end_so_the_limit_of_all_does_not_hold_for_them(tmp_path: Path, pool: dict[str, Any]) -> None:
     settings = load(tmp_path, stack(pool, include=["jobs.yaml"], guardrails={"maxTotalCost": 0.5}), jobs=JOBS)
-    assert settings.costs.keys() == {"train", MACHINES}
+    assert settings.costs.keys() == {"train", PERSISTENT_RESOURCE}
 
 
 def test_without_a_job_the_machines_are_shown(tmp_path: Path) -> None:
     found = shown(load(tmp_path, stack({**N1, "replicaCount": 2}, T4)))
     # 2 x 0.2452797 + 8 x 0.03635265 + 30 x 0.00487255 + 0.4025 + 0.0267808 = 1.3568378
     assert found[0] == "Cost in us-central1: 1.36 USD an hour, persistentResource without an end"
-    assert row(found, MACHINES) == (
+    assert row(found, PERSISTENT_RESOURCE) == (
         "persistentResource  1.36  -  as long as it is there  cpus 16, pd_ssd 300, nvidia_t4_gpus 1"
     )
     assert [line for line in found if line.startswith("  stack")] == []
@@ -148,7 +148,7 @@ def test_the_machines_add_to_the_hour_and_the_quota_of_the_stack_and_change_no_j
 
 def test_machines_without_a_price_are_in_no_sum_and_said_not_to_be(tmp_path: Path) -> None:
     found = shown(load(tmp_path, stack(UNPRICED, include=["jobs.yaml"]), jobs=JOBS))
-    assert row(found, MACHINES).startswith("persistentResource  ?  -  as long as it is there  a3 vCPUs* 224")
+    assert row(found, PERSISTENT_RESOURCE).startswith("persistentResource  ?  -  as long as it is there  a3 vCPUs* 224")
     assert row(found, "stack").startswith("stack  0.25  0.49  ")
     missing = "hyperdisk-balanced, a3-ultragpu-8g, NVIDIA_H200_141GB"
     assert f"  persistentResource: no price on file for {missing}" in found
@@ -161,7 +161,7 @@ def test_machines_without_a_price_are_in_no_sum_and_said_not_to_be(tmp_path: Pat
 
 def test_the_machines_are_seen_before_any_number_of_jobs_even_of_those_without_a_price(tmp_path: Path) -> None:
     body = JOBS.partition("train:\n")[2].replace("{machineType: n1-standard-4}", json.dumps(UNPRICED["machineSpec"]))
-    jobs = "customJobs:\n" + "".join(f"  job-{index}:\n{body}" for index in range(MOST_LINES + 2))
+    jobs = "customJobs:\n" + "".join(f"  job-{index}:\n{body}" for index in range(MAX_LINES + 2))
     found = shown(load(tmp_path, stack(N1, include=["jobs.yaml"]), jobs=jobs))
-    assert found[2].startswith(f"  {MACHINES} ")
+    assert found[2].startswith(f"  {PERSISTENT_RESOURCE} ")
     assert row(found, "3 more") == "3 more  0.00  0.00"
