@@ -149,7 +149,7 @@ def _fill(data: Path) -> str:
     from vertex_emulator.data_folder import DataFolder
     from vertex_emulator.database import Database
     from vertex_emulator.database.records import SUCCEEDED, Ending, Replica
-    from vertex_emulator.names import Location, new_id
+    from vertex_emulator.names import Location, generate_id
     from vertex_emulator.replicas import saved_logs as logs
     from vertex_emulator.replicas.executor import LogLine
     from vertex_emulator.times import now_ns
@@ -158,10 +158,10 @@ def _fill(data: Path) -> str:
     database = Database(folder.database)
     begin = now_ns()
     with database.write_transaction() as transaction:
-        job = transaction.add_job(new_id(), CUSTOM_JOB, Location("benchmark", "us-central1"), _job(PROGRAM), 1)
+        job = transaction.add_job(generate_id(), CUSTOM_JOB, Location("benchmark", "us-central1"), _job(PROGRAM), 1)
         transaction.end_job(job, Ending(SUCCEEDED, 0, "", now_ns()), started=job.created)
     lines = (LogLine(begin + i, "o", f"epoch {i}: loss 0.1234, accuracy 0.9876") for i in range(LINES))
-    logs.save(folder.logs, job.id, Replica(0, 0), lines)
+    logs.save_log(folder.logs, job.id, Replica(0, 0), lines)
     database.close()
     return job.id
 

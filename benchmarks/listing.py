@@ -16,7 +16,7 @@ from vertex_api.validation.pipeline_tasks import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import SUCCEEDED, Trial
-from vertex_emulator.names import Location, new_id
+from vertex_emulator.names import Location, generate_id
 
 JOBS = 1_000
 TRIALS = 10
@@ -91,7 +91,7 @@ def _fill(root: Path) -> None:
     with database.write_transaction() as transaction:
         for kind, spec in _SPECS.items():
             for _ in range(JOBS):
-                job = transaction.add_job(new_id(), kind, _LOCATION, spec, slots=0)
+                job = transaction.add_job(generate_id(), kind, _LOCATION, spec, slots=0)
                 transaction.update_job(job, state=SUCCEEDED)
                 if kind == HYPERPARAMETER_TUNING_JOB:
                     _add_trials(transaction, job.id)
@@ -100,7 +100,7 @@ def _fill(root: Path) -> None:
 
 def _add_trials(transaction: Transaction, study: str) -> None:
     for number in range(1, TRIALS + 1):
-        job = transaction.add_job(new_id(), CUSTOM_JOB, _LOCATION, _SPECS[CUSTOM_JOB], 0, study, number)
+        job = transaction.add_job(generate_id(), CUSTOM_JOB, _LOCATION, _SPECS[CUSTOM_JOB], 0, study, number)
         transaction.update_job(job, state=SUCCEEDED)
         trial = Trial(study, number, "SUCCEEDED", {"x": 0.5}, job.id, 10**9, 2 * 10**9, (_MEASUREMENT,), _MEASUREMENT)
         transaction.add_trial(trial)

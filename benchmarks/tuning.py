@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from benchmarks.problems import PROBLEMS, Problem
-from vertex_emulator.search import Observation, suggest
+from vertex_emulator.search import Observation, suggest_parameters
 
 TRIALS = 50
 SEEDS = 20
@@ -48,7 +48,7 @@ def regret(problem: Problem, seed: int, at_once: int, algorithm: str = "ALGORITH
     observations: list[Observation] = []
     for ended in range(TRIALS):
         while len(observations) < min(TRIALS, ended + at_once):
-            observations.append(Observation(suggest(study_spec, observations, seed), "ACTIVE"))
+            observations.append(Observation(suggest_parameters(study_spec, observations, seed), "ACTIVE"))
         observations[ended] = _evaluated(problem, observations[ended])
     return min(observation.metrics["regret"] for observation in observations)
 
@@ -58,12 +58,12 @@ def suggestion_seconds() -> float:
     problem = PROBLEMS[-1]
     observations: list[Observation] = []
     for _ in range(MANY_TRIALS):
-        point = suggest(_spec(problem, "RANDOM_SEARCH"), observations, 1)
+        point = suggest_parameters(_spec(problem, "RANDOM_SEARCH"), observations, 1)
         observations.append(_evaluated(problem, Observation(point, "ACTIVE")))
     seconds = []
     for seed in range(5):
         begin = time.perf_counter()
-        suggest(_spec(problem), observations, seed)
+        suggest_parameters(_spec(problem), observations, seed)
         seconds.append(time.perf_counter() - begin)
     return statistics.median(seconds)
 

@@ -19,7 +19,7 @@ from vertex_emulator.api.models import ModelService
 from vertex_emulator.api.operations import OperationService
 from vertex_emulator.api.routes import build_routes, not_found_error, unimplemented_error
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.database import Database, failures
+from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError
 from vertex_emulator.gcs.service import Storage
 from vertex_emulator.http.guard import Guard
@@ -81,15 +81,15 @@ class App:
                 transaction.set_setting("ready", format_time(now_ns()))
             self.executor.ping()
         except (sqlite3.Error, EmulatorError) as error:
-            reason = failures.describe_database_error(error) if isinstance(error, sqlite3.Error) else str(error)
+            reason = sqlite_errors.describe_database_error(error) if isinstance(error, sqlite3.Error) else str(error)
             return JSONResponse({"status": "unavailable", "reason": reason}, status_code=503)
         return JSONResponse({"status": "ok"})
 
 
 def _handle_database_error(request: Request, error: sqlite3.Error) -> Response:
     _log.error("%s %a: %s", request.method, request.url.path, error)
-    message = f"{failures.describe_database_error(error)}. Nothing was changed."
-    if failures.is_disk_full(error):
+    message = f"{sqlite_errors.describe_database_error(error)}. Nothing was changed."
+    if sqlite_errors.is_disk_full(error):
         return error_response(ApiError("RESOURCE_EXHAUSTED", message, http=507))
     return error_response(ApiError("UNAVAILABLE", message))
 

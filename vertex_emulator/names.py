@@ -50,7 +50,7 @@ def project_number(project: str) -> str:
     return str(10**11 + int.from_bytes(digest[:8], "big") % (9 * 10**11))
 
 
-def new_id() -> str:
+def generate_id() -> str:
     """A numeric id of 19 digits, like the service's."""
     return str(10**18 + secrets.randbelow(8 * 10**18))
 

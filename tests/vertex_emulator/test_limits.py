@@ -11,7 +11,7 @@ from vertex_api.kinds import CUSTOM_JOB
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
-from vertex_emulator.names import Location, new_id
+from vertex_emulator.names import Location, generate_id
 from vertex_emulator.replicas.docker.executor import DockerExecutor
 from vertex_emulator.replicas.executor import HostResources
 from vertex_emulator.scheduling.scheduler import Scheduler
@@ -53,7 +53,7 @@ def test_a_replica_that_takes_more_memory_than_it_is_given_fails_the_job_as_out_
     scheduler = Scheduler(
         database, docker_on_a_small_machine, data, WorkQueue(), 4, build_job_url=lambda job: "http://x"
     )
-    job_id = new_id()
+    job_id = generate_id()
     with database.write_transaction() as transaction:
         transaction.add_job(job_id, CUSTOM_JOB, Location("p", "us-central1"), custom_job(pool(GREEDY)), slots=1)
 

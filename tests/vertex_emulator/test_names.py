@@ -1,4 +1,4 @@
-from vertex_emulator.names import Location, new_id, parse_model_name, project_number, replica_hostname
+from vertex_emulator.names import Location, generate_id, parse_model_name, project_number, replica_hostname
 
 
 def test_a_model_name_is_parsed() -> None:
@@ -19,7 +19,7 @@ def test_a_project_s_number_is_stable_and_digits_stay() -> None:
 
 
 def test_ids_are_numbers_of_nineteen_digits_that_fit_int64() -> None:
-    ids = {new_id() for _ in range(1000)}
+    ids = {generate_id() for _ in range(1000)}
     assert len(ids) == 1000
     assert all(len(each) == 19 and int(each) < 2**63 for each in ids)
 

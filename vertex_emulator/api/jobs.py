@@ -16,7 +16,7 @@ from vertex_emulator.api.read_mask import apply_read_mask, has_field, parse_read
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError, ModelUploadRejected
-from vertex_emulator.names import Location, new_id
+from vertex_emulator.names import Location, generate_id
 from vertex_emulator.resource_json import api_state, serialize_job, serialize_operation, serialize_pipeline
 from vertex_emulator.scheduling import cancellation
 from vertex_emulator.scheduling.model_upload import choose_model_id
@@ -42,7 +42,7 @@ class JobService:
         """Queue a job and return it. Raises ApiError with every problem of the request."""
         spec = validate_request(kind, body, self.buckets)
         check_quota(self.database, kind, spec)
-        job_id = new_id()
+        job_id = generate_id()
         with self.database.write_transaction() as transaction:
             _check_model_destination(transaction, location, spec)
             job = submit_job(transaction, job_id, kind, location, spec)
@@ -95,7 +95,7 @@ class JobService:
             deleted_ids = [job_id, *transaction.get_trial_jobs(job_id)]
             transaction.delete_job(job)
             operation = transaction.operations.add(
-                f"{job.name}/operations/{new_id()}", "DeleteOperationMetadata", EMPTY_RESPONSE
+                f"{job.name}/operations/{generate_id()}", "DeleteOperationMetadata", EMPTY_RESPONSE
             )
         for deleted_id in deleted_ids:
             self.wake(deleted_id)

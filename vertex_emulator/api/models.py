@@ -17,7 +17,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.models import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ApiError, ModelUploadRejected, invalid_argument_error
-from vertex_emulator.names import Location, new_id
+from vertex_emulator.names import Location, generate_id
 from vertex_emulator.resource_json import serialize_model, serialize_operation
 from vertex_emulator.scheduling.model_upload import upload_model
 
@@ -52,7 +52,7 @@ class ModelService:
                 "model": version.model_name,
                 "modelVersionId": str(version.version),
             }
-            name = f"{version.model_name}/operations/{new_id()}"
+            name = f"{version.model_name}/operations/{generate_id()}"
             return serialize_operation(transaction.operations.add(name, "UploadModelOperationMetadata", response))
 
     def get(self, location: Location, model: str) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class ModelService:
             if not versions:
                 raise _not_found_error(location, model)
             transaction.models.delete(location, model)
-            name = f"{versions[0].model_name}/operations/{new_id()}"
+            name = f"{versions[0].model_name}/operations/{generate_id()}"
             return serialize_operation(transaction.operations.add(name, "DeleteOperationMetadata", EMPTY_RESPONSE))
 
 

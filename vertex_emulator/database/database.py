@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vertex_emulator.database.changes import Changes, record_changed_jobs
+from vertex_emulator.database.change_feed import ChangeFeed, record_changed_jobs
 from vertex_emulator.database.transaction import Transaction
 from vertex_emulator.errors import StartError
 
@@ -105,7 +105,7 @@ class Database:
     """The file. Raises StartError for one that this version cannot use."""
 
     def __init__(self, path: Path) -> None:
-        self.changes = Changes()
+        self.changes = ChangeFeed()
         self._lock = threading.RLock()
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)

@@ -6,14 +6,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 
-from vertex_emulator.database.changes import Changes
+from vertex_emulator.database.change_feed import ChangeFeed
 
 _RETRY_MILLISECONDS = 1000
 _KEEP_ALIVE_SECONDS = 15.0
 _LEAST_SECONDS_BETWEEN = 0.25  # a database that changes a hundred times a second makes four events of it
 
 
-async def events(changes: Changes, job: str | None = None) -> AsyncIterator[str]:
+async def events(changes: ChangeFeed, job: str | None = None) -> AsyncIterator[str]:
     """`changed` events with a list of job ids, of one job only if it is named; ends when `changes` is closed."""
     with changes.subscribe() as watcher:
         # From here on nothing is missed, so the page fetches everything now.

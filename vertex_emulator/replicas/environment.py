@@ -19,7 +19,7 @@ METRIC_FILE = f"{METRIC_FOLDER}/output.metrics"
 _TF_TASKS = ("chief", "worker", "ps", "evaluator")
 
 
-def service_environment(job: Job, replica: Replica, metric_id: str | None = None) -> dict[str, str]:
+def build_service_environment(job: Job, replica: Replica, metric_id: str | None = None) -> dict[str, str]:
     """The variables of one replica; `metric_id` is the study's first metric, for a trial's job."""
     spec = job.spec["jobSpec"]
     places = job.requested_replicas

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 _REFERENCE = re.compile(r"\$\$|\$\(([^()]*)\)")
 
 
-def expand(text: str, values: Mapping[str, str]) -> str:
+def expand_references(text: str, values: Mapping[str, str]) -> str:
     """Replace `$(NAME)` by its value; an unknown name stays as written and `$$(NAME)` becomes `$(NAME)`.
 
     Kubernetes reads left to right and makes `$$` one `$` wherever it stands
@@ -22,7 +22,7 @@ def expand(text: str, values: Mapping[str, str]) -> str:
     return _REFERENCE.sub(value, text)
 
 
-def escaped(text: str) -> str:
+def escape_references(text: str) -> str:
     """Text that `expand` gives back as it is."""
     return text.replace("$", "$$")
 
@@ -31,5 +31,5 @@ def expand_environment(service: Mapping[str, str], user: Iterable[tuple[str, str
     """The container's environment: the service's variables, then the user's in order, each seeing those before it."""
     environment = dict(service)
     for name, text in user:
-        environment[name] = expand(text, environment)
+        environment[name] = expand_references(text, environment)
     return environment

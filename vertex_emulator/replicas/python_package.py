@@ -8,13 +8,13 @@ from typing import Any
 
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
 from vertex_emulator.gcs import buckets
-from vertex_emulator.replicas.expansion import escaped
+from vertex_emulator.replicas.expansion import escape_references
 
 # Not every image calls its Python python3; the text of the program is $0.
 _LAUNCH = 'exec `command -v python3 || command -v python || echo python3` -c "$0" "$@"'
 
 
-def as_container(package: Mapping[str, Any], root: Path) -> dict[str, Any]:
+def build_container_spec(package: Mapping[str, Any], root: Path) -> dict[str, Any]:
     """The ContainerSpec that installs `packageUris` into the executor image and runs `pythonModule`.
 
     `root` is the folder of the buckets. Raises ReplicaCannotStart, naming the URI, when a package is not in its bucket:
@@ -25,8 +25,12 @@ def as_container(package: Mapping[str, Any], root: Path) -> dict[str, Any]:
         _check(uri, root)
     container = {
         "imageUri": package["executorImageUri"],
-        "command": ["/bin/sh", "-c", _LAUNCH, escaped(_runner())],
-        "args": [escaped(json.dumps(uris)), escaped(package["pythonModule"]), *package.get("args", [])],
+        "command": ["/bin/sh", "-c", _LAUNCH, escape_references(_runner())],
+        "args": [
+            escape_references(json.dumps(uris)),
+            escape_references(package["pythonModule"]),
+            *package.get("args", []),
+        ],
     }
     return container | ({"env": package["env"]} if "env" in package else {})
 

@@ -16,7 +16,7 @@ from vertex_emulator.replicas.executor import LogLine
 _BLOCK_BYTES = 64 << 10
 
 
-def save(root: Path, job: str, replica: Replica, lines: Iterable[LogLine]) -> None:
+def save_log(root: Path, job: str, replica: Replica, lines: Iterable[LogLine]) -> None:
     """Write a replica's whole log, all of it or nothing. Raises OSError."""
     path = _path(root, job, replica)
     path.parent.mkdir(exist_ok=True)
@@ -36,19 +36,19 @@ def is_saved(root: Path, job: str, replica: Replica) -> bool:
     return _path(root, job, replica).exists()
 
 
-def saved(root: Path, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine] | None:
+def read_saved_log(root: Path, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine] | None:
     """A saved log from `since` (nanoseconds since 1970) on; None when there is none."""
     path = _path(root, job, replica)
     return _forward(path, since) if path.exists() else None
 
 
-def saved_backward(root: Path, job: str, replica: Replica, until: int) -> Iterator[LogLine] | None:
+def read_saved_log_backward(root: Path, job: str, replica: Replica, until: int) -> Iterator[LogLine] | None:
     """A saved log up to and with `until`, the newest line first; None when there is none."""
     path = _path(root, job, replica)
     return _backward(path, until) if path.exists() else None
 
 
-def backward(lines: Iterable[LogLine], until: int) -> Iterator[LogLine]:
+def reverse_log(lines: Iterable[LogLine], until: int) -> Iterator[LogLine]:
     """Any lines up to and with `until`, the newest first; they wait in a file, not in memory. Raises OSError."""
     with tempfile.NamedTemporaryFile() as file:
         _write(file, lines)

@@ -15,8 +15,8 @@ from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, E
 from vertex_emulator.errors import ImageUnavailable, ReplicaCannotStart
 from vertex_emulator.replicas import saved_logs as logs
 from vertex_emulator.replicas.executor import Executor, ReplicaStatus
-from vertex_emulator.replicas.replica_spec import replica_spec
-from vertex_emulator.replicas.resources import shortfalls
+from vertex_emulator.replicas.resource_limits import render_shortfall_warnings
+from vertex_emulator.replicas.spec import build_replica_spec
 from vertex_emulator.scheduling import fault_effects, image_error
 from vertex_emulator.scheduling.job_outcome import (
     CODE_FAILED_PRECONDITION,
@@ -94,7 +94,9 @@ class CustomJobReconciler:
         try:
             host, metric_id = self.executor.get_host_resources(), self._get_metric_id(job)
             # Every attempt of a replica has the same spec.
-            first_specs = [replica_spec(job, place, self.data, host, metric_id) for place in job.requested_replicas]
+            first_specs = [
+                build_replica_spec(job, place, self.data, host, metric_id) for place in job.requested_replicas
+            ]
             specs = [
                 replace(spec, replica=replica) for spec, replica in zip(first_specs, job.current_replicas, strict=True)
             ]
@@ -116,7 +118,11 @@ class CustomJobReconciler:
                 if current.state == PENDING:
                     for text in ("Waiting for training program to start.", "Job is preparing.", "Job is running."):
                         transaction.log_service_message(job.id, text)
-                for text in shortfalls(job.spec["jobSpec"]["workerPoolSpecs"], host) if current.started is None else ():
+                for text in (
+                    render_shortfall_warnings(job.spec["jobSpec"]["workerPoolSpecs"], host)
+                    if current.started is None
+                    else ()
+                ):
                     transaction.log_service_message(job.id, text, "WARNING")
                 restarts = replace(current.restarts, restarting_since=None)
                 transaction.update_job(current, state=RUNNING, started=current.started or now_ns(), restarts=restarts)
@@ -178,7 +184,7 @@ class CustomJobReconciler:
             self._signalled.discard((job.id, replica))
             if not logs.is_saved(self.data.logs, job.id, replica):
                 try:
-                    logs.save(self.data.logs, job.id, replica, self.executor.read_log(job.id, replica))
+                    logs.save_log(self.data.logs, job.id, replica, self.executor.read_log(job.id, replica))
                 except OSError as error:
                     _log.warning("the log of %s of job %s cannot be saved yet: %s", replica.task, job.id, error)
                     return _SAVE_RETRY_SECONDS

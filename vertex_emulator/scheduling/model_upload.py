@@ -6,7 +6,7 @@ from typing import Any
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ModelUploadRejected
-from vertex_emulator.names import Location, new_id, parse_model_name
+from vertex_emulator.names import Location, generate_id, parse_model_name
 
 
 def choose_model_id(transaction: Transaction, location: Location, model_id: str, parent_model: str) -> str:
@@ -24,7 +24,7 @@ def choose_model_id(transaction: Transaction, location: Location, model_id: str,
         return found
     if model_id and transaction.models.list_versions(location, model_id):
         raise ModelUploadRejected("ALREADY_EXISTS", f"The Model {location.name}/models/{model_id} already exists.")
-    return model_id or new_id()
+    return model_id or generate_id()
 
 
 def upload_model(

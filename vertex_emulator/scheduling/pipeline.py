@@ -17,7 +17,7 @@ from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.errors import ModelUploadRejected
 from vertex_emulator.gcs import buckets
-from vertex_emulator.names import new_id
+from vertex_emulator.names import generate_id
 from vertex_emulator.scheduling.cancellation import cancel_job
 from vertex_emulator.scheduling.input_data import add_input_variables, resolve_input_data
 from vertex_emulator.scheduling.model_upload import upload_model
@@ -69,7 +69,7 @@ class PipelineReconciler:
             if current.ending is not None:
                 transaction.end_job(current, current.ending)
                 return
-            job = submit_job(transaction, new_id(), kind, pipeline.location, spec, warnings)
+            job = submit_job(transaction, generate_id(), kind, pipeline.location, spec, warnings)
             transaction.pipelines.set_job(pipeline.id, job.id)
             transaction.log_service_message(pipeline.id, f"The pipeline's task is {job.name}.")
             transaction.update_job(current, state=PENDING)

@@ -19,7 +19,7 @@ from vertex_emulator.database.records import (
     Trial,
     list_replicas,
 )
-from vertex_emulator.names import new_id
+from vertex_emulator.names import generate_id
 from vertex_emulator.scheduling.cancellation import cancel_job, stop_trial_job
 from vertex_emulator.scheduling.study_outcome import (
     decide_study_ending,
@@ -90,7 +90,7 @@ class StudyReconciler:
 
     def _request_trials(self, study: Job, trials: list[Trial]) -> Ending | None:
         """Start as many trials as may run now; return the study's ending if there is one."""
-        from vertex_emulator.search import SearchSpaceExhausted, suggest
+        from vertex_emulator.search import SearchSpaceExhausted, suggest_parameters
 
         study_spec = study.spec["studySpec"]
         while True:
@@ -102,7 +102,7 @@ class StudyReconciler:
             number = len(trials) + 1
             observations = [_build_observation(trial) for trial in trials]
             try:
-                parameters = suggest(study_spec, observations, _derive_seed(study))
+                parameters = suggest_parameters(study_spec, observations, _derive_seed(study))
             except SearchSpaceExhausted:
                 running = any(not trial.has_ended for trial in trials)
                 return None if running else Ending(SUCCEEDED, 0, "", now_ns())
@@ -141,7 +141,7 @@ class StudyReconciler:
             "labels": study.spec.get("labels", {}),
             "jobSpec": build_trial_job_spec(study, number, parameters),
         }
-        trial = Trial(study.id, number, "REQUESTED", parameters, new_id())
+        trial = Trial(study.id, number, "REQUESTED", parameters, generate_id())
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(study.id)
             if current is None or current.ending is not None:

@@ -46,7 +46,7 @@ def find_stopping_reason(study: Job, trials: Sequence[Trial], now: int) -> str |
 
     ended = [EndedTrial(trial.ended or 0, get_final_metrics(trial)) for trial in trials if trial.has_ended]
     count = len(trials) if is_before_suggestion else len(ended)
-    return study_stopping.reason_to_stop(study.spec["studySpec"], count, ended, study.created, now)
+    return study_stopping.find_study_stopping_reason(study.spec["studySpec"], count, ended, study.created, now)
 
 
 def has_room_for_trial(study: Job, trials: Sequence[Trial]) -> bool:
@@ -60,12 +60,12 @@ def find_unpromising_trials(study: Job, trials: Sequence[Trial]) -> Iterator[tup
     from vertex_emulator.search import early_stopping
 
     study_spec: Any = study.spec["studySpec"]
-    if early_stopping.RULES.isdisjoint(study_spec):
+    if early_stopping.STOPPING_RULE_FIELDS.isdisjoint(study_spec):
         return
     completed = [list(map(parse_measurement, trial.measurements)) for trial in trials if trial.state == "SUCCEEDED"]
     for trial in trials:
         if trial.state == "ACTIVE":
-            reason = early_stopping.reason_to_stop(
+            reason = early_stopping.find_early_stopping_reason(
                 study_spec, list(map(parse_measurement, trial.measurements)), completed
             )
             if reason is not None:

@@ -7,6 +7,6 @@ give the same answer in every process.
 from vertex_emulator.errors import SearchSpaceExhausted
 from vertex_emulator.search.observation import Observation
 from vertex_emulator.search.study_stopping import EndedTrial
-from vertex_emulator.search.suggestion import suggest
+from vertex_emulator.search.suggestion import suggest_parameters
 
-__all__ = ["EndedTrial", "Observation", "SearchSpaceExhausted", "suggest"]
+__all__ = ["EndedTrial", "Observation", "SearchSpaceExhausted", "suggest_parameters"]

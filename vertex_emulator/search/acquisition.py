@@ -1,4 +1,4 @@
-"""What a point is worth: the loss to hope for there, and how likely it is to be safe."""
+"""The acquisition function: a confidence bound on the loss, and the probability that a point is safe."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,41 +13,41 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
 
-# Nothing is sure, so a required probability of 1 asks for this.
-_LARGEST_REQUIRED = 0.95
-# What a point is worth less per missing probability: more than any hope.
-_UNSAFE = 1e6
+# A model never reaches probability 1, so larger requirements mean this.
+_MAX_REQUIRED_SAFETY = 0.95
+# The penalty per missing probability of being safe, larger than any gain.
+_UNSAFE_PENALTY = 1e6
 
 
 @dataclass(frozen=True)
 class Acquisition:
-    """Scores of points, larger is better.
+    """Scores points, larger is better.
 
     `objective` models the loss, None while there is nothing to improve on. `safeties` model how far a safety metric is
-    beyond its threshold (safe is at most 0), and `required` is the probability of being safe that a point should have.
-    `optimism` is how many standard deviations below the mean a loss is hoped for.
+    beyond its threshold (at most 0 is safe), and `required` is the probability of being safe that a point should have.
+    `exploration_weight` is the weight of the standard deviation in the lower confidence bound.
     """
 
     objective: "Surrogate | None"
     safeties: "Sequence[Surrogate]"
     required: float
-    optimism: float
+    exploration_weight: float
 
-    def scores(self, features: "Matrix") -> "Matrix":
-        """The hope, in standard deviations of the losses, and the logarithm of the probability of being safe."""
+    def compute_scores(self, features: "Matrix") -> "Matrix":
+        """Compute a score per row: the improvement, in standard deviations, plus the log probability of being safe."""
         import numpy as np
 
         total = np.zeros(len(features))
         if self.objective is not None:
             mean, deviation = self.objective.predict(features)
-            total = (self.optimism * deviation - mean) / self.objective.spread
+            total = (self.exploration_weight * deviation - mean) / self.objective.deviation
         if self.safeties:
-            safe = self._safe(features)
-            missing = np.maximum(min(self.required, _LARGEST_REQUIRED) - safe, 0.0)
-            total = total + np.log(np.maximum(safe, 1e-300)) - _UNSAFE * missing
+            safe = self._compute_safety(features)
+            missing = np.maximum(min(self.required, _MAX_REQUIRED_SAFETY) - safe, 0.0)
+            total = total + np.log(np.maximum(safe, 1e-300)) - _UNSAFE_PENALTY * missing
         return total
 
-    def _safe(self, features: "Matrix") -> "Matrix":
+    def _compute_safety(self, features: "Matrix") -> "Matrix":
         import numpy as np
 
         safe = np.ones(len(features))

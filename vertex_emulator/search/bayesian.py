@@ -1,7 +1,7 @@
-"""The default algorithm: Gaussian processes over the finished trials say where the next one pays most.
+"""The default algorithm: Bayesian optimization with Gaussian processes over the finished trials.
 
 Vertex's own default is of the same family (Golovin et al., Google Vizier, 2017; Song et al., The Vizier Gaussian
-Process Bandit Algorithm, 2024). Differences that a user can notice are the first, space-filling trials.
+Process Bandit Algorithm, 2024). What users may notice as a difference are the first, space-filling trials.
 """
 
 from collections.abc import Sequence
@@ -9,105 +9,111 @@ from random import Random
 
 from vertex_api.studies.metrics import is_safe, list_objectives, list_safety_metrics
 from vertex_api.types import StudySpec
-from vertex_emulator.search import proposals, surrogate
+from vertex_emulator.search import acquisition_search, surrogate
 from vertex_emulator.search.acquisition import Acquisition
-from vertex_emulator.search.candidates import Candidates
 from vertex_emulator.search.domain import Value
-from vertex_emulator.search.losses import scalarised, with_failures
+from vertex_emulator.search.loss_transforms import impute_failures, scalarize_objectives
 from vertex_emulator.search.observation import Observation
-from vertex_emulator.search.random_search import generator, point
-from vertex_emulator.search.space import Parameter, Space, by_id, key
+from vertex_emulator.search.point_encoding import PointEncoder
+from vertex_emulator.search.random_search import create_generator, draw_point
+from vertex_emulator.search.space import Parameter, Space, map_values_by_id, point_key
 
 # The time of a fit grows with the cube of the points.
-_FITTED_POINTS = 100
+_MAX_FITTED_POINTS = 100
 _DRAWS_FOR_A_NEW_POINT = 64
 _BEST_TRIALS = 5
-# How many standard deviations below the mean a loss is hoped for. Everywhere the coefficient of Vertex's own algorithm
-# (Song et al. 2024); near the best trial less, or Rosenbrock's valley is not followed (measured).
-_OPTIMISM_EVERYWHERE, _OPTIMISM_NEAR_THE_BEST = 1.8, 0.5
+# The weight of the standard deviation in the confidence bound. For global steps it is that of Vertex's own algorithm
+# (Song et al. 2024); for steps near the best trial it is less, or Rosenbrock's valley is not followed (measured).
+_GLOBAL_EXPLORATION, _LOCAL_EXPLORATION = 1.8, 0.5
 
 Seen = set[frozenset[tuple[str, Value]]]
 
 
-def suggest(space: Space, study_spec: StudySpec, observations: Sequence[Observation], seed: int) -> dict[str, Value]:
-    """The point with the best prospect of improving the objectives, one that has no trial if others are left.
+def suggest_bayesian_point(
+    space: Space, study_spec: StudySpec, observations: Sequence[Observation], seed: int
+) -> dict[str, Value]:
+    """Suggest the point that most probably improves the objectives, one without a trial while there are any.
 
-    The first max(6, parameters + 2) points fill the space evenly. From then on models are fitted to the trials that
-    ended: an infeasible one (or one without a finite value) counts as the worst, a running one as if it came out as
-    predicted, so that parallel trials spread. Several objectives are weighed at random for each suggestion, so that in
-    time all of their trade-offs are tried (ParEGO, Knowles 2006). Safety metrics have models of their own: an
-    improvement counts as far as it is likely to be safe. A point is drawn at random while there is nothing to learn
-    from, and when the fit fails.
+    The first max(6, parameters + 2) points are a space-filling design. Then models are fitted to the trials that ended.
+    An infeasible trial, or one without a finite value, counts as the worst. A running trial counts as if it met its
+    prediction, so that parallel trials differ. Several objectives are weighted at random for each suggestion, which
+    covers all trade-offs in time (ParEGO, Knowles 2006). Safety metrics have models of their own: an improvement counts
+    as far as it is likely to be safe. A point is drawn at random while there is nothing to learn from, and if the fit
+    fails.
     """
-    random = generator(seed, "bayesian", len(observations))
+    random = create_generator(seed, "bayesian", len(observations))
     design_size = max(6, len(space.axes) + 2)
-    seen = {key(observation.parameters) for observation in observations}
+    seen_points = {point_key(observation.parameters) for observation in observations}
     proposed: dict[str, Value] | None
     if len(observations) < design_size:
-        proposed = _design_point(space, len(observations), design_size, seed)
-        if key(proposed) in seen:
+        proposed = _draw_design_point(space, len(observations), design_size, seed)
+        if point_key(proposed) in seen_points:
             proposed = None
     else:
-        proposed = _modelled_point(space, study_spec, observations, seen, random)
-    return _new_point(space, seen, random) if proposed is None else proposed
+        proposed = _optimize_acquisition(space, study_spec, observations, seen_points, random)
+    return _draw_unseen_point(space, seen_points, random) if proposed is None else proposed
 
 
-def _design_point(space: Space, index: int, size: int, seed: int) -> dict[str, Value]:
-    """One point of a Latin hypercube: `size` points, each in a slice of its own on every axis."""
+def _draw_design_point(space: Space, index: int, size: int, seed: int) -> dict[str, Value]:
+    """Draw point `index` of a Latin hypercube of `size` points, each in its own slice of every axis."""
 
     def value(parameter: Parameter) -> Value:
-        random = generator(seed, "design", axes.index(parameter))
+        random = create_generator(seed, "design", axes.index(parameter))
         slices = random.sample(range(size), size)
-        return parameter.domain.draw((slices[index] + random.random()) / size)
+        return parameter.domain.value_at_quantile((slices[index] + random.random()) / size)
 
     axes = space.axes
-    return by_id(space.choose(value))
+    return map_values_by_id(space.assign_values(value))
 
 
-def _modelled_point(
-    space: Space, study_spec: StudySpec, observations: Sequence[Observation], seen: Seen, random: Random
+def _optimize_acquisition(
+    space: Space, study_spec: StudySpec, observations: Sequence[Observation], seen_points: Seen, random: Random
 ) -> dict[str, Value] | None:
     import numpy as np
 
-    candidates = Candidates(space)
+    encoder = PointEncoder(space)
     ended = [observation for observation in observations if observation.state != "ACTIVE"]
-    goals = list_objectives(study_spec)
-    weights = [random.expovariate(1) for _ in goals]
-    losses = scalarised([with_failures(goal.loss, ended) for goal in goals], weights)
-    if not candidates.axes or not losses:
+    objectives = list_objectives(study_spec)
+    weights = [random.expovariate(1) for _ in objectives]
+    losses = scalarize_objectives([impute_failures(goal.loss, ended) for goal in objectives], weights)
+    if not encoder.axes or not losses:
         return None
-    safe = _safe_first(study_spec, losses, ended)
-    fitted = _informative(safe)
-    rows = np.array([candidates.row(ended[index].parameters) for index in fitted])
-    running = [candidates.row(trial.parameters) for trial in observations if trial.state == "ACTIVE"]
+    safe = _rank_trials(study_spec, losses, ended)
+    fitted = _select_fitted_trials(safe)
+    rows = np.array([encoder.encode(ended[index].parameters) for index in fitted])
+    running = [encoder.encode(trial.parameters) for trial in observations if trial.state == "ACTIVE"]
 
-    def model(values: Sequence[float]) -> surrogate.Surrogate | None:
-        chosen = np.array([values[index] for index in fitted])
-        found = surrogate.fit(candidates.features(rows), chosen, random.getrandbits(31))
-        return found.believing(candidates.features(np.array(running))) if found is not None and running else found
+    def fit_model(values: Sequence[float]) -> surrogate.Surrogate | None:
+        fitted_values = np.array([values[index] for index in fitted])
+        found = surrogate.fit_surrogate(encoder.to_features(rows), fitted_values, random.getrandbits(31))
+        if found is None or not running:
+            return found
+        return found.condition_on_pending(encoder.to_features(np.array(running)))
 
-    limits = [
-        excesses for safety in list_safety_metrics(study_spec) if (excesses := with_failures(safety.excess, ended))
+    excess_lists = [
+        excesses for safety in list_safety_metrics(study_spec) if (excesses := impute_failures(safety.excess, ended))
     ]
-    objective = model(losses)
-    limited = [found for found in map(model, limits) if found is not None]
-    if objective is None and not limited:
+    objective = fit_model(losses)
+    safety_models = [found for found in map(fit_model, excess_lists) if found is not None]
+    if objective is None and not safety_models:
         return None
     best = [fitted.index(index) for index in safe[:_BEST_TRIALS] if index in fitted]
     # Every other suggestion stays near the best trial: the local step of trust region methods.
     if len(observations) % 2:
-        begin, optimism = proposals.near_the_best, _OPTIMISM_NEAR_THE_BEST
+        sample, exploration_weight = acquisition_search.sample_near_best, _LOCAL_EXPLORATION
     else:
-        begin, optimism = proposals.everywhere, _OPTIMISM_EVERYWHERE
-    acquisition = Acquisition(objective, limited, _required_safety(study_spec, ended), optimism)
+        sample, exploration_weight = acquisition_search.sample_globally, _GLOBAL_EXPLORATION
+    acquisition = Acquisition(objective, safety_models, _compute_required_safety(study_spec, ended), exploration_weight)
     generated = np.random.default_rng(random.getrandbits(32))
-    points = begin(candidates, rows[best], generated)
-    found = proposals.refined(candidates, acquisition, points, generated)
-    return next((point for row in found if key(point := candidates.point(row)) not in seen), None)
+    points = sample(encoder, rows[best], generated)
+    rows_by_score = acquisition_search.refine_points(encoder, acquisition, points, generated)
+    return next(
+        (draw_point for row in rows_by_score if point_key(draw_point := encoder.decode(row)) not in seen_points), None
+    )
 
 
-def _safe_first(study_spec: StudySpec, losses: Sequence[float], ended: Sequence[Observation]) -> list[int]:
-    """The trials by loss, those that are not safe or did not succeed after all others."""
+def _rank_trials(study_spec: StudySpec, losses: Sequence[float], ended: Sequence[Observation]) -> list[int]:
+    """Rank the trials by loss; unsafe and unsuccessful ones come last."""
 
     def rank(index: int) -> tuple[bool, float]:
         trial = ended[index]
@@ -116,25 +122,25 @@ def _safe_first(study_spec: StudySpec, losses: Sequence[float], ended: Sequence[
     return sorted(range(len(ended)), key=rank)
 
 
-def _informative(order: Sequence[int]) -> list[int]:
-    """Which trials to fit, in their order: all up to `_FITTED_POINTS`, else the best half and the newest."""
+def _select_fitted_trials(order: Sequence[int]) -> list[int]:
+    """Select the trials to fit, in order: all up to `_MAX_FITTED_POINTS`, else the best half and the newest."""
     newest = reversed(range(len(order)))
-    return sorted(list(dict.fromkeys([*order[: _FITTED_POINTS // 2], *newest]))[:_FITTED_POINTS])
+    return sorted(list(dict.fromkeys([*order[: _MAX_FITTED_POINTS // 2], *newest]))[:_MAX_FITTED_POINTS])
 
 
-def _new_point(space: Space, seen: Seen, random: Random) -> dict[str, Value]:
-    """A random point without a trial; in an exhausted space any point."""
+def _draw_unseen_point(space: Space, seen_points: Seen, random: Random) -> dict[str, Value]:
+    """Draw a random point without a trial; any point if the space is exhausted."""
     for _ in range(_DRAWS_FOR_A_NEW_POINT):
-        drawn = point(space, random)
-        if key(drawn) not in seen:
+        drawn = draw_point(space, random)
+        if point_key(drawn) not in seen_points:
             return drawn
     if space.is_finite:
-        return next((other for other in space.points() if key(other) not in seen), drawn)
+        return next((other for other in space.enumerate_points() if point_key(other) not in seen_points), drawn)
     return drawn
 
 
-def _required_safety(study_spec: StudySpec, ended: Sequence[Observation]) -> float:
-    """Return how probably the next point must be safe: the desired fraction, unless more of the trials are safe."""
+def _compute_required_safety(study_spec: StudySpec, ended: Sequence[Observation]) -> float:
+    """Compute how probably the next point must be safe: the desired fraction, unless more trials are safe."""
     safe = sum(trial.state == "SUCCEEDED" and is_safe(study_spec, trial.metrics) for trial in ended)
     fraction = max((metric.min_safe_fraction for metric in list_safety_metrics(study_spec)), default=0.0)
     return fraction if safe <= fraction * len(ended) else 0.0

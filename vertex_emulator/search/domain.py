@@ -1,8 +1,9 @@
 """The values that a parameter may take: an interval, integers, listed numbers or categories.
 
-Each domain answers the same questions. `count` is how many values it has, None for a continuum. `draw` turns a quantile
-(0 to 1) into a value, so that uniform quantiles give the scale's density. `position` is the place of a value as a model
-sees it and `nearest` the value closest to such a place. Iterating lists the values in order.
+All domains have the same methods. `count` is the number of values, None if continuous. `value_at_quantile` maps a
+quantile (0 to 1) to a value, so that uniform quantiles give the scale's density. `position` is the coordinate of a
+value in the model and `nearest_value` the value closest to a coordinate. Iteration yields the values in
+order.
 """
 
 from collections.abc import Iterator
@@ -26,13 +27,13 @@ class Interval:
     def count(self) -> int | None:
         return 1 if self.lower == self.upper else None
 
-    def draw(self, quantile: float) -> float:
+    def value_at_quantile(self, quantile: float) -> float:
         return from_unit(quantile, self.lower, self.upper, self.scale)
 
     def position(self, value: Value) -> float:
         return to_unit(float(value), self.lower, self.upper, self.scale)
 
-    def nearest(self, position: float) -> float:
+    def nearest_value(self, position: float) -> float:
         return from_unit(position, self.lower, self.upper, self.scale)
 
     def __iter__(self) -> Iterator[float]:
@@ -53,14 +54,14 @@ class Integers:
     def count(self) -> int:
         return self.upper - self.lower + 1
 
-    def draw(self, quantile: float) -> int:
-        # Half a step more on both sides: else the two ends would come up half as often as their neighbours.
+    def value_at_quantile(self, quantile: float) -> int:
+        # Half a step more on both sides, or the two ends would be half as likely as their neighbours.
         return self._round(from_unit(quantile, self.lower - 0.5, self.upper + 0.5, self.scale))
 
     def position(self, value: Value) -> float:
         return to_unit(float(value), self.lower, self.upper, self.scale)
 
-    def nearest(self, position: float) -> int:
+    def nearest_value(self, position: float) -> int:
         return self._round(from_unit(position, self.lower, self.upper, self.scale))
 
     def __iter__(self) -> Iterator[int]:
@@ -72,7 +73,7 @@ class Integers:
 
 @dataclass(frozen=True)
 class Numbers:
-    """DISCRETE: a list of numbers. The scale says how far apart they are, and each is as likely as the next."""
+    """DISCRETE: a list of numbers. The scale says how far apart they are, and all are equally likely."""
 
     values: tuple[float, ...]
     scale: Scale
@@ -81,13 +82,13 @@ class Numbers:
     def count(self) -> int:
         return len(self.values)
 
-    def draw(self, quantile: float) -> float:
-        return self.values[_index(quantile, self.count)]
+    def value_at_quantile(self, quantile: float) -> float:
+        return self.values[_index_at_quantile(quantile, self.count)]
 
     def position(self, value: Value) -> float:
         return to_unit(float(value), self.values[0], self.values[-1], self.scale)
 
-    def nearest(self, position: float) -> float:
+    def nearest_value(self, position: float) -> float:
         return min(self.values, key=lambda value: abs(self.position(value) - position))
 
     def __iter__(self) -> Iterator[float]:
@@ -104,13 +105,13 @@ class Categories:
     def count(self) -> int:
         return len(self.values)
 
-    def draw(self, quantile: float) -> str:
-        return self.values[_index(quantile, self.count)]
+    def value_at_quantile(self, quantile: float) -> str:
+        return self.values[_index_at_quantile(quantile, self.count)]
 
     def position(self, value: Value) -> float:
         return float(self.values.index(str(value)))
 
-    def nearest(self, position: float) -> str:
+    def nearest_value(self, position: float) -> str:
         return self.values[min(max(round(position), 0), self.count - 1)]
 
     def __iter__(self) -> Iterator[str]:
@@ -120,8 +121,8 @@ class Categories:
 Domain = Interval | Integers | Numbers | Categories
 
 
-def domain_of(spec: StudySpecParameterSpec) -> Domain:
-    """The domain of a canonical parameter spec; an absent minValue or maxValue is 0, an absent scale is linear."""
+def build_domain(spec: StudySpecParameterSpec) -> Domain:
+    """Build the domain of a canonical parameter spec; a missing minValue or maxValue is 0, a missing scale linear."""
     scale: Scale = spec.get("scaleType", "SCALE_TYPE_UNSPECIFIED")
     if "doubleValueSpec" in spec:
         double = spec["doubleValueSpec"]
@@ -134,5 +135,5 @@ def domain_of(spec: StudySpecParameterSpec) -> Domain:
     return Categories(tuple(spec["categoricalValueSpec"]["values"]))
 
 
-def _index(quantile: float, count: int) -> int:
+def _index_at_quantile(quantile: float, count: int) -> int:
     return min(int(quantile * count), count - 1)

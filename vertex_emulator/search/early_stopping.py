@@ -1,7 +1,7 @@
 """Automated stopping of running trials: the median, the decay curve and the convex rule.
 
-Google documents the median rule in a sentence and the other two in outline (discovery document, StudySpec). What is
-our own is said where it stands. With several objectives a trial is stopped when the rule holds for each of them.
+Google documents the median rule in a sentence and the other two in outline (discovery document, StudySpec); the
+docstrings below say what is our own. With several objectives a trial is stopped when the rule holds for each of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,21 +11,23 @@ from typing import Any, Protocol
 
 from vertex_api.studies.metrics import Metric, list_objectives
 from vertex_api.types import StudySpec
-from vertex_emulator.search.curve import Curve
+from vertex_emulator.search.learning_curve import LearningCurve
 
-# Below this probability of beating the best completed trial a trial is hopeless to the decay curve rule.
-HOPELESS = 0.05
-# So many completed trials the regression of the decay curve rule takes: five points for two coefficients.
+# The decay curve rule stops a trial below this probability of beating the best completed trial.
+MIN_CHANCE_TO_WIN = 0.05
+# The regression of the decay curve rule needs this many completed trials: five points for two coefficients.
 _REGRESSION_TRIALS = 5
-# A trial that was stopped early says nothing of where a curve ends: one that came this far did.
-_WHOLE = 0.9
+# A curve is complete if it reaches this share of the longest one; others may have been stopped early.
+_COMPLETE_SHARE = 0.9
 _DEFAULT_MIN_MEASUREMENTS = 5
 _DEFAULT_MIN_STEPS = 0.1  # of maxStepCount
 
-RULES = frozenset({"medianAutomatedStoppingSpec", "decayCurveStoppingSpec", "convexAutomatedStoppingSpec"})
+STOPPING_RULE_FIELDS = frozenset(
+    {"medianAutomatedStoppingSpec", "decayCurveStoppingSpec", "convexAutomatedStoppingSpec"}
+)
 
 
-class Measured(Protocol):
+class MeasurementLike(Protocol):
     """One measurement of a trial: at a step, so many seconds after its start, by metric id."""
 
     @property
@@ -36,59 +38,61 @@ class Measured(Protocol):
     def metrics(self) -> Mapping[str, float]: ...
 
 
-Measurements = Sequence[Measured]
+Measurements = Sequence[MeasurementLike]
 
 
-def reason_to_stop(study_spec: StudySpec, running: Measurements, completed: Sequence[Measurements]) -> str | None:
-    """Why a running trial should be stopped, one clause for the log; None while it may go on.
+def find_early_stopping_reason(
+    study_spec: StudySpec, running: Measurements, completed: Sequence[Measurements]
+) -> str | None:
+    """Find the reason to stop a running trial, as a clause for the log; None while it may go on.
 
     `running` are the trial's measurements and `completed` those of each succeeded trial.
     """
     found = []
     for objective in list_objectives(study_spec):
-        reason = _reason(study_spec, objective, running, completed)
+        reason = _apply_rule(study_spec, objective, running, completed)
         if reason is None:
             return None
         found.append(f"{objective.id}: {reason}")
     return "; ".join(found)
 
 
-def median_rule(curve: Curve, completed: Sequence[Curve]) -> str | None:
+def apply_median_rule(curve: LearningCurve, completed: Sequence[LearningCurve]) -> str | None:
     """Stop a trial whose best value is strictly worse than the median running average of the completed ones.
 
     The averages are those up to the trial's last measurement (discovery document, MedianAutomatedStoppingSpec).
     """
     if not curve.at:
         return None
-    averages = [part.mean() for other in completed if (part := other.until(curve.at[-1])).at]
-    if averages and curve.best > median(averages):
+    averages = [part.compute_mean() for other in completed if (part := other.truncate(curve.at[-1])).at]
+    if averages and curve.best_loss > median(averages):
         return f"its best value is worse than the median of the running averages of {len(averages)} completed trials"
     return None
 
 
-def decay_curve_rule(curve: Curve, completed: Sequence[Curve]) -> str | None:
+def apply_decay_curve_rule(curve: LearningCurve, completed: Sequence[LearningCurve]) -> str | None:
     """Stop a trial that very probably ends worse than the best completed one (DecayCurveAutomatedStoppingSpec).
 
     Google fits a Gaussian process to the curves. Here the final best value of the completed trials is regressed on
     their best value at the moment that the running trial has come to: a straight line with a normal error, which needs
-    `_REGRESSION_TRIALS` whole curves. "Very low probability" is below `HOPELESS`.
+    `_REGRESSION_TRIALS` complete curves. "Very low probability" is below `HOPELESS`.
     """
     if not curve.at:
         return None
     now = curve.at[-1]
-    whole = [part.best_so_far() for part in _whole(completed)]
-    pairs = [(part.losses[-1], other.losses[-1]) for other in whole if (part := other.until(now)).at]
-    if len(pairs) < _REGRESSION_TRIALS or now >= max(other.at[-1] for other in whole):
+    complete = [part.compute_best_so_far() for part in _select_complete_curves(completed)]
+    pairs = [(part.losses[-1], other.losses[-1]) for other in complete if (part := other.truncate(now)).at]
+    if len(pairs) < _REGRESSION_TRIALS or now >= max(other.at[-1] for other in complete):
         return None
-    expected, error = _regressed(pairs, curve.best)
+    expected, error = _predict_by_regression(pairs, curve.best_loss)
     best = min(final for _, final in pairs)
     chance = 0.5 * (1 + erf((best - expected) / (error * sqrt(2)))) if error > 0 else float(expected <= best)
-    if chance < HOPELESS:
+    if chance < MIN_CHANCE_TO_WIN:
         return f"its chance to beat the best of {len(pairs)} completed trials is {chance:.0%}"
     return None
 
 
-def convex_rule(spec: Mapping[str, Any], curve: Curve, completed: Sequence[Curve]) -> str | None:
+def apply_convex_rule(spec: Mapping[str, Any], curve: LearningCurve, completed: Sequence[LearningCurve]) -> str | None:
     """Stop a trial whose overestimate at the last step is worse than the best completed one.
 
     A learning curve is convex: it flattens. So a straight line from its recent slope to maxStepCount overestimates
@@ -99,63 +103,63 @@ def convex_rule(spec: Mapping[str, Any], curve: Curve, completed: Sequence[Curve
     """
     if not completed or not curve.at:
         return None
-    least = spec.get("minMeasurementCount") or _DEFAULT_MIN_MEASUREMENTS
+    min_measurements = spec.get("minMeasurementCount") or _DEFAULT_MIN_MEASUREMENTS
     last = spec.get("maxStepCount") or max(other.at[-1] for other in completed)
     first = spec.get("minStepCount", _DEFAULT_MIN_STEPS * last)
     now = curve.at[-1]
-    if len(completed) <= least or len(curve.at) < least or not first < now < last:
+    if len(completed) <= min_measurements or len(curve.at) < min_measurements or not first < now < last:
         return None
-    record = curve.best_so_far()
+    record = curve.compute_best_so_far()
     middle = len(record.at) // 2
     begin = middle if record.at[middle] < now else 0
     if record.at[begin] == now:
         return None
     slope = (record.losses[-1] - record.losses[begin]) / (now - record.at[begin])
-    reach = record.losses[-1] + slope * (last - now)
-    best = min(other.best for other in completed)
-    if slope < 0 and reach > best:
-        return f"even at its present slope it does not reach the best of {len(completed)} completed trials"
+    projected_loss = record.losses[-1] + slope * (last - now)
+    best = min(other.best_loss for other in completed)
+    if slope < 0 and projected_loss > best:
+        return f"even at its present slope it does not projected_loss the best of {len(completed)} completed trials"
     return None
 
 
-def _reason(
+def _apply_rule(
     study_spec: StudySpec, objective: Metric, running: Measurements, completed: Sequence[Measurements]
 ) -> str | None:
-    def curves(spec: Mapping[str, Any]) -> tuple[Curve, list[Curve]]:
+    def curves(spec: Mapping[str, Any]) -> tuple[LearningCurve, list[LearningCurve]]:
         elapsed = bool(spec.get("useElapsedDuration"))
-        curve, *others = (_curve(trial, objective, elapsed) for trial in (running, *completed))
+        curve, *others = (_build_curve(trial, objective, elapsed) for trial in (running, *completed))
         return curve, [other for other in others if other.at]
 
     if "medianAutomatedStoppingSpec" in study_spec:
-        return median_rule(*curves(study_spec["medianAutomatedStoppingSpec"]))
+        return apply_median_rule(*curves(study_spec["medianAutomatedStoppingSpec"]))
     if "decayCurveStoppingSpec" in study_spec:
-        return decay_curve_rule(*curves(study_spec["decayCurveStoppingSpec"]))
+        return apply_decay_curve_rule(*curves(study_spec["decayCurveStoppingSpec"]))
     if "convexAutomatedStoppingSpec" in study_spec:
         spec = study_spec["convexAutomatedStoppingSpec"]
-        return convex_rule(spec, *curves(spec))
+        return apply_convex_rule(spec, *curves(spec))
     return None
 
 
-def _curve(trial: Measurements, objective: Metric, elapsed: bool) -> Curve:
+def _build_curve(trial: Measurements, objective: Metric, elapsed: bool) -> LearningCurve:
     points = [
         (found.elapsed if elapsed else float(found.step_count), loss)
         for found in trial
         if (loss := objective.loss(found.metrics)) is not None
     ]
     points.sort(key=lambda point: point[0])
-    return Curve(tuple(at for at, _ in points), tuple(loss for _, loss in points))
+    return LearningCurve(tuple(at for at, _ in points), tuple(loss for _, loss in points))
 
 
-def _whole(completed: Sequence[Curve]) -> list[Curve]:
+def _select_complete_curves(completed: Sequence[LearningCurve]) -> list[LearningCurve]:
     longest = max((other.at[-1] for other in completed), default=0.0)
-    return [other for other in completed if other.at[-1] >= _WHOLE * longest]
+    return [other for other in completed if other.at[-1] >= _COMPLETE_SHARE * longest]
 
 
-def _regressed(pairs: Sequence[tuple[float, float]], value: float) -> tuple[float, float]:
-    """Least squares at `value`: the expected final value, and the standard error of one prediction."""
+def _predict_by_regression(pairs: Sequence[tuple[float, float]], value: float) -> tuple[float, float]:
+    """Predict by least squares at `value`: return the expected final value and the standard error of one prediction."""
     x_mean, y_mean = fmean(x for x, _ in pairs), fmean(y for _, y in pairs)
     spread = sum((x - x_mean) ** 2 for x, _ in pairs)
     slope = sum((x - x_mean) * (y - y_mean) for x, y in pairs) / spread if spread > 0 else 0.0
-    left = sum((y - y_mean - slope * (x - x_mean)) ** 2 for x, y in pairs)
+    residual = sum((y - y_mean - slope * (x - x_mean)) ** 2 for x, y in pairs)
     leverage = (value - x_mean) ** 2 / spread if spread > 0 else 0.0
-    return y_mean + slope * (value - x_mean), sqrt(left / (len(pairs) - 2) * (1 + 1 / len(pairs) + leverage))
+    return y_mean + slope * (value - x_mean), sqrt(residual / (len(pairs) - 2) * (1 + 1 / len(pairs) + leverage))

@@ -1,4 +1,4 @@
-"""When a study stops by its studyStoppingConfig, before it has all its trials."""
+"""The conditions under which a study stops before it has all its trials (studyStoppingConfig)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ class EndedTrial:
     metrics: Mapping[str, float] | None
 
 
-def reason_to_stop(
+def find_study_stopping_reason(
     study_spec: StudySpec, trials: int, ended: Sequence[EndedTrial], created: int, now: int
 ) -> str | None:
-    """Which condition of `studyStoppingConfig` is met, one clause for the log; None while the study may go on.
+    """Find the condition of `studyStoppingConfig` that is met, as a clause for the log; None while there is none.
 
     `trials` counts all trials so far, `created` and `now` are in ns since 1970. The min* conditions come first and
     block the others until they are met; then the first condition that holds decides (discovery document,
@@ -29,46 +29,46 @@ def reason_to_stop(
     """
     config: Mapping[str, Any] = study_spec.get("studyStoppingConfig", {})
     completed = sum(trial.metrics is not None for trial in ended)
-    if not _passed(config.get("minimumRuntimeConstraint", {}), created, now, otherwise=True):
+    if not _is_constraint_met(config.get("minimumRuntimeConstraint", {}), created, now, default=True):
         return None
     if completed < config.get("minNumTrials", 0):
         return None
-    if _passed(config.get("maximumRuntimeConstraint", {}), created, now, otherwise=False):
+    if _is_constraint_met(config.get("maximumRuntimeConstraint", {}), created, now, default=False):
         return "maximumRuntimeConstraint: its time has passed"
     if "maxNumTrials" in config and trials >= config["maxNumTrials"]:
         return f"maxNumTrials: there are {trials} trials"
     if len(list_objectives(study_spec)) != 1:
         return None
-    in_vain, since = _without_progress(study_spec, ended, created)
-    if "maxNumTrialsNoProgress" in config and in_vain >= config["maxNumTrialsNoProgress"]:
-        return f"maxNumTrialsNoProgress: the last {in_vain} trials brought nothing better"
-    if "maxDurationNoProgress" in config and now - since >= _nanoseconds(config["maxDurationNoProgress"]):
+    stagnant_trials, since = _measure_stagnation(study_spec, ended, created)
+    if "maxNumTrialsNoProgress" in config and stagnant_trials >= config["maxNumTrialsNoProgress"]:
+        return f"maxNumTrialsNoProgress: the last {stagnant_trials} trials were not better"
+    if "maxDurationNoProgress" in config and now - since >= _parse_nanoseconds(config["maxDurationNoProgress"]):
         return f"maxDurationNoProgress: nothing better for {config['maxDurationNoProgress']}"
     return None
 
 
-def _passed(constraint: Mapping[str, Any], created: int, now: int, otherwise: bool) -> bool:
+def _is_constraint_met(constraint: Mapping[str, Any], created: int, now: int, default: bool) -> bool:
     if "maxDuration" in constraint:
-        return now - created >= _nanoseconds(constraint["maxDuration"])
+        return now - created >= _parse_nanoseconds(constraint["maxDuration"])
     if "endTime" in constraint:
         end = parse_time(constraint["endTime"])
         return end is not None and now >= end
-    return otherwise
+    return default
 
 
-def _without_progress(study_spec: StudySpec, ended: Sequence[EndedTrial], created: int) -> tuple[int, int]:
-    """How many trials in a row ended without a new best one, and since when (the study's creation while none is)."""
+def _measure_stagnation(study_spec: StudySpec, ended: Sequence[EndedTrial], created: int) -> tuple[int, int]:
+    """Count the trials in a row without a new best one; return the count and since when (ns, at first `created`)."""
     [objective] = list_objectives(study_spec)
-    best, in_vain, since = None, 0, created
+    best, stagnant_trials, since = None, 0, created
     for trial in sorted(ended, key=lambda trial: trial.at):
         metrics = trial.metrics
         loss = objective.loss(metrics) if metrics is not None and is_safe(study_spec, metrics) else None
         if loss is not None and (best is None or loss < best):
-            best, in_vain, since = loss, 0, trial.at
+            best, stagnant_trials, since = loss, 0, trial.at
         else:
-            in_vain += 1
-    return in_vain, since
+            stagnant_trials += 1
+    return stagnant_trials, since
 
 
-def _nanoseconds(duration: str) -> int:
+def _parse_nanoseconds(duration: str) -> int:
     return int(parse_seconds(duration) * 10**9)

@@ -9,21 +9,21 @@ from vertex_emulator.search.observation import Observation
 from vertex_emulator.search.space import Space
 
 
-def suggest(study_spec: StudySpec, observations: Sequence[Observation], seed: int) -> dict[str, Value]:
-    """The parameters of the next trial, active ones only: ints, floats (DOUBLE, DISCRETE) and strings by id.
+def suggest_parameters(study_spec: StudySpec, observations: Sequence[Observation], seed: int) -> dict[str, Value]:
+    """Suggest the active parameters of the next trial by id: ints, floats (DOUBLE, DISCRETE) and strings.
 
     `study_spec` is canonical (an absent minValue or maxValue is 0, an absent enum is its UNSPECIFIED). `observations`
-    holds every trial of the study in the order they were made, running ones too: asked twice with the same ones, it
-    answers the same. `seed` is the study's, one for all its trials. ALGORITHM_UNSPECIFIED is Bayesian, as on Vertex
+    holds every trial of the study in order of creation, running ones too. Equal arguments give equal parameters.
+    `seed` is the study's, one for all its trials. ALGORITHM_UNSPECIFIED is Bayesian, as on Vertex
     (Google's page on hyperparameter tuning), and there every metric guides the search.
 
     Raises `SearchSpaceExhausted` when a grid has no further point, and ValueError when a grid has a DOUBLE parameter.
     """
-    space = Space.of(study_spec["parameters"])
+    space = Space.from_specs(study_spec["parameters"])
     match study_spec.get("algorithm", "ALGORITHM_UNSPECIFIED"):
         case "GRID_SEARCH":
-            return grid_search.suggest(space, observations)
+            return grid_search.suggest_grid_point(space, observations)
         case "RANDOM_SEARCH":
-            return random_search.suggest(space, observations, seed)
+            return random_search.suggest_random_point(space, observations, seed)
         case _:
-            return bayesian.suggest(space, study_spec, observations, seed)
+            return bayesian.suggest_bayesian_point(space, study_spec, observations, seed)

@@ -1,4 +1,4 @@
-"""The Gaussian process behind the default algorithm: egobox, and the care that it needs."""
+"""The Gaussian process of the default algorithm: a wrapper of egobox that handles its failures."""
 
 import os
 import tempfile
@@ -17,68 +17,73 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.float64]
 
 _KERNELS = ("SQUARED_EXPONENTIAL", "MATERN52")
-# From how many places the likelihood's maximum is searched for: the more points, the dearer and the less ambiguous.
+# Start points for maximizing the likelihood: with more data a start costs more, and fewer are needed.
 _FEW, _STARTS, _STARTS_OF_MANY = 60, 10, 3
 _SMALLEST_VARIANCE = 1e-18
 _STDERR = 2
-_one_at_a_time = threading.Lock()
+_stderr_lock = threading.Lock()
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Surrogate:
-    """A fitted model of one quantity over the space's features (0 to 1 each).
+    """A fit_kernel model of one quantity over the space's features (0 to 1 each).
 
-    The process knows the values less `mean` and divided by `spread`, their mean and standard deviation.
+    `gaussian_process` is fitted to values standardized by `mean` and `deviation` (standard deviation).
     """
 
-    process: "egobox.Gpx"
+    gaussian_process: "egobox.Gpx"
     mean: float
-    spread: float
+    deviation: float
 
     def predict(self, features: "Matrix") -> "tuple[Matrix, Matrix]":
-        """Mean and standard deviation at each row."""
+        """Predict mean and standard deviation at each row."""
         import numpy as np
 
-        variance = np.maximum(self.process.predict_var(features).ravel(), _SMALLEST_VARIANCE)
-        return self.mean + self.spread * self.process.predict(features).ravel(), self.spread * np.sqrt(variance)
+        variance = np.maximum(self.gaussian_process.predict_var(features).ravel(), _SMALLEST_VARIANCE)
+        mean = self.mean + self.deviation * self.gaussian_process.predict(features).ravel()
+        return mean, self.deviation * np.sqrt(variance)
 
-    def believing(self, features: "Matrix") -> "Surrogate":
-        """The model as if each row had turned out as predicted, so that it is sure of them; itself when that fails."""
-        updated = _unless_it_fails(lambda: self.process.update(features, self.process.predict(features)[:, None]))
-        return self if updated is None else replace(self, process=updated)
+    def condition_on_pending(self, features: "Matrix") -> "Surrogate":
+        """Return the model conditioned on its own predictions for pending rows (fantasies); itself if that fails."""
+        updated = _catch_rust_failure(
+            lambda: self.gaussian_process.update(features, self.gaussian_process.predict(features)[:, None])
+        )
+        return self if updated is None else replace(self, gaussian_process=updated)
 
 
-def fit(features: "Matrix", values: "Matrix", seed: int) -> Surrogate | None:
-    """A model of finite `values`, one per row of `features`; None when they are all the same, or the fit fails.
+def fit_surrogate(features: "Matrix", values: "Matrix", seed: int) -> Surrogate | None:
+    """Fit a model of finite `values`, one per row of `features`; None if all are equal or the fit fails.
 
-    The smoothest kernel or a rough one, whichever makes the values more likely: the first is far better on smooth
-    functions and the second on rugged ones (measured: Hartmann 6 and Levy 3).
+    Of a smooth and a rough kernel it takes the one with the higher likelihood. The first is far better on smooth
+    functions, the second on rugged ones (measured: Hartmann 6 and Levy 3).
     """
-    # Here and not above: they add tens of megabytes to a process that may never tune anything.
+    # Imported here because they add tens of megabytes to a process that may never tune anything.
     import egobox
     import numpy as np
 
-    mean, spread = float(np.mean(values)), float(np.std(values))
-    if spread == 0:
+    mean, deviation = float(np.mean(values)), float(np.std(values))
+    if deviation == 0:
         return None
-    x, y = _averaged(features, (values - mean) / spread)
+    x, y = _average_duplicates(features, (values - mean) / deviation)
 
     starts = _STARTS if len(x) <= _FEW else _STARTS_OF_MANY
 
-    def fitted(kernel: str) -> "egobox.Gpx":
+    def fit_kernel(kernel: str) -> "egobox.Gpx":
         correlation = getattr(egobox.CorrelationSpec, kernel)
         return egobox.GpMix(corr_spec=correlation, theta_n_start=starts, seed=seed).fit(x, y)
 
-    processes = [_unless_it_fails(partial(fitted, kernel)) for kernel in _KERNELS]
-    known = [process for process in processes if process is not None]
-    if not known:
+    processes = [_catch_rust_failure(partial(fit_kernel, kernel)) for kernel in _KERNELS]
+    candidates = [gaussian_process for gaussian_process in processes if gaussian_process is not None]
+    if not candidates:
         return None
-    return Surrogate(max(known, key=lambda process: float(process.likelihoods[0])), mean, spread)
+    return Surrogate(
+        max(candidates, key=lambda gaussian_process: float(gaussian_process.likelihoods[0])), mean, deviation
+    )
 
 
-def _averaged(features: "Matrix", values: "Matrix") -> "tuple[Matrix, Matrix]":
-    """Each point once, with the mean of its values: a point twice can make the covariance matrix singular."""
+def _average_duplicates(features: "Matrix", values: "Matrix") -> "tuple[Matrix, Matrix]":
+    """Average the values of equal points, which could make the covariance matrix singular."""
     import numpy as np
 
     distinct, index = np.unique(features, axis=0, return_inverse=True)
@@ -87,34 +92,33 @@ def _averaged(features: "Matrix", values: "Matrix") -> "tuple[Matrix, Matrix]":
     return distinct, (sums / np.bincount(index))[:, None]
 
 
-def _unless_it_fails(work: Callable[[], Result]) -> Result | None:
-    """The result of `work`, None when Rust code refuses or panics in it."""
+def _catch_rust_failure(work: Callable[[], Result]) -> Result | None:
+    """Return the result of `work`; None if its Rust code fails or panics."""
     try:
-        with _panic_unprinted():
+        with _suppress_panic_output():
             return work()
     except RuntimeError:
         return None
     except BaseException as failure:
-        # A Rust panic passes by `except Exception`, and its class cannot be imported.
+        # A Rust panic is no `Exception`, and its class cannot be imported.
         if type(failure).__name__ != "PanicException":
             raise
         return None
 
 
 @contextmanager
-def _panic_unprinted() -> Iterator[None]:
+def _suppress_panic_output() -> Iterator[None]:
     """Keep Rust's panic message, which goes straight to file descriptor 2, off standard error.
 
-    The descriptor is the whole process's: what other threads write to it meanwhile is held and passed on, unless a
-    panic has mixed in.
+    The descriptor belongs to the whole process: what other threads write to it meanwhile is captured and passed on.
     """
-    with _one_at_a_time, tempfile.TemporaryFile() as held:
+    with _stderr_lock, tempfile.TemporaryFile() as captured:
         stderr = os.dup(_STDERR)
-        os.dup2(held.fileno(), _STDERR)
+        os.dup2(captured.fileno(), _STDERR)
         try:
             yield
         finally:
             os.dup2(stderr, _STDERR)
             os.close(stderr)
-        held.seek(0)
-        os.write(_STDERR, held.read())
+        captured.seek(0)
+        os.write(_STDERR, captured.read())

@@ -3,11 +3,11 @@ import json
 from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool
 from vertex_emulator.database.records import Replica
 from vertex_emulator.names import project_number, replica_hostname
-from vertex_emulator.replicas.environment import service_environment
+from vertex_emulator.replicas.environment import build_service_environment
 
 
 def test_a_single_replica_gets_the_cluster_of_one_host_and_no_tf_config() -> None:
-    environment = service_environment(custom_job(), Replica(0, 0))
+    environment = build_service_environment(custom_job(), Replica(0, 0))
     cluster = json.loads(environment["CLUSTER_SPEC"])
     assert cluster["cluster"] == {"workerpool0": [f"{replica_hostname('42', 0, 0)}:2222"]}
     assert cluster["task"] == {"type": "workerpool0", "index": 0}
@@ -18,7 +18,7 @@ def test_a_single_replica_gets_the_cluster_of_one_host_and_no_tf_config() -> Non
 
 
 def test_the_project_is_given_as_a_number_and_the_job_by_its_id() -> None:
-    environment = service_environment(custom_job(), Replica(0, 0))
+    environment = build_service_environment(custom_job(), Replica(0, 0))
     assert environment["CLOUD_ML_PROJECT_ID"] == project_number("my-project")
     assert environment["CLOUD_ML_JOB_ID"] == "42"
     assert environment["CLOUD_ML_REGION"] == "us-central1"
@@ -27,7 +27,7 @@ def test_the_project_is_given_as_a_number_and_the_job_by_its_id() -> None:
 
 def test_roles_follow_the_pool_s_position_and_an_empty_pool_keeps_its_place() -> None:
     job = custom_job(custom_job_spec(pool(), pool(2), {}, pool()))
-    environment = service_environment(job, Replica(3, 0))
+    environment = build_service_environment(job, Replica(3, 0))
     cluster = json.loads(environment["CLUSTER_SPEC"])
     assert {name: len(hosts) for name, hosts in cluster["cluster"].items()} == {
         "workerpool0": 1,
@@ -44,18 +44,18 @@ def test_roles_follow_the_pool_s_position_and_an_empty_pool_keeps_its_place() ->
 def test_output_directories_are_gs_uris_with_a_trailing_slash_whatever_the_prefix_ends_with() -> None:
     for prefix in ("gs://bucket/run", "gs://bucket/run/"):
         job = custom_job(custom_job_spec(baseOutputDirectory={"outputUriPrefix": prefix}))
-        environment = service_environment(job, Replica(0, 0))
+        environment = build_service_environment(job, Replica(0, 0))
         assert environment["AIP_MODEL_DIR"] == "gs://bucket/run/model/"
         assert environment["AIP_CHECKPOINT_DIR"] == "gs://bucket/run/checkpoints/"
         assert environment["AIP_TENSORBOARD_LOG_DIR"] == "gs://bucket/run/logs/"
 
 
 def test_a_job_without_output_directory_has_none_in_its_environment() -> None:
-    assert not [name for name in service_environment(custom_job(), Replica(0, 0)) if name.endswith("_DIR")]
+    assert not [name for name in build_service_environment(custom_job(), Replica(0, 0)) if name.endswith("_DIR")]
 
 
 def test_a_trial_knows_its_number_metric_and_metric_file_and_its_study_s_id() -> None:
-    environment = service_environment(custom_job(study="7", trial=3), Replica(0, 0), metric_id="acc")
+    environment = build_service_environment(custom_job(study="7", trial=3), Replica(0, 0), metric_id="acc")
     assert environment["CLOUD_ML_TRIAL_ID"] == "3"
     assert environment["CLOUD_ML_HP_METRIC_FILE"] == "/tmp/hypertune/output.metrics"
     assert environment["CLOUD_ML_HP_METRIC_TAG"] == "acc"
@@ -72,7 +72,7 @@ def test_account_tensorboard_and_experiment_are_known_by_name_and_nothing_that_w
         "experiment": f"{contexts}/tuning",
         "experimentRun": f"{contexts}/tuning-first",
     }
-    environment = service_environment(custom_job(custom_job_spec(**spec)), Replica(0, 0))
+    environment = build_service_environment(custom_job(custom_job_spec(**spec)), Replica(0, 0))
     assert environment["CLOUD_ML_JOB_SA"] == spec["serviceAccount"]
     assert environment["AIP_TENSORBOARD_RESOURCE_NAME"] == spec["tensorboard"]
     assert environment["AIP_EXPERIMENT_NAME"] == "tuning"

@@ -1,6 +1,6 @@
 import pytest
 
-from vertex_emulator.replicas.expansion import escaped, expand, expand_environment
+from vertex_emulator.replicas.expansion import escape_references, expand_environment, expand_references
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from vertex_emulator.replicas.expansion import escaped, expand, expand_environme
     ],
 )
 def test_references_expand_as_kubernetes_expands_them(text: str, expanded: str) -> None:
-    assert expand(text, {"A": "one", "B": "two"}) == expanded
+    assert expand_references(text, {"A": "one", "B": "two"}) == expanded
 
 
 def test_a_variable_sees_the_service_s_and_those_before_it_but_none_after() -> None:
@@ -37,4 +37,4 @@ def test_an_expanded_value_is_not_expanded_again() -> None:
 
 @pytest.mark.parametrize("text", ["plain", "$(A)", "$$(A)", "$", "a $(B", "$$$(A)"])
 def test_escaped_text_is_what_its_expansion_gives(text: str) -> None:
-    assert expand(escaped(text), {"A": "one"}) == text
+    assert expand_references(escape_references(text), {"A": "one"}) == text

@@ -16,25 +16,25 @@ LINES[701] = LogLine(100 + 701 // 3, "o", 'a\rb\u2028c\x85"\\ä')
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    logs.save(tmp_path, "1", REPLICA, LINES)
+    logs.save_log(tmp_path, "1", REPLICA, LINES)
     return tmp_path
 
 
 @pytest.mark.parametrize("moment", [0, 99, 100, 101, 333, 334, 700, 1098, 1099, 1100, 9999])
 def test_a_log_is_read_from_any_moment_in_both_directions(root: Path, moment: int) -> None:
-    assert list(logs.saved(root, "1", REPLICA, moment) or ()) == [line for line in LINES if line.at >= moment]
-    assert list(logs.saved_backward(root, "1", REPLICA, moment) or ()) == [
+    assert list(logs.read_saved_log(root, "1", REPLICA, moment) or ()) == [line for line in LINES if line.at >= moment]
+    assert list(logs.read_saved_log_backward(root, "1", REPLICA, moment) or ()) == [
         line for line in reversed(LINES) if line.at <= moment
     ]
-    assert list(logs.backward(LINES, moment)) == [line for line in reversed(LINES) if line.at <= moment]
+    assert list(logs.reverse_log(LINES, moment)) == [line for line in reversed(LINES) if line.at <= moment]
 
 
 def test_an_empty_log_is_a_log_and_one_that_was_never_saved_is_none(tmp_path: Path) -> None:
-    assert logs.saved(tmp_path, "1", REPLICA) is None
-    assert logs.saved_backward(tmp_path, "1", REPLICA, 1) is None
-    logs.save(tmp_path, "1", REPLICA, [])
-    assert list(logs.saved(tmp_path, "1", REPLICA) or ["none"]) == []
-    assert list(logs.saved_backward(tmp_path, "1", REPLICA, 1) or ["none"]) == []
+    assert logs.read_saved_log(tmp_path, "1", REPLICA) is None
+    assert logs.read_saved_log_backward(tmp_path, "1", REPLICA, 1) is None
+    logs.save_log(tmp_path, "1", REPLICA, [])
+    assert list(logs.read_saved_log(tmp_path, "1", REPLICA) or ["none"]) == []
+    assert list(logs.read_saved_log_backward(tmp_path, "1", REPLICA, 1) or ["none"]) == []
 
 
 def test_a_log_that_cannot_be_written_whole_leaves_nothing(tmp_path: Path) -> None:
@@ -43,20 +43,20 @@ def test_a_log_that_cannot_be_written_whole_leaves_nothing(tmp_path: Path) -> No
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space"):
-        logs.save(tmp_path, "1", REPLICA, torn())
+        logs.save_log(tmp_path, "1", REPLICA, torn())
     assert not logs.is_saved(tmp_path, "1", REPLICA)
     assert list((tmp_path / "1").iterdir()) == []
 
 
 def test_lines_keep_their_order_where_the_clock_was_set_back(tmp_path: Path) -> None:
-    logs.save(
+    logs.save_log(
         tmp_path, "1", REPLICA, [LogLine(50, "o", "first"), LogLine(20, "o", "second"), LogLine(60, "o", "third")]
     )
-    assert [line.text for line in logs.saved(tmp_path, "1", REPLICA, 50) or ()] == ["first", "second", "third"]
+    assert [line.text for line in logs.read_saved_log(tmp_path, "1", REPLICA, 50) or ()] == ["first", "second", "third"]
 
 
 def test_a_log_that_is_removed_while_it_is_read_just_ends(root: Path) -> None:
-    lines = logs.saved(root, "1", REPLICA)
+    lines = logs.read_saved_log(root, "1", REPLICA)
     assert lines is not None
     next(lines)
     (root / "1" / "workerpool0-0.0.jsonl").unlink()

@@ -31,7 +31,9 @@ def test_a_job_that_crashes_once_succeeds_at_its_second_attempt_and_keeps_both_l
     ended = emulator.job(job)
     assert (ended.state, ended.started) == ("JOB_STATE_SUCCEEDED", first_start)
     assert set(emulator.machine.started) == {(job, replica) for replica in ended.all_attempts}
-    assert [len(list(logs.saved(emulator.data.logs, job, replica) or ())) for replica in ended.all_attempts] == [1] * 4
+    assert [
+        len(list(logs.read_saved_log(emulator.data.logs, job, replica) or ())) for replica in ended.all_attempts
+    ] == [1] * 4
     texts = log_texts(emulator, job)
     assert [text.partition(".")[0] for text in texts[-6:]] == [
         "Job is running",

@@ -6,7 +6,7 @@ from statistics import median
 import pytest
 
 from tests.vertex_emulator.search.studies import SCALES, categorical, discrete, double, every_kind, integer
-from vertex_emulator.search.domain import Interval, domain_of
+from vertex_emulator.search.domain import Interval, build_domain
 from vertex_emulator.search.scale import from_unit, to_unit
 
 PARAMETERS = every_kind()["parameters"]
@@ -14,14 +14,14 @@ PARAMETERS = every_kind()["parameters"]
 
 def draws(parameter, count=2001):
     random = Random(7)
-    domain = domain_of(parameter)
-    return [domain.draw(random.random()) for _ in range(count)]
+    domain = build_domain(parameter)
+    return [domain.value_at_quantile(random.random()) for _ in range(count)]
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter["parameterId"])
 def test_a_drawn_value_has_the_parameters_own_type_and_lies_in_its_bounds(parameter):
-    domain = domain_of(parameter)
-    values = [*draws(parameter), domain.draw(0), domain.draw(1 - 2**-53)]
+    domain = build_domain(parameter)
+    values = [*draws(parameter), domain.value_at_quantile(0), domain.value_at_quantile(1 - 2**-53)]
     match next(name for name in parameter if name.endswith("ValueSpec")):
         case "doubleValueSpec":
             bounds = parameter["doubleValueSpec"]
@@ -39,19 +39,19 @@ def test_a_drawn_value_has_the_parameters_own_type_and_lies_in_its_bounds(parame
 
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter["parameterId"])
 def test_the_nearest_value_to_a_values_position_is_that_value(parameter):
-    domain = domain_of(parameter)
+    domain = build_domain(parameter)
     for value in draws(parameter, 200):
-        again = domain.nearest(domain.position(value))
+        again = domain.nearest_value(domain.position(value))
         assert again == (pytest.approx(value, rel=1e-12) if isinstance(domain, Interval) else value)
         assert type(again) is type(value)
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter["parameterId"])
 def test_a_position_outside_the_scale_gives_a_value_in_the_domain(parameter):
-    domain = domain_of(parameter)
+    domain = build_domain(parameter)
     values = list(domain) if domain.count is not None else [domain.lower, domain.upper]
-    assert domain.nearest(-0.001) == values[0]
-    assert domain.nearest(float(len(values))) == values[-1]
+    assert domain.nearest_value(-0.001) == values[0]
+    assert domain.nearest_value(float(len(values))) == values[-1]
 
 
 @pytest.mark.parametrize(("kind", "lower"), [(double, 1), (integer, 0.5)])
@@ -70,7 +70,7 @@ def test_half_of_the_random_values_lie_below_the_middle_of_the_scale(kind, lower
 def test_an_absent_scale_is_linear():
     parameter = double("size", 1, 9)
     del parameter["scaleType"]
-    assert domain_of(parameter).draw(0.5) == 5
+    assert build_domain(parameter).value_at_quantile(0.5) == 5
 
 
 @pytest.mark.parametrize("lower", [1, -4])
@@ -86,14 +86,16 @@ def test_all_discrete_values_are_equally_likely_whatever_their_scale():
 
 
 def test_a_log_scale_spreads_discrete_values_by_their_logarithms():
-    domain = domain_of(discrete("size", 1, 10, 100, scale="UNIT_LOG_SCALE"))
+    domain = build_domain(discrete("size", 1, 10, 100, scale="UNIT_LOG_SCALE"))
     assert [domain.position(value) for value in domain] == pytest.approx([0, 0.5, 1])
 
 
 @pytest.mark.parametrize("kind", ["doubleValueSpec", "integerValueSpec"])
 def test_an_absent_bound_is_zero(kind):
-    assert domain_of({"parameterId": "size", kind: {"maxValue": 2}}).draw(0) == 0
-    assert domain_of({"parameterId": "size", kind: {"minValue": -2}}).draw(0.999999) == pytest.approx(0, abs=1e-5)
+    assert build_domain({"parameterId": "size", kind: {"maxValue": 2}}).value_at_quantile(0) == 0
+    assert build_domain({"parameterId": "size", kind: {"minValue": -2}}).value_at_quantile(0.999999) == pytest.approx(
+        0, abs=1e-5
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,7 +109,7 @@ def test_an_absent_bound_is_zero(kind):
     ],
 )
 def test_the_count_of_a_domains_values(parameter, count):
-    domain = domain_of(parameter)
+    domain = build_domain(parameter)
     assert domain.count == count
     if count is None:
         with pytest.raises(ValueError, match=r"the numbers from 0.0 to 1.0 cannot be listed"):

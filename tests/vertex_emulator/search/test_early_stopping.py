@@ -1,7 +1,7 @@
 import pytest
 
 from vertex_emulator.scheduling.measurements import Measurement
-from vertex_emulator.search.early_stopping import reason_to_stop
+from vertex_emulator.search.early_stopping import find_early_stopping_reason
 
 
 def curve(*values, metric="acc", seconds_per_step=1.0):
@@ -13,7 +13,7 @@ def study(rule, goal="MAXIMIZE", **spec):
 
 
 def stops(study_spec, running, completed):
-    return reason_to_stop(study_spec, running, completed) is not None
+    return find_early_stopping_reason(study_spec, running, completed) is not None
 
 
 MEDIAN, DECAY, CONVEX = "medianAutomatedStoppingSpec", "decayCurveStoppingSpec", "convexAutomatedStoppingSpec"

@@ -2,8 +2,8 @@ import pytest
 
 from tests.vertex_emulator.search.studies import categorical, discrete, double, integer, parent, study, under
 from vertex_emulator.errors import SearchSpaceExhausted
-from vertex_emulator.search import Observation, suggest
-from vertex_emulator.search.space import key
+from vertex_emulator.search import Observation, suggest_parameters
+from vertex_emulator.search.space import point_key
 
 
 def grid(*parameters):
@@ -15,7 +15,7 @@ def walk(study_spec, states=("SUCCEEDED", "ACTIVE", "INFEASIBLE")):
     observations = []
     for number in range(100):
         try:
-            parameters = suggest(study_spec, observations, number)
+            parameters = suggest_parameters(study_spec, observations, number)
         except SearchSpaceExhausted as end:
             return [observation.parameters for observation in observations], str(end)
         observations.append(Observation(parameters, states[number % len(states)]))
@@ -38,20 +38,20 @@ def test_a_grid_has_only_the_points_that_conditions_allow():
         under(["net"], discrete("width", 8, 16, 32)),
     )
     points, _ = walk(grid(kind, integer("fold", 0, 1)))
-    assert len(points) == len(set(map(key, points))) == 2 * 2 + 3 * 2
+    assert len(points) == len(set(map(point_key, points))) == 2 * 2 + 3 * 2
     assert {tuple(point) for point in points} == {("kind", "depth", "fold"), ("kind", "width", "fold")}
 
 
 def test_a_grid_goes_on_at_the_first_point_that_is_missing():
     study_spec = grid(integer("layers", 1, 4))
     seen = [Observation({"layers": layers}, "SUCCEEDED") for layers in (4, 1, 3)]
-    assert suggest(study_spec, seen, 0) == {"layers": 2}
+    assert suggest_parameters(study_spec, seen, 0) == {"layers": 2}
 
 
 def test_a_huge_grid_is_not_built_to_find_its_first_point():
-    assert suggest(grid(integer("a", 1, 10**12), integer("b", 1, 10**12)), [], 0) == {"a": 1, "b": 1}
+    assert suggest_parameters(grid(integer("a", 1, 10**12), integer("b", 1, 10**12)), [], 0) == {"a": 1, "b": 1}
 
 
 def test_a_grid_refuses_a_double_and_names_it():
-    with pytest.raises(ValueError, match=r"the points of rate cannot be counted.*discreteValueSpec"):
-        suggest(grid(integer("layers", 1, 3), double("rate", 0, 1)), [], 0)
+    with pytest.raises(ValueError, match=r"the points of rate cannot be enumerated.*discreteValueSpec"):
+        suggest_parameters(grid(integer("layers", 1, 3), double("rate", 0, 1)), [], 0)

@@ -1,7 +1,7 @@
 import pytest
 
 from vertex_emulator.search import EndedTrial
-from vertex_emulator.search.study_stopping import reason_to_stop
+from vertex_emulator.search.study_stopping import find_study_stopping_reason
 
 SECOND = 10**9
 CREATED = 1_700_000_000 * SECOND
@@ -23,7 +23,7 @@ def ended(*values):
 def reason(study_spec, trials=(), seconds=0.0, count=None):
     found = list(trials)
     now = CREATED + int(seconds * SECOND)
-    return reason_to_stop(study_spec, len(found) if count is None else count, found, CREATED, now)
+    return find_study_stopping_reason(study_spec, len(found) if count is None else count, found, CREATED, now)
 
 
 def test_a_study_without_conditions_goes_on():
@@ -88,7 +88,7 @@ def test_several_objectives_have_no_progress_to_judge_and_a_safety_metric_is_no_
     assert reason(study(cost, maxNumTrialsNoProgress=2), values) is None
     safe = study(cost | {"safetyConfig": {"safetyThreshold": 1.0}}, maxNumTrialsNoProgress=2)
     # None of them reported the safety metric, so none is a best one: three in a row.
-    assert reason(safe, values) == "maxNumTrialsNoProgress: the last 3 trials brought nothing better"
+    assert reason(safe, values) == "maxNumTrialsNoProgress: the last 3 trials were not better"
 
 
 def test_trials_are_judged_in_the_order_in_which_they_ended():

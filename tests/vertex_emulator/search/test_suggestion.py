@@ -7,25 +7,25 @@ import pytest
 
 from tests.vertex_emulator.search.studies import branin, branin_study, conditional, every_kind, integer, run, study
 from vertex_emulator import search
-from vertex_emulator.search import Observation, suggest
+from vertex_emulator.search import Observation, suggest_parameters
 
 PROJECT = Path(__file__).parents[3]
 
 NEXT_POINTS = """
 import json, sys
-from vertex_emulator.search import Observation, suggest
+from vertex_emulator.search import Observation, suggest_parameters
 study_spec, seen, seed = json.load(sys.stdin)
 observations = [Observation(*fields) for fields in seen]
-print(json.dumps(suggest(study_spec, observations, seed)))
+print(json.dumps(suggest_parameters(study_spec, observations, seed)))
 """
 
 LOADED = """
 import sys
-from vertex_emulator.search import suggest
+from vertex_emulator.search import suggest_parameters
 metrics = [{"metricId": "loss"}]
 number = {"parameterId": "p", "integerValueSpec": {"minValue": 1, "maxValue": 9}}
 for algorithm in ("RANDOM_SEARCH", "GRID_SEARCH", "ALGORITHM_UNSPECIFIED"):
-    suggest({"metrics": metrics, "parameters": [number], "algorithm": algorithm}, [], 1)
+    suggest_parameters({"metrics": metrics, "parameters": [number], "algorithm": algorithm}, [], 1)
 print(sorted({"numpy", "egobox"} & set(sys.modules)))
 """
 
@@ -47,7 +47,7 @@ def test_the_same_arguments_give_the_same_point_in_every_process(algorithm, tria
 
     study_spec = conditional() | {"algorithm": algorithm}
     observations = run(study_spec, trials, 11, loss)
-    here = suggest(study_spec, observations, 11)
+    here = suggest_parameters(study_spec, observations, 11)
     fields = [[dict(seen.parameters), seen.state, dict(seen.metrics)] for seen in observations]
     arguments = json.dumps([study_spec, fields, 11])
     assert [json.loads(python(NEXT_POINTS, arguments, hash_seed)) for hash_seed in ("1", "2")] == [here, here]
@@ -58,15 +58,15 @@ def test_the_same_arguments_give_the_same_point_in_every_process(algorithm, tria
 )
 def test_another_seed_gives_another_point_that_no_model_proposes(algorithm, trials):
     observations = run(branin_study("RANDOM_SEARCH"), trials, 1, branin)
-    points = {suggest(branin_study(algorithm), observations, seed)["x"] for seed in range(8)}
+    points = {suggest_parameters(branin_study(algorithm), observations, seed)["x"] for seed in range(8)}
     assert len(points) == 8
 
 
 def test_an_absent_algorithm_is_the_unspecified_one_and_differs_from_random_search():
     observations = run(branin_study(), 8, 1, branin)
-    default = suggest(branin_study(), observations, 1)
-    assert default == suggest(branin_study("ALGORITHM_UNSPECIFIED"), observations, 1)
-    assert default != suggest(branin_study("RANDOM_SEARCH"), observations, 1)
+    default = suggest_parameters(branin_study(), observations, 1)
+    assert default == suggest_parameters(branin_study("ALGORITHM_UNSPECIFIED"), observations, 1)
+    assert default != suggest_parameters(branin_study("RANDOM_SEARCH"), observations, 1)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -78,14 +78,21 @@ def test_random_points_of_one_study_differ(seed):
 @pytest.mark.parametrize("seed", range(20))
 def test_random_points_have_every_parameter_in_its_order(seed):
     study_spec = every_kind() | {"algorithm": "RANDOM_SEARCH"}
-    assert list(suggest(study_spec, [], seed)) == [parameter["parameterId"] for parameter in study_spec["parameters"]]
+    assert list(suggest_parameters(study_spec, [], seed)) == [
+        parameter["parameterId"] for parameter in study_spec["parameters"]
+    ]
 
 
 def test_a_finished_trial_changes_the_next_point_by_its_value():
     study_spec = study(integer("layers", 1, 1000))
     points = [Observation({"layers": layers}, "SUCCEEDED", {"loss": layers}) for layers in range(100, 900, 100)]
     turned = [Observation(seen.parameters, "SUCCEEDED", {"loss": -seen.metrics["loss"]}) for seen in points]
-    assert suggest(study_spec, points, 1)["layers"] < 100 < 800 < suggest(study_spec, turned, 1)["layers"]
+    assert (
+        suggest_parameters(study_spec, points, 1)["layers"]
+        < 100
+        < 800
+        < suggest_parameters(study_spec, turned, 1)["layers"]
+    )
 
 
 def test_numpy_and_egobox_are_loaded_by_a_first_fit_alone():
@@ -93,7 +100,7 @@ def test_numpy_and_egobox_are_loaded_by_a_first_fit_alone():
 
 
 def test_the_exports_are_these():
-    assert sorted(search.__all__) == ["EndedTrial", "Observation", "SearchSpaceExhausted", "suggest"]
+    assert sorted(search.__all__) == ["EndedTrial", "Observation", "SearchSpaceExhausted", "suggest_parameters"]
 
 
 @pytest.mark.parametrize("algorithm", ["ALGORITHM_UNSPECIFIED", "RANDOM_SEARCH", "GRID_SEARCH"])
@@ -104,4 +111,4 @@ def test_a_default_value_is_without_effect(algorithm):
         )
         for default in ({}, {"defaultValue": 5})
     )
-    assert suggest(plain, [], 1) == suggest(with_default, [], 1)
+    assert suggest_parameters(plain, [], 1) == suggest_parameters(with_default, [], 1)

@@ -106,7 +106,7 @@ class LoggingService:
                 yield key, entry
 
     def _oldest_first(self, job: Job, replica: Replica, since: int) -> Iterator[Found]:
-        saved = logs.saved(self.data.logs, job.id, replica, since)
+        saved = logs.read_saved_log(self.data.logs, job.id, replica, since)
         if saved is not None:
             yield from _counted(job, replica, saved)
             return
@@ -115,21 +115,21 @@ class LoggingService:
             last = key
             yield key, entry
         # Meanwhile its container may have gone; its log was saved before.
-        saved = logs.saved(self.data.logs, job.id, replica, max(since, last[0]))
+        saved = logs.read_saved_log(self.data.logs, job.id, replica, max(since, last[0]))
         yield from (found for found in _counted(job, replica, saved or ()) if found[0] > last)
 
     def _newest_first(self, job: Job, replica: Replica, until: int) -> Iterator[Found]:
-        saved = logs.saved_backward(self.data.logs, job.id, replica, until)
+        saved = logs.read_saved_log_backward(self.data.logs, job.id, replica, until)
         if saved is None:
             lines = self._live(job, replica, 0)
             first = next(lines, None)
             # Nothing: its container may have gone meanwhile; its log was saved before.
-            saved = logs.backward(chain([first], lines), until) if first else self._saved_by_now(job, replica, until)
+            saved = logs.reverse_log(chain([first], lines), until) if first else self._saved_by_now(job, replica, until)
         for same in _groups(saved):
             yield from reversed(list(_counted(job, replica, same)))
 
     def _saved_by_now(self, job: Job, replica: Replica, until: int) -> Iterator[LogLine]:
-        return logs.saved_backward(self.data.logs, job.id, replica, until) or iter(())
+        return logs.read_saved_log_backward(self.data.logs, job.id, replica, until) or iter(())
 
     def _live(self, job: Job, replica: Replica, since: int) -> Iterator[LogLine]:
         try:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ExecutorUnavailable, ReplicaCannotStart
 from vertex_emulator.replicas.docker import networks
-from vertex_emulator.replicas.docker import output as container_logs
-from vertex_emulator.replicas.docker.errors import explanation, translated
-from vertex_emulator.replicas.docker.host import host, nvidia_gpus
-from vertex_emulator.replicas.docker.images import Images
-from vertex_emulator.replicas.docker.limits import limits
+from vertex_emulator.replicas.docker.container_log import read_container_log
+from vertex_emulator.replicas.docker.error_translation import explain_error, translate_connection_errors
+from vertex_emulator.replicas.docker.host_options import build_host_options
+from vertex_emulator.replicas.docker.host_resources import list_nvidia_gpus, read_host_resources
+from vertex_emulator.replicas.docker.image_puller import ImagePuller
 from vertex_emulator.replicas.executor import HostResources, LogLine, Phase, ReplicaSpec, ReplicaStatus
 from vertex_emulator.times import parse_time
 
@@ -34,7 +34,7 @@ class DockerExecutor:
         self._id = emulator_id
         self._lock = threading.Lock()
         self._connected: docker.APIClient | None = None
-        self._images = Images(self._call, pulled)
+        self._images = ImagePuller(self._call, pulled)
         self._host: HostResources | None = None
 
     def ping(self) -> None:
@@ -42,7 +42,7 @@ class DockerExecutor:
 
     def get_host_resources(self) -> HostResources:
         if self._host is None:
-            self._host = host(self._call(lambda client: client.info()), nvidia_gpus())
+            self._host = read_host_resources(self._call(lambda client: client.info()), list_nvidia_gpus())
         return self._host
 
     def ensure_image(self, job: str, image: str) -> bool:
@@ -53,8 +53,8 @@ class DockerExecutor:
         network = None
         if len(spec.peers) > 1:
             network = f"vertex-{self._id}-{spec.job}"
-            subnet = networks.ensure(self._call, network, self._labels(spec.job))
-            hosts = networks.addresses(subnet, spec.peers)
+            subnet = networks.ensure_network(self._call, network, self._labels(spec.job))
+            hosts = networks.assign_addresses(subnet, spec.peers)
         else:
             hosts = {}
         if not self._call(lambda client: self._create(client, name, network, hosts, spec)):
@@ -85,7 +85,7 @@ class DockerExecutor:
         self._call(kill)
 
     def read_log(self, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
-        return container_logs.read(self._call, self._name(job, replica), since)
+        return read_container_log(self._call, self._name(job, replica), since)
 
     def remove_job(self, job: str) -> None:
         for container in self._call(lambda client: client.containers(all=True, filters=self._filters(job))):
@@ -105,7 +105,7 @@ class DockerExecutor:
         # A client of its own: the stream occupies it, and no read on it may time out.
         client = self._connect(timeout=None)
         try:
-            with translated():
+            with translate_connection_errors():
                 events = client.events(filters=watched, decode=True)
                 yield None
                 for event in events:
@@ -124,7 +124,7 @@ class DockerExecutor:
             network_mode=network,
             extra_hosts=dict(hosts),
             security_opt=["no-new-privileges"],
-            **limits(spec.resources),
+            **build_host_options(spec.resources),
         )
         endpoints = None
         if network is not None:
@@ -145,13 +145,13 @@ class DockerExecutor:
             )
         except ImageNotFound as error:
             raise ReplicaCannotStart(
-                f"the image {spec.image} was removed from this machine: {explanation(error)}"
+                f"the image {spec.image} was removed from this machine: {explain_error(error)}"
             ) from error
         except APIError as error:
             if error.status_code == 409:
                 return False
             if error.status_code in (400, 404):
-                raise ReplicaCannotStart(explanation(error)) from error
+                raise ReplicaCannotStart(explain_error(error)) from error
             raise
         return True
 
@@ -162,7 +162,7 @@ class DockerExecutor:
             client.start(name)
         except APIError as error:
             if _is_start_failure(error):
-                raise ReplicaCannotStart(explanation(error)) from error
+                raise ReplicaCannotStart(explain_error(error)) from error
             raise
 
     def _inspected(self, container: str) -> ReplicaStatus | None:
@@ -203,7 +203,7 @@ class DockerExecutor:
     def _call(self, call: Callable[[Any], Any]) -> Any:
         with self._lock:
             client = self._connected = self._connected or self._connect(_CALL_SECONDS)
-        with translated():
+        with translate_connection_errors():
             return call(client)
 
     def _connect(self, timeout: int | None) -> "docker.APIClient":
@@ -214,7 +214,7 @@ class DockerExecutor:
             settings = docker.utils.kwargs_from_env()
             return docker.APIClient(version="auto", timeout=timeout, **settings)
         except DockerException as error:
-            raise ExecutorUnavailable(f"Docker does not answer: {explanation(error)}") from error
+            raise ExecutorUnavailable(f"Docker does not answer: {explain_error(error)}") from error
 
 
 def _place_labels(replica: Replica) -> dict[str, str]:
@@ -231,4 +231,4 @@ def _replica(labels: Mapping[str, str]) -> Replica:
 
 def _is_start_failure(error: Any) -> bool:
     """Whether the container itself is at fault: no such executable, not executable, a mount that cannot be made."""
-    return error.status_code in (400, 404) or "OCI runtime create failed" in explanation(error)
+    return error.status_code in (400, 404) or "OCI runtime create failed" in explain_error(error)

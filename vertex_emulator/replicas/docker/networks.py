@@ -16,7 +16,7 @@ _FIRST_HOST = 2  # the first address is the gateway's
 Call = Callable[[Callable[[Any], Any]], Any]
 
 
-def ensure(call: Call, name: str, labels: Mapping[str, str]) -> ipaddress.IPv4Network:
+def ensure_network(call: Call, name: str, labels: Mapping[str, str]) -> ipaddress.IPv4Network:
     """The subnet of a job's network, which is made if need be. `call` runs a function on a Docker client.
 
     Docker fixes addresses only in a subnet that was asked for, and only Docker knows which are free: so it chooses one
@@ -30,7 +30,7 @@ def ensure(call: Call, name: str, labels: Mapping[str, str]) -> ipaddress.IPv4Ne
     raise NetworkUnavailable(f"Docker made no network for {name}; `docker network prune` makes room")
 
 
-def addresses(subnet: ipaddress.IPv4Network, hostnames: Sequence[str]) -> dict[str, str]:
+def assign_addresses(subnet: ipaddress.IPv4Network, hostnames: Sequence[str]) -> dict[str, str]:
     """An address for each of a job's host names, in their order."""
     return {name: str(subnet[_FIRST_HOST + i]) for i, name in enumerate(hostnames)}
 

@@ -58,7 +58,7 @@ class Log:
                     job, state=SUCCEEDED, started=job.created, ended=self.begin + 10**15, ending=ending
                 )
         if saved:
-            logs.save(self.data.logs, job_id, CHIEF, lines)
+            logs.save_log(self.data.logs, job_id, CHIEF, lines)
         else:
             self.daemon.written[job_id] = lines
 
@@ -155,7 +155,7 @@ def test_a_log_that_moves_from_docker_to_the_folder_while_it_is_read_is_whole(lo
     log.add("1", lines[:11], saved=False)
 
     def end() -> None:
-        logs.save(log.data.logs, "1", CHIEF, lines)
+        logs.save_log(log.data.logs, "1", CHIEF, lines)
 
     log.daemon.on_read = end
     assert log.pages(CONTAINERS, pageSize=100) == [[f"line {i}" for i in range(20)]]
@@ -165,7 +165,7 @@ def test_a_log_that_moves_from_docker_to_the_folder_while_it_is_read_is_whole(lo
 def test_a_log_that_has_moved_before_its_first_byte_was_read_is_whole(log: Log, order: str) -> None:
     lines = log.lines(20)
     log.add("1", [], saved=False)
-    log.daemon.on_read = lambda: logs.save(log.data.logs, "1", CHIEF, lines)
+    log.daemon.on_read = lambda: logs.save_log(log.data.logs, "1", CHIEF, lines)
     (page,) = log.pages(CONTAINERS, pageSize=100, orderBy=order)
     assert sorted(page) == sorted(f"line {i}" for i in range(20))
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.vertex_emulator.running import IMAGE, until
 from vertex_emulator.database.records import Replica
-from vertex_emulator.names import new_id
+from vertex_emulator.names import generate_id
 from vertex_emulator.replicas.docker.executor import DockerExecutor
 from vertex_emulator.replicas.executor import ReplicaSpec
 
@@ -28,7 +28,7 @@ def spec(folder: Path, script: str, job: str) -> ReplicaSpec:
 
 
 def test_starting_a_replica_that_has_ended_does_not_run_it_again(executor: DockerExecutor, tmp_path: Path) -> None:
-    replica = spec(tmp_path, "echo ran >> /out/runs", new_id())
+    replica = spec(tmp_path, "echo ran >> /out/runs", generate_id())
     executor.start_replica(replica)
     until(lambda: executor.get_statuses(replica.job)[CHIEF].phase == "exited", "its end")
     executor.start_replica(replica)
@@ -39,7 +39,7 @@ def test_starting_a_replica_that_has_ended_does_not_run_it_again(executor: Docke
 def test_a_replica_that_was_created_and_not_started_is_started(executor: DockerExecutor, tmp_path: Path) -> None:
     import docker
 
-    replica = spec(tmp_path, "echo ran >> /out/runs", new_id())
+    replica = spec(tmp_path, "echo ran >> /out/runs", generate_id())
     executor.start_replica(replica)
     until(lambda: executor.get_statuses(replica.job)[CHIEF].phase == "exited", "its end")
     client = docker.APIClient()
@@ -65,7 +65,7 @@ def test_signals_and_removal_of_what_is_gone_are_no_errors(executor: DockerExecu
 def test_changes_name_the_job_whose_container_ended(executor: DockerExecutor, tmp_path: Path) -> None:
     changes = executor.watch_jobs()
     assert next(changes) is None
-    replica = spec(tmp_path, "true", new_id())
+    replica = spec(tmp_path, "true", generate_id())
     executor.start_replica(replica)
     assert next(changes) == replica.job
     changes.close()  # type: ignore[attr-defined]

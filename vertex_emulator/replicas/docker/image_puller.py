@@ -18,7 +18,7 @@ class _Pull:
     failure: str | None = None
 
 
-class Images:
+class ImagePuller:
     """The daemon's images. `call` runs a function on a Docker client, `pulled` is told each job that waited."""
 
     def __init__(self, call: Callable[[Callable[[Any], Any]], Any], pulled: Callable[[str], None]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from vertex_emulator.replicas.executor import ResourceLimits
 
 
-def limits(resources: ResourceLimits) -> dict[str, Any]:
+def build_host_options(resources: ResourceLimits) -> dict[str, Any]:
     """Arguments of the SDK's `create_host_config`. Memory is memory: swap would only make its end slow."""
     from docker.types import DeviceRequest
 

@@ -9,14 +9,14 @@ from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
 from vertex_emulator.gcs import buckets
 from vertex_emulator.names import replica_hostname
-from vertex_emulator.replicas.environment import METRIC_FOLDER, service_environment
+from vertex_emulator.replicas.environment import METRIC_FOLDER, build_service_environment
 from vertex_emulator.replicas.executor import HostResources, ReplicaSpec
-from vertex_emulator.replicas.expansion import expand, expand_environment
-from vertex_emulator.replicas.python_package import as_container
-from vertex_emulator.replicas.resources import resources
+from vertex_emulator.replicas.expansion import expand_environment, expand_references
+from vertex_emulator.replicas.python_package import build_container_spec
+from vertex_emulator.replicas.resource_limits import compute_resource_limits
 
 
-def replica_spec(
+def build_replica_spec(
     job: Job, replica: Replica, data: DataFolder, host: HostResources, metric_id: str | None = None
 ) -> ReplicaSpec:
     """What to start for one replica on `host`; its folders in the data folder are made.
@@ -26,9 +26,9 @@ def replica_spec(
     """
     spec = job.spec["jobSpec"]
     pool = spec["workerPoolSpecs"][replica.pool]
-    container = pool.get("containerSpec") or as_container(pool["pythonPackageSpec"], data.buckets)
+    container = pool.get("containerSpec") or build_container_spec(pool["pythonPackageSpec"], data.buckets)
     environment = expand_environment(
-        service_environment(job, replica, metric_id),
+        build_service_environment(job, replica, metric_id),
         [(variable["name"], variable.get("value", "")) for variable in container.get("env", [])],
     )
     _make_output_folders(spec, data)
@@ -46,7 +46,7 @@ def replica_spec(
         mounts=mounts,
         peers=[replica_hostname(job.id, place.pool, place.index) for place in job.requested_replicas],
         # Trials run side by side, as replicas do.
-        resources=resources(
+        resources=compute_resource_limits(
             pool.get("machineSpec", {}), host, turn=job.requested_replicas.index(replica) + (job.trial or 0)
         ),
     )
@@ -61,4 +61,4 @@ def _make_output_folders(spec: Mapping[str, Any], data: DataFolder) -> None:
 
 
 def _expanded(words: list[str] | None, environment: Mapping[str, str]) -> list[str] | None:
-    return None if words is None else [expand(word, environment) for word in words]
+    return None if words is None else [expand_references(word, environment) for word in words]

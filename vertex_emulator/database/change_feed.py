@@ -18,7 +18,7 @@ BEGIN SELECT job_changed(id), job_changed(study) FROM jobs WHERE id = NEW.job; E
 """
 
 
-class Changes:
+class ChangeFeed:
     """Tells watchers the ids of jobs that changed; a trial's job changes its study too.
 
     A watcher that is slow finds all that it missed in one set, so what waits for it never outgrows the jobs.

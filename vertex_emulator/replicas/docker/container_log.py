@@ -4,14 +4,14 @@ import heapq
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from vertex_emulator.replicas.docker.errors import translated
+from vertex_emulator.replicas.docker.error_translation import translate_connection_errors
 from vertex_emulator.replicas.executor import LogLine
 from vertex_emulator.times import parse_time
 
 Call = Callable[[Callable[[Any], Any]], Any]
 
 
-def read(call: Call, name: str, since: int) -> Iterator[LogLine]:
+def read_container_log(call: Call, name: str, since: int) -> Iterator[LogLine]:
     """What a container wrote at or after `since`, both streams in order of time; nothing when it is gone."""
     return heapq.merge(*(_stream(call, name, stream, since) for stream in ("o", "e")), key=lambda line: line.at)
 
@@ -30,7 +30,7 @@ def _stream(call: Call, name: str, stream: str, since: int) -> Iterator[LogLine]
             since=since // 10**9 or None,
         )
 
-    with translated():
+    with translate_connection_errors():
         try:
             frames = call(opened)
         except APIError as error:

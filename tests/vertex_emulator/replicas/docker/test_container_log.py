@@ -7,7 +7,7 @@ import pytest
 import requests
 from docker.errors import APIError
 
-from vertex_emulator.replicas.docker.output import read
+from vertex_emulator.replicas.docker.container_log import read_container_log
 
 
 def daemon(status: int) -> Callable[[Callable[[Any], Any]], Any]:
@@ -23,9 +23,9 @@ def daemon(status: int) -> Callable[[Callable[[Any], Any]], Any]:
 
 @pytest.mark.parametrize("status", [404, 409])
 def test_a_container_that_is_gone_or_being_removed_has_no_log(status: int) -> None:
-    assert list(read(daemon(status), "name", 0)) == []
+    assert list(read_container_log(daemon(status), "name", 0)) == []
 
 
 def test_any_other_answer_is_an_error_and_not_an_empty_log() -> None:
     with pytest.raises(APIError):
-        list(read(daemon(500), "name", 0))
+        list(read_container_log(daemon(500), "name", 0))

@@ -7,7 +7,7 @@ from vertex_emulator.errors import ExecutorUnavailable
 
 
 @contextlib.contextmanager
-def translated() -> Iterator[None]:
+def translate_connection_errors() -> Iterator[None]:
     """Connection errors of the SDK as ExecutorUnavailable; errors that the daemon answers pass."""
     import requests
     import urllib3
@@ -17,9 +17,9 @@ def translated() -> Iterator[None]:
     except (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError, OSError) as error:
         if isinstance(error, requests.HTTPError):
             raise
-        raise ExecutorUnavailable(f"Docker does not answer: {explanation(error)}") from error
+        raise ExecutorUnavailable(f"Docker does not answer: {explain_error(error)}") from error
 
 
-def explanation(error: Exception) -> str:
+def explain_error(error: Exception) -> str:
     """What the daemon, or else the SDK, says went wrong."""
     return str(getattr(error, "explanation", None) or error).strip()

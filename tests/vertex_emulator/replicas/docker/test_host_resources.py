@@ -1,27 +1,27 @@
 """What Docker's `/info` says of its host. No machine of ours has a GPU: those replies are written after its API."""
 
-from vertex_emulator.replicas.docker.host import host
+from vertex_emulator.replicas.docker.host_resources import read_host_resources
 from vertex_emulator.replicas.executor import HostResources
 
 INFO = {"NCPU": 4, "MemTotal": 1 << 34, "CpuCfsQuota": True, "MemoryLimit": True, "Runtimes": {"runc": {}}}
 
 
 def test_the_host_has_docker_s_processors_and_memory() -> None:
-    assert host(INFO, []) == HostResources(cpus=4, memory=1 << 34)
+    assert read_host_resources(INFO, []) == HostResources(cpus=4, memory=1 << 34)
 
 
 def test_limits_that_the_kernel_does_not_support_are_known() -> None:
-    found = host({**INFO, "CpuCfsQuota": False, "MemoryLimit": False}, [])
+    found = read_host_resources({**INFO, "CpuCfsQuota": False, "MemoryLimit": False}, [])
     assert not found.limits_cpus
     assert not found.limits_memory
 
 
 def test_gpus_count_only_where_docker_has_nvidia_s_runtime() -> None:
-    assert host(INFO, ["0", "1"]).gpus == ()
-    assert host({**INFO, "Runtimes": {"runc": {}, "nvidia": {}}}, ["0", "1"]).gpus == ("0", "1")
+    assert read_host_resources(INFO, ["0", "1"]).gpus == ()
+    assert read_host_resources({**INFO, "Runtimes": {"runc": {}, "nvidia": {}}}, ["0", "1"]).gpus == ("0", "1")
 
 
 def test_gpus_of_the_container_device_interface_count_each_once() -> None:
     names = ["nvidia.com/gpu=1", "nvidia.com/gpu=0", "nvidia.com/gpu=all", "nvidia.com/gpu=GPU-8a2c", "other.com/nic=0"]
     info = {**INFO, "DiscoveredDevices": [{"Source": "cdi", "ID": name} for name in names]}
-    assert host(info, []).gpus == ("nvidia.com/gpu=0", "nvidia.com/gpu=1")
+    assert read_host_resources(info, []).gpus == ("nvidia.com/gpu=0", "nvidia.com/gpu=1")

@@ -11,7 +11,7 @@ _WINDOWS_GPU = Path("/dev/dxg")  # under WSL, where NVIDIA's runtime knows no nu
 _CDI_GPU = "nvidia.com/gpu="
 
 
-def host(info: Mapping[str, Any], gpus: Sequence[str]) -> HostResources:
+def read_host_resources(info: Mapping[str, Any], gpus: Sequence[str]) -> HostResources:
     """The host by Docker's `/info` and the numbers of this machine's GPUs.
 
     A GPU counts only when Docker can hand it to a container: by NVIDIA's runtime, or by the Container Device Interface,
@@ -29,7 +29,7 @@ def host(info: Mapping[str, Any], gpus: Sequence[str]) -> HostResources:
     )
 
 
-def nvidia_gpus() -> list[str]:
+def list_nvidia_gpus() -> list[str]:
     """The GPUs of this machine under the names that NVIDIA's runtime takes."""
     if _NVIDIA_GPUS.is_dir():
         return [str(number) for number, _ in enumerate(_NVIDIA_GPUS.iterdir())]

@@ -10,7 +10,7 @@ _GB = 1 << 30  # as the machine types' pages count
 _WITHOUT_TYPE = Machine("", vcpus=0, memory_gb=0)
 
 
-def resources(machine_spec: Mapping[str, Any], host: HostResources, turn: int) -> ResourceLimits:
+def compute_resource_limits(machine_spec: Mapping[str, Any], host: HostResources, turn: int) -> ResourceLimits:
     """The limits of one replica: those of its machine type, within what the host has.
 
     - Processors are limited only where the machine type has fewer than the host; else replicas share them evenly,
@@ -36,7 +36,7 @@ def resources(machine_spec: Mapping[str, Any], host: HostResources, turn: int) -
     )
 
 
-def shortfalls(pools: Iterable[Mapping[str, Any]], host: HostResources) -> list[str]:
+def render_shortfall_warnings(pools: Iterable[Mapping[str, Any]], host: HostResources) -> list[str]:
     """A line for the job's log about each thing that machines of its worker pools have and this one does not give."""
     lines = [line for pool in pools for line in _shortfalls(pool.get("machineSpec", {}), host)]
     if not host.limits_memory:

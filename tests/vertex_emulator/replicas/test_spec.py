@@ -9,7 +9,7 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ReplicaCannotStart
 from vertex_emulator.replicas.executor import HostResources, ReplicaSpec
-from vertex_emulator.replicas.replica_spec import replica_spec
+from vertex_emulator.replicas.spec import build_replica_spec
 
 HOST = HostResources(cpus=8, memory=64 << 30, gpus=("0", "1"))
 
@@ -29,7 +29,7 @@ def package(*uris: str, **fields: Any) -> dict[str, Any]:
 
 def made(data: DataFolder, *pools: dict[str, Any], **spec: Any) -> ReplicaSpec:
     """What is started for the primary replica."""
-    return replica_spec(custom_job(custom_job_spec(*pools, **spec)), Replica(0, 0), data, HOST)
+    return build_replica_spec(custom_job(custom_job_spec(*pools, **spec)), Replica(0, 0), data, HOST)
 
 
 def test_only_a_container_of_the_user_s_own_is_called_one(data: DataFolder) -> None:
@@ -63,5 +63,7 @@ def test_replicas_of_a_job_and_trials_side_by_side_take_different_gpus(data: Dat
     gpu = {"machineType": "n1-standard-4", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1}
     spec = custom_job_spec({**pool(), "machineSpec": gpu}, {**pool(), "machineSpec": gpu})
     jobs = [custom_job(spec), custom_job(spec, study="7", trial=1), custom_job(spec, study="7", trial=2)]
-    taken = [[replica_spec(job, place, data, HOST).resources.gpus for place in job.requested_replicas] for job in jobs]
+    taken = [
+        [build_replica_spec(job, place, data, HOST).resources.gpus for place in job.requested_replicas] for job in jobs
+    ]
     assert taken == [[("0",), ("1",)], [("1",), ("0",)], [("0",), ("1",)]]

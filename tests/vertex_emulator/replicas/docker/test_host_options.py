@@ -8,9 +8,9 @@ import pytest
 
 from tests.vertex_emulator.running import IMAGE, until
 from vertex_emulator.database.records import Replica
-from vertex_emulator.names import new_id
+from vertex_emulator.names import generate_id
 from vertex_emulator.replicas.docker.executor import DockerExecutor
-from vertex_emulator.replicas.docker.limits import limits
+from vertex_emulator.replicas.docker.host_options import build_host_options
 from vertex_emulator.replicas.executor import ReplicaSpec, ReplicaStatus, ResourceLimits
 
 CHIEF = Replica(0, 0)
@@ -28,7 +28,7 @@ def executor() -> Iterator[DockerExecutor]:
 def run(executor: DockerExecutor, script: str, resources: ResourceLimits) -> tuple[ReplicaStatus, list[str]]:
     """How a replica with limits ends, and what it wrote."""
     command = ["python3", "-c", script]
-    spec = ReplicaSpec(new_id(), CHIEF, IMAGE, command, None, {}, "host", {}, ["host"], resources)
+    spec = ReplicaSpec(generate_id(), CHIEF, IMAGE, command, None, {}, "host", {}, ["host"], resources)
     executor.start_replica(spec)
     until(lambda: executor.get_statuses(spec.job)[CHIEF].phase == "exited", "its end")
     return executor.get_statuses(spec.job)[CHIEF], [line.text for line in executor.read_log(spec.job, CHIEF)]
@@ -75,7 +75,7 @@ def test_the_real_host_says_how_large_it_is(executor: DockerExecutor) -> None:
 def test_gpus_are_asked_for_by_name_from_the_driver_that_knows_them(gpus: tuple[str, ...], driver: str) -> None:
     """No machine of ours has a GPU, so this looks at the body of the request."""
     client = docker.APIClient(version="1.41")
-    body = client.create_host_config(**limits(ResourceLimits(gpus=gpus)))
+    body = client.create_host_config(**build_host_options(ResourceLimits(gpus=gpus)))
     client.close()
     (request,) = body["DeviceRequests"]
     assert (request["Driver"], request["DeviceIDs"], request["Capabilities"]) == (driver, list(gpus), [["gpu"]])
@@ -83,4 +83,4 @@ def test_gpus_are_asked_for_by_name_from_the_driver_that_knows_them(gpus: tuple[
 
 
 def test_a_container_without_resources_is_asked_for_without_limits() -> None:
-    assert limits(ResourceLimits()) == {}
+    assert build_host_options(ResourceLimits()) == {}
