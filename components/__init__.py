@@ -13,8 +13,8 @@ from .preview.cost import show_cost
 from .program import run
 from .runtime.foundation import Foundation
 from .settings.settings import Settings
-from .stack import Images, Jobs, Packages, export
-from .targets.choice import foundation
+from .stack import Images, Jobs, Packages, export_outputs
+from .targets.choice import create_foundation
 from .targets.local import LocalFoundation
 
 __all__ = [
@@ -33,8 +33,8 @@ __all__ = [
     "TrainingImage",
     "TrainingPipeline",
     "TrainingPipelineArgs",
-    "export",
-    "foundation",
+    "create_foundation",
+    "export_outputs",
     "run",
     "show_availability",
     "show_cost",

@@ -1,4 +1,4 @@
-"""From settings to resources: the images, packages and jobs of a stack, and its outputs."""
+"""The resources of a stack: images, packages and jobs as its settings declare them, and its outputs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
@@ -14,10 +14,10 @@ from .errors import ImageNotPromoted
 from .images.base_images import warn_of_unpinned_bases
 from .images.declared_images import is_built_here
 from .images.training_image import TrainingImage
-from .jobs import results, stages
+from .jobs import stages
 from .jobs.completion import Completion
 from .jobs.job import CustomJob, HyperparameterTuningJob, TrainingPipeline
-from .jobs.results import MODEL_DIR
+from .jobs.results import MODEL_DIR, split_reference
 from .packages.python_package import PythonPackage
 from .runtime.foundation import Foundation
 from .runtime.outputs import apply_when_known
@@ -26,20 +26,20 @@ from .schema.job_declaration import JobDeclaration
 from .settings import guardrails
 from .settings.settings import Settings
 
-Job = CustomJob | HyperparameterTuningJob | TrainingPipeline
+JobResource = CustomJob | HyperparameterTuningJob | TrainingPipeline
 
-_RESOURCES: dict[str, type[Job]] = {
+_RESOURCE_TYPES: dict[str, type[JobResource]] = {
     CUSTOM_JOB.collection: CustomJob,
     HYPERPARAMETER_TUNING_JOB.collection: HyperparameterTuningJob,
     TRAINING_PIPELINE.collection: TrainingPipeline,
 }
-_RUN = ("name", "page", "logs")
+_RUN_KEYS = ("name", "page", "logs")
 
 
 class Images:
-    """A stack's images: `uris` by name, and the resources of those that are built here.
+    """A stack's images: `uris` by name, and the resources of those that are built here, `built`.
 
-    A URI is plain text, but for an image of another stack: that one's output says which digest it was built as.
+    A URI is plain text, except for an image of another stack, which is an output of that stack.
     """
 
     def __init__(self, settings: Settings, foundation: Foundation) -> None:
@@ -54,21 +54,23 @@ class Images:
             if is_built_here(image)
         }
         if settings.cloud and pulumi.runtime.is_dry_run():
-            for name, built in self.built.items():
-                warn_of_unpinned_bases(name, built.build_context, built)
-        others = {image["stack"] for image in settings.images.values() if "stack" in image}
-        stacks = {stack: pulumi.StackReference(stack, stack_name=stack) for stack in sorted(others)}
+            for name, image in self.built.items():
+                warn_of_unpinned_bases(name, image.build_context, image)
+        other_stacks = {image["stack"] for image in settings.images.values() if "stack" in image}
+        stacks = {stack: pulumi.StackReference(stack, stack_name=stack) for stack in sorted(other_stacks)}
         self.uris: dict[str, pulumi.Input[str]] = {
             name: self.built[name].reference
             if name in self.built
             else image.get("uri")
-            or promoted(stacks[image["stack"]], name).apply(guardrails.create_image_check(settings.guardrails, name))
+            or get_promoted_image(stacks[image["stack"]], name).apply(
+                guardrails.create_image_check(settings.guardrails, name)
+            )
             for name, image in settings.images.items()
         }
 
     @property
     def pinned(self) -> dict[str, pulumi.Input[str]]:
-        """By name: URIs that name the digest of what was built, once it is known, for other stacks to run."""
+        """URIs by name for other stacks to run: of an image that is built here with its digest, once that is known."""
         return {
             name: pulumi.Output.concat(self.built[name].reference.rpartition(":")[0], "@", self.built[name].digest)
             if name in self.built
@@ -78,7 +80,7 @@ class Images:
 
 
 class Packages:
-    """A stack's source distributions: `uris` by name, plain text, and the resources that upload them."""
+    """A stack's source distributions: `uris` by name, plain text, and the resources that upload them, `built`."""
 
     def __init__(self, settings: Settings, foundation: Foundation) -> None:
         self.built = {
@@ -88,104 +90,98 @@ class Packages:
 
 
 class Jobs:
-    """A stack's jobs: submitted once their images, packages and the jobs before them are there, and waited for.
+    """A stack's jobs: submitted after their images, packages and upstream jobs, and waited for.
 
-    Each stage of jobs that others come after has a Completion of its own, and the other jobs that ask for it have one
-    together.
+    Each stage of jobs that have downstream jobs has a Completion of its own. All other jobs with `lifecycle.wait` have
+    one together.
     """
 
     def __init__(self, settings: Settings, foundation: Foundation, images: Images, packages: Packages) -> None:
-        self._declared = {job.name: job for job in settings.jobs}
-        self.resources: dict[str, Job] = {}
-        self._found: dict[str, pulumi.Output[Mapping[str, Any]]] = {}
-        ended: list[Completion] = []
-        levels = stages.levels({job.name: job.upstream_jobs for job in settings.jobs})
-        needed = frozenset().union(*(job.upstream_jobs for job in settings.jobs))
+        self._settings, self._foundation, self._images, self._packages = settings, foundation, images, packages
+        self._declarations = {job.name: job for job in settings.jobs}
+        self.resources: dict[str, JobResource] = {}
+        self._completed_results: dict[str, pulumi.Output[Mapping[str, Any]]] = {}
+        stage_completions: list[Completion] = []
+        levels = stages.compute_levels({job.name: job.upstream_jobs for job in settings.jobs})
+        upstream_jobs = frozenset().union(*(job.upstream_jobs for job in settings.jobs))
         in_order = sorted(settings.jobs, key=lambda job: levels[job.name])
         for level, group in groupby(in_order, lambda job: levels[job.name]):
-            first: dict[str, Job] = {}
-            for declared in group:
-                before = [ended[at] for at in sorted({levels[name] for name in declared.upstream_jobs})]
-                job = self._job(declared, settings, foundation, images, packages, before)
-                self.resources[declared.name] = job
-                if declared.name in needed:
-                    first[declared.name] = job
-            if first:
-                ended.append(self._completion(f"stage-{level + 1}", first, foundation))
-        last = {
+            waited_jobs: dict[str, JobResource] = {}
+            for declaration in group:
+                earlier_levels = sorted({levels[name] for name in declaration.upstream_jobs})
+                job = self._create_job(declaration, [stage_completions[earlier] for earlier in earlier_levels])
+                self.resources[declaration.name] = job
+                if declaration.name in upstream_jobs:
+                    waited_jobs[declaration.name] = job
+            if waited_jobs:
+                stage_completions.append(self._create_completion(f"stage-{level + 1}", waited_jobs))
+        last_jobs = {
             job.name: self.resources[job.name]
             for job in settings.jobs
-            if job.lifecycle.get("wait") and job.name not in needed
+            if job.lifecycle.get("wait") and job.name not in upstream_jobs
         }
-        if last:
-            self._completion("completion", last, foundation)
+        if last_jobs:
+            self._create_completion("completion", last_jobs)
 
     @property
     def results(self) -> pulumi.Output[Mapping[str, Any]]:
         """The results of all jobs that were waited for, by name."""
-        return reduce(_together, dict.fromkeys(self._found.values()), pulumi.Output.from_input({}))
+        return reduce(_merge, dict.fromkeys(self._completed_results.values()), pulumi.Output.from_input({}))
 
-    def latest(self, name: str) -> pulumi.Output[Mapping[str, Any]]:
-        """A job's run; of one that was waited for the state is what was found then, and the rest is in its results."""
+    def get_latest_run(self, name: str) -> pulumi.Output[Mapping[str, Any]]:
+        """Return a job's run. Of a job that was waited for, it has the final state, and the rest is in its results."""
         run = self.resources[name].run
-        if name not in self._found:
+        if name not in self._completed_results:
             return run
-        state = self._found[name].apply(lambda found: {"state": found[name]["state"]} if found else {})
+        state = self._completed_results[name].apply(
+            lambda results: {"state": results[name]["state"]} if results else {}
+        )
         return run.apply(
-            lambda run: state.apply(lambda state: {**{key: run[key] for key in (*_RUN, "state")}, **state})
+            lambda run: state.apply(lambda state: {**{key: run[key] for key in (*_RUN_KEYS, "state")}, **state})
         )
 
-    def _completion(self, name: str, jobs: Mapping[str, Job], foundation: Foundation) -> Completion:
-        lifecycles = {name: self._declared[name].lifecycle for name in jobs}
+    def _create_completion(self, name: str, jobs: Mapping[str, JobResource]) -> Completion:
+        lifecycles = {name: self._declarations[name].lifecycle for name in jobs}
         deadlines = {name: lifecycle["deadline"] for name, lifecycle in lifecycles.items() if "deadline" in lifecycle}
-        completion = Completion(name, jobs, foundation=foundation, deadlines=deadlines)
-        # With --continue-on-error the program goes on after a wait that failed, and exports what there is.
-        self._found.update(dict.fromkeys(jobs, completion.results.recover(lambda _: {})))
+        completion = Completion(name, jobs, foundation=self._foundation, deadlines=deadlines)
+        # With --continue-on-error the program goes on after a wait that failed, and exports the other results.
+        self._completed_results.update(dict.fromkeys(jobs, completion.results.recover(lambda _: {})))
         return completion
 
-    def _job(
-        self,
-        declared: JobDeclaration,
-        settings: Settings,
-        foundation: Foundation,
-        images: Images,
-        packages: Packages,
-        before: Sequence[Completion],
-    ) -> Job:
-        used: dict[str, set[str]] = {"images": set(), "packages": set(), "secrets": set(), "jobs": set()}
-        for _, reference in references.find_references(declared.spec.fields):
+    def _create_job(self, declaration: JobDeclaration, completions: Sequence[Completion]) -> JobResource:
+        names: dict[str, set[str]] = {"images": set(), "packages": set(), "secrets": set(), "jobs": set()}
+        for _, reference in references.find_references(declaration.spec.fields):
             table, _, name = reference.partition(".")
-            used[table].add(name)
+            names[table].add(name)
         tables: dict[str, Mapping[str, pulumi.Input[str]]] = {
-            "images": {name: images.uris[name] for name in sorted(used["images"])},
-            "packages": packages.uris,
-            "jobs": self._folders(used["jobs"]),
+            "images": {name: self._images.uris[name] for name in sorted(names["images"])},
+            "packages": self._packages.uris,
+            "jobs": self._get_known_model_dirs(names["jobs"]),
         }
-        after: list[pulumi.Resource] = [
-            *(images.built[name] for name in sorted(used["images"] & images.built.keys())),
-            *(packages.built[name] for name in sorted(used["packages"])),
-            *before,
+        dependencies: list[pulumi.Resource] = [
+            *(self._images.built[name] for name in sorted(names["images"] & self._images.built.keys())),
+            *(self._packages.built[name] for name in sorted(names["packages"])),
+            *completions,
         ]
-        return _RESOURCES[declared.kind.collection](
-            declared.name,
-            cast(Any, resolve_spec(declared.spec, tables)),
-            foundation=foundation,
-            lifecycle=declared.lifecycle,
-            secrets={name: settings.secrets[name] for name in sorted(used["secrets"])},
-            jobs={name: self.resources[name] for name in sorted(declared.referenced_jobs)},
-            opts=pulumi.ResourceOptions(depends_on=after) if after else None,
+        return _RESOURCE_TYPES[declaration.kind.collection](
+            declaration.name,
+            cast(Any, resolve_spec(declaration.spec, tables)),
+            foundation=self._foundation,
+            lifecycle=declaration.lifecycle,
+            secrets={name: self._settings.secrets[name] for name in sorted(names["secrets"])},
+            jobs={name: self.resources[name] for name in sorted(declaration.referenced_jobs)},
+            opts=pulumi.ResourceOptions(depends_on=dependencies) if dependencies else None,
         )
 
-    def _folders(self, used: Iterable[str]) -> dict[str, pulumi.Input[str]]:
-        """Those results of jobs that a preview knows: where models go.
-
-        But for searches, whose best trial has them, and for jobs that were adopted.
-        """
-        named = {reference: results.split(reference, self.resources) for reference in used}
+    def _get_known_model_dirs(self, result_references: Iterable[str]) -> dict[str, pulumi.Input[str]]:
+        """Return those results that a preview knows: model folders of jobs that are neither tuning jobs nor adopted."""
+        parts = {reference: split_reference(reference, self.resources) for reference in result_references}
         return {
             reference: cast(pulumi.Input[str], self.resources[name].model_dir)
-            for reference, (name, path) in named.items()
-            if path == MODEL_DIR and not self._declared[name].spec.study and not self._declared[name].is_adopted
+            for reference, (name, result) in parts.items()
+            if result == MODEL_DIR
+            and not self._declarations[name].spec.study
+            and not self._declarations[name].is_adopted
         }
 
 
@@ -196,36 +192,36 @@ def resolve_spec(
     return apply_when_known(lambda tables: spec.transform(lambda fields: references.resolve(fields, tables)), tables)
 
 
-def promoted(stack: pulumi.StackReference, name: str) -> pulumi.Output[str]:
-    """The image that another stack has built under this name, by its digest. Raises ImageNotPromoted."""
+def get_promoted_image(stack: pulumi.StackReference, name: str) -> pulumi.Output[str]:
+    """Return the URI, with digest, of the image that another stack has built. Raises ImageNotPromoted."""
 
-    def find(pinned: Any) -> str:
-        found = (pinned or {}).get(name)
-        if found is None:
+    def find_uri(pinned: Any) -> str:
+        uri = (pinned or {}).get(name)
+        if uri is None:
             known = ", ".join(sorted(pinned or {})) or "none"
             raise ImageNotPromoted(
                 f"images.{name}: the stack {stack._name} has no image of this name (it has {known}); "
                 "run `pulumi up` there first"
             )
-        return str(found)
+        return str(uri)
 
-    return stack.get_output("pinnedImages").apply(find)
+    return stack.get_output("pinnedImages").apply(find_uri)
 
 
-def export(images: Images, jobs: Jobs) -> None:
-    """The stack's outputs, each a map by name: `images`, `pinnedImages`, `jobs` (name, state, page, logs), `results`.
+def export_outputs(images: Images, jobs: Jobs) -> None:
+    """Export the stack's outputs, each a map by name: `images`, `pinnedImages`, `jobs`, `results`.
 
-    `jobs` has also what a refresh has shown of a job that was not waited for (error, trials, bestTrial).
-    `pinnedImages` names images by the digests that were built; another stack's `images.NAME.stack` reads it.
+    `jobs` have name, state, page and logs; those that were not waited for also what a refresh has shown (error, trials,
+    bestTrial). `pinnedImages` has URIs with digests, which another stack's `images.NAME.stack` reads.
     """
     pulumi.export("images", images.uris)
     pulumi.export("pinnedImages", images.pinned)
-    # Each job by itself: Output.all would take what it is given apart and put it together, 28 Outputs a job.
-    pulumi.export("jobs", {name: jobs.latest(name) for name in jobs.resources})
+    # Each job by itself: Output.all takes its arguments apart and puts them together again, 28 Outputs a job.
+    pulumi.export("jobs", {name: jobs.get_latest_run(name) for name in jobs.resources})
     pulumi.export("results", jobs.results)
 
 
-def _together(
+def _merge(
     results: pulumi.Output[Mapping[str, Any]], more: pulumi.Output[Mapping[str, Any]]
 ) -> pulumi.Output[Mapping[str, Any]]:
     return results.apply(lambda results: more.apply(lambda more: {**results, **more}))

@@ -1,4 +1,4 @@
-"""Adoption by name: a job that was submitted otherwise becomes a resource of the stack, as it is."""
+"""Adoption by name: a job that exists already becomes a resource of the stack, as it is."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,32 +7,37 @@ from vertex_api.kinds import Kind
 from vertex_api.names import ResourceName
 from vertex_api.scalars import quote_value
 from vertex_api.validation.canonical import CanonicalSpec, restore_spec
-from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape import format_path
 
+from ..errors import SubmitFailed
+from ..runtime.target import Target
 from ..schema import references
 from ..schema.references import Tables
 from . import drift
+from .inputs import JobInputs
 
-NOT_RUN = "an adopted job is not run; take adopt out to run what is declared"
+RERUN_MESSAGE = "an adopted job is not run; take adopt out to run what is declared"
 
 
-def resource_name(kind: Kind, parent: str, adopt: str) -> str:
-    """The name of the job that `lifecycle.adopt` means: it is given whole, or as the job's number below `parent`."""
+def expand_job_name(kind: Kind, parent: str, adopt: str) -> str:
+    """Return the resource name of the job to adopt: `adopt` is that name, or the job's number in `parent`."""
     return adopt if "/" in adopt else f"projects/{parent.partition('projects/')[2]}/{kind.collection}/{adopt}"
 
 
-def is_of(adopt: str, job: str) -> bool:
-    """Whether two resource names are of one job: the service shows a project's number where people write its ID."""
-    one, other = ResourceName.parse(adopt), ResourceName.parse(job)
+def is_same_job(adopt: str, job_name: str) -> bool:
+    """Return whether two resource names mean one job, though one may have the project's number in place of its ID."""
+    one, other = ResourceName.parse(adopt), ResourceName.parse(job_name)
     same_project = one.project == other.project or one.project.isdigit() != other.project.isdigit()
     return same_project and one[1:] == other[1:]
 
 
-def broken(kind: Kind, adopt: str, project: str, number: str | None, region: str) -> Iterator[str]:
-    """What is wrong with a name to adopt, in a stack of a `project` (with a `number`, where that is known)."""
+def find_adoption_violations(
+    kind: Kind, adopt: str, project: str, project_number: str | None, region: str
+) -> Iterator[str]:
+    """Find out why a job cannot be adopted in a stack of this project, whose number may be unknown, and region."""
     try:
-        name = ResourceName.parse(resource_name(kind, f"projects/{project}/locations/{region}", adopt))
+        name = ResourceName.parse(expand_job_name(kind, f"projects/{project}/locations/{region}", adopt))
     except ValueError:
         yield f'"{adopt}" is not the name of a job: projects/P/locations/R/{kind.collection}/ID, or its ID alone'
         return
@@ -40,36 +45,46 @@ def broken(kind: Kind, adopt: str, project: str, number: str | None, region: str
         yield f'"{adopt}" is one of the {name.kind.collection}: declare it there'
     if name.region != region:
         yield f'"{adopt}" is in {name.region}, and the jobs of this stack are in {region}'
-    if name.project not in (project, number) and (number or not name.project.isdigit()):
+    if name.project not in (project, project_number) and (project_number or not name.project.isdigit()):
         yield f'"{adopt}" is of another project than this stack\'s, {project}'
 
 
-def differences(declared: CanonicalSpec, job: Mapping[str, Any], tables: Tables) -> list[str]:
-    """A line for each declared field in which a job differs, with both values, and one that says what to do.
+def fetch_adopted_job(api: Target, inputs: JobInputs, name: str, results: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return the job to adopt. Raises VertexError, and SubmitFailed if it differs from what is declared."""
+    job = api.client.get(ResourceName.parse(name))
+    if lines := list(render_differences(inputs.spec, job, inputs.reference_values(results))):
+        advice = "declare what it has, or take lifecycle.adopt out to run what is declared"
+        raise SubmitFailed("\n".join([f"{inputs.failure}, as it is not the job that is declared:", *lines, advice]))
+    return job
 
-    What is not declared may be anything. `tables` are what references in what is declared stand for.
+
+def render_differences(declared: CanonicalSpec, job: Mapping[str, Any], values: Tables) -> Iterator[str]:
+    """Yield a line for each declared field in which a job differs, with both values. Other fields may be anything.
+
+    `values` are those of references in the declared spec.
     """
-    found = [f"  {line}" for line in _differences(declared.fields, restore_spec(declared.kind, job).fields, tables, ())]
-    return [*found, "declare what it has, or take lifecycle.adopt out to run what is declared"] if found else []
+    actual = restore_spec(declared.kind, job).fields
+    for path, message in _find_differences(declared.fields, actual, values, ()):
+        yield f"  {format_path(path)}: {message}"
 
 
-def _differences(declared: Any, actual: Any, tables: Tables, path: KeyPath) -> Iterator[str]:
+def _find_differences(declared: Any, actual: Any, values: Tables, path: KeyPath) -> Iterator[Violation]:
     if isinstance(declared, Mapping) and isinstance(actual, Mapping):
         for key, value in declared.items():
-            # A message that the job lacks is as good as an empty one.
+            # A message that the job lacks equals an empty one.
             empty: Any = {} if isinstance(value, Mapping) else None
-            yield from _differences(value, actual.get(key, empty), tables, (*path, key))
+            yield from _find_differences(value, actual.get(key, empty), values, (*path, key))
     elif isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
         for index, pair in enumerate(zip(declared, actual, strict=True)):
-            yield from _differences(*pair, tables, (*path, index))
-    elif not drift.is_same(declared, actual, tables):
-        yield f"{format_path(path)}: {_said(declared, actual, tables)}"
+            yield from _find_differences(*pair, values, (*path, index))
+    elif not drift.is_equal(declared, actual, values):
+        yield path, _difference_text(declared, actual, values)
 
 
-def _said(declared: Any, actual: Any, tables: Tables) -> str:
+def _difference_text(declared: Any, actual: Any, values: Tables) -> str:
     if any(reference.startswith("secrets.") for _, reference in references.find_references(declared)):
         return f"the job has another value than {quote_value(declared)}"  # which may be a secret too
     if isinstance(declared, list) and isinstance(actual, list) and isinstance(declared[0], Mapping):
         return f"{len(declared)} declared, and the job has {len(actual)}"
-    there = "nothing" if actual is None else quote_value(drift.hidden(actual, tables.get("secrets", {})))
-    return f"{quote_value(declared)} declared, and the job has {there}"
+    actual_text = "nothing" if actual is None else quote_value(drift.mask_secrets(actual, values.get("secrets", {})))
+    return f"{quote_value(declared)} declared, and the job has {actual_text}"

@@ -14,8 +14,9 @@ from vertex_api.validation.shape import FieldProblem, format_path, validate_shap
 from ..errors import DeclarationErrors, Problem
 from ..runtime.outputs import has_output
 from ..schema import formats, references, shapes
-from . import dependencies, results
-from .recovery import ownership
+from .dependencies import unknown_result_message
+from .recovery.labels import find_label_violations
+from .results import split_reference
 
 _FILE_ONLY_KEYS = {
     "wait": "a Completion waits for the jobs that it is given",
@@ -74,7 +75,7 @@ def validate_arguments(
         if canonical and not is_adopted:
             violations += [
                 (("labels", *path), message)
-                for path, message in ownership.labels_broken(canonical.fields.get("labels", {}), labels)
+                for path, message in find_label_violations(canonical.fields.get("labels", {}), labels)
             ]
     violations += _find_reference_violations(spec, secrets, available_results)
     if violations:
@@ -99,11 +100,11 @@ def _find_reference_violations(
             if name not in secrets:
                 yield path, f"${{{reference}}} is not among the secrets of this job{suggestion_text(name, secrets)}"
         else:
-            job, result = results.split(name, available_results)
+            job, result = split_reference(name, available_results)
             if job not in available_results:
                 yield (
                     path,
                     f"${{{reference}}} is of none of the jobs of this job{suggestion_text(job, available_results)}",
                 )
             elif (known := available_results[job]) is not None and result not in known:
-                yield path, dependencies.not_a_result(name, job, result, known)
+                yield path, unknown_result_message(name, job, result, known)

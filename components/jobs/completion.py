@@ -1,4 +1,4 @@
-"""Completion: waits for jobs, and holds their results."""
+"""Completion: a resource that waits for jobs and has their results."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,53 +16,56 @@ from ..runtime.engine import Provider
 from ..runtime.foundation import Foundation
 from . import waiting
 from .job import CustomJob, HyperparameterTuningJob, TrainingPipeline
-from .recovery import submissions
+from .recovery.orphans import find_undeclared_jobs
+from .recovery.session import UpdateSession, current_session
+from .results import summarize_job
 
-LEFT = (
-    "still running, though no longer declared: {}. Pulumi removes what is gone last, and not once something has "
-    "failed: `pulumi up --continue-on-error` removes it all the same"
+UNDECLARED_MESSAGE = (
+    "still running, though no longer declared: {}. Pulumi deletes such resources last, and not after a failure: "
+    "`pulumi up --continue-on-error` deletes them all the same"
 )
 _INPUTS = ("owner", "parent", "jobs", "deadlines")
 
 
 class CompletionProvider(Provider):
-    """Waits while it is created or updated. When it fails the jobs stay recorded, and the next run waits again."""
+    """Waits while it is created or updated. If it fails the jobs stay recorded, and the next run waits again."""
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        return dynamic.CreateResult("completion", {**props, "results": self._results(props)})
+        return dynamic.CreateResult("completion", {**props, "results": self._wait(props)})
 
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
-        return dynamic.UpdateResult({**news, "results": self._results(news)})
+        return dynamic.UpdateResult({**news, "results": self._wait(news)})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = {name: props[name] for name in _INPUTS if name in props}
-        found = waiting.look(props["parent"], props["owner"], props["jobs"])
-        results = {name: waiting.result(job) for name, job in found.items()}
+        jobs = waiting.fetch_jobs(props["parent"], props["owner"], props["jobs"])
+        results = {name: summarize_job(job) for name, job in jobs.items()}
         return dynamic.ReadResult(id_, {**inputs, "results": results}, inputs)
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
         return None
 
-    def _results(self, props: dict[str, Any]) -> dict[str, Any]:
+    def _wait(self, props: dict[str, Any]) -> dict[str, Any]:
         deadlines = {name: parse_seconds(deadline) for name, deadline in (props.get("deadlines") or {}).items()}
         try:
-            return waiting.wait(props["parent"], props["owner"], props["jobs"], deadlines)
+            return waiting.wait_for_jobs(props["parent"], props["owner"], props["jobs"], deadlines)
         except TrainingFailed as error:
-            if left := _undeclared(props["parent"], props["owner"]):
-                raise TrainingFailed(f"{error}\n{LEFT.format(', '.join(left))}") from error
+            if undeclared := _find_undeclared_jobs(props["parent"], props["owner"], current_session()):
+                raise TrainingFailed(f"{error}\n{UNDECLARED_MESSAGE.format(', '.join(undeclared))}") from error
             raise
 
 
-def _undeclared(parent: str, owner: str) -> list[str]:
-    with suppress(VertexError):  # what has failed is more than what cannot be said beside it
-        return submissions.undeclared(target.connect(parent), owner)
+def _find_undeclared_jobs(parent: str, stack: str, session: UpdateSession) -> list[str]:
+    ledger = session.get_ledger(stack)
+    with suppress(VertexError):  # the failure to report is the training's
+        return find_undeclared_jobs(target.connect(parent), ledger) if ledger else []
     return []
 
 
 class Completion(dynamic.Resource, module="vertex", name="Completion"):
-    """Waits for `jobs`, a map by name; `results` has for each what `waiting.result` describes.
+    """Waits for `jobs`, a map by name; `results` has the results of each (see `summarize_job` in `results.py`).
 
-    `deadlines` are durations ("7200s") by name: how long it waits for a job before it fails, and leaves the job alone.
+    `deadlines` are durations ("7200s") by name: if a job takes longer, the Completion fails, and the job stays active.
     """
 
     results: pulumi.Output[Mapping[str, Any]]

@@ -1,4 +1,4 @@
-"""Why a job failed: what the service says, the likely cause, the last lines of its log, and where the rest is."""
+"""Failure reports: the service's reason, the likely cause, the last lines of the log, and where the rest is."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,12 +10,12 @@ from vertex_api.studies import trials
 from vertex_api.validation.pipeline_tasks import get_backing_job_name
 
 from ..runtime.target import Target
-from .pipeline_results import STUDY
+from .pipeline_results import TUNING_JOB
 
 Job = Mapping[str, Any]
-QUOTED_LINES = 10
-"""How many of a failed job's last log lines its error quotes."""
-QUOTED_TRIALS = 3
+MAX_LOG_LINES = 10
+"""How many of a failed job's last log lines its report quotes."""
+MAX_TRIALS = 3
 _REPLICA = re.compile(r"\breplica (workerpool\d+-\d+)")
 _CAUSES = [
     (
@@ -43,64 +43,70 @@ _CAUSES = [
 """Texts of the service (its pages on training, and errors that its users report), of Python and of Cloud Storage."""
 
 
-def account(at: Target, name: str, job: Job) -> str:
-    """All that is known of one failed job, in lines."""
-    resource, writer = (ResourceName.parse(text) for text in (job["name"], get_backing_job_name(job) or job["name"]))
-    study = job.get(STUDY, job)
+def failure_report(api: Target, name: str, job: Job) -> str:
+    """Return all that is known about a failed job, in lines."""
+    resource_name = ResourceName.parse(job["name"])
+    logged_job = ResourceName.parse(get_backing_job_name(job) or job["name"])
+    tuning_job = job.get(TUNING_JOB, job)
     reason = str(job.get("error", {}).get("message") or job["state"])
     replica = _REPLICA.search(reason)
-    # The replicas of a tuning job's trials share their names, so all of its log counts.
-    of_replica = replica[1] if replica and "studySpec" not in study else None
+    # Replicas of different trials have the same names, so the log of a whole tuning job counts.
+    replica_name = replica[1] if replica and "studySpec" not in tuning_job else None
     try:
-        lines = at.client.log_lines(writer, QUOTED_LINES, of_replica)
+        log_lines = api.client.log_lines(logged_job, MAX_LOG_LINES, replica_name)
     except VertexError as error:
-        lines = [f"(its log cannot be read: {error})"]
-    said = [f"{name} failed: {reason}", *_trials(study)]
-    causes = [*unreported(study), *likely_causes([reason, *_reasons(study).values(), *lines])]
-    said += [f"  likely cause: {cause}" for cause in causes]
-    said.append(f"  the last log lines of {of_replica}:" if of_replica else "  its last log lines:")
-    said += [f"    {line}" for line in lines] or ["    (it wrote nothing)"]
-    said.append(f"  all of it: {at.links.page(resource)} or `{at.links.logs(writer)}`")
-    said.append("  mend it, or run it again with lifecycle.rerun")
-    return "\n".join(said)
+        log_lines = [f"(its log cannot be read: {error})"]
+    trial_reasons = _get_failure_reasons(tuning_job)
+    causes = [*find_unreported_metrics(tuning_job), *find_likely_causes([reason, *trial_reasons.values(), *log_lines])]
+    return "\n".join(
+        [
+            f"{name} failed: {reason}",
+            *_render_failed_trials(trial_reasons),
+            *(f"  likely cause: {cause}" for cause in causes),
+            f"  the last log lines of {replica_name}:" if replica_name else "  its last log lines:",
+            *([f"    {line}" for line in log_lines] or ["    (it wrote nothing)"]),
+            f"  all of it: {api.links.get_page(resource_name)} or `{api.links.get_logs(logged_job)}`",
+            "  fix it, or run it again with lifecycle.rerun",
+        ]
+    )
 
 
-def likely_causes(lines: Sequence[str]) -> Iterator[str]:
-    """What texts of the service, and of Python and Google's libraries in a log, mean most often; each once."""
+def find_likely_causes(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the usual causes of messages of the service, and of Python and Google's libraries in a log, each once."""
     text = "\n".join(lines)
     for pattern, cause in _CAUSES:
         if match := re.search(pattern, text):
             yield match.expand(cause)
 
 
-def unreported(job: Job) -> Iterator[str]:
-    """The metrics of a tuning job that trials have ended without, and how to report them."""
+def find_unreported_metrics(job: Job) -> Iterator[str]:
+    """Yield a line for each metric that trials of a tuning job have not reported, with the call that reports it."""
     if "studySpec" not in job:
         return
     by_id = {trial["id"]: trial for trial in job.get("trials", [])}
-    wanted = {metric["metricId"] for metric in job["studySpec"]["metrics"]}
+    study_metrics = {metric["metricId"] for metric in job["studySpec"]["metrics"]}
     for metric, ids in trials.find_unreported_metrics(job).items():
-        others = sorted(set().union(*(trials.list_reported_metrics(by_id[id_]) for id_ in ids)) - wanted)
+        others = sorted(set().union(*(trials.list_reported_metrics(by_id[id_]) for id_ in ids)) - study_metrics)
         reasons = [by_id[id_]["infeasibleReason"] for id_ in ids if "infeasibleReason" in by_id[id_]]
-        known = (
+        hint = (
             f" They reported {', '.join(others)}." if others else f" Trial {ids[-1]}: {reasons[-1]}" if reasons else ""
         )
         yield (
             f"metric `{metric}` was never reported by {len(ids)} of {trials.count_ended_trials(job)} trials: call "
             f"hypertune.HyperTune().report_hyperparameter_tuning_metric(hyperparameter_metric_tag='{metric}', "
-            f"metric_value=…).{known}"
+            f"metric_value=…).{hint}"
         )
 
 
-def _trials(job: Job) -> Iterator[str]:
-    """The last trials of a tuning job that failed, each with the reason."""
-    reasons = list(_reasons(job).items())
-    yield from (f"  trial {id_}: {reason}" for id_, reason in reasons[-QUOTED_TRIALS:])
-    if len(reasons) > QUOTED_TRIALS:
-        yield f"  and {len(reasons) - QUOTED_TRIALS} more trials failed"
+def _render_failed_trials(reasons: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each of the last trials that failed."""
+    for id_, reason in list(reasons.items())[-MAX_TRIALS:]:
+        yield f"  trial {id_}: {reason}"
+    if len(reasons) > MAX_TRIALS:
+        yield f"  and {len(reasons) - MAX_TRIALS} more trials failed"
 
 
-def _reasons(job: Job) -> dict[str, str]:
-    """The reasons of failed trials by number, in order."""
+def _get_failure_reasons(job: Job) -> dict[str, str]:
+    """Return the reasons of failed trials by number, in order."""
     rows = trials.summarize_trials(job)
     return {row["id"]: row["infeasibleReason"] for row in rows if "infeasibleReason" in row}

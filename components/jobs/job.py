@@ -18,7 +18,7 @@ from ..schema import shapes
 from . import adoption
 from .arguments import validate_arguments
 from .provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider, TrainingPipelineProvider
-from .recovery import ownership
+from .recovery.tokens import compute_run_id
 from .results import list_available_results
 
 _REPLACE = ["spec", "secrets", "jobs", "rerun", "parent", "adopt"]
@@ -69,17 +69,18 @@ class _Job(dynamic.Resource, Generic[Spec]):
                 available_results={name: job.available_results for name, job in (jobs or {}).items()},
             )
         rerun = (lifecycle or {}).get("rerun", 0)
-        given = (lifecycle or {}).get("adopt")
-        adopt: str | None = given and adoption.resource_name(kind, foundation.parent, given)
-        above: list[pulumi.Input[str]] = [job.run_id for _, job in sorted((jobs or {}).items())]
+        adopted_name = (lifecycle or {}).get("adopt")
+        adopt: str | None = adopted_name and adoption.expand_job_name(kind, foundation.parent, adopted_name)
+        run_ids: list[pulumi.Input[str]] = [job.run_id for _, job in sorted((jobs or {}).items())]
         self._is_adopted = adopt is not None
-        self._rerun, self._above = rerun, [*above, *([adopt] if adopt else [])]
+        # A job that is adopted anew is another upstream job.
+        self._rerun, self._upstream_ids = rerun, [*run_ids, *([adopt] if adopt else [])]
         # What an adopted job has beside what is declared stays as it is.
         self._spec = (
             canonical
             if adopt
             else apply_when_known(
-                lambda spec, run_ids: spec and complete_spec(spec, rerun, foundation, name, run_ids), canonical, above
+                lambda spec, run_ids: spec and complete_spec(spec, rerun, foundation, name, run_ids), canonical, run_ids
             )
         )
         props: dict[str, Any] = {
@@ -116,7 +117,7 @@ class _Job(dynamic.Resource, Generic[Spec]):
     def run_id(self) -> pulumi.Input[str]:
         """Eight hex digits, known in a preview, that differ whenever the job would run anew."""
         return apply_when_known(
-            lambda spec, above: ownership.run_id(spec, self._rerun, above) if spec else "", self._spec, self._above
+            lambda spec, ids: compute_run_id(spec, self._rerun, ids) if spec else "", self._spec, self._upstream_ids
         )
 
     @property
@@ -167,7 +168,7 @@ def complete_spec(
     if foundation.encryption_key is not None:
         fields.setdefault("encryptionSpec", {"kmsKeyName": foundation.encryption_key})
     whole = CanonicalSpec(spec.kind, fields)
-    folder = f"{foundation.staging}/{name}/{ownership.run_id(whole, rerun, upstream_run_ids)}"
+    folder = f"{foundation.staging}/{name}/{compute_run_id(whole, rerun, upstream_run_ids)}"
     job_spec.setdefault("baseOutputDirectory", {"outputUriPrefix": folder})
     return whole
 

@@ -1,4 +1,4 @@
-"""What a training pipeline came to: its model, its job, and what that job found."""
+"""Results of a training pipeline: its model, and its job with the trials of that job."""
 
 import contextlib
 from collections.abc import Mapping
@@ -11,56 +11,60 @@ from vertex_api.validation.canonical import restore_spec
 from vertex_api.validation.pipeline_tasks import get_backing_job_name
 
 from ..runtime.target import Target
-from .recovery import ownership
+from .recovery.labels import build_stack_filter
 
 Job = Mapping[str, Any]
-STUDY = "tuningJob"
-"""Where `with_studies` puts the tuning job of a pipeline that tunes, beside the pipeline's own fields."""
+TUNING_JOB = "tuningJob"
+"""The key under which `attach_tuning_jobs` puts the tuning job of a pipeline, beside the pipeline's own fields."""
 
 
 def is_pipeline(job: Job) -> bool:
-    """Whether a job as the service shows it is a training pipeline."""
+    """Return whether a job, as the service shows it, is a training pipeline."""
     return TRAINING_PIPELINE.spec_field in job
 
 
-def with_studies(at: Target, owner: str, jobs: Mapping[str, Job]) -> dict[str, Job]:
-    """The jobs by name, each pipeline that tunes with its tuning job: one list call more, and only if there is one.
+def attach_tuning_jobs(api: Target, stack: str, jobs: Mapping[str, Job]) -> dict[str, Job]:
+    """Return the jobs by name, with its tuning job in each pipeline that runs one: one more list call if there is one.
 
-    A tuning job that is not listed with its pipeline's labels is asked for by its name: that Vertex AI gives it these
+    A tuning job that is not listed with its pipeline's labels is fetched by name: whether Vertex AI gives it these
     labels is not documented.
     """
-    tuning = {name: _study_name(job) for name, job in jobs.items() if is_pipeline(job)}
-    wanted = {study: name for name, study in tuning.items() if study}
-    if not wanted:
+    tuning_names = {name: _get_tuning_job_name(job) for name, job in jobs.items() if is_pipeline(job)}
+    pipeline_names = {tuning_name: name for name, tuning_name in tuning_names.items() if tuning_name}
+    if not pipeline_names:
         return dict(jobs)
-    listed = at.client.list(HYPERPARAMETER_TUNING_JOB, at.parent, ownership.filter_of(owner))
-    studies = {job["name"]: job for job in listed if job["name"] in wanted}
-    for study in wanted.keys() - studies.keys():
+    listed = api.client.list(HYPERPARAMETER_TUNING_JOB, api.parent, build_stack_filter(stack))
+    tuning_jobs = {job["name"]: job for job in listed if job["name"] in pipeline_names}
+    for tuning_name in pipeline_names.keys() - tuning_jobs.keys():
         with contextlib.suppress(NotFound):
-            studies[study] = at.client.get(ResourceName.parse(study))
-    return {**jobs, **{wanted[study]: {**jobs[wanted[study]], STUDY: job} for study, job in studies.items()}}
+            tuning_jobs[tuning_name] = api.client.get(ResourceName.parse(tuning_name))
+    attached = {pipeline_names[tuning_name]: job for tuning_name, job in tuning_jobs.items()}
+    return {**jobs, **{name: {**jobs[name], TUNING_JOB: job} for name, job in attached.items()}}
 
 
-def searching(at: Target, job: Job) -> Job:
-    """What has a job's trials: itself, or for one call the tuning job of a pipeline that tunes. Raises VertexError."""
-    if study := _study_name(job):
+def fetch_tuning_job(api: Target, job: Job) -> Job:
+    """Return the tuning job that a pipeline runs, with one call; any other job itself. Raises VertexError."""
+    if tuning_name := _get_tuning_job_name(job):
         with contextlib.suppress(NotFound):
-            return at.client.get(ResourceName.parse(study))
+            return api.client.get(ResourceName.parse(tuning_name))
     return job
 
 
-def uploaded(pipeline: Job) -> dict[str, Any]:
-    """`backingJob` and `model`, the resource names of the job that trains and of the model, once there are such."""
+def get_created_names(pipeline: Job) -> dict[str, str]:
+    """Return the resource names of the job that trains, `backingJob`, and of the `model`, once they exist."""
     model = pipeline.get("modelToUpload", {}).get("name")
     names = {"backingJob": get_backing_job_name(pipeline), "model": model}
     return {key: name for key, name in names.items() if name}
 
 
-def training_of(pipeline: Job) -> Job:
-    """The job that trains, as far as it is known here: with its trials where `with_studies` has found them."""
-    return pipeline[STUDY] if STUDY in pipeline else restore_spec(TRAINING_PIPELINE, pipeline).training_job.fields
+def get_training_job(pipeline: Job) -> Job:
+    """Return the job that trains: the one that `attach_tuning_jobs` has found, else what the pipeline's spec says."""
+    if TUNING_JOB in pipeline:
+        tuning_job: Job = pipeline[TUNING_JOB]
+        return tuning_job
+    return restore_spec(TRAINING_PIPELINE, pipeline).training_job.fields
 
 
-def _study_name(pipeline: Job) -> str | None:
+def _get_tuning_job_name(pipeline: Job) -> str | None:
     name = get_backing_job_name(pipeline)
     return name if name and ResourceName.parse(name).kind == HYPERPARAMETER_TUNING_JOB else None

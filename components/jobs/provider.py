@@ -1,7 +1,6 @@
-"""The provider of training jobs: submits a job once, finds it again, and removes it in the right order."""
+"""The providers of training jobs: a job is submitted once, found again, and removed in the right order."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pulumi import dynamic
@@ -11,57 +10,22 @@ from vertex_api.errors import NotFound
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.names import ResourceName
 from vertex_api.studies import trials
-from vertex_api.validation.canonical import CanonicalSpec, restore_spec, validate_spec
+from vertex_api.validation.canonical import restore_spec, validate_spec
 from vertex_api.validation.pipeline_tasks import get_backing_job_name
-from vertex_api.validation.shape import FieldProblem
+from vertex_api.validation.shape import get_value_at
 
-from ..errors import SubmitFailed
-from ..runtime import engine, target
+from ..runtime import target
 from ..runtime.api_errors import api_errors_as
 from ..runtime.engine import Provider
 from ..runtime.target import Target
 from ..schema import references
-from ..schema.lifecycle import get_deletion_policy
 from . import adoption, drift, progress, results
-from .pipeline_results import searching
-from .recovery import orphans as unrecorded
-from .recovery import ownership, removal, submissions
-
-INPUTS = ("owner", "parent", "spec", "secrets", "jobs", "rerun", "adopt", "lifecycle")
-
-
-@dataclass(frozen=True)
-class _Inputs:
-    owner: str
-    parent: str
-    spec: CanonicalSpec
-    secrets: dict[str, str]
-    jobs: dict[str, str]
-    on_delete: str
-    rerun: int
-    adopt: str | None
-
-    @classmethod
-    def of(cls, kind: Kind, props: Mapping[str, Any]) -> "_Inputs":
-        adopt = props.get("adopt")
-        return cls(
-            owner=props["owner"],
-            parent=props["parent"],
-            spec=restore_spec(kind, props["spec"]),
-            secrets=props.get("secrets") or {},
-            jobs=props.get("jobs") or {},
-            on_delete=get_deletion_policy(props.get("lifecycle") or {}, bool(adopt)),
-            rerun=int(props.get("rerun") or 0),
-            adopt=adopt,
-        )
-
-    @property
-    def name(self) -> str:
-        return self.owner.rpartition("/")[2]
-
-    @property
-    def stack(self) -> str:
-        return self.owner.rpartition("/")[0]
+from .inputs import INPUT_NAMES, JobInputs
+from .pipeline_results import fetch_tuning_job
+from .recovery.labels import find_label_violations
+from .recovery.removal import remove_job
+from .recovery.session import current_session
+from .submission import find_or_submit_job
 
 
 class JobProvider(Provider):
@@ -70,102 +34,85 @@ class JobProvider(Provider):
     kind: ClassVar[Kind]
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
-        inputs = {name: news[name] for name in INPUTS if news.get(name) is not None}
+        inputs = {name: news[name] for name in INPUT_NAMES if news.get(name) is not None}
+        adopt = inputs.get("adopt")
         spec, problems = validate_spec(
             self.kind,
             inputs["spec"],
-            is_name_required="adopt" not in inputs,
+            is_name_required=not adopt,
             has_unresolved_references=references.has_unresolved_references,
         )
+        # A value that is known only after the update is the engine's marker for such values.
         failures = [
             dynamic.CheckFailure(f"spec.{problem.field}", problem.message)
             for problem in problems
-            if not _unknown(inputs["spec"], problem)
+            if get_value_at(inputs["spec"], problem.path) != rpc.UNKNOWN
         ]
-        if adopt := inputs.get("adopt"):
+        if adopt:
             project, _, region = inputs["parent"].split("/")[-3:]
-            found = adoption.broken(self.kind, adopt, project, None, region)
-            failures += [dynamic.CheckFailure("adopt", message) for message in found]
+            messages = adoption.find_adoption_violations(self.kind, adopt, project, None, region)
+            failures += [dynamic.CheckFailure("adopt", message) for message in messages]
             if inputs.get("rerun"):
-                failures.append(dynamic.CheckFailure("rerun", adoption.NOT_RUN))
+                failures.append(dynamic.CheckFailure("rerun", adoption.RERUN_MESSAGE))
         elif spec:
-            found_in_labels = ownership.labels_broken(spec.fields.get("labels", {}))
             failures += [
                 dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message)
-                for path, message in found_in_labels
+                for path, message in find_label_violations(spec.fields.get("labels", {}))
             ]
         return dynamic.CheckResult({**inputs, **({"spec": spec.fields} if spec else {})}, failures)
 
     def diff(self, id_: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
-        """What differs is for Pulumi to say. A job is replaced by one to adopt, unless that is the job itself."""
+        """Leave differences to Pulumi. A job is replaced by one to adopt, unless that is the job itself."""
         adopt = news.get("adopt")
-        return dynamic.DiffResult(replaces=["adopt"] if adopt and not adoption.is_of(adopt, id_) else None)
+        return dynamic.DiffResult(replaces=["adopt"] if adopt and not adoption.is_same_job(adopt, id_) else None)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        outs = self._made(props)
-        return dynamic.CreateResult(str(outs["run"]["name"]), outs)
+        outputs = self._create_or_adopt(props)
+        return dynamic.CreateResult(str(outputs["run"]["name"]), outputs)
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         if news.get("adopt"):
-            return dynamic.UpdateResult(self._made(news))
-        return dynamic.UpdateResult({**news, **_outputs(olds), "run": olds["run"]})
+            return dynamic.UpdateResult(self._create_or_adopt(news))
+        return dynamic.UpdateResult({**news, **_select_results(olds), "run": olds["run"]})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        inputs = _Inputs.of(self.kind, props)
+        inputs = JobInputs.parse(self.kind, props)
         with api_errors_as(f"{inputs.name}: not read"):
-            at = target.connect(inputs.parent)
+            api = target.connect(inputs.parent)
             try:
-                job = at.client.get(ResourceName.parse(id_))
+                job = api.client.get(ResourceName.parse(id_))
             except NotFound:
                 return dynamic.ReadResult(None, {})
-            run = _run(at, job)
-        if line := progress.moved(inputs.name, props.get("run") or {}, run):
-            # Pulumi shows of a refresh what moves in inputs only.
-            print(line, flush=True)  # noqa: T201
-        used = _outputs(props)
-        tables = {"secrets": inputs.secrets, references.JOBS: used.get("results", {})}
-        spec = drift.declared_part(inputs.spec.fields, restore_spec(self.kind, job).fields, tables)
-        declared = {name: props[name] for name in INPUTS if name in props} | {"spec": spec}
-        return dynamic.ReadResult(id_, {**declared, **used, "run": run}, declared)
+            run = _describe_run(api, job)
+        if change := progress.describe_change(inputs.name, props.get("run") or {}, run):
+            # A refresh shows changes of inputs only.
+            print(change, flush=True)  # noqa: T201
+        recorded_results = _select_results(props)
+        values = inputs.reference_values(recorded_results.get("results", {}))
+        spec = drift.select_declared_fields(inputs.spec.fields, restore_spec(self.kind, job).fields, values)
+        declared = {name: props[name] for name in INPUT_NAMES if name in props} | {"spec": spec}
+        return dynamic.ReadResult(id_, {**declared, **recorded_results, "run": run}, declared)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
-        inputs, name = _Inputs.of(self.kind, props), ResourceName.parse(id_)
-        submissions.let_go(id_)
+        inputs, name = JobInputs.parse(self.kind, props), ResourceName.parse(id_)
+        current_session().mark_deleted(id_)
         if inputs.on_delete == "keep":
             return
-        client = target.connect(inputs.parent).client
         with api_errors_as(f"{inputs.name}: not deleted"):
-            removal.remove(client, name, inputs.name, keep_record=inputs.on_delete == "cancel")
+            client = target.connect(inputs.parent).client
+            remove_job(client, name, inputs.name, keep_record=inputs.on_delete == "cancel")
 
-    def _made(self, props: dict[str, Any]) -> dict[str, Any]:
-        """The outputs of a resource whose job is there: submitted, found, or adopted by its name."""
-        inputs = _Inputs.of(self.kind, props)
-        doing = f"{inputs.name}: {f'{inputs.adopt} is not adopted' if inputs.adopt else 'not submitted'}"
-        with api_errors_as(doing):
-            at = target.connect(inputs.parent)
-            known = results.values(at, inputs.stack, inputs.jobs, results.referenced(inputs.spec.fields), doing)
-            if inputs.adopt:
-                job: Mapping[str, Any] = at.client.get(ResourceName.parse(inputs.adopt))
-                tables = {"secrets": inputs.secrets, references.JOBS: known}
-                if found := adoption.differences(inputs.spec, job, tables):
-                    raise SubmitFailed("\n".join([f"{doing}, as it is not the job that is declared:", *found]))
+    def _create_or_adopt(self, props: dict[str, Any]) -> dict[str, Any]:
+        """Return the outputs of a resource once its job exists: adopted by name, found again, or submitted."""
+        inputs = JobInputs.parse(self.kind, props)
+        with api_errors_as(inputs.failure):
+            api = target.connect(inputs.parent)
+            used_results = results.fetch_results(api, inputs)
+            if inputs.adopted_job:
+                job = adoption.fetch_adopted_job(api, inputs, inputs.adopted_job, used_results)
             else:
-                token = ownership.token(inputs.owner, inputs.spec, inputs.secrets, inputs.rerun, inputs.jobs)
-                same = submissions.standing(at, inputs.parent, self.kind, inputs.owner, token)
-                if ledger := submissions.ledger_of(inputs.owner):
-                    left = submissions.left(at, inputs.parent, self.kind, inputs.owner, same)
-                    unrecorded.remove(at.client, ledger.stack, dict.fromkeys(left, inputs.name))
-                job = same or self._submit(at, inputs, known, token)
-        used = {"results": known} if known else {}
-        return {**props, **used, "run": _run(at, job)}
-
-    def _submit(self, at: Target, inputs: _Inputs, known: Mapping[str, str], token: str) -> Mapping[str, Any]:
-        job = drift.submitted(inputs.spec.fields, {"secrets": inputs.secrets, references.JOBS: known})
-        job["labels"] = {**job.get("labels", {}), **ownership.labels(inputs.owner, token)}
-        if ledger := submissions.ledger_of(inputs.owner):
-            job["labels"][ownership.MARK_LABEL] = ledger.mark(inputs.name)
-        engine.ensure_alive(f"{inputs.name}: not submitted")
-        return at.client.create(self.kind, at.parent, job)
+                job = find_or_submit_job(api, inputs, used_results, current_session())
+            return {**props, **_select_results({"results": used_results}), "run": _describe_run(api, job)}
 
 
 class CustomJobProvider(JobProvider):
@@ -181,35 +128,31 @@ class HyperparameterTuningJobProvider(JobProvider):
 
 
 class TrainingPipelineProvider(JobProvider):
-    """TrainingPipeline: runs one of the two others, and may upload the model that comes of it."""
+    """TrainingPipeline: runs one of the two others, and may upload the model that it trains."""
 
     kind = TRAINING_PIPELINE
 
 
-def _outputs(props: Mapping[str, Any]) -> dict[str, Any]:
-    """What was filled in for references to results of other jobs, as it was when the job was submitted."""
+def _select_results(props: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of references to results of other jobs, as they were when the job was submitted."""
     return {"results": props["results"]} if props.get("results") else {}
 
 
-def _run(at: Target, job: Mapping[str, Any]) -> dict[str, Any]:
-    """What a refresh shows of a job: it only ever has what moves with the job, or the next refresh would show more."""
-    name, log_of = (ResourceName.parse(text) for text in (job["name"], get_backing_job_name(job) or job["name"]))
-    run = {"name": job["name"], "state": job["state"], "page": at.links.page(name), "logs": at.links.logs(log_of)}
+def _describe_run(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a refresh shows of a job. It changes only with the job, or the next refresh would show a change."""
+    name = ResourceName.parse(job["name"])
+    logged_job = ResourceName.parse(get_backing_job_name(job) or job["name"])
+    run = {
+        "name": job["name"],
+        "state": job["state"],
+        "page": api.links.get_page(name),
+        "logs": api.links.get_logs(logged_job),
+    }
     if "error" in job:
         run["error"] = job["error"].get("message", "")
-    study = searching(at, job)
-    if ended := trials.count_ended_trials(study):
-        run["trials"] = {"ended": ended, "of": int(study["maxTrialCount"])}
-        if best := trials.find_best_trial(study):
-            run["bestTrial"] = best
+    tuning_job = fetch_tuning_job(api, job)
+    if ended := trials.count_ended_trials(tuning_job):
+        run["trials"] = {"ended": ended, "of": int(tuning_job["maxTrialCount"])}
+        if best_trial := trials.find_best_trial(tuning_job):
+            run["bestTrial"] = best_trial
     return run
-
-
-def _unknown(spec: Any, problem: FieldProblem) -> bool:
-    """Whether a problem is only that a value is not known before the update."""
-    for part in problem.path:
-        try:
-            spec = spec[part]
-        except (KeyError, IndexError, TypeError):
-            return False
-    return bool(spec == rpc.UNKNOWN)

@@ -1,30 +1,34 @@
-"""Results of jobs that other jobs refer to, such as `${jobs.tune.bestTrial.parameters.lr}`.
+"""Results of jobs, and references to them such as `${jobs.tune.bestTrial.parameters.lr}`.
 
-A reference to a result is written here without its table: `tune.bestTrial.parameters.lr`.
+This module has references without their table: `tune.bestTrial.parameters.lr`.
 """
 
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
+from vertex_api.catalog.job_defaults import get_model_directory
 from vertex_api.kinds import TRAINING_PIPELINE
 from vertex_api.names import ResourceName
 from vertex_api.states import SUCCEEDED_STATES
+from vertex_api.studies import trials
+from vertex_api.studies.metrics import list_objectives
 from vertex_api.validation.canonical import CanonicalSpec
 from vertex_api.validation.rules import parameters
 
 from ..errors import SubmitFailed
 from ..runtime.target import Target
 from ..schema import references
-from . import waiting
-from .pipeline_results import with_studies
+from .inputs import JobInputs
+from .pipeline_results import attach_tuning_jobs, get_created_names, get_training_job, is_pipeline
 
+Job = Mapping[str, Any]
 MODEL_DIR = "modelDir"
 
 
-def split(reference: str, names: Container[str]) -> tuple[str, str]:
-    """A reference as the name of a job and what of it: `("tune", "bestTrial.parameters.lr")`.
+def split_reference(reference: str, names: Container[str]) -> tuple[str, str]:
+    """Split a reference into the name of a job and a result: `("tune", "bestTrial.parameters.lr")`.
 
-    Names may have dots in them: the longest one of `names` counts, or else what stands before the first dot.
+    Names may have dots in them: the longest one of `names` counts, or else the text before the first dot.
     """
     parts = reference.split(".")
     for end in range(len(parts), 0, -1):
@@ -47,53 +51,85 @@ def list_available_results(spec: CanonicalSpec) -> list[str]:
     return names
 
 
-def referenced(spec: Any) -> set[str]:
-    """The references to results in a spec."""
-    tables = (reference.partition(".") for _, reference in references.find_references(spec))
+def find_result_references(spec: CanonicalSpec) -> set[str]:
+    """Return the references to results in a spec."""
+    tables = (reference.partition(".") for _, reference in references.find_references(spec.fields))
     return {reference for table, _, reference in tables if table == references.JOBS}
 
 
-def values(at: Target, stack: str, jobs: Mapping[str, str], wanted: Collection[str], doing: str) -> dict[str, str]:
-    """What stands for each of the references `wanted`, as text; `jobs` maps names of jobs to their resource names.
+def fetch_results(api: Target, inputs: JobInputs) -> dict[str, str]:
+    """Return the values of references to results of upstream jobs, as text.
 
-    One call for each job, and one more where a pipeline tunes; `stack` is `<pulumi project>/<stack>`. Raises
-    SubmitFailed, whose message begins with what is being done, and VertexError.
+    This takes one call for each of these jobs, and one more if a pipeline among them runs a tuning job. Raises
+    VertexError, and SubmitFailed if a job has not succeeded or does not have a result.
     """
-    named = {reference: split(reference, jobs) for reference in sorted(wanted)}
-    for reference, (name, _) in named.items():
-        if name not in jobs:
-            known = ", ".join(jobs) or "none"
+    upstream_jobs = inputs.upstream_jobs
+    paths = {reference: split_reference(reference, upstream_jobs) for reference in find_result_references(inputs.spec)}
+    for reference, (name, _) in sorted(paths.items()):
+        if name not in upstream_jobs:
+            names = ", ".join(upstream_jobs) or "none"
             raise SubmitFailed(
-                f"{doing}: ${{{references.JOBS}.{reference}}} leads to none of the jobs that it is given: {known}"
+                f"{inputs.failure}: ${{{references.JOBS}.{reference}}} is not a result of its upstream jobs: {names}"
             )
-    found = {name: at.client.get(ResourceName.parse(jobs[name])) for name, _ in named.values()}
-    for name, job in found.items():
+    jobs = {name: api.client.get(ResourceName.parse(upstream_jobs[name])) for name, _ in sorted(paths.values())}
+    for name, job in jobs.items():
         if job["state"] not in SUCCEEDED_STATES:
-            raise SubmitFailed(f"{doing}: {name}, whose results it uses, is {job['state']}")
-    ended = {name: {"name": job["name"], **waiting.result(job)} for name, job in with_studies(at, stack, found).items()}
-    texts = {}
-    for reference, (name, path) in named.items():
-        value = _value(ended[name], path)
+            raise SubmitFailed(f"{inputs.failure}: {name}, whose results it uses, is {job['state']}")
+    complete_jobs = attach_tuning_jobs(api, inputs.stack, jobs)
+    job_results = {name: {"name": job["name"], **summarize_job(job)} for name, job in complete_jobs.items()}
+    values = {}
+    for reference, (name, path) in sorted(paths.items()):
+        value = _get_value(job_results[name], path)
         if value is None:
-            raise SubmitFailed(
-                f"{doing}: ${{{references.JOBS}.{reference}}} is not there: {_missing(name, path, ended[name])}"
-            )
-        texts[reference] = references.to_text(value)
-    return texts
+            reason = _missing_result_reason(name, path, job_results[name])
+            raise SubmitFailed(f"{inputs.failure}: ${{{references.JOBS}.{reference}}} does not exist: {reason}")
+        values[reference] = references.to_text(value)
+    return values
 
 
-def _value(result: Any, path: str) -> Any:
-    """What stands at a path; the names at its end may have dots in them."""
+def summarize_job(job: Job) -> dict[str, Any]:
+    """Return the results of a job: `state`, `modelDir`, and of a tuning job `bestTrial` and `trials`.
+
+    A failed job has an `error`. `modelDir` of a tuning job is that of its best trial. With several objectives,
+    `paretoTrials` are those that no other trial beats in all of them. `unreported` has, by metric, the ids of trials
+    that ended without it. A pipeline has the results of the job that it runs, and `backingJob` and `model`. States are
+    the API's own: `JOB_STATE_SUCCEEDED`, and of a pipeline `PIPELINE_STATE_SUCCEEDED`. Trials are rows as
+    `vertex_api.studies.trials` makes them.
+    """
+    result: dict[str, Any] = {"state": job["state"]}
+    if "error" in job:
+        result["error"] = job["error"].get("message", "")
+    if is_pipeline(job):
+        result, job = result | get_created_names(job), get_training_job(job)
+    if "studySpec" not in job:
+        return result | _get_model_dir(job["jobSpec"])
+    best_trial = trials.find_best_trial(job)
+    if best_trial:
+        result |= _get_model_dir(job["trialJobSpec"], best_trial["id"])
+    if len(list_objectives(job["studySpec"])) > 1:
+        result["paretoTrials"] = trials.find_pareto_front(job)
+    if unreported := trials.find_unreported_metrics(job):
+        result["unreported"] = unreported
+    return result | {"bestTrial": best_trial, "trials": trials.summarize_trials(job)}
+
+
+def _get_model_dir(job_spec: Mapping[str, Any], trial_id: str = "") -> dict[str, str]:
+    folder = get_model_directory(job_spec, trial_id)
+    return {MODEL_DIR: folder} if folder else {}
+
+
+def _get_value(result: Any, path: str) -> Any:
+    """Return the value at a path, whose last name may have dots in it."""
     while isinstance(result, Mapping) and path not in result:
         head, _, path = path.partition(".")
         result = result.get(head)
     return result.get(path) if isinstance(result, Mapping) else None
 
 
-def _missing(name: str, path: str, result: Mapping[str, Any]) -> str:
+def _missing_result_reason(name: str, path: str, result: Mapping[str, Any]) -> str:
     if path.startswith("bestTrial."):
-        best = result.get("bestTrial")
-        if not best:
+        best_trial = result.get("bestTrial")
+        if not best_trial:
             return f"no trial of {name} has succeeded with its metric"
-        return f"the best trial of {name}, {best['id']}, has no {path.removeprefix('bestTrial.')}"
+        return f"the best trial of {name}, {best_trial['id']}, has no {path.removeprefix('bestTrial.')}"
     return f"{name} has no {path}"

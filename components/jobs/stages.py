@@ -1,35 +1,36 @@
-"""Stages: which of the jobs that come after one another can run at the same time.
-
-`above` maps every job to those that have succeeded before it is submitted.
-"""
+"""Stages: which of the jobs that depend on one another can run at the same time."""
 
 from collections.abc import Collection, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 
-Above = Mapping[str, Collection[str]]
+UpstreamJobs = Mapping[str, Collection[str]]
+"""By name of a job: the jobs that must have succeeded before it is submitted."""
 
 
-def cycles(above: Above) -> Iterator[list[str]]:
-    """Jobs that come after themselves: `[a, b, a]` where a comes after b, and b after a. No link is in two of them."""
-    left = {name: set(others) for name, others in above.items()}
-    order = {name: place for place, name in enumerate(left)}
+def find_cycles(upstream_jobs: UpstreamJobs) -> Iterator[list[str]]:
+    """Find jobs that come after themselves: `[a, b, a]` if a comes after b, and b after a. No link is in two cycles."""
+    remaining = {name: set(others) for name, others in upstream_jobs.items()}
+    positions = {name: position for position, name in enumerate(remaining)}
     while True:
         try:
-            TopologicalSorter(left).prepare()
+            TopologicalSorter(remaining).prepare()
         except CycleError as error:
-            # Each of its names stands before one that comes after it.
-            ring = error.args[1][:0:-1]
-            first = ring.index(min(ring, key=order.__getitem__))
-            ring = [*ring[first:], *ring[: first + 1]]
-            yield ring
-            left[ring[0]].discard(ring[1])
+            # In the error, each job is followed by one that comes after it.
+            cycle = error.args[1][:0:-1]
+            first = cycle.index(min(cycle, key=positions.__getitem__))
+            cycle = [*cycle[first:], *cycle[: first + 1]]
+            yield cycle
+            remaining[cycle[0]].discard(cycle[1])
         else:
             return
 
 
-def levels(above: Above) -> dict[str, int]:
-    """How many jobs come one after another before each: 0 for one that comes after none. There are no cycles."""
-    found: dict[str, int] = {}
-    for name in TopologicalSorter(above).static_order():
-        found[name] = 1 + max((found[other] for other in above.get(name, ())), default=-1)
-    return found
+def compute_levels(upstream_jobs: UpstreamJobs) -> dict[str, int]:
+    """Return how many jobs come before each job, one after another: 0 for a job without upstream jobs.
+
+    There must be no cycles.
+    """
+    levels: dict[str, int] = {}
+    for name in TopologicalSorter(upstream_jobs).static_order():
+        levels[name] = 1 + max((levels[other] for other in upstream_jobs.get(name, ())), default=-1)
+    return levels

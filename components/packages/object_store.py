@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ..errors import UploadFailed
 from ..runtime import emulator_process
-from ..runtime.target import LOCAL
+from ..runtime.target import LOCAL_PREFIX
 
 
 class ObjectStore(Protocol):
@@ -46,7 +46,7 @@ class EmulatorBuckets:
             raise UploadFailed(f"{uri} cannot be written to {file}: {error.strerror}") from error
 
     def _get_file(self, uri: str) -> Path:
-        return emulator_process.data_folder() / "gcs" / uri.removeprefix("gs://")
+        return emulator_process.get_data_folder() / "gcs" / uri.removeprefix("gs://")
 
 
 class CloudStorage:
@@ -68,7 +68,7 @@ class CloudStorage:
 
 def get_object_store(parent: str) -> ObjectStore:
     """Return the store of a target, which `parent` names as in `components.runtime.target.connect`."""
-    return EmulatorBuckets() if parent.startswith(LOCAL) else CloudStorage()
+    return EmulatorBuckets() if parent.startswith(LOCAL_PREFIX) else CloudStorage()
 
 
 def _get_blob(client: Any, uri: str) -> Any:

@@ -10,25 +10,25 @@ from pulumi import dynamic
 
 from ..errors import SubmitFailed
 
-_LOOK_SECONDS = 1.0
-_following = threading.Lock()
+_POLL_SECONDS = 1.0
+_watching = threading.Lock()
 
 
 class Provider(dynamic.ResourceProvider):
-    """What all providers here share. They hold nothing, so what Pulumi keeps of them in its state is a constant."""
+    """Base of all providers. They hold nothing, so that their pickled form in Pulumi's state is a constant."""
 
     serialize_as_secret_always = False
 
     def configure(self, _req: dynamic.ConfigureRequest) -> None:
         """Called once before anything else."""
-        follow()
+        exit_with_engine()
 
 
 def is_alive() -> bool:
-    """Whether the engine still listens. A provider process outlives an engine that was killed.
+    """Return whether the engine still listens. A provider process outlives an engine that was killed.
 
-    The engine's address is the process's first argument (tested with Pulumi 3.259). Elsewhere, as in a test that calls
-    a provider directly, there is no engine to ask after.
+    The engine's address is the process's first argument (tested with Pulumi 3.259). Without one, as in a test that
+    calls a provider directly, there is no engine that could be gone.
     """
     host, _, port = (sys.argv[1] if len(sys.argv) > 1 else "").rpartition(":")
     if not port.isdigit():
@@ -37,24 +37,26 @@ def is_alive() -> bool:
         socket.create_connection((host, int(port)), timeout=2).close()
     except ConnectionRefusedError:
         return False
-    except OSError:  # slow to answer, on a machine that has much to do, is not gone
+    except OSError:  # slow to answer on a busy machine
         return True
     return True
 
 
-def ensure_alive(doing: str) -> None:
-    """Raises SubmitFailed when the engine is gone, so that nothing is started that no state will record."""
+def ensure_alive(failed_action: str) -> None:
+    """Raise SubmitFailed if the engine is gone, so that nothing is started that no state will record."""
     if not is_alive():
-        raise SubmitFailed(f"{doing}: stopped, because `pulumi` was killed; the next `pulumi up` goes on from here")
+        raise SubmitFailed(
+            f"{failed_action}: stopped, because `pulumi` was killed; the next `pulumi up` goes on from here"
+        )
 
 
-def follow() -> None:
-    """Ends this process soon after its engine has gone: Pulumi does not, and what it still did would be lost."""
-    if _following.acquire(blocking=False):
-        threading.Thread(target=_follow, daemon=True).start()
+def exit_with_engine() -> None:
+    """Watch the engine, and end this process soon after it: Pulumi does not, and no state would record the rest."""
+    if _watching.acquire(blocking=False):
+        threading.Thread(target=_exit_when_engine_ends, daemon=True).start()
 
 
-def _follow() -> None:
+def _exit_when_engine_ends() -> None:
     while is_alive():
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
     os._exit(1)

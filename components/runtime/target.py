@@ -1,4 +1,4 @@
-"""Where calls go. A target is resolved when a call is made, so that an address is never an input of a resource."""
+"""Target: the API that a resource's calls go to. It is resolved for each call, so that no address is an input."""
 
 import os
 from dataclasses import dataclass
@@ -12,21 +12,21 @@ from vertex_api.names import ResourceName
 from ..errors import SubmitFailed
 from . import emulator_process
 
-LOCAL = "//local/"
-"""How full resource names on this machine begin, as they do with `//aiplatform.googleapis.com/` in the cloud."""
-CLOUD = "//aiplatform.googleapis.com/"
-OVERRIDES = ("CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM", "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING")
-"""gcloud's own variables for another address of an API, honoured here too; the emulator's `env` prints them."""
+LOCAL_PREFIX = "//local/"
+"""The prefix of full resource names on this machine."""
+CLOUD_PREFIX = "//aiplatform.googleapis.com/"
+ENDPOINT_VARIABLES = ("CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM", "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING")
+"""gcloud's own variables for another address of an API; the emulator's `env` prints them."""
 
 
 class Links(Protocol):
-    """Where a person looks at a job."""
+    """Where people look at a job."""
 
-    def page(self, name: ResourceName) -> str:
-        """The address of a job's page."""
+    def get_page(self, name: ResourceName) -> str:
+        """Return the address of a job's page."""
 
-    def logs(self, name: ResourceName) -> str:
-        """The command that prints a job's log; the page of a pipeline in the cloud, which has none of its own."""
+    def get_logs(self, name: ResourceName) -> str:
+        """Return the command that prints a job's log; for a pipeline in the cloud, which has no log, its page."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,14 @@ class EmulatorLinks:
 
     url: str
 
-    def page(self, name: ResourceName) -> str:
+    def get_page(self, name: ResourceName) -> str:
         return f"{self.url}/jobs/{name.kind.collection}/{name.id}"
 
-    def logs(self, name: ResourceName) -> str:
+    def get_logs(self, name: ResourceName) -> str:
         return f"vertex-emulator logs {name.id}"
 
 
-_COMMANDS = {CUSTOM_JOB: "custom-jobs", HYPERPARAMETER_TUNING_JOB: "hp-tuning-jobs"}
+_GCLOUD_GROUPS = {CUSTOM_JOB: "custom-jobs", HYPERPARAMETER_TUNING_JOB: "hp-tuning-jobs"}
 
 
 @dataclass(frozen=True)
@@ -60,37 +60,40 @@ class ConsoleLinks:
 
     project: str
 
-    def page(self, name: ResourceName) -> str:
+    def get_page(self, name: ResourceName) -> str:
         return (
             f"https://console.cloud.google.com/vertex-ai/locations/{name.region}/training/{name.id}"
             f"?project={self.project}"
         )
 
-    def logs(self, name: ResourceName) -> str:
-        command = _COMMANDS.get(name.kind)
-        if command is None:
-            return self.page(name)
-        return f"gcloud ai {command} stream-logs {name.id} --region={name.region} --project={self.project}"
+    def get_logs(self, name: ResourceName) -> str:
+        group = _GCLOUD_GROUPS.get(name.kind)
+        if group is None:
+            return self.get_page(name)
+        return f"gcloud ai {group} stream-logs {name.id} --region={name.region} --project={self.project}"
 
 
 def connect(parent: str) -> Target:
-    """The target of a full resource name such as `//local/projects/P/locations/R`. Starts the emulator if need be."""
-    if parent.startswith(LOCAL):
-        url = emulator_process.url()
-        return Target(_client(Endpoint.at(url)), parent.removeprefix(LOCAL), EmulatorLinks(url))
-    if parent.startswith(CLOUD):
-        name = parent.removeprefix(CLOUD)
+    """Return the target of a full resource name such as `//local/projects/P/locations/R`.
+
+    Starts the emulator if the target is local and it is not running.
+    """
+    if parent.startswith(LOCAL_PREFIX):
+        url = emulator_process.start_emulator()
+        return Target(_get_client(Endpoint.at(url)), parent.removeprefix(LOCAL_PREFIX), EmulatorLinks(url))
+    if parent.startswith(CLOUD_PREFIX):
+        name = parent.removeprefix(CLOUD_PREFIX)
         _, project, _, region = name.split("/")
-        return Target(_client(_cloud(region)), name, ConsoleLinks(project))
-    raise SubmitFailed(f'"{parent}" in the state is not known to this version, whose targets are local and gcp')
+        return Target(_get_client(_get_cloud_endpoint(region)), name, ConsoleLinks(project))
+    raise SubmitFailed(f'"{parent}" in the state is of no target that this version knows (local, gcp)')
 
 
-def _cloud(region: str) -> Endpoint:
-    known = Endpoint.cloud(region)
-    jobs, logging = (os.environ.get(variable, "").rstrip("/") for variable in OVERRIDES)
-    return Endpoint(jobs or known.jobs, logging or known.logging)
+def _get_cloud_endpoint(region: str) -> Endpoint:
+    google = Endpoint.cloud(region)
+    jobs, logging = (os.environ.get(variable, "").rstrip("/") for variable in ENDPOINT_VARIABLES)
+    return Endpoint(jobs or google.jobs, logging or google.logging)
 
 
 @cache
-def _client(endpoint: Endpoint) -> JobClient:
+def _get_client(endpoint: Endpoint) -> JobClient:
     return RestClient(endpoint)

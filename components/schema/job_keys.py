@@ -1,4 +1,4 @@
-"""Keys of a declared job: the fields of the API's message, and those that are ours."""
+"""Keys of a declared job: the fields of the API's message, and those of this module."""
 
 from pydantic.alias_generators import to_camel
 

@@ -77,10 +77,10 @@ def parse_declarations(
         problems += [entry.problem(*violation) for violation in (*resolution.violations, *found)]
     results = {resolution.entry.name: resolution.results for resolution in resolutions if resolution.results}
     if results or any(job.lifecycle.keys() & {"after", "deadline"} for job in jobs):
-        for job, path, message in dependencies.broken(jobs, results):
+        for job, path, message in dependencies.find_dependency_violations(jobs, results):
             problems.append(entries[job.kind.collection][job.name].problem(path, message))
     if results and not problems:
-        jobs = [*dependencies.linked(jobs, results)]
+        jobs = [*dependencies.link_jobs(jobs, results)]
     known_vars = entries["vars"].keys() | set[str]().union(*(resolution.used_vars for resolution in resolutions))
     for name in own_vars.keys() - known_vars:
         problems.append(own_vars[name].problem((), f"nothing uses it{suggestion_text(name, known_vars)}"))

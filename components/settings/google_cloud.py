@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from vertex_api.validation.rules import KeyPath, Violation, machine_spec, resource, worker_pools
 
-from ..jobs.recovery import ownership
+from ..jobs.recovery.labels import find_label_violations
 from ..schema import shapes
 
 PERSISTENT_RESOURCE = "persistentResource"
@@ -40,7 +40,7 @@ def find_violations(values: Mapping[str, Any]) -> Iterator[Violation]:
     yield from _find_invalid_names(values)
     for path in (("labels",), ("registry", "labels"), ("bucket", "labels")):
         yield from resource.find_label_violations(reduce(lambda part, key: part.get(key, {}), path, values), path)
-    yield from ((("labels", *path), message) for path, message in ownership.labels_broken(values.get("labels", {})))
+    yield from ((("labels", *path), message) for path, message in find_label_violations(values.get("labels", {})))
     for key, choices in _CHOICES.items():
         part = values.get(key, {})
         made = choices[-1]

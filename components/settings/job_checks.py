@@ -8,7 +8,7 @@ from vertex_api.validation.rules import Violation, likely_mistakes, region
 
 from ..images.declared_images import find_unreferenced_images
 from ..jobs import adoption
-from ..jobs.recovery import ownership
+from ..jobs.recovery.labels import find_label_violations
 from ..schema import references, shapes
 from ..schema.job_declaration import JobDeclaration
 from . import guardrails
@@ -29,7 +29,7 @@ def find_job_violations(
     stack_labels = stack_values.get("labels", {})
     if not job.is_adopted:
         yield from _find_likely_mistakes(job, images, is_on_google_cloud)
-        for path, message in ownership.labels_broken(job.spec.fields.get("labels", {}), stack_labels):
+        for path, message in find_label_violations(job.spec.fields.get("labels", {}), stack_labels):
             yield ("labels", *path), message
     if is_on_google_cloud and "region" in stack_values:
         yield from region.find_region_mismatches(job.spec.fields, job.spec.job_spec_path, stack_values["region"])
@@ -55,10 +55,10 @@ def _find_adoption_violations(job: JobDeclaration, stack_values: Mapping[str, An
         stack_values.get("projectNumber"),
         stack_values.get("region", "us-central1"),
     )
-    for message in adoption.broken(job.kind, job.lifecycle["adopt"], *place):
+    for message in adoption.find_adoption_violations(job.kind, job.lifecycle["adopt"], *place):
         yield ("lifecycle", "adopt"), message
     if job.lifecycle.get("rerun"):
-        yield ("lifecycle", "rerun"), adoption.NOT_RUN
+        yield ("lifecycle", "rerun"), adoption.RERUN_MESSAGE
 
 
 def _find_likely_mistakes(

@@ -1,15 +1,15 @@
-"""The choice of a target: its foundation is decided here, and nothing downstream asks which one it is."""
+"""The choice between targets. Nothing downstream asks which one it is."""
 
 from ..runtime.foundation import Foundation
 from ..settings.settings import Settings
 from .local import LocalFoundation
 
 
-def foundation(settings: Settings) -> Foundation:
-    """The foundation of a stack's target."""
+def create_foundation(settings: Settings) -> Foundation:
+    """Create the resources of a stack's target, `local` or `gcp`, on which images and jobs depend."""
     if settings.cloud is None:
         return LocalFoundation(settings)
-    # Here, as a local stack need not load Google Cloud's resources.
+    # Imported here, because a local stack does not need Google Cloud's resources.
     from .gcp.foundation import GcpFoundation
 
     return GcpFoundation(settings, settings.cloud)

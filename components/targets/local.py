@@ -12,22 +12,22 @@ from vertex_api.names import build_parent
 from ..jobs.recovery.ledger import Ledger
 from ..runtime import emulator_process
 from ..runtime.engine import Provider
-from ..runtime.target import LOCAL
+from ..runtime.target import LOCAL_PREFIX
 from ..settings.settings import Settings
 
 _INPUTS = ("port",)
 
 
 class EmulatorProvider(Provider):
-    """Starts the emulator with the stack and stops it with the stack, unless others' jobs are running in it."""
+    """Starts the emulator with the stack, and stops it with the stack unless jobs of other stacks are active in it."""
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        emulator_process.url(_port(props))
+        emulator_process.start_emulator(_parse_port(props))
         return dynamic.CreateResult("emulator", dict(props))
 
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
-        emulator_process.stop()
-        emulator_process.url(_port(news))
+        emulator_process.stop_emulator()
+        emulator_process.start_emulator(_parse_port(news))
         return dynamic.UpdateResult(dict(news))
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
@@ -35,24 +35,24 @@ class EmulatorProvider(Provider):
         return dynamic.ReadResult(id_, dict(inputs), inputs)
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        emulator_process.stop(only_if_idle=True)
+        emulator_process.stop_emulator(only_if_idle=True)
 
 
 class Emulator(dynamic.Resource, module="vertex", name="Emulator"):
-    """The emulator's process. Without a `port` it keeps one of its own across restarts."""
+    """The emulator's process. Without a `port` it chooses one and keeps it across restarts."""
 
     def __init__(self, name: str, port: int | None, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(EmulatorProvider(), name, {"port": port}, opts)
 
 
 class LocalFoundation(pulumi.ComponentResource):
-    """Images stay in the local daemon, buckets are folders of the emulator, no account is needed."""
+    """The foundation on this machine: images stay in Docker, and buckets are folders of the emulator."""
 
     def __init__(self, settings: Settings, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("vertex:foundation:Local", "local", None, opts)
-        self.registry = f"localhost/{_slug(settings.pulumi_project)}"
-        self.staging = f"gs://{_slug(settings.pulumi_project)}-{_slug(settings.stack)}"
-        self.parent = LOCAL + build_parent(settings.project, settings.region)
+        self.registry = f"localhost/{_build_slug(settings.pulumi_project)}"
+        self.staging = f"gs://{_build_slug(settings.pulumi_project)}-{_build_slug(settings.stack)}"
+        self.parent = LOCAL_PREFIX + build_parent(settings.project, settings.region)
         self.job_defaults: Mapping[str, Any] = {}
         self.labels: Mapping[str, str] = {}
         self.encryption_key: str | None = None
@@ -63,10 +63,10 @@ class LocalFoundation(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def _port(props: dict[str, Any]) -> int | None:
+def _parse_port(props: dict[str, Any]) -> int | None:
     return int(props["port"]) if props.get("port") else None
 
 
-def _slug(name: str) -> str:
-    """A name as image repositories and buckets allow it."""
+def _build_slug(name: str) -> str:
+    """Return a name with the characters only that image repositories and buckets allow."""
     return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")

@@ -9,7 +9,7 @@ import pytest
 from components.jobs import waiting
 from components.jobs.recovery import removal
 from components.runtime import target
-from tests.components.fakes import Clock, FakeClient, another_process
+from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.registry import Registry, registry
 
 
@@ -18,9 +18,9 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
     """The API that every call reaches. The engine's address is not among the process's arguments."""
     client = FakeClient()
     links = target.EmulatorLinks("http://127.0.0.1:1")
-    connect = lambda parent: target.Target(client, parent.removeprefix(target.LOCAL), links)  # noqa: E731
+    connect = lambda parent: target.Target(client, parent.removeprefix(target.LOCAL_PREFIX), links)  # noqa: E731
     monkeypatch.setattr(target, "connect", connect)
-    another_process()
+    start_new_process()
     monkeypatch.setattr(sys, "argv", ["pytest"])
     return client
 

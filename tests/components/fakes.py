@@ -10,18 +10,16 @@ import pulumi
 from google.cloud import aiplatform_v1
 from google.protobuf import json_format
 
-from components.jobs.recovery import submissions
+from components.jobs.recovery.session import current_session
 from vertex_api import errors
 from vertex_api.client import Job
 from vertex_api.kinds import TRAINING_PIPELINE, Kind
 from vertex_api.names import ResourceName
 
 
-def another_process() -> None:
-    """From here on the provider's process is a new one, as every `pulumi up` has one."""
-    submissions._listings.clear()
-    submissions._let_go.clear()
-    submissions._ledgers.clear()
+def start_new_process() -> None:
+    """Start a provider process of its own, as every `pulumi up` has one."""
+    current_session.cache_clear()
 
 
 NOON = datetime.fromisoformat("2026-01-31T12:00:00Z").timestamp()

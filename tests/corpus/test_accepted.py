@@ -10,6 +10,7 @@ from components.errors import DeclarationErrors
 from components.jobs import drift
 from components.jobs.job import complete_spec
 from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
+from components.schema import references
 from tests.components.fakes import Ground
 from tests.corpus import discovery
 from tests.corpus.specs import Spec, settings, specs
@@ -66,13 +67,13 @@ def test_its_request_is_one_that_the_discovery_document_allows(
 ) -> None:
     spec.declare(tmp_path)
     for job in settings(tmp_path).jobs:
-        whole = drift.submitted(checked(job.spec, job.name), {})
+        whole = references.resolve_and_unescape(checked(job.spec, job.name), {})
         assert discovery.broken(job.kind.type, int64_as_strings(job.kind.message, whole)) == []
         api.replies({**HELD, "name": f"{PARENT}/{job.kind.collection}/7"})
         client.create(job.kind, PARENT, whole)
         method, path, _, sent = api.asked[-1]
         assert (method, path) == ("POST", f"/v1/{PARENT}/{job.kind.collection}")
-        assert drift.declared_part(whole, restore_spec(job.kind, sent).fields, {}) == whole
+        assert drift.select_declared_fields(whole, restore_spec(job.kind, sent).fields, {}) == whole
 
 
 def test_all_of_them_stand_side_by_side_in_one_stack(tmp_path: Path) -> None:

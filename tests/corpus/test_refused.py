@@ -29,7 +29,7 @@ RULES = (
     "components/settings/guardrails.py",
     "components/images/declared_images.py",
     "components/settings/prices.py",
-    "components/jobs/recovery/ownership.py",
+    "components/jobs/recovery/labels.py",
     "components/images/package_context.py",
     "components/packages/source_distribution.py",
     "components/settings/spec_files.py",

@@ -172,7 +172,11 @@ class Project:
 
     def start_emulator(self) -> dict[str, Any]:
         """Starts the emulator as the provider does, and says where it is."""
-        command = [sys.executable, "-c", "from components.runtime import emulator_process; emulator_process.url()"]
+        command = [
+            sys.executable,
+            "-c",
+            "from components.runtime import emulator_process; emulator_process.start_emulator()",
+        ]
         subprocess.run(command, cwd=self.root, env=self.environment, check=True, timeout=60)
         return self.endpoint()
 

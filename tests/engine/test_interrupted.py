@@ -30,7 +30,7 @@ def test_a_job_that_is_declared_otherwise_by_then_replaces_the_one_that_no_state
     output = interrupted.up()
     (after,) = interrupted.listed()
     assert after["name"] != before["name"]
-    assert f"train: {before['name']} is removed, which a run that was killed has left" in output
+    assert f"train: removing {before['name']}, which a killed run has left" in output
     interrupted.assert_no_changes()
 
 

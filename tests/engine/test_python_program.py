@@ -34,11 +34,11 @@ def test_the_program_of_the_page_trains_searches_and_uploads_a_model(project: Pr
 
 
 FAULTY = """\
-from components import CustomJob, Settings, foundation
+from components import CustomJob, Settings, create_foundation
 
 pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": {"imageUri": "a", "args": ["${vars.a}"]}}
 spec = {"displayName": "a", "jobSpec": {"workerPoolSpecs": [pool]}, "labels": {"pulumi_name": "a"}}
-CustomJob("train", spec, foundation=foundation(Settings.load()), lifecycle={"wait": True, "onDelet": "keep"})
+CustomJob("train", spec, foundation=create_foundation(Settings.load()), lifecycle={"wait": True, "onDelet": "keep"})
 """
 
 

@@ -100,7 +100,7 @@ def test_a_job_that_is_taken_out_while_a_wait_fails_is_named_and_removed_where_p
     for _ in range(2):  # whether its name is gone just now, or was so before
         output = cloud.up(fails=True)
         assert "bad failed: " in output
-        assert "still running, though no longer declared: old. Pulumi removes what is gone last" in output
+        assert "still running, though no longer declared: old. Pulumi deletes such resources last" in output
         assert "old" in cloud.resources()
 
     output = cloud.up("--continue-on-error", fails=True)

@@ -1,13 +1,13 @@
-"""Ledger: which names a stack may have submitted jobs under, recorded before any of them is submitted.
+"""Ledger: the names under which a stack may have submitted jobs, recorded before any of them is submitted.
 
-Pulumi records a job when its creation has been answered. When `pulumi` or the provider is killed before, the job exists
-and no state knows of it. The next `pulumi up` finds it by its token, unless it is declared otherwise by then, or no
-longer: then it would run on unseen. A job therefore carries a mark of the ledger of the state that submitted it, and
+Pulumi records a job when the API has answered its creation. If `pulumi` or the provider is killed before, the job
+exists and no state knows of it. The next `pulumi up` finds it by its token, unless its declaration has changed by then
+or is gone: then it would run on unseen. So each job has a mark of the ledger of the state that submitted it, and
 
-- whoever creates a job removes what else has its mark (`components.jobs.provider`),
-- the ledger removes what has the mark of a name that is no longer declared, or, deleted itself, of any name,
+- the creation of a job removes other jobs that have its mark (`submission.py` in the folder above),
+- the ledger removes jobs with the mark of a name that is no longer declared, and with any mark when it is deleted,
 
-but for what the state records, which Pulumi removes itself, and for what `lifecycle.onDelete` has left there.
+except jobs that the state records, which Pulumi removes itself, and those that `lifecycle.onDelete` keeps.
 """
 
 import uuid
@@ -24,59 +24,63 @@ from ...runtime.api_errors import api_errors_as
 from ...runtime.engine import Provider
 from ...schema.job_declaration import JobDeclaration
 from ...schema.lifecycle import get_deletion_policy
-from . import orphans as unrecorded
-from . import ownership, submissions
+from . import tokens
+from .labels import MARK_LABEL, build_stack_filter
+from .orphans import remove_orphans
+from .session import LedgerContents, UpdateSession, current_session
 
 
 class LedgerProvider(Provider):
     """Inputs: `stack` (with its organization), `parent`, `jobs` (collections by name), `kept` (names).
 
-    `check` adds `gone`, which is like `jobs`, and `goings`, how many updates have had one: by it `diff` tells names
-    that are gone now from those that a refresh finds in the state.
+    `check` adds `gone`, which is like `jobs`, and `goings`, how many updates have had one: by that number `diff` tells
+    names that are gone now from those that a refresh reads from the state.
 
-    What is added to `jobs` is recorded in silence: it changes inputs, yet no preview shows it. A name that is gone, or
-    a new one in `kept`, is an update.
+    New names in `jobs` change the inputs, but no preview shows them. A name that is gone, or a new one in `kept`, is an
+    update.
     """
 
     def check(self, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
         inputs = {name: news[name] for name in ("stack", "parent", "jobs")}
-        # For good: what has been kept once has the mark of its name for as long as it is there.
+        # For good: a job that has been kept once has the mark of its name for as long as it exists.
         inputs["kept"] = sorted({*olds.get("kept", []), *news["kept"]})
-        before = olds.get("jobs", {})
-        # With the collection, as a job that becomes one of another kind leaves its own.
-        moved = olds.get("parent", inputs["parent"]) != inputs["parent"]
-        if gone := {name: kind for name, kind in before.items() if moved or inputs["jobs"].get(name) != kind}:
+        previous_jobs = olds.get("jobs", {})
+        # With the collection, because a job that changes its kind leaves its old collection.
+        has_moved = olds.get("parent", inputs["parent"]) != inputs["parent"]
+        if gone := {
+            name: kind for name, kind in previous_jobs.items() if has_moved or inputs["jobs"].get(name) != kind
+        }:
             inputs["gone"] = gone
         if goings := int(olds.get("goings", 0)) + bool(gone):
             inputs["goings"] = goings
         return dynamic.CheckResult(inputs, [])
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
-        _open(id_, news)
+        current_session().set_ledger(_read_contents(id_, news))
         return dynamic.DiffResult(changes=any(news.get(name) != olds.get(name) for name in ("goings", "kept")))
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         id_ = uuid.uuid4().hex[:12]
-        _open(id_, props)
+        current_session().set_ledger(_read_contents(id_, props))
         return dynamic.CreateResult(id_, dict(props))
 
     def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         gone = {name: kind for name, kind in news.get("gone", {}).items() if name not in news["kept"]}
-        marks = {ownership.mark(id_, name) for name in gone}
-        _clear(olds["parent"], news["stack"], gone.values(), marks.__contains__)
+        marks = {tokens.compute_mark(id_, name) for name in gone}
+        _remove_marked_jobs(olds["parent"], news["stack"], gone.values(), marks.__contains__, current_session())
         return dynamic.UpdateResult(dict(news))
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         return dynamic.ReadResult(id_, dict(props))
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
-        kept = {ownership.mark(id_, name) for name in props["kept"]}
-        all_but_kept = lambda mark: mark.startswith(f"{id_}-") and mark not in kept  # noqa: E731
-        _clear(props["parent"], props["stack"], KINDS, all_but_kept)
+        kept_marks = {tokens.compute_mark(id_, name) for name in props["kept"]}
+        is_removable = lambda mark: mark.startswith(f"{id_}-") and mark not in kept_marks  # noqa: E731
+        _remove_marked_jobs(props["parent"], props["stack"], KINDS, is_removable, current_session())
 
 
 class Ledger(dynamic.Resource, module="vertex", name="Ledger"):
-    """Jobs below `parent` that depend on it are found again, whenever `pulumi` was killed."""
+    """Records the names of jobs. Jobs in `parent` that depend on it are found again after `pulumi` was killed."""
 
     def __init__(
         self,
@@ -89,33 +93,31 @@ class Ledger(dynamic.Resource, module="vertex", name="Ledger"):
             "stack": f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}",
             "parent": parent,
             "jobs": {job.name: job.kind.collection for job in jobs},
-            "kept": sorted(
-                job.name for job in jobs if get_deletion_policy(job.lifecycle, "adopt" in job.lifecycle) != "delete"
-            ),
+            "kept": sorted(job.name for job in jobs if get_deletion_policy(job.lifecycle, job.is_adopted) != "delete"),
         }
         super().__init__(LedgerProvider(), name, props, opts)
 
 
-def _open(id_: str, inputs: dict[str, Any]) -> None:
-    kept = frozenset(inputs["kept"])
-    submissions.under(submissions.Ledger(id_, inputs["stack"], frozenset(inputs["jobs"]) - kept, kept))
+def _read_contents(id_: str, inputs: dict[str, Any]) -> LedgerContents:
+    kept_names = frozenset(inputs["kept"])
+    return LedgerContents(id_, inputs["stack"], frozenset(inputs["jobs"]) - kept_names, kept_names)
 
 
-def _clear(parent: str, stack: str, collections: Iterable[str], is_meant: Callable[[str], bool]) -> None:
-    """Removes the jobs with certain marks that no state records.
+def _remove_marked_jobs(
+    parent: str, stack: str, collections: Iterable[str], is_removable: Callable[[str], bool], session: UpdateSession
+) -> None:
+    """Remove the jobs that have a mark for which `is_removable` is true and that no state records.
 
-    But for those that this process has just let go: `kept` has not the names that `pulumi up --target` alone has kept.
+    Jobs that this run has deleted or kept already are left alone: the ledger does not know the names of those that only
+    `pulumi up --target` has kept.
     """
     with api_errors_as("jobs of an interrupted run: not removed"):
-        at = target.connect(parent)
+        api = target.connect(parent)
         for collection in sorted({*collections}):
-            listed = at.client.list(KINDS[collection], at.parent, ownership.filter_of(stack.partition("/")[2]))
-            unrecorded.remove(
-                at.client,
-                stack,
-                {
-                    str(job["name"]): str(job["labels"]["pulumi_name"])
-                    for job in listed
-                    if is_meant(job["labels"].get(ownership.MARK_LABEL, "")) and not submissions.is_let_go(job["name"])
-                },
-            )
+            jobs = api.client.list(KINDS[collection], api.parent, build_stack_filter(stack.partition("/")[2]))
+            removable = {
+                str(job["name"]): str(job["labels"]["pulumi_name"])
+                for job in jobs
+                if is_removable(job["labels"].get(MARK_LABEL, "")) and not session.is_deleted(job["name"])
+            }
+            remove_orphans(api.client, stack, removable)

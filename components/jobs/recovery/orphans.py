@@ -1,6 +1,6 @@
-"""Jobs that a stack has submitted and that its state does not record.
+"""Orphans: jobs that a stack has submitted and that its state does not record.
 
-The job that a pipeline runs has the pipeline's labels, and no state records it. It goes when its pipeline goes.
+The job that a pipeline runs has the pipeline's labels, and no state records it. It is removed with its pipeline.
 """
 
 import json
@@ -8,56 +8,74 @@ import subprocess
 from collections.abc import Iterable, Mapping
 
 from vertex_api.client import JobClient
-from vertex_api.kinds import TRAINING_PIPELINE
+from vertex_api.kinds import KINDS, TRAINING_PIPELINE
 from vertex_api.names import ResourceName, build_parent
+from vertex_api.states import TERMINAL_STATES
 from vertex_api.validation.pipeline_tasks import get_backing_job_name
 
-from . import ownership, removal
+from ...runtime.target import Target
+from .labels import MARK_LABEL, build_stack_filter
+from .removal import remove_job
+from .session import LedgerContents
 
 _EXPORT_SECONDS = 120
 
 
-def remove(client: JobClient, stack: str, jobs: Mapping[str, str]) -> None:
-    """Removes those of `jobs` (what a person calls them, by resource name) that `stack` does not record, and says so.
+def remove_orphans(client: JobClient, stack: str, candidates: Mapping[str, str]) -> None:
+    """Remove those jobs that `stack`, `organization/project/stack`, does not record, and print a line for each.
 
-    Where the state cannot be read nothing is removed. Raises VertexError, and SubmitFailed for one that does not end.
+    `candidates` maps resource names to the names that people know. If the state cannot be read, nothing is removed.
+    Raises VertexError, and SubmitFailed for a job that does not end.
     """
-    if not jobs:
+    if not candidates:
         return
-    known = recorded(stack)
-    if known is None:
-        print(f"{', '.join(sorted(jobs))}: may be left of a run that was killed; the state cannot be read", flush=True)  # noqa: T201
+    recorded_ids = read_recorded_ids(stack)
+    if recorded_ids is None:
+        shown = ", ".join(sorted(candidates))
+        print(f"{shown}: may be left of a run that was killed; the state cannot be read", flush=True)  # noqa: T201
         return
-    left = [name for name in jobs if name not in known]
-    backing = _of_pipelines(client, stack, left)
-    for name in left:
-        if name not in backing:
-            shown = jobs[name]
-            print(f"{shown}: {name} is removed, which a run that was killed has left", flush=True)  # noqa: T201
-            removal.remove(client, ResourceName.parse(name), shown)
+    orphans = [name for name in candidates if name not in recorded_ids]
+    backing_jobs = _fetch_backing_job_names(client, stack, orphans)
+    for name in orphans:
+        if name not in backing_jobs:
+            print(f"{candidates[name]}: removing {name}, which a killed run has left", flush=True)  # noqa: T201
+            remove_job(client, ResourceName.parse(name), candidates[name])
 
 
-def _of_pipelines(client: JobClient, stack: str, names: Iterable[str]) -> set[str | None]:
-    """The jobs that pipelines of the stack have run, where jobs with these `names` are."""
-    parsed = map(ResourceName.parse, names)
-    parents = {build_parent(name.project, name.region) for name in parsed if name.kind != TRAINING_PIPELINE}
-    filter_ = ownership.filter_of(stack.partition("/")[2])
-    return {
-        get_backing_job_name(pipeline)
-        for place in parents
-        for pipeline in client.list(TRAINING_PIPELINE, place, filter_)
-    }
+def find_undeclared_jobs(api: Target, ledger: LedgerContents) -> list[str]:
+    """Return the names of a ledger's active jobs that are no longer declared. Raises VertexError.
+
+    Pulumi removes them at the end of a run, unless something has failed before.
+    """
+    declared_marks = {ledger.compute_mark(name) for name in ledger.names | ledger.kept_names}
+    undeclared = set()
+    for kind in KINDS.values():
+        for job in api.client.list(kind, api.parent, build_stack_filter(ledger.stack.partition("/")[2])):
+            mark = job["labels"].get(MARK_LABEL, "")
+            is_ours = mark.startswith(f"{ledger.id}-")
+            if is_ours and mark not in declared_marks and job["state"] not in TERMINAL_STATES:
+                undeclared.add(str(job["labels"]["pulumi_name"]))
+    return sorted(undeclared)
 
 
-def recorded(stack: str) -> set[str] | None:
-    """The ids of all resources that the state of `organization/project/stack` records by now; None if none can tell.
+def read_recorded_ids(stack: str) -> set[str] | None:
+    """Return the ids of all resources in the state of `organization/project/stack`; None if it cannot be read.
 
-    A provider is told of one resource at a time, so this asks Pulumi, as a person would (it takes half a second).
+    A provider is told of one resource at a time, so this asks the `pulumi` command (it takes half a second).
     """
     command = ["pulumi", "stack", "export", "--stack", stack, "--non-interactive"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_EXPORT_SECONDS)
-        resources = json.loads(done.stdout)["deployment"].get("resources", [])
+        export = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_EXPORT_SECONDS)
+        resources = json.loads(export.stdout)["deployment"].get("resources", [])
     except (OSError, subprocess.SubprocessError, ValueError, KeyError):
         return None
     return {resource["id"] for resource in resources if "id" in resource}
+
+
+def _fetch_backing_job_names(client: JobClient, stack: str, names: Iterable[str]) -> set[str | None]:
+    """Return the jobs that pipelines of the stack have run, in the regions of jobs with these `names`."""
+    parsed = map(ResourceName.parse, names)
+    parents = {build_parent(name.project, name.region) for name in parsed if name.kind != TRAINING_PIPELINE}
+    filter_ = build_stack_filter(stack.partition("/")[2])
+    pipelines = (pipeline for parent in parents for pipeline in client.list(TRAINING_PIPELINE, parent, filter_))
+    return {get_backing_job_name(pipeline) for pipeline in pipelines}

@@ -1,4 +1,4 @@
-"""Removing a job from the API: what runs is cancelled first, and has ended before it is deleted."""
+"""Removal of a job from the API: an active job is cancelled, and deleted once it has ended."""
 
 import time
 from contextlib import suppress
@@ -13,37 +13,37 @@ from vertex_api.validation.pipeline_tasks import get_backing_job_name
 from ...errors import SubmitFailed
 
 CANCEL_SECONDS = 180.0
-"""How long a cancelled job may take to end before its deletion is given up until the next run."""
+"""How long to wait for a cancelled job to end before its deletion is left to the next run."""
 
 
-def remove(client: JobClient, name: ResourceName, shown: str, *, keep_record: bool = False) -> None:
-    """Ends a job, which a person calls `shown`, and deletes it. One that is gone is fine.
+def remove_job(client: JobClient, name: ResourceName, display_name: str, *, keep_record: bool = False) -> None:
+    """Cancel a job if it is active, and delete it unless `keep_record` is set. A job that is gone is fine.
 
-    Raises VertexError, and SubmitFailed for one that does not end.
+    `display_name` is for messages. Raises VertexError, and SubmitFailed for a job that does not end.
     """
     with suppress(NotFound):
         if client.get(name)["state"] not in TERMINAL_STATES:
-            _cancel(client, name)
-            _await_end(client, name, shown)
+            _cancel_job(client, name)
+            _wait_for_end(client, name, display_name)
         if not keep_record:
             if name.kind == TRAINING_PIPELINE:
-                _forget_backing(client, name)
+                _delete_backing_job(client, name)
             client.delete(name)
 
 
-def _forget_backing(client: JobClient, name: ResourceName) -> None:
-    """Deletes the job that a pipeline has run.
+def _delete_backing_job(client: JobClient, name: ResourceName) -> None:
+    """Delete the job that a pipeline has run.
 
-    What Vertex AI does with that job when its pipeline is deleted is not documented. It goes too, and first, as
-    afterwards nothing would know its name; the model stays, as what jobs write does.
+    What Vertex AI does with that job when its pipeline is deleted is not documented. It is deleted first, because
+    its name is known from its pipeline alone. The model stays, as all outputs of jobs do.
     """
     if job := get_backing_job_name(client.get(name)):
-        # Its record costs nothing, so it may stay where the service does not let it go.
+        # Its record costs nothing, so it may stay if the service does not delete it.
         with suppress(NotFound, InvalidRequest):
             client.delete(ResourceName.parse(job))
 
 
-def _cancel(client: JobClient, name: ResourceName) -> None:
+def _cancel_job(client: JobClient, name: ResourceName) -> None:
     try:
         client.cancel(name)
     except InvalidRequest:
@@ -51,10 +51,12 @@ def _cancel(client: JobClient, name: ResourceName) -> None:
             raise
 
 
-def _await_end(client: JobClient, name: ResourceName, shown: str) -> None:
+def _wait_for_end(client: JobClient, name: ResourceName, display_name: str) -> None:
     deadline, pause = time.monotonic() + CANCEL_SECONDS, 0.1
     while (state := client.get(name)["state"]) not in TERMINAL_STATES:
         if time.monotonic() > deadline:
-            raise SubmitFailed(f"{shown}: still {state} {CANCEL_SECONDS:.0f} s after it was cancelled; run this again")
+            raise SubmitFailed(
+                f"{display_name}: still {state} {CANCEL_SECONDS:.0f} s after it was cancelled; run this again"
+            )
         time.sleep(pause)
         pause = min(pause * 1.5, 5)

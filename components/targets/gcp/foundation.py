@@ -8,7 +8,7 @@ import pulumi
 from vertex_api.names import build_parent
 
 from ...jobs.recovery.ledger import Ledger
-from ...runtime.target import CLOUD
+from ...runtime.target import CLOUD_PREFIX
 from ...schema import shapes
 from ...settings.settings import Settings
 from .access import Grants, ServiceAgentAccess
@@ -81,7 +81,7 @@ class GcpFoundation(pulumi.ComponentResource):
             )
         self.registry = registry.image_prefix
         self.staging = f"{bucket.uri}/{settings.pulumi_project}/{settings.stack}"
-        self.parent = CLOUD + build_parent(project, region)
+        self.parent = CLOUD_PREFIX + build_parent(project, region)
         self.job_defaults: Mapping[str, Any] = {"serviceAccount": account, **(network.fields if network else {})}
         self.encryption_key: str | None = kms_key
         self.labels: Mapping[str, str] = stack.get("labels", {})

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from components.errors import TrainingFailed
+from components.jobs import completion as completion_module
 from components.jobs.completion import CompletionProvider
-from components.jobs.recovery import ownership, submissions
+from components.jobs.recovery.session import LedgerContents, current_session
+from components.jobs.recovery.tokens import compute_mark
 from tests.components.fakes import FakeClient
 from vertex_api.errors import Unavailable
 
@@ -49,18 +51,18 @@ def test_a_job_that_fails_fails_it(api: FakeClient, act: Any) -> None:
 
 def test_a_failure_names_the_jobs_under_way_that_are_no_longer_declared(api: FakeClient) -> None:
     add(api, "JOB_STATE_FAILED")
-    submissions.under(submissions.Ledger("led", "acme/team/dev", frozenset({"digits"}), frozenset({"kept"})))
+    current_session().set_ledger(LedgerContents("led", "acme/team/dev", frozenset({"digits"}), frozenset({"kept"})))
     states = {"gone": "RUNNING", "ended": "SUCCEEDED", "digits": "RUNNING", "kept": "RUNNING"}
     for number, (name, state) in enumerate(states.items(), 2):
-        marked = {**LABELS, "pulumi_name": name, "pulumi_mark": ownership.mark("led", name)}
+        marked = {**LABELS, "pulumi_name": name, "pulumi_mark": compute_mark("led", name)}
         api.add(TRAIN.replace("/1", f"/{number}"), labels=marked, state=f"JOB_STATE_{state}")
-    theirs = {**LABELS, "pulumi_name": "theirs", "pulumi_mark": ownership.mark("other", "theirs")}
+    theirs = {**LABELS, "pulumi_name": "theirs", "pulumi_mark": compute_mark("other", "theirs")}
     api.add(TRAIN.replace("/1", "/9"), labels=theirs, state="JOB_STATE_RUNNING")
     with pytest.raises(TrainingFailed) as failure:
         provider.create(INPUTS)
     assert str(failure.value).splitlines()[-1] == (
-        "still running, though no longer declared: gone. Pulumi removes what is gone last, and not once something has "
-        "failed: `pulumi up --continue-on-error` removes it all the same"
+        "still running, though no longer declared: gone. Pulumi deletes such resources last, and not after a failure: "
+        "`pulumi up --continue-on-error` deletes them all the same"
     )
 
 
@@ -68,7 +70,7 @@ def test_a_failure_is_said_though_what_else_is_there_cannot_be_known(
     api: FakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(api, "JOB_STATE_FAILED")
-    monkeypatch.setattr(submissions, "undeclared", raising(Unavailable("no answer")))
+    monkeypatch.setattr(completion_module, "find_undeclared_jobs", raising(Unavailable("no answer")))
     with pytest.raises(TrainingFailed, match=r"^digits failed"):
         provider.create(INPUTS)
 

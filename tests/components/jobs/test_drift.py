@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from components.jobs.drift import declared_part, submitted
+from components.jobs.drift import select_declared_fields
+from components.schema.references import resolve_and_unescape
 from tests.vertex_api.jobs import ABSENT, custom_job, edited
 from vertex_api.kinds import CUSTOM_JOB
 from vertex_api.validation.messages import validate_job
@@ -22,7 +23,7 @@ DECLARED["jobSpec"] |= {
 
 def held() -> dict[str, Any]:
     """The declared job as the service gives it back, in canonical form."""
-    job = submitted(DECLARED, SECRETS)
+    job = resolve_and_unescape(DECLARED, SECRETS)
     job["labels"] = {**job["labels"], "pulumi_token": "t"}
     job["jobSpec"] = {
         **job["jobSpec"],
@@ -38,7 +39,7 @@ def held() -> dict[str, Any]:
 
 
 def seen(actual: dict[str, Any], declared: dict[str, Any] = DECLARED) -> Any:
-    return declared_part(declared, actual, SECRETS)
+    return select_declared_fields(declared, actual, SECRETS)
 
 
 def test_an_enum_that_says_nothing_is_no_drift_where_the_service_leaves_it_out() -> None:
@@ -77,13 +78,13 @@ def test_what_is_gone_at_the_service_is_shown_as_gone(path: tuple[Any, ...]) -> 
 
 @pytest.mark.parametrize("zero", [0, 0.0, False, "", [], {}])
 def test_a_declared_zero_that_the_service_leaves_out_is_no_drift(zero: Any) -> None:
-    assert declared_part({"a": zero}, {}, {}) == {"a": zero}
-    assert declared_part({"a": zero}, {"a": 1}, {}) == {"a": 1}
+    assert select_declared_fields({"a": zero}, {}, {}) == {"a": zero}
+    assert select_declared_fields({"a": zero}, {"a": 1}, {}) == {"a": 1}
 
 
 def test_only_a_folder_s_slash_is_overlooked() -> None:
-    assert declared_part("gs://a/b/", "gs://a/b", {}) == "gs://a/b"
-    assert declared_part("gs://a/b", "gs://a/b//", {}) == "gs://a/b//"
+    assert select_declared_fields("gs://a/b/", "gs://a/b", {}) == "gs://a/b"
+    assert select_declared_fields("gs://a/b", "gs://a/b//", {}) == "gs://a/b//"
 
 
 def test_a_secret_keeps_its_reference_as_long_as_its_value_is_the_one_that_was_sent() -> None:
@@ -113,16 +114,19 @@ def test_a_change_beside_a_secret_does_not_put_the_secret_into_the_open(env: lis
 
 
 def test_what_is_sent_has_secrets_filled_in_and_nothing_else_changed() -> None:
-    sent = submitted(DECLARED, SECRETS)
+    sent = resolve_and_unescape(DECLARED, SECRETS)
     assert sent == edited(DECLARED, *ENV, 1, "value", to="bearer hunter2")
     assert "${secrets.token}" in str(DECLARED)
 
 
 def test_what_is_sent_has_escapes_as_the_text_that_they_stand_for() -> None:
     args = ["$${secrets.token}", "$(MODEL_DIR)", "${secrets.key}$${x}"]
-    assert submitted({"args": args}, SECRETS) == {"args": ["${secrets.token}", "$(MODEL_DIR)", "abc${x}"]}
+    assert resolve_and_unescape({"args": args}, SECRETS) == {"args": ["${secrets.token}", "$(MODEL_DIR)", "abc${x}"]}
 
 
 @pytest.mark.parametrize("value", ["a$${b}", "${secrets.key}", "$$", "x\n"])
 def test_a_secret_is_sent_exactly_as_it_is_whatever_is_in_it(value: str) -> None:
-    assert submitted(["${secrets.token}", "a ${secrets.token}"], {"secrets": {"token": value}}) == [value, f"a {value}"]
+    assert resolve_and_unescape(["${secrets.token}", "a ${secrets.token}"], {"secrets": {"token": value}}) == [
+        value,
+        f"a {value}",
+    ]

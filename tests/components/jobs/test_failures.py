@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs.failures import account, likely_causes, unreported
+from components.jobs.failures import failure_report, find_likely_causes, find_unreported_metrics
 from components.runtime import target
 from tests.components.fakes import FakeClient
 from vertex_api import errors
@@ -21,7 +21,7 @@ CALL = (
 
 def said(api: FakeClient, job: dict[str, Any]) -> list[str]:
     at = target.Target(api, PARENT, target.EmulatorLinks("http://127.0.0.1:1"))
-    return account(at, "digits", job).splitlines()
+    return failure_report(at, "digits", job).splitlines()
 
 
 def failed(message: str) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def test_the_last_lines_are_those_of_the_replica_that_failed_and_the_rest_is_a_l
         *[f"    line {number}" for number in range(11, 20)],
         "    ValueError: no data",
         "  all of it: http://127.0.0.1:1/jobs/customJobs/1 or `vertex-emulator logs 1`",
-        "  mend it, or run it again with lifecycle.rerun",
+        "  fix it, or run it again with lifecycle.rerun",
     ]
 
 
@@ -99,13 +99,13 @@ def test_a_log_that_is_empty_or_cannot_be_read_says_so(api: FakeClient) -> None:
     ],
 )
 def test_a_known_text_has_its_likely_cause(lines: Sequence[str], cause: str) -> None:
-    (found,) = likely_causes(lines)
+    (found,) = find_likely_causes(lines)
     assert found.startswith(cause)
 
 
 @pytest.mark.parametrize("line", [EXITED, "ValueError: no data", "epoch 137", "status of 1370", ""])
 def test_no_cause_is_made_up(line: str) -> None:
-    assert list(likely_causes([line])) == []
+    assert list(find_likely_causes([line])) == []
 
 
 def test_a_likely_cause_stands_below_what_the_service_says(api: FakeClient) -> None:
@@ -136,6 +136,6 @@ def test_a_metric_that_was_never_reported_is_the_likely_cause(api: FakeClient) -
 def test_a_tag_that_was_reported_instead_is_named() -> None:
     other = {"finalMeasurement": {"metrics": [{"metricId": "acc", "value": 1}]}}
     job = search({"id": "1", "state": "SUCCEEDED", **other}, {"id": "2", "state": "SUCCEEDED"})
-    (line,) = unreported(job)
+    (line,) = find_unreported_metrics(job)
     assert line == f"metric `accuracy` was never reported by 2 of 2 trials: {CALL}. They reported acc."
-    assert list(unreported(failed("x"))) == []
+    assert list(find_unreported_metrics(failed("x"))) == []

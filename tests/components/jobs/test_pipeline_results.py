@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from components.jobs import waiting
+from components.jobs.results import summarize_job
 from tests.components.fakes import FakeClient
 from tests.components.jobs.test_waiting import LABELS, PARENT, SUCCEEDED, failure_of, trial, wait
 from tests.vertex_api.jobs import edited, pipeline, tuning_pipeline
@@ -45,8 +46,8 @@ def test_a_pipeline_has_its_job_its_model_and_the_folder_of_that_job(api: FakeCl
 
 def test_a_pipeline_that_has_no_job_and_no_model_yet_has_neither_name(api: FakeClient) -> None:
     add_training(api, trainingTaskMetadata=None)
-    (job,) = waiting.look(f"//local/{PARENT}", "team/dev", {"digits": TRAIN}).values()
-    assert waiting.result(job) == {"state": "PIPELINE_STATE_PENDING", "modelDir": "gs://b/out/model/"}
+    (job,) = waiting.fetch_jobs(f"//local/{PARENT}", "team/dev", {"digits": TRAIN}).values()
+    assert summarize_job(job) == {"state": "PIPELINE_STATE_PENDING", "modelDir": "gs://b/out/model/"}
 
 
 def test_a_pipeline_that_tunes_has_the_trials_of_its_search_for_one_list_call_more(api: FakeClient) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs.progress import HEARTBEAT_SECONDS, Progress, moved
+from components.jobs.progress import HEARTBEAT_SECONDS, Progress, describe_change
 from tests.components.fakes import NOON
 
 CREATED = "2026-01-31T12:00:00Z"
@@ -27,14 +27,14 @@ def many(count: int, state: str, first: int = 1) -> dict[str, Any]:
 def test_a_few_changes_have_a_line_each_and_what_stays_has_none() -> None:
     progress = Progress()
     jobs = many(5, "PENDING")
-    assert progress.lines(jobs, NOON) == [f"job{number}: PENDING" for number in range(1, 6)]
-    assert progress.lines(jobs, NOON + 1) == []
-    assert progress.lines({**jobs, "job2": job("RUNNING")}, NOON + 2) == ["job2: RUNNING"]
+    assert progress.render_changes(jobs, NOON) == [f"job{number}: PENDING" for number in range(1, 6)]
+    assert progress.render_changes(jobs, NOON + 1) == []
+    assert progress.render_changes({**jobs, "job2": job("RUNNING")}, NOON + 2) == ["job2: RUNNING"]
 
 
 def test_many_changes_at_once_are_a_line_for_each_state_and_a_count() -> None:
     jobs = many(150, "RUNNING") | many(40, "SUCCEEDED", 151) | many(3, "QUEUED", 191)
-    assert Progress().lines(jobs, NOON) == [
+    assert Progress().render_changes(jobs, NOON) == [
         "RUNNING: job1, job2, job3, job4, job5 and 145 more",
         "SUCCEEDED: job151, job152, job153, job154, job155 and 35 more",
         "QUEUED: job191, job192, job193",
@@ -48,16 +48,16 @@ def test_200_jobs_that_run_through_their_states_print_less_than_a_line_each() ->
     for step in range(30):
         # Ten begin and ten end at every look.
         jobs = many(200, "QUEUED") | many(min(200, step * 10), "RUNNING") | many(max(0, step - 5) * 10, "SUCCEEDED")
-        printed += len(progress.lines({f"job{n}": jobs[f"job{n}"] for n in range(1, 201)}, NOON + step))
+        printed += len(progress.render_changes({f"job{n}": jobs[f"job{n}"] for n in range(1, 201)}, NOON + step))
     assert printed <= 30 * 4
 
 
 def test_of_many_tuning_jobs_the_trials_are_counted_together() -> None:
     progress = Progress()
     jobs = {f"s{number}": search("RUNNING", 0) for number in range(100)}
-    progress.lines(jobs, NOON)
+    progress.render_changes(jobs, NOON)
     jobs = {name: search("RUNNING", 3) for name in jobs}
-    assert progress.lines(jobs, NOON + 1)[-1] == "0 of 100 jobs done, 300 of 1000 trials done"
+    assert progress.render_changes(jobs, NOON + 1)[-1] == "0 of 100 jobs done, 300 of 1000 trials done"
 
 
 def test_the_best_so_far_is_by_the_metric_that_is_to_be_improved() -> None:
@@ -65,27 +65,27 @@ def test_the_best_so_far_is_by_the_metric_that_is_to_be_improved() -> None:
     found["studySpec"]["metrics"].insert(0, {"metricId": "heat", "safetyConfig": {"safetyThreshold": 5}})
     metrics = [{"metricId": "heat", "value": 7}, {"metricId": "loss", "value": 0.25}]
     found["trials"][0]["finalMeasurement"] = {"metrics": metrics}
-    (line,) = Progress().lines({"a": found}, NOON)
+    (line,) = Progress().render_changes({"a": found}, NOON)
     assert line == "a: RUNNING, 1 of 10 trials done, best loss 0.25 in trial 1"
 
 
 def test_a_minute_without_a_change_is_broken_by_a_sign_of_life_and_no_sooner() -> None:
     progress = Progress()
     jobs = {"a": job("RUNNING"), "b": job("SUCCEEDED")}
-    progress.lines(jobs, NOON)
-    assert progress.lines(jobs, NOON + HEARTBEAT_SECONDS) == []
-    assert progress.lines(jobs, NOON + HEARTBEAT_SECONDS + 1) == ["waiting: 1 of 2 jobs done"]
-    assert progress.lines(jobs, NOON + HEARTBEAT_SECONDS + 2) == []
+    progress.render_changes(jobs, NOON)
+    assert progress.render_changes(jobs, NOON + HEARTBEAT_SECONDS) == []
+    assert progress.render_changes(jobs, NOON + HEARTBEAT_SECONDS + 1) == ["waiting: 1 of 2 jobs done"]
+    assert progress.render_changes(jobs, NOON + HEARTBEAT_SECONDS + 2) == []
 
 
 @pytest.mark.parametrize(
-    ("state", "why"), [("QUEUED", "quota or machines are short"), ("PENDING", "machines and images are made ready")]
+    ("state", "why"), [("QUEUED", "quota or machines are short"), ("PENDING", "machines and images are being prepared")]
 )
 def test_a_sign_of_life_says_who_has_been_in_the_queue_for_how_long_and_why(state: str, why: str) -> None:
     progress = Progress()
     jobs = {"a": job(state), "b": job("RUNNING")} | {"new": job(state, createTime="2026-01-31T12:11:30Z")}
-    progress.lines(jobs, NOON)
-    assert progress.lines(jobs, NOON + 12 * 60 + 5) == [
+    progress.render_changes(jobs, NOON)
+    assert progress.render_changes(jobs, NOON + 12 * 60 + 5) == [
         f"waiting: 0 of 3 jobs done; a {state} for 12 min, as {why}",
     ]
 
@@ -95,7 +95,7 @@ def test_who_waits_is_said_once_a_minute_however_much_others_do() -> None:
     said = []
     for second in range(0, 600, 10):
         jobs = {"a": job("QUEUED"), "b": search("RUNNING", second // 10, 100)}
-        said += progress.lines(jobs, NOON + second)
+        said += progress.render_changes(jobs, NOON + second)
     waits = [line for line in said if "a QUEUED for" in line]
     assert 7 <= len(waits) <= 9
     assert len(said) == 61 + len(waits)
@@ -104,8 +104,8 @@ def test_who_waits_is_said_once_a_minute_however_much_others_do() -> None:
 def test_of_many_in_the_queue_those_that_have_waited_longest_are_named() -> None:
     progress = Progress()
     jobs = {f"j{number}": job("QUEUED", createTime=f"2026-01-31T12:0{number}:00Z") for number in reversed(range(8))}
-    progress.lines(jobs, NOON)
-    (line,) = progress.lines(jobs, NOON + 600)
+    progress.render_changes(jobs, NOON)
+    (line,) = progress.render_changes(jobs, NOON + 600)
     assert "; j0, j1, j2, j3, j4 and 3 more QUEUED for 10 min" in line
 
 
@@ -113,14 +113,14 @@ def test_a_job_that_begins_says_how_long_it_has_been_in_the_queue() -> None:
     progress = Progress()
     soon, late = "2026-01-31T12:00:59Z", "2026-01-31T12:07:01Z"
     jobs = {"a": job("RUNNING", startTime=late), "b": job("RUNNING", startTime=soon)}
-    assert progress.lines(jobs, NOON + 500) == ["a: RUNNING after 7 min in the queue", "b: RUNNING"]
+    assert progress.render_changes(jobs, NOON + 500) == ["a: RUNNING after 7 min in the queue", "b: RUNNING"]
 
 
 def test_a_clock_that_is_behind_the_service_s_shows_no_time_below_zero() -> None:
     progress = Progress()
     jobs = {"a": job("QUEUED")}
-    progress.lines(jobs, NOON - 500)
-    assert progress.lines(jobs, NOON - 400) == ["waiting: 0 of 1 jobs done"]
+    progress.render_changes(jobs, NOON - 500)
+    assert progress.render_changes(jobs, NOON - 400) == ["waiting: 0 of 1 jobs done"]
 
 
 @pytest.mark.parametrize(
@@ -142,4 +142,4 @@ def test_a_clock_that_is_behind_the_service_s_shows_no_time_below_zero() -> None
     ],
 )
 def test_a_refresh_has_a_line_for_what_has_moved(before: dict[str, Any], now: dict[str, Any], line: str | None) -> None:
-    assert moved("a", before, now) == line
+    assert describe_change("a", before, now) == line

@@ -15,8 +15,8 @@ from components.jobs.provider import (
     JobProvider,
     TrainingPipelineProvider,
 )
-from components.jobs.recovery.ownership import TOKEN_LABEL
-from tests.components.fakes import Clock, FakeClient, another_process
+from components.jobs.recovery.labels import TOKEN_LABEL
+from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited, job_of, tuning_job
 from vertex_api import errors
 from vertex_api.kinds import KINDS, TRAINING_PIPELINE, Kind
@@ -52,7 +52,7 @@ def engine_s(value: Any) -> Any:
 
 def create(provider: JobProvider = custom, **given: Any) -> dict[str, Any]:
     """Checks and creates a job in an `up` of its own; its state, id included."""
-    another_process()
+    start_new_process()
     checked = provider.check({}, engine_s(inputs(**given)))
     assert checked.failures == []
     created = provider.create(engine_s(checked.inputs))
@@ -149,7 +149,7 @@ def test_an_equal_job_that_an_interrupted_run_has_left_is_adopted(api: FakeClien
 def test_numbers_from_the_engine_and_from_the_program_are_the_same_job(api: FakeClient) -> None:
     create()
     for given in (custom.check({}, inputs()).inputs, engine_s(inputs())):
-        another_process()
+        start_new_process()
         custom.create(given)
     assert len(api.sent) == 1
 

@@ -5,13 +5,15 @@ from typing import Any
 import pytest
 
 from components.errors import SubmitFailed
+from components.jobs.inputs import JobInputs
 from components.jobs.provider import CustomJobProvider
-from components.jobs.results import split, values
+from components.jobs.results import fetch_results, split_reference
 from components.runtime import target
-from tests.components.fakes import FakeClient, another_process
+from tests.components.fakes import FakeClient, start_new_process
 from tests.components.jobs.test_provider import ARGS, PARENT, engine_s, inputs
 from tests.vertex_api.jobs import custom_job, edited, pipeline, tuning_job, tuning_pipeline
 from vertex_api import errors
+from vertex_api.kinds import CUSTOM_JOB
 
 TUNE = f"{PARENT}/hyperparameterTuningJobs/7"
 TRAIN = f"{PARENT}/customJobs/8"
@@ -45,7 +47,8 @@ def done(api: FakeClient) -> FakeClient:
 
 def value(reference: str, jobs: dict[str, str] = JOBS) -> str:
     at = target.connect(f"//local/{PARENT}")
-    return values(at, "team/dev", jobs, [reference], "digits: not submitted")[reference]
+    spec = edited(custom_job(), *ARGS, to=[f"${{jobs.{reference}}}"])
+    return fetch_results(at, JobInputs.parse(CUSTOM_JOB, inputs(spec, jobs=jobs)))[reference]
 
 
 @pytest.mark.parametrize(
@@ -78,9 +81,9 @@ def test_a_pipeline_that_tunes_has_the_results_of_its_search(done: FakeClient) -
 @pytest.mark.parametrize(
     ("reference", "said"),
     [
-        ("tune.bestTrial.parameters.batch", "is not there: the best trial of tune, 2, has no parameters.batch"),
-        ("register.modelDir", "is not there: register has no modelDir"),
-        ("other.name", "leads to none of the jobs that it is given: tune, train, register"),
+        ("tune.bestTrial.parameters.batch", "does not exist: the best trial of tune, 2, has no parameters.batch"),
+        ("register.modelDir", "does not exist: register has no modelDir"),
+        ("other.name", "is not a result of its upstream jobs: tune, train, register"),
     ],
 )
 def test_a_result_that_is_missing_is_named(done: FakeClient, reference: str, said: str) -> None:
@@ -91,7 +94,7 @@ def test_a_result_that_is_missing_is_named(done: FakeClient, reference: str, sai
 
 def test_a_search_without_a_best_trial_is_named(done: FakeClient) -> None:
     done.jobs[TUNE]["trials"] = []
-    with pytest.raises(SubmitFailed, match="is not there: no trial of tune has succeeded with its metric"):
+    with pytest.raises(SubmitFailed, match="does not exist: no trial of tune has succeeded with its metric"):
         value("tune.bestTrial.id")
 
 
@@ -107,15 +110,15 @@ def test_a_job_that_is_gone_is_an_error_of_the_api(done: FakeClient) -> None:
 
 
 def test_a_reference_is_taken_apart_at_the_longest_name_that_is_known() -> None:
-    assert split("a.b.name", {"a", "a.b"}) == ("a.b", "name")
-    assert split("a.b.name", {"a"}) == ("a", "b.name")
-    assert split("x.y.z", {"a"}) == ("x", "y.z")
-    assert split("a", {"a"}) == ("a", "")
+    assert split_reference("a.b.name", {"a", "a.b"}) == ("a.b", "name")
+    assert split_reference("a.b.name", {"a"}) == ("a", "b.name")
+    assert split_reference("x.y.z", {"a"}) == ("x", "y.z")
+    assert split_reference("a", {"a"}) == ("a", "")
 
 
 def created(**given: Any) -> dict[str, Any]:
     """The state of a job that uses the rate of the search, made in an `up` of its own."""
-    another_process()
+    start_new_process()
     spec = edited(custom_job(), *ARGS, to=[f"--rate={LR}", LR])
     checked = CustomJobProvider().check({}, engine_s(inputs(**{"spec": spec, "jobs": {"tune": TUNE}, **given})))
     assert checked.failures == []

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs.stages import cycles, levels
+from components.jobs.stages import compute_levels, find_cycles
 
 
 @pytest.mark.parametrize(
@@ -19,12 +19,12 @@ from components.jobs.stages import cycles, levels
     ids=["none", "apart", "a chain", "a diamond", "a short cut"],
 )
 def test_a_level_is_the_longest_way_to_a_job(above: dict[str, Any], found: dict[str, int]) -> None:
-    assert levels(above) == found
+    assert compute_levels(above) == found
 
 
 def test_a_thousand_jobs_one_after_another_have_a_level_each() -> None:
     above: dict[str, list[str]] = {str(at): [str(at - 1)] if at else [] for at in reversed(range(1000))}
-    assert levels(above)["999"] == 999
+    assert compute_levels(above)["999"] == 999
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_a_thousand_jobs_one_after_another_have_a_level_each() -> None:
     ids=["none", "itself", "two", "three, from the first declared", "with one that is not in it", "several"],
 )
 def test_each_cycle_is_named_once_from_the_job_that_comes_after_the_next(above: dict[str, Any], found: Any) -> None:
-    assert sorted(cycles(above)) == found
+    assert sorted(find_cycles(above)) == found

@@ -7,6 +7,7 @@ import pytest
 
 from components.errors import TrainingFailed
 from components.jobs import waiting
+from components.jobs.results import summarize_job
 from tests.components.fakes import Clock, FakeClient
 from vertex_api import errors
 
@@ -38,7 +39,7 @@ def add_search(api: FakeClient, *states: str, trials: list[dict[str, Any]]) -> N
 
 
 def wait(**names: str) -> dict[str, Any]:
-    return waiting.wait(f"//local/{PARENT}", OWNER, names)
+    return waiting.wait_for_jobs(f"//local/{PARENT}", OWNER, names)
 
 
 def failure_of(**names: str) -> str:
@@ -75,12 +76,12 @@ def test_a_tuning_job_without_a_trial_that_succeeded_has_no_best_and_no_model(ap
 
 def test_a_folder_that_ends_with_a_slash_is_the_same_folder() -> None:
     job = {"state": SUCCEEDED, "jobSpec": {"baseOutputDirectory": {"outputUriPrefix": "gs://b/out/"}}}
-    assert waiting.result(job)["modelDir"] == "gs://b/out/model/"
+    assert summarize_job(job)["modelDir"] == "gs://b/out/model/"
 
 
 def test_a_failed_job_s_result_says_what_the_service_says() -> None:
     job = {"state": FAILED, "jobSpec": {}, "error": {"code": 3, "message": "exit code 1"}}
-    assert waiting.result(job) == {"state": FAILED, "error": "exit code 1"}
+    assert summarize_job(job) == {"state": FAILED, "error": "exit code 1"}
 
 
 def test_all_jobs_are_waited_for_and_named_as_they_were_declared(api: FakeClient) -> None:
@@ -162,7 +163,7 @@ def test_a_failed_job_is_named_with_what_the_service_says_its_last_lines_and_wha
     api.logs[TRAIN] = [f"line {number}" for number in range(20)] + ["ValueError: no data"]
     message = failure_of(digits=TRAIN)
     assert message.startswith("digits failed: replica workerpool0-0 exited with 1\n")
-    assert message.endswith("  mend it, or run it again with lifecycle.rerun")
+    assert message.endswith("  fix it, or run it again with lifecycle.rerun")
 
 
 def test_every_job_that_has_failed_is_accounted_for(api: FakeClient) -> None:
@@ -245,7 +246,7 @@ def test_a_job_beyond_its_deadline_fails_the_wait_on_time_and_goes_on(api: FakeC
     add_search(api, *[RUNNING] * 500, trials=[])
     began = clock.now
     with pytest.raises(TrainingFailed) as failure:
-        waiting.wait(f"//local/{PARENT}", OWNER, {"digits": TRAIN, "search": SEARCH}, {"digits": 3600.0})
+        waiting.wait_for_jobs(f"//local/{PARENT}", OWNER, {"digits": TRAIN, "search": SEARCH}, {"digits": 3600.0})
     assert clock.now - began == pytest.approx(3600)
     assert str(failure.value).splitlines() == [
         "digits: still JOB_STATE_RUNNING after 3600 s, its lifecycle.deadline. The job goes on: "
@@ -260,7 +261,7 @@ def test_a_deadline_of_a_job_that_has_ended_is_none(api: FakeClient, clock: Cloc
     add_training(api, TRAIN, SUCCEEDED)
     add_search(api, *[RUNNING] * 100, SUCCEEDED, trials=[])
     began = clock.now
-    found = waiting.wait(f"//local/{PARENT}", OWNER, {"digits": TRAIN, "search": SEARCH}, {"digits": 1.0})
+    found = waiting.wait_for_jobs(f"//local/{PARENT}", OWNER, {"digits": TRAIN, "search": SEARCH}, {"digits": 1.0})
     assert {result["state"] for result in found.values()} == {SUCCEEDED}
     assert clock.now - began > 60
 
@@ -269,7 +270,7 @@ def test_a_deadline_counts_while_the_api_is_out_of_reach(api: FakeClient, clock:
     add_training(api, TRAIN, RUNNING)
     api.failing["list"] = errors.Unavailable("no answer")
     with pytest.raises(TrainingFailed, match=r"^digits: still of unknown state after 60 s, its lifecycle\.deadline"):
-        waiting.wait(f"//local/{PARENT}", OWNER, {"digits": TRAIN}, {"digits": 60.0})
+        waiting.wait_for_jobs(f"//local/{PARENT}", OWNER, {"digits": TRAIN}, {"digits": 60.0})
 
 
 def test_a_result_with_several_objectives_has_the_trials_that_none_beats(api: FakeClient) -> None:
@@ -297,5 +298,5 @@ def test_a_result_says_which_trials_never_reported_a_metric(api: FakeClient) -> 
 
 def test_a_look_leaves_out_jobs_that_are_gone(api: FakeClient) -> None:
     add_training(api, TRAIN, RUNNING)
-    found = waiting.look(f"//local/{PARENT}", OWNER, {"digits": TRAIN, "gone": f"{PARENT}/customJobs/9"})
+    found = waiting.fetch_jobs(f"//local/{PARENT}", OWNER, {"digits": TRAIN, "gone": f"{PARENT}/customJobs/9"})
     assert {name: job["state"] for name, job in found.items()} == {"digits": RUNNING}

@@ -10,7 +10,7 @@ from components.errors import UploadFailed
 from components.packages import object_store
 from components.packages.python_package import PythonPackageProvider
 from components.packages.source_distribution import SourceDistribution
-from components.runtime.target import CLOUD, LOCAL
+from components.runtime.target import CLOUD_PREFIX, LOCAL_PREFIX
 from tests.components.projects import write
 from tests.standins.cloud_storage import cloud_storage
 
@@ -34,7 +34,7 @@ def props(project: Path, parent: str) -> dict[str, Any]:
 
 
 def test_a_local_package_is_readable_by_any_container(project: Path) -> None:
-    given = props(project, LOCAL)
+    given = props(project, LOCAL_PREFIX)
     created = PROVIDER.create(given)
     assert (created.id, created.outs) == ("gs://team-dev/staging/packages/trainer", given)
     file = project / ".emulator/gcs" / given["uri"].removeprefix("gs://")
@@ -48,7 +48,7 @@ def test_a_local_package_is_readable_by_any_container(project: Path) -> None:
 def test_in_the_cloud_a_package_is_uploaded_once(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = props(project, CLOUD)
+    given = props(project, CLOUD_PREFIX)
     with cloud_storage() as storage:
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage.url)
         PROVIDER.create(given)
@@ -61,7 +61,7 @@ def test_in_the_cloud_a_package_is_uploaded_once(
 
 
 def test_an_object_uploaded_meanwhile_is_kept(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = props(project, CLOUD)
+    given = props(project, CLOUD_PREFIX)
     with cloud_storage() as storage:
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage.url)
         key = ("team-dev", given["uri"].removeprefix("gs://team-dev/"))
@@ -71,7 +71,7 @@ def test_an_object_uploaded_meanwhile_is_kept(project: Path, monkeypatch: pytest
 
 
 def test_an_error_of_cloud_storage_names_the_remedy(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = props(project, CLOUD)
+    given = props(project, CLOUD_PREFIX)
     with cloud_storage() as storage, pytest.raises(UploadFailed) as failure:
         storage.refusal = "x@y.z does not have storage.objects.get access"
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage.url)
@@ -86,17 +86,17 @@ def test_missing_credentials_name_the_login_command(project: Path, monkeypatch: 
     monkeypatch.delenv("STORAGE_EMULATOR_HOST", raising=False)
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(project / "none.json"))
     with pytest.raises(UploadFailed, match="run `gcloud auth application-default login`"):
-        PROVIDER.create(props(project, CLOUD))
+        PROVIDER.create(props(project, CLOUD_PREFIX))
 
 
 def test_an_unwritable_folder_is_one_line(project: Path) -> None:
     (project / ".emulator").touch()
     with pytest.raises(UploadFailed, match=r"^gs://team-dev/\S+ cannot be written to \S+: Not a directory$"):
-        PROVIDER.create(props(project, LOCAL))
+        PROVIDER.create(props(project, LOCAL_PREFIX))
 
 
 def test_files_changed_since_the_preview_are_not_uploaded(project: Path) -> None:
-    given = props(project, LOCAL)
+    given = props(project, LOCAL_PREFIX)
     (project / "t/trainer.py").write_text("edited")
     with pytest.raises(UploadFailed) as failure:
         PROVIDER.create(given)
@@ -105,7 +105,7 @@ def test_files_changed_since_the_preview_are_not_uploaded(project: Path) -> None
 
 
 def test_reading_a_package_returns_its_inputs_or_nothing(project: Path) -> None:
-    given = props(project, LOCAL)
+    given = props(project, LOCAL_PREFIX)
     gone = PROVIDER.read("x", given)
     assert (gone.id, gone.outs) == (None, {})
     PROVIDER.create(given)
@@ -114,7 +114,7 @@ def test_reading_a_package_returns_its_inputs_or_nothing(project: Path) -> None:
 
 
 def test_deleting_keeps_the_package_for_waiting_jobs(project: Path) -> None:
-    given = props(project, LOCAL)
+    given = props(project, LOCAL_PREFIX)
     PROVIDER.create(given)
     PROVIDER.delete("x", given)
     assert PROVIDER.read("x", given).id == "x"

@@ -58,7 +58,7 @@ EMULATOR = """
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The emulator's folder, in a project whose emulator is the one above; all that was started is ended."""
-    monkeypatch.setattr(emulator_process, "_PROJECT", tmp_path / "project")
+    monkeypatch.setattr(emulator_process, "_FOLDER", tmp_path / "project")
     monkeypatch.setenv("VERTEX_EMULATOR_DATA", str(tmp_path / "data"))
     for name in ("http_proxy", "HTTP_PROXY", "PYTHONPATH"):
         monkeypatch.delenv(name, raising=False)
@@ -89,9 +89,9 @@ def endpoint(data: Path) -> dict[str, object]:
 
 
 def test_an_emulator_that_does_not_run_is_started_and_then_found_again(data: Path) -> None:
-    url = emulator_process.url()
+    url = emulator_process.start_emulator()
     assert url == endpoint(data)["url"]
-    assert emulator_process.url() == url
+    assert emulator_process.start_emulator() == url
     assert len(started(data)) == 1
 
 
@@ -101,7 +101,7 @@ def test_of_two_that_ask_at_the_same_time_one_starts_it_and_both_find_it(data: P
 
     def ask() -> None:
         together.wait()
-        urls.append(emulator_process.url())
+        urls.append(emulator_process.start_emulator())
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for thread in threads:
@@ -115,28 +115,28 @@ def test_of_two_that_ask_at_the_same_time_one_starts_it_and_both_find_it(data: P
 def test_it_is_started_on_the_port_that_is_asked_for(data: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    assert emulator_process.url(port) == f"http://127.0.0.1:{port}"
+    assert emulator_process.start_emulator(port) == f"http://127.0.0.1:{port}"
 
 
 def test_it_outlives_the_provider_for_it_has_a_session_of_its_own(data: Path) -> None:
-    emulator_process.url()
+    emulator_process.start_emulator()
     assert endpoint(data)["session"] == endpoint(data)["pid"]
 
 
 def test_it_is_told_nothing_of_what_the_engine_tells_its_plugins(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULUMI_CONFIG", '{"vertex-training:secrets": "hunter2"}')
-    emulator_process.url()
+    emulator_process.start_emulator()
     assert endpoint(data)["pulumi"] == []
 
 
 def test_one_that_was_killed_is_started_again(data: Path) -> None:
-    emulator_process.url()
+    emulator_process.start_emulator()
     (pid,) = started(data)
     os.kill(pid, signal.SIGKILL)
     deadline = time.monotonic() + 10
-    while emulator_process._running() and time.monotonic() < deadline:
+    while emulator_process._find_running_url() and time.monotonic() < deadline:
         time.sleep(0.01)
-    url = emulator_process.url()
+    url = emulator_process.start_emulator()
     assert len(started(data)) == 2
     assert url == endpoint(data)["url"]
 
@@ -147,7 +147,7 @@ def test_one_that_was_killed_is_started_again(data: Path) -> None:
 def test_whatever_an_interrupted_emulator_has_left_behind_a_new_one_is_started(data: Path, content: str) -> None:
     data.mkdir()
     (data / "endpoint.json").write_text(content)
-    assert emulator_process.url() == endpoint(data)["url"]
+    assert emulator_process.start_emulator() == endpoint(data)["url"]
 
 
 def test_another_server_that_has_taken_its_port_meanwhile_is_not_taken_for_it(data: Path) -> None:
@@ -162,26 +162,26 @@ def test_another_server_that_has_taken_its_port_meanwhile_is_not_taken_for_it(da
 
         thread = threading.Thread(target=greet)
         thread.start()
-        url = emulator_process.url()
+        url = emulator_process.start_emulator()
         thread.join()
     assert url == endpoint(data)["url"]
     assert len(started(data)) == 1
 
 
 def test_it_is_found_past_a_proxy_that_is_set_for_the_internet(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    url = emulator_process.url()
+    url = emulator_process.start_emulator()
     with socket.create_server(("127.0.0.1", 0)) as nothing:
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{nothing.getsockname()[1]}")
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(urllib.request, "_opener", None)  # which remembers the proxies of the first call
-    assert emulator_process._running() == url
+    assert emulator_process._find_running_url() == url
 
 
 def test_an_emulator_that_does_not_start_is_reported_with_its_last_line(data: Path) -> None:
     write_emulator(data.parent, "import sys; sys.exit('the port is taken\\n')")
     with pytest.raises(EmulatorFailed) as failure:
-        emulator_process.url()
+        emulator_process.start_emulator()
     assert str(failure.value) == "the emulator does not start: the port is taken"
 
 
@@ -190,14 +190,14 @@ def test_of_an_old_log_nothing_is_quoted(data: Path) -> None:
     (data / "emulator.log").write_text("an error of last week\n")
     write_emulator(data.parent, "raise SystemExit(1)")
     with pytest.raises(EmulatorFailed, match=r"^the emulator does not start: it says nothing$"):
-        emulator_process.url()
+        emulator_process.start_emulator()
     assert (data / "emulator.log").read_text() == "an error of last week\n"
 
 
 def test_one_that_dies_with_words_in_another_encoding_is_reported_all_the_same(data: Path) -> None:
     write_emulator(data.parent, r"import sys; sys.stderr.buffer.write(b'caf\xe9 closed\n'); sys.exit(1)")
     with pytest.raises(EmulatorFailed, match="closed"):
-        emulator_process.url()
+        emulator_process.start_emulator()
 
 
 def test_an_emulator_that_never_answers_is_given_up_with_the_place_of_its_log(
@@ -207,40 +207,40 @@ def test_an_emulator_that_never_answers_is_given_up_with_the_place_of_its_log(
     text = "import os, pathlib, time; pathlib.Path({!r}).write_text(str(os.getpid())); time.sleep(60)"
     write_emulator(data.parent, text.format(str(data / "starts")))
     with pytest.raises(EmulatorFailed) as failure:
-        emulator_process.url()
+        emulator_process.start_emulator()
     assert str(failure.value).endswith(f"its log is {data / 'emulator.log'}")
 
 
 def test_a_folder_that_cannot_be_made_is_named(data: Path) -> None:
     data.write_text("a file is in the way")
     with pytest.raises(EmulatorFailed) as failure:
-        emulator_process.url()
-    assert str(failure.value) == f"the emulator's folder {data} cannot be made: File exists"
+        emulator_process.start_emulator()
+    assert str(failure.value) == f"the emulator's folder {data} cannot be created: File exists"
 
 
 def test_stopping_ends_it(data: Path) -> None:
-    emulator_process.url()
-    emulator_process.stop()
-    assert emulator_process._running() is None
+    emulator_process.start_emulator()
+    emulator_process.stop_emulator()
+    assert emulator_process._find_running_url() is None
 
 
 def test_stopping_only_an_idle_one_leaves_a_busy_one_and_says_so(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    url = emulator_process.url()
+    url = emulator_process.start_emulator()
     (data / "busy").touch()
-    emulator_process.stop(only_if_idle=True)
+    emulator_process.stop_emulator(only_if_idle=True)
     assert capsys.readouterr().out == "goes on: 2 jobs are active\n"
-    assert emulator_process.url() == url
+    assert emulator_process.start_emulator() == url
     (data / "busy").unlink()
-    emulator_process.stop(only_if_idle=True)
-    assert emulator_process._running() is None
+    emulator_process.stop_emulator(only_if_idle=True)
+    assert emulator_process._find_running_url() is None
 
 
 def test_one_that_cannot_be_stopped_is_reported_with_its_last_line(data: Path) -> None:
     write_emulator(data.parent, "import sys; sys.exit('Docker does not answer')")
     with pytest.raises(EmulatorFailed, match=r"^the emulator does not stop: Docker does not answer$"):
-        emulator_process.stop()
+        emulator_process.stop_emulator()
 
 
 def test_its_data_lies_in_the_project_or_where_the_environment_says(
@@ -248,12 +248,18 @@ def test_its_data_lies_in_the_project_or_where_the_environment_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("VERTEX_EMULATOR_DATA", raising=False)
-    assert emulator_process.data_folder() == tmp_path / ".emulator"
+    assert emulator_process.get_data_folder() == tmp_path / ".emulator"
     monkeypatch.setenv("VERTEX_EMULATOR_DATA", "elsewhere")
-    assert emulator_process.data_folder() == tmp_path / "elsewhere"
+    assert emulator_process.get_data_folder() == tmp_path / "elsewhere"
     monkeypatch.setenv("VERTEX_EMULATOR_DATA", "")
-    assert emulator_process.data_folder() == tmp_path / ".emulator"
+    assert emulator_process.get_data_folder() == tmp_path / ".emulator"
 
 
 def test_the_emulator_that_is_run_is_the_project_s_with_this_python(data: Path) -> None:
-    assert emulator_process._command("serve") == [sys.executable, "-m", "vertex_emulator", "serve", f"--data={data}"]
+    assert emulator_process._build_command("serve") == [
+        sys.executable,
+        "-m",
+        "vertex_emulator",
+        "serve",
+        f"--data={data}",
+    ]

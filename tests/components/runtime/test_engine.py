@@ -40,7 +40,7 @@ def test_a_provider_ends_soon_after_its_engine_and_not_before() -> None:
     following = """
 import time
 from components.runtime import engine
-engine.follow()
+engine.exit_with_engine()
 print("follows", flush=True)
 time.sleep(60)
 """

@@ -19,8 +19,8 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         done.append(("started", port))
         return "http://127.0.0.1:1"
 
-    monkeypatch.setattr(emulator_process, "url", url)
-    monkeypatch.setattr(emulator_process, "stop", lambda **how: done.append(("stopped", how)))
+    monkeypatch.setattr(emulator_process, "start_emulator", url)
+    monkeypatch.setattr(emulator_process, "stop_emulator", lambda **how: done.append(("stopped", how)))
     return done
 
 

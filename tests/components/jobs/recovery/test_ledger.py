@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from components.jobs.provider import CustomJobProvider
-from components.jobs.recovery import orphans as unrecorded
-from components.jobs.recovery import ownership
+from components.jobs.recovery import orphans
+from components.jobs.recovery.labels import build_labels
 from components.jobs.recovery.ledger import LedgerProvider
-from tests.components.fakes import Clock, FakeClient, another_process
+from components.jobs.recovery.tokens import compute_mark
+from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited
 
 PARENT = "projects/local/locations/us-central1"
@@ -22,7 +23,7 @@ ledger, custom = LedgerProvider(), CustomJobProvider()
 def recorded(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The ids that the state records."""
     ids: set[str] = set()
-    monkeypatch.setattr(unrecorded, "recorded", lambda stack: ids)
+    monkeypatch.setattr(orphans, "read_recorded_ids", lambda stack: ids)
     return ids
 
 
@@ -47,7 +48,7 @@ class State:
 
     def up(self, *jobs: str, kept: Iterable[str] = ()) -> bool:
         """One `pulumi up` in a process of its own, up to the jobs; whether a preview would show the ledger."""
-        another_process()
+        start_new_process()
         checked = ledger.check(self.inputs, inputs(jobs, kept)).inputs
         if not self.id:
             created = ledger.create(checked)
@@ -58,7 +59,7 @@ class State:
         return shown
 
     def destroy(self) -> None:
-        another_process()
+        start_new_process()
         ledger.delete(self.id, self.outputs)
 
 
@@ -109,7 +110,7 @@ def test_the_job_of_a_pipeline_is_left_to_it_and_removed_where_the_pipeline_is_n
 ) -> None:
     state = State()
     state.up("piped", "digits")
-    mark = {"pulumi_mark": ownership.mark(state.id, "piped"), **ownership.labels("team/dev/piped", "t")}
+    mark = {"pulumi_mark": compute_mark(state.id, "piped"), **build_labels("team/dev/piped", "t")}
     piped, backing = f"{PARENT}/trainingPipelines/8", f"{PARENT}/customJobs/9"
     api.add(piped, labels=mark, state="PIPELINE_STATE_SUCCEEDED", trainingTaskMetadata={"backingCustomJob": backing})
     api.add(backing, labels=mark, state="JOB_STATE_SUCCEEDED")
@@ -127,13 +128,13 @@ def test_a_pipeline_that_no_state_records_takes_its_job_along(
 ) -> None:
     state = State()
     state.up("piped")
-    mark = {"pulumi_mark": ownership.mark(state.id, "piped"), **ownership.labels("team/dev/piped", "t")}
+    mark = {"pulumi_mark": compute_mark(state.id, "piped"), **build_labels("team/dev/piped", "t")}
     piped, backing = f"{PARENT}/trainingPipelines/8", f"{PARENT}/customJobs/9"
     api.add(piped, labels=mark, state="PIPELINE_STATE_SUCCEEDED", trainingTaskMetadata={"backingCustomJob": backing})
     api.add(backing, labels=mark, state="JOB_STATE_SUCCEEDED")
     state.destroy()
     assert not api.jobs
-    assert capsys.readouterr().out == f"piped: {piped} is removed, which a run that was killed has left\n"
+    assert capsys.readouterr().out == f"piped: removing {piped}, which a killed run has left\n"
 
 
 def test_a_job_that_was_submitted_under_another_declaration_is_removed_before_its_name_is_used_again(
@@ -203,7 +204,7 @@ def test_a_job_that_is_kept_when_its_stack_goes_stays_though_the_ledger_was_not_
     state.up("digits")
     assert submit() == FIRST
     ended(api)
-    another_process()
+    start_new_process()
     custom.delete(FIRST, {"owner": "team/dev/digits", "parent": f"//local/{PARENT}", "spec": custom_job(), **on_delete})
     ledger.delete(state.id, state.outputs)
     assert [*api.jobs] == [FIRST]
@@ -247,9 +248,3 @@ def test_nothing_is_removed_while_the_state_cannot_be_read(
     state.up("other")
     assert [*api.jobs] == [FIRST]
     assert f"{FIRST}: may be left of a run that was killed; the state cannot be read" in capsys.readouterr().out
-
-
-def test_marks_differ_by_name_and_ledger_and_keep_the_rules_of_labels() -> None:
-    marks = {ownership.mark(ledger, name) for ledger in ("0123456789ab", "ba9876543210") for name in ("a", "A", "a b")}
-    assert len(marks) == 6
-    assert all(len(mark) <= 63 and mark == mark.lower() for mark in marks)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from components import foundation
+from components import create_foundation
 from components.settings.settings import Settings
 from tests.components.targets.gcp.graph import forget_loops, graph
 
@@ -24,7 +24,7 @@ def test_agents_can_pull_from_another_project_and_legacy_buckets(tmp_path: Path)
     given = yaml.safe_load(STACK.read_text())["config"]
     config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
     settings = Settings.parse("team", "elsewhere", tmp_path, config)
-    made = graph(lambda: foundation(settings))
+    made = graph(lambda: create_foundation(settings))
     forget_loops()
 
     readers = made.of("RepositoryIamMember").values()

@@ -10,8 +10,8 @@ import yaml
 
 from components.schema import shapes
 from components.settings.settings import Settings
-from components.stack import Images, Jobs, Packages, export
-from components.targets.choice import foundation
+from components.stack import Images, Jobs, Packages, export_outputs
+from components.targets.choice import create_foundation
 from components.targets.gcp import GcpFoundation, Services
 from tests import access_page
 from tests.components.projects import load
@@ -111,9 +111,9 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
     known = settings(tmp_path, **ALL)
 
     def program() -> None:
-        ground = foundation(known)
+        ground = create_foundation(known)
         images, packages = Images(known, ground), Packages(known, ground)
-        export(images, Jobs(known, ground, images, packages))
+        export_outputs(images, Jobs(known, ground, images, packages))
 
     return graph(program, KNOWN_LATER)
 

@@ -1,4 +1,4 @@
-"""Submissions: one list of a collection finds all that a stack has submitted already, whatever happens meanwhile."""
+"""Sessions: one list of a collection finds all jobs that a stack has submitted, whatever happens meanwhile."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -8,10 +8,12 @@ import pytest
 
 from components.errors import SubmitFailed
 from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider
-from components.jobs.recovery import submissions
-from tests.components.fakes import Clock, FakeClient, another_process
+from components.jobs.recovery.session import UpdateSession, current_session
+from components.runtime import target
+from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, tuning_job
 from vertex_api import errors
+from vertex_api.kinds import CUSTOM_JOB
 
 PARENT = "projects/local/locations/us-central1"
 FIRST = f"{PARENT}/customJobs/1"
@@ -36,7 +38,7 @@ def test_an_up_that_goes_on_after_another_adopts_what_is_there_with_one_list_and
     api: FakeClient,
 ) -> None:
     names = [custom.create(inputs(f"a{number}")).id for number in range(20)]
-    another_process()
+    start_new_process()
     api.calls.clear()
     assert [custom.create(inputs(f"a{number}")).id for number in range(30)][:20] == names
     assert (api.calls.count("list"), api.calls.count("get"), api.calls.count("create")) == (1, 20, 10)
@@ -62,7 +64,7 @@ def test_a_list_that_fails_is_asked_for_again_by_the_next_job(api: FakeClient) -
 @pytest.mark.parametrize("state", ["FAILED", "CANCELLING", "CANCELLED", "EXPIRED"])
 def test_a_job_that_has_come_to_nothing_since_it_was_listed_is_not_adopted(api: FakeClient, state: str) -> None:
     custom.create(inputs())
-    another_process()
+    start_new_process()
     custom.create(inputs("other"))
     api.jobs[FIRST]["state"] = f"JOB_STATE_{state}"
     assert custom.create(inputs()).id == f"{PARENT}/customJobs/3"
@@ -73,16 +75,16 @@ def test_a_job_that_was_deleted_since_it_was_listed_gives_way_to_an_older_equal_
 ) -> None:
     custom.create(inputs())
     older = dict(api.jobs[FIRST])
-    another_process()
+    start_new_process()
     api.jobs[FIRST]["state"] = "JOB_STATE_FAILED"
     newer = custom.create(inputs()).id
     api.jobs[FIRST] = older
-    another_process()
+    start_new_process()
     custom.create(inputs("other"))
     del api.jobs[newer]
     assert custom.create(inputs()).id == FIRST
     del api.jobs[FIRST]
-    another_process()
+    start_new_process()
     custom.create(inputs("third"))
     assert custom.create(inputs()).id not in (FIRST, newer)
 
@@ -95,7 +97,7 @@ def test_a_forced_replacement_is_never_the_job_that_it_replaces(
 ) -> None:
     given = inputs(lifecycle={"onDelete": on_delete})
     old = custom.create(given).id
-    another_process()
+    start_new_process()
     api.jobs[old]["state"] = f"JOB_STATE_{state}"
     api.coming[old] = [f"JOB_STATE_{state}", "JOB_STATE_CANCELLED"] if state == "RUNNING" else []
     if listed:
@@ -111,7 +113,7 @@ def test_a_forced_replacement_is_never_the_job_that_it_replaces(
 
 def test_a_running_job_is_cancelled_and_gone_before_its_replacement_is_posted(api: FakeClient, clock: Clock) -> None:
     old = custom.create(inputs()).id
-    another_process()
+    start_new_process()
     custom.create(inputs("other"))
     api.calls.clear()
     api.coming[old] = ["JOB_STATE_RUNNING", "JOB_STATE_CANCELLING", "JOB_STATE_CANCELLED"]
@@ -124,9 +126,44 @@ def test_what_is_kept_of_a_job_is_its_name_state_and_time(api: FakeClient) -> No
     tuning.create(inputs("search", tuning_job()))
     name = f"{PARENT}/hyperparameterTuningJobs/1"
     api.jobs[name]["trials"] = [{"id": str(number), "state": "SUCCEEDED"} for number in range(1000)]
-    another_process()
+    start_new_process()
     tuning.create(inputs("other", tuning_job()))
-    (listing,) = submissions._listings.values()
+    (listing,) = current_session()._listings.values()
     assert listing._rows is not None
     (rows,) = listing._rows.values()
     assert [row.keys() for row in rows] == [{"name", "state", "createTime"}]
+
+
+def find_equivalent(api: FakeClient, *jobs: tuple[str, str, str]) -> str | None:
+    """The job that a session of its own finds among jobs of one token: id, state and time of creation."""
+    for id_, state, created in jobs:
+        labels = {"pulumi_project": "team", "pulumi_stack": "dev", "pulumi_token": "t"}
+        name = f"{PARENT}/customJobs/{id_}"
+        api.add(name, state=f"JOB_STATE_{state}", labels=labels)["createTime"] = created
+    job = UpdateSession().find_equivalent_job(target.connect(f"//local/{PARENT}"), CUSTOM_JOB, "team/dev", "t")
+    return job and job["name"].rpartition("/")[2]
+
+
+@pytest.mark.parametrize("state", ["QUEUED", "PENDING", "RUNNING", "PAUSED", "SUCCEEDED", "PARTIALLY_SUCCEEDED"])
+def test_an_active_or_succeeded_job_is_equivalent(api: FakeClient, state: str) -> None:
+    assert find_equivalent(api, ("1", state, "2026-01-31T12:00:00Z")) == "1"
+
+
+@pytest.mark.parametrize("state", ["FAILED", "CANCELLED", "CANCELLING", "EXPIRED"])
+def test_a_failed_or_cancelled_job_is_not_equivalent(api: FakeClient, state: str) -> None:
+    assert find_equivalent(api) is None
+    assert find_equivalent(api, ("1", state, "2026-01-31T12:00:00Z")) is None
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("2026-01-31T12:00:00Z", "2026-02-01T00:00:00Z"),
+        ("2026-01-31T12:00:00.100Z", "2026-01-31T12:00:00.900Z"),
+        ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00.500Z"),
+    ],
+)
+def test_the_newest_usable_job_is_equivalent(api: FakeClient, older: str, newer: str, order: tuple[int, ...]) -> None:
+    jobs = [("1", "RUNNING", older), ("2", "SUCCEEDED", newer), ("3", "FAILED", "2027-01-01T00:00:00Z")]
+    assert find_equivalent(api, *(jobs[index] for index in order)) == "2"

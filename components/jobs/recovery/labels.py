@@ -1,0 +1,41 @@
+"""Labels of submitted jobs, by which a later `pulumi up` finds the jobs of its stack."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+
+from vertex_api.validation.rules import Violation
+from vertex_api.validation.rules.resource import MAX_LABELS
+
+TOKEN_LABEL = "pulumi_token"
+MARK_LABEL = "pulumi_mark"
+OWN_LABELS = ("pulumi_project", "pulumi_stack", "pulumi_name", TOKEN_LABEL, MARK_LABEL)
+"""All labels that a submitted job has beside those of its spec."""
+
+
+def build_labels(owner: str, token: str) -> dict[str, str]:
+    """Return the labels of a submitted job within the service's rules: lower case, at most 63 characters.
+
+    `owner` is `<pulumi project>/<stack>/<resource name>`.
+    """
+    project, stack, name = (re.sub(r"[^a-z0-9_-]", "-", part.lower())[:63] for part in owner.split("/"))
+    return {"pulumi_project": project, "pulumi_stack": stack, "pulumi_name": name, TOKEN_LABEL: token}
+
+
+def build_stack_filter(stack: str) -> str:
+    """Return the list filter for all jobs of a stack, `<pulumi project>/<stack>`."""
+    labels = build_labels(f"{stack}/", "")
+    return " AND ".join(f'labels.{name}="{labels[name]}"' for name in ("pulumi_project", "pulumi_stack"))
+
+
+def find_label_violations(labels: Mapping[str, str], stack_labels: Collection[str] = ()) -> Iterator[Violation]:
+    """Find labels of a job, or of all jobs, that leave no room for `OWN_LABELS` and the labels of the stack file."""
+    for name in OWN_LABELS:
+        if name in labels:
+            yield (name,), "is a label that the stack gives its jobs itself; take another name"
+    count, max_count = len({*labels, *stack_labels}), MAX_LABELS - len(OWN_LABELS)
+    if len(stack_labels) <= max_count < count <= MAX_LABELS:
+        included = ", with those of the stack file" if stack_labels else ""
+        yield (
+            (),
+            f"has {count} labels{included}; at most {max_count} are allowed, as {len(OWN_LABELS)} are the stack's own",
+        )

@@ -1,0 +1,133 @@
+"""UpdateSession: what one run of `pulumi` knows about the submitted jobs of its stack."""
+
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from vertex_api.errors import NotFound
+from vertex_api.kinds import Kind
+from vertex_api.names import ResourceName
+from vertex_api.states import strip_state_prefix
+
+from ...runtime.target import Target
+from . import labels, tokens
+
+Job = Mapping[str, Any]
+Rows = Mapping[str, list[Mapping[str, str]]]
+_UNUSABLE_STATES = {"FAILED", "CANCELLING", "CANCELLED", "EXPIRED"}
+
+
+@dataclass(frozen=True)
+class LedgerContents:
+    """What a state's `Ledger` records: its `id`, its `stack` (with organization), and names of jobs.
+
+    `kept_names` are those whose jobs stay when they leave the stack, or once did; `names` are all others.
+    """
+
+    id: str
+    stack: str
+    names: frozenset[str]
+    kept_names: frozenset[str]
+
+    def compute_mark(self, name: str) -> str:
+        """Return the label value of the jobs that this state submits under a name."""
+        return tokens.compute_mark(self.id, name)
+
+
+class UpdateSession:
+    """The ledger of the stack, one list of its jobs for each collection, and the jobs that this run deletes."""
+
+    def __init__(self) -> None:
+        self._ledger: LedgerContents | None = None
+        self._deleted: set[str] = set()
+        self._listings: dict[tuple[Target, Kind, str], _Listing] = {}
+
+    def set_ledger(self, ledger: LedgerContents) -> None:
+        """Set the ledger that covers the jobs submitted from now on."""
+        self._ledger = ledger
+
+    def get_ledger(self, stack: str) -> LedgerContents | None:
+        """Return the ledger of a stack, `<pulumi project>/<stack>`.
+
+        None if there is none: another program declares the stack, or `pulumi up --target` has left the ledger out.
+        """
+        return self._ledger if self._ledger and self._ledger.stack.partition("/")[2] == stack else None
+
+    def mark_deleted(self, name: str) -> None:
+        """Record that this run deletes, or deliberately keeps, a job, so that its replacement is another job."""
+        self._deleted.add(name)
+
+    def is_deleted(self, name: str) -> bool:
+        """Return whether this run has decided already what becomes of a job."""
+        return name in self._deleted
+
+    def find_equivalent_job(self, api: Target, kind: Kind, stack: str, token: str) -> Job | None:
+        """Return the newest job with a token that is active or has succeeded, as it is now; None if there is none.
+
+        Jobs are listed once in a run: those that it submits have tokens that no other of its resources has, and those
+        that it deletes are left out. A listed job is fetched again, because its state may have changed since.
+
+        A job that a killed run has posted is in the list as soon as lists show what was created. Google promises that
+        of `get` alone (AIP-121); lists that lag are not known of jobs. Raises VertexError.
+        """
+        rows = self._list_rows(api, kind, stack, token)
+        while row := _find_newest_usable(rows):
+            with suppress(NotFound):
+                job = api.client.get(ResourceName.parse(row["name"]))
+                if _find_newest_usable([job]):
+                    return job
+            rows.remove(row)
+        return None
+
+    def find_orphans(self, api: Target, kind: Kind, stack: str, mark: str, equivalent_job: Job | None) -> list[str]:
+        """Return the names of other jobs than `equivalent_job` that have a mark. Raises VertexError."""
+        expected_name = equivalent_job and equivalent_job["name"]
+        return [row["name"] for row in self._list_rows(api, kind, stack, mark) if row["name"] != expected_name]
+
+    def _list_rows(self, api: Target, kind: Kind, stack: str, label: str) -> list[Mapping[str, str]]:
+        # setdefault is atomic, so all threads get one listing.
+        listing = self._listings.setdefault((api, kind, stack), _Listing())
+        return [row for row in listing.fetch_rows(api, kind, stack).get(label, []) if not self.is_deleted(row["name"])]
+
+
+@cache
+def current_session() -> UpdateSession:
+    """Return the session of this process.
+
+    Pulumi pickles providers into the state, so they hold nothing themselves. It starts one process for all providers of
+    a run, and ends it with the run: what they share lives as long as this process.
+    """
+    return UpdateSession()
+
+
+class _Listing:
+    """The jobs of a stack in one collection, by token and by mark: their name, state and createTime."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rows: Rows | None = None
+
+    def fetch_rows(self, api: Target, kind: Kind, stack: str) -> Rows:
+        """The first call lists, and others wait for it; after a failure the next one lists again."""
+        with self._lock:
+            if self._rows is None:
+                self._rows = _group_by_label(api.client.list(kind, api.parent, labels.build_stack_filter(stack)))
+            return self._rows
+
+
+def _group_by_label(jobs: Iterable[Job]) -> Rows:
+    rows: dict[str, list[Mapping[str, str]]] = {}
+    for job in jobs:
+        row = {field: job[field] for field in ("name", "state", "createTime")}
+        for label in {labels.TOKEN_LABEL, labels.MARK_LABEL} & job["labels"].keys():
+            rows.setdefault(job["labels"][label], []).append(row)
+    return rows
+
+
+def _find_newest_usable(jobs: Iterable[Job]) -> Job | None:
+    usable = [job for job in jobs if strip_state_prefix(job["state"]) not in _UNUSABLE_STATES]
+    return max(usable, key=lambda job: datetime.fromisoformat(job["createTime"]), default=None)

@@ -1,0 +1,41 @@
+"""Digests that tell jobs apart: the id of a run, the token of a job, the mark of a name in a ledger."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+
+from vertex_api.validation.canonical import CanonicalSpec
+
+
+def compute_run_id(spec: CanonicalSpec, rerun: int, upstream_run_ids: Sequence[str] = ()) -> str:
+    """Return eight hex digits that differ whenever the job would run anew: the folder of a run's outputs.
+
+    `upstream_run_ids` are those of the jobs whose results it uses. The id is shown in previews, so it does not depend
+    on secrets.
+    """
+    return _compute_digest(spec.kind.collection, spec.fields, rerun, *upstream_run_ids)[:8]
+
+
+def compute_token(
+    spec: CanonicalSpec,
+    owner: str,
+    secrets: Mapping[str, str],
+    rerun: int,
+    upstream_jobs: Mapping[str, str] | None = None,
+) -> str:
+    """Return 32 hex digits that are equal for equal jobs of one resource: the key of an idempotent create.
+
+    `owner` is `<pulumi project>/<stack>/<resource name>`. `upstream_jobs` are the resource names of the jobs whose
+    results it uses: when one of them runs anew, this is another job.
+    """
+    upstream = [upstream_jobs] if upstream_jobs else []
+    return _compute_digest(spec.kind.collection, owner, spec.fields, secrets, rerun, *upstream)[:32]
+
+
+def compute_mark(ledger_id: str, name: str) -> str:
+    """Return the label value that all jobs have which one state has submitted under one name."""
+    return f"{ledger_id}-{_compute_digest(name)[:16]}"
+
+
+def _compute_digest(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

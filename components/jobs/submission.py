@@ -1,0 +1,38 @@
+"""Submission of a job, once: an equivalent job is found again, and jobs that a killed run has left are removed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..runtime import engine
+from ..runtime.target import Target
+from ..schema import references
+from .inputs import JobInputs
+from .recovery.labels import MARK_LABEL, build_labels
+from .recovery.orphans import remove_orphans
+from .recovery.session import UpdateSession
+from .recovery.tokens import compute_token
+
+Job = Mapping[str, Any]
+
+
+def find_or_submit_job(api: Target, inputs: JobInputs, results: Mapping[str, str], session: UpdateSession) -> Job:
+    """Return the job that stands for a resource: an equivalent one that exists already, or a new one.
+
+    Other jobs that this stack has submitted for the resource are removed first. `results` are the values of references
+    to results of upstream jobs. Raises VertexError and SubmitFailed.
+    """
+    kind = inputs.spec.kind
+    token = compute_token(inputs.spec, inputs.owner, inputs.secrets, inputs.rerun, inputs.upstream_jobs)
+    labels = build_labels(inputs.owner, token)
+    equivalent_job = session.find_equivalent_job(api, kind, inputs.stack, token)
+    ledger = session.get_ledger(inputs.stack)
+    if ledger and inputs.name in ledger.names:
+        labels[MARK_LABEL] = ledger.compute_mark(inputs.name)
+        orphans = session.find_orphans(api, kind, inputs.stack, labels[MARK_LABEL], equivalent_job)
+        remove_orphans(api.client, ledger.stack, dict.fromkeys(orphans, inputs.name))
+    if equivalent_job:
+        return equivalent_job
+    job = references.resolve_and_unescape(inputs.spec.fields, inputs.reference_values(results))
+    job["labels"] = {**job.get("labels", {}), **labels}
+    engine.ensure_alive(inputs.failure)
+    return api.client.create(kind, api.parent, job)

@@ -1,0 +1,82 @@
+"""Tokens: equal jobs have equal ones, in every version."""
+
+import inspect
+import re
+from typing import Any
+
+import pytest
+
+from components.jobs.recovery.tokens import compute_mark, compute_run_id, compute_token
+from tests.vertex_api.jobs import custom_job, edited
+from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.validation.canonical import CanonicalSpec
+
+SPEC = custom_job()
+ARGS = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "args")
+PLAIN: dict[str, Any] = {
+    "owner": "team/dev/digits",
+    "spec": CanonicalSpec(CUSTOM_JOB, SPEC),
+    "secrets": {"a": "1", "b": "2"},
+    "rerun": 0,
+}
+
+
+def test_equal_jobs_have_equal_tokens_whatever_the_order_of_their_fields() -> None:
+    turned = dict(reversed(SPEC.items())) | {"displayName": SPEC["displayName"]}
+    assert list(turned) != list(SPEC)
+    assert compute_token(**PLAIN) == compute_token(
+        **PLAIN | {"spec": CanonicalSpec(CUSTOM_JOB, turned), "secrets": {"b": "2", "a": "1"}}
+    )
+    assert re.fullmatch("[0-9a-f]{32}", compute_token(**PLAIN))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"spec": CanonicalSpec(HYPERPARAMETER_TUNING_JOB, SPEC)},
+        {"owner": "team/dev/other"},
+        {"owner": "team/prod/digits"},
+        {"owner": "other/dev/digits"},
+        {"spec": CanonicalSpec(CUSTOM_JOB, edited(SPEC, *ARGS, to=["--epochs=4"]))},
+        {"spec": CanonicalSpec(CUSTOM_JOB, SPEC | {"labels": {"a": "b"}})},
+        {"secrets": {"a": "1", "b": "3"}},
+        {"secrets": {"a": "1"}},
+        {"secrets": {"b": "1", "a": "2"}},
+        {"rerun": 1},
+    ],
+    ids=str,
+)
+def test_a_token_is_another_when_anything_is_other(change: dict[str, Any]) -> None:
+    assert compute_token(**PLAIN | change) != compute_token(**PLAIN)
+
+
+def test_the_order_of_arguments_is_part_of_a_job() -> None:
+    one, other = (CanonicalSpec(CUSTOM_JOB, edited(SPEC, *ARGS, to=args)) for args in (["a", "b"], ["b", "a"]))
+    assert compute_token(**PLAIN | {"spec": one}) != compute_token(**PLAIN | {"spec": other})
+
+
+def test_the_id_of_a_run_is_another_for_another_spec_kind_or_run() -> None:
+    ids = {
+        compute_run_id(CanonicalSpec(CUSTOM_JOB, SPEC), 0),
+        compute_run_id(CanonicalSpec(CUSTOM_JOB, SPEC), 1),
+        compute_run_id(CanonicalSpec(HYPERPARAMETER_TUNING_JOB, SPEC), 0),
+        compute_run_id(CanonicalSpec(CUSTOM_JOB, SPEC | {"labels": {"a": "b"}}), 0),
+    }
+    assert len(ids) == 4
+    assert all(re.fullmatch("[0-9a-f]{8}", one) for one in ids)
+
+
+def test_the_id_of_a_run_is_made_of_no_secret_for_it_stands_in_previews() -> None:
+    assert list(inspect.signature(compute_run_id).parameters) == ["spec", "rerun", "upstream_run_ids"]
+
+
+def test_tokens_and_ids_are_those_of_earlier_versions() -> None:
+    # Other ones would orphan running jobs after an upgrade, and show changes in everyone's next preview.
+    assert compute_token(**PLAIN) == "a6b6f4fb8033f77aba679a1000911c26"
+    assert compute_run_id(CanonicalSpec(CUSTOM_JOB, SPEC), 0) == "b67dcf48"
+
+
+def test_marks_differ_by_name_and_ledger_and_keep_the_rules_of_labels() -> None:
+    marks = {compute_mark(ledger, name) for ledger in ("0123456789ab", "ba9876543210") for name in ("a", "A", "a b")}
+    assert len(marks) == 6
+    assert all(len(mark) <= 63 and mark == mark.lower() for mark in marks)
