@@ -32,11 +32,11 @@ def missing() -> str | None:
 
 NEEDED = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 SOCKETS_LEFT_OPEN = pytest.mark.filterwarnings("ignore:.*unclosed <socket", "ignore:Exception ignored in. <socket")
-"""The Docker SDK leaves the socket open of an answer that is an error."""
+"""The Docker SDK does not close the socket of a response that is an error."""
 
 
 class Registry:
-    """A registry of the account `team`; `url` is what image names begin with, `docker_config` a folder that logs in."""
+    """A registry with the account `team`; `url` starts image names, `docker_config` is a folder with the login."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -45,8 +45,8 @@ class Registry:
             self.port = free.getsockname()[1]
         self.host = f"localhost:{self.port}"
         self.url = f"{self.host}/team"
-        made = subprocess.run(["htpasswd", "-Bbn", "team", PASSWORD], check=True, capture_output=True, text=True)
-        (folder / "htpasswd").write_text(made.stdout)
+        passwords = subprocess.run(["htpasswd", "-Bbn", "team", PASSWORD], check=True, capture_output=True, text=True)
+        (folder / "htpasswd").write_text(passwords.stdout)
         (folder / "config.yml").write_text(_CONFIG.format(folder=folder, port=self.port))
         self.docker_config = folder / "docker"
         self.docker_config.mkdir()
@@ -55,7 +55,7 @@ class Registry:
         self.start()
 
     def start(self) -> None:
-        """Start it; what was pushed before is there still."""
+        """Start the process; images that were pushed before are still there."""
         self._log = (self.folder / "log").open("a")
         self._process = subprocess.Popen(
             ["docker-registry", "serve", str(self.folder / "config.yml")], stdout=self._log, stderr=self._log
@@ -78,9 +78,9 @@ class Registry:
 
 @contextmanager
 def registry(folder: Path) -> Iterator[Registry]:
-    """A registry for as long as the context lasts."""
-    made = Registry(folder)
+    """Run a registry while the context lasts."""
+    server = Registry(folder)
     try:
-        yield made
+        yield server
     finally:
-        made.stop()
+        server.stop()

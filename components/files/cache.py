@@ -10,13 +10,13 @@ MAX_FILES = 64
 """How many cache files of each kind are kept."""
 
 
-def find_cache_file(kind: str, *key: bytes) -> Path | None:
-    """Return the path of the cache file for a key; `None` if the user has no cache folder."""
+def get_cache_file(kind: str, *key: bytes) -> Path:
+    """Return the path of the cache file for a key, which nobody can create if the user has no home."""
     configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
         base = configured if configured.is_absolute() else Path.home() / ".cache"
     except RuntimeError:  # no home
-        return None
+        base = Path(os.devnull)
     digest = hashlib.sha256()
     for part in key:
         digest.update(b"%d:" % len(part))
@@ -24,10 +24,8 @@ def find_cache_file(kind: str, *key: bytes) -> Path | None:
     return base / "vertex-training" / kind / digest.hexdigest()[:32]
 
 
-def read_cache_file(file: Path | None) -> bytes | None:
+def read_cache_file(file: Path) -> bytes | None:
     """Return a cache file's content; `None` if there is none, or if it is not exactly what was written."""
-    if file is None:
-        return None
     try:
         checksum, _, content = file.read_bytes().partition(b"\n")
     except OSError:
@@ -35,19 +33,17 @@ def read_cache_file(file: Path | None) -> bytes | None:
     return content if hashlib.sha256(content).hexdigest().encode() == checksum else None
 
 
-def write_cache_file(file: Path | None, content: bytes) -> None:
+def write_cache_file(file: Path, content: bytes) -> None:
     """Replace a cache file in one step, and delete the oldest files of its kind."""
-    if file is None:
-        return
     with suppress(OSError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as new:
             try:
                 new.write(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
                 new.flush()
-                os.replace(new.name, file)  # noqa: PTH105
+                Path(new.name).replace(file)
             except BaseException:
-                os.unlink(new.name)  # noqa: PTH108
+                Path(new.name).unlink()
                 raise
         newest_first = sorted(file.parent.iterdir(), key=lambda file: file.stat().st_mtime, reverse=True)
         for old in newest_first[MAX_FILES:]:

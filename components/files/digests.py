@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from .cache import find_cache_file, read_cache_file, write_cache_file
+from .cache import get_cache_file, read_cache_file, write_cache_file
 from .signatures import is_stable, pack_signature, read_signatures, split_signatures, sum_file_sizes
 
 TAG_LENGTH = 16
@@ -46,7 +46,7 @@ def compute_file_digests(folder: Path, paths: Collection[str]) -> dict[str, str]
     packed = read_signatures(root, paths)
     if len(paths) <= MAX_UNCACHED_FILES and sum_file_sizes(packed) <= MAX_UNCACHED_BYTES:
         return {path: _hash_file(root + path)[1] for path in paths}
-    cache_file = find_cache_file("digests", _CACHE_FORMAT, os.fsencode(folder.resolve()))
+    cache_file = get_cache_file("digests", _CACHE_FORMAT, os.fsencode(folder.resolve()))
     cached = _parse_cache(read_cache_file(cache_file))
     current = dict(zip(paths, split_signatures(packed), strict=True))
     unchanged = {path: cached[path] for path in paths if path in cached and cached[path][0] == current[path]}

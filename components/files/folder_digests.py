@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from .cache import find_cache_file, read_cache_file, write_cache_file
+from .cache import get_cache_file, read_cache_file, write_cache_file
 from .digests import MAX_UNCACHED_FILES
 from .signatures import is_stable, read_signatures
 
@@ -28,9 +28,8 @@ def get_cached_digest(folder: Path, paths: Collection[str], options: str, comput
     root, start = f"{folder}/", time.time_ns()
     signatures = read_signatures(root, paths)
     names = "\0".join(paths).encode(errors="surrogateescape")
-    cache_file = find_cache_file(
-        "contexts", _CACHE_FORMAT, os.fsencode(folder.resolve()), options.encode(), names, signatures
-    )
+    place = os.fsencode(folder.resolve())
+    cache_file = get_cache_file("contexts", _CACHE_FORMAT, place, options.encode(), names, signatures)
     cached = read_cache_file(cache_file)
     if cached is not None:
         return cached.decode()

@@ -66,13 +66,10 @@ class BuildContext(ABC):
         """How many entries the archive has; reads no file."""
         return len(self.files) + len(self.texts)
 
-    @cached_property
+    @property
     def file_digests(self) -> dict[str, str]:
         """The digest of every entry by path in the archive; an executable's or a link's differs from a plain file's."""
-        try:
-            return self._content.digests
-        except OSError as error:
-            raise ContextUnusable.of(error) from error
+        return self._content.digests
 
     @cached_property
     def digest(self) -> str:

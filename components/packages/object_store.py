@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -53,17 +53,14 @@ class CloudStorage:
     """Cloud Storage with Application Default Credentials; `STORAGE_EMULATOR_HOST` is its address in tests."""
 
     def has_object(self, uri: str) -> bool:
-        with _connect(uri) as client:
-            return bool(_get_blob(client, uri).exists())
+        with _open_blob(uri) as blob:
+            return bool(blob.exists())
 
     def create_object(self, uri: str, content: bytes) -> None:
         from google.api_core.exceptions import PreconditionFailed
 
-        with _connect(uri) as client:
-            try:
-                _get_blob(client, uri).upload_from_string(content, "application/gzip", if_generation_match=0)
-            except PreconditionFailed:
-                return
+        with _open_blob(uri) as blob, suppress(PreconditionFailed):
+            blob.upload_from_string(content, "application/gzip", if_generation_match=0)
 
 
 def get_object_store(parent: str) -> ObjectStore:
@@ -71,26 +68,19 @@ def get_object_store(parent: str) -> ObjectStore:
     return EmulatorBuckets() if parent.startswith(LOCAL_PREFIX) else CloudStorage()
 
 
-def _get_blob(client: Any, uri: str) -> Any:
-    bucket, _, name = uri.removeprefix("gs://").partition("/")
-    return client.bucket(bucket).blob(name)
-
-
 @contextmanager
-def _connect(uri: str) -> Iterator[Any]:
-    """Yield a client of Cloud Storage, and turn its errors into an UploadFailed of one line that names the URI."""
+def _open_blob(uri: str) -> Iterator[Any]:
+    """Yield the client's handle of an object, and turn errors into an UploadFailed of one line that names its URI."""
     import requests
     from google.api_core.exceptions import GoogleAPICallError, RetryError
     from google.auth.exceptions import GoogleAuthError
     from google.cloud.storage import Client
 
+    bucket, _, name = uri.removeprefix("gs://").partition("/")
     try:
         # An object belongs to a bucket: the project does not matter, and may be unknown.
-        client = Client(project=os.environ.get("GOOGLE_CLOUD_PROJECT", "none"))
-        try:
-            yield client
-        finally:
-            client.close()
+        with closing(Client(project=os.environ.get("GOOGLE_CLOUD_PROJECT", "none"))) as client:
+            yield client.bucket(bucket).blob(name)
     except GoogleAuthError as error:
         raise UploadFailed(
             f"{uri}: there are no valid Google credentials for its bucket; run `gcloud auth application-default "
