@@ -2,6 +2,7 @@
 
 import io
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tools.setup.engine_build import (
     go_environment,
     go_floor,
     required_version,
+    wrap_language_host,
 )
 from tools.setup.errors import SetupError
 from tools.setup.folders import REQUIREMENTS
@@ -158,3 +160,17 @@ def _cache_engine(program: Program) -> None:
 
 def _refuse(folder: Path, console: Console) -> None:
     raise CommandFailed("no network")
+
+
+@pytest.mark.parametrize(
+    ("described", "options"), [("runtime:\n  options:\n    virtualenv: .venv\n", " -virtualenv=.venv"), ("", "")]
+)
+def test_the_built_host_is_told_the_virtual_environment(tmp_path: Path, described: str, options: str) -> None:
+    host = tmp_path / "bin" / "pulumi-language-python"
+    host.parent.mkdir()
+    host.write_text('#!/bin/sh\necho "$@"\n')
+    host.chmod(0o755)
+    wrap_language_host(host.parent)
+    (tmp_path / "Pulumi.yaml").write_text(described)
+    done = subprocess.run([host, "127.0.0.1:1"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == f"-root={tmp_path}{options} 127.0.0.1:1\n"

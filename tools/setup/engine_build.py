@@ -21,6 +21,13 @@ VERSION_VARIABLE = f"{SDK}/go/common/version.Version"
 # What the language host starts: the runner of a program, and the plugin of dynamic resources.
 SCRIPTS = ("python/cmd/pulumi-language-python-exec", "python/dist/pulumi-resource-pulumi-python")
 BUILD_LIMIT_SECONDS = 3600
+LANGUAGE_HOST = "pulumi-language-python"
+LANGUAGE_HOST_SCRIPT = """\
+#!/bin/sh
+# Today's engine sends the options of Pulumi.yaml with each call. This older host reads them from its command line.
+virtualenv=$(sed -n 's/^ *virtualenv: *//p' Pulumi.yaml 2>/dev/null)
+exec "${0%/*}/pulumi-language-python-host" -root="$PWD" ${virtualenv:+"-virtualenv=$virtualenv"} "$@"
+"""
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,15 @@ def build(folder: Path, console: Console) -> None:
         copy = target / Path(script).name
         shutil.copyfile(Path(sdk) / script, copy)
         copy.chmod(0o755)
+    wrap_language_host(target)
+
+
+def wrap_language_host(folder: Path) -> None:
+    """Put a script in the place of the Python host in `folder`, which tells the host the virtual environment."""
+    host = folder / LANGUAGE_HOST
+    host.rename(folder / f"{LANGUAGE_HOST}-host")
+    host.write_text(LANGUAGE_HOST_SCRIPT)
+    host.chmod(0o755)
 
 
 def go_environment() -> dict[str, str]:
