@@ -28,7 +28,7 @@ from vertex_emulator.page.page import Page
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.times import format_time, now_ns
 
-_log = logging.getLogger("emulator.http")
+_log = logging.getLogger("vertex_emulator.http")
 
 
 @dataclass(frozen=True)

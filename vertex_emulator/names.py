@@ -43,7 +43,7 @@ def parse_model_name(name: str) -> tuple[Location, str] | None:
 
 @lru_cache
 def project_number(project: str) -> str:
-    """The number of a project: digits stay, an id gets a stable 12-digit number of its own."""
+    """Return the number of a project: digits are kept, an id gets a stable 12-digit number."""
     if project.isdigit():
         return project
     digest = hashlib.sha256(project.encode()).digest()
@@ -51,15 +51,15 @@ def project_number(project: str) -> str:
 
 
 def generate_id() -> str:
-    """A numeric id of 19 digits, like the service's."""
+    """Generate a numeric id of 19 digits, like the service's."""
     return str(10**18 + secrets.randbelow(8 * 10**18))
 
 
 def job_host_id(job_id: str) -> str:
-    """The ten hex digits in the replicas' host names, one value per job."""
+    """Return the ten hex digits of a job in its replicas' host names."""
     return hashlib.sha256(job_id.encode()).hexdigest()[:10]
 
 
 def replica_hostname(job_id: str, pool: int, index: int) -> str:
-    """The host name of a replica, as real jobs show it: `cmle-training-workerpool0-669872baaf-0`."""
+    """Return the host name of a replica in the form of real jobs: `cmle-training-workerpool0-669872baaf-0`."""
     return f"cmle-training-workerpool{pool}-{job_host_id(job_id)}-{index}"

@@ -27,7 +27,7 @@ from vertex_emulator.scheduling.work_queue import WorkQueue
 
 _MIN_CAPACITY = 4
 _STOP_SECONDS = 1.0
-_log = logging.getLogger("emulator")
+_log = logging.getLogger("vertex_emulator")
 
 
 def serve(root: Path, host: str, port: int | None, allow_remote: bool) -> None:
@@ -42,8 +42,8 @@ def serve(root: Path, host: str, port: int | None, allow_remote: bool) -> None:
         database = Database(data.database)
         listener = None
         try:
-            listener = _listen(host, port, database)
-            _run(data, database, listener, host, allow_remote)
+            listener = _open_listener(host, port, database)
+            _run_server(data, database, listener, host, allow_remote)
         except sqlite3.Error as error:
             raise StartError(f"the database {data.database} cannot be used: {error}") from error
         finally:
@@ -53,11 +53,11 @@ def serve(root: Path, host: str, port: int | None, allow_remote: bool) -> None:
             database.close()
 
 
-def _run(data: DataFolder, database: Database, listener: socket.socket, host: str, allow_remote: bool) -> None:
+def _run_server(data: DataFolder, database: Database, listener: socket.socket, host: str, allow_remote: bool) -> None:
     port = listener.getsockname()[1]
-    endpoint = Endpoint(os.getpid(), host, port, _url(host, port), __version__)
+    endpoint = Endpoint(os.getpid(), host, port, _build_url(host, port), __version__)
     queue = WorkQueue()
-    executor = DockerExecutor(_emulator_id(database), pulled=queue.add)
+    executor = DockerExecutor(_ensure_emulator_id(database), on_pulled=queue.add)
     capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
 
     def build_job_url(job: Job) -> str:
@@ -86,15 +86,15 @@ def _run(data: DataFolder, database: Database, listener: socket.socket, host: st
         server_header=False,
         timeout_graceful_shutdown=int(_STOP_SECONDS),
     )
-    with _quiet_signals():
+    with _ignore_stop_signals():
         Server(config).run(sockets=[listener])
     data.endpoint.unlink(missing_ok=True)
     scheduler.stop(_STOP_SECONDS)
-    _log.info("stopped; containers go on and are found again by the next start")
+    _log.info("stopped; containers keep running, and the next start finds them")
 
 
 @contextlib.contextmanager
-def _quiet_signals() -> Iterator[None]:
+def _ignore_stop_signals() -> Iterator[None]:
     """uvicorn raises the signal that stopped it once more when it is done; by then there is nothing left to stop."""
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
@@ -104,18 +104,18 @@ def _quiet_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _listen(host: str, port: int | None, database: Database) -> socket.socket:
-    """A listening socket on the port asked for, else on the last one (so that links stay true), else on a free one."""
+def _open_listener(host: str, port: int | None, database: Database) -> socket.socket:
+    """A listening socket on the port asked for, else on the last one (so that links stay valid), else on a free one."""
     with database.read_transaction() as transaction:
         remembered = transaction.get_setting("port")
     candidates = [port] if port is not None else [*([int(remembered)] if remembered else []), 0]
     for candidate in candidates:
         try:
-            listener = socket.create_server((host, candidate), family=_family(host), backlog=128)
+            listener = socket.create_server((host, candidate), family=_get_address_family(host), backlog=128)
         except OSError as error:
             if port is None and candidate and error.errno == errno.EADDRINUSE:
                 continue
-            raise StartError(_why_not_listening(host, candidate, error)) from error
+            raise StartError(_explain_listen_error(host, candidate, error)) from error
         break
     try:
         with database.write_transaction() as transaction:
@@ -126,23 +126,23 @@ def _listen(host: str, port: int | None, database: Database) -> socket.socket:
     return listener
 
 
-def _why_not_listening(host: str, port: int, error: OSError) -> str:
+def _explain_listen_error(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"port {port} is in use: choose another with --port, or leave --port out for a free one"
     return f"cannot listen on {host}:{port}: {error.strerror}"
 
 
-def _family(host: str) -> socket.AddressFamily:
+def _get_address_family(host: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
-def _url(host: str, port: int) -> str:
+def _build_url(host: str, port: int) -> str:
     reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
 
 
-def _emulator_id(database: Database) -> str:
-    """What tells the containers of this data folder from those of others."""
+def _ensure_emulator_id(database: Database) -> str:
+    """Return the id that labels the containers of this data folder, and create it at the first start."""
     with database.write_transaction() as transaction:
         known = transaction.get_setting("emulator")
         if known is None:

@@ -8,18 +8,18 @@ _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]
 
 
 def now_ns() -> int:
-    """The time in nanoseconds since 1970."""
+    """Return the time in ns since 1970."""
     return time.time_ns()
 
 
 def format_time(nanoseconds: int) -> str:
-    """RFC 3339 in UTC with microseconds, the form of the service's own times."""
+    """Format a time (ns since 1970) as RFC 3339 in UTC with microseconds, as the service does."""
     moment = datetime.fromtimestamp(nanoseconds // 10**9, UTC).isoformat()
     return f"{moment[:19]}.{nanoseconds % 10**9 // 1000:06d}Z"
 
 
 def parse_time(text: str) -> int | None:
-    """Nanoseconds since 1970 of an RFC 3339 text with up to nine fraction digits; None when it is none."""
+    """Parse an RFC 3339 time with up to nine fraction digits to ns since 1970; None if it is not one."""
     match = _RFC3339.fullmatch(text)
     if match is None:
         return None

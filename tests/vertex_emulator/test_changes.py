@@ -35,7 +35,7 @@ def told(database: Database, act: Callable[[], object]) -> frozenset[str] | None
     async def watch() -> frozenset[str] | None:
         with database.changes.subscribe() as watcher:
             act()
-            return await watcher.changed(SHORT)
+            return await watcher.wait_for_changes(SHORT)
 
     return asyncio.run(watch())
 
@@ -84,8 +84,8 @@ def test_nothing_is_told_before_the_change_is_there(database: Database) -> None:
         with database.changes.subscribe() as watcher:
             with database.write_transaction() as transaction:
                 moved(transaction, "1")
-                assert await watcher.changed(SHORT) == frozenset()
-            assert await watcher.changed(SHORT) == {"1"}
+                assert await watcher.wait_for_changes(SHORT) == frozenset()
+            assert await watcher.wait_for_changes(SHORT) == {"1"}
 
     asyncio.run(watch())
 

@@ -39,7 +39,7 @@ class SmallMachine(DockerExecutor):
 
 @pytest.fixture
 def docker_on_a_small_machine() -> Iterator[SmallMachine]:
-    executor = SmallMachine(token_hex(6), pulled=lambda _: None)
+    executor = SmallMachine(token_hex(6), on_pulled=lambda _: None)
     yield executor
     for job in executor.list_jobs():
         executor.remove_job(job)

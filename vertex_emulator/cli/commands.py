@@ -83,7 +83,7 @@ def reset_data_folder(root: Path) -> str:
     with acquire_lock(data.lock):
         emulator_id = _read_emulator_id(data.database)
         if emulator_id is not None:
-            executor = DockerExecutor(emulator_id, pulled=lambda _: None)
+            executor = DockerExecutor(emulator_id, on_pulled=lambda _: None)
             try:
                 for job in executor.list_jobs():
                     executor.remove_job(job)

@@ -1,4 +1,4 @@
-"""Which jobs have changed, for those who show them."""
+"""A feed of changed jobs, for pages that show them."""
 
 import asyncio
 import contextlib
@@ -6,7 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
 
-# On the connection only: the file itself stays as every version knows it.
+# Temporary triggers belong to the connection; the file does not change.
 _TRIGGERS = """
 CREATE TEMP TRIGGER job_added AFTER INSERT ON jobs BEGIN SELECT job_changed(NEW.id), job_changed(NEW.study); END;
 CREATE TEMP TRIGGER job_moved AFTER UPDATE ON jobs BEGIN SELECT job_changed(NEW.id), job_changed(NEW.study); END;
@@ -19,82 +19,82 @@ BEGIN SELECT job_changed(id), job_changed(study) FROM jobs WHERE id = NEW.job; E
 
 
 class ChangeFeed:
-    """Tells watchers the ids of jobs that changed; a trial's job changes its study too.
+    """Notifies subscribers of the ids of changed jobs; a trial's job changes its study too.
 
-    A watcher that is slow finds all that it missed in one set, so what waits for it never outgrows the jobs.
+    A slow subscriber gets all that it missed as one set, which never has more ids than there are jobs.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._watchers: set[Subscription] = set()
+        self._subscriptions: set[Subscription] = set()
         self._closed = False
 
     @contextlib.contextmanager
     def subscribe(self) -> "Iterator[Subscription]":
-        """A watcher of the running event loop, told of changes until the block is left."""
-        watcher = Subscription(asyncio.get_running_loop())
+        """Subscribe the running event loop to changes until the block is left."""
+        subscription = Subscription(asyncio.get_running_loop())
         with self._lock:
-            self._watchers.add(watcher)
+            self._subscriptions.add(subscription)
             if self._closed:
-                watcher.tell((), over=True)
+                subscription.notify((), closed=True)
         try:
-            yield watcher
+            yield subscription
         finally:
             with self._lock:
-                self._watchers.discard(watcher)
+                self._subscriptions.discard(subscription)
 
     def publish(self, jobs: Iterable[str]) -> None:
-        """Tell every watcher. From any thread."""
-        told = frozenset(jobs)
-        if told:
+        """Notify every subscriber; may be called from any thread."""
+        changed_jobs = frozenset(jobs)
+        if changed_jobs:
             with self._lock:
-                for watcher in self._watchers:
-                    watcher.tell(told)
+                for subscription in self._subscriptions:
+                    subscription.notify(changed_jobs)
 
     def close(self) -> None:
-        """Let every watcher go, and those that are still to come."""
+        """End all subscriptions, also later ones."""
         with self._lock:
             self._closed = True
-            for watcher in self._watchers:
-                watcher.tell((), over=True)
+            for subscription in self._subscriptions:
+                subscription.notify((), closed=True)
 
 
 class Subscription:
-    """One listener on one event loop."""
+    """One subscriber on one event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._lock = threading.Lock()
-        self._told = asyncio.Event()
+        self._notified = asyncio.Event()
         self._jobs: set[str] = set()
-        self._over = False
+        self._closed = False
 
-    def tell(self, jobs: Iterable[str], over: bool = False) -> None:
-        """Add to what the next `changed` gives."""
+    def notify(self, jobs: Iterable[str], closed: bool = False) -> None:
+        """Add jobs to the result of the next `wait_for_changes`."""
         with self._lock:
             self._jobs.update(jobs)
-            self._over = self._over or over
-        self._loop.call_soon_threadsafe(self._told.set)
+            self._closed = self._closed or closed
+        self._loop.call_soon_threadsafe(self._notified.set)
 
-    async def changed(self, timeout: float) -> frozenset[str] | None:
-        """The jobs that changed since the last call, empty after `timeout` seconds without any; None at the end."""
+    async def wait_for_changes(self, timeout: float) -> frozenset[str] | None:
+        """Return the jobs changed since the last call, none after `timeout` seconds; None at the end."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
-                await self._told.wait()
+                await self._notified.wait()
         with self._lock:
-            self._told.clear()
+            self._notified.clear()
             jobs, self._jobs = frozenset(self._jobs), set()
-            return None if self._over else jobs
+            return None if self._closed else jobs
 
 
 def record_changed_jobs(connection: sqlite3.Connection) -> set[str]:
-    """A set to which every statement on the connection adds the ids of the jobs that it changes."""
-    noted: set[str] = set()
+    """Return a set to which every statement on the connection adds the ids of the jobs that it changes."""
+    changed_ids: set[str] = set()
 
-    def note(job: str | None) -> None:
+    def add_id(job: str | None) -> None:
         if job is not None:
-            noted.add(job)
+            changed_ids.add(job)
 
-    connection.create_function("job_changed", 1, note)
+    connection.create_function("job_changed", 1, add_id)
     connection.executescript(_TRIGGERS)
-    return noted
+    return changed_ids

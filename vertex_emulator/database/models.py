@@ -30,11 +30,11 @@ class Models:
     ) -> ModelVersion:
         """A new version of a model, which may be its first; an alias that another version has moves to this one."""
         others = self.list_versions(location, model_id)
-        wanted = dict.fromkeys([*([] if others else [DEFAULT_ALIAS]), *aliases])
+        new_aliases = dict.fromkeys([*([] if others else [DEFAULT_ALIAS]), *aliases])
         for other in others:
-            kept = [alias for alias in other.aliases if alias not in wanted]
-            if len(kept) < len(other.aliases):
-                self._set_aliases(other, kept)
+            remaining_aliases = [alias for alias in other.aliases if alias not in new_aliases]
+            if len(remaining_aliases) < len(other.aliases):
+                self._set_aliases(other, remaining_aliases)
         version = max((other.version for other in others), default=0) + 1
         now = now_ns()
         self._connection.execute(
@@ -47,7 +47,7 @@ class Models:
                 location.number,
                 location.region,
                 json.dumps(spec),
-                json.dumps(list(wanted)),
+                json.dumps(list(new_aliases)),
                 now,
                 now,
                 pipeline,
@@ -57,11 +57,11 @@ class Models:
 
     def list_versions(self, location: Location, model_id: str) -> list[ModelVersion]:
         """All versions of a model, the oldest first; none when there is no such model."""
-        return self._found(location, "AND id = ?", model_id)
+        return self._select_versions(location, "AND id = ?", model_id)
 
     def list_all_versions(self, location: Location) -> list[ModelVersion]:
         """All versions of all models, the oldest first."""
-        return self._found(location)
+        return self._select_versions(location)
 
     def delete(self, location: Location, model_id: str) -> None:
         """Forget a model with all its versions."""
@@ -70,7 +70,7 @@ class Models:
             (location.number, location.region, model_id),
         )
 
-    def _found(self, location: Location, condition: str = "", *values: str) -> list[ModelVersion]:
+    def _select_versions(self, location: Location, condition: str = "", *values: str) -> list[ModelVersion]:
         rows = self._connection.execute(
             f"SELECT * FROM models WHERE number = ? AND region = ? {condition} ORDER BY sequence",
             (location.number, location.region, *values),

@@ -33,7 +33,7 @@ _ANSWERS = {
 }
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _ALL_PATHS = ("/storage/v1/{path:path}", "/upload/storage/v1/{path:path}", "/batch/storage/v1")
-_log = logging.getLogger("emulator.storage")
+_log = logging.getLogger("vertex_emulator.storage")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ async def events(changes: ChangeFeed, job: str | None = None) -> AsyncIterator[s
     with changes.subscribe() as watcher:
         # From here on nothing is missed, so the page fetches everything now.
         yield f"retry: {_RETRY_MILLISECONDS}\nevent: ready\ndata: []\n\n"
-        while (ids := await watcher.changed(_KEEP_ALIVE_SECONDS)) is not None:
+        while (ids := await watcher.wait_for_changes(_KEEP_ALIVE_SECONDS)) is not None:
             told = sorted(ids if job is None else ids & {job})
             if told:
                 yield f"event: changed\ndata: {json.dumps(told)}\n\n"

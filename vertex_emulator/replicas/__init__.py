@@ -1,1 +1,1 @@
-"""What a replica is given: the service's environment and the expansion of references in a container's fields."""
+"""Replicas as containers: their specs, environments, resource limits and logs, and the executor that runs them."""

@@ -20,36 +20,36 @@ _TF_TASKS = ("chief", "worker", "ps", "evaluator")
 
 
 def build_service_environment(job: Job, replica: Replica, metric_id: str | None = None) -> dict[str, str]:
-    """The variables of one replica; `metric_id` is the study's first metric, for a trial's job."""
+    """Build the variables of one replica; `metric_id` is the study's first metric, for a trial's job."""
     spec = job.spec["jobSpec"]
-    places = job.requested_replicas
+    replicas = job.requested_replicas
     environment = {
-        "CLOUD_ML_JOB": _program(job, replica),
+        "CLOUD_ML_JOB": _serialize_program(job, replica),
         "CLOUD_ML_JOB_ID": job.visible_resource[1],
         "CLOUD_ML_PROJECT_ID": job.location.number,
         "CLOUD_ML_REGION": job.location.region,
-        "CLUSTER_SPEC": json.dumps(_cluster_spec(job, replica)),
-        "RANK": str(places.index(replica)),
-        "WORLD_SIZE": str(len(places)),
+        "CLUSTER_SPEC": json.dumps(_build_cluster_spec(job, replica)),
+        "RANK": str(replicas.index(replica)),
+        "WORLD_SIZE": str(len(replicas)),
         "MASTER_ADDR": replica_hostname(job.id, 0, 0),
         "MASTER_PORT": str(TRAINING_PORT),
-        **_kubernetes_service(job),
+        **_build_kubernetes_variables(job),
         **get_output_directories(spec),
     }
     if "containerSpec" in spec["workerPoolSpecs"][replica.pool]:
         environment["AIP_USE_CUSTOM_CONTAINER"] = "true"
-    if len(places) > 1:
-        environment["TF_CONFIG"] = json.dumps(_tf_config(job, replica))
+    if len(replicas) > 1:
+        environment["TF_CONFIG"] = json.dumps(_build_tf_config(job, replica))
     if "serviceAccount" in spec:
         environment["CLOUD_ML_JOB_SA"] = spec["serviceAccount"]
     if "tensorboard" in spec:
         environment["AIP_TENSORBOARD_RESOURCE_NAME"] = spec["tensorboard"]
     if "experiment" in spec:
-        environment["AIP_EXPERIMENT_NAME"] = _last(spec["experiment"])
+        environment["AIP_EXPERIMENT_NAME"] = _last_segment(spec["experiment"])
     if "experimentRun" in spec:
         # The context of a run is called EXPERIMENT-RUN; Google's SDK takes the run's own name.
-        prefix = f"{_last(spec.get('experiment', ''))}-"
-        environment["AIP_EXPERIMENT_RUN_NAME"] = _last(spec["experimentRun"]).removeprefix(prefix)
+        prefix = f"{_last_segment(spec.get('experiment', ''))}-"
+        environment["AIP_EXPERIMENT_RUN_NAME"] = _last_segment(spec["experimentRun"]).removeprefix(prefix)
     if job.trial is not None:
         environment["CLOUD_ML_TRIAL_ID"] = str(job.trial)
         environment["CLOUD_ML_HP_METRIC_FILE"] = METRIC_FILE
@@ -58,11 +58,11 @@ def build_service_environment(job: Job, replica: Replica, metric_id: str | None 
     return environment
 
 
-def _last(resource_name: str) -> str:
+def _last_segment(resource_name: str) -> str:
     return resource_name.rpartition("/")[2]
 
 
-def _program(job: Job, replica: Replica) -> str:
+def _serialize_program(job: Job, replica: Replica) -> str:
     """What CLOUD_ML_JOB and the `job` of CLUSTER_SPEC hold: the Python package's fields, empty for a container.
 
     Seen in the logs and environments of real jobs; the arguments are as they were given, `$(VAR)` unexpanded.
@@ -76,45 +76,45 @@ def _program(job: Job, replica: Replica) -> str:
     return json.dumps(program, separators=(",", ":"))
 
 
-def _cluster_spec(job: Job, replica: Replica) -> dict[str, Any]:
+def _build_cluster_spec(job: Job, replica: Replica) -> dict[str, Any]:
     cluster: dict[str, list[str]] = {}
     for place in job.requested_replicas:
-        cluster.setdefault(f"workerpool{place.pool}", []).append(_address(job, place))
+        cluster.setdefault(f"workerpool{place.pool}", []).append(_build_address(job, place))
     return {
         "cluster": cluster,
         "environment": "cloud",
-        "task": _task(job, f"workerpool{replica.pool}", replica),
-        "job": _program(job, replica),
+        "task": _build_task(job, f"workerpool{replica.pool}", replica),
+        "job": _serialize_program(job, replica),
         "open_ports": [TRAINING_PORT],
     }
 
 
-def _tf_config(job: Job, replica: Replica) -> dict[str, Any]:
+def _build_tf_config(job: Job, replica: Replica) -> dict[str, Any]:
     cluster: dict[str, list[str]] = {}
     for place in job.requested_replicas:
         # An evaluator has a task of its own but is no part of the cluster (TensorFlow's rule).
         if _TF_TASKS[place.pool] != "evaluator":
-            cluster.setdefault(_TF_TASKS[place.pool], []).append(_address(job, place))
+            cluster.setdefault(_TF_TASKS[place.pool], []).append(_build_address(job, place))
     return {
         "cluster": cluster,
         "environment": "cloud",
-        "task": _task(job, _TF_TASKS[replica.pool], replica),
-        "job": _program(job, replica),
+        "task": _build_task(job, _TF_TASKS[replica.pool], replica),
+        "job": _serialize_program(job, replica),
     }
 
 
-def _task(job: Job, type_: str, replica: Replica) -> dict[str, Any]:
+def _build_task(job: Job, type_: str, replica: Replica) -> dict[str, Any]:
     task: dict[str, Any] = {"type": type_, "index": replica.index}
     if job.trial is not None:
         task["trial"] = str(job.trial)
     return task
 
 
-def _address(job: Job, replica: Replica) -> str:
+def _build_address(job: Job, replica: Replica) -> str:
     return f"{replica_hostname(job.id, replica.pool, replica.index)}:{TF_PORT}"
 
 
-def _kubernetes_service(job: Job) -> dict[str, str]:
+def _build_kubernetes_variables(job: Job) -> dict[str, str]:
     prefix = f"CMLE_TRAINING_WORKERPOOL0_{job_host_id(job.id).upper()}_0_SERVICE"
     return {
         f"{prefix}_HOST": replica_hostname(job.id, 0, 0),

@@ -1,4 +1,4 @@
-"""What runs replicas: the seam between the scheduler and Docker."""
+"""The executor protocol between the scheduler and Docker, and the data that it exchanges."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ class ReplicaSpec:
 
 @dataclass(frozen=True)
 class ReplicaStatus:
-    """What became of a container; times in nanoseconds since 1970."""
+    """The state of a container; times in ns since 1970."""
 
     phase: Phase
     exit_code: int = 0
@@ -79,34 +79,34 @@ class LogLine:
 
 
 class Executor(Protocol):
-    """Runs replicas. Every method may raise ExecutorUnavailable; every method can be repeated."""
+    """Runs replicas. Every method may raise ExecutorUnavailable, and every method can be repeated."""
 
     def ping(self) -> None:
-        """Return when the executor answers."""
+        """Check that the executor answers."""
 
     def get_host_resources(self) -> HostResources:
-        """The machine that containers run on."""
+        """Return the resources of the machine that containers run on."""
 
     def ensure_image(self, job: str, image: str) -> bool:
-        """Whether the image is here; if not, its pull is under way. Raises ImageUnavailable."""
+        """Return whether the image is on the machine; if not, start to pull it. Raises ImageUnavailable."""
 
     def start_replica(self, spec: ReplicaSpec) -> None:
-        """Make sure that the replica was started. Raises ReplicaCannotStart."""
+        """Start a replica unless it was started before. Raises ReplicaCannotStart."""
 
     def get_statuses(self, job: str) -> Mapping[Replica, ReplicaStatus]:
-        """The containers of a job."""
+        """Return the statuses of a job's containers."""
 
     def signal_replica(self, job: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
-        """Signal a replica; nothing happens when it no longer runs."""
+        """Send a signal to a replica if it is running."""
 
     def read_log(self, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
-        """What a replica wrote at or after `since`, in order of time; nothing when it is gone."""
+        """Read what a replica wrote at or after `since` (ns), in order of time; nothing if it is removed."""
 
     def remove_job(self, job: str) -> None:
-        """Remove all that a job holds: containers, running or not, and its network."""
+        """Remove a job's containers, running or not, and its network."""
 
     def list_jobs(self) -> set[str]:
-        """Ids of the jobs that hold anything."""
+        """List the ids of jobs that have containers or networks."""
 
     def watch_jobs(self) -> Iterator[str | None]:
-        """Ids of jobs whose containers change, as it happens; None first, once the watch has begun."""
+        """Yield None once the watch has begun, then the id of each job whose containers change."""

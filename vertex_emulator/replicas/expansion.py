@@ -7,7 +7,7 @@ _REFERENCE = re.compile(r"\$\$|\$\(([^()]*)\)")
 
 
 def expand_references(text: str, values: Mapping[str, str]) -> str:
-    """Replace `$(NAME)` by its value; an unknown name stays as written and `$$(NAME)` becomes `$(NAME)`.
+    """Expand `$(NAME)` to its value; an unknown name stays as written and `$$(NAME)` becomes `$(NAME)`.
 
     Kubernetes reads left to right and makes `$$` one `$` wherever it stands
     (its documentation on dependent environment variables; Vertex's containers run under it).
@@ -23,12 +23,12 @@ def expand_references(text: str, values: Mapping[str, str]) -> str:
 
 
 def escape_references(text: str) -> str:
-    """Text that `expand` gives back as it is."""
+    """Escape text so that `expand_references` returns it unchanged."""
     return text.replace("$", "$$")
 
 
 def expand_environment(service: Mapping[str, str], user: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The container's environment: the service's variables, then the user's in order, each seeing those before it."""
+    """Return the service's variables, then the user's in order, each expanded with those before it."""
     environment = dict(service)
     for name, text in user:
         environment[name] = expand_references(text, environment)

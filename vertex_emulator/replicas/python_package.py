@@ -1,4 +1,4 @@
-"""A pythonPackageSpec as the container that it means."""
+"""The conversion of a pythonPackageSpec to a containerSpec."""
 
 import json
 from collections.abc import Mapping
@@ -10,22 +10,22 @@ from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
 from vertex_emulator.gcs import buckets
 from vertex_emulator.replicas.expansion import escape_references
 
-# Not every image calls its Python python3; the text of the program is $0.
+# Not every image has its Python as python3; $0 is the source of the program.
 _LAUNCH = 'exec `command -v python3 || command -v python || echo python3` -c "$0" "$@"'
 
 
 def build_container_spec(package: Mapping[str, Any], root: Path) -> dict[str, Any]:
-    """The ContainerSpec that installs `packageUris` into the executor image and runs `pythonModule`.
+    """Build the ContainerSpec that installs `packageUris` into the executor image and runs `pythonModule`.
 
     `root` is the folder of the buckets. Raises ReplicaCannotStart, naming the URI, when a package is not in its bucket:
-    on Vertex AI too a job is taken first and fails then, so that packages may follow while it waits in the queue.
+    as on Vertex AI, the job is accepted and fails when it runs, so packages may be uploaded while it is queued.
     """
     uris = package["packageUris"]
     for uri in uris:
-        _check(uri, root)
+        _require_package(uri, root)
     container = {
         "imageUri": package["executorImageUri"],
-        "command": ["/bin/sh", "-c", _LAUNCH, escape_references(_runner())],
+        "command": ["/bin/sh", "-c", _LAUNCH, escape_references(_read_runner_source())],
         "args": [
             escape_references(json.dumps(uris)),
             escape_references(package["pythonModule"]),
@@ -35,7 +35,7 @@ def build_container_spec(package: Mapping[str, Any], root: Path) -> dict[str, An
     return container | ({"env": package["env"]} if "env" in package else {})
 
 
-def _check(uri: str, root: Path) -> None:
+def _require_package(uri: str, root: Path) -> None:
     try:
         path = buckets.resolve_folder(root, uri)
     except InvalidBucketUri as error:
@@ -45,5 +45,5 @@ def _check(uri: str, root: Path) -> None:
 
 
 @cache
-def _runner() -> str:
+def _read_runner_source() -> str:
     return Path(__file__).with_name("package_runner.py").read_text()

@@ -1,7 +1,7 @@
 """Saved logs of containers: one file of JSON lines per replica and attempt, in order of time.
 
-Read in both directions from any moment without reading what lies before it, and without an open file between two
-reads: a study has thousands of logs.
+They are read in both directions from any time by binary search, and no file stays open between two reads, because a
+study has thousands of logs.
 """
 
 import json
@@ -17,60 +17,60 @@ _BLOCK_BYTES = 64 << 10
 
 
 def save_log(root: Path, job: str, replica: Replica, lines: Iterable[LogLine]) -> None:
-    """Write a replica's whole log, all of it or nothing. Raises OSError."""
-    path = _path(root, job, replica)
+    """Write a replica's whole log atomically. Raises OSError."""
+    path = _log_path(root, job, replica)
     path.parent.mkdir(exist_ok=True)
     partial = path.with_suffix(".partial")
     try:
         with partial.open("wb") as file:
-            _write(file, lines)
+            _write_lines(file, lines)
     except BaseException:
-        # On a full disk half a log would take the room that the next try needs.
+        # On a full disk a partial log would take the space that the next attempt needs.
         partial.unlink(missing_ok=True)
         raise
     partial.replace(path)
 
 
 def is_saved(root: Path, job: str, replica: Replica) -> bool:
-    """Whether a replica's log is here."""
-    return _path(root, job, replica).exists()
+    """Return whether a replica's log is saved."""
+    return _log_path(root, job, replica).exists()
 
 
 def read_saved_log(root: Path, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine] | None:
-    """A saved log from `since` (nanoseconds since 1970) on; None when there is none."""
-    path = _path(root, job, replica)
-    return _forward(path, since) if path.exists() else None
+    """Read a saved log from `since` (ns since 1970) on; None if there is none."""
+    path = _log_path(root, job, replica)
+    return _read_forward(path, since) if path.exists() else None
 
 
 def read_saved_log_backward(root: Path, job: str, replica: Replica, until: int) -> Iterator[LogLine] | None:
-    """A saved log up to and with `until`, the newest line first; None when there is none."""
-    path = _path(root, job, replica)
-    return _backward(path, until) if path.exists() else None
+    """Read a saved log up to and including `until` (ns), the newest line first; None if there is none."""
+    path = _log_path(root, job, replica)
+    return _read_backward(path, until) if path.exists() else None
 
 
 def reverse_log(lines: Iterable[LogLine], until: int) -> Iterator[LogLine]:
-    """Any lines up to and with `until`, the newest first; they wait in a file, not in memory. Raises OSError."""
+    """Reverse lines up to and including `until` (ns), through a temporary file. Raises OSError."""
     with tempfile.NamedTemporaryFile() as file:
-        _write(file, lines)
+        _write_lines(file, lines)
         file.flush()
-        yield from _backward(Path(file.name), until)
+        yield from _read_backward(Path(file.name), until)
 
 
-def _write(file: IO[bytes], lines: Iterable[LogLine]) -> None:
+def _write_lines(file: IO[bytes], lines: Iterable[LogLine]) -> None:
     latest = 0
     for line in lines:
-        # The machine's clock may have been set back in between; looking for a moment needs an order.
+        # The clock may have been set back in between, and binary search needs an order.
         latest = max(latest, line.at)
         file.write(json.dumps([latest, line.stream, line.text]).encode() + b"\n")
 
 
-def _forward(path: Path, since: int) -> Iterator[LogLine]:
+def _read_forward(path: Path, since: int) -> Iterator[LogLine]:
     at = 0
     while True:
         try:
             with path.open("rb") as file:
                 if at == 0 and since:
-                    at = _position(file, since)
+                    at = _find_offset(file, since)
                 file.seek(at)
                 block = file.readlines(_BLOCK_BYTES)
         except FileNotFoundError:  # the job was deleted meanwhile
@@ -78,41 +78,41 @@ def _forward(path: Path, since: int) -> Iterator[LogLine]:
         if not block:
             return
         at += sum(map(len, block))
-        yield from map(_line, block)
+        yield from map(_parse_line, block)
 
 
-def _backward(path: Path, until: int) -> Iterator[LogLine]:
+def _read_backward(path: Path, until: int) -> Iterator[LogLine]:
     end: int | None = None
     while end != 0:
         try:
             with path.open("rb") as file:
                 if end is None:
-                    end = _position(file, until + 1)
-                start = _line_start(file, max(end - _BLOCK_BYTES, 0))
+                    end = _find_offset(file, until + 1)
+                start = _find_line_start(file, max(end - _BLOCK_BYTES, 0))
                 file.seek(start)
                 block = file.read(end - start)
         except FileNotFoundError:  # the job was deleted meanwhile
             return
-        yield from map(_line, reversed(block.splitlines()))
+        yield from map(_parse_line, reversed(block.splitlines()))
         end = start
 
 
-def _position(file: IO[bytes], since: int) -> int:
-    """The offset of the first line at or after `since`, found by halving."""
+def _find_offset(file: IO[bytes], since: int) -> int:
+    """Find the offset of the first line at or after `since` by binary search."""
     low, high = 0, file.seek(0, 2)
     while low < high:
-        middle = _line_start(file, (low + high) // 2)
+        middle = _find_line_start(file, (low + high) // 2)
         file.seek(middle)
         text = file.readline()
-        if _line(text).at < since:
+        if _parse_line(text).at < since:
             low = middle + len(text)
         else:
             high = middle
     return low
 
 
-def _line_start(file: IO[bytes], near: int) -> int:
-    """The start of the line that holds offset `near`."""
+def _find_line_start(file: IO[bytes], near: int) -> int:
+    """Find the start of the line that contains offset `near`."""
     step = 256
     while near > 0:
         begin = max(near - step, 0)
@@ -124,9 +124,9 @@ def _line_start(file: IO[bytes], near: int) -> int:
     return 0
 
 
-def _line(text: bytes) -> LogLine:
+def _parse_line(text: bytes) -> LogLine:
     return LogLine(*json.loads(text))
 
 
-def _path(root: Path, job: str, replica: Replica) -> Path:
+def _log_path(root: Path, job: str, replica: Replica) -> Path:
     return root / job / f"{replica.task}.{replica.attempt}.jsonl"

@@ -1,4 +1,4 @@
-"""A replica as the executor starts it: image, command, environment, folders and name."""
+"""The spec of a replica's container: image, command, environment, mounts and host name."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +19,7 @@ from vertex_emulator.replicas.resource_limits import compute_resource_limits
 def build_replica_spec(
     job: Job, replica: Replica, data: DataFolder, host: HostResources, metric_id: str | None = None
 ) -> ReplicaSpec:
-    """What to start for one replica on `host`; its folders in the data folder are made.
+    """Build the spec of one replica on `host`, and create its folders in the data folder.
 
     `metric_id` is a study's first metric. Raises ReplicaCannotStart when a folder of its outputs cannot be made, and
     when a Python package is not in its bucket.
@@ -39,13 +39,13 @@ def build_replica_spec(
         job=job.id,
         replica=replica,
         image=container["imageUri"],
-        command=_expanded(container.get("command"), environment),
-        args=_expanded(container.get("args"), environment),
+        command=_expand_words(container.get("command"), environment),
+        args=_expand_words(container.get("args"), environment),
         environment=environment,
         hostname=replica_hostname(job.id, replica.pool, replica.index),
         mounts=mounts,
         peers=[replica_hostname(job.id, place.pool, place.index) for place in job.requested_replicas],
-        # Trials run side by side, as replicas do.
+        # Trials run in parallel, as replicas do.
         resources=compute_resource_limits(
             pool.get("machineSpec", {}), host, turn=job.requested_replicas.index(replica) + (job.trial or 0)
         ),
@@ -60,5 +60,5 @@ def _make_output_folders(spec: Mapping[str, Any], data: DataFolder) -> None:
             raise ReplicaCannotStart(f"there is no {name}: {error}") from error
 
 
-def _expanded(words: list[str] | None, environment: Mapping[str, str]) -> list[str] | None:
+def _expand_words(words: list[str] | None, environment: Mapping[str, str]) -> list[str] | None:
     return None if words is None else [expand_references(word, environment) for word in words]

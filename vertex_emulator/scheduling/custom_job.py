@@ -34,7 +34,7 @@ from vertex_emulator.times import now_ns
 STOP_GRACE_SECONDS = 5.0
 _KILL_RETRY_SECONDS = 1.0
 _SAVE_RETRY_SECONDS = 5.0
-_log = logging.getLogger("emulator.jobs")
+_log = logging.getLogger("vertex_emulator.jobs")
 _Statuses = Mapping[Replica, ReplicaStatus]
 
 

@@ -31,7 +31,7 @@ _RECONNECT_SECONDS = 1.0
 _FIRST_RETRY_SECONDS = 0.2
 _LAST_RETRY_SECONDS = 30.0
 _MAX_FAILURES = 6
-_log = logging.getLogger("emulator.scheduler")
+_log = logging.getLogger("vertex_emulator.scheduler")
 
 
 @dataclass

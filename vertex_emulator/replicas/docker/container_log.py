@@ -12,11 +12,11 @@ Call = Callable[[Callable[[Any], Any]], Any]
 
 
 def read_container_log(call: Call, name: str, since: int) -> Iterator[LogLine]:
-    """What a container wrote at or after `since`, both streams in order of time; nothing when it is gone."""
-    return heapq.merge(*(_stream(call, name, stream, since) for stream in ("o", "e")), key=lambda line: line.at)
+    """Read what a container wrote at or after `since` (ns), both streams in order of time; nothing if it is removed."""
+    return heapq.merge(*(_read_stream(call, name, stream, since) for stream in ("o", "e")), key=lambda line: line.at)
 
 
-def _stream(call: Call, name: str, stream: str, since: int) -> Iterator[LogLine]:
+def _read_stream(call: Call, name: str, stream: str, since: int) -> Iterator[LogLine]:
     from docker.errors import APIError
 
     def opened(client: Any) -> Any:
@@ -38,11 +38,11 @@ def _stream(call: Call, name: str, stream: str, since: int) -> Iterator[LogLine]
             if error.status_code not in (404, 409):
                 raise
             return
-        yield from (line for line in _lines(frames, stream) if line.at >= since)
+        yield from (line for line in _join_frames(frames, stream) if line.at >= since)
 
 
-def _lines(frames: Iterator[bytes], stream: str) -> Iterator[LogLine]:
-    """Log frames as lines. Docker cuts a long line into frames, each with its time, only the last with a newline."""
+def _join_frames(frames: Iterator[bytes], stream: str) -> Iterator[LogLine]:
+    """Join log frames to lines: Docker splits a long line, each frame has a time, only the last one a newline."""
     at, text = 0, b""
     for frame in frames:
         stamp, _, piece = frame.partition(b" ")

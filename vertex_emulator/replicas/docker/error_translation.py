@@ -1,4 +1,4 @@
-"""Errors of the Docker SDK in the emulator's words."""
+"""The translation of Docker SDK errors to the emulator's errors."""
 
 import contextlib
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from vertex_emulator.errors import ExecutorUnavailable
 
 @contextlib.contextmanager
 def translate_connection_errors() -> Iterator[None]:
-    """Connection errors of the SDK as ExecutorUnavailable; errors that the daemon answers pass."""
+    """Raise connection errors of the SDK as ExecutorUnavailable; errors that the daemon returns are not changed."""
     import requests
     import urllib3
 
@@ -21,5 +21,5 @@ def translate_connection_errors() -> Iterator[None]:
 
 
 def explain_error(error: Exception) -> str:
-    """What the daemon, or else the SDK, says went wrong."""
+    """Return the error text of the daemon or, without one, of the SDK."""
     return str(getattr(error, "explanation", None) or error).strip()

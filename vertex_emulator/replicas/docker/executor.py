@@ -1,7 +1,7 @@
 """Docker as the executor: a replica is a container, a job with several replicas has a network of its own.
 
-All that is needed to find a replica again stands in its labels, so any process on the same data folder can go on where
-another one was killed. Names are deterministic: creating a container twice is a name conflict, "it is there".
+Labels identify each replica, so a new process on the same data folder continues where another one was killed. Names
+are deterministic: creating a container twice fails with a name conflict.
 """
 
 import threading
@@ -30,11 +30,11 @@ _PHASES: Mapping[str, Phase] = {"created": "created", "exited": "exited", "dead"
 class DockerExecutor:
     """Executor on the local Docker daemon; `emulator_id` tells one data folder's containers from another's."""
 
-    def __init__(self, emulator_id: str, pulled: Callable[[str], None]) -> None:
+    def __init__(self, emulator_id: str, on_pulled: Callable[[str], None]) -> None:
         self._id = emulator_id
         self._lock = threading.Lock()
         self._connected: docker.APIClient | None = None
-        self._images = ImagePuller(self._call, pulled)
+        self._images = ImagePuller(self._call, on_pulled)
         self._host: HostResources | None = None
 
     def ping(self) -> None:
@@ -46,30 +46,30 @@ class DockerExecutor:
         return self._host
 
     def ensure_image(self, job: str, image: str) -> bool:
-        return self._images.ready(job, image)
+        return self._images.ensure_image(job, image)
 
     def start_replica(self, spec: ReplicaSpec) -> None:
-        name = self._name(spec.job, spec.replica)
+        name = self._build_container_name(spec.job, spec.replica)
         network = None
         if len(spec.peers) > 1:
             network = f"vertex-{self._id}-{spec.job}"
-            subnet = networks.ensure_network(self._call, network, self._labels(spec.job))
+            subnet = networks.ensure_network(self._call, network, self._build_job_labels(spec.job))
             hosts = networks.assign_addresses(subnet, spec.peers)
         else:
             hosts = {}
-        if not self._call(lambda client: self._create(client, name, network, hosts, spec)):
-            found = self._inspected(name)
+        if not self._call(lambda client: self._create_container(client, name, network, hosts, spec)):
+            found = self._get_container_status(name)
             # Docker would run a container again that has ended already.
             if found is not None and found.phase != "created":
                 return
-        self._call(lambda client: self._start(client, name))
+        self._call(lambda client: self._start_container(client, name))
 
     def get_statuses(self, job: str) -> Mapping[Replica, ReplicaStatus]:
         found = {}
-        for container in self._call(lambda client: client.containers(all=True, filters=self._filters(job))):
-            state = self._inspected(container["Id"])
+        for container in self._call(lambda client: client.containers(all=True, filters=self._build_job_filters(job))):
+            state = self._get_container_status(container["Id"])
             if state is not None:
-                found[_replica(container["Labels"])] = state
+                found[_parse_replica_labels(container["Labels"])] = state
         return found
 
     def signal_replica(self, job: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
@@ -77,7 +77,7 @@ class DockerExecutor:
             from docker.errors import APIError
 
             try:
-                client.kill(self._name(job, replica), signal)
+                client.kill(self._build_container_name(job, replica), signal)
             except APIError as error:
                 if error.status_code not in (404, 409):
                     raise
@@ -85,13 +85,13 @@ class DockerExecutor:
         self._call(kill)
 
     def read_log(self, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
-        return read_container_log(self._call, self._name(job, replica), since)
+        return read_container_log(self._call, self._build_container_name(job, replica), since)
 
     def remove_job(self, job: str) -> None:
-        for container in self._call(lambda client: client.containers(all=True, filters=self._filters(job))):
-            self._ignoring_absence("remove_container", container["Id"], v=True, force=True)
-        for network in self._call(lambda client: client.networks(filters=self._filters(job))):
-            self._ignoring_absence("remove_network", network["Id"])
+        for container in self._call(lambda client: client.containers(all=True, filters=self._build_job_filters(job))):
+            self._remove_if_present("remove_container", container["Id"], v=True, force=True)
+        for network in self._call(lambda client: client.networks(filters=self._build_job_filters(job))):
+            self._remove_if_present("remove_network", network["Id"])
 
     def list_jobs(self) -> set[str]:
         labelled = {"label": [f"{LABEL}={self._id}"]}
@@ -113,10 +113,10 @@ class DockerExecutor:
         finally:
             client.close()
 
-    def _create(
+    def _create_container(
         self, client: "docker.APIClient", name: str, network: str | None, hosts: Mapping[str, str], spec: ReplicaSpec
     ) -> bool:
-        """Create a replica's container; False when it is there already."""
+        """Create a replica's container. Return False if it exists."""
         from docker.errors import APIError, ImageNotFound
 
         host = client.create_host_config(
@@ -139,7 +139,7 @@ class DockerExecutor:
                 command=list(spec.args) if spec.args is not None else None,
                 environment=dict(spec.environment),
                 hostname=spec.hostname,
-                labels=self._labels(spec.job) | _place_labels(spec.replica),
+                labels=self._build_job_labels(spec.job) | _build_replica_labels(spec.replica),
                 host_config=host,
                 networking_config=endpoints,
             )
@@ -155,7 +155,7 @@ class DockerExecutor:
             raise
         return True
 
-    def _start(self, client: "docker.APIClient", name: str) -> None:
+    def _start_container(self, client: "docker.APIClient", name: str) -> None:
         from docker.errors import APIError
 
         try:
@@ -165,7 +165,7 @@ class DockerExecutor:
                 raise ReplicaCannotStart(explain_error(error)) from error
             raise
 
-    def _inspected(self, container: str) -> ReplicaStatus | None:
+    def _get_container_status(self, container: str) -> ReplicaStatus | None:
         from docker.errors import NotFound
 
         try:
@@ -181,16 +181,16 @@ class DockerExecutor:
             finished=parse_time(state["FinishedAt"]) if phase == "exited" else None,
         )
 
-    def _name(self, job: str, replica: Replica) -> str:
+    def _build_container_name(self, job: str, replica: Replica) -> str:
         return f"vertex-{self._id}-{job}-{replica.task}-{replica.attempt}"
 
-    def _labels(self, job: str) -> dict[str, str]:
+    def _build_job_labels(self, job: str) -> dict[str, str]:
         return {LABEL: self._id, f"{LABEL}.job": job}
 
-    def _filters(self, job: str) -> dict[str, list[str]]:
-        return {"label": [f"{key}={value}" for key, value in self._labels(job).items()]}
+    def _build_job_filters(self, job: str) -> dict[str, list[str]]:
+        return {"label": [f"{key}={value}" for key, value in self._build_job_labels(job).items()]}
 
-    def _ignoring_absence(self, method: str, id_: str, **options: bool) -> None:
+    def _remove_if_present(self, method: str, id_: str, **options: bool) -> None:
         from docker.errors import APIError
 
         try:
@@ -217,7 +217,7 @@ class DockerExecutor:
             raise ExecutorUnavailable(f"Docker does not answer: {explain_error(error)}") from error
 
 
-def _place_labels(replica: Replica) -> dict[str, str]:
+def _build_replica_labels(replica: Replica) -> dict[str, str]:
     return {
         f"{LABEL}.pool": str(replica.pool),
         f"{LABEL}.replica": str(replica.index),
@@ -225,10 +225,10 @@ def _place_labels(replica: Replica) -> dict[str, str]:
     }
 
 
-def _replica(labels: Mapping[str, str]) -> Replica:
+def _parse_replica_labels(labels: Mapping[str, str]) -> Replica:
     return Replica(*(int(labels[f"{LABEL}.{part}"]) for part in ("pool", "replica", "attempt")))
 
 
 def _is_start_failure(error: Any) -> bool:
-    """Whether the container itself is at fault: no such executable, not executable, a mount that cannot be made."""
+    """Return whether the container itself is the cause: no such executable, not executable, an impossible mount."""
     return error.status_code in (400, 404) or "OCI runtime create failed" in explain_error(error)

@@ -1,4 +1,4 @@
-"""What a container may use, as options of Docker's HostConfig."""
+"""Resource limits as options of Docker's HostConfig."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from vertex_emulator.replicas.executor import ResourceLimits
 
 
 def build_host_options(resources: ResourceLimits) -> dict[str, Any]:
-    """Arguments of the SDK's `create_host_config`. Memory is memory: swap would only make its end slow."""
+    """Build arguments of the SDK's `create_host_config`; without swap, which would only delay running out of memory."""
     from docker.types import DeviceRequest
 
     options: dict[str, Any] = {}

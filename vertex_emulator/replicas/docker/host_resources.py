@@ -1,4 +1,4 @@
-"""The machine that Docker runs on, as far as replicas share it."""
+"""The resources of the machine that Docker runs on."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ _CDI_GPU = "nvidia.com/gpu="
 
 
 def read_host_resources(info: Mapping[str, Any], gpus: Sequence[str]) -> HostResources:
-    """The host by Docker's `/info` and the numbers of this machine's GPUs.
+    """Read the host's resources from Docker's `/info` and the numbers of this machine's GPUs.
 
     A GPU counts only when Docker can hand it to a container: by NVIDIA's runtime, or by the Container Device Interface,
     whose devices newer daemons list.
@@ -30,7 +30,7 @@ def read_host_resources(info: Mapping[str, Any], gpus: Sequence[str]) -> HostRes
 
 
 def list_nvidia_gpus() -> list[str]:
-    """The GPUs of this machine under the names that NVIDIA's runtime takes."""
+    """List the GPUs of this machine by the names that NVIDIA's runtime accepts."""
     if _NVIDIA_GPUS.is_dir():
         return [str(number) for number, _ in enumerate(_NVIDIA_GPUS.iterdir())]
     return ["all"] if _WINDOWS_GPU.exists() else []

@@ -1,4 +1,4 @@
-"""Images: there already, or pulled in the background."""
+"""Docker images, pulled in the background if missing."""
 
 import threading
 from collections.abc import Callable
@@ -19,17 +19,17 @@ class _Pull:
 
 
 class ImagePuller:
-    """The daemon's images. `call` runs a function on a Docker client, `pulled` is told each job that waited."""
+    """Pulls images. `call` runs a function on a Docker client, `on_pulled` gets the id of each job that waited."""
 
-    def __init__(self, call: Callable[[Callable[[Any], Any]], Any], pulled: Callable[[str], None]) -> None:
+    def __init__(self, call: Callable[[Callable[[Any], Any]], Any], on_pulled: Callable[[str], None]) -> None:
         self._call = call
-        self._pulled = pulled
+        self._on_pulled = on_pulled
         self._lock = threading.Lock()
         self._pulls: dict[str, _Pull] = {}
 
-    def ready(self, job: str, image: str) -> bool:
-        """Whether the image is here; else a pull is under way and `pulled` follows. Raises ImageUnavailable."""
-        if self._is_here(image):
+    def ensure_image(self, job: str, image: str) -> bool:
+        """Return whether the machine has the image; if not, start to pull it. Raises ImageUnavailable."""
+        if self._has_image(image):
             return True
         if image.startswith(_LOCAL_REGISTRY):
             raise ImageUnavailable(f"{image} is not on this machine; build it first")
@@ -37,14 +37,14 @@ class ImagePuller:
             pull = self._pulls.get(image)
             if pull is not None and pull.done and job in pull.waiting:
                 pull.waiting.discard(job)
-                raise ImageUnavailable(f"{image} cannot be pulled: {pull.failure or 'it was removed again'}")
+                raise ImageUnavailable(f"{image} cannot be on_pulled: {pull.failure or 'it was removed again'}")
             if pull is None or pull.done:
                 pull = self._pulls[image] = _Pull()
-                threading.Thread(target=self._pull, args=(image, pull), daemon=True, name=f"pull {image}").start()
+                threading.Thread(target=self._pull_image, args=(image, pull), daemon=True, name=f"pull {image}").start()
             pull.waiting.add(job)
         return False
 
-    def _is_here(self, image: str) -> bool:
+    def _has_image(self, image: str) -> bool:
         from docker.errors import APIError, ImageNotFound, NullResource
 
         try:
@@ -59,7 +59,7 @@ class ImagePuller:
             raise ImageUnavailable(f"{image} is no image name that Docker knows: {error.explanation}") from error
         return True
 
-    def _pull(self, image: str, pull: _Pull) -> None:
+    def _pull_image(self, image: str, pull: _Pull) -> None:
         import docker
 
         try:
@@ -77,4 +77,4 @@ class ImagePuller:
             pull.done = True
             waiting = set(pull.waiting)
         for job in waiting:
-            self._pulled(job)
+            self._on_pulled(job)

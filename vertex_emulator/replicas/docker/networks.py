@@ -1,4 +1,4 @@
-"""A job's network: one bridge on which every replica's name resolves before any of them runs.
+"""The network of a job: a bridge on which the names of all replicas resolve before any of them runs.
 
 Docker's own names resolve only once a container runs, but on Vertex a replica may look for its peers as soon as it
 starts. So addresses are fixed when containers are created, and every container gets the whole list as /etc/hosts.
@@ -17,25 +17,27 @@ Call = Callable[[Callable[[Any], Any]], Any]
 
 
 def ensure_network(call: Call, name: str, labels: Mapping[str, str]) -> ipaddress.IPv4Network:
-    """The subnet of a job's network, which is made if need be. `call` runs a function on a Docker client.
+    """Create a job's network if it does not exist, and return its subnet. `call` runs a function on a Docker client.
 
     Docker fixes addresses only in a subnet that was asked for, and only Docker knows which are free: so it chooses one
     for a first network, which then makes room for one that asks for the same.
     """
     for _ in range(_TRIES):
-        known: ipaddress.IPv4Network | None = call(lambda client: _subnet(client, name))
+        known: ipaddress.IPv4Network | None = call(lambda client: _get_subnet(client, name))
         if known is not None:
             return known
-        call(lambda client: _create_like(client, name, f"{name}-probe", labels))
-    raise NetworkUnavailable(f"Docker made no network for {name}; `docker network prune` makes room")
+        call(lambda client: _create_in_free_subnet(client, name, f"{name}-probe", labels))
+    raise NetworkUnavailable(
+        f"Docker has no free subnet for {name}; remove unused networks with `docker network prune`"
+    )
 
 
 def assign_addresses(subnet: ipaddress.IPv4Network, hostnames: Sequence[str]) -> dict[str, str]:
-    """An address for each of a job's host names, in their order."""
+    """Assign an address to each of a job's host names, in order."""
     return {name: str(subnet[_FIRST_HOST + i]) for i, name in enumerate(hostnames)}
 
 
-def _subnet(client: Any, name: str) -> ipaddress.IPv4Network | None:
+def _get_subnet(client: Any, name: str) -> ipaddress.IPv4Network | None:
     from docker.errors import NotFound
 
     try:
@@ -45,7 +47,7 @@ def _subnet(client: Any, name: str) -> ipaddress.IPv4Network | None:
     return ipaddress.IPv4Network(network["IPAM"]["Config"][0]["Subnet"])
 
 
-def _create_like(client: Any, name: str, probe: str, labels: Mapping[str, str]) -> None:
+def _create_in_free_subnet(client: Any, name: str, probe: str, labels: Mapping[str, str]) -> None:
     from docker.errors import APIError
     from docker.types import IPAMConfig, IPAMPool
 
@@ -54,7 +56,7 @@ def _create_like(client: Any, name: str, probe: str, labels: Mapping[str, str]) 
     except APIError as error:
         if error.status_code != 409:
             raise
-    subnet = _subnet(client, probe)
+    subnet = _get_subnet(client, probe)
     client.remove_network(probe)
     try:
         pools = [IPAMPool(subnet=str(subnet))]

@@ -19,7 +19,7 @@ MB = 1 << 20
 
 @pytest.fixture
 def executor() -> Iterator[DockerExecutor]:
-    executor = DockerExecutor(token_hex(6), pulled=lambda _: None)
+    executor = DockerExecutor(token_hex(6), on_pulled=lambda _: None)
     yield executor
     for job in executor.list_jobs():
         executor.remove_job(job)
