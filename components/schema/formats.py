@@ -6,6 +6,7 @@ from typing import Annotated, get_args
 from pydantic import AfterValidator, BeforeValidator
 
 from vertex_api.scalars import Int32, String, parse_seconds
+from vertex_api.validation.rules import text_formats
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
 NAME_FORM = 'lower-case letters, digits, "-", "_" and ".", at most 63'
@@ -40,6 +41,17 @@ def _form(pattern: str, form: str) -> AfterValidator:
     def check(value: str) -> str:
         if not re.fullmatch(pattern, value):
             raise ValueError(f'"{value}" is not {form}')
+        return value
+
+    return AfterValidator(check)
+
+
+def _api_format(text_format: text_formats.TextFormat) -> AfterValidator:
+    """Return a validator by a format that the rules for jobs use too."""
+
+    def check(value: str) -> str:
+        if not text_format.matches(value):
+            raise ValueError(text_format.mismatch_text(value))
         return value
 
     return AfterValidator(check)
@@ -94,14 +106,10 @@ KeyName = Annotated[
         "projects/P/locations/R/keyRings/K/cryptoKeys/C",
     ),
 ]
-NetworkName = Annotated[String, _form(r"projects/[^/]+/global/networks/[^/]+", "projects/NUMBER/global/networks/NAME")]
-AttachmentName = Annotated[
-    String,
-    _form("projects/[^/]+/regions/[^/]+/networkAttachments/[^/]+", "projects/P/regions/R/networkAttachments/A"),
-]
-PersistentResourceId = Annotated[
-    String, _form("[a-z]([a-z0-9-]{0,61}[a-z0-9])?", "a name: up to 63 lowercase letters, digits and hyphens")
-]
+"""Keys of buckets and registries may be in a multi-region such as `us`, unlike those of jobs."""
+NetworkName = Annotated[String, _api_format(text_formats.NETWORK)]
+AttachmentName = Annotated[String, _api_format(text_formats.NETWORK_ATTACHMENT)]
+PersistentResourceId = Annotated[String, _api_format(text_formats.PERSISTENT_RESOURCE_ID)]
 # What a Dockerfile's COPY takes for a pattern, a variable or a quote cannot stand in the name of what is copied.
 CopiedPath = Annotated[
     String, _form(r"""[^$*?\[\]\\"'\n]+""", "a path without wildcards, quotes, $ and \\; give the file another name")

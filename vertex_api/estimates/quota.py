@@ -33,20 +33,25 @@ _DISKS = {"pd-ssd": "pd_ssd"}
 
 
 def estimate_quota(spec: CanonicalSpec) -> dict[str, int]:
-    """How much a canonical job, or the one that a pipeline runs, needs of each metric, by its name without `PREFIX`.
+    """Return how much a job needs of each metric, by its name without `METRIC_PREFIX`.
 
-    vCPUs, GPUs, TPU cores (v2, v3) or chips, and GiB of boot disk, over all replicas of all trials that run at once. A
-    name that is not known is what is counted, with `UNKNOWN` behind it.
+    That is vCPUs, GPUs, TPU cores (v2, v3) or chips, and GiB of boot disk, over all replicas of all trials that run at
+    once. If a metric's name is not on file, the name is what is counted, followed by `UNKNOWN_METRIC_MARK`.
     """
-    job, at_once = spec.job_spec, spec.training_job.fields.get("parallelTrialCount", 1)
-    found: dict[str, int] = {}
-    if job.get("persistentResourceId"):
-        return found
-    preemptible = is_preemptible(job)
-    for pool in job["workerPoolSpecs"]:
-        for name, amount in _of_a_machine(pool, preemptible) if pool else ():
-            found[name] = found.get(name, 0) + amount * pool.get("replicaCount", 1) * at_once
-    return found
+    parallel_trials = spec.training_job.fields.get("parallelTrialCount", 1)
+    return {name: amount * parallel_trials for name, amount in sum_quota(spec.job_spec).items()}
+
+
+def sum_quota(job_spec: Mapping[str, Any]) -> dict[str, int]:
+    """Return how much one run with a CustomJobSpec needs of each metric, as in `estimate_quota`."""
+    amounts: dict[str, int] = {}
+    if job_spec.get("persistentResourceId"):
+        return amounts
+    preemptible = is_preemptible(job_spec)
+    for pool in job_spec["workerPoolSpecs"]:
+        for name, amount in _measure_machine(pool, preemptible) if pool else ():
+            amounts[name] = amounts.get(name, 0) + amount * pool.get("replicaCount", 1)
+    return amounts
 
 
 def is_preemptible(job_spec: Mapping[str, Any]) -> bool:
@@ -71,7 +76,7 @@ def get_cpu_metric(family: str, preemptible: bool) -> str | None:
     return "preemptible_cpus" if preemptible else _CPUS.get(family)
 
 
-def _of_a_machine(pool: Mapping[str, Any], preemptible: bool) -> Iterator[tuple[str, int]]:
+def _measure_machine(pool: Mapping[str, Any], preemptible: bool) -> Iterator[tuple[str, int]]:
     spec = pool.get("machineSpec", {})
     found = get_machine(spec.get("machineType", ""))
     if found is None:

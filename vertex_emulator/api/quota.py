@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from vertex_api.estimates import quota
-from vertex_api.kinds import TRAINING_PIPELINE, Kind
-from vertex_api.validation.pipeline_tasks import build_backing_job
+from vertex_api.kinds import Kind
+from vertex_api.validation.canonical import CanonicalSpec
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
 
@@ -15,16 +15,15 @@ def check_quota(database: Database, kind: Kind, spec: Mapping[str, Any]) -> None
     with database.write_transaction() as transaction:
         is_exceeded = transaction.injected_faults.use_quota_fault(spec["displayName"])
     if is_exceeded:
-        metrics = ", ".join(list_quota_metrics(build_backing_job(spec) if kind == TRAINING_PIPELINE else spec))
+        metrics = ", ".join(list_exceeded_metrics(CanonicalSpec(kind, spec).training_job.job_spec))
         raise ApiError("RESOURCE_EXHAUSTED", f"The following quota metrics exceed quota limits: {metrics}")
 
 
-def list_quota_metrics(spec: Mapping[str, Any]) -> list[str]:
-    """Return the quota metrics that a custom or tuning job uses, under their names in the service's errors."""
-    job_spec = spec.get("jobSpec") or spec.get("trialJobSpec") or {}
-    is_preemptible = quota.is_preemptible(job_spec)
-    machines = [pool.get("machineSpec", {}) for pool in job_spec.get("workerPoolSpecs", []) if pool]
-    accelerators = {machine["acceleratorType"] for machine in machines if machine.get("acceleratorType")}
-    names = [quota.get_gpu_metric(accelerator, is_preemptible) for accelerator in sorted(accelerators)]
-    metrics = [name for name in names if name] or ["preemptible_cpus" if is_preemptible else "cpus"]
-    return [f"{quota.METRIC_PREFIX}{name}" for name in metrics]
+def list_exceeded_metrics(job_spec: Mapping[str, Any]) -> list[str]:
+    """Return the quota metrics that the error for a CustomJobSpec names: those of its GPUs, else those of its CPUs.
+
+    If the names of neither are on file, it is the metric of N1's CPUs.
+    """
+    known = [name for name in quota.sum_quota(job_spec) if not name.endswith(quota.UNKNOWN_METRIC_MARK)]
+    names = [name for name in known if name.endswith("_gpus")] or [name for name in known if name.endswith("cpus")]
+    return [f"{quota.METRIC_PREFIX}{name}" for name in sorted(names) or ["cpus"]]

@@ -5,7 +5,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.validation.rules import scheduling, worker_pools
-from vertex_api.validation.rules.text_formats import COMPUTE_NAME, STORAGE_URI, TextFormat
+from vertex_api.validation.rules.text_formats import (
+    COMPUTE_NAME,
+    NETWORK,
+    NETWORK_ATTACHMENT,
+    PERSISTENT_RESOURCE_ID,
+    STORAGE_URI,
+    TextFormat,
+)
 from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
 
 _SERVICE_ACCOUNT = TextFormat(
@@ -14,21 +21,17 @@ _SERVICE_ACCOUNT = TextFormat(
 )
 _FORMS = {
     "serviceAccount": _SERVICE_ACCOUNT,
-    "network": TextFormat.of("projects/{number}/global/networks/{network}"),
+    "network": NETWORK,
     "tensorboard": TextFormat.of("projects/{project}/locations/{region}/tensorboards/{tensorboard}"),
     "experiment": TextFormat.of("projects/{project}/locations/{region}/metadataStores/{store}/contexts/{experiment}"),
     "experimentRun": TextFormat.of(
         "projects/{project}/locations/{region}/metadataStores/{store}/contexts/{experiment}-{run}"
     ),
-    "persistentResourceId": TextFormat(
-        re.compile("[a-z]([a-z0-9-]*[a-z0-9])?"),
-        "must be lower-case letters, digits and hyphens, start with a letter and not end with a hyphen",
-    ),
+    "persistentResourceId": PERSISTENT_RESOURCE_ID,
 }
 _MODEL = TextFormat.of("projects/{project}/locations/{region}/models/{model}")
 _ATTACHMENT = TextFormat(
-    re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?|projects/[^/\s]+/regions/[^/\s]+/networkAttachments/[^/\s]+"),
-    "must have the form projects/{project}/regions/{region}/networkAttachments/{attachment}",
+    re.compile(f"{COMPUTE_NAME.pattern.pattern}|{NETWORK_ATTACHMENT.pattern.pattern}"), NETWORK_ATTACHMENT.requirement
 )
 _NO_ACCOUNT = "must be specified when uploading to TensorBoard"
 

@@ -58,7 +58,12 @@ IMAGE = TextFormat(
     "must be the name of an image, {host}/{path}:{tag} or {host}/{path}@{digest}, with a path in lower case",
 )
 """The grammar of the OCI's implementation of registries (distribution, package reference). Short names are names."""
+NETWORK = TextFormat.of("projects/{number}/global/networks/{network}")
+"""A VPC network; discovery document, CustomJobSpec.network: "where {project} is a project number"."""
+NETWORK_ATTACHMENT = TextFormat.of("projects/{project}/regions/{region}/networkAttachments/{attachment}")
 COMPUTE_NAME = TextFormat(
     re.compile("[a-z]([a-z0-9-]{0,61}[a-z0-9])?"),
     "must be at most 63 lower-case letters, digits and hyphens, start with a letter and not end with a hyphen",
 )
+PERSISTENT_RESOURCE_ID = COMPUTE_NAME
+"""Discovery document, persistentResources.create: the same characters and length as a name of Compute Engine."""

@@ -58,8 +58,8 @@ def test_names_in_another_form_are_refused_with_the_right_one(field: str, value:
 @pytest.mark.parametrize("id_", ["Upper", "1st", "a-", "a_b", "projects/p/locations/r/persistentResources/x"])
 def test_a_persistent_resource_is_named_by_its_id(id_: str) -> None:
     assert said_of_spec(persistentResourceId=id_) == [
-        f'jobSpec.persistentResourceId: "{id_}" must be lower-case letters, digits and hyphens, start with a letter '
-        "and not end with a hyphen"
+        f'jobSpec.persistentResourceId: "{id_}" must be at most 63 lower-case letters, digits and hyphens, start '
+        "with a letter and not end with a hyphen"
     ]
 
 

@@ -1,0 +1,61 @@
+"""Facts of the API that the components and the emulator both need: each stands once, in vertex_api."""
+
+from typing import Any
+
+import pytest
+
+from components.jobs.results import summarize_job
+from components.schema import shapes
+from tests.vertex_api.jobs import custom_job, edited
+from tests.vertex_emulator import jobs as emulator_jobs
+from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT
+from vertex_api.estimates.cost import estimate_cost
+from vertex_api.estimates.prices import load_prices
+from vertex_api.estimates.quota import METRIC_PREFIX, estimate_quota
+from vertex_api.kinds import CUSTOM_JOB
+from vertex_api.scalars import parse_seconds
+from vertex_api.validation.canonical import CanonicalSpec
+from vertex_api.validation.messages import validate_job
+from vertex_api.validation.shape import validate_shape
+from vertex_emulator.api.quota import list_exceeded_metrics
+from vertex_emulator.database.records import Replica
+from vertex_emulator.replicas.environment import build_service_environment
+from vertex_emulator.scheduling.job_outcome import compute_deadline
+
+
+@pytest.mark.parametrize(
+    ("network", "is_valid"),
+    [("projects/123456/global/networks/vpc", True), ("projects/acme-dev/global/networks/vpc", False), ("vpc", False)],
+)
+def test_stacks_and_jobs_take_the_same_networks(network: str, is_valid: bool) -> None:
+    job = edited(custom_job(), "jobSpec", "network", to=network)
+    in_job = [problem.message for problem in validate_job(CUSTOM_JOB, job)[1]]
+    in_stack = [problem.message for problem in validate_shape(shapes.Peering, {"network": network})[1]]
+    assert in_job == in_stack
+    assert is_valid == (not in_job)
+
+
+@pytest.mark.parametrize(
+    ("machine", "metric"),
+    [("n1-standard-4", "cpus"), ("n2-standard-4", "n2_cpus"), ("g2-standard-4", "nvidia_l4_gpus")],
+)
+def test_an_injected_quota_error_names_a_metric_of_the_cost_line(machine: str, metric: str) -> None:
+    spec: dict[str, Any] = {"machineType": machine}
+    if machine.startswith("g2"):
+        spec |= {"acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
+    job = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "machineSpec", to=spec)
+    assert list_exceeded_metrics(job["jobSpec"]) == [METRIC_PREFIX + metric]
+    assert metric in estimate_quota(CanonicalSpec(CUSTOM_JOB, job))
+
+
+def test_results_name_the_folder_that_the_trainer_gets() -> None:
+    output = {"baseOutputDirectory": {"outputUriPrefix": "gs://b/run"}}
+    job = emulator_jobs.custom_job(emulator_jobs.custom_job_spec(**output))
+    environment = build_service_environment(job, Replica(0, 0))
+    assert summarize_job({"state": "JOB_STATE_SUCCEEDED", **job.spec})["modelDir"] == environment["AIP_MODEL_DIR"]
+
+
+def test_a_job_without_a_timeout_runs_as_long_as_its_cost_assumes() -> None:
+    job = emulator_jobs.custom_job(started=1)
+    cost = estimate_cost(CanonicalSpec(CUSTOM_JOB, custom_job()), "us-central1", load_prices())
+    assert (compute_deadline(job) - 1) / 1e9 == cost.within == parse_seconds(DEFAULT_TIMEOUT)
