@@ -211,14 +211,15 @@ def test_a_preview_loads_no_google_client_docker_or_emulator(tmp_path: Path) -> 
 def exported_by(room: str) -> list[str]:
     """What a room's `__init__` imports, assigns and defines."""
     names: set[str] = set()
-    for node in ast.parse((ROOT / room / "__init__.py").read_text()).body:
+    body = ast.parse((ROOT / room / "__init__.py").read_text()).body
+    for node in [*body, *(inner for block in body if isinstance(block, ast.If) for inner in block.body)]:
         if isinstance(node, ast.Import | ast.ImportFrom):
             names |= {alias.asname or alias.name for alias in node.names}
         elif isinstance(node, ast.Assign):
             names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
-    return sorted(names - {"__all__"})
+    return sorted(name for name in names if name == "__version__" or not name.startswith("_"))
 
 
 @pytest.mark.parametrize("room", LAYERS)
@@ -226,6 +227,24 @@ def test_a_room_exports_what_its_all_lists(room: str) -> None:
     exported = getattr(importlib.import_module(room), "__all__", [])
     assert exported == sorted(exported)
     assert exported_by(room) == exported
+
+
+def test_components_export_what_type_checkers_see() -> None:
+    """An export is imported when it is first used, from where the block for type checkers imports it."""
+    body = ast.parse((ROOT / "components" / "__init__.py").read_text()).body
+    (block,) = (node for node in body if isinstance(node, ast.If))
+    for node in block.body:
+        assert isinstance(node, ast.ImportFrom)
+        module = importlib.import_module("." * node.level + (node.module or ""), "components")
+        for alias in node.names:
+            assert getattr(components, alias.asname or alias.name) is getattr(module, alias.name)
+
+
+def test_a_module_of_components_loads_without_the_others() -> None:
+    """The process of a stack's providers starts the sooner."""
+    program = "import sys, components.jobs.provider; print('components.stack' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_the_exports_of_components_are_these() -> None:

@@ -12,7 +12,10 @@ import pytest
 from pulumi import dynamic
 from pulumi.dynamic.dynamic import serialize_provider
 
-import components  # noqa: F401  (defines the providers)
+import components
+
+for name in components.__all__:
+    getattr(components, name)  # defines the providers
 
 ROOT = Path(__file__).parents[2]
 
