@@ -96,14 +96,14 @@ def test_what_a_file_cannot_be_or_keep_is_refused(client: storage.Client, emulat
     bucket.blob("folder/file").upload_from_string("x")
     for name, reason in (
         ("folder", "both a file and a folder"),
-        ("../outside", "part, which cannot be a folder"),
+        ("../outside", "part, which is not a valid folder name"),
         ("/etc", "an empty part"),
     ):
         with pytest.raises(exceptions.GoogleAPICallError, match=reason):
             bucket.blob(name).upload_from_string("x")
     blob = bucket.blob("with metadata")
     blob.metadata = {"a": "b"}
-    with pytest.raises(exceptions.BadRequest, match="metadata: is not kept"):
+    with pytest.raises(exceptions.BadRequest, match="metadata: is not stored"):
         blob.upload_from_string("x")
     assert [each.name for each in client.list_blobs("refusals")] == ["folder/file"]
     assert [path.name for path in (emulator.data / "uploads").glob("*.partial")] == []

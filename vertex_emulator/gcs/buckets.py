@@ -1,7 +1,5 @@
 """Cloud Storage as folders: `gs://bucket/object` is `<data>/gcs/bucket/object`, mounted at `/gcs`."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path
@@ -9,11 +7,11 @@ from pathlib import Path
 from vertex_emulator.errors import InvalidBucketUri
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")  # Google's page on bucket names
-_LONGEST_NAME = 255  # bytes, Linux's limit for a file name
+_MAX_NAME_BYTES = 255  # bytes, Linux's limit for a file name
 
 
 def resolve_folder(root: Path, uri: str) -> Path:
-    """The folder on disk of a gs:// URI, which never lies outside `root`. Raises BadUri."""
+    """Return the folder of a gs:// URI below `root`, the folder of all buckets. Raises InvalidBucketUri."""
     if not uri.startswith("gs://"):
         raise InvalidBucketUri(f'"{uri}" is not a Cloud Storage URI: it must start with gs://')
     bucket, _, name = uri.removeprefix("gs://").partition("/")
@@ -23,30 +21,33 @@ def resolve_folder(root: Path, uri: str) -> Path:
         )
     parts = name.strip("/").split("/") if name.strip("/") else []
     if any(part in ("", ".", "..") or "\0" in part for part in parts):
-        raise InvalidBucketUri(f'"{uri}" has an empty, "." or ".." part, which cannot be a folder')
-    if any(len(part.encode()) > _LONGEST_NAME for part in parts):
+        raise InvalidBucketUri(f'"{uri}" has an empty, "." or ".." part, which is not a valid folder name')
+    if any(len(part.encode()) > _MAX_NAME_BYTES for part in parts):
         raise InvalidBucketUri(
-            f'"{uri}" has a part of more than {_LONGEST_NAME} bytes, which no file system of this machine takes'
+            f'"{uri}" has a part of more than {_MAX_NAME_BYTES} bytes, which is more than a file name can have here'
         )
     path = root.joinpath(bucket, *parts)
-    # A symbolic link that a container left in a bucket must not lead anywhere else.
+    # A container may have created a symbolic link in a bucket that leads elsewhere.
     if not path.resolve().is_relative_to(root.resolve()):
         raise InvalidBucketUri(f'"{uri}" leaves the bucket folder through a symbolic link')
     return path
 
 
 def make_folder(root: Path, uri: str) -> Path:
-    """Make the folder of a gs:// URI. Raises BadUri, also where a file is in its way.
+    """Create the folder of a gs:// URI and return it. Raises InvalidBucketUri, also if a file has its name.
 
-    It and those above it in the bucket are opened to every user, because containers run as any user; each time, because
-    a process may have been killed after it made a folder.
+    It and its parents in the bucket become writable for every user, because containers run as any user; each time,
+    because a process may have been killed between creating a folder and changing its mode.
     """
     path = resolve_folder(root, uri)
-    for each in [*reversed([above for above in path.parents if above.is_relative_to(root) and above != root]), path]:
+    for created in [
+        *reversed([parent for parent in path.parents if parent.is_relative_to(root) and parent != root]),
+        path,
+    ]:
         try:
-            each.mkdir(parents=True, exist_ok=True)
+            created.mkdir(parents=True, exist_ok=True)
         except FileExistsError as error:
-            raise InvalidBucketUri(f'"{uri}" cannot be a folder: {each} is a file') from error
-        if each.stat().st_uid == os.geteuid():
-            each.chmod(0o777)
+            raise InvalidBucketUri(f'"{uri}" cannot be a folder: {created} is a file') from error
+        if created.stat().st_uid == os.geteuid():
+            created.chmod(0o777)
     return path

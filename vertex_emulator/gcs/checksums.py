@@ -1,6 +1,4 @@
-"""The two checksums of an object, as Cloud Storage writes them."""
-
-from __future__ import annotations
+"""The MD5 and CRC32C checksums of an object in Cloud Storage's form."""
 
 import base64
 import hashlib
@@ -9,8 +7,8 @@ from pathlib import Path
 _CHUNK = 1 << 20
 
 
-def checksums(path: Path) -> dict[str, str]:
-    """`md5Hash` and `crc32c` of a file, base64 (Cloud Storage, Objects resource). Raises OSError."""
+def compute_checksums(path: Path) -> dict[str, str]:
+    """Return `md5Hash` and `crc32c` of a file in base64 (Cloud Storage, Objects resource). Raises OSError."""
     from google_crc32c import Checksum
 
     md5, crc32c = hashlib.md5(usedforsecurity=False), Checksum()
@@ -18,8 +16,8 @@ def checksums(path: Path) -> dict[str, str]:
         while chunk := file.read(_CHUNK):
             md5.update(chunk)
             crc32c.update(chunk)
-    return {"md5Hash": _base64(md5.digest()), "crc32c": _base64(crc32c.digest())}
+    return {"md5Hash": _encode_base64(md5.digest()), "crc32c": _encode_base64(crc32c.digest())}
 
 
-def _base64(digest: bytes) -> str:
+def _encode_base64(digest: bytes) -> str:
     return base64.b64encode(digest).decode()

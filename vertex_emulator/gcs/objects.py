@@ -1,7 +1,5 @@
 """Buckets and objects as folders and files."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator
@@ -25,61 +23,61 @@ class StoredObject:
 
 @dataclass(frozen=True)
 class Objects:
-    """The objects below `root`, a folder per bucket. Files are objects, folders are not; symbolic links are nothing."""
+    """The objects below `root`, a folder per bucket. Files are objects; folders and symbolic links are not."""
 
     root: Path
 
-    def buckets(self) -> list[str]:
-        """Names of all buckets, in order."""
+    def list_buckets(self) -> list[str]:
+        """Return the names of all buckets in order."""
         return sorted(path.name for path in self.root.iterdir() if self.has_bucket(path.name))
 
     def has_bucket(self, bucket: str) -> bool:
-        """Whether there is a bucket; no name that cannot be one is."""
+        """Return whether a bucket exists; False for an invalid name."""
         try:
-            return self.path(bucket, "").is_dir()
+            return self.get_path(bucket, "").is_dir()
         except ApiError:
             return False
 
     def make_bucket(self, bucket: str) -> None:
-        """Make a bucket. Raises ApiError where there is one or the name is none."""
-        if self.path(bucket, "").is_dir():
+        """Create a bucket. Raises ApiError if it exists or its name is invalid."""
+        if self.get_path(bucket, "").is_dir():
             raise ApiError("ALREADY_EXISTS", f"A bucket named {bucket} already exists on this emulator.", http=409)
         make_folder(self.root, f"gs://{bucket}")
 
-    def remove_bucket(self, bucket: str) -> None:
-        """Remove a bucket without objects, with the folders in it. Raises ApiError."""
-        path = self.bucket(bucket)
-        for below, _, files in os.walk(path, topdown=False):
+    def delete_bucket(self, bucket: str) -> None:
+        """Delete a bucket without objects, with the folders in it. Raises ApiError."""
+        path = self.get_bucket(bucket)
+        for folder, _, files in os.walk(path, topdown=False):
             if files:
-                raise _not_empty(bucket)
+                raise _bucket_not_empty_error(bucket)
             try:
-                Path(below).rmdir()
+                Path(folder).rmdir()
             except OSError as error:
-                raise _not_empty(bucket) from error
+                raise _bucket_not_empty_error(bucket) from error
 
-    def bucket(self, bucket: str) -> Path:
-        """The folder of a bucket. Raises ApiError NOT_FOUND."""
-        path = self.path(bucket, "")
+    def get_bucket(self, bucket: str) -> Path:
+        """Return the folder of a bucket. Raises ApiError NOT_FOUND."""
+        path = self.get_path(bucket, "")
         if not path.is_dir():
             raise ApiError("NOT_FOUND", f"The specified bucket does not exist: {bucket}.")
         return path
 
-    def path(self, bucket: str, name: str) -> Path:
-        """Where an object lies or would lie, always below its bucket. Raises ApiError for a name that no file has."""
+    def get_path(self, bucket: str, name: str) -> Path:
+        """Return the path of an object, whether it exists or not. Raises ApiError for a name that no file can have."""
         uri = f"gs://{bucket}/{name}"
         try:
             if name.startswith("/") or name.endswith("//") or "/" in bucket:
-                raise InvalidBucketUri(f'"{uri}" has an empty part, which cannot be a folder')
+                raise InvalidBucketUri(f'"{uri}" has an empty part, which is not a valid folder name')
             path = resolve_folder(self.root, uri)
             if path.resolve() != self.root.resolve() / path.relative_to(self.root):
-                raise InvalidBucketUri(f'"{uri}" goes through a symbolic link, which is no object')
+                raise InvalidBucketUri(f'"{uri}" goes through a symbolic link, which is not an object')
         except InvalidBucketUri as error:
             raise ApiError("INVALID_ARGUMENT", f"{error}.") from error
         return path
 
     def get(self, bucket: str, name: str) -> StoredObject:
-        """An object; a name that ends with "/" is a folder's. Raises ApiError NOT_FOUND."""
-        path = self.path(bucket, name)
+        """Return an object, or a folder if the name ends with "/". Raises ApiError NOT_FOUND."""
+        path = self.get_path(bucket, name)
         try:
             status = path.stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -89,7 +87,7 @@ class Objects:
         return StoredObject(bucket, name, path, status.st_mtime_ns, 0 if name.endswith("/") else status.st_size)
 
     def find(self, bucket: str, name: str) -> StoredObject | None:
-        """An object, or None."""
+        """Return an object, None if it does not exist."""
         try:
             return self.get(bucket, name)
         except ApiError as error:
@@ -98,8 +96,8 @@ class Objects:
             return None
 
     def put(self, bucket: str, name: str, file: Path) -> StoredObject:
-        """Move a file to where the object lies, in one step; makes the bucket if need be. Raises ApiError, OSError."""
-        path = self.path(bucket, name)
+        """Make a file the content of an object, atomically; creates the bucket if needed. Raises ApiError, OSError."""
+        path = self.get_path(bucket, name)
         if not name.endswith("/"):
             make_folder(self.root, f"gs://{bucket}/{name.rpartition('/')[0]}")
             file.chmod(0o666)  # training code runs as any user
@@ -111,41 +109,41 @@ class Objects:
             file.unlink()
         return self.get(bucket, name)
 
-    def remove(self, found: StoredObject) -> None:
-        """Remove an object, or an empty folder. Raises OSError."""
-        if found.name.endswith("/"):
-            found.path.rmdir()
+    def delete(self, stored: StoredObject) -> None:
+        """Delete an object or an empty folder. Raises OSError."""
+        if stored.name.endswith("/"):
+            stored.path.rmdir()
         else:
-            found.path.unlink()
+            stored.path.unlink()
 
-    def names(self, bucket: str, prefix: str = "", after: str = "") -> Iterator[str]:
-        """Names of objects that start with `prefix` and come after `after`, in order. Raises ApiError."""
-        root = self.bucket(bucket)
-        yield from _names(root, "", prefix, after)
+    def iterate_names(self, bucket: str, prefix: str = "", after: str = "") -> Iterator[str]:
+        """Yield the names of objects that start with `prefix` and sort after `after`, in order. Raises ApiError."""
+        root = self.get_bucket(bucket)
+        yield from _walk_names(root, "", prefix, after)
 
 
-def _names(path: Path, above: str, prefix: str, after: str) -> Iterator[str]:
+def _walk_names(path: Path, parent: str, prefix: str, after: str) -> Iterator[str]:
     entries = []
-    # A container may remove a folder while it is listed.
-    with contextlib.suppress(FileNotFoundError), os.scandir(path) as found:
-        for entry in found:
+    # A container may delete a folder while it is listed.
+    with contextlib.suppress(FileNotFoundError), os.scandir(path) as scanned:
+        for entry in scanned:
             if entry.is_dir(follow_symlinks=False):
-                entries.append(f"{above}{entry.name}/")
+                entries.append(f"{parent}{entry.name}/")
             elif entry.is_file(follow_symlinks=False):
-                entries.append(above + entry.name)
+                entries.append(parent + entry.name)
     # A folder sorts as its name with "/", so that all names below it come in the order of whole names.
     for name in sorted(entries):
-        if not _is_text(name):
+        if not _is_utf8(name):
             continue
         if not name.endswith("/"):
             if name.startswith(prefix) and name > after:
                 yield name
         elif (name.startswith(prefix) or prefix.startswith(name)) and (name > after or after.startswith(name)):
-            yield from _names(path / name.removeprefix(above).rstrip("/"), name, prefix, after)
+            yield from _walk_names(path / name.removeprefix(parent).rstrip("/"), name, prefix, after)
 
 
-def _is_text(name: str) -> bool:
-    """Object names are UTF-8; a container can make files whose names are not."""
+def _is_utf8(name: str) -> bool:
+    """Return whether a name is UTF-8, as object names are: containers can create files with other names."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -153,5 +151,5 @@ def _is_text(name: str) -> bool:
     return True
 
 
-def _not_empty(bucket: str) -> ApiError:
+def _bucket_not_empty_error(bucket: str) -> ApiError:
     return ApiError("FAILED_PRECONDITION", f"The bucket you tried to delete is not empty: {bucket}.", http=409)

@@ -1,6 +1,4 @@
-"""Buckets and objects as the JSON API writes them."""
-
-from __future__ import annotations
+"""Buckets and objects in the form of Cloud Storage's JSON API."""
 
 import mimetypes
 from collections.abc import Mapping
@@ -12,14 +10,14 @@ from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.objects import StoredObject
 from vertex_emulator.times import format_time
 
-# What a request may say of an object: its place, checksums, and the type, which the file's name says here.
-_KNOWN_METADATA = frozenset(
+# Metadata that a request may set: name, checksums, and the content type, which the file's name decides here.
+_ALLOWED_METADATA = frozenset(
     {"name", "bucket", "contentType", "md5Hash", "crc32c", "size", "kind", "id", "storageClass"}
 )
 
 
 def serialize_bucket(base: str, bucket: str, path: Path) -> dict[str, Any]:
-    """A Buckets resource; `base` is the URL of the emulator."""
+    """Return a Buckets resource; `base` is the URL of the emulator, `path` the bucket's folder."""
     status = path.stat()
     return {
         "kind": "storage#bucket",
@@ -34,41 +32,41 @@ def serialize_bucket(base: str, bucket: str, path: Path) -> dict[str, Any]:
     }
 
 
-def serialize_object(base: str, found: StoredObject, sums: Mapping[str, str]) -> dict[str, Any]:
-    """An Objects resource, with the checksums that are known."""
-    place = f"storage/v1/b/{found.bucket}/o/{quote(found.name, safe='')}"
-    moment = format_time(found.generation)
+def serialize_object(base: str, stored: StoredObject, checksums: Mapping[str, str]) -> dict[str, Any]:
+    """Return an Objects resource with these checksums; `base` is the URL of the emulator."""
+    place = f"storage/v1/b/{stored.bucket}/o/{quote(stored.name, safe='')}"
+    moment = format_time(stored.generation)
     return {
         "kind": "storage#object",
-        "id": f"{found.bucket}/{found.name}/{found.generation}",
-        "name": found.name,
-        "bucket": found.bucket,
+        "id": f"{stored.bucket}/{stored.name}/{stored.generation}",
+        "name": stored.name,
+        "bucket": stored.bucket,
         "selfLink": f"{base}/{place}",
-        "mediaLink": f"{base}/download/{place}?generation={found.generation}&alt=media",
-        "generation": str(found.generation),
+        "mediaLink": f"{base}/download/{place}?generation={stored.generation}&alt=media",
+        "generation": str(stored.generation),
         "metageneration": "1",
-        "contentType": content_type(found.name),
+        "contentType": guess_content_type(stored.name),
         "storageClass": "STANDARD",
-        "size": str(found.size),
+        "size": str(stored.size),
         "timeCreated": moment,
         "updated": moment,
-        "etag": _etag(found.generation),
-        **sums,
+        "etag": _etag(stored.generation),
+        **checksums,
     }
 
 
-def content_type(name: str) -> str:
-    """The media type that a name's ending says."""
+def guess_content_type(name: str) -> str:
+    """Return the media type that a file name's ending suggests."""
     return mimetypes.guess_type(name)[0] or "application/octet-stream"
 
 
 def check_metadata(metadata: Mapping[str, Any]) -> None:
-    """Refuse what a file cannot keep. Raises ApiError that names every such field."""
-    lost = [field for field, value in metadata.items() if value and field not in _KNOWN_METADATA]
-    if lost:
-        text = "is not kept: objects are files here (docs/fidelity.md)"
-        message = f"{', '.join(lost)}: {text}; leave it out."
-        raise ApiError("INVALID_ARGUMENT", message, [(field, text) for field in lost])
+    """Raise an ApiError that names all metadata that a file cannot store."""
+    unsupported = [field for field, value in metadata.items() if value and field not in _ALLOWED_METADATA]
+    if unsupported:
+        text = "is not stored: objects are files here (docs/fidelity.md)"
+        message = f"{', '.join(unsupported)}: {text}; leave it out."
+        raise ApiError("INVALID_ARGUMENT", message, [(field, text) for field in unsupported])
 
 
 def _etag(generation: int) -> str:

@@ -1,6 +1,4 @@
-"""The HTTP side of Cloud Storage: buckets, objects and their media. Uploads are in upload_routes.py."""
-
-from __future__ import annotations
+"""The routes of Cloud Storage's buckets, objects and media. Uploads are in upload_routes.py."""
 
 import base64
 import binascii
@@ -14,18 +12,20 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.checksums import checksums
+from vertex_emulator.gcs.checksums import compute_checksums
 from vertex_emulator.gcs.objects import Objects, StoredObject
-from vertex_emulator.gcs.resource_json import content_type, serialize_bucket, serialize_object
+from vertex_emulator.gcs.resource_json import guess_content_type, serialize_bucket, serialize_object
 from vertex_emulator.gcs.uploads import check_preconditions
 
-MAX_PAGE = 1000
-_SYSTEM = frozenset({"alt", "fields", "key", "prettyPrint", "projection", "quotaUser", "userProject", "$prettyPrint"})
-_CONDITIONS = frozenset({"ifGenerationMatch", "ifGenerationNotMatch"})
-# An object has one version here, so that all of them are what is listed; folders are prefixes already.
-_IGNORED = frozenset({"versions", "includeFoldersAsPrefixes"})
-# Above every name that starts with the same text, so that a page can go on behind a prefix.
-_LAST = "\U0010ffff"
+MAX_PAGE_SIZE = 1000
+_SYSTEM_PARAMETERS = frozenset(
+    {"alt", "fields", "key", "prettyPrint", "projection", "quotaUser", "userProject", "$prettyPrint"}
+)
+_PRECONDITIONS = frozenset({"ifGenerationMatch", "ifGenerationNotMatch"})
+# An object has one version here, and folders are listed as prefixes anyway.
+_IGNORED_PARAMETERS = frozenset({"versions", "includeFoldersAsPrefixes"})
+# Sorts after every name that starts with the same text, so that a page can continue after a prefix.
+_AFTER_PREFIX = "\U0010ffff"
 
 
 @dataclass(frozen=True)
@@ -35,146 +35,147 @@ class StorageRoutes:
     objects: Objects
 
     def routes(self) -> list[Route]:
-        """The routes, below `/storage/v1` and `/download/storage/v1` as Google's clients use them."""
+        """Return the routes below `/storage/v1` and `/download/storage/v1`."""
         one = "/b/{bucket}/o/{name:path}"
         return [
-            Route("/storage/v1/b", self._buckets, methods=["GET"]),
-            Route("/storage/v1/b/{bucket}", self._bucket, methods=["GET"]),
+            Route("/storage/v1/b", self._list_buckets, methods=["GET"]),
+            Route("/storage/v1/b/{bucket}", self._get_bucket, methods=["GET"]),
             Route("/storage/v1/b/{bucket}", self._delete_bucket, methods=["DELETE"]),
-            Route("/storage/v1/b/{bucket}/storageLayout", self._layout, methods=["GET"]),
-            Route("/storage/v1/b/{bucket}/managedFolders", self._managed_folders, methods=["GET"]),
-            Route("/storage/v1/b/{bucket}/o", self._list, methods=["GET"]),
-            Route(f"/storage/v1{one}", self._get, methods=["GET"]),
-            Route(f"/storage/v1{one}", self._delete, methods=["DELETE"]),
-            Route(f"/download/storage/v1{one}", self._media, methods=["GET"]),
+            Route("/storage/v1/b/{bucket}/storageLayout", self._get_storage_layout, methods=["GET"]),
+            Route("/storage/v1/b/{bucket}/managedFolders", self._list_managed_folders, methods=["GET"]),
+            Route("/storage/v1/b/{bucket}/o", self._list_objects, methods=["GET"]),
+            Route(f"/storage/v1{one}", self._get_object, methods=["GET"]),
+            Route(f"/storage/v1{one}", self._delete_object, methods=["DELETE"]),
+            Route(f"/download/storage/v1{one}", self._download, methods=["GET"]),
         ]
 
-    def _buckets(self, request: Request) -> Response:
+    def _list_buckets(self, request: Request) -> Response:
         query = check_query(request, {"project", "maxResults", "prefix"})
-        names = [name for name in self.objects.buckets() if name.startswith(query.get("prefix", ""))]
-        found = [serialize_bucket(base_url(request), name, self.objects.bucket(name)) for name in names]
-        return JSONResponse({"kind": "storage#buckets", **({"items": found} if found else {})})
+        names = [name for name in self.objects.list_buckets() if name.startswith(query.get("prefix", ""))]
+        items = [serialize_bucket(get_base_url(request), name, self.objects.get_bucket(name)) for name in names]
+        return JSONResponse({"kind": "storage#buckets", **({"items": items} if items else {})})
 
-    def _bucket(self, request: Request) -> Response:
+    def _get_bucket(self, request: Request) -> Response:
         check_query(request)
         name = request.path_params["bucket"]
-        return JSONResponse(serialize_bucket(base_url(request), name, self.objects.bucket(name)))
+        return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.get_bucket(name)))
 
-    def _layout(self, request: Request) -> Response:
-        """What gcloud asks before it removes a bucket: a flat one has no folders to be removed first."""
+    def _get_storage_layout(self, request: Request) -> Response:
+        """Return the layout that gcloud requests before it deletes a bucket: a flat one, without folders to delete."""
         name = request.path_params["bucket"]
-        self.objects.bucket(name)
+        self.objects.get_bucket(name)
         flat = {"hierarchicalNamespace": {"enabled": False}}
         return JSONResponse({"kind": "storage#storageLayout", "bucket": name, **flat})
 
-    def _managed_folders(self, request: Request) -> Response:
-        """Managed folders carry access rules, which there are none of here."""
-        self.objects.bucket(request.path_params["bucket"])
+    def _list_managed_folders(self, request: Request) -> Response:
+        """Return no managed folders: they carry access rules, which do not exist here."""
+        self.objects.get_bucket(request.path_params["bucket"])
         return JSONResponse({"kind": "storage#managedFolders"})
 
     def _delete_bucket(self, request: Request) -> Response:
         check_query(request)
-        self.objects.remove_bucket(request.path_params["bucket"])
+        self.objects.delete_bucket(request.path_params["bucket"])
         return Response(status_code=204)
 
-    def _list(self, request: Request) -> Response:
-        query = check_query(request, {"prefix", "delimiter", "maxResults", "pageToken", *_IGNORED})
+    def _list_objects(self, request: Request) -> Response:
+        query = check_query(request, {"prefix", "delimiter", "maxResults", "pageToken", *_IGNORED_PARAMETERS})
         bucket, prefix = request.path_params["bucket"], query.get("prefix", "")
-        names = self.objects.names(bucket, prefix, _after(query.get("pageToken", "")))
-        grouped = _grouped(names, prefix, query.get("delimiter", ""))
-        page = list(islice(grouped, _page_size(query) + 1))
+        names = self.objects.iterate_names(bucket, prefix, _parse_page_token(query.get("pageToken", "")))
+        grouped = _group_by_prefix(names, prefix, query.get("delimiter", ""))
+        page = list(islice(grouped, _get_page_size(query) + 1))
         reply: dict[str, Any] = {"kind": "storage#objects"}
-        if len(page) > _page_size(query):
+        if len(page) > _get_page_size(query):
             page.pop()
             last, is_prefix = page[-1]
-            reply["nextPageToken"] = _token(last + _LAST if is_prefix else last)
-        found = [self.objects.find(bucket, name) for name, is_prefix in page if not is_prefix]
-        items = [serialize_object(base_url(request), each, {}) for each in found if each]
+            reply["nextPageToken"] = _build_page_token(last + _AFTER_PREFIX if is_prefix else last)
+        objects = [self.objects.find(bucket, name) for name, is_prefix in page if not is_prefix]
+        items = [serialize_object(get_base_url(request), stored, {}) for stored in objects if stored]
         prefixes = [name for name, is_prefix in page if is_prefix]
         return JSONResponse(
             {**reply, **({"items": items} if items else {}), **({"prefixes": prefixes} if prefixes else {})}
         )
 
-    def _get(self, request: Request) -> Response:
+    def _get_object(self, request: Request) -> Response:
         if request.query_params.get("alt") == "media":
-            return self._media(request)
-        found = self._found(request)
-        # Checksums are read from the whole file: not where the client wants other fields only.
+            return self._download(request)
+        stored = self._require_object(request)
+        # Checksums require reading the whole file, so they are computed only if the client requests them.
         fields = request.query_params.get("fields", "*")
-        wanted = any(name in fields for name in ("*", "md5Hash", "crc32c")) and not found.name.endswith("/")
-        return JSONResponse(serialize_object(base_url(request), found, checksums(found.path) if wanted else {}))
+        has_checksums = any(name in fields for name in ("*", "md5Hash", "crc32c")) and not stored.name.endswith("/")
+        checksums = compute_checksums(stored.path) if has_checksums else {}
+        return JSONResponse(serialize_object(get_base_url(request), stored, checksums))
 
-    def _media(self, request: Request) -> Response:
-        found = self._found(request)
-        if found.name.endswith("/"):
+    def _download(self, request: Request) -> Response:
+        stored = self._require_object(request)
+        if stored.name.endswith("/"):
             return Response(b"")
-        sums = checksums(found.path)
+        checksums = compute_checksums(stored.path)
         return FileResponse(
-            found.path,
-            media_type=content_type(found.name),
+            stored.path,
+            media_type=guess_content_type(stored.name),
             headers={
-                "x-goog-hash": f"crc32c={sums['crc32c']},md5={sums['md5Hash']}",
-                "x-goog-generation": str(found.generation),
+                "x-goog-hash": f"crc32c={checksums['crc32c']},md5={checksums['md5Hash']}",
+                "x-goog-generation": str(stored.generation),
                 "x-goog-metageneration": "1",
-                "x-goog-stored-content-length": str(found.size),
+                "x-goog-stored-content-length": str(stored.size),
                 "x-goog-storage-class": "STANDARD",
-                # Whatever a container wrote, a browser is not to run it beside the emulator's own pages.
+                # A browser must not run what a container wrote with the rights of the emulator's own pages.
                 "content-disposition": "attachment",
             },
         )
 
-    def _delete(self, request: Request) -> Response:
-        self.objects.remove(self._found(request))
+    def _delete_object(self, request: Request) -> Response:
+        self.objects.delete(self._require_object(request))
         return Response(status_code=204)
 
-    def _found(self, request: Request) -> StoredObject:
-        query = check_query(request, {"generation", *_CONDITIONS})
-        found = self.objects.get(request.path_params["bucket"], request.path_params["name"])
-        if query.get("generation", str(found.generation)) != str(found.generation):
-            raise ApiError("NOT_FOUND", f"No such object: {found.bucket}/{found.name}#{query['generation']}")
-        check_preconditions(query, found)
-        return found
+    def _require_object(self, request: Request) -> StoredObject:
+        query = check_query(request, {"generation", *_PRECONDITIONS})
+        stored = self.objects.get(request.path_params["bucket"], request.path_params["name"])
+        if query.get("generation", str(stored.generation)) != str(stored.generation):
+            raise ApiError("NOT_FOUND", f"No such object: {stored.bucket}/{stored.name}#{query['generation']}")
+        check_preconditions(query, stored)
+        return stored
 
 
-def check_query(request: Request, known: Iterable[str] = ()) -> Mapping[str, str]:
-    """The query; a name that a method has not is refused. Raises ApiError."""
+def check_query(request: Request, allowed: Iterable[str] = ()) -> Mapping[str, str]:
+    """Return the query. Raises ApiError for a parameter that the method does not have."""
     for name in request.query_params:
-        if name not in _SYSTEM and name not in known:
+        if name not in _SYSTEM_PARAMETERS and name not in allowed:
             message = f'This emulator\'s Cloud Storage does not know the query parameter "{name}" here.'
             raise ApiError("INVALID_ARGUMENT", message, [(name, "unknown query parameter")])
     return request.query_params
 
 
-def base_url(request: Request) -> str:
-    """The emulator's URL as the client wrote it."""
+def get_base_url(request: Request) -> str:
+    """Return the emulator's URL as the client wrote it."""
     return str(request.base_url).rstrip("/")
 
 
-def _grouped(names: Iterable[str], prefix: str, delimiter: str) -> Iterable[tuple[str, bool]]:
-    """Names, those with the delimiter after the prefix cut behind it and given once; True marks such a prefix."""
+def _group_by_prefix(names: Iterable[str], prefix: str, delimiter: str) -> Iterable[tuple[str, bool]]:
+    """Yield names and, once each and with True, the prefixes of names that have the delimiter after `prefix`."""
     last = ""
     for name in names:
-        head, found, _ = name[len(prefix) :].partition(delimiter) if delimiter else ("", "", "")
-        if not found:
+        head, separator, _ = name[len(prefix) :].partition(delimiter) if delimiter else ("", "", "")
+        if not separator:
             yield name, False
-        elif prefix + head + found != last:
-            last = prefix + head + found
+        elif prefix + head + separator != last:
+            last = prefix + head + separator
             yield last, True
 
 
-def _page_size(query: Mapping[str, str]) -> int:
-    text = query.get("maxResults", str(MAX_PAGE))
+def _get_page_size(query: Mapping[str, str]) -> int:
+    text = query.get("maxResults", str(MAX_PAGE_SIZE))
     if not text.isdecimal() or int(text) < 1:
         raise ApiError("INVALID_ARGUMENT", f"maxResults is {text!r}; it must be a positive number")
-    return min(int(text), MAX_PAGE)
+    return min(int(text), MAX_PAGE_SIZE)
 
 
-def _token(after: str) -> str:
+def _build_page_token(after: str) -> str:
     return base64.urlsafe_b64encode(after.encode()).decode()
 
 
-def _after(token: str) -> str:
+def _parse_page_token(token: str) -> str:
     try:
         return base64.b64decode(token, b"-_", validate=True).decode()
     except (binascii.Error, ValueError) as error:
-        raise ApiError("INVALID_ARGUMENT", "pageToken is none that this list gave out") from error
+        raise ApiError("INVALID_ARGUMENT", "pageToken was not returned by this list") from error

@@ -1,6 +1,4 @@
-"""The HTTP side of Cloud Storage's uploads: whole, multipart and resumable; and the making of buckets."""
-
-from __future__ import annotations
+"""The routes of Cloud Storage's uploads (media, multipart, resumable) and of creating buckets."""
 
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -12,14 +10,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.multipart import RelatedBody
+from vertex_emulator.gcs.multipart import MultipartParser
 from vertex_emulator.gcs.objects import Objects
 from vertex_emulator.gcs.resource_json import check_metadata, serialize_bucket, serialize_object
-from vertex_emulator.gcs.routes import base_url, check_query
+from vertex_emulator.gcs.routes import check_query, get_base_url
 from vertex_emulator.gcs.uploads import Upload, Uploads
 from vertex_emulator.http.body import read_json_object
 
-_BATCH = 1 << 20
+_BATCH_BYTES = 1 << 20
 _EXPECTED = ("md5Hash", "crc32c", "ifGenerationMatch", "ifGenerationNotMatch")
 _HASH_FIELDS = {"md5": "md5Hash", "crc32c": "crc32c"}
 _RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)")
@@ -27,13 +25,13 @@ _RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)")
 
 @dataclass(frozen=True)
 class UploadRoutes:
-    """Methods that take content; media is written as it arrives, at most a MiB of it is held."""
+    """Methods that receive content, which is written to disk as it arrives, a MiB at a time."""
 
     objects: Objects
     uploads: Uploads
 
     def routes(self) -> list[Route]:
-        """The routes below `/upload`, or gcloud's `/resumable/upload`, and the bucket's."""
+        """Return the routes below `/upload` and gcloud's `/resumable/upload`, and that which creates buckets."""
         routes = [Route("/storage/v1/b", self._make_bucket, methods=["POST"])]
         for prefix in ("", "/resumable"):
             objects = f"{prefix}/upload/storage/v1/b/{{bucket}}/o"
@@ -48,7 +46,7 @@ class UploadRoutes:
         check_query(request, {"project", "predefinedAcl", "predefinedDefaultObjectAcl", "enableObjectRetention"})
         name = str((await read_json_object(request)).get("name", ""))
         self.objects.make_bucket(name)
-        return JSONResponse(serialize_bucket(base_url(request), name, self.objects.bucket(name)))
+        return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.get_bucket(name)))
 
     async def _upload(self, request: Request) -> Response:
         query = check_query(request, {"uploadType", "name", "predefinedAcl", *_EXPECTED})
@@ -62,78 +60,78 @@ class UploadRoutes:
                 return await self._multipart(request)
             case "resumable":
                 upload = self._begin(request, await read_json_object(request))
-                url = f"{base_url(request)}{request.url.path}?uploadType=resumable&upload_id={upload.id}"
+                url = f"{get_base_url(request)}{request.url.path}?uploadType=resumable&upload_id={upload.id}"
                 return Response(headers={"location": url, "x-guploader-uploadid": upload.id})
         raise ApiError("INVALID_ARGUMENT", "uploadType must be media, multipart or resumable")
 
     async def _multipart(self, request: Request) -> Response:
-        related = RelatedBody(request.headers.get("content-type", ""))
+        parser = MultipartParser(request.headers.get("content-type", ""))
         stream = request.stream()
         first = b""
         async for part in stream:
-            first += related.feed(part)
-            if related.metadata is not None:
+            first += parser.feed(part)
+            if parser.metadata is not None:
                 break
-        upload = self._begin(request, related.metadata or {})
+        upload = self._begin(request, parser.metadata or {})
 
         async def media() -> AsyncIterator[bytes]:
             yield first
             async for part in stream:
-                yield related.feed(part)
-            yield related.end()
+                yield parser.feed(part)
+            yield parser.finish()
 
         return await self._finish(request, upload, media())
 
     def _begin(self, request: Request, metadata: Mapping[str, object]) -> Upload:
         check_metadata(metadata)
-        given = {**metadata, **request.query_params}
-        expected = {field: str(given[field]) for field in _EXPECTED if given.get(field)}
-        return self.uploads.begin(request.path_params["bucket"], str(given.get("name") or ""), expected)
+        fields = {**metadata, **request.query_params}
+        expected = {field: str(fields[field]) for field in _EXPECTED if fields.get(field)}
+        return self.uploads.begin(request.path_params["bucket"], str(fields.get("name") or ""), expected)
 
     async def _finish(self, request: Request, upload: Upload, media: AsyncIterator[bytes]) -> Response:
-        """Take the whole content in this one request; what is left of a broken one is removed."""
+        """Receive the whole content in this request; an interrupted upload is deleted."""
         try:
             await _write(media, upload.write)
-            return await self._stored(request, upload)
+            return await self._complete(request, upload)
         finally:
             self.uploads.discard(upload)
 
     async def _continue(self, request: Request) -> Response:
-        """Cloud Storage, "Resumable uploads": a piece by Content-Range, or the question how much has arrived."""
+        """Receive a chunk by its Content-Range, or answer how much has arrived (Cloud Storage, "Resumable uploads")."""
         upload = self.uploads.find(request.query_params.get("upload_id", ""))
-        start, end, total = _content_range(request.headers.get("content-range"))
-        received = upload.received
+        start, end, total = _parse_content_range(request.headers.get("content-range"))
+        received = upload.received_bytes
         if received is not None and (start is None or start <= received):
             if start is not None:
                 upload.truncate(start)
                 await _write(request.stream(), upload.write)
-            received = upload.received
+            received = upload.received_bytes
         if received is None or (end is None and total is None and start is not None) or received == total:
-            return await self._stored(request, upload)
+            return await self._complete(request, upload)
         return Response(status_code=308, headers={"range": f"bytes=0-{received - 1}"} if received else {})
 
     def _cancel(self, request: Request) -> Response:
         self.uploads.discard(self.uploads.find(request.query_params.get("upload_id", "")))
-        return Response(status_code=499)  # what the service answers
+        return Response(status_code=499)  # as Cloud Storage does
 
-    async def _stored(self, request: Request, upload: Upload) -> Response:
-        expected = _hashes(request.headers.get("x-goog-hash", ""))
-        found, sums = await to_thread.run_sync(lambda: self.uploads.finish(upload, expected))
-        return JSONResponse(serialize_object(base_url(request), found, sums))
+    async def _complete(self, request: Request, upload: Upload) -> Response:
+        expected = _parse_hashes(request.headers.get("x-goog-hash", ""))
+        stored, checksums = await to_thread.run_sync(lambda: self.uploads.finish(upload, expected))
+        return JSONResponse(serialize_object(get_base_url(request), stored, checksums))
 
 
 async def _write(media: AsyncIterator[bytes], write: Callable[[bytes], None]) -> None:
     batch = bytearray()
     async for part in media:
         batch += part
-        if len(batch) >= _BATCH:
+        if len(batch) >= _BATCH_BYTES:
             await to_thread.run_sync(write, bytes(batch))
             batch.clear()
     await to_thread.run_sync(write, bytes(batch))
 
 
-def _content_range(header: str | None) -> tuple[int | None, int | None, int | None]:
-    """First byte, last byte and total of a piece; no first byte asks for the state, no header is the whole content."""
+def _parse_content_range(header: str | None) -> tuple[int | None, int | None, int | None]:
+    """Return first byte, last byte and total of a chunk: no first byte asks for the state, no header is all content."""
     if header is None:
         return 0, None, None
     match = _RANGE.fullmatch(header)
@@ -143,7 +141,7 @@ def _content_range(header: str | None) -> tuple[int | None, int | None, int | No
     return first, last, total
 
 
-def _hashes(header: str) -> dict[str, str]:
-    """The checksums of an `x-goog-hash` header, by their field in the Objects resource."""
+def _parse_hashes(header: str) -> dict[str, str]:
+    """Return the checksums of an `x-goog-hash` header by their field in the Objects resource."""
     pairs = (pair.strip().partition("=") for pair in header.split(",") if pair.strip())
     return {_HASH_FIELDS[name]: value for name, _, value in pairs if name in _HASH_FIELDS}

@@ -1,6 +1,4 @@
-"""Uploads on their way: a partial file and what it is to become, both on disk, so that a restart loses nothing."""
-
-from __future__ import annotations
+"""Unfinished uploads: a partial file and a record of its target, both on disk, so that a restart loses nothing."""
 
 import json
 import re
@@ -11,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.checksums import checksums
+from vertex_emulator.gcs.checksums import compute_checksums
 from vertex_emulator.gcs.objects import Objects, StoredObject
 
 EXPIRY_SECONDS = 7 * 24 * 3600  # Cloud Storage, "Resumable uploads": a session lives for a week
@@ -21,7 +19,7 @@ _ID = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True)
 class Upload:
-    """A file that is being sent; `expected` holds the checksums and preconditions that the sender named."""
+    """An upload; `expected` holds the checksums and preconditions that the client sent."""
 
     partial: Path
     bucket: str
@@ -30,17 +28,17 @@ class Upload:
 
     @property
     def record(self) -> Path:
-        """What the file is to become."""
+        """The file that records the target of the upload."""
         return self.partial.with_suffix(_RECORD)
 
     @property
     def id(self) -> str:
-        """What the sender continues it by."""
+        """The id with which the client continues the upload."""
         return self.partial.stem
 
     @property
-    def received(self) -> int | None:
-        """Bytes that are here; None once the file has become the object."""
+    def received_bytes(self) -> int | None:
+        """The number of bytes that have arrived; None once the upload has become the object."""
         try:
             return self.partial.stat().st_size
         except FileNotFoundError:
@@ -52,30 +50,30 @@ class Upload:
             file.write(data)
 
     def truncate(self, size: int) -> None:
-        """Forget bytes from `size` on: the sender sends them again."""
+        """Drop the bytes after the first `size`: the client sends them again."""
         with self.partial.open("r+b") as file:
             file.truncate(size)
 
 
 @dataclass(frozen=True)
 class Uploads:
-    """Uploads to `objects`, in a `folder` of the same file system, so that becoming an object is one step."""
+    """The uploads to `objects`, in a `folder` on the same file system, so that a rename completes an upload."""
 
     folder: Path
     objects: Objects
 
     def begin(self, bucket: str, name: str, expected: Mapping[str, str]) -> Upload:
-        """Start an upload. Raises ApiError for a name that no object can have, OSError."""
+        """Start an upload. Raises ApiError for a name that no object can have, or OSError."""
         if not name:
             raise ApiError("INVALID_ARGUMENT", "The upload names no object: set `name` in the query or the metadata.")
-        self.objects.path(bucket, name)
+        self.objects.get_path(bucket, name)
         upload = Upload(self.folder / f"{secrets.token_hex(16)}.partial", bucket, name, dict(expected))
         upload.record.write_text(json.dumps([bucket, name, upload.expected]))
         upload.partial.touch()
         return upload
 
     def find(self, id_: str) -> Upload:
-        """An upload by its id. Raises ApiError NOT_FOUND."""
+        """Return an upload by its id. Raises ApiError NOT_FOUND."""
         partial = self.folder / f"{id_}.partial"
         try:
             if not _ID.fullmatch(id_):
@@ -85,40 +83,45 @@ class Uploads:
             raise ApiError("NOT_FOUND", f"There is no upload {id_!r} here, or it has expired.") from error
 
     def finish(self, upload: Upload, expected: Mapping[str, str]) -> tuple[StoredObject, dict[str, str]]:
-        """Make the object, with its checksums; an upload that is finished already gives it again.
+        """Store the object and return it with its checksums; for a finished upload, return its object again.
 
-        `expected` are checksums that came with the last bytes. Raises ApiError, then the upload is gone; OSError.
+        `expected` are checksums that came with the last bytes. Raises ApiError or OSError and discards the upload.
         """
-        if upload.received is None:
-            found = self.objects.get(upload.bucket, upload.name)
-            return found, checksums(found.path)
+        if upload.received_bytes is None:
+            stored = self.objects.get(upload.bucket, upload.name)
+            return stored, compute_checksums(stored.path)
         try:
-            sums = checksums(upload.partial)
+            checksums = compute_checksums(upload.partial)
             for field, value in {**upload.expected, **expected}.items():
-                if field in sums and value != sums[field]:
-                    message = f"Provided {field} {value!r} doesn't match the calculated {sums[field]!r}: send it again."
+                if field in checksums and value != checksums[field]:
+                    message = (
+                        f"Provided {field} {value!r} doesn't match the calculated {checksums[field]!r}: send it again."
+                    )
                     raise ApiError("INVALID_ARGUMENT", message)
             check_preconditions(upload.expected, self.objects.find(upload.bucket, upload.name))
-            return self.objects.put(upload.bucket, upload.name, upload.partial), sums
+            return self.objects.put(upload.bucket, upload.name, upload.partial), checksums
         except (ApiError, OSError):
             self.discard(upload)
             raise
 
     def discard(self, upload: Upload) -> None:
-        """Forget an upload."""
+        """Delete an upload."""
         upload.partial.unlink(missing_ok=True)
         upload.record.unlink(missing_ok=True)
 
-    def expire(self) -> None:
-        """Forget all uploads that began too long ago."""
+    def delete_expired(self) -> None:
+        """Delete all uploads that are older than `EXPIRY_SECONDS`."""
         for path in self.folder.iterdir():
             if time.time() - path.stat().st_mtime > EXPIRY_SECONDS:
                 path.unlink()
 
 
-def check_preconditions(query: Mapping[str, str], found: StoredObject | None) -> None:
-    """Cloud Storage, "Request preconditions": generation 0 means that there is no object. Raises ApiError (412)."""
-    generation = str(found.generation) if found else "0"
+def check_preconditions(query: Mapping[str, str], stored: StoredObject | None) -> None:
+    """Raise ApiError (412) for a precondition that does not hold; generation 0 means that there is no object.
+
+    Source: Cloud Storage, "Request preconditions".
+    """
+    generation = str(stored.generation) if stored else "0"
     for name, holds in (
         ("ifGenerationMatch", query.get("ifGenerationMatch", generation) == generation),
         ("ifGenerationNotMatch", query.get("ifGenerationNotMatch") != generation),

@@ -1,1 +1,1 @@
-"""What every HTTP request passes: access checks, limits on its body, its query parameters."""
+"""What all HTTP requests share: access checks, limits on bodies, query parameters, responses."""

@@ -1,27 +1,25 @@
-"""What stands before every route: who may ask, and the marker on every answer.
+"""The access check before every route, and the headers that every response carries.
 
 The emulator runs containers for whoever can reach it, without credentials. A web page that the user happens to visit
-must not be able to: browsers send the page's Origin, and a page that points its own name at 127.0.0.1 (DNS rebinding)
+must not reach it: browsers send the page's Origin, and a page that points its own name at 127.0.0.1 (DNS rebinding)
 still sends that name as Host.
 """
-
-from __future__ import annotations
 
 import ipaddress
 from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vertex_emulator.errors import ApiError
+from vertex_emulator.http.responses import error_response
 
-MARKER = "x-vertex-emulator"
+VERSION_HEADER = "x-vertex-emulator"
 
 
 class Guard:
-    """ASGI middleware. Answers to loopback names only; with `allowed_host`, also to that name and to any address."""
+    """ASGI middleware that accepts requests to loopback names only; with `allowed_host`, to it and any address too."""
 
     def __init__(self, app: ASGIApp, version: str, allowed_host: str | None = None) -> None:
         self._app = app
@@ -33,31 +31,31 @@ class Guard:
             await self._app(scope, receive, send)
             return
 
-        async def marked(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers[MARKER] = self._version
+                headers[VERSION_HEADER] = self._version
                 headers["x-content-type-options"] = "nosniff"
                 headers.setdefault("cache-control", "no-database")
                 headers.setdefault("content-security-policy", "default-src 'none'; frame-ancestors 'none'")
             await send(message)
 
-        refusal = self._refusal(Headers(scope=scope))
-        if refusal is not None:
-            await JSONResponse(refusal.body(), status_code=refusal.http)(scope, receive, marked)
+        error = self._find_access_error(Headers(scope=scope))
+        if error is not None:
+            await error_response(error)(scope, receive, send_with_headers)
             return
-        await self._app(scope, receive, marked)
+        await self._app(scope, receive, send_with_headers)
 
-    def _refusal(self, headers: Headers) -> ApiError | None:
+    def _find_access_error(self, headers: Headers) -> ApiError | None:
         host = headers.get("host", "")
-        if not self._is_allowed(host_of(f"//{host}")):
+        if not self._is_allowed(get_host(f"//{host}")):
             return ApiError(
-                "PERMISSION_DENIED", f'Host "{host}" is refused: the emulator answers to this machine only.'
+                "PERMISSION_DENIED", f'Host "{host}" is rejected: the emulator only accepts requests to this machine.'
             )
         for origin in headers.getlist("origin"):
-            if not self._is_allowed(host_of(origin)):
+            if not self._is_allowed(get_host(origin)):
                 return ApiError(
-                    "PERMISSION_DENIED", f'Origin "{origin}" is refused: only pages of this machine may ask.'
+                    "PERMISSION_DENIED", f'Origin "{origin}" is rejected: only pages of this machine may send requests.'
                 )
         return None
 
@@ -67,11 +65,11 @@ class Guard:
         if is_loopback(host):
             return True
         # A name can be pointed anywhere by whoever owns it; an address cannot.
-        return self._allowed_host is not None and (host == self._allowed_host or _address(host) is not None)
+        return self._allowed_host is not None and (host == self._allowed_host or _parse_address(host) is not None)
 
 
-def host_of(url: str) -> str | None:
-    """The host in a URL or in `//host:port`; None when there is none."""
+def get_host(url: str) -> str | None:
+    """Return the host in a URL or in `//host:port`, None if there is none."""
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -81,12 +79,12 @@ def host_of(url: str) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address means this machine and nothing else."""
-    address = _address(host)
+    """Return whether a host name or an address always means this machine."""
+    address = _parse_address(host)
     return host == "localhost" if address is None else address.is_loopback
 
 
-def _address(host: str) -> Any:
+def _parse_address(host: str) -> Any:
     try:
         return ipaddress.ip_address(host)
     except ValueError:

@@ -1,7 +1,5 @@
 """The files of the page itself, in the folder of that name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

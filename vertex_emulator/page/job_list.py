@@ -1,7 +1,5 @@
 """The list of all jobs, of every project, region and kind."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -17,7 +15,7 @@ from vertex_emulator.resource_json import api_state
 from vertex_emulator.times import format_time
 
 PAGE_SIZE = 100
-_MOST_LOOKED_AT = 2000  # of a search that finds little, so that the database is not held for long
+_MAX_SCANNED = 2000  # of a search that finds little, so that the database is not held for long
 _ENDED_GROUPS = {"succeeded": SUCCEEDED, "failed": FAILED, "cancelled": CANCELLED}
 STATE_GROUPS = ("active", *_ENDED_GROUPS)
 
@@ -34,49 +32,51 @@ class Query:
     ids: tuple[str, ...] = ()
 
 
-def query(given: QueryParams) -> Query:
-    """The query of a URL: `text`, `state`, `before`, and `id` any number of times. Raises ApiError."""
-    group, before = given.get("state", ""), given.get("before", "")
+def parse_query(parameters: QueryParams) -> Query:
+    """Return the query of a URL: `text`, `state`, `before`, and `id` any number of times. Raises ApiError."""
+    group, before = parameters.get("state", ""), parameters.get("before", "")
     if group and group not in STATE_GROUPS:
         raise ApiError("INVALID_ARGUMENT", f'state is "{group}"; it must be one of {", ".join(STATE_GROUPS)}')
     if before and not (before.isascii() and before.isdecimal() and len(before) < 19):
         raise ApiError("INVALID_ARGUMENT", f'before is "{before}"; it must be the `next` of an earlier answer')
-    return Query(given.get("text", "").casefold(), group, int(before) if before else None, tuple(given.getlist("id")))
+    return Query(
+        parameters.get("text", "").casefold(), group, int(before) if before else None, tuple(parameters.getlist("id"))
+    )
 
 
-def page(database: Database, query: Query) -> dict[str, Any]:
-    """`jobs`, the newest first, and `next` to go on with; null where there are no more."""
+def list_jobs(database: Database, query: Query) -> dict[str, Any]:
+    """Return `jobs`, the newest first, and `next`, the `before` of the next page, null if there is none."""
     shown: list[dict[str, Any]] = []
     last = None
     with database.read_transaction() as transaction:
-        jobs = _named(transaction, query.ids) if query.ids else transaction.list_jobs(before=query.before)
-        for job in islice(jobs, _MOST_LOOKED_AT):
+        jobs = _get_jobs_by_id(transaction, query.ids) if query.ids else transaction.list_jobs(before=query.before)
+        for job in islice(jobs, _MAX_SCANNED):
             if len(shown) == PAGE_SIZE and not query.ids:
                 break
             last = job.sequence
             if _matches(job, query):
-                shown.append(_summary(transaction, job))
+                shown.append(_serialize_summary(transaction, job))
         else:
             last = last if next(jobs, None) is not None else None
     return {"jobs": shown, "next": last}
 
 
-def _named(transaction: Transaction, ids: tuple[str, ...]) -> Iterator[Job]:
+def _get_jobs_by_id(transaction: Transaction, ids: tuple[str, ...]) -> Iterator[Job]:
     return (job for id_ in ids if (job := transaction.get_job(id_)) is not None and job.study is None)
 
 
 def _matches(job: Job, query: Query) -> bool:
-    if query.group and query.group != _group(job):
+    if query.group and query.group != _get_state_group(job):
         return False
     known = (str(job.spec["displayName"]).casefold(), job.id)
     return any(query.text in text for text in known) or job.name.casefold().endswith(query.text)
 
 
-def _group(job: Job) -> str:
+def _get_state_group(job: Job) -> str:
     return next((group for group, state in _ENDED_GROUPS.items() if job.state == state), "active")
 
 
-def _summary(transaction: Transaction, job: Job) -> dict[str, Any]:
+def _serialize_summary(transaction: Transaction, job: Job) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "sequence": job.sequence,
         "id": job.id,

@@ -1,7 +1,5 @@
 """One job as the page shows it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +12,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job, PipelineProgress
 from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.gcs import buckets
-from vertex_emulator.page.study_view import study_view
+from vertex_emulator.page.study_view import build_study_view
 from vertex_emulator.replicas.executor import Executor
 from vertex_emulator.resource_json import serialize_job, serialize_pipeline
 
@@ -27,12 +25,12 @@ class JobViews:
     executor: Executor
     buckets: Path
 
-    def view(self, collection: str, job_id: str) -> dict[str, Any] | None:
-        """All of a job; None when there is none of that kind and id.
+    def build_view(self, collection: str, job_id: str) -> dict[str, Any] | None:
+        """Return all that the page shows of a job, None if there is no job of this kind and id.
 
         `job` as the API answers it (a study's trials left out), `kind`, `place` (`project`, `region`), `outputs`
         (`label`, `uri`, `path`), `replicas`, `log` (whose entries: `job`, `trial` or null, `tasks`), `study` (see
-        `study_view`) for a tuning job and `parent` (`collection`, `id`, `trial`) for a trial's job;
+        `build_study_view`) for a tuning job and `parent` (`collection`, `id`, `trial`) for a trial's job;
         `task` (`collection`, `id` of its job, and the `model` it uploaded or null) for a pipeline that has begun.
         """
         with self.database.read_transaction() as transaction:
@@ -59,7 +57,7 @@ class JobViews:
         if progress is not None:
             shown["task"] = _task(job, progress)
         if job.kind == HYPERPARAMETER_TUNING_JOB:
-            shown["study"] = study_view(job, trials)
+            shown["study"] = build_study_view(job, trials)
         return shown
 
     def _outputs(self, job: Job) -> Iterator[dict[str, str]]:

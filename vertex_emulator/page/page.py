@@ -1,6 +1,4 @@
-"""The routes of the page: its frame and assets, the JSON that it shows, and the stream that keeps it current."""
-
-from __future__ import annotations
+"""The routes of the page: HTML and assets, the JSON that it shows, and the event stream that keeps it current."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
@@ -22,14 +20,14 @@ from vertex_emulator.replicas.executor import Executor
 
 @dataclass(frozen=True)
 class Page:
-    """What a browser is served; `buckets` is the folder of all buckets."""
+    """The page of the emulator; `buckets` is the folder of all buckets."""
 
     database: Database
     executor: Executor
     buckets: Path
 
     def routes(self) -> Iterable[BaseRoute]:
-        """The frame at `/`, at each job and at the bucket folders; JSON and downloads below `/vertex_emulator/page`."""
+        """Return the routes: HTML at `/`, `/jobs/…` and `/files`; JSON and downloads below `/vertex_emulator/page`."""
         return [
             Route("/", self._frame),
             Route("/jobs/{collection}/{id}", self._job_frame),
@@ -48,34 +46,34 @@ class Page:
     def _job_frame(self, request: Request) -> Response:
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(request.path_params["id"])
-        is_there = job is not None and job.kind == KINDS.get(request.path_params["collection"])
-        return _frame(200 if is_there else 404)
+        has_job = job is not None and job.kind == KINDS.get(request.path_params["collection"])
+        return _frame(200 if has_job else 404)
 
     async def _events(self, request: Request) -> Response:
-        events: AsyncIterator[str] = stream.events(self.database.changes, request.query_params.get("job"))
+        events: AsyncIterator[str] = stream.stream_events(self.database.changes, request.query_params.get("job"))
         return StreamingResponse(events, media_type="text/event-stream")
 
     def _jobs(self, request: Request) -> Response:
-        return JSONResponse(job_list.page(self.database, job_list.query(request.query_params)))
+        return JSONResponse(job_list.list_jobs(self.database, job_list.parse_query(request.query_params)))
 
     def _job(self, request: Request) -> Response:
         collection, job_id = request.path_params["collection"], request.path_params["id"]
-        found = JobViews(self.database, self.executor, self.buckets).view(collection, job_id)
-        if found is None:
+        view = JobViews(self.database, self.executor, self.buckets).build_view(collection, job_id)
+        if view is None:
             raise ApiError("NOT_FOUND", f"There is no job {collection}/{job_id} here.")
-        return JSONResponse(found)
+        return JSONResponse(view)
 
     def _files(self, request: Request) -> Response:
-        return JSONResponse(self._at(request, files.listing))
+        return JSONResponse(self._call_with_uri(request, files.list_folder))
 
     def _download(self, request: Request) -> Response:
-        path: Path = self._at(request, files.file)
-        # A page that training code wrote must not run as one of the emulator's.
+        path: Path = self._call_with_uri(request, files.get_file)
+        # HTML that training code wrote must not run with the rights of the emulator's own pages.
         headers = {"content-security-policy": "default-src 'none'; sandbox"}
         return FileResponse(path, media_type="application/octet-stream", filename=path.name, headers=headers)
 
-    def _at(self, request: Request, what: Callable[[Path, str], Any]) -> Any:
-        return what(self.buckets, request.query_params.get("uri", files.ROOT))
+    def _call_with_uri(self, request: Request, function: Callable[[Path, str], Any]) -> Any:
+        return function(self.buckets, request.query_params.get("uri", files.ROOT))
 
 
 def _frame(code: int = 200) -> Response:

@@ -1,7 +1,5 @@
 """A study as the page's table and plots show it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,8 +11,8 @@ from vertex_emulator.database.records import Job, Trial
 from vertex_emulator.resource_json import serialize_job
 from vertex_emulator.times import format_time
 
-_MOST_POINTS = 20_000  # of all curves together, so that a long study does not outgrow a browser
-_POINTS_OF_A_CURVE = (20, 300)  # at least and at most, which is more than a plot has room for
+_MAX_POINTS = 20_000  # of all curves together, so that a long study does not outgrow a browser
+_MIN_AND_MAX_CURVE_POINTS = (20, 300)  # at least and at most, which is more than a plot has room for
 _VALUE_SPECS = {
     "doubleValueSpec": "DOUBLE",
     "integerValueSpec": "INTEGER",
@@ -23,7 +21,7 @@ _VALUE_SPECS = {
 }
 
 
-def study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
+def build_study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
     """`metrics` (see `_metric`), `parameters` (see `_parameters`), `best` (ids of trials) and `trials`.
 
     A trial has what `trials.summarize_trial` gives, `job`, `startTime`, `endTime`, and its `curve`: how many were
@@ -32,8 +30,8 @@ def study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
     shown = serialize_job(job, [replace(trial, measurements=()) for trial in trials])
     spec = shown["studySpec"]
     metrics = [_metric(metric) for metric in list_metrics(spec)]
-    fewest, most = _POINTS_OF_A_CURVE
-    points = min(max(_MOST_POINTS // max(len(trials), 1), fewest), most)
+    fewest, most = _MIN_AND_MAX_CURVE_POINTS
+    points = min(max(_MAX_POINTS // max(len(trials), 1), fewest), most)
     rows = {row["id"]: row for row in summarize_trials(shown)}
     return {
         "metrics": metrics,

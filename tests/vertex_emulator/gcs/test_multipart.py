@@ -1,7 +1,7 @@
 import pytest
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.multipart import RelatedBody
+from vertex_emulator.gcs.multipart import MultipartParser
 
 HEADER = 'multipart/related; boundary="==b=="'
 META = b'--==b==\r\ncontent-type: application/json\r\n\r\n{"name": "n"}\r\n'
@@ -13,9 +13,9 @@ def body(content: bytes) -> bytes:
 
 
 def received(data: bytes, size: int, header: str = HEADER) -> bytes:
-    related = RelatedBody(header)
+    related = MultipartParser(header)
     media = b"".join(related.feed(data[at : at + size]) for at in range(0, len(data), size))
-    media += related.end()
+    media += related.finish()
     assert related.metadata == {"name": "n"}
     return media
 
@@ -54,4 +54,4 @@ def test_a_malformed_body_is_refused_with_its_fault(data: bytes, reason: str) ->
 @pytest.mark.parametrize("header", ["", "application/json", "multipart/related", "multipart/mixed; boundary=b"])
 def test_a_type_without_a_boundary_is_refused(header: str) -> None:
     with pytest.raises(ApiError, match="Content-Type"):
-        RelatedBody(header)
+        MultipartParser(header)

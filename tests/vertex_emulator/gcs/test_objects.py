@@ -21,25 +21,25 @@ def objects(tmp_path: Path) -> Objects:
 
 
 def test_names_come_in_their_order_as_whole_texts_and_folders_are_none(objects: Objects) -> None:
-    assert list(objects.names("bucket")) == sorted(name for name in NAMES if name not in ("a", "b/"))
+    assert list(objects.iterate_names("bucket")) == sorted(name for name in NAMES if name not in ("a", "b/"))
 
 
 @pytest.mark.parametrize("prefix", ["", "a", "a/", "a/b", "ä", "z/y/", "z/y/x/w", "nothing"])
 def test_a_prefix_leaves_the_names_that_start_with_it(objects: Objects, prefix: str) -> None:
-    everything = list(objects.names("bucket"))
-    assert list(objects.names("bucket", prefix)) == [name for name in everything if name.startswith(prefix)]
+    everything = list(objects.iterate_names("bucket"))
+    assert list(objects.iterate_names("bucket", prefix)) == [name for name in everything if name.startswith(prefix)]
 
 
 def test_a_list_goes_on_after_any_name(objects: Objects) -> None:
-    everything = list(objects.names("bucket"))
+    everything = list(objects.iterate_names("bucket"))
     for after in [*everything, "a/\U0010ffff", "a", "", "zz"]:
-        assert list(objects.names("bucket", "", after)) == [name for name in everything if name > after]
+        assert list(objects.iterate_names("bucket", "", after)) == [name for name in everything if name > after]
 
 
 @pytest.mark.parametrize("name", ["../x", "a/../x", "/x", "a//b", "a/./b", "x//", "a\0b"])
 def test_a_name_that_leaves_the_bucket_or_is_no_file_s_is_refused(objects: Objects, name: str) -> None:
     with pytest.raises(ApiError) as raised:
-        objects.path("bucket", name)
+        objects.get_path("bucket", name)
     assert raised.value.http == 400
 
 
@@ -53,5 +53,5 @@ def test_a_bucket_name_that_is_none_is_refused(objects: Objects, bucket: str) ->
 def test_a_bucket_of_empty_folders_is_empty(objects: Objects) -> None:
     objects.make_bucket("empty")
     (objects.root / "empty" / "x" / "y").mkdir(parents=True)
-    objects.remove_bucket("empty")
-    assert objects.buckets() == ["bucket"]
+    objects.delete_bucket("empty")
+    assert objects.list_buckets() == ["bucket"]

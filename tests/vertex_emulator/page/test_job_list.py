@@ -32,7 +32,7 @@ def add(database: Database, *names: str, state: str | None = None) -> None:
 
 
 def ask(database: Database, query: str = "") -> dict[str, Any]:
-    return job_list.page(database, job_list.query(QueryParams(query)))
+    return job_list.list_jobs(database, job_list.parse_query(QueryParams(query)))
 
 
 def names(database: Database, query: str) -> list[str]:
@@ -62,7 +62,7 @@ def test_a_last_page_that_is_full_has_none_after_it(database: Database) -> None:
 def test_a_search_that_finds_little_goes_on_from_where_it_stopped(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_list, "_MOST_LOOKED_AT", 10)
+    monkeypatch.setattr(job_list, "_MAX_SCANNED", 10)
     add(database, "needle", *[f"hay {i}" for i in range(15)])
     first = ask(database, "text=needle")
     assert first["jobs"] == []

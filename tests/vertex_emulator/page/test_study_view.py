@@ -5,7 +5,7 @@ from typing import Any
 from tests.vertex_emulator.jobs import LOCATION
 from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database.records import RUNNING, Job, Trial
-from vertex_emulator.page.study_view import study_view
+from vertex_emulator.page.study_view import build_study_view
 
 PARAMETERS = [
     {"parameterId": "rate", "scaleType": "UNIT_LOG_SCALE", "doubleValueSpec": {"minValue": 0.001, "maxValue": 1.0}},
@@ -43,7 +43,7 @@ def trial(number: int, measurements: list[dict[str, Any]]) -> Trial:
 
 
 def test_conditional_parameters_follow_their_parent_and_name_it() -> None:
-    shown = study_view(study({"loss": "MINIMIZE"}), [])["parameters"]
+    shown = build_study_view(study({"loss": "MINIMIZE"}), [])["parameters"]
     assert [(found["id"], found["type"], found["parent"]) for found in shown] == [
         ("rate", "DOUBLE", None),
         ("kind", "CATEGORICAL", None),
@@ -57,23 +57,23 @@ def test_conditional_parameters_follow_their_parent_and_name_it() -> None:
 def test_the_best_trial_respects_the_goal_and_with_several_metrics_there_may_be_several() -> None:
     trials = [trial(1, [measured(1, loss=1.0, size=9.0)]), trial(2, [measured(1, loss=2.0, size=1.0)])]
     trials.append(trial(3, [measured(1, loss=3.0, size=2.0)]))
-    assert study_view(study({"loss": "MINIMIZE"}), trials)["best"] == ["1"]
-    assert study_view(study({"loss": "MAXIMIZE"}), trials)["best"] == ["3"]
-    assert study_view(study({"loss": "MINIMIZE", "size": "MINIMIZE"}), trials)["best"] == ["1", "2"]
+    assert build_study_view(study({"loss": "MINIMIZE"}), trials)["best"] == ["1"]
+    assert build_study_view(study({"loss": "MAXIMIZE"}), trials)["best"] == ["3"]
+    assert build_study_view(study({"loss": "MINIMIZE", "size": "MINIMIZE"}), trials)["best"] == ["1", "2"]
 
 
 def test_a_safety_metric_is_shown_with_its_threshold_and_decides_who_may_be_the_best() -> None:
     job = study({"loss": "MINIMIZE", "heat": "MINIMIZE"})
     job.spec["studySpec"]["metrics"][1]["safetyConfig"] = {"safetyThreshold": 5.0}
     trials = [trial(1, [measured(1, loss=1.0, heat=9.0)]), trial(2, [measured(1, loss=2.0, heat=1.0)])]
-    shown = study_view(job, trials)
+    shown = build_study_view(job, trials)
     assert [(metric["id"], metric["threshold"]) for metric in shown["metrics"]] == [("loss", None), ("heat", 5.0)]
     assert shown["best"] == ["2"]
 
 
 def test_a_curve_has_a_gap_where_a_measurement_lacks_a_metric() -> None:
     trials = [trial(1, [measured(1, loss=1.0), measured(2, size=3.0), measured(3, loss=0.5, size=2.0)])]
-    curve = study_view(study({"loss": "MINIMIZE", "size": "MINIMIZE"}), trials)["trials"][0]["curve"]
+    curve = build_study_view(study({"loss": "MINIMIZE", "size": "MINIMIZE"}), trials)["trials"][0]["curve"]
     assert curve == {
         "measured": 3,
         "steps": [1, 2, 3],
@@ -84,12 +84,12 @@ def test_a_curve_has_a_gap_where_a_measurement_lacks_a_metric() -> None:
 
 def test_a_long_curve_is_thinned_and_keeps_its_last_point() -> None:
     trials = [trial(1, [measured(step, loss=1.0) for step in range(1, 1001)])]
-    curve = study_view(study({"loss": "MINIMIZE"}), trials)["trials"][0]["curve"]
+    curve = build_study_view(study({"loss": "MINIMIZE"}), trials)["trials"][0]["curve"]
     assert 200 < len(curve["steps"]) <= 300
     assert (curve["steps"][-1], curve["measured"]) == (1000, 1000)
 
 
 def test_all_curves_of_a_long_study_together_stay_small() -> None:
     trials = [trial(number, [measured(step, loss=1.0) for step in range(1, 101)]) for number in range(1, 1001)]
-    shown = study_view(study({"loss": "MINIMIZE"}), trials)["trials"]
+    shown = build_study_view(study({"loss": "MINIMIZE"}), trials)["trials"]
     assert sum(len(found["curve"]["steps"]) for found in shown) <= 20_000

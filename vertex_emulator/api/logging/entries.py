@@ -1,7 +1,5 @@
 """Cloud Logging's `entries:list`, for the logs of training jobs."""
 
-from __future__ import annotations
-
 import base64
 import heapq
 import json

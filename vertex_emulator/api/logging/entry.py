@@ -1,7 +1,5 @@
 """One log entry as Vertex writes it, and what a filter sees of it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any
