@@ -20,7 +20,7 @@ class DataFolder:
 
     @classmethod
     def open(cls, root: Path) -> "DataFolder":
-        """The folder, made if need be. Raises StartError."""
+        """Open the folder, and create it if needed. Raises StartError."""
         data = cls(root.absolute())
         try:
             for folder in (data.root, data.buckets, data.uploads, data.logs, data.trials):

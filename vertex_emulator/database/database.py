@@ -102,7 +102,7 @@ COMMIT;
 
 
 class Database:
-    """The file. Raises StartError for one that this version cannot use."""
+    """The SQLite file. Raises StartError if this version cannot use it."""
 
     def __init__(self, path: Path) -> None:
         self.changes = ChangeFeed()
@@ -140,7 +140,7 @@ class Database:
 
     @contextmanager
     def write_transaction(self) -> Iterator[Transaction]:
-        """One change, all of it or nothing; then `changes` tells of it."""
+        """Open a transaction that is committed as a whole or not at all; then `changes` is notified."""
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -156,6 +156,6 @@ class Database:
 
     @contextmanager
     def read_transaction(self) -> Iterator[Transaction]:
-        """A consistent look at the database, for reading only."""
+        """Open a consistent view of the database, for reading only."""
         with self._lock:
             yield Transaction(self._connection)

@@ -43,12 +43,12 @@ class Transaction:
         self.pipelines = Pipelines(connection)
 
     def get_setting(self, key: str, default: str | None = None) -> str | None:
-        """A value kept with the data."""
+        """Return a setting of the data folder."""
         row = self._connection.execute("SELECT value FROM settings WHERE key = ?", (key,)).fetchone()
         return row["value"] if row else default
 
     def set_setting(self, key: str, value: str) -> None:
-        """Keep a value with the data."""
+        """Store a setting of the data folder."""
         self._connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (key, value))
 
     def add_job(
@@ -61,7 +61,7 @@ class Transaction:
         study: str | None = None,
         trial: int | None = None,
     ) -> Job:
-        """A new job in QUEUED, with the fault that waits for it, if any; `slots` is how many replicas it takes up."""
+        """Add a job in QUEUED, with the pending fault that matches it, if any; `slots` is its number of replicas."""
         now = now_ns()
         fault = self.injected_faults.use_fault(spec["displayName"], list_replicas(kind, spec))
         self._connection.execute(
@@ -136,14 +136,14 @@ class Transaction:
         return changed
 
     def end_job(self, job: Job, ending: Ending, **columns: Any) -> None:
-        """Bring a job to its terminal state, with the last service lines of its log."""
+        """Bring a job to its terminal state, and log the service's final messages."""
         self.log_service_message(job.id, ending.final_log_message)
         if ending.state == FAILED:
             self.log_service_message(job.id, ending.message, "ERROR")
         self.update_job(job, state=ending.state, ending=ending, ended=now_ns(), **columns)
 
     def delete_job(self, job: Job) -> None:
-        """Forget a job with its trials, their jobs and its lines."""
+        """Delete a job with its trials, their jobs and its messages."""
         self._connection.execute("DELETE FROM jobs WHERE id = ?", (job.id,))
 
     def list_trials(self, study: str) -> list[Trial]:
@@ -152,7 +152,7 @@ class Transaction:
         return [_trial(row) for row in rows]
 
     def count_ended_trials(self, study: str) -> int:
-        """How many trials of a tuning job are over."""
+        """Count the trials of a tuning job that have ended."""
         query = "SELECT count(*) FROM trials WHERE study = ? AND state IN ('SUCCEEDED', 'INFEASIBLE')"
         return int(self._connection.execute(query, (study,)).fetchone()[0])
 
@@ -195,14 +195,14 @@ class Transaction:
         )
 
     def log_service_message(self, job_id: str, text: str, severity: str = "INFO") -> None:
-        """Add a service line to a job's log."""
+        """Add a message of the service to a job's log."""
         self._connection.execute(
             "INSERT INTO service_messages (job, at, severity, text) VALUES (?, ?, ?, ?)",
             (job_id, now_ns(), severity, text),
         )
 
     def list_service_messages(self, job_id: str) -> list[ServiceMessage]:
-        """A job's service lines, oldest first."""
+        """List the service's messages in a job's log, oldest first."""
         rows = self._connection.execute("SELECT * FROM service_messages WHERE job = ? ORDER BY sequence", (job_id,))
         return [ServiceMessage(row["at"], row["sequence"], row["severity"], row["text"]) for row in rows]
 

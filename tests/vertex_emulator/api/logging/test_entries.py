@@ -106,14 +106,14 @@ def test_a_walk_over_all_pages_reads_each_saved_line_a_bounded_number_of_times(
 ) -> None:
     log.add("1", log.lines(5_000))
     read = 0
-    parse = logs._line
+    parse = logs._parse_line
 
     def counting(text: bytes) -> LogLine:
         nonlocal read
         read += 1
         return parse(text)
 
-    monkeypatch.setattr(logs, "_line", counting)
+    monkeypatch.setattr(logs, "_parse_line", counting)
     pages = log.pages(CONTAINERS, pageSize=100, orderBy=order)
     assert sum(map(len, pages)) == 5_000
     # Two per line, and the search for the place where a page begins.
