@@ -11,7 +11,7 @@ Point = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Problem:
+class SyntheticStudy:
     """A study whose minimum is 0 under `regret`; `one_at_a_time` and `four_at_a_time` are what it is held against."""
 
     name: str
@@ -152,13 +152,13 @@ _FAMILY = [
 
 # The numbers: medians over 20 seeds after 50 trials of egobox alone, and of a tree-structured Parzen estimator.
 PROBLEMS = [
-    Problem(
+    SyntheticStudy(
         "Branin, 2", _cube(2, 0.0, 1.0), lambda p: _branin({"x0": 15 * p["x0"] - 5, "x1": 15 * p["x1"]}), 1e-6, 0.109
     ),
-    Problem("Hartmann, 6", _cube(6, 0.0, 1.0), _hartmann, 0.014, 0.330),
-    Problem("Rosenbrock, 4", _cube(4, -2.0, 2.0), _rosenbrock, 3.78, 9.09),
-    Problem("Ackley, 5", _cube(5, -15.0, 30.0), _ackley, 3.08, 8.83),
-    Problem("Levy, 3", _cube(3, -10.0, 10.0), _levy, 0.364, 0.271),
-    Problem("mixed kinds, 5", _NETWORK, _network),
-    Problem("conditional, 8", _FAMILY, _family),
+    SyntheticStudy("Hartmann, 6", _cube(6, 0.0, 1.0), _hartmann, 0.014, 0.330),
+    SyntheticStudy("Rosenbrock, 4", _cube(4, -2.0, 2.0), _rosenbrock, 3.78, 9.09),
+    SyntheticStudy("Ackley, 5", _cube(5, -15.0, 30.0), _ackley, 3.08, 8.83),
+    SyntheticStudy("Levy, 3", _cube(3, -10.0, 10.0), _levy, 0.364, 0.271),
+    SyntheticStudy("mixed kinds, 5", _NETWORK, _network),
+    SyntheticStudy("conditional, 8", _FAMILY, _family),
 ]

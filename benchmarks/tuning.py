@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from benchmarks.problems import PROBLEMS, Problem
+from benchmarks.problems import PROBLEMS, SyntheticStudy
 from vertex_emulator.search import Observation, suggest_parameters
 
 TRIALS = 50
@@ -42,7 +42,7 @@ def rows(name: str = "", seeds: int = SEEDS) -> Iterator[str]:
     yield f"memory that it takes            {(after - before) / 1e3:6.0f} MB  with numpy and egobox, which stay"
 
 
-def regret(problem: Problem, seed: int, at_once: int, algorithm: str = "ALGORITHM_UNSPECIFIED") -> float:
+def regret(problem: SyntheticStudy, seed: int, at_once: int, algorithm: str = "ALGORITHM_UNSPECIFIED") -> float:
     """The best of a study's trials, `at_once` of them running at any time, the oldest ending first."""
     study_spec = _spec(problem, algorithm)
     observations: list[Observation] = []
@@ -68,11 +68,11 @@ def suggestion_seconds() -> float:
     return statistics.median(seconds)
 
 
-def _evaluated(problem: Problem, running: Observation) -> Observation:
+def _evaluated(problem: SyntheticStudy, running: Observation) -> Observation:
     return Observation(running.parameters, "SUCCEEDED", {"regret": problem.regret(running.parameters)})
 
 
-def _spec(problem: Problem, algorithm: str = "ALGORITHM_UNSPECIFIED") -> Any:
+def _spec(problem: SyntheticStudy, algorithm: str = "ALGORITHM_UNSPECIFIED") -> Any:
     return problem.study_spec(algorithm)
 
 
@@ -81,7 +81,7 @@ def _regret(task: tuple[int, int, int]) -> float:
     return regret(PROBLEMS[index], seed, at_once)
 
 
-def _row(problem: Problem, one: Sequence[float], four: Sequence[float]) -> str:
+def _row(problem: SyntheticStudy, one: Sequence[float], four: Sequence[float]) -> str:
     random = statistics.median(regret(problem, seed, 1, "RANDOM_SEARCH") for seed in range(SEEDS))
     anchors = (problem.one_at_a_time, problem.four_at_a_time)
     columns = [

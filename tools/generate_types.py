@@ -40,29 +40,29 @@ SCALARS = {
 Schema = dict[str, Any]
 
 
-def short(schema_id: str) -> str:
+def shorten_schema_id(schema_id: str) -> str:
     """`GoogleCloudAiplatformV1CustomJob` → `CustomJob`, `GoogleRpcStatus` → `Status`."""
     return schema_id.removeprefix(PREFIX).removeprefix("GoogleRpc")
 
 
-def referenced(node: object) -> Iterator[str]:
+def find_references(node: object) -> Iterator[str]:
     """Every schema id that a schema mentions, in document order."""
     if isinstance(node, dict):
         if "$ref" in node:
             yield node["$ref"]
         for child in node.values():
-            yield from referenced(child)
+            yield from find_references(child)
 
 
-def reachable(schemas: dict[str, Schema]) -> list[str]:
+def list_reachable_schemas(schemas: dict[str, Schema]) -> list[str]:
     """The schema ids that the root types reach, breadth first."""
     found = [PREFIX + root for root in ROOTS]
     for schema_id in found:
-        found += [name for name in dict.fromkeys(referenced(schemas[schema_id])) if name not in found]
+        found += [name for name in dict.fromkeys(find_references(schemas[schema_id])) if name not in found]
     return found
 
 
-def enums(messages: set[str]) -> dict[frozenset[str], tuple[str, dict[str, int]]]:
+def collect_enums(messages: set[str]) -> dict[frozenset[str], tuple[str, dict[str, int]]]:
     """Type name and numbers of each enum at the top level or inside `messages`, by the set of its value names."""
     found: dict[frozenset[str], tuple[str, dict[str, int]]] = {}
 
@@ -84,12 +84,12 @@ class Writer:
 
     def __init__(self, schemas: dict[str, Schema]) -> None:
         self.schemas = schemas
-        self.known = enums({short(schema_id) for schema_id in reachable(schemas)})
+        self.known = collect_enums({shorten_schema_id(schema_id) for schema_id in list_reachable_schemas(schemas)})
         self.used: dict[str, dict[str, int]] = {}
 
     def type_of(self, field: Schema) -> str:
         if "$ref" in field:
-            return f'"{short(field["$ref"])}"'
+            return f'"{shorten_schema_id(field["$ref"])}"'
         if "enum" in field:
             name, numbers = self.known[frozenset(field["enum"])]
             self.used[name] = numbers
@@ -112,13 +112,15 @@ class Writer:
 
     def typed_dict(self, schema_id: str) -> str:
         schema = self.schemas[schema_id]
-        sentence = re.split(r"(?<=\.)\s", schema.get("description", f"{short(schema_id)}."))[0]
+        sentence = re.split(r"(?<=\.)\s", schema.get("description", f"{shorten_schema_id(schema_id)}."))[0]
         doc = "\n    ".join(textwrap.wrap(f'"""{sentence}"""', 104))
         fields = [
-            f"    {name}: {self.annotation(short(schema_id), name, field)}"
+            f"    {name}: {self.annotation(shorten_schema_id(schema_id), name, field)}"
             for name, field in schema.get("properties", {}).items()
         ]
-        return f"@_message\nclass {short(schema_id)}(TypedDict, total=False):\n    {doc}\n\n" + "\n".join(fields)
+        return f"@_message\nclass {shorten_schema_id(schema_id)}(TypedDict, total=False):\n    {doc}\n\n" + "\n".join(
+            fields
+        )
 
 
 HEADER = '''"""The training API's messages: generated from its discovery document, do not edit.
@@ -148,7 +150,7 @@ _message = with_config(
 def generate(document: Schema) -> str:
     """The text of vertex_api/types.py for a discovery document."""
     writer = Writer(document["schemas"])
-    classes = [writer.typed_dict(schema_id) for schema_id in reachable(document["schemas"])]
+    classes = [writer.typed_dict(schema_id) for schema_id in list_reachable_schemas(document["schemas"])]
     aliases = []
     for name, numbers in sorted(writer.used.items()):
         literal = ", ".join(f'"{value}"' for value in numbers)

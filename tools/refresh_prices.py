@@ -40,11 +40,11 @@ _DISKS = {
 }
 
 
-class PricesRefused(Exception):
+class UnclearPricesError(Exception):
     """The catalog does not say clearly what the prices are; each line is one of them."""
 
 
-def refreshed(rows: Sequence[Row], vertex: Sequence[Sku], compute: Sequence[Sku], today: date) -> list[Row]:
+def refresh_rows(rows: Sequence[Row], vertex: Sequence[Sku], compute: Sequence[Sku], today: date) -> list[Row]:
     """The rows with the prices of today. `vertex` and `compute` are the SKUs of the two services, in the API's form.
 
     Raises PricesRefused with every row for which no SKU or more than one is found, or whose price is implausible.
@@ -60,12 +60,12 @@ def refreshed(rows: Sequence[Row], vertex: Sequence[Sku], compute: Sequence[Sku]
             usd = _price(_one(vertex, f"{_TRAINING}{pattern}", region), kind)
             base = _price(_one(compute, pattern, region), kind)
             if abs(usd / base / RATIO - 1) > TOLERANCE:
-                raise PricesRefused(f"{usd} is {usd / base:.3f} times Compute Engine's {base}, not {RATIO}")
+                raise UnclearPricesError(f"{usd} is {usd / base:.3f} times Compute Engine's {base}, not {RATIO}")
             found.append((kind, name, region, usd, today.isoformat(), SOURCE))
-        except PricesRefused as problem:
+        except UnclearPricesError as problem:
             problems.append(f"{kind} {name} in {region}: {problem}")
     if problems:
-        raise PricesRefused("\n".join(problems))
+        raise UnclearPricesError("\n".join(problems))
     return found
 
 
@@ -95,7 +95,7 @@ def _one(skus: Sequence[Sku], pattern: str, region: str) -> Sku:
     matching = [sku for sku in skus if _is_meant(sku, pattern, region)]
     if len(matching) != 1:
         named = "; ".join(f"{sku['skuId']} {sku['description']}" for sku in matching) or "none"
-        raise PricesRefused(f"one SKU on demand is looked for by /{pattern}/; found: {named}")
+        raise UnclearPricesError(f"one SKU on demand is looked for by /{pattern}/; found: {named}")
     return matching[0]
 
 
@@ -112,10 +112,10 @@ def _price(sku: Sku, kind: str) -> float:
     """USD per unit: the one rate of the newest price. `units` is int64 as text, `nanos` billionths."""
     expression = sku["pricingInfo"][-1]["pricingExpression"]
     if expression["usageUnit"] != _UNITS[kind]:
-        raise PricesRefused(f"{sku['skuId']} is priced by {expression['usageUnit']}, not by {_UNITS[kind]}")
+        raise UnclearPricesError(f"{sku['skuId']} is priced by {expression['usageUnit']}, not by {_UNITS[kind]}")
     rates = [rate["unitPrice"] for rate in expression["tieredRates"]]
     if len(rates) != 1 or rates[0]["currencyCode"] != "USD":
-        raise PricesRefused(f"{sku['skuId']} has no single rate in USD")
+        raise UnclearPricesError(f"{sku['skuId']} has no single rate in USD")
     return int(rates[0].get("units", "0")) + int(rates[0].get("nanos", 0)) / 1e9
 
 
@@ -142,11 +142,11 @@ def main() -> int:
     table = json.loads(FILE.read_text(encoding="utf-8"))
     old = [tuple(row) for row in table["prices"]]
     try:
-        new = refreshed(old, [*_skus(VERTEX, key)], [*_skus(COMPUTE, key)], date.today())
+        new = refresh_rows(old, [*_skus(VERTEX, key)], [*_skus(COMPUTE, key)], date.today())
     except OSError as error:
         print(f"the Cloud Billing Catalog API does not answer: {error}", file=sys.stderr)
         return 1
-    except PricesRefused as problem:
+    except UnclearPricesError as problem:
         print(f"nothing is written:\n{problem}", file=sys.stderr)
         return 1
     FILE.write_text(written(table, new), encoding="utf-8")

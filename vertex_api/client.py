@@ -72,18 +72,18 @@ class RestClient:
         return self._call("get", name.kind, name=str(name))
 
     def list(self, kind: Kind, parent: str, filter: str) -> Sequence[Job]:
-        with _translated():
+        with _translate_errors():
             pages = self._method("list", kind)(
                 request={"parent": parent, "filter": filter, "page_size": 100}, timeout=CALL_TIMEOUT
             )
             return [_json(job) for job in pages]
 
     def cancel(self, name: ResourceName) -> None:
-        with _translated():
+        with _translate_errors():
             self._method("cancel", name.kind)(request={"name": str(name)}, timeout=CALL_TIMEOUT)
 
     def delete(self, name: ResourceName) -> None:
-        with _translated():
+        with _translate_errors():
             operation = self._method("delete", name.kind)(request={"name": str(name)}, timeout=CALL_TIMEOUT)
             operation.result(timeout=CALL_TIMEOUT)
 
@@ -97,14 +97,14 @@ class RestClient:
             "orderBy": "timestamp desc",
             "pageSize": count,
         }
-        with _translated():
+        with _translate_errors():
             reply = self._session.post(f"{self._endpoint.logging}/v2/entries:list", json=body, timeout=CALL_TIMEOUT)
             if not reply.ok:
                 raise from_http_response(reply)
             return [_line(entry) for entry in reversed(reply.json().get("entries", []))]
 
     def _call(self, verb: str, kind: Kind, **request: Any) -> Job:
-        with _translated():
+        with _translate_errors():
             return _json(self._method(verb, kind)(request=request, timeout=CALL_TIMEOUT))
 
     def _method(self, verb: str, kind: Kind) -> Callable[..., Any]:
@@ -131,7 +131,7 @@ class RestClient:
 
         if self._endpoint.jobs.startswith("http://"):
             return AnonymousCredentials()
-        with _translated():
+        with _translate_errors():
             return google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])[0]
 
     @cached_property
@@ -184,7 +184,7 @@ def _line(entry: dict[str, Any]) -> str:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Turns the errors of Google's libraries into those of this room, one line each."""
     import requests
     from google.api_core import exceptions as api
@@ -194,15 +194,15 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except (api.NotFound, api.MethodNotImplemented) as error:
-        raise errors.NotFound(_said(error)) from error
+        raise errors.NotFound(_error_text(error)) from error
     except (api.Unauthorized, api.Forbidden) as error:
-        raise errors.PermissionDenied(_said(error)) from error
+        raise errors.PermissionDenied(_error_text(error)) from error
     except api.TooManyRequests as error:
-        raise errors.QuotaExceeded(_said(error)) from error
+        raise errors.QuotaExceeded(_error_text(error)) from error
     except api.ClientError as error:
-        raise errors.InvalidRequest(_said(error)) from error
+        raise errors.InvalidRequest(_error_text(error)) from error
     except (api.GoogleAPICallError, api.RetryError) as error:
-        raise errors.Unavailable(_said(error)) from error
+        raise errors.Unavailable(_error_text(error)) from error
     except (json_format.ParseError, requests.JSONDecodeError) as error:
         raise errors.Unavailable("what answers is not the API, or a proxy stands before it") from error
     except TimeoutError as error:
@@ -216,7 +216,7 @@ def _translated() -> Iterator[None]:
         ) from error
 
 
-def _said(error: Any) -> str:
+def _error_text(error: Any) -> str:
     """What the service says, in one line and without the request's address that Google's client puts before it."""
     said = " ".join(re.sub(r"^[A-Z]+ https?://\S+: ", "", str(error.message)).split())
     return said if len(said) <= 500 else f"{said[:497]}..."

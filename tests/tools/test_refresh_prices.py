@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tools import refresh_prices
-from tools.refresh_prices import PricesRefused, Row, refreshed, written
+from tools.refresh_prices import Row, UnclearPricesError, refresh_rows, written
 from vertex_api.estimates.prices import FILE, parse_prices
 
 TODAY = date(2026, 11, 21)
@@ -59,13 +59,13 @@ CORE_SKUS = (
 
 
 def test_a_price_is_that_of_the_one_sku_of_its_region_and_its_day_is_today() -> None:
-    (row,) = refreshed([CORE], *CORE_SKUS, TODAY)
+    (row,) = refresh_rows([CORE], *CORE_SKUS, TODAY)
     assert row == ("vcpu", "N1", "us-central1", 0.03635265, "2026-11-21", "catalog-api")
 
 
 def test_whole_dollars_and_billionths_add_up() -> None:
     skus = [sku(f"{ON_VERTEX}NVIDIA H100 80GB in Americas", 266033200, units="11")]
-    (row,) = refreshed([H100], skus, [sku("NVIDIA H100 80GB GPU running in Americas", 796550608, units="9")], TODAY)
+    (row,) = refresh_rows([H100], skus, [sku("NVIDIA H100 80GB GPU running in Americas", 796550608, units="9")], TODAY)
     assert row[3] == pytest.approx(11.2660332)
 
 
@@ -78,7 +78,7 @@ def test_other_skus_of_the_same_machine_are_not_taken_for_it() -> None:
         sku(f"{ON_VERTEX}N1 Predefined Instance Core running in Belgium", 1, regions=["europe-west1"]),
         sku(f"{ON_VERTEX}N1 Predefined Instance Core running in Americas", 1, usage="Preemptible"),
     ]
-    assert refreshed([CORE], [*others, *vertex], compute, TODAY) == refreshed([CORE], vertex, compute, TODAY)
+    assert refresh_rows([CORE], [*others, *vertex], compute, TODAY) == refresh_rows([CORE], vertex, compute, TODAY)
 
 
 def test_the_a100_of_80_gb_is_not_taken_for_the_smaller_one() -> None:
@@ -90,7 +90,7 @@ def test_the_a100_of_80_gb_is_not_taken_for_the_smaller_one() -> None:
         sku("Nvidia Tesla A100 GPU running in Americas", 933908000, units="2"),
         sku("Nvidia Tesla A100 80GB GPU running in Americas", 928080000, units="3"),
     ]
-    found = refreshed([A100, A100_80GB], vertex, compute, TODAY)
+    found = refresh_rows([A100, A100_80GB], vertex, compute, TODAY)
     assert [row[3] for row in found] == pytest.approx([3.3739942, 4.517292])
 
 
@@ -107,23 +107,23 @@ def test_the_a100_of_80_gb_is_not_taken_for_the_smaller_one() -> None:
 def test_what_the_catalog_does_not_say_clearly_is_refused(
     row: Row, vertex: list[Any], compute: list[Any], problem: str
 ) -> None:
-    with pytest.raises(PricesRefused, match=problem):
-        refreshed([row], vertex, compute, TODAY)
+    with pytest.raises(UnclearPricesError, match=problem):
+        refresh_rows([row], vertex, compute, TODAY)
 
 
 def test_all_that_is_refused_is_named_at_once() -> None:
-    with pytest.raises(PricesRefused) as refused:
-        refreshed([CORE, RAM, H100], [], [], TODAY)
+    with pytest.raises(UnclearPricesError) as refused:
+        refresh_rows([CORE, RAM, H100], [], [], TODAY)
     assert len(str(refused.value).splitlines()) == 3
 
 
 def test_tpus_keep_their_price_and_their_day() -> None:
-    assert refreshed([TPU], [], [], TODAY) == [TPU]
+    assert refresh_rows([TPU], [], [], TODAY) == [TPU]
 
 
 def test_what_is_written_is_read_again_with_its_sources() -> None:
     table = json.loads(FILE.read_text())
-    new = refreshed([CORE], *CORE_SKUS, TODAY)
+    new = refresh_rows([CORE], *CORE_SKUS, TODAY)
     price = parse_prices(written(table, [*new, TPU])).find("vcpu", "N1", "us-central1")
     assert price is not None
     assert (price.usd, price.as_of) == (0.03635265, "2026-11-21")

@@ -15,7 +15,7 @@ from vertex_api.validation.rules.machine_spec import get_accelerator
 from vertex_api.validation.rules.violation import KeyPath, Violation
 
 _NO_PROGRESS = ("maxNumTrialsNoProgress", "maxDurationNoProgress")
-_GOOGLE_S = re.compile(r"[a-z0-9-]+-docker\.pkg\.dev/.+|([a-z]+\.)?gcr\.io/.+")
+_GOOGLE_REGISTRY = re.compile(r"[a-z0-9-]+-docker\.pkg\.dev/.+|([a-z]+\.)?gcr\.io/.+")
 
 
 def find_likely_mistakes(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violation]:
@@ -23,13 +23,13 @@ def find_likely_mistakes(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violati
     spec, at = job[kind.spec_field], (kind.spec_field,)
     for index, pool in enumerate(spec["workerPoolSpecs"]):
         for task in ("containerSpec", "pythonPackageSpec"):
-            yield from _twice(pool.get(task, {}), (*at, "workerPoolSpecs", index, task))
-    yield from _nothing_to_reduce(spec, at)
+            yield from _find_repeated_variables(pool.get(task, {}), (*at, "workerPoolSpecs", index, task))
+    yield from _find_pools_without_gpus(spec, at)
     if spec.get("experimentRun") and not spec.get("experiment"):
         yield (*at, "experiment"), "is required beside experimentRun: the experiment that it is a run of"
     if kind == HYPERPARAMETER_TUNING_JOB:
-        yield from _parameters(job["studySpec"]["parameters"], ("studySpec", "parameters"))
-        yield from _no_progress(job["studySpec"], ("studySpec",))
+        yield from _find_parameter_mistakes(job["studySpec"]["parameters"], ("studySpec", "parameters"))
+        yield from _find_useless_stopping_rules(job["studySpec"], ("studySpec",))
 
 
 def find_foreign_executors(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violation]:
@@ -39,7 +39,7 @@ def find_foreign_executors(kind: Kind, job: Mapping[str, Any]) -> Iterator[Viola
     """
     for index, pool in enumerate(job[kind.spec_field]["workerPoolSpecs"]):
         image = pool.get("pythonPackageSpec", {}).get("executorImageUri")
-        if image and not _GOOGLE_S.fullmatch(image):
+        if image and not _GOOGLE_REGISTRY.fullmatch(image):
             message = f'"{image}" is not in Artifact Registry; use a prebuilt image for training of Google\'s'
             yield (kind.spec_field, "workerPoolSpecs", index, "pythonPackageSpec", "executorImageUri"), message
 
@@ -50,7 +50,7 @@ def find_missing_serving_container(pipeline: Mapping[str, Any]) -> Iterator[Viol
         yield ("modelToUpload", "containerSpec"), "is required: the container that serves the model"
 
 
-def _twice(task: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_repeated_variables(task: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """A variable has one value; the API does not say which of two."""
     seen: set[str] = set()
     for index, entry in enumerate(task.get("env", ())):
@@ -59,7 +59,7 @@ def _twice(task: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
         seen.add(entry["name"])
 
 
-def _nothing_to_reduce(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_pools_without_gpus(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Google's page on distributed training: Reduction Server serves the GPUs of the first and the second pool."""
     pools = spec["workerPoolSpecs"]
     if len(pools) <= reduction_server.POOL_INDEX or not reduction_server.is_reduction_server(
@@ -74,7 +74,7 @@ def _nothing_to_reduce(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violati
             yield (*path, "machineSpec", "acceleratorType"), "Reduction Server is for pools with GPUs"
 
 
-def _parameters(specs: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
+def _find_parameter_mistakes(specs: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
     """A parameter reaches the trainer as the flag --id=value; a category that is there twice is tried twice. Discovery
     document: both ends of a range are required, but clients leave out zeros."""
     for spec, path, _ in parameters.walk_parameters(specs, at):
@@ -91,7 +91,7 @@ def _parameters(specs: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violati
             seen.add(value)
 
 
-def _no_progress(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_useless_stopping_rules(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, StudyStoppingConfig: "effective only for single-objective studies"."""
     objectives = [metric for metric in study["metrics"] if "safetyConfig" not in metric]
     for field in _NO_PROGRESS:

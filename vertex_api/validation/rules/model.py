@@ -11,7 +11,7 @@ from vertex_api.validation.rules.text_formats import STORAGE_URI
 from vertex_api.validation.rules.violation import KeyPath, Violation
 
 _ID = re.compile(r"[a-z_][a-z0-9_-]{0,62}")
-_MOST_VARIABLES = 200
+_MAX_VARIABLES = 200
 _PORTS = range(1, 65_536)
 _ALIAS = re.compile(r"[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
 
@@ -40,7 +40,7 @@ def _container(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
             if (number := port.get("containerPort", 0)) not in _PORTS:
                 message = f"{number} is not within {_PORTS.start} to {_PORTS.stop - 1}"
                 yield (*at, field, index, "containerPort"), message
-    yield from task.find_environment_violations(spec.get("env", ()), _MOST_VARIABLES, (*at, "env"))
+    yield from task.find_environment_violations(spec.get("env", ()), _MAX_VARIABLES, (*at, "env"))
 
 
 def find_model_id_violations(request: Mapping[str, Any]) -> Iterator[Violation]:

@@ -12,7 +12,7 @@ from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset
 
 _VALUE_SPECS = ("doubleValueSpec", "integerValueSpec", "categoricalValueSpec", "discreteValueSpec")
 _CLOSEST = 1e-10
-_MOST_VALUES = 1000
+_MAX_VALUES = 1000
 
 Spec = Mapping[str, Any]
 
@@ -92,8 +92,8 @@ def _one(spec: Spec, at: KeyPath) -> Iterator[Violation]:
 
 
 def _discrete(values: list[float], at: KeyPath) -> Iterator[Violation]:
-    if len(values) > _MOST_VALUES:
-        yield at, f"has {len(values)} values; at most {_MOST_VALUES} are allowed"
+    if len(values) > _MAX_VALUES:
+        yield at, f"has {len(values)} values; at most {_MAX_VALUES} are allowed"
     for before, after in pairwise(values):
         if before >= after:
             yield at, f"must increase: {after} stands after {before}"

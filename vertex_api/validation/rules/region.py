@@ -17,17 +17,17 @@ def find_region_mismatches(job: Mapping[str, Any], at: KeyPath, region: str) -> 
     Service Connect interfaces, the network attachment. TrainingPipeline: a model is "always uploaded into the …
     Location in which this pipeline is"; `protectedArtifactLocationId`: "only when the location is different".
     """
-    yield from _elsewhere("model", job.get("parentModel", ""), region, ("parentModel",))
+    yield from _find_mismatch("model", job.get("parentModel", ""), region, ("parentModel",))
     key = job.get("encryptionSpec", {}).get("kmsKeyName", "")
-    yield from _elsewhere("key", key, region, ("encryptionSpec", "kmsKeyName"))
+    yield from _find_mismatch("key", key, region, ("encryptionSpec", "kmsKeyName"))
     spec: Mapping[str, Any] = reduce(getitem, at, job)  # type: ignore[arg-type]
     attachment = spec.get("pscInterfaceConfig", {}).get("networkAttachment", "")
-    yield from _elsewhere("attachment", attachment, region, (*at, "pscInterfaceConfig", "networkAttachment"))
+    yield from _find_mismatch("attachment", attachment, region, (*at, "pscInterfaceConfig", "networkAttachment"))
     if spec.get("protectedArtifactLocationId") == region:
         yield (*at, "protectedArtifactLocationId"), f"is the region of the jobs, {region}; leave it out"
 
 
-def _elsewhere(what: str, name: str, region: str, at: KeyPath) -> Iterator[Violation]:
+def _find_mismatch(what: str, name: str, region: str, at: KeyPath) -> Iterator[Violation]:
     parts = name.split("/")
     if len(parts) > _REGION and parts[_REGION] != region:
         yield at, f'the {what} is in "{parts[_REGION]}"; it must be in the region of the jobs, {region}'

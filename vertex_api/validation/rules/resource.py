@@ -9,7 +9,7 @@ from vertex_api.validation.rules.text_formats import TextFormat
 from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
 
 _KEY = TextFormat.of("projects/{project}/locations/{region}/keyRings/{key_ring}/cryptoKeys/{crypto_key}")
-_LONGEST_NAME = 128
+_MAX_NAME_LENGTH = 128
 MAX_LABELS = 64
 _LABEL_CHARACTERS, _LABEL_BYTES = 63, 127
 
@@ -17,8 +17,8 @@ _LABEL_CHARACTERS, _LABEL_BYTES = 63, 127
 def find_resource_violations(resource: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Violation]:
     """The rules for a resource's own fields."""
     yield from find_unset_fields(resource, ["displayName"], at)
-    if len(resource.get("displayName", "")) > _LONGEST_NAME:
-        yield (*at, "displayName"), f"is longer than {_LONGEST_NAME} characters"
+    if len(resource.get("displayName", "")) > _MAX_NAME_LENGTH:
+        yield (*at, "displayName"), f"is longer than {_MAX_NAME_LENGTH} characters"
     yield from find_label_violations(resource.get("labels", {}), (*at, "labels"))
     if "encryptionSpec" in resource:
         yield from _encryption(resource["encryptionSpec"], (*at, "encryptionSpec"))
@@ -30,13 +30,13 @@ def find_label_violations(labels: Mapping[str, str], at: KeyPath) -> Iterator[Vi
     if len(labels) > MAX_LABELS:
         yield at, f"has {len(labels)} labels; at most {MAX_LABELS} are allowed"
     for key, value in labels.items():
-        yield from _text("key", key, at)
+        yield from _find_label_text_violations("key", key, at)
         if not key or key[0] in "_-":
             yield at, f"the key {quote_value(key)} must start with a lower-case letter or a digit"
-        yield from _text("value", value, (*at, key))
+        yield from _find_label_text_violations("value", value, (*at, key))
 
 
-def _text(name: str, text: str, at: KeyPath) -> Iterator[Violation]:
+def _find_label_text_violations(name: str, text: str, at: KeyPath) -> Iterator[Violation]:
     if not all(map(_may_stand_in_a_label, text)):
         yield at, f"the {name} {quote_value(text)} may hold lower-case letters, digits, underscores and dashes only"
     if len(text) > _LABEL_CHARACTERS or len(text.encode(errors="replace")) > _LABEL_BYTES:

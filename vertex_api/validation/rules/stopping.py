@@ -25,8 +25,8 @@ def find_stopping_violations(study: Mapping[str, Any], at: KeyPath) -> Iterator[
 def _convex(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, ConvexAutomatedStoppingSpec."""
     spec = study["convexAutomatedStoppingSpec"]
-    yield from _not_negative(spec, ("minStepCount", "maxStepCount", "minMeasurementCount"), at)
-    yield from _ordered(spec, "minStepCount", "maxStepCount", at)
+    yield from _find_negative_values(spec, ("minStepCount", "maxStepCount", "minMeasurementCount"), at)
+    yield from _find_reversed_limits(spec, "minStepCount", "maxStepCount", at)
     name = spec.get("learningRateParameterName")
     if name and name not in {each["parameterId"] for each, _, _ in parameters.walk_parameters(study["parameters"], ())}:
         yield (*at, "learningRateParameterName"), f'"{name}" is no parameter of the study'
@@ -34,8 +34,8 @@ def _convex(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
 
 def _study(config: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, StudyStoppingConfig and StudyTimeConstraint (a union)."""
-    yield from _not_negative(config, ("minNumTrials", "maxNumTrials", "maxNumTrialsNoProgress"), at)
-    yield from _ordered(config, "minNumTrials", "maxNumTrials", at)
+    yield from _find_negative_values(config, ("minNumTrials", "maxNumTrials", "maxNumTrialsNoProgress"), at)
+    yield from _find_reversed_limits(config, "minNumTrials", "maxNumTrials", at)
     if parse_seconds(config.get("maxDurationNoProgress", "0s")) < 0:
         yield (*at, "maxDurationNoProgress"), f'"{config["maxDurationNoProgress"]}" must not be negative'
     for name in ("minimumRuntimeConstraint", "maximumRuntimeConstraint"):
@@ -59,13 +59,13 @@ def _constraint(constraint: Mapping[str, Any], at: KeyPath) -> Iterator[Violatio
         yield (*at, "maxDuration"), f'"{constraint["maxDuration"]}" must not be negative'
 
 
-def _not_negative(spec: Mapping[str, Any], fields: tuple[str, ...], at: KeyPath) -> Iterator[Violation]:
+def _find_negative_values(spec: Mapping[str, Any], fields: tuple[str, ...], at: KeyPath) -> Iterator[Violation]:
     for field in fields:
         if spec.get(field, 0) < 0:
             yield (*at, field), f"{spec[field]} must not be negative"
 
 
-def _ordered(spec: Mapping[str, Any], low: str, high: str, at: KeyPath) -> Iterator[Violation]:
+def _find_reversed_limits(spec: Mapping[str, Any], low: str, high: str, at: KeyPath) -> Iterator[Violation]:
     """Both are set, and zero is "unset" in proto JSON."""
     if spec.get(low, 0) > spec.get(high, 0) > 0:
         yield (*at, low), f"{spec[low]} is more than {high} {spec[high]}"

@@ -6,8 +6,8 @@ from typing import Any
 from vertex_api.validation.rules.text_formats import C_IDENTIFIER, IMAGE, MODULE, STORAGE_URI
 from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
 
-_MOST_ENTRIES = 100
-_MOST_CHARACTERS = 100_000
+_MAX_ENTRIES = 100
+_MAX_CHARACTERS = 100_000
 
 
 def find_task_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
@@ -26,8 +26,8 @@ def _package(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     yield from find_unset_fields(spec, ["pythonModule"], at)
     yield from MODULE.find_mismatch(spec["pythonModule"], (*at, "pythonModule"))
     uris = spec["packageUris"]
-    if len(uris) > _MOST_ENTRIES:
-        yield (*at, "packageUris"), f"has {len(uris)} entries; at most {_MOST_ENTRIES} are allowed"
+    if len(uris) > _MAX_ENTRIES:
+        yield (*at, "packageUris"), f"has {len(uris)} entries; at most {_MAX_ENTRIES} are allowed"
     for index, uri in enumerate(uris):
         if not uri:
             yield (*at, "packageUris", index), "is empty"
@@ -43,9 +43,9 @@ def find_image_violations(spec: Mapping[str, Any], field: str, at: KeyPath) -> I
 def _arguments(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Length of the arguments: Google's page on configuring container settings."""
     total = sum(map(len, spec.get("args", ())))
-    if total > _MOST_CHARACTERS:
-        yield (*at, "args"), f"has {total} characters in total; at most {_MOST_CHARACTERS} are allowed"
-    yield from find_environment_violations(spec.get("env", ()), _MOST_ENTRIES, (*at, "env"))
+    if total > _MAX_CHARACTERS:
+        yield (*at, "args"), f"has {total} characters in total; at most {_MAX_CHARACTERS} are allowed"
+    yield from find_environment_violations(spec.get("env", ()), _MAX_ENTRIES, (*at, "env"))
 
 
 def find_environment_violations(entries: Sequence[Mapping[str, Any]], most: int, at: KeyPath) -> Iterator[Violation]:

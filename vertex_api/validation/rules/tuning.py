@@ -11,12 +11,12 @@ from vertex_api.validation.rules.violation import KeyPath, Violation
 def find_tuning_violations(job: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """The rules for a study with the jobs of its trials."""
     yield from job_spec.find_job_spec_violations(job["trialJobSpec"], (*at, "trialJobSpec"))
-    yield from _tpus(job["trialJobSpec"], (*at, "trialJobSpec"))
+    yield from _find_tpus(job["trialJobSpec"], (*at, "trialJobSpec"))
     yield from study.find_study_violations(job["studySpec"], (*at, "studySpec"))
-    yield from _counts(job, at)
+    yield from _find_count_violations(job, at)
 
 
-def _tpus(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_tpus(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Google's page on using hyperparameter tuning: "jobs with TPUs are not supported"."""
     for index, pool in enumerate(spec["workerPoolSpecs"]):
         name = pool.get("machineSpec", {}).get("machineType", "")
@@ -26,7 +26,7 @@ def _tpus(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
             yield (*at, "workerPoolSpecs", index, "machineSpec", "machineType"), message
 
 
-def _counts(job: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_count_violations(job: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, HyperparameterTuningJob: both counts are required; zero is "unset" in proto JSON."""
     most = job.get("maxTrialCount", 0)
     for name in ("maxTrialCount", "parallelTrialCount"):

@@ -21,14 +21,14 @@ def find_worker_pool_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterato
         yield path, f"has {len(pools)} pools; at most {MAX_POOLS} are allowed"
     on_demand = not spec.get("persistentResourceId")
     for index, pool in enumerate(pools):
-        yield from _replicas(pool, index, (*path, index))
+        yield from _find_replica_violations(pool, index, (*path, index))
         if pool:
             yield from _pool(pool, (*path, index), on_demand)
             yield from _reduction_server(pool, index, (*path, index))
-    yield from _tpus(pools, path)
+    yield from _find_tpu_violations(pools, path)
 
 
-def _replicas(pool: Mapping[str, Any], index: int, at: KeyPath) -> Iterator[Violation]:
+def _find_replica_violations(pool: Mapping[str, Any], index: int, at: KeyPath) -> Iterator[Violation]:
     """Discovery document, CustomJobSpec; pool 0: Google's page on distributed training."""
     replicas = pool.get("replicaCount", 1)
     if index == 0 and not pool:
@@ -47,12 +47,12 @@ def _pool(pool: Mapping[str, Any], at: KeyPath, on_demand: bool) -> Iterator[Vio
     if "machineSpec" in pool or on_demand:
         yield from machine_spec.find_machine_violations(pool.get("machineSpec", {}), (*at, "machineSpec"))
     if on_demand:
-        yield from _reserved(pool.get("machineSpec", {}), (*at, "machineSpec"))
+        yield from _find_missing_reservation(pool.get("machineSpec", {}), (*at, "machineSpec"))
     yield from find_disk_violations(pool.get("diskSpec", {}), (*at, "diskSpec"))
-    yield from _mounts(pool, at)
+    yield from _find_mount_violations(pool, at)
 
 
-def _reserved(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_missing_reservation(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Google's page on configuring compute resources: some machines are had by a shared reservation only."""
     kind = spec.get("reservationAffinity", {}).get("reservationAffinityType", "NO_RESERVATION")
     if spec.get("machineType") in machine_spec.RESERVATION_ONLY_MACHINES and kind == "NO_RESERVATION":
@@ -69,7 +69,7 @@ def find_disk_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Viola
         yield (*at, "bootDiskSizeGb"), f"{size} is not within {_DISK_GB.start} to {_DISK_GB.stop - 1}"
 
 
-def _mounts(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_mount_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, NfsMount and LustreMount."""
     for index, mount in enumerate(pool.get("nfsMounts", ())):
         path: KeyPath = (*at, "nfsMounts", index)
@@ -95,7 +95,7 @@ def _reduction_server(pool: Mapping[str, Any], index: int, at: KeyPath) -> Itera
         yield (*at, "machineSpec", "acceleratorType"), "Reduction Server runs on machines without accelerators"
 
 
-def _tpus(pools: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
+def _find_tpu_violations(pools: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
     """Google's page on configuring compute resources: a TPU job has one pool, which as the first has one replica."""
     used = [index for index, pool in enumerate(pools) if pool]
     names = {index: pools[index].get("machineSpec", {}).get("machineType", "") for index in used}
