@@ -1,4 +1,4 @@
-"""What can go wrong in this room. Every message is fit to be shown to a user as it is.
+"""The errors of `components`. Every message can be shown to a user as it is.
 
 ComponentError
 ├── DeclarationErrors   problems in the declarations and the stack file, all of them, each with its place
@@ -21,12 +21,12 @@ import pulumi
 
 
 class ComponentError(Exception):
-    """Something that the user can mend."""
+    """The base of all errors: something that the user can fix."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing to mend: `place` is `file:line` (or a file), `path` the key in it, `message` what to do."""
+    """One thing to fix: `place` is `file:line` (or a file), `path` the key in it, `message` what to do."""
 
     place: str
     path: str
@@ -37,7 +37,7 @@ class Problem:
 
 
 class DeclarationErrors(ComponentError, pulumi.RunError):
-    """Everything that is wrong in what is declared. A RunError, so that Pulumi shows no traceback."""
+    """All `problems` of the declarations and the stack file. A RunError, so that Pulumi shows no traceback."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = list(problems)
@@ -50,7 +50,7 @@ class ContextUnusable(ComponentError, pulumi.RunError):
 
     @classmethod
     def of(cls, error: OSError) -> "ContextUnusable":
-        """The error for a file or folder that cannot be read."""
+        """Return the error for a file or folder that cannot be read."""
         return cls(
             f"{error.filename} cannot be read ({error.strerror}): make it readable, or leave it out by a line in "
             ".dockerignore"

@@ -1,4 +1,4 @@
-"""Forms of the texts and numbers that a user declares, each refused with what it should look like."""
+"""Types of the texts and numbers in declarations and stack files, each with a message that says its form."""
 
 import re
 from typing import Annotated, get_args
@@ -13,30 +13,33 @@ NAME_FORM = 'lower-case letters, digits, "-", "_" and ".", at most 63'
 
 
 def is_valid_name(text: str) -> bool:
-    """Whether it may be the name of a job, an image or a package: `NAME` says what they are made of."""
+    """Whether a text can be the name of a job, an image or a package; `NAME_FORM` is the rule in words."""
     return _NAME.fullmatch(text) is not None
 
 
 def validate_not_negative(value: int) -> int:
+    """Return the value. Raises ValueError if it is below zero."""
     if value < 0:
         raise ValueError(f"{value} is below zero")
     return value
 
 
 def validate_port(value: int) -> int:
+    """Return the value. Raises ValueError if it is not the number of a port."""
     if not 0 <= value <= 65535:
         raise ValueError(f"{value} is not between 0 and 65535")
     return value
 
 
 def validate_positive_duration(value: str) -> str:
+    """Return a canonical duration (`"3600s"`). Raises ValueError if it is not positive."""
     if parse_seconds(value) <= 0:
         raise ValueError(f'"{value}" is not longer than "0s"')
     return value
 
 
 def _form(pattern: str, form: str) -> AfterValidator:
-    """A text of a form that Google Cloud asks for; `form` says it in words or by a pattern with names."""
+    """Return a validator for texts of a pattern; `form` describes it to users."""
 
     def check(value: str) -> str:
         if not re.fullmatch(pattern, value):
@@ -62,7 +65,7 @@ def _to_digits(value: object) -> object:
 
 
 NumberOrText = Annotated[str, BeforeValidator(_to_digits)]
-"""A text that YAML reads as a whole number where it has digits alone and no quotes, as a job's ID has."""
+"""A text that YAML reads as a whole number if it is digits without quotes, such as a job's ID."""
 JobId = Annotated[
     String,
     _form(
@@ -110,7 +113,7 @@ KeyName = Annotated[
 NetworkName = Annotated[String, _api_format(text_formats.NETWORK)]
 AttachmentName = Annotated[String, _api_format(text_formats.NETWORK_ATTACHMENT)]
 PersistentResourceId = Annotated[String, _api_format(text_formats.PERSISTENT_RESOURCE_ID)]
-# What a Dockerfile's COPY takes for a pattern, a variable or a quote cannot stand in the name of what is copied.
+# A Dockerfile's COPY interprets these characters as patterns, variables or quotes.
 CopiedPath = Annotated[
     String, _form(r"""[^$*?\[\]\\"'\n]+""", "a path without wildcards, quotes, $ and \\; give the file another name")
 ]

@@ -11,11 +11,14 @@ from vertex_api.validation.shape import unknown_field_text
 from . import shapes
 
 LIFECYCLE, SPEC = "lifecycle", "spec"
-_INPUTS = (types.CustomJobSpec, types.HyperparameterTuningJob)  # those of a pipeline's task are free JSON
+_INPUTS = (
+    types.CustomJobSpec,
+    types.HyperparameterTuningJob,
+)  # in the API, the inputs of a pipeline's task are free JSON
 
 
 def misplaced_key_message(kind: Kind, path: KeyPath) -> str | None:
-    """What is said of a key that stands in a declared job itself and is none of its own; None for all other paths."""
+    """Return the message for an unknown key at the top of a declared job. Returns None for all other paths."""
     name = to_camel(str(path[0])) if len(path) == 1 else ""
     if not name or name in get_fields(kind.message):
         return None

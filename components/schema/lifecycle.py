@@ -1,4 +1,4 @@
-"""What `lifecycle` says of a job, with its defaults filled in."""
+"""The `lifecycle` of a job with its defaults."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,8 +1,8 @@
 """References in declarations: `${images.NAME}`, `${vars.NAME}`, `${secrets.NAME}`, as in Pulumi YAML.
 
 They are resolved in three steps, each where its values are known: vars when the declarations are read, image URIs when
-the program runs, secrets when a job is submitted. `$${` stands for `${`; Vertex's own `$(NAME)` is left alone, and
-so is a `${` without an end that begins none of them.
+the program runs, secrets when a job is submitted. `$${` stands for `${`. Vertex AI's own `$(NAME)` is left
+unchanged, and so is an unclosed `${` that does not begin a reference.
 """
 
 import json
@@ -23,14 +23,14 @@ _UNCLOSED = re.compile(r"(?<!\$)\$\{\s*[A-Za-z]\w*\.[^}]*?(?:\$\{|\Z)")
 
 
 def find_references(value: Any) -> Iterator[tuple[KeyPath, str]]:
-    """Every reference in a value with its place: `(path, "images.digits")`."""
+    """Find every reference in a value, with its path: `(("image",), "images.digits")`."""
     for path, text in _find_texts(value, ()):
         for match in _REFERENCE.finditer(text):
             yield path, match.group(1).strip()
 
 
 def find_unclosed_references(value: Any) -> Iterator[Violation]:
-    """What is said of each text in a value that begins a reference and does not end it."""
+    """Find the texts in a value that begin a reference and do not close it."""
     for path, text in _find_texts(value, ()):
         if match := _UNCLOSED.search(text):
             begun = match.group().removesuffix("${").rstrip()
@@ -38,22 +38,22 @@ def find_unclosed_references(value: Any) -> Iterator[Violation]:
 
 
 def has_unresolved_references(value: object) -> bool:
-    """Whether a value is a text that is not whole before its references are filled in, or closed first."""
+    """Whether a value is a text with references to resolve, or with one to close first."""
     return isinstance(value, str) and bool(_REFERENCE.search(value) or _UNCLOSED.search(value))
 
 
 def find_lone_references(value: Any) -> set[KeyPath]:
-    """The places of the strings in a value that are nothing but one reference."""
+    """Find the paths of the texts in a value that are one reference and nothing else."""
     return {path for path, text in _find_texts(value, ()) if _REFERENCE.fullmatch(text)}
 
 
 def to_text(value: Any) -> str:
-    """A value as it stands inside a text: numbers, true and false as JSON has them."""
+    """Return a value as it is written inside a text: numbers, true and false as in JSON."""
     return json.dumps(value) if isinstance(value, bool | int | float | list | dict | None) else str(value)
 
 
 def map_texts(value: Any, change: Callable[[str], Any]) -> Any:
-    """The value with `change` applied to every string in it."""
+    """Return a value with `change` applied to every text in it."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
@@ -64,27 +64,27 @@ def map_texts(value: Any, change: Callable[[str], Any]) -> Any:
 
 
 def resolve(value: Any, tables: Tables) -> Any:
-    """The value with every reference into one of `tables` replaced; the others stay as they are.
+    """Return a value with every reference into one of `tables` replaced. Other references stay as they are.
 
-    A string that is nothing but one reference becomes the value itself, with its type.
+    A text that is one reference and nothing else becomes the value itself, with its type.
     """
     return map_texts(value, lambda text: _resolve_text(text, tables) if "${" in text else text)
 
 
 def resolve_and_unescape(value: Any, tables: Tables) -> Any:
-    """The last step: references replaced and each `$${` as `${`, in one pass, so that what is filled in stays as is."""
+    """Replace references, and each `$${` by `${`. In one pass: inserted values stay as they are."""
     return map_texts(value, lambda text: _resolve_and_unescape_text(text, tables) if "${" in text else text)
 
 
 def unescape(value: Any) -> Any:
-    """The value with each `$${` as the `${` that it stands for: the last step where nothing is left to fill in."""
+    """Replace each `$${` by the `${` that it stands for."""
     return resolve_and_unescape(value, {})
 
 
 def unknown_reference_message(reference: str, tables: tuple[str, ...]) -> str:
     """Return the message for a reference that points into none of the `tables` that its place allows."""
     known = " or ".join(f"${{{table}.NAME{'.RESULT' if table == JOBS else ''}}}" for table in tables)
-    return f"${{{reference}}} is not a reference that is known here; write {known}"
+    return f"${{{reference}}} is not a reference that is allowed here; write {known}"
 
 
 def _resolve_and_unescape_text(text: str, tables: Tables) -> Any:
@@ -102,7 +102,7 @@ def _resolve_text(text: str, tables: Tables) -> Any:
 
 
 def _substitute(match: re.Match[str], tables: Tables) -> str:
-    """What stands for a reference inside a text; the reference itself where it is not known yet."""
+    """Return the text for a reference inside a text: the reference itself, if its value is not known yet."""
     known, value = _look_up(match.group(1), tables)
     if not known:
         return match.group()
@@ -110,7 +110,7 @@ def _substitute(match: re.Match[str], tables: Tables) -> str:
 
 
 def _find_texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
-    """The strings in a value that may hold references."""
+    """Find the texts in a value that may hold references."""
     if isinstance(value, str):
         if "${" in value:
             yield path, value

@@ -1,4 +1,4 @@
-"""YAML and JSON that people write: read strictly with libyaml, and the line of each key when it is asked for."""
+"""YAML and JSON documents: read strictly with libyaml, with the line of each key."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,62 +8,62 @@ import yaml
 from vertex_api import scalars
 from vertex_api.validation.rules import KeyPath
 
-from .yaml_errors import explained
+from .yaml_errors import explain_error
 
 _MERGE, _TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
 
 
 def load(content: bytes) -> Any:
-    """What a document holds.
+    """Return the value that a document holds.
 
-    Raises yaml.YAMLError or UnicodeDecodeError, also for what YAML's readers would lose. The `problem` of a
-    yaml.MarkedYAMLError is a whole sentence.
+    Raises yaml.YAMLError or UnicodeDecodeError, also for duplicate keys and the like, which YAML readers drop silently.
+    The `problem` of a yaml.MarkedYAMLError is a whole sentence for the user.
     """
     loader = yaml.CSafeLoader(content)
     try:
-        node = _node(loader, content)
+        node = _parse_node(loader, content)
         if node is None:
             return None
-        _refuse_lost(node, ())
-        return _constructed(loader, node)
+        _raise_for_lossy_parts(node, ())
+        return _construct(loader, node)
     finally:
         loader.dispose()
 
 
-def _node(loader: yaml.CSafeLoader, content: bytes) -> yaml.Node | None:
+def _parse_node(loader: yaml.CSafeLoader, content: bytes) -> yaml.Node | None:
     try:
         return loader.get_single_node()
     except yaml.MarkedYAMLError as error:
-        error.problem = explained(error, content.decode(errors="replace"))
+        error.problem = explain_error(error, content.decode(errors="replace"))
         raise
 
 
-def _constructed(loader: yaml.CSafeLoader, node: yaml.Node) -> Any:
+def _construct(loader: yaml.CSafeLoader, node: yaml.Node) -> Any:
     try:
         return loader.construct_document(node)
     except ValueError:
-        # Of no date, such as 2026-02-30, its readers say nothing more.
-        wrong = next(scalar for scalar in _scalars(node) if not _is_readable(scalar))
-        message = f'{wrong.value} looks like a date or a number and is none; write "{wrong.value}" in quotes'
+        # For an impossible date, such as 2026-02-30, the error has no position.
+        wrong = next(scalar for scalar in _iterate_scalars(node) if not _is_readable(scalar))
+        message = f'{wrong.value} looks like a date or a number and is not one; write "{wrong.value}" in quotes'
         raise yaml.MarkedYAMLError(problem=message, problem_mark=wrong.start_mark) from None
 
 
 def compose(content: bytes) -> yaml.Node | None:
-    """A document as nodes with their positions, for `find_line`. Raises as `load` does."""
+    """Return a document as nodes with positions, for `find_line`. Raises yaml.YAMLError."""
     return yaml.compose(content, yaml.CSafeLoader)
 
 
 def quote_source_text(root: yaml.Node | None, path: KeyPath, message: str) -> str:
-    """A problem's message; where it says what is not a text, then with what stands in the document.
+    """Return a problem's message; if it says that a value is not a text, it quotes what the user wrote.
 
-    YAML has read that as something else: 3.10 as 3.1, no as false, 12:30 as 750. In quotes it is what was written.
+    YAML reads some texts without quotes as other values: 3.10 as 3.1, no as false, 12:30 as 750.
     """
     node = root
     for part in path:
         _, node = next(_steps(node, part), (0, None))
     if not isinstance(node, yaml.ScalarNode) or node.tag == _TEXT:
         return message
-    read, text = _read(node), node.value
+    read, text = _construct_scalar(node), node.value
     if message != scalars.not_a_string_message(read) or text == scalars.quote_value(read):
         return message
     if not text:
@@ -73,7 +73,7 @@ def quote_source_text(root: yaml.Node | None, path: KeyPath, message: str) -> st
 
 
 def find_line(node: yaml.Node | None, path: KeyPath) -> int | None:
-    """The line of the deepest part of `path` that a document holds; None where it holds none of it."""
+    """Return the line of the deepest part of `path` that a document holds; None if it holds none of it."""
     line = None
     for part in path:
         step = next(_steps(node, part), None)
@@ -98,10 +98,10 @@ def _steps(node: yaml.Node | None, part: str | int) -> Iterator[tuple[int, yaml.
         yield node.value[part].start_mark.line + 1, node.value[part]
 
 
-def _refuse_lost(node: yaml.Node, above: tuple[yaml.Node, ...]) -> None:
-    """Refuses what YAML's readers drop or change without a word, and what has no end.
+def _raise_for_lossy_parts(node: yaml.Node, above: tuple[yaml.Node, ...]) -> None:
+    """Raise for what YAML readers silently drop or change, and for endless values.
 
-    A key that stands twice in one mapping, a name that YAML takes for a number or truth, an alias to what it stands in.
+    These are duplicate keys, keys that YAML reads as numbers or booleans, and aliases to a value that contains them.
     """
     if any(node is other for other in above):
         raise yaml.MarkedYAMLError(problem="an alias refers to what it stands in", problem_mark=node.start_mark)
@@ -117,30 +117,30 @@ def _refuse_lost(node: yaml.Node, above: tuple[yaml.Node, ...]) -> None:
                     message = f'"{key.value}" is there twice, {lines}'
                     raise yaml.MarkedYAMLError(problem=message, problem_mark=key.start_mark)
                 first[key.value] = key
-            _refuse_lost(value, (*above, node))
+            _raise_for_lossy_parts(value, (*above, node))
     elif isinstance(node, yaml.SequenceNode):
         for child in node.value:
-            _refuse_lost(child, (*above, node))
+            _raise_for_lossy_parts(child, (*above, node))
 
 
-def _scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
+def _iterate_scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
     if isinstance(node, yaml.ScalarNode):
         yield node
     elif isinstance(node, yaml.MappingNode):
         for _, value in node.value:
-            yield from _scalars(value)
+            yield from _iterate_scalars(value)
     elif isinstance(node, yaml.SequenceNode):
         for child in node.value:
-            yield from _scalars(child)
+            yield from _iterate_scalars(child)
 
 
 def _is_readable(node: yaml.ScalarNode) -> bool:
     try:
-        _read(node)
+        _construct_scalar(node)
     except ValueError:
         return False
     return True
 
 
-def _read(node: yaml.ScalarNode) -> Any:
+def _construct_scalar(node: yaml.ScalarNode) -> Any:
     return yaml.constructor.SafeConstructor().construct_object(node)

@@ -1,11 +1,11 @@
-"""What libyaml says of a text that is no YAML, said by what its writer did and how to mend it."""
+"""Explanations of libyaml's parse errors: what is wrong in the text, and how to fix it."""
 
 import re
 
 import yaml
 
 _QUOTED = "write it in quotes"
-_SAID = {
+_EXPLANATIONS = {
     "but found another document": "a second document begins here; write one document a file",
     "mapping values are not allowed": 'a ":" stands where no key ends; write a text with ": " in quotes, and indent '
     "keys alike",
@@ -28,8 +28,8 @@ _REFERENCE = re.compile(r"\$\{[^}]*\}[^\s,\]}]*")
 _BEGINNING = re.compile(r"[^\s,\[{]*$")
 
 
-def explained(error: yaml.MarkedYAMLError, text: str) -> str:
-    """Why a text cannot be read, where the parser says so in words of its own: a whole sentence with the remedy."""
+def explain_error(error: yaml.MarkedYAMLError, text: str) -> str:
+    """Return a whole sentence that says why a text is not valid YAML and how to fix it, for a parser's error."""
     problem, mark = error.problem or "is not valid YAML", error.problem_mark
     line = (text.split("\n")[mark.line : mark.line + 1] if mark else []) or [""]
     before, after = (line[0][: mark.column], line[0][mark.column :]) if mark else ("", "")
@@ -44,7 +44,7 @@ def explained(error: yaml.MarkedYAMLError, text: str) -> str:
     if after[:1] in ("}", "]") and problem in _UNOPENED:
         return f'the "{after[0]}" closes no bracket'
     start = error.context_mark.line + 1 if error.context_mark else 1
-    said = next((said for begins, said in _SAID.items() if problem.startswith(begins)), None)
+    said = next((said for begins, said in _EXPLANATIONS.items() if problem.startswith(begins)), None)
     if said is not None:
         return said.format(line=start)
     return f"{error.context}, {problem}" if error.context else problem

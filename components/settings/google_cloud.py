@@ -1,4 +1,4 @@
-"""What a stack file says of its Google Cloud project, completed and checked as a whole."""
+"""The keys of a stack file for the target `gcp`: their rules, and default names for what the stack creates."""
 
 import hashlib
 import json
@@ -13,11 +13,11 @@ from ..jobs.recovery.labels import find_label_violations
 from ..schema import shapes
 
 PERSISTENT_RESOURCE = "persistentResource"
-"""The key of the machines that stay. Names of jobs are in lower case, so none can be in its way."""
+"""The key of the persistent resource. It is also its name among costs: names of jobs are in lower case."""
 _DIGEST_LENGTH = 8
-"""Hex digits of a digest at the end of a name that is too long."""
+"""Hex digits of the digest at the end of a truncated name."""
 _PROJECT = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
-"""Resource Manager's page on projects; those of a domain, such as example.com:project, are older than it."""
+"""Resource Manager's page on projects. Older projects belong to a domain: example.com:project."""
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")
 _REQUIRED = ("project", "projectNumber", "region")
 _CHOICES = {
@@ -33,7 +33,7 @@ _ONLY_IF_CREATED = {
 
 
 def find_violations(values: Mapping[str, Any]) -> Iterator[Violation]:
-    """Every rule that the keys of the target `gcp` break; `values` have the shape of `shapes.Stack`."""
+    """Find every rule that the keys of the target `gcp` break. `values` have the shape of `shapes.Stack`."""
     for key in _REQUIRED:
         if key not in values:
             yield (key,), "is required by the target gcp"
@@ -50,7 +50,10 @@ def find_violations(values: Mapping[str, Any]) -> Iterator[Violation]:
             continue
         for field in _ONLY_IF_CREATED[key]:
             if field in part:
-                yield (key, field), f"has no effect on what exists already; leave it out, or name it by {made}"
+                yield (
+                    (key, field),
+                    f"has no effect on an existing resource; remove it, or name the resource with {made}",
+                )
     yield from _find_network_violations(values.get("network"))
     for at, pool in iterate_pools(values):
         yield from _find_pool_violations(pool, at)
@@ -58,13 +61,13 @@ def find_violations(values: Mapping[str, Any]) -> Iterator[Violation]:
 
 
 def iterate_pools(values: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
-    """The pools of machines that stay, each with its path; `values` have the shape of `shapes.Cloud`."""
+    """Iterate over the pools of the persistent resource with their paths. `values` have the shape of `shapes.Cloud`."""
     for index, pool in enumerate(values.get(PERSISTENT_RESOURCE, {}).get("resourcePools", ())):
         yield (PERSISTENT_RESOURCE, "resourcePools", index), pool
 
 
 def add_default_names(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> shapes.Cloud:
-    """The keys of `shapes.Cloud` with names for what is made here; what they say has been checked."""
+    """Return the keys of `shapes.Cloud` in valid `values`, with default names for what the stack creates."""
     cloud = {key: values[key] for key in shapes.Cloud.__annotations__ if key in values}
     registry, identity, bucket = (dict(values.get(key, {})) for key in _CHOICES)
     if _is_created_here("registry", registry):
@@ -81,12 +84,12 @@ def add_default_names(pulumi_project: str, stack: str, values: Mapping[str, Any]
 
 
 def _is_created_here(key: str, part: Mapping[str, Any]) -> bool:
-    """Whether what a key (`registry`, `identity`, `bucket`) means is made by the stack, and not only named by it."""
+    """Whether the stack creates the resource of a key (`registry`, `identity`, `bucket`); else it exists already."""
     return not any(choice in part for choice in _CHOICES[key][:-1])
 
 
 def _find_invalid_names(values: Mapping[str, Any]) -> Iterator[Violation]:
-    """The forms of names that all calls have in their addresses."""
+    """The project and the region are parts of every URL, so a mistake in them would fail every call."""
     project, region = values.get("project"), values.get("region")
     if project is not None and not _PROJECT.fullmatch(project):
         form = "6 to 30 lower-case letters, digits and hyphens, as `gcloud projects list` says"
@@ -112,7 +115,10 @@ def _find_pool_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Viol
     machine = pool["machineSpec"]
     yield from machine_spec.find_machine_violations(machine, (*at, "machineSpec"))
     for field in sorted(machine.keys() - {"machineType", "acceleratorType", "acceleratorCount"}):
-        yield (*at, "machineSpec", field), "cannot be said by the Google Cloud provider of a persistent resource"
+        yield (
+            (*at, "machineSpec", field),
+            "is not supported for a persistent resource by Pulumi's Google Cloud provider; remove it",
+        )
     yield from worker_pools.find_disk_violations(pool.get("diskSpec", {}), (*at, "diskSpec"))
     if scaling := pool.get("autoscalingSpec"):
         # The service's own client says so of AutoscalingSpec.
@@ -147,7 +153,7 @@ def _to_slug(name: str) -> str:
 
 
 def _generate_name(length: int, *parts: str, before: str = "") -> str:
-    """A name of at most this length; what is cut off is told apart by a digest of all the parts."""
+    """Return a name of at most this length. A digest of all parts keeps truncated names apart."""
     name = before + _to_slug("-".join(parts))
     if len(name) <= length:
         return name

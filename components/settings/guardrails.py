@@ -1,7 +1,7 @@
-"""Guardrails: what a stack lets its jobs and machines be, checked before anything is done. What breaks one blocks.
+"""Guardrails: limits that a stack sets for its jobs and machines. A preview fails if one is broken.
 
-A job is judged as it will be submitted: with its vars filled in, the stack's labels, and Vertex AI's own seven days
-where it names no timeout.
+A job is checked as it will be submitted: with its vars filled in, the stack's labels, and Vertex AI's default timeout
+of seven days if it has none.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,26 +22,26 @@ from ..schema import references, shapes
 from ..schema.job_declaration import JobDeclaration
 from . import google_cloud
 
-_UNKNOWN_YET = "stands for a value that is not known yet, so it cannot be judged; write the value"
+_UNKNOWN_YET = "stands for a value that is not known yet, so it cannot be checked; write the value"
 _LISTS = ("machineTypes", "acceleratorTypes", "registries")
 _LIMITS = {"maxHourlyCost": "hourly", "maxTotalCost": "total"}
 _MAX_NAMES = 3
 
 
 def find_empty_rules(given: Any) -> Iterator[Violation]:
-    """Rules of a stack file's `guardrails`, as written, with nothing behind them: elsewhere that means "unset"."""
+    """Find empty rules in a stack file's `guardrails`, as written; elsewhere an empty value means "unset"."""
     for rule in shapes.Guardrails.__annotations__:
         if isinstance(given, Mapping) and rule in given and given[rule] in (None, []):
             value = "write [none] to allow none" if rule in _LISTS else "give it a value"
-            yield (rule,), f"is empty, which says nothing; leave it out, or {value}"
+            yield (rule,), f"is empty; remove it, or {value}"
 
 
 def find_job_violations(
     rules: shapes.Guardrails, job: JobDeclaration, images: Mapping[str, shapes.Image], labels: Mapping[str, str]
 ) -> Iterator[Violation]:
-    """Every guardrail that a job without problems breaks; `labels` are those that the stack gives all its jobs.
+    """Find every guardrail that a valid job breaks. `labels` are those that the stack gives all its jobs.
 
-    A pipeline is judged by the job that it runs, and by the image that is to serve its model.
+    A pipeline is checked by the job that it runs, and by the image that serves its model.
     """
     training_job = job.spec.training_job
     for path, message in _find_training_violations(rules, training_job.kind, training_job.fields, images, labels):
@@ -76,7 +76,7 @@ def _find_training_violations(
 
 
 def find_machine_violations(rules: shapes.Guardrails, values: Mapping[str, Any]) -> Iterator[Violation]:
-    """Every guardrail that the stack's persistent resource breaks; all but those on machines are for jobs alone."""
+    """Find every guardrail that the stack's persistent resource breaks. Only those on machines apply to it."""
     for at, pool in google_cloud.iterate_pools(values):
         yield from _find_type_violations(rules, pool["machineSpec"], (*at, "machineSpec"))
 
@@ -84,15 +84,15 @@ def find_machine_violations(rules: shapes.Guardrails, values: Mapping[str, Any])
 def find_budget_violations(
     rules: shapes.Guardrails, costs: Mapping[str, Cost], region: str
 ) -> Iterator[tuple[str | None, str, str]]:
-    """What breaks the limits of cost, which hold for all that `costs` names together: `(name, rule, message)`.
+    """Find what breaks the limits of cost, which apply to the sum of all `costs`: `(name, rule, message)`.
 
-    A name is given of what is too dear alone or has no price on file; else the sum is, with the dearest. What has no
-    end has no total, so `maxTotalCost` does not hold for it.
+    The name is that of a job that alone exceeds the limit or has no price on file, or None for the sum. A persistent
+    resource has no total cost, because it has no end, so `maxTotalCost` does not apply to it.
     """
     limits = {rule: limit for rule in _LIMITS if isinstance(limit := rules.get(rule), float)}
     for name, each in costs.items():
         held = [rule for rule in limits if isfinite(_get_usd(each, rule))]
-        # A machine that is not known yet has been refused where machines are judged.
+        # An unknown machine type is reported by machineTypes already.
         missing = [
             one for one in each.missing if "machineTypes" not in rules or not references.has_unresolved_references(one)
         ]
@@ -115,13 +115,13 @@ def find_budget_violations(
         if not alone and sum(usd.values()) > limit:
             dearest = sorted(usd, key=lambda name: -usd[name])[:_MAX_NAMES]
             named = ", ".join(f"{name} {usd[name]:.2f}" for name in dearest)
-            yield None, rule, f"{sum(usd.values()):.2f} {words}; dearest: {named}"
+            yield None, rule, f"{sum(usd.values()):.2f} {words}; most expensive: {named}"
 
 
 def create_image_check(rules: shapes.Guardrails | None, name: str) -> Callable[[str], str]:
-    """What judges an image of another stack, whose URI is known when that stack's outputs are read.
+    """Return a function that checks the URI of an image of another stack, once that stack's outputs are known.
 
-    The returned function gives the URI back. It raises ImageRefused.
+    The function returns the URI, or raises ImageRefused.
     """
 
     def check(uri: str) -> str:
@@ -151,7 +151,7 @@ def _find_type_violations(rules: shapes.Guardrails, spec: Mapping[str, Any], at:
 def _find_image_violations(
     rules: shapes.Guardrails, uri: str | None, images: Mapping[str, shapes.Image], at: KeyPath
 ) -> Iterator[Violation]:
-    """Images that are built here go to the stack's own registry, which its file names: they are allowed."""
+    """Images that the stack builds are allowed: they are pushed to its own registry."""
     allowed = rules.get("registries")
     if allowed is None or uri is None:
         return
@@ -167,12 +167,12 @@ def _find_image_violations(
 
 
 def _is_in_registries(uri: str, allowed: Iterable[str]) -> bool:
-    """Whether an image lies below one of the prefixes; `host/team` is not one of `host/team-b/image`."""
+    """Whether an image is below one of the `allowed` prefixes; `host/team` is not one of `host/team-b/image`."""
     return any(uri == prefix or uri.startswith(tuple(prefix.rstrip("/") + end for end in "/:@")) for prefix in allowed)
 
 
 def _registry_message(uri: str, allowed: Sequence[str]) -> str:
-    return f'guardrails.registries: "{uri}" is of no registry that is allowed here; allowed: {_list_text(allowed)}'
+    return f'guardrails.registries: "{uri}" is not in an allowed registry; allowed: {_list_text(allowed)}'
 
 
 def _get_usd(cost: Cost, rule: str) -> float:
@@ -190,7 +190,7 @@ def _find_timeout_violations(rules: shapes.Guardrails, job_spec: Mapping[str, An
     if given is None and rules.get("requireTimeout"):
         yield at, f'guardrails.requireTimeout: is required here, such as "{longest or "3600s"}"'
     elif longest is not None and parse_seconds(given or DEFAULT_TIMEOUT) > parse_seconds(longest):
-        shown = f'"{given}"' if given else f'seven days ("{DEFAULT_TIMEOUT}"), as none is given,'
+        shown = f'"{given}"' if given else f'seven days ("{DEFAULT_TIMEOUT}"), the default,'
         yield at, f'guardrails.maxTimeout: {shown} is longer than the "{longest}" that is allowed here'
 
 

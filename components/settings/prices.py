@@ -1,4 +1,4 @@
-"""The prices that hold for a stack: those on file, and those that its own file names instead."""
+"""The prices of a stack: those on file, and those of its stack file instead."""
 
 from collections.abc import Iterator
 from datetime import date, timedelta
@@ -12,7 +12,7 @@ from vertex_api.validation.rules import Violation
 from ..schema import shapes
 
 _MAX_LEAD = timedelta(days=1)
-"""How far ahead of this machine's day another place's may be."""
+"""How far ahead of this machine's date another time zone may be."""
 
 
 def find_violations(given: shapes.Prices, own_region: str | None = None) -> Iterator[Violation]:
@@ -20,27 +20,27 @@ def find_violations(given: shapes.Prices, own_region: str | None = None) -> Iter
     no day. The stack's own region is one, known or not."""
     try:
         if date.fromisoformat(given["asOf"]) > date.today() + _MAX_LEAD:
-            yield ("asOf",), f'"{given["asOf"]}" is still to come; prices are those of a day that was'
+            yield ("asOf",), f'"{given["asOf"]}" must not be in the future'
     except ValueError:
-        yield ("asOf",), f'"{given["asOf"]}" is not a day, such as 2026-07-30'
+        yield ("asOf",), f'"{given["asOf"]}" is not a date, such as 2026-07-30'
     if not given["source"].strip():
-        yield ("source",), "is empty; say where the prices come from"
+        yield ("source",), "is empty; write where the prices come from"
     regions_known = REGIONS | {region for _, _, region in prices.load_prices().table} | {own_region}
     for kind, known in list_priceable_names().items():
         for name, regions in given.get(kind, {}).items():  # type: ignore[attr-defined]
             if name not in known:
-                yield (kind, name), f"nothing is priced by this name{suggestion_text(name, known)}"
+                yield (kind, name), f"is not a name that has a price{suggestion_text(name, known)}"
             for region, usd in regions.items():
                 if region not in regions_known:
                     found = find_closest_name(region, REGIONS)
                     hint = f"; did you mean {found}?" if found else ", such as us-central1"
-                    yield (kind, name, region), f"is not a region that is known{hint}"
+                    yield (kind, name, region), f"is not a known region{hint}"
                 if usd < 0:
                     yield (kind, name, region), f"{usd} is below zero"
 
 
 def merge_prices(given: shapes.Prices | None) -> prices.Prices:
-    """The prices on file with a stack's own, which have been checked, in place of them or beside them."""
+    """Return the prices on file, with a stack's own valid prices added or in their place."""
     if given is None:
         return prices.load_prices()
     return prices.load_prices().override(

@@ -103,7 +103,7 @@ def test_prod_runs_the_digest_that_dev_tested_and_its_preview_shows_that_alone(c
     config["config"]["vertex-training:guardrails"] = {"registries": ["registry.test/approved"]}
     prod.write_text(yaml.safe_dump(config))
     refused = cloud.pulumi("preview", "--stack", "prod", fails=True)
-    assert f'images.trainer: guardrails.registries: "{newer}" is of no registry that is allowed here' in refused
+    assert f'images.trainer: guardrails.registries: "{newer}" is not in an allowed registry' in refused
 
 
 def test_an_image_that_dev_has_not_built_is_named_with_what_to_do(cloud: CloudProject) -> None:

@@ -17,7 +17,7 @@ from tests.vertex_api.jobs import custom_job, edited, tuning_job
 # The threads of Pulumi's mocks leave an event loop each.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
-UNKNOWN = "is not a reference that is known here; write ${secrets.NAME} or ${jobs.NAME.RESULT}"
+UNKNOWN = "is not a reference that is allowed here; write ${secrets.NAME} or ${jobs.NAME.RESULT}"
 
 
 def said(name: str = "train", spec: Any = None, ground: Ground | None = None, **given: Any) -> list[str]:
@@ -77,10 +77,13 @@ def test_a_lifecycle_is_what_a_declaration_may_say_but_for_what_a_completion_doe
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("${vars.a}", "${vars.a} is not a reference that is known here; write ${secrets.NAME} or ${jobs.NAME.RESULT}"),
+        (
+            "${vars.a}",
+            "${vars.a} is not a reference that is allowed here; write ${secrets.NAME} or ${jobs.NAME.RESULT}",
+        ),
         (
             "${images.a}",
-            "${images.a} is not a reference that is known here; write ${secrets.NAME} or ${jobs.NAME.RESULT}",
+            "${images.a} is not a reference that is allowed here; write ${secrets.NAME} or ${jobs.NAME.RESULT}",
         ),
         ("${secrets.tokn}", "${secrets.tokn} is not among the secrets of this job; did you mean token?"),
         ("${secrets.a", '"${secrets.a" is a `${` without `}`; close it, or write `$${` for a literal `${`'),

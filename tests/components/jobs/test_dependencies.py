@@ -131,7 +131,7 @@ def test_a_machine_type_that_is_a_result_is_not_known_yet_to_guardrails(tmp_path
     text = jobs("", data="").replace("machineType: n1-standard-4", 'machineType: "${jobs.data.name}"', 1)
     stack = INCLUDING + "  vertex-training:guardrails: {machineTypes: [n1-*]}\n"
     (found,) = problems(tmp_path, stack, jobs=text)
-    assert '"${jobs.data.name}" stands for a value that is not known yet, so it cannot be judged' in found
+    assert '"${jobs.data.name}" stands for a value that is not known yet, so it cannot be checked' in found
     assert declared(tmp_path, text)["train"].referenced_jobs == {"data"}
 
 
@@ -167,7 +167,7 @@ def test_what_cannot_be_put_in_order_is_named(tmp_path: Path, text: str, found: 
 
 def test_a_reference_in_a_lifecycle_is_refused_once(tmp_path: Path) -> None:
     (found,) = problems(tmp_path, INCLUDING, jobs=after(a="", b='"${jobs.a.name}"'))
-    message = "${jobs.a.name} is not a reference that is known here; write ${vars.NAME}"
+    message = "${jobs.a.name} is not a reference that is allowed here; write ${vars.NAME}"
     assert found == f"jobs.yaml:3: customJobs.b.lifecycle.after[0]: {message}"
 
 

@@ -48,8 +48,8 @@ def said(text: str) -> tuple[int, str]:
         ("a: 1\nb\nc: 2\n", 3, 'the key that begins in line 2 has no ":" behind it'),
         ("a: >x\n", 1, "while scanning a block scalar, did not find expected comment or line break"),
         ("a: !x {}\n", 1, "could not determine a constructor for the tag '!x'"),
-        ("a: 2026-02-30\n", 1, '2026-02-30 looks like a date or a number and is none; write "2026-02-30" in quotes'),
-        ("a: 1\nb: [x, 0x_]\n", 2, '0x_ looks like a date or a number and is none; write "0x_" in quotes'),
+        ("a: 2026-02-30\n", 1, '2026-02-30 looks like a date or a number and is not one; write "2026-02-30" in quotes'),
+        ("a: 1\nb: [x, 0x_]\n", 2, '0x_ looks like a date or a number and is not one; write "0x_" in quotes'),
     ],
 )
 def test_a_slip_is_said_by_what_it_is_and_how_it_is_mended(text: str, line: int, sentence: str) -> None:

@@ -100,7 +100,7 @@ def test_a_job_is_canonical_with_its_vars_filled_in_and_the_other_references_kep
         (
             "${vars.epochs}",
             "${var.epochs}",
-            f"{ARG}: ${{var.epochs}} is not a reference that is known here; write ${{vars.NAME}} or ${{images.NAME}} "
+            f"{ARG}: ${{var.epochs}} is not a reference that is allowed here; write ${{vars.NAME}} or ${{images.NAME}} "
             "or ${packages.NAME} or ${secrets.NAME} or ${jobs.NAME.RESULT}",
         ),
         (
@@ -145,7 +145,8 @@ def test_a_job_is_canonical_with_its_vars_filled_in_and_the_other_references_kep
         (
             '{uri: "trainer:1"}',
             '{uri: "${images.other}"}',
-            "jobs.yaml:3: images.digits.uri: ${images.other} is not a reference that is known here; write ${vars.NAME}",
+            "jobs.yaml:3: images.digits.uri: ${images.other} is not a reference that is allowed here; "
+            "write ${vars.NAME}",
         ),
     ],
 )

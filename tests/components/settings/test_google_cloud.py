@@ -14,7 +14,7 @@ KEY = "projects/p/locations/{}/keyRings/k/cryptoKeys/c"
 ATTACHMENT = "projects/p/regions/{}/networkAttachments/a"
 NETWORK = "projects/1/global/networks/n"
 REPOSITORY = "projects/p/locations/europe-west4/repositories/r"
-NO_EFFECT = "has no effect on what exists already; leave it out, or name it by"
+NO_EFFECT = "has no effect on an existing resource; remove it, or name the resource with"
 
 
 def stack(**keys: Any) -> str:
@@ -193,7 +193,7 @@ def test_regions_of_buckets_are_read_in_either_case_and_those_of_registries_are_
         ({"machineSpec": {"machineType": "g2-standard-4"}}, "machineSpec.acceleratorType: g2-standard-4 needs an"),
         (
             {"machineSpec": {"machineType": "ct5lp-hightpu-1t", "tpuTopology": "1x1"}},
-            "machineSpec.tpuTopology: cannot be said by the Google Cloud provider",
+            "machineSpec.tpuTopology: is not supported for a persistent resource",
         ),
         (
             {

@@ -74,8 +74,8 @@ def stack(rules: dict[str, Any], base: str = INCLUDING) -> str:
             {"maxTimeout": "3600s"},
             [f'jobs.yaml:9: {TRAIN}.scheduling.timeout: guardrails.maxTimeout: "7200s" is longer than the "3600s" '
              "that is allowed here",
-             f'jobs.yaml:23: {TRIAL}.scheduling.timeout: guardrails.maxTimeout: seven days ("604800s"), as none is '
-             'given, is longer than the "3600s" that is allowed here'],
+             f'jobs.yaml:23: {TRIAL}.scheduling.timeout: guardrails.maxTimeout: seven days ("604800s"), the default, '
+             'is longer than the "3600s" that is allowed here'],
         ),
         (
             {"maxReplicas": 3},
@@ -92,7 +92,7 @@ def stack(rules: dict[str, Any], base: str = INCLUDING) -> str:
         (
             {"registries": ["registry.test/team/"]},
             [f'jobs.yaml:15: {TRAIN}.workerPoolSpecs[1].containerSpec.imageUri: {REGISTRIES} '
-             '"registry.test/team-b/trainer:1" is of no registry that is allowed here; allowed: registry.test/team/'],
+             '"registry.test/team-b/trainer:1" is not in an allowed registry; allowed: registry.test/team/'],
         ),
     ],
 )  # fmt: skip
@@ -193,7 +193,7 @@ def test_guardrails_are_reported_together_with_all_else(tmp_path: Path) -> None:
     [
         ({"maxReplica": 1}, "guardrails.maxReplica: unknown field; did you mean maxReplicas?"),
         ({"maxReplicas": 0}, "guardrails.maxReplicas: 0 is not above zero"),
-        ({"acceleratorTypes": []}, "guardrails.acceleratorTypes: is empty, which says nothing; leave it out, or write"),
+        ({"acceleratorTypes": []}, "guardrails.acceleratorTypes: is empty; remove it, or write"),
     ],
 )
 def test_a_slip_in_the_guardrails_is_refused(tmp_path: Path, rules: dict[str, Any], problem: str) -> None:
@@ -208,7 +208,7 @@ def test_a_rule_with_nothing_behind_it_is_refused_for_it_would_guard_nothing(
 ) -> None:
     (found,) = problems(tmp_path, stack({rule: nothing}), jobs=JOBS)
     place = f"stacks/Pulumi.dev.yaml:4: vertex-training:guardrails.{rule}"
-    assert found.startswith(f"{place}: is empty, which says nothing; leave it out, or ")
+    assert found.startswith(f"{place}: is empty; remove it, or ")
 
 
 def test_none_allows_none(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_none_allows_none(tmp_path: Path) -> None:
         (
             {"maxHourlyCost": 4.0},
             ["stacks/Pulumi.dev.yaml:7: vertex-training:guardrails.maxHourlyCost: 4.07 USD an hour by list price; "
-             "allowed: 4.00 for all jobs; dearest: train 2.84, search 1.23"],
+             "allowed: 4.00 for all jobs; most expensive: train 2.84, search 1.23"],
         ),
         (
             {"maxTotalCost": 100},
@@ -263,14 +263,14 @@ def test_what_has_no_price_cannot_keep_a_limit_unless_the_stack_gives_it_one(tmp
 @pytest.mark.parametrize(
     ("own", "problem"),
     [
-        ({"asOf": "today"}, 'asOf: "today" is not a day, such as 2026-07-30'),
-        ({"vcpu": {"n1": {"us-central1": 1}}}, "vcpu.n1: nothing is priced by this name; did you mean N1?"),
+        ({"asOf": "today"}, 'asOf: "today" is not a date, such as 2026-07-30'),
+        ({"vcpu": {"n1": {"us-central1": 1}}}, "vcpu.n1: is not a name that has a price; did you mean N1?"),
         ({"vcpu": {"N1": {"us-central1": -1}}}, "vcpu.N1.us-central1: -1.0 is below zero"),
-        ({"asOf": "2226-07-30"}, 'asOf: "2226-07-30" is still to come; prices are those of a day that was'),
-        ({"source": ""}, "source: is empty; say where the prices come from"),
+        ({"asOf": "2226-07-30"}, 'asOf: "2226-07-30" must not be in the future'),
+        ({"source": ""}, "source: is empty; write where the prices come from"),
         (
             {"gb": {"N1": {"us-centrall": 1}}},
-            "gb.N1.us-centrall: is not a region that is known; did you mean us-central1?",
+            "gb.N1.us-centrall: is not a known region; did you mean us-central1?",
         ),
         ({"vcpus": {}}, "vcpus: unknown field; did you mean vcpu?"),
     ],
@@ -284,7 +284,7 @@ def test_a_slip_in_the_prices_is_refused(tmp_path: Path, own: dict[str, Any], pr
 def test_a_region_that_is_new_is_priced_where_it_is_the_stack_s_own(tmp_path: Path) -> None:
     given = {"asOf": "2026-11-01", "source": "our contract", "vcpu": {"N1": {"moon-north1": 1}}}
     said = problems(tmp_path, f"{CLOUD_INCLUDING}  vertex-training:prices: {json.dumps(given)}\n", jobs=JOBS)
-    assert [each.partition(" is not a region that is known")[0].rpartition(".")[2] for each in said] == ["moon-north1:"]
+    assert [each.partition(" is not a known region")[0].rpartition(".")[2] for each in said] == ["moon-north1:"]
     there = CLOUD_INCLUDING.replace("us-central1", "moon-north1")
     assert load(tmp_path, f"{there}  vertex-training:prices: {json.dumps(given)}\n", jobs=JOBS).region == "moon-north1"
 

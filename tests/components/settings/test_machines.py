@@ -100,7 +100,7 @@ def test_machines_that_cannot_be_are_not_judged_as_well(tmp_path: Path, machine:
             [{**N1, "autoscalingSpec": {"minReplicaCount": 1, "maxReplicaCount": 3}}],
             {"maxHourlyCost": 0.9},
             f"{FILE}:11: vertex-training:guardrails.maxHourlyCost: 0.98 USD an hour by list price; allowed: 0.90 for "
-            "all jobs and persistentResource; dearest: persistentResource 0.74, train 0.25",
+            "all jobs and persistentResource; most expensive: persistentResource 0.74, train 0.25",
         ),
         (
             [UNPRICED],
