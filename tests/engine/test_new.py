@@ -51,6 +51,11 @@ def test_the_template_has_few_files_and_the_version_of_the_package() -> None:
     assert (TEMPLATE / "requirements.txt").read_text() == f"vertex-training[emulator]=={__version__}\n"
 
 
+def test_the_template_s_program_is_the_checkout_s() -> None:
+    program = (CHECKOUT / "__main__.py").read_text()
+    assert (TEMPLATE / "__main__.py").read_text() == program.replace("from components ", "from vertex_training ")
+
+
 def test_make_template_puts_a_wheel_beside_its_requirement(template: Path) -> None:
     (built,) = template.glob("*.whl")
     files = {str(file.relative_to(template)) for file in template.rglob("*") if file.is_file()}
