@@ -122,7 +122,7 @@ def test_open_pages_do_not_hold_up_the_end_of_the_emulator(own: RunningEmulator)
         assert own.end() == 0
         assert list(told) == []
     text = (own.data.parent / "data.log").read_text()
-    assert "stopped; containers go on" in text
+    assert "stopped; containers keep running" in text
     assert not re.search("graceful shutdown exceeded|Traceback", text)
 
 
