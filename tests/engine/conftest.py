@@ -17,8 +17,8 @@ def project(tmp_path: Path) -> Iterator[Project]:
     project = Project(tmp_path)
     yield project
     if project.data.exists():
-        commands.stop(project.data, if_idle=False)
-        commands.reset(project.data)
+        commands.stop_emulator(project.data, only_if_idle=False)
+        commands.reset_data_folder(project.data)
 
 
 @pytest.fixture(scope="module")
