@@ -34,6 +34,10 @@ class Location:
         """The name as the service writes it, with the number."""
         return f"projects/{self.number}/locations/{self.region}"
 
+    def to_columns(self) -> dict[str, str]:
+        """Return the columns of the database for a location."""
+        return {"project": self.project, "number": self.number, "region": self.region}
+
 
 def parse_model_name(name: str) -> tuple[Location, str] | None:
     """Return location and id of `projects/P/locations/R/models/ID`; None if `name` has another form."""

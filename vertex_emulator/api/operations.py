@@ -35,7 +35,7 @@ class OperationService:
         with self.database.read_transaction() as transaction:
             matching = (
                 operation
-                for operation in transaction.operations.list_of(parent)
+                for operation in transaction.operations.list_by_parent(parent)
                 if (before is None or _get_position(operation) < before)
                 and filters.matches(condition, partial(_get_field, operation))
             )

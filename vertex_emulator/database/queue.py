@@ -1,10 +1,10 @@
-"""The statements on the queue: who waits for room, and who takes it up."""
+"""The statements on the queue: the jobs that wait for room, and the room that others occupy."""
 
-import sqlite3
 from dataclasses import dataclass
 
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database.records import CANCELLING, PENDING, QUEUED, RUNNING, Job
+from vertex_emulator.database.statements import Statements
 from vertex_emulator.times import now_ns
 
 ACTIVE = (PENDING, RUNNING, CANCELLING)
@@ -15,8 +15,8 @@ _MARKS = ", ".join("?" * len(ACTIVE))
 class QueuedJob:
     """A custom job in the queue.
 
-    `owner` is its study, else the job itself, and `since` is when (ns) that came into the queue or, for a study, last
-    had a trial leave it; `slots` is how many replicas the job needs.
+    `owner` is its study, else the job itself. `since` is when (ns) the job was created or, if that is later, when a
+    trial of its study last left the queue. `slots` is the number of replicas that the job needs.
     """
 
     id: str
@@ -25,14 +25,11 @@ class QueuedJob:
     slots: int
 
 
-class JobQueue:
-    """The statements, valid while their transaction is open."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+class JobQueue(Statements):
+    """The statements on the queue."""
 
     def count_replicas_by_owner(self) -> dict[str, int]:
-        """Replicas of the jobs that have left the queue and not yet ended, by owner."""
+        """Count the replicas of the jobs that have left the queue and not yet ended, by owner."""
         rows = self._connection.execute(
             "SELECT coalesce(study, id) AS owner, sum(slots) AS slots FROM jobs"
             f" WHERE state IN ({_MARKS}) AND collection = ? GROUP BY owner",
@@ -41,7 +38,7 @@ class JobQueue:
         return {row["owner"]: row["slots"] for row in rows}
 
     def list_candidates(self, limit: int) -> list[QueuedJob]:
-        """At most `limit` waiting jobs of no study, and as many of each study, those that wait longest first.
+        """List at most `limit` queued jobs of no study and as many of each study, those that wait longest first.
 
         The cost does not grow with the length of the queue.
         """
@@ -49,7 +46,7 @@ class JobQueue:
             f"SELECT id, served FROM jobs WHERE state IN ({_MARKS}) AND collection = ? UNION ALL SELECT NULL, NULL",
             (*ACTIVE, HYPERPARAMETER_TUNING_JOB.collection),
         ).fetchall()
-        found = []
+        candidates = []
         for study, served in owners:
             rows = self._connection.execute(
                 "SELECT sequence, id, created, slots FROM jobs"
@@ -58,9 +55,9 @@ class JobQueue:
             )
             for sequence, job, created, slots in rows:
                 since = max(created, served or 0)
-                found.append((since, sequence, QueuedJob(job, study or job, since, slots)))
-        return [waiting for _, _, waiting in sorted(found, key=lambda each: each[:2])]
+                candidates.append((since, sequence, QueuedJob(job, study or job, since, slots)))
+        return [queued_job for _, _, queued_job in sorted(candidates, key=lambda candidate: candidate[:2])]
 
     def mark_admitted(self, job: Job) -> None:
-        """Note that a job leaves the queue."""
+        """Record that a job leaves the queue now."""
         self._connection.execute("UPDATE jobs SET served = ? WHERE id = ?", (now_ns(), job.study or job.id))
