@@ -15,7 +15,7 @@ from tools.setup.folders import CHECKOUT
 STAMP_SCRIPT = """
 import json
 from tools.setup import python_environment as p
-p.STAMP.write_text(json.dumps({**p.wanted(), "packages": 1}))
+p.STAMP.write_text(json.dumps({**p.compute_stamp(), "packages": 1}))
 """
 
 
@@ -40,7 +40,7 @@ def make(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
         "pulumi": f'[ "$1" = version ] && echo v3.259.0 && exit; {note}; [ "$1" != "$FAILS" ]',
         "pulumi-language-python": "",
         "docker": '[ "$1" = image ] && echo null || echo 28.2.2',
-        **dict.fromkeys((*programs_for_tests.PACKAGES, *programs_for_tests.OTHERS), ""),
+        **dict.fromkeys((*programs_for_tests.PACKAGES, *programs_for_tests.INSTALL_HINTS), ""),
         "python3": f'exec {sys.executable} "$@"',
     }
     programs = tmp_path / "bin"

@@ -11,7 +11,7 @@ from tools.setup import debootstrap
 from tools.setup.base_image import LABEL, TAG, find, make
 from tools.setup.commands import CommandFailed
 from tools.setup.console import Console
-from tools.setup.debootstrap import bring_trust_and_pip_settings, make_image, make_like_the_official_image
+from tools.setup.debootstrap import copy_certificates_and_pip_settings, imitate_official_image, make_image
 from tools.setup.errors import SetupError
 
 Program = Callable[[str | Path, str], Path]
@@ -109,7 +109,7 @@ def test_the_image_has_python_and_a_pip_that_installs_without_a_virtual_environm
     library.mkdir(parents=True)
     (library / "EXTERNALLY-MANAGED").touch()
     (tmp_path / "usr/bin").mkdir()
-    make_like_the_official_image(tmp_path)
+    imitate_official_image(tmp_path)
     assert str((tmp_path / "usr/bin/python").readlink()) == "python3"
     assert not (library / "EXTERNALLY-MANAGED").exists()
 
@@ -120,6 +120,6 @@ def test_the_image_trusts_whom_pip_trusts_on_this_machine(tmp_path: Path, monkey
     monkeypatch.setenv("PIP_CERT", str(own))
     bundle = tmp_path / "root/etc/ssl/certs/ca-certificates.crt"
     bundle.parent.mkdir(parents=True)
-    bring_trust_and_pip_settings(tmp_path / "root")
+    copy_certificates_and_pip_settings(tmp_path / "root")
     assert bundle.read_text().endswith("\n-----BEGIN OUR AUTHORITY-----\n")
     assert "cert = /etc/ssl/certs/ca-certificates.crt" in (tmp_path / "root/etc/pip.conf").read_text()

@@ -12,23 +12,23 @@ class Terminal(io.StringIO):
 
 def test_a_log_gets_a_sign_of_life_after_three_seconds_and_then_every_thirty() -> None:
     stream = io.StringIO()
-    sign = Console(stream).progress("building")
+    show_progress = Console(stream).start_progress("building")
     for tenths in range(0, 650, 5):
-        sign(tenths / 10)
+        show_progress(tenths / 10)
     assert stream.getvalue().splitlines() == ["building ... 3 s", "building ... 30 s", "building ... 60 s"]
 
 
 def test_a_terminal_gets_one_line_that_the_result_overwrites() -> None:
     stream = Terminal()
     console = Console(stream)
-    sign = console.progress("building")
-    sign(1.0)
-    sign(2.0)
-    console.line("built")
+    show_progress = console.start_progress("building")
+    show_progress(1.0)
+    show_progress(2.0)
+    console.write_line("built")
     assert stream.getvalue() == "\r\033[Kbuilding ... 1 s\r\033[Kbuilding ... 2 s\r\033[Kbuilt\n"
 
 
 def test_a_line_in_progress_never_wraps_on_a_terminal() -> None:
     stream = Terminal()
-    Console(stream).progress("x" * 500)(1.0)
+    Console(stream).start_progress("x" * 500)(1.0)
     assert len(stream.getvalue().removeprefix("\r\033[K")) < 500

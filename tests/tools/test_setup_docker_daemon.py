@@ -12,54 +12,54 @@ import pytest
 
 from tools.setup import docker_daemon
 from tools.setup.console import Console
-from tools.setup.docker_daemon import Situation, find, make, start, what_stands_in_the_way
+from tools.setup.docker_daemon import Machine, find, find_obstacle, make, start_daemon
 from tools.setup.errors import SetupError
 
 REAL_POPEN = subprocess.Popen
 Program = Callable[[str | Path, str], Path]
 CONSOLE = Console(io.StringIO())
-STOPPED = Situation(
-    command=True,
+STOPPED = Machine(
+    has_command=True,
     failure="Cannot connect to the Docker daemon",
     endpoint="unix:///var/run/docker.sock",
-    daemon_installed=True,
-    root=True,
+    has_daemon=True,
+    is_root=True,
     can_install=True,
-    macos=False,
+    is_macos=False,
 )
 ANSWERS = 'case "$1" in version) echo 28.2.2;; context) echo unix:///var/run/docker.sock;; esac'
 SILENT = 'case "$1" in version) echo no daemon >&2; exit 1;; context) echo unix:///var/run/docker.sock;; esac'
 
 
 @pytest.mark.parametrize(
-    "situation",
+    "machine",
     [
         STOPPED,
         replace(STOPPED, can_install=False),
-        replace(STOPPED, daemon_installed=False),
-        replace(STOPPED, command=False, endpoint="", daemon_installed=False),
+        replace(STOPPED, has_daemon=False),
+        replace(STOPPED, has_command=False, endpoint="", has_daemon=False),
     ],
 )
-def test_root_starts_an_installed_daemon_and_installs_a_missing_one(situation: Situation) -> None:
-    assert what_stands_in_the_way(situation) is None
+def test_root_starts_an_installed_daemon_and_installs_a_missing_one(machine: Machine) -> None:
+    assert find_obstacle(machine) is None
 
 
 @pytest.mark.parametrize(
-    ("situation", "told"),
+    ("machine", "expected_text"),
     [
-        (replace(STOPPED, root=False, can_install=False), r"not running. Run `sudo systemctl start docker`"),
-        (replace(STOPPED, root=False, can_install=False, failure="permission denied"), r"usermod -aG docker"),
+        (replace(STOPPED, is_root=False, can_install=False), r"not running. Run `sudo systemctl start docker`"),
+        (replace(STOPPED, is_root=False, can_install=False, failure="permission denied"), r"usermod -aG docker"),
         (replace(STOPPED, endpoint="ssh://far"), r"ssh://far, where DOCKER_HOST(.|\n)*Cannot connect to the Docker"),
         (replace(STOPPED, endpoint="ssh://far", failure="permission denied"), r"ssh://far(.|\n)*permission denied"),
-        (replace(STOPPED, macos=True, root=False, can_install=False), r"Docker Desktop \(`open -a Docker`\)"),
-        (replace(STOPPED, daemon_installed=False, can_install=False), r"none is installed. Install Docker Engine"),
-        (replace(STOPPED, command=False, endpoint="", can_install=False), r"there is no `docker` command. Install"),
+        (replace(STOPPED, is_macos=True, is_root=False, can_install=False), r"Docker Desktop \(`open -a Docker`\)"),
+        (replace(STOPPED, has_daemon=False, can_install=False), r"none is installed. Install Docker Engine"),
+        (replace(STOPPED, has_command=False, endpoint="", can_install=False), r"there is no `docker` command. Install"),
     ],
 )
-def test_a_user_is_told_what_to_do_where_set_up_can_do_nothing(situation: Situation, told: str) -> None:
-    obstacle = what_stands_in_the_way(situation)
+def test_a_user_is_told_what_to_do_where_set_up_can_do_nothing(machine: Machine, expected_text: str) -> None:
+    obstacle = find_obstacle(machine)
     assert obstacle
-    assert re.search(told, obstacle)
+    assert re.search(expected_text, obstacle)
     assert obstacle.endswith("then run `make setup` again.")
 
 
@@ -107,7 +107,7 @@ def test_a_started_daemon_is_waited_for_until_it_answers(program: Program, tmp_p
     program("docker", f'[ -e {ready} ] || [ "$1" = context ] || exit 1\n{ANSWERS}')
     program("dockerd", f"/bin/sleep 0.3; : > {ready}; exec /bin/sleep 5")
     log = tmp_path / "cache/vertex-training/dockerd.log"
-    assert start(CONSOLE) == f"Docker: 28.2.2 at unix:///var/run/docker.sock, started (log in {log})"
+    assert start_daemon(CONSOLE) == f"Docker: 28.2.2 at unix:///var/run/docker.sock, started (log in {log})"
 
 
 @pytest.mark.usefixtures("no_systemd")
@@ -116,7 +116,7 @@ def test_a_daemon_that_ends_at_once_is_quoted_with_the_place_of_its_log(program:
     program("docker", f"echo >> {tmp_path}/asked; {SILENT}")
     program("dockerd", "echo 'failed to mount overlay: not permitted'; echo 'level=info msg=bye' >&2; exit 1")
     with pytest.raises(SetupError) as failure:
-        start(CONSOLE)
+        start_daemon(CONSOLE)
     message = str(failure.value)
     assert "`dockerd` ended by itself" in message
     assert "\n    failed to mount overlay: not permitted\n" in message
@@ -133,7 +133,7 @@ def test_a_daemon_that_never_answers_is_stopped_and_reported(
     program("docker", SILENT)
     program("dockerd", "echo waiting; exec /bin/sleep 60")
     with pytest.raises(SetupError, match=r"did not answer within 0\.5 s"):
-        start(CONSOLE)
+        start_daemon(CONSOLE)
 
 
 def test_systemd_starts_the_daemon_where_it_runs(
@@ -142,5 +142,5 @@ def test_systemd_starts_the_daemon_where_it_runs(
     monkeypatch.setattr(docker_daemon, "SYSTEMD", tmp_path)
     program("docker", ANSWERS)
     program("systemctl", f'echo "$@" > {tmp_path}/asked')
-    assert start(CONSOLE).endswith("started with systemctl")
+    assert start_daemon(CONSOLE).endswith("started with systemctl")
     assert (tmp_path / "asked").read_text() == "start docker\n"

@@ -3,7 +3,7 @@
 import pytest
 
 from tools.setup.commands import CommandFailed
-from tools.setup.pip_settings import container_settings, pip_options
+from tools.setup.pip_settings import parse_pip_options, render_container_settings
 
 CERT = "cert = /etc/ssl/certs/ca-certificates.crt"
 
@@ -11,7 +11,7 @@ CERT = "cert = /etc/ssl/certs/ca-certificates.crt"
 def test_later_files_win_over_earlier_ones_and_variables_over_files() -> None:
     system = "[global]\nindex-url = https://system/simple\ntimeout = 15\n"
     user = "[global]\nindex_url = https://user/simple\n[install]\ntrusted-host = user\n"
-    options = pip_options([system, user], {"PIP_DEFAULT_TIMEOUT": "60", "PIP_TRUSTED_HOST": "", "PIPX": "no"})
+    options = parse_pip_options([system, user], {"PIP_DEFAULT_TIMEOUT": "60", "PIP_TRUSTED_HOST": "", "PIPX": "no"})
     assert options == {
         "index-url": "https://user/simple",
         "timeout": "15",
@@ -22,7 +22,7 @@ def test_later_files_win_over_earlier_ones_and_variables_over_files() -> None:
 
 def test_indexes_and_trusted_hosts_reach_the_container() -> None:
     options = {"index-url": "https://mirror/simple", "trusted-host": "mirror\nother", "timeout": "60"}
-    assert container_settings(options).splitlines() == [
+    assert render_container_settings(options).splitlines() == [
         "[global]",
         CERT,
         "index-url = https://mirror/simple",
@@ -42,15 +42,15 @@ def test_indexes_and_trusted_hosts_reach_the_container() -> None:
     ],
 )
 def test_what_a_container_cannot_reach_or_must_not_know_stays_out(url: str) -> None:
-    settings = container_settings({"index-url": url, "extra-index-url": f"{url} https://mirror/simple"})
+    settings = render_container_settings({"index-url": url, "extra-index-url": f"{url} https://mirror/simple"})
     assert settings.splitlines() == ["[global]", CERT, "extra-index-url = https://mirror/simple"]
 
 
 def test_settings_that_mean_something_on_this_machine_alone_stay_out() -> None:
-    options = pip_options([], {"PIP_FIND_LINKS": "/opt/wheels", "PIP_CACHE_DIR": "/c", "PIP_CERT": "/my.pem"})
-    assert container_settings(options).splitlines() == ["[global]", CERT]
+    options = parse_pip_options([], {"PIP_FIND_LINKS": "/opt/wheels", "PIP_CACHE_DIR": "/c", "PIP_CERT": "/my.pem"})
+    assert render_container_settings(options).splitlines() == ["[global]", CERT]
 
 
 def test_a_broken_file_is_reported_as_such() -> None:
     with pytest.raises(CommandFailed, match="pip's settings cannot be read"):
-        pip_options(["no section"], {})
+        parse_pip_options(["no section"], {})

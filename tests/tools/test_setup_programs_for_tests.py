@@ -11,7 +11,7 @@ from tools.setup.commands import CommandFailed
 from tools.setup.console import Console
 
 Program = Callable[[str | Path, str], Path]
-ALL = [*programs_for_tests.PACKAGES, *programs_for_tests.OTHERS]
+ALL = [*programs_for_tests.PACKAGES, *programs_for_tests.INSTALL_HINTS]
 
 
 def make() -> str:
@@ -37,7 +37,7 @@ def test_packages_of_missing_programs_are_installed(program: Program, monkeypatc
         program("docker-registry", "")
 
     monkeypatch.setattr(debian, "can_install", lambda: True)
-    monkeypatch.setattr(debian, "install", install)
+    monkeypatch.setattr(debian, "install_packages", install)
     assert make() == programs_for_tests.find() is not None
     assert installed == ["docker-registry", "apache2-utils"]
 
@@ -63,5 +63,5 @@ def test_a_failed_installation_does_not_fail_the_set_up(program: Program, monkey
         raise CommandFailed(f"no {packages[0]} today")
 
     monkeypatch.setattr(debian, "can_install", lambda: True)
-    monkeypatch.setattr(debian, "install", fail)
+    monkeypatch.setattr(debian, "install_packages", fail)
     assert make() == "Programs for tests: chromium missing; tests that need them are skipped\n  no chromium today"

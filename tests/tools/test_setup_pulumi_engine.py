@@ -12,12 +12,12 @@ from tools.setup.commands import CommandFailed
 from tools.setup.console import Console
 from tools.setup.engine_build import (
     ENGINE_MODULE,
-    PROGRAMS,
+    PKG,
     SDK,
-    build,
+    build_engine,
     go_environment,
-    go_floor,
-    required_version,
+    read_min_go_version,
+    read_required_version,
     wrap_language_host,
 )
 from tools.setup.errors import SetupError
@@ -25,10 +25,10 @@ from tools.setup.folders import REQUIREMENTS
 from tools.setup.pulumi_engine import (
     ENGINE_VERSION,
     Engine,
-    cached_folder,
+    engine_cache_folder,
     find,
     find_engine,
-    first_success,
+    install_with_first_success,
     parse_version,
 )
 
@@ -69,7 +69,7 @@ def test_an_engine_on_path_that_is_too_old_or_broken_is_passed_over(program: Pro
     program("pulumi-language-python", "")
     assert find_engine() is None
     _cache_engine(program)
-    assert find_engine() == Engine(ENGINE_VERSION, cached_folder())
+    assert find_engine() == Engine(ENGINE_VERSION, engine_cache_folder())
 
 
 def test_an_engine_without_its_host_for_python_programs_is_passed_over(program: Program) -> None:
@@ -97,9 +97,9 @@ def test_the_first_way_that_works_is_taken_and_no_other_is_tried(program: Progra
     def untouched(folder: Path, console: Console) -> None:
         raise AssertionError("tried although an earlier way worked")
 
-    way, engine = first_success([("a", _refuse), ("b", fill), ("c", untouched)], CONSOLE)
-    assert (way, engine) == ("b", Engine(ENGINE_VERSION, cached_folder()))
-    assert [entry.name for entry in cached_folder().parent.parent.iterdir()] == [f"engine-{ENGINE_VERSION}"]
+    way, engine = install_with_first_success([("a", _refuse), ("b", fill), ("c", untouched)], CONSOLE)
+    assert (way, engine) == ("b", Engine(ENGINE_VERSION, engine_cache_folder()))
+    assert [entry.name for entry in engine_cache_folder().parent.parent.iterdir()] == [f"engine-{ENGINE_VERSION}"]
 
 
 def test_an_engine_of_another_version_does_not_reach_the_cache(program: Program) -> None:
@@ -107,41 +107,39 @@ def test_an_engine_of_another_version_does_not_reach_the_cache(program: Program)
         program(folder / "bin/pulumi", "echo v3.258.0")
 
     with pytest.raises(SetupError, match=f"prints 3.258.0 instead of {ENGINE_VERSION}"):
-        first_success([("a", fill)], CONSOLE)
-    assert list(cached_folder().parent.parent.iterdir()) == []
+        install_with_first_success([("a", fill)], CONSOLE)
+    assert list(engine_cache_folder().parent.parent.iterdir()) == []
 
 
 def test_what_an_interrupted_set_up_left_is_removed_and_a_broken_engine_replaced(program: Program) -> None:
-    left_over = cached_folder().parent.with_name(f"engine-{ENGINE_VERSION}.partial-0")
+    left_over = engine_cache_folder().parent.with_name(f"engine-{ENGINE_VERSION}.partial-0")
     program(left_over / "bin/pulumi", "half done")
-    program(cached_folder() / "pulumi", "broken")
+    program(engine_cache_folder() / "pulumi", "broken")
 
     def fill(folder: Path, console: Console) -> None:
         assert not list(folder.iterdir())
         program(folder / "bin/pulumi", f"echo v{ENGINE_VERSION}")
 
-    first_success([("a", fill)], CONSOLE)
+    install_with_first_success([("a", fill)], CONSOLE)
     assert not left_over.exists()
-    assert f"echo v{ENGINE_VERSION}" in (cached_folder() / "pulumi").read_text()
+    assert f"echo v{ENGINE_VERSION}" in (engine_cache_folder() / "pulumi").read_text()
 
 
 @pytest.mark.usefixtures("program")
 def test_when_nothing_works_the_message_gives_every_reason_and_a_way_out() -> None:
     with pytest.raises(SetupError) as failure:
-        first_success([("the installer", _refuse), ("a build", build)], CONSOLE)
+        install_with_first_success([("the installer", _refuse), ("a build", build_engine)], CONSOLE)
     lines = str(failure.value).splitlines()
     assert lines[1:3] == ["  the installer: no network", "  a build: there is no `go` on PATH"]
     assert "Install Pulumi 3.216.0 or later" in lines[-1]
-    assert f"Go {go_floor()} or later" in lines[-1]
+    assert f"Go {read_min_go_version()} or later" in lines[-1]
 
 
 def test_the_engine_its_modules_and_the_python_package_have_one_version() -> None:
     locked = re.search(r"^pulumi==(\S+)", REQUIREMENTS.read_text(), re.MULTILINE)
     assert locked
     go_mod = (ENGINE_MODULE / "go.mod").read_text()
-    assert {locked[1], required_version(go_mod, PROGRAMS[0].required), required_version(go_mod, SDK)} == {
-        ENGINE_VERSION
-    }
+    assert {locked[1], read_required_version(go_mod, PKG), read_required_version(go_mod, SDK)} == {ENGINE_VERSION}
 
 
 def test_a_build_checks_checksums_whatever_the_users_go_settings_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,8 +152,8 @@ def test_a_build_checks_checksums_whatever_the_users_go_settings_are(monkeypatch
 
 
 def _cache_engine(program: Program) -> None:
-    program(cached_folder() / "pulumi", f"echo v{ENGINE_VERSION}")
-    program(cached_folder() / "pulumi-language-python", "")
+    program(engine_cache_folder() / "pulumi", f"echo v{ENGINE_VERSION}")
+    program(engine_cache_folder() / "pulumi-language-python", "")
 
 
 def _refuse(folder: Path, console: Console) -> None:

@@ -14,7 +14,7 @@ from tools.setup import debian, python_environment
 from tools.setup.commands import CommandFailed
 from tools.setup.console import Console
 from tools.setup.errors import SetupError
-from tools.setup.python_environment import PROMPT, find, make, may_replace, wanted
+from tools.setup.python_environment import PROMPT, can_replace, compute_stamp, find, make
 
 CONSOLE = Console(io.StringIO())
 
@@ -31,7 +31,7 @@ def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(python_environment, "PYTHON", folder / "bin/python")
     monkeypatch.setattr(python_environment, "STAMP", folder / "setup.json")
     monkeypatch.setattr(python_environment, "REQUIREMENTS", tmp_path / "requirements.lock")
-    (folder / "setup.json").write_text(json.dumps({**wanted(), "packages": 83}))
+    (folder / "setup.json").write_text(json.dumps({**compute_stamp(), "packages": 83}))
     return folder
 
 
@@ -124,9 +124,9 @@ def test_an_environment_of_this_set_up_may_be_replaced(tmp_path: Path) -> None:
     options = ["--without-pip", "--prompt", PROMPT]
     subprocess.run([sys.executable, "-m", "venv", *options, tmp_path / "own"], check=True)
     (tmp_path / "empty").mkdir()
-    assert may_replace(tmp_path / "own")
-    assert may_replace(tmp_path / "empty")
-    assert may_replace(tmp_path / "missing")
+    assert can_replace(tmp_path / "own")
+    assert can_replace(tmp_path / "empty")
+    assert can_replace(tmp_path / "missing")
 
 
 def test_an_environment_as_pulumi_new_leaves_it_may_be_replaced_and_one_with_a_package_in_it_may_not(
@@ -137,9 +137,9 @@ def test_an_environment_as_pulumi_new_leaves_it_may_be_replaced_and_one_with_a_p
     (packages,) = folder.glob("lib/python*/site-packages")
     for name in ("packaging-26.3", "pip-26.3", "setuptools-84.2.1", "wheel-0.48.0"):
         (packages / f"{name}.dist-info").mkdir()
-    assert may_replace(folder)
+    assert can_replace(folder)
     (packages / "numpy-2.0.dist-info").mkdir()
-    assert not may_replace(folder)
+    assert not can_replace(folder)
 
 
 def test_what_this_set_up_did_not_make_is_never_emptied(
@@ -164,4 +164,4 @@ def test_neither_a_file_nor_a_folder_of_other_things_is_taken_for_an_environment
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder/work.txt").touch()
-    assert not any(may_replace(tmp_path / name) for name in ("file", "dangling", "folder"))
+    assert not any(can_replace(tmp_path / name) for name in ("file", "dangling", "folder"))

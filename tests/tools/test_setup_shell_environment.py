@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tools.setup import shell_environment
-from tools.setup.pulumi_engine import ENGINE_VERSION, cached_folder
-from tools.setup.shell_environment import exports, has_backend, local_backend, path
+from tools.setup.pulumi_engine import ENGINE_VERSION, engine_cache_folder
+from tools.setup.shell_environment import has_backend, local_backend_variables, prepend_to_path, render_exports
 
 ODD = "it's a $HOME `folder`"
 VARIABLES = (
@@ -30,8 +30,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Callable[
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "pulumi-home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ODD))
-    program(cached_folder() / "pulumi", f"echo v{ENGINE_VERSION}")
-    program(cached_folder() / "pulumi-language-python", "")
+    program(engine_cache_folder() / "pulumi", f"echo v{ENGINE_VERSION}")
+    program(engine_cache_folder() / "pulumi-language-python", "")
     folder = tmp_path / "checkouts" / ODD
     folder.mkdir(parents=True)
     monkeypatch.setattr(shell_environment, "CHECKOUT", folder)
@@ -41,8 +41,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Callable[
 
 
 def test_a_shell_reads_the_exports_as_they_were_meant_whatever_the_folders_are_called(checkout: Path) -> None:
-    seen = _evaluate(exports())
-    assert seen["PATH"].startswith(f"{checkout}/.venv/bin:{cached_folder()}:")
+    seen = _evaluate(render_exports())
+    assert seen["PATH"].startswith(f"{checkout}/.venv/bin:{engine_cache_folder()}:")
     assert seen["PULUMI_BACKEND_URL"].startswith("file:///")
     assert seen["PULUMI_CONFIG_PASSPHRASE"] == ""
     assert seen["PULUMI_SKIP_UPDATE_CHECK"] == "true"
@@ -51,7 +51,7 @@ def test_a_shell_reads_the_exports_as_they_were_meant_whatever_the_folders_are_c
 
 
 def test_the_exports_are_nothing_but_exports(checkout: Path) -> None:
-    assert all(line.startswith("export ") for line in exports().splitlines())
+    assert all(line.startswith("export ") for line in render_exports().splitlines())
 
 
 def test_an_engine_that_is_on_path_already_adds_no_folder(
@@ -59,13 +59,13 @@ def test_an_engine_that_is_on_path_already_adds_no_folder(
 ) -> None:
     folder = program("pulumi", "echo v3.300.0").parent
     program("pulumi-language-python", "")
-    assert _evaluate(exports())["PATH"] == f"{checkout}/.venv/bin:{folder}"
+    assert _evaluate(render_exports())["PATH"] == f"{checkout}/.venv/bin:{folder}"
 
 
 def test_a_users_own_settings_are_left_as_they_are(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULUMI_BACKEND_URL", "gs://ours")
     monkeypatch.setenv("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "false")
-    printed = exports()
+    printed = render_exports()
     assert "PULUMI_BACKEND_URL" not in printed
     assert "PASSPHRASE" not in printed
     assert "PLUGIN_ACQUISITION" not in printed
@@ -73,7 +73,10 @@ def test_a_users_own_settings_are_left_as_they_are(checkout: Path, monkeypatch: 
 
 
 def test_path_begins_with_the_wanted_folders_and_repeats_none() -> None:
-    assert path("/usr/bin:/venv/bin:/bin", [Path("/venv/bin"), Path("/engine")]) == "/venv/bin:/engine:/usr/bin:/bin"
+    assert (
+        prepend_to_path([Path("/venv/bin"), Path("/engine")], "/usr/bin:/venv/bin:/bin")
+        == "/venv/bin:/engine:/usr/bin:/bin"
+    )
 
 
 def test_a_backend_is_recognised_where_pulumi_itself_looks(tmp_path: Path) -> None:
@@ -97,7 +100,7 @@ def test_without_a_login_there_is_no_backend(tmp_path: Path, content: str) -> No
 
 @pytest.mark.parametrize("name", ["PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"])
 def test_a_passphrase_of_the_users_is_kept(name: str) -> None:
-    assert local_backend({name: "x"}, Path("/state")) == {"PULUMI_BACKEND_URL": "file:///state?metadata=skip"}
+    assert local_backend_variables({name: "x"}, Path("/state")) == {"PULUMI_BACKEND_URL": "file:///state?metadata=skip"}
 
 
 def _evaluate(code: str) -> dict[str, str]:

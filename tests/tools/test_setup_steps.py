@@ -81,7 +81,7 @@ def test_an_unknown_step_is_refused_with_the_known_ones(
 def test_env_makes_what_it_builds_on_and_keeps_standard_output_for_the_shell(
     steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(setup.shell_environment, "exports", lambda: "export A=b\n")
+    monkeypatch.setattr(setup.shell_environment, "render_exports", lambda: "export A=b\n")
     asked = steps(missing=("pulumi", "docker", "image"))
     assert setup.main(["env"]) == 0
     assert asked == ["pulumi"]
@@ -104,7 +104,7 @@ def test_what_another_set_up_made_meanwhile_is_not_made_again(monkeypatch: pytes
     monkeypatch.setattr(step, "find", lambda: next(answers))
     monkeypatch.setitem(setup.STEPS, "python", step)
     stream = io.StringIO()
-    setup.set_up(["python"], Console(stream), tell_found=True)
+    setup.run_steps(["python"], Console(stream), report_found=True)
     assert (asked, stream.getvalue()) == ([], "python: found\n")
 
 

@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from tools.setup import (
@@ -29,13 +29,13 @@ from tools.setup.folders import cache_folder
 
 
 class Step(Protocol):
-    """A module that sets up one thing, and says in one line what it found or did."""
+    """A module that sets up one thing. Both functions return one line of text about it."""
 
     def find(self) -> str | None:
-        """What is in place already; None when something is missing."""
+        """Describe what is installed; return `None` if something is missing."""
 
     def make(self, console: Console) -> str:
-        """Bring it about. Raises SetupError."""
+        """Install what is missing. Raises SetupError."""
 
 
 STEPS: dict[str, Step] = {
@@ -52,60 +52,55 @@ ENV_STEPS = ("python", "commands", "pulumi")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do what the command line says; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python3 -m tools.setup", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("what", nargs="*", metavar="STEP")
-    what = parser.parse_args(arguments).what
-    if what != [ENV] and not set(what) <= STEPS.keys():
+    """Run the steps that the command line names, and return the exit code."""
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("python3 -m tools.setup", description=__doc__, formatter_class=formatter)
+    parser.add_argument("names", nargs="*", metavar="STEP")
+    names = parser.parse_args(arguments).names
+    if names != [ENV] and not set(names) <= STEPS.keys():
         parser.error(f"the steps are {', '.join(STEPS)}; {ENV} stands alone")
     try:
-        if what == [ENV]:
-            set_up(ENV_STEPS, Console(sys.stderr), tell_found=False)
-            print(shell_environment.exports(), end="")
+        if names == [ENV]:
+            run_steps(ENV_STEPS, Console(sys.stderr), report_found=False)
+            print(shell_environment.render_exports(), end="")
         else:
-            set_up(what or USER_STEPS, Console(sys.stdout), tell_found=True)
+            run_steps(names or USER_STEPS, Console(sys.stdout), report_found=True)
     except (SetupError, OSError) as error:  # an OSError names the file: a full disk, a folder of another user
         print(f"\n{error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nInterrupted. `make setup` goes on where it is needed.", file=sys.stderr)
+        print("\nInterrupted. Run `make setup` again to do the rest.", file=sys.stderr)
         return 130
     return 0
 
 
-def set_up(names: Sequence[str], console: Console, tell_found: bool) -> None:
-    """Do the named steps in their order. Raises SetupError."""
+def run_steps(names: Sequence[str], console: Console, report_found: bool) -> None:
+    """Run the steps in their order; `report_found` also prints what needs no work. Raises SetupError."""
     for step in (STEPS[name] for name in names):
-        line = step.find()
-        if line is not None:
-            if tell_found:
-                console.line(line)
-            continue
-        with the_only_one(console):
-            console.line(step.find() or step.make(console))
+        if (line := step.find()) is None:
+            with lock_setup(console):
+                console.write_line(step.find() or step.make(console))
+        elif report_found:
+            console.write_line(line)
 
 
 @contextmanager
-def the_only_one(console: Console) -> Iterator[None]:
-    """Keeps two set-ups (of two terminals, or `make -j`) from installing into the same folders."""
-    progress = console.progress("waiting for another set-up")
+def lock_setup(console: Console) -> Iterator[None]:
+    """Wait until no other set-up of this user (another terminal, `make -j`) writes to the same folders."""
+    show_progress = console.start_progress("waiting for another set-up")
     started = time.monotonic()
     cache_folder().mkdir(parents=True, exist_ok=True)
     with (cache_folder() / "setup.lock").open("w") as file:
         while True:
-            try:
+            with suppress(BlockingIOError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                progress(time.monotonic() - started)
-                time.sleep(0.2)
-            else:
                 break
+            show_progress(time.monotonic() - started)
+            time.sleep(0.2)
         yield
 
 
 if __name__ == "__main__":
-    # Ending this program must end the programs it runs, too.
+    # A terminated set-up also ends the programs that it runs.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))

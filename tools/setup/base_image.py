@@ -1,4 +1,4 @@
-"""The base image of the examples: present, pulled, or made here where no registry can be reached."""
+"""The base image of the examples: present, pulled, or built here if no registry can be reached."""
 
 import json
 
@@ -14,29 +14,27 @@ PULL_LIMIT_SECONDS = 180
 
 
 def find() -> str | None:
-    """The image in one line; None when the daemon does not have it."""
+    """Describe the image; return `None` if the daemon does not have it."""
+    command = ("docker", "image", "inspect", "--format", "{{json .Config.Labels}}", TAG)
     try:
-        labels = run(
-            *("docker", "image", "inspect", "--format", "{{json .Config.Labels}}", TAG), limit=INSPECT_LIMIT_SECONDS
-        )
+        labels = json.loads(run(*command, limit=INSPECT_LIMIT_SECONDS)) or {}
     except CommandFailed:
         return None
-    made = (json.loads(labels) or {}).get(LABEL)
-    return f"Base image: {TAG}" + (f", made here with {made}" if made else "")
+    return f"Base image: {TAG}" + (f", made here with {labels[LABEL]}" if labels.get(LABEL) else "")
 
 
 def make(console: Console) -> str:
-    """Pull the image or, where it cannot be pulled, make one like it. Raises SetupError."""
+    """Pull the image or, if that fails, build one like it. Raises SetupError."""
     try:
-        run("docker", "pull", TAG, limit=PULL_LIMIT_SECONDS, progress=console.progress(f"pulling {TAG}"))
-    except CommandFailed as not_pulled:
+        run("docker", "pull", TAG, limit=PULL_LIMIT_SECONDS, progress=console.start_progress(f"pulling {TAG}"))
+    except CommandFailed as pull_error:
         try:
             debootstrap.make_image(TAG, LABEL, console)
-        except CommandFailed as not_made:
+        except CommandFailed as build_error:
             raise SetupError(
-                f"Base image: {TAG} could neither be pulled nor made here.\n  pulling: {not_pulled}\n"
-                f"  making: {not_made}\nGet the image onto this machine (`docker pull` through a mirror, or "
+                f"Base image: {TAG} could neither be pulled nor made here.\n  pulling: {pull_error}\n"
+                f"  making: {build_error}\nGet the image onto this machine (`docker pull` through a mirror, or "
                 "`docker load` of a saved one), then run `make setup` again."
-            ) from not_made
+            ) from build_error
         return f"Base image: {TAG}, made here with debootstrap because it could not be pulled"
     return f"Base image: {TAG}, pulled"

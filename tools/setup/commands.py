@@ -1,4 +1,4 @@
-"""Running other programs: within a time limit, with their output at hand when they fail."""
+"""Running other programs within a time limit. Errors quote the end of their output."""
 
 import contextlib
 import os
@@ -6,11 +6,10 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO
 
-QUOTED_LINES = 8
+MAX_QUOTED_LINES = 8
 GRACE_SECONDS = 10
 
 
@@ -25,10 +24,10 @@ def run(
     env: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> str:
-    """Run `command` and return its standard output, stripped.
+    """Run `command` and return its standard output, stripped. Raises CommandFailed.
 
-    `limit` is in seconds; `progress` is called about twice a second with the seconds passed. Raises
-    CommandFailed. Whatever ends the wait early (the limit, Ctrl-C) ends the program and its children too.
+    `limit` is in seconds; `progress` is called about twice a second with the seconds passed. At the limit, and on
+    Ctrl-C, the program and its children are ended.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
@@ -37,22 +36,24 @@ def run(
             )
         except OSError as error:
             raise CommandFailed(f"{command[0]}: {error.strerror}") from error
-        code = _wait(process, limit, progress)
-        stdout, stderr = _read(out), _read(err)
-    if code is None:
-        raise CommandFailed(f"`{_name(command)}` was stopped after {limit:g} s" + quote(stdout + stderr))
+        code = _wait_for_exit(process, limit, progress)
+        for output in (out, err):
+            output.seek(0)
+        stdout, stderr = (output.read().decode(errors="replace") for output in (out, err))
     if code != 0:
-        raise CommandFailed(f"`{_name(command)}` ended with exit code {code}" + quote(stdout + stderr))
+        name = " ".join([Path(command[0]).name, *map(str, command[1:2])])
+        outcome = f"was stopped after {limit:g} s" if code is None else f"ended with exit code {code}"
+        raise CommandFailed(f"`{name}` {outcome}{quote_last_lines(stdout + stderr)}")
     return stdout.strip()
 
 
-def quote(output: str) -> str:
-    """The last lines of a program's output, indented, to be appended to a message."""
-    lines = [line for line in output.splitlines() if line.strip()][-QUOTED_LINES:]
+def quote_last_lines(output: str) -> str:
+    """Return the last lines of a program's output, each on an indented line of its own, to append to a message."""
+    lines = [line for line in output.splitlines() if line.strip()][-MAX_QUOTED_LINES:]
     return "".join(f"\n    {line}" for line in lines)
 
 
-def _wait(process: subprocess.Popen[bytes], limit: float, progress: Callable[[float], None]) -> int | None:
+def _wait_for_exit(process: subprocess.Popen[bytes], limit: float, progress: Callable[[float], None]) -> int | None:
     started = time.monotonic()
     try:
         while (passed := time.monotonic() - started) < limit:
@@ -62,24 +63,14 @@ def _wait(process: subprocess.Popen[bytes], limit: float, progress: Callable[[fl
         return None
     finally:
         if process.poll() is None:
-            _end(process)
+            _end_with_children(process)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Asks first, so that a program can undo its mounts and temporary files."""
+def _end_with_children(process: subprocess.Popen[bytes]) -> None:
+    """Send SIGTERM first, so that a program can undo its mounts and temporary files."""
     os.killpg(process.pid, signal.SIGTERM)
     try:
         process.wait(timeout=GRACE_SECONDS)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def _read(output: IO[bytes]) -> str:
-    output.seek(0)
-    return output.read().decode(errors="replace")
-
-
-def _name(command: Sequence[str | Path]) -> str:
-    """Program and first argument, enough to recognise it: `docker pull`, `go build`."""
-    return " ".join([Path(command[0]).name, *(str(part) for part in command[1:2])])

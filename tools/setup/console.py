@@ -1,39 +1,39 @@
-"""What a set-up says: one line for every step, and signs of life in between."""
+"""The output of a set-up: one line for every step, and progress while a step runs."""
 
 import shutil
 from collections.abc import Callable
 from typing import TextIO
 
-FIRST_SIGN_SECONDS = 3
-SIGN_EVERY_SECONDS = 30
+FIRST_PROGRESS_SECONDS = 3
+PROGRESS_INTERVAL_SECONDS = 30
 
 
 class Console:
-    """Writes lines to a stream; on a terminal the sign of life is one line that overwrites itself."""
+    """Writes lines to a stream; on a terminal, progress is one line that is overwritten."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._terminal = stream.isatty()
+        self._is_terminal = stream.isatty()
 
-    def line(self, text: str) -> None:
-        """Write one line that stays."""
-        print(("\r\033[K" if self._terminal else "") + text, file=self._stream, flush=True)
+    def write_line(self, text: str) -> None:
+        """Write one line that stays, over the progress on a terminal."""
+        print(("\r\033[K" if self._is_terminal else "") + text, file=self._stream, flush=True)
 
-    def progress(self, label: str) -> Callable[[float], None]:
-        """A function to call again and again with the seconds passed, while `label` is going on.
+    def start_progress(self, label: str) -> Callable[[float], None]:
+        """Return a function to call again and again, with the seconds passed, while the work that `label` names runs.
 
-        On a terminal it shows every second. Elsewhere (a CI log) it writes a line after 3 s, then every 30 s.
+        On a terminal it shows every call. Elsewhere (a CI log) it writes a line after 3 s, then every 30 s.
         """
-        due = float(FIRST_SIGN_SECONDS)
+        next_seconds = float(FIRST_PROGRESS_SECONDS)
 
-        def sign(seconds: float) -> None:
-            nonlocal due
+        def show_progress(seconds: float) -> None:
+            nonlocal next_seconds
             text = f"{label} ... {seconds:.0f} s"
-            if self._terminal:
+            if self._is_terminal:
                 width = shutil.get_terminal_size().columns - 1
                 print(f"\r\033[K{text[:width]}", end="", file=self._stream, flush=True)
-            elif seconds >= due:
-                due = (seconds // SIGN_EVERY_SECONDS + 1) * SIGN_EVERY_SECONDS
+            elif seconds >= next_seconds:
+                next_seconds = (seconds // PROGRESS_INTERVAL_SECONDS + 1) * PROGRESS_INTERVAL_SECONDS
                 print(text, file=self._stream, flush=True)
 
-        return sign
+        return show_progress

@@ -8,7 +8,7 @@ import tomllib
 from tools.setup.console import Console
 from tools.setup.folders import CHECKOUT, VENV
 
-INSTALLED_AS = {"vertex_training": "components"}
+PACKAGE_FOLDERS = {"vertex_training": "components"}
 # `sh` starts the interpreter, because the first line of a script cannot hold a path with spaces.
 _SCRIPT = """\
 #!/bin/sh
@@ -22,36 +22,31 @@ sys.exit({function}())
 
 
 def find() -> str | None:
-    """What is in place, in one line; None when a script is missing or runs another checkout."""
+    """Describe the scripts; return `None` if one is missing or runs another checkout."""
+    scripts = render_scripts()
     try:
-        is_current = all((VENV / "bin" / name).read_text() == text for name, text in scripts().items())
+        is_current = all((VENV / "bin" / name).read_text() == text for name, text in scripts.items())
     except OSError:
         return None
-    return _line() if is_current else None
+    return f"Commands: {', '.join(sorted(scripts))} in {VENV.name}/bin" if is_current else None
 
 
 def make(console: Console) -> str:  # noqa: ARG001
     """Write the scripts into `.venv/bin`."""
-    for name, text in scripts().items():
+    for name, text in render_scripts().items():
         file = VENV / "bin" / name
         file.write_text(text)
         file.chmod(0o755)
-    return _line()
+    return find() or ""
 
 
-def scripts() -> dict[str, str]:
+def render_scripts() -> dict[str, str]:
     """Return the text of each script of `[project.scripts]` in pyproject.toml by its name."""
-    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     texts = {}
-    for name, target in project["scripts"].items():
+    for name, target in tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["scripts"].items():
         module, _, function = target.partition(":")
-        package, dot, rest = module.partition(".")
-        module = INSTALLED_AS.get(package, package) + dot + rest
-        texts[name] = _SCRIPT.format(
-            python=VENV / "bin" / "python", checkout=str(CHECKOUT), module=module, function=function
-        )
+        package, dot, submodule = module.partition(".")
+        module = PACKAGE_FOLDERS.get(package, package) + dot + submodule
+        python, checkout = VENV / "bin" / "python", str(CHECKOUT)
+        texts[name] = _SCRIPT.format(python=python, checkout=checkout, module=module, function=function)
     return texts
-
-
-def _line() -> str:
-    return f"Commands: {', '.join(sorted(scripts()))} in {VENV.name}/bin"

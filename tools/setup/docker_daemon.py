@@ -10,112 +10,102 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.setup import debian
-from tools.setup.commands import CommandFailed, quote, run
+from tools.setup.commands import CommandFailed, quote_last_lines, run
 from tools.setup.console import Console
 from tools.setup.errors import SetupError
 from tools.setup.folders import cache_folder
 
 PACKAGE = "docker.io"
 LOCAL_ENDPOINTS = ("unix:///var/run/docker.sock", "unix:///run/docker.sock")
-SYSTEMD = Path("/run/systemd/system")  # there when systemd runs this machine, see sd_booted(3)
-INFO = "level=info"
+SYSTEMD = Path("/run/systemd/system")  # exists if systemd runs this machine, see sd_booted(3)
 ANSWER_LIMIT_SECONDS = 15
 START_LIMIT_SECONDS = 60
 
 
 @dataclass(frozen=True)
-class Situation:
-    """What decides how to get a daemon that answers.
+class Machine:
+    """What this machine has of Docker.
 
-    `failure` is what the `docker` command says, empty without one; `endpoint` is the address that it talks to.
+    `failure` is the error of the `docker` command, empty without one; `endpoint` is the daemon's address.
     """
 
-    command: bool
+    has_command: bool
     failure: str
     endpoint: str
-    daemon_installed: bool
-    root: bool
+    has_daemon: bool
+    is_root: bool
     can_install: bool
-    macos: bool
+    is_macos: bool
 
 
 def find() -> str | None:
-    """The running daemon in one line; None when there is none, or none that this user may use."""
+    """Describe the running daemon; return `None` if there is none, or none that this user may use."""
     try:
-        return _line()
+        return _describe_daemon()
     except CommandFailed:
         return None
 
 
 def make(console: Console) -> str:
-    """Start the daemon, after installing it where need be. Raises SetupError with what the user can do."""
-    situation = look()
-    if obstacle := what_stands_in_the_way(situation):
+    """Start the daemon, and install it first if it is missing. Raises SetupError with what the user can do."""
+    machine = inspect_machine()
+    if obstacle := find_obstacle(machine):
         raise SetupError(f"Docker: {obstacle}")
-    if not (situation.command and situation.daemon_installed):
+    if not (machine.has_command and machine.has_daemon):
         try:
-            debian.install(console, PACKAGE)
+            debian.install_packages(console, PACKAGE)
         except CommandFailed as error:
             raise SetupError(f"Docker: Debian's package {PACKAGE} could not be installed. {error}") from error
         if line := find():  # the package may have started it
             return f"{line}, installed with apt-get"
-    return start(console)
+    return start_daemon(console)
 
 
-def look() -> Situation:
-    """The situation on this machine."""
+def inspect_machine() -> Machine:
+    """Return what this machine has of Docker."""
     failure = endpoint = ""
     try:
-        endpoint = _endpoint()
-        _line()
+        endpoint = _read_endpoint()
+        _describe_daemon()
     except CommandFailed as error:
         failure = str(error)
-    return Situation(
-        command=shutil.which("docker") is not None,
-        failure=failure,
-        endpoint=endpoint,
-        daemon_installed=shutil.which("dockerd") is not None,
-        root=os.geteuid() == 0,
-        can_install=debian.can_install(),
-        macos=sys.platform == "darwin",
-    )
+    has_command, has_daemon = (shutil.which(name) is not None for name in ("docker", "dockerd"))
+    is_root, is_macos = os.geteuid() == 0, sys.platform == "darwin"
+    return Machine(has_command, failure, endpoint, has_daemon, is_root, debian.can_install(), is_macos)
 
 
-def what_stands_in_the_way(situation: Situation) -> str | None:
-    """Why no daemon can be started or installed here, and what the user can do; None when one can."""
+def find_obstacle(machine: Machine) -> str | None:
+    """Return why no daemon can be started or installed, and what the user can do; `None` if one can."""
     again = "then run `make setup` again."
-    if not situation.command and not situation.can_install:
-        return f"there is no `docker` command. Install Docker (docs.docker.com/get-docker), start it, {again}"
-    if not situation.command:
-        return None
-    if situation.endpoint not in LOCAL_ENDPOINTS:
+    if not machine.has_command:
+        install = f"Install Docker (docs.docker.com/get-docker), start it, {again}"
+        return None if machine.can_install else f"there is no `docker` command. {install}"
+    if machine.endpoint not in LOCAL_ENDPOINTS:
         return (
-            f"no daemon answers at {situation.endpoint}, where DOCKER_HOST or the current Docker context points.\n"
-            f"    {situation.failure}\n"
+            f"no daemon answers at {machine.endpoint}, where DOCKER_HOST or the current Docker context points.\n"
+            f"    {machine.failure}\n"
             f"Start that one, or leave it with `unset DOCKER_HOST; docker context use default`, {again}"
         )
-    if "permission denied" in situation.failure:
+    if "permission denied" in machine.failure:
         return f"it runs, but this user may not talk to it. Run `sudo usermod -aG docker $USER`, log in again, {again}"
-    if situation.macos:
+    if machine.is_macos:
         return f"it is not running. Start Docker Desktop (`open -a Docker`), {again}"
-    if not situation.daemon_installed and not situation.can_install:
+    if not machine.has_daemon and not machine.can_install:
         return (
             "there is a `docker` command, but no daemon answers and none is installed. "
             f"Install Docker Engine (docs.docker.com/engine/install) or start Docker Desktop, {again}"
         )
-    if not situation.root:
-        return f"it is installed, but not running. Run `sudo systemctl start docker`, {again}"
-    return None
+    return None if machine.is_root else f"it is installed, but not running. Run `sudo systemctl start docker`, {again}"
 
 
-def start(console: Console) -> str:
+def start_daemon(console: Console) -> str:
     """Start the installed daemon and wait until it answers. Raises SetupError with the daemon's last lines."""
     log = cache_folder() / "dockerd.log"
-    progress = console.progress("starting Docker")
+    progress = console.start_progress("starting Docker")
     if SYSTEMD.is_dir():
         try:
             run("systemctl", "start", "docker", limit=START_LIMIT_SECONDS, progress=progress)
-            return f"{_line()}, started with systemctl"
+            return f"{_describe_daemon()}, started with systemctl"
         except CommandFailed as error:
             raise SetupError(f"Docker: it could not be started. {error}\nSee `journalctl -u docker`.") from error
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -124,20 +114,21 @@ def start(console: Console) -> str:
         daemon = subprocess.Popen(
             ["dockerd"], stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )
-    if not _answers_in_time(daemon, progress):
-        what = "ended by itself" if daemon.poll() is not None else f"did not answer within {START_LIMIT_SECONDS} s"
+    if not _wait_for_answer(daemon, progress):
+        outcome = "ended by itself" if daemon.poll() is not None else f"did not answer within {START_LIMIT_SECONDS} s"
         daemon.terminate()
         daemon.wait()
-        telling = "\n".join(line for line in log.read_text(errors="replace").splitlines() if INFO not in line)
+        lines = log.read_text(errors="replace").splitlines(keepends=True)
+        quotable = "".join(line for line in lines if "level=info" not in line)
         raise SetupError(
-            f"Docker: `dockerd` {what}; it may not be allowed to run here (in a container without privileges, say)."
-            f"{quote(telling)}\n"
+            f"Docker: `dockerd` {outcome}; it may not be allowed to run here (in a container without privileges, say)."
+            f"{quote_last_lines(quotable)}\n"
             f"All it wrote is in {log}. Get `dockerd` to run, then run `make setup` again."
         )
-    return f"{_line()}, started (log in {log})"
+    return f"{_describe_daemon()}, started (log in {log})"
 
 
-def _answers_in_time(daemon: subprocess.Popen[bytes], progress: Callable[[float], None]) -> bool:
+def _wait_for_answer(daemon: subprocess.Popen[bytes], progress: Callable[[float], None]) -> bool:
     started = time.monotonic()
     while (passed := time.monotonic() - started) < START_LIMIT_SECONDS and daemon.poll() is None:
         if find():
@@ -147,12 +138,12 @@ def _answers_in_time(daemon: subprocess.Popen[bytes], progress: Callable[[float]
     return False
 
 
-def _line() -> str:
-    """Asks through the `docker` command, which knows about DOCKER_HOST, contexts and their credentials."""
+def _describe_daemon() -> str:
+    """Ask through the `docker` command, which knows about DOCKER_HOST, contexts and their credentials."""
     version = run("docker", "version", "--format", "{{.Server.Version}}", limit=ANSWER_LIMIT_SECONDS)
-    return f"Docker: {version} at {_endpoint()}"
+    return f"Docker: {version} at {_read_endpoint()}"
 
 
-def _endpoint() -> str:
+def _read_endpoint() -> str:
     template = "{{.Endpoints.docker.Host}}"
     return run("docker", "context", "inspect", "--format", template, limit=ANSWER_LIMIT_SECONDS)

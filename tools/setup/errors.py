@@ -1,5 +1,5 @@
-"""What can go wrong in a set-up."""
+"""The error of a set-up."""
 
 
 class SetupError(Exception):
-    """A step cannot be done; the message says why and what the user can do about it."""
+    """A step failed; the message says why and what the user can do about it."""

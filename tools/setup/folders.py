@@ -1,4 +1,4 @@
-"""Where a set-up puts things."""
+"""The folders of a checkout and of its user's cache."""
 
 import os
 from pathlib import Path
@@ -10,10 +10,7 @@ LOCAL_STATE = CHECKOUT / ".pulumi-state"
 
 
 def cache_folder() -> Path:
-    """The folder shared by all checkouts of this user, as in the XDG base directory specification.
-
-    A relative XDG_CACHE_HOME is ignored, which that specification asks for.
-    """
+    """Return the folder shared by all checkouts of this user, as in the XDG base directory specification."""
     configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    base = configured if configured.is_absolute() else Path.home() / ".cache"
-    return base / "vertex-training"
+    # The specification says that relative paths are ignored.
+    return (configured if configured.is_absolute() else Path.home() / ".cache") / "vertex-training"

@@ -6,6 +6,7 @@ from tools.setup import debian
 from tools.setup.commands import CommandFailed
 from tools.setup.console import Console
 
+# Debian's package of each program.
 PACKAGES = {
     "chromium": "chromium",
     "docker-registry": "docker-registry",
@@ -13,17 +14,17 @@ PACKAGES = {
     "htpasswd": "apache2-utils",
     "openssl": "openssl",
 }
-"""Debian's package of each program."""
-OTHERS = {
+# What to do about programs that Debian has no package of, or none that is new enough.
+INSTALL_HINTS = {
     "gcloud": "install it from cloud.google.com/sdk",
     "go": "install it from go.dev/dl; it builds Docker's buildx",
 }
-"""Programs that Debian has no package of, or none that is new enough: what to do about each."""
+PROGRAMS = (*PACKAGES, *INSTALL_HINTS)
 
 
 def find() -> str | None:
-    """Return a line that says that all programs are installed; `None` if one is missing."""
-    return None if _missing(PACKAGES) or _missing(OTHERS) else f"Programs for tests: {', '.join((*PACKAGES, *OTHERS))}"
+    """Describe the programs; return `None` if one is missing."""
+    return None if _list_missing() else f"Programs for tests: {', '.join(PROGRAMS)}"
 
 
 def make(console: Console) -> str:
@@ -32,18 +33,18 @@ def make(console: Console) -> str:
     It does not raise: tests whose programs are missing are skipped, and pytest names them.
     """
     reason = ""
-    if packages := [PACKAGES[program] for program in _missing(PACKAGES)]:
+    if packages := [PACKAGES[program] for program in _list_missing() if program in PACKAGES]:
         if debian.can_install():
             try:
-                debian.install(console, *packages)
+                debian.install_packages(console, *packages)
             except CommandFailed as error:
                 reason = f"\n  {error}"
         else:
             reason = f"\n  on Debian and Ubuntu: `sudo apt-get install {' '.join(packages)}`"
-    reason += "".join(f"\n  {program}: {OTHERS[program]}" for program in _missing(OTHERS))
-    missing = [*_missing(PACKAGES), *_missing(OTHERS)]
+    missing = _list_missing()
+    reason += "".join(f"\n  {program}: {hint}" for program, hint in INSTALL_HINTS.items() if program in missing)
     return find() or f"Programs for tests: {', '.join(missing)} missing; tests that need them are skipped{reason}"
 
 
-def _missing(programs: dict[str, str]) -> list[str]:
-    return [program for program in programs if shutil.which(program) is None]
+def _list_missing() -> list[str]:
+    return [program for program in PROGRAMS if shutil.which(program) is None]

@@ -21,55 +21,52 @@ PYTHON = VENV / "bin" / "python"
 PROMPT = "vertex-training"
 VENV_LIMIT_SECONDS = 120
 INSTALL_LIMIT_SECONDS = 1200
-OF_EVERY_ENVIRONMENT = {"pip", "setuptools", "wheel", "packaging"}
-"""What is in the environment that `pulumi new` makes, where no requirements.txt says more."""
+# The packages of an environment that `pulumi new` makes without a requirements.txt.
+BASE_PACKAGES = {"pip", "setuptools", "wheel", "packaging"}
 
 
 def find() -> str | None:
-    """What is in place, in one line; None when `.venv` is missing, incomplete or out of date."""
+    """Describe `.venv`; return `None` if it is missing, incomplete or out of date."""
     try:
         stamp = json.loads(STAMP.read_text())
-        packages = stamp.pop("packages")
+        count = stamp.pop("packages")
     except (OSError, ValueError, AttributeError, KeyError, TypeError):
         return None
-    return _line(packages) if stamp == wanted() and PYTHON.exists() else None
+    if stamp != compute_stamp() or not PYTHON.exists():
+        return None
+    return f"Python environment: {VENV.name}, Python {platform.python_version()}, {count} packages"
 
 
 def make(console: Console) -> str:
-    """Make `.venv` anew and install the locked packages. Raises SetupError, and leaves a `.venv` of others alone."""
-    python = base_python()
-    if not may_replace(VENV):
+    """Make `.venv` anew with the locked packages, unless a `.venv` is somebody else's. Raises SetupError."""
+    if not can_replace(VENV):
         raise SetupError(
             f"Python environment: {VENV} is there, but this set-up did not make it, so it is left as it is.\n"
             "Move or remove it, then run `make setup` again."
         )
     if importlib.util.find_spec("ensurepip") is None:
         _install_ensurepip(console)
-    count = len(re.findall(r"^[\w.-]+==", REQUIREMENTS.read_text(), re.MULTILINE))
-    progress = console.progress(f"installing some {count} packages into .venv, a minute or two, once")
+    locked = len(re.findall(r"^[\w.-]+==", REQUIREMENTS.read_text(), re.MULTILINE))
+    progress = console.start_progress(f"installing some {locked} packages into .venv, a minute or two, once")
     try:
-        run(python, "-m", "venv", "--clear", "--prompt", PROMPT, VENV, limit=VENV_LIMIT_SECONDS)
-        # The lock is complete, so there is nothing to resolve; the hashes make sure that it is what was locked.
-        options = ("--disable-pip-version-check", "--no-input", "--require-hashes", "--no-deps")
-        run(
-            *(PYTHON, "-m", "pip", "install", *options, "-r", REQUIREMENTS),
-            limit=INSTALL_LIMIT_SECONDS,
-            progress=progress,
-        )
+        run(base_python(), "-m", "venv", "--clear", "--prompt", PROMPT, VENV, limit=VENV_LIMIT_SECONDS)
+        # The lock is complete, so pip need not resolve versions; hashes verify each file.
+        options = ("--disable-pip-version-check", "--no-input", "--require-hashes", "--no-deps", "-r", REQUIREMENTS)
+        run(PYTHON, "-m", "pip", "install", *options, limit=INSTALL_LIMIT_SECONDS, progress=progress)
     except CommandFailed as error:
         raise SetupError(
             f"Python environment: the packages of requirements.lock could not be installed. {error}\n"
             "Check the network and pip's settings (`python3 -m pip config list`), then run `make setup` again."
         ) from error
-    packages = sum(1 for _ in VENV.glob("lib/python*/site-packages/*.dist-info"))
-    STAMP.write_text(json.dumps({**wanted(), "packages": packages}))
-    return _line(packages)
+    count = sum(1 for _ in VENV.glob("lib/python*/site-packages/*.dist-info"))
+    STAMP.write_text(json.dumps({**compute_stamp(), "packages": count}))
+    return find() or ""
 
 
-def may_replace(folder: Path) -> bool:
-    """Whether nothing of anybody else's is lost when `folder` is emptied: `venv --clear` follows links, too.
+def can_replace(folder: Path) -> bool:
+    """Return whether `folder` may be emptied: it is missing, empty, ours, or an environment without anyone's packages.
 
-    Nothing is lost of an environment that holds no packages of anyone's, as `pulumi new` leaves one.
+    `venv --clear` follows links, so a link is somebody else's.
     """
     if folder.is_symlink() or not folder.is_dir():
         return not os.path.lexists(folder)
@@ -79,14 +76,14 @@ def may_replace(folder: Path) -> bool:
         return not any(folder.iterdir())
     if re.search(rf"^prompt = '?{PROMPT}'?$", settings, re.MULTILINE):
         return True
-    found = {path.name.partition("-")[0] for path in folder.glob("lib*/python*/site-packages/*-info")}
-    return bool(found) and found <= OF_EVERY_ENVIRONMENT
+    packages = {path.name.partition("-")[0] for path in folder.glob("lib*/python*/site-packages/*-info")}
+    return bool(packages) and packages <= BASE_PACKAGES
 
 
-def wanted() -> dict[str, Any]:
-    """All that makes a `.venv` out of date when it changes: the lock, the interpreter, and the place.
+def compute_stamp() -> dict[str, Any]:
+    """Return all that makes a `.venv` out of date when it changes: the lock, the interpreter, and the place.
 
-    The place counts because a virtual environment that was copied or moved still runs the one it was copied from.
+    The place counts because a copied or moved virtual environment still runs the one it was copied from.
     """
     return {
         "requirements": hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest(),
@@ -97,25 +94,20 @@ def wanted() -> dict[str, Any]:
 
 
 def base_python() -> Path:
-    """The interpreter outside any virtual environment, so that it is the same one after `eval "$(make -s env)"`."""
+    """Return the interpreter outside any virtual environment, the same one after `eval "$(make -s env)"`."""
     return Path(getattr(sys, "_base_executable", sys.executable)).resolve()
 
 
 def _install_ensurepip(console: Console) -> None:
-    """Debian keeps `ensurepip`, which venv needs, in a package of its own."""
+    """Install Debian's package of `ensurepip`, which venv needs and Debian's Python lacks. Raises SetupError."""
     package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
+    problem = f"Python environment: {base_python()} has no `ensurepip`"
     if not debian.can_install():
         raise SetupError(
-            f"Python environment: {base_python()} has no `ensurepip`, which `python3 -m venv` needs.\n"
+            f"{problem}, which `python3 -m venv` needs.\n"
             f"On Debian and Ubuntu: `sudo apt-get install {package}`, then run `make setup` again."
         )
     try:
-        debian.install(console, package)
+        debian.install_packages(console, package)
     except CommandFailed as error:
-        raise SetupError(
-            f"Python environment: {base_python()} has no `ensurepip`, and {package} could not be installed. {error}"
-        ) from error
-
-
-def _line(packages: int) -> str:
-    return f"Python environment: {VENV.name}, Python {platform.python_version()}, {packages} packages"
+        raise SetupError(f"{problem}, and {package} could not be installed. {error}") from error

@@ -11,53 +11,49 @@ from urllib.parse import quote
 from tools.setup import pulumi_engine
 from tools.setup.folders import CHECKOUT, LOCAL_STATE, VENV
 
-# Set for the stack `local`, which needs no plugin to be fetched, and no news about newer engines.
+# The stack `local` downloads no plugins and does not check for newer engines.
 DEFAULTS = {"PULUMI_SKIP_UPDATE_CHECK": "true", "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true"}
 
 
-def exports() -> str:
-    """Shell code for the environment of this machine and user. Makes the folder of the default state backend."""
-    variables = {"PATH": path(os.environ.get("PATH", ""), [VENV / "bin", *_cached_engine()])}
+def render_exports() -> str:
+    """Return shell code that sets the environment, and create the folder of the default state backend."""
+    engine, cached_folder = pulumi_engine.find_engine(), pulumi_engine.engine_cache_folder()
+    engine_folders = [cached_folder] if engine and engine.folder == cached_folder else []
+    variables = {"PATH": prepend_to_path([VENV / "bin", *engine_folders], os.environ.get("PATH", ""))}
     if not has_backend(os.environ, CHECKOUT / "Pulumi.yaml"):
         LOCAL_STATE.mkdir(exist_ok=True)
-        variables |= local_backend(os.environ, LOCAL_STATE)
+        variables |= local_backend_variables(os.environ, LOCAL_STATE)
     variables |= {name: value for name, value in DEFAULTS.items() if name not in os.environ}
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
 
 
-def path(current: str, first: Sequence[Path]) -> str:
-    """A PATH that begins with the folders `first`, without repeating them."""
-    front = [str(folder) for folder in first]
-    return os.pathsep.join([*front, *(folder for folder in current.split(os.pathsep) if folder not in front)])
+def prepend_to_path(folders: Sequence[Path], path: str) -> str:
+    """Return a PATH that begins with `folders` and does not repeat them."""
+    first = [str(folder) for folder in folders]
+    return os.pathsep.join([*first, *(folder for folder in path.split(os.pathsep) if folder not in first)])
 
 
 def has_backend(environ: Mapping[str, str], project_file: Path) -> bool:
-    """Whether the user has chosen a state backend: by a variable, in Pulumi.yaml, or with `pulumi login`."""
+    """Return whether the user has chosen a state backend: by a variable, in Pulumi.yaml, or with `pulumi login`."""
     if environ.get("PULUMI_BACKEND_URL") or environ.get("PULUMI_ACCESS_TOKEN"):
         return True
     if project_file.exists() and re.search(r"^backend\s*:", project_file.read_text(), re.MULTILINE):
         return True
     home = environ.get("PULUMI_HOME") or Path.home() / ".pulumi"
-    folder = environ.get("PULUMI_CREDENTIALS_PATH") or home
+    folder = Path(environ.get("PULUMI_CREDENTIALS_PATH") or home)
     try:
-        return bool(json.loads((Path(folder) / "credentials.json").read_text()).get("current"))
+        return bool(json.loads((folder / "credentials.json").read_text()).get("current"))
     except (OSError, ValueError, AttributeError):
         return False
 
 
-def local_backend(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Variables for a state backend in `folder`; its secrets get an empty passphrase if the user has set none.
+def local_backend_variables(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Return variables for a state backend in `folder`, with an empty passphrase unless the user has set one.
 
-    Without the `.attrs` file that Pulumi writes beside each state: killed while it does, it cannot read the state again
-    ("failed to load checkpoint: EOF", 3.259).
+    `metadata=skip` omits the `.attrs` file beside each state: if Pulumi 3.259 is killed while it writes one, it cannot
+    read the state again ("failed to load checkpoint: EOF").
     """
     variables = {"PULUMI_BACKEND_URL": f"file://{quote(str(folder))}?metadata=skip"}
     if not {"PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"} & environ.keys():
         variables["PULUMI_CONFIG_PASSPHRASE"] = ""
     return variables
-
-
-def _cached_engine() -> list[Path]:
-    engine = pulumi_engine.find_engine()
-    cached = pulumi_engine.cached_folder()
-    return [cached] if engine and engine.folder == cached else []
