@@ -1,4 +1,4 @@
-"""What is wrong with a legacy job: what AI Platform Training's discovery document says of its fields."""
+"""Checks of a legacy job: the rules that AI Platform Training's discovery document has for its fields."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from vertex_api.catalog.machines import machines
 from vertex_api.spelling import suggestion_text
 from vertex_api.validation.rules import Violation
 
-from .machines import IN_PLACE_OF, LEGACY_TYPES, ROLES
+from .machines import LEGACY_TYPES, REPLACEMENTS, ROLES
 
 _NEEDED = {
     "DOUBLE": ("maxValue",),
@@ -17,22 +17,19 @@ _NEEDED = {
 }
 
 
-def broken(training_input: Mapping[str, Any]) -> Iterator[Violation]:
-    """Problems of a TrainingInput whose shape is right, with paths from it."""
-    of_types = [*_tier(training_input)]
+def find_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
+    """Find every rule that a TrainingInput of the right shape breaks."""
+    machine_violations = [*_find_tier_violations(training_input), *_find_type_violations(training_input)]
+    yield from machine_violations
     for role in ROLES:
-        name = f"{role}Type"
-        if name in training_input:
-            of_types += _machine_type(name, training_input[name])
-    yield from of_types
-    for role in ROLES:
-        yield from _container(training_input, role, is_type_refused=((f"{role}Type",) in dict(of_types)))
+        is_type_valid = (f"{role}Type",) not in dict(machine_violations)
+        yield from _find_config_violations(training_input, role, is_type_valid=is_type_valid)
     for index, spec in enumerate(training_input.get("hyperparameters", {}).get("params", ())):
-        for path, message in _parameter(spec):
+        for path, message in _find_parameter_violations(spec):
             yield ("hyperparameters", "params", index, *path), message
 
 
-def _tier(given: Mapping[str, Any]) -> Iterator[Violation]:
+def _find_tier_violations(given: Mapping[str, Any]) -> Iterator[Violation]:
     """A cluster is described by a tier, or piece by piece with CUSTOM."""
     tier = given.get("scaleTier")
     pieces = [f"{role}{name}" for role in ROLES for name in ("Type", "Count") if given.get(f"{role}{name}")]
@@ -48,17 +45,18 @@ def _tier(given: Mapping[str, Any]) -> Iterator[Violation]:
             yield (f"{role}Type",), f"is required with {role}Count"
 
 
-def _machine_type(name: str, value: str) -> Iterator[Violation]:
+def _find_type_violations(given: Mapping[str, Any]) -> Iterator[Violation]:
     known = {*LEGACY_TYPES, *machines()}
-    if value not in known and value not in IN_PLACE_OF:
-        near = suggestion_text(value, known)
-        advice = near if near.startswith("; did") else f"; name one of Vertex AI's, or {', '.join(LEGACY_TYPES)}"
-        yield (name,), f'"{value}" is no machine type that is known{advice}'
+    for name in (f"{role}Type" for role in ROLES):
+        if name in given and given[name] not in known | REPLACEMENTS.keys():
+            near = suggestion_text(given[name], known)
+            advice = near if near.startswith("; did") else f"; name one of Vertex AI's, or {', '.join(LEGACY_TYPES)}"
+            yield (name,), f'"{given[name]}" is not a known machine type{advice}'
 
 
-def _container(given: Mapping[str, Any], role: str, *, is_type_refused: bool) -> Iterator[Violation]:
-    config = given.get(f"{role}Config", {})
+def _find_config_violations(given: Mapping[str, Any], role: str, *, is_type_valid: bool) -> Iterator[Violation]:
     at = f"{role}Config"
+    config = given.get(at, {})
     if "containerArgs" in config and "args" in given:
         yield (at, "containerArgs"), "and args exclude one another; keep one of them"
     has_image = "imageUri" in config or "imageUri" in given.get("masterConfig", {})
@@ -69,15 +67,15 @@ def _container(given: Mapping[str, Any], role: str, *, is_type_refused: bool) ->
     if accelerator.get("count", 1) < 1:
         yield (at, "acceleratorConfig", "count"), f"{accelerator['count']} is less than 1"
     kind = accelerator.get("type", "")
-    if is_type_refused:
+    if not is_type_valid or not accelerator:
         return
-    if accelerator and not kind.startswith("TPU") and given.get(f"{role}Type") not in {*machines(), *IN_PLACE_OF}:
+    if not kind.startswith("TPU") and given.get(f"{role}Type") not in {*machines(), *REPLACEMENTS}:
         yield (at, "acceleratorConfig"), f"goes with a machine type of Compute Engine: name one as {role}Type"
-    elif accelerator and not kind:
+    elif not kind:
         yield (at, "acceleratorConfig", "type"), "is required"
 
 
-def _parameter(spec: Mapping[str, Any]) -> Iterator[Violation]:
+def _find_parameter_violations(spec: Mapping[str, Any]) -> Iterator[Violation]:
     kind = spec["type"]
     if kind == "PARAMETER_TYPE_UNSPECIFIED":
         yield ("type",), "is required: DOUBLE, INTEGER, CATEGORICAL or DISCRETE"

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ..schema.source_file import load_source_file
-from .conversion import converted
-from .fields import comment_lines, written
+from .conversion import convert_job
+from .fields import render_yaml, wrap_comment
 
 _DESCRIPTION = """\
 Converts a training job of the legacy AI Platform Training (a Job, or a TrainingInput alone; YAML or
@@ -37,23 +37,14 @@ def add_parser(commands: Any) -> None:
 
 
 def convert_file(file: Path) -> int:
-    """Write the declaration to standard output, or the reasons why there is none to standard error.
-
-    Returns the exit code: 0, or 1 if the job cannot be converted.
-    """
-    text, problems = _convert(file)
-    sys.stderr.writelines(f"{problem}\n" for problem in problems)
-    sys.stdout.write(text)
-    return 1 if problems else 0
-
-
-def _convert(file: Path) -> tuple[str, list[str]]:
-    """Return a legacy job as the YAML of a declaration, or the problems that prevent it, a line each."""
+    """Write the declaration of a legacy job, or its problems to standard error. Returns the exit code: 0 or 1."""
     source, job, problems = load_source_file(file, str(file))
     if not problems:
-        fields, violations = converted(job, file.stem)
+        fields, violations = convert_job(job, file.stem)
         problems = [source.problem(violation.path, violation.message) for violation in violations]
     if problems:
-        return "", [str(problem) for problem in problems]
+        sys.stderr.writelines(f"{problem}\n" for problem in problems)
+        return 1
     heading = f"Converted from {file.name}, a job of AI Platform Training, by `vertex-training convert-legacy`."
-    return "\n".join([*comment_lines(heading, 0), written(fields)]), []
+    sys.stdout.write("\n".join([*wrap_comment(heading, 0), render_yaml(fields)]))
+    return 0

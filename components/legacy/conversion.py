@@ -1,4 +1,4 @@
-"""A job of AI Platform Training, converted into a declaration of this project."""
+"""Conversion of a job of AI Platform Training into a declaration of this project."""
 
 import re
 from collections.abc import Mapping
@@ -10,120 +10,112 @@ from vertex_api.validation.misshapen_parts import is_consequence
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape import MUST_BE_OBJECT, FieldProblem, validate_shape
 
-from . import checks, study
+from ..schema.references import map_texts
+from . import checks
 from .fields import Fields
 from .messages import Job, TrainingInput
-from .origins import origin
-from .pools import left_out, worker_pools
-
-_COUNTS = {"maxTrialCount": "maxTrials"}
-"""Fields that messages name as well, and what they are here."""
+from .origins import find_legacy_path
+from .pools import convert_worker_pools, explain_ignored_fields
+from .study import convert_study_spec, convert_trial_counts
 
 
-def converted(given: object, fallback: str) -> tuple[Fields, list[FieldProblem]]:
-    """The declaration of a Job or a bare TrainingInput, with comments, and all that is wrong with what is given.
+def convert_job(legacy_job: object, fallback_name: str) -> tuple[Fields, list[FieldProblem]]:
+    """Return the declaration, with comments, of a Job or a bare TrainingInput, and all problems of the legacy job.
 
-    The declaration means something only where nothing is wrong. `fallback` names a job that has no id.
+    The declaration is valid only if there are no problems. `fallback_name` names a job that has no id.
     """
-    if not isinstance(given, Mapping):
+    if not isinstance(legacy_job, Mapping):
         return Fields(), [FieldProblem((), MUST_BE_OBJECT)]
-    whole = _is_job(given)
-    job, problems = validate_shape(Job, given if whole else {"trainingInput": given}, output_only="drop")
+    prefix: KeyPath = ("trainingInput",) if _is_job(legacy_job) else ()
+    job, problems = validate_shape(Job, legacy_job if prefix else {"trainingInput": legacy_job}, output_only="drop")
     if "predictionInput" in job:
         problems = [FieldProblem(("predictionInput",), "is a prediction job's; only training jobs can be converted")]
     elif not problems and "trainingInput" not in job:
         problems = [FieldProblem(("trainingInput",), "is required")]
-    left = extract_valid_part(Job, job, problems, output_only="drop")
-    problems = [*problems, *_broken(left)]
+    problems = [*problems, *_find_problems(extract_valid_part(Job, job, problems, output_only="drop"))]
     if problems:
-        return Fields(), [problem if whole else FieldProblem(problem.path[1:], problem.message) for problem in problems]
-    declaration = _declaration(_escaped(job), fallback)
-    (collection, jobs), *_ = declaration.items()
-    (name, body), *_ = jobs.items()
+        return Fields(), [FieldProblem(each.path[0 if prefix else 1 :], each.message) for each in problems]
+    # "${" begins a reference in a declaration.
+    declaration = _build_declaration(map_texts(job, lambda text: text.replace("${", "$${")), fallback_name)
+    ((collection, jobs),) = declaration.items()
+    ((name, body),) = jobs.items()
     kind = CUSTOM_JOB if collection == CUSTOM_JOB.collection else HYPERPARAMETER_TUNING_JOB
-    _, refused = validate_job(kind, {"displayName": name, **body})
-    above: KeyPath = ("trainingInput",) if whole else ()
-    return declaration, [_of_the_legacy_job(problem, job["trainingInput"], above) for problem in refused]
+    _, vertex_problems = validate_job(kind, {"displayName": name, **body})
+    return declaration, [_trace_problem(each, job["trainingInput"], prefix) for each in vertex_problems]
 
 
-def _broken(left: ValidPart) -> list[FieldProblem]:
-    """What is wrong with what is left of a job, but for what is to be judged together with what is withheld."""
-    if left.value is None or "trainingInput" not in left.value or "predictionInput" in left.value:
+def _find_problems(valid_part: ValidPart) -> list[FieldProblem]:
+    """Find the rules that the valid part of a Job breaks, unless its misshapen parts may be the reason."""
+    job = valid_part.value or {}
+    if "trainingInput" not in job or "predictionInput" in job:
         return []
-    found = (
-        FieldProblem(("trainingInput", *path), message) for path, message in checks.broken(left.value["trainingInput"])
-    )
-    withheld = {_judged_as(path) for path in left.removed_paths}
+    removed_groups = {_get_group(path) for path in valid_part.removed_paths}
+    violations = [(("trainingInput", *path), text) for path, text in checks.find_violations(job["trainingInput"])]
     return [
-        problem
-        for problem in found
-        if _judged_as(problem.path) not in withheld and not is_consequence(problem.path, left.removed_paths)
+        FieldProblem(path, message)
+        for path, message in violations
+        if _get_group(path) not in removed_groups and not is_consequence(path, valid_part.removed_paths)
     ]
 
 
-def _judged_as(path: KeyPath) -> KeyPath:
-    """The part of a job that is judged as a whole: one parameter, or else all that says which replicas there are."""
+def _get_group(path: KeyPath) -> KeyPath:
+    """Return the path of what is checked as a whole: one parameter, or everything that describes the replicas."""
     return path[:4] if path[1:2] == ("hyperparameters",) else ()
 
 
-def _of_the_legacy_job(problem: FieldProblem, training_input: Mapping[str, Any], above: KeyPath) -> FieldProblem:
-    """What Vertex AI would refuse, at the field that it came from, or else named in full."""
-    path, message = origin(problem.path, training_input, above), problem.message
-    for name, legacy in _COUNTS.items():
-        message = message.replace(name, legacy)
-    if path:
-        return FieldProblem(path, f"Vertex AI would refuse it: {message}")
-    return FieldProblem((), f"Vertex AI would refuse {problem.field}: {message}")
+def _trace_problem(problem: FieldProblem, training_input: Mapping[str, Any], prefix: KeyPath) -> FieldProblem:
+    """Return a problem of the converted job at the legacy field that it comes from, if there is one."""
+    path, message = find_legacy_path(problem.path, training_input, prefix), problem.message
+    message = message.replace("maxTrialCount", "maxTrials")
+    return FieldProblem(path, f"Vertex AI would refuse {'it' if path else problem.field}: {message}")
 
 
-def _is_job(given: Mapping[str, Any]) -> bool:
+def _is_job(document: Mapping[str, Any]) -> bool:
     """Whether more names are those of a Job than of its TrainingInput; both spellings count."""
 
-    def known(message: Any) -> int:
+    def count_known_names(message: Any) -> int:
         names = {name.lower() for name in message.__annotations__}
-        return sum(name.replace("_", "").lower() in names for name in given if isinstance(name, str))
+        return sum(name.replace("_", "").lower() in names for name in document if isinstance(name, str))
 
-    return known(Job) >= known(TrainingInput)
-
-
-def _escaped(value: Any) -> Any:
-    """The value with `$${` for each `${`, which begins a reference in a declaration."""
-    if isinstance(value, str):
-        return value.replace("${", "$${")
-    if isinstance(value, Mapping):
-        return {key: _escaped(child) for key, child in value.items()}
-    return [_escaped(child) for child in value] if isinstance(value, list) else value
+    return count_known_names(Job) >= count_known_names(TrainingInput)
 
 
-def _declaration(job: Mapping[str, Any], fallback: str) -> Fields:
+def _build_declaration(job: Mapping[str, Any], fallback_name: str) -> Fields:
     training_input = job["trainingInput"]
-    given = job.get("jobId") or fallback
-    name = re.sub(r"[^a-z0-9._-]", "-", given.lower())[:63].strip("._-") or "job"
-    body = Fields({"displayName": given} if given != name else {})
+    display_name = job.get("jobId") or fallback_name
+    name = re.sub(r"[^a-z0-9._-]", "-", display_name.lower())[:63].strip("._-") or "job"
+    body = Fields({"displayName": display_name} if display_name != name else {})
     for key, value in (("labels", job.get("labels")), ("encryptionSpec", training_input.get("encryptionConfig"))):
         if value:
             body[key] = value
     tuning = training_input.get("hyperparameters")
     if tuning:
-        body["studySpec"] = study.study_spec(tuning)
-        body |= study.counts(tuning)
-    body["trialJobSpec" if tuning else "jobSpec"] = _job_spec(training_input)
+        body["studySpec"] = convert_study_spec(tuning)
+        body |= convert_trial_counts(tuning)
+    body["trialJobSpec" if tuning else "jobSpec"] = _build_job_spec(training_input)
     jobs = Fields({name: body})
     if "region" in training_input:
         text = f"region {training_input['region']}: a stack says where its jobs run, with vertex-training:region."
-        jobs.comment(name, text)
+        jobs.add_comments(name, text)
     return Fields({(HYPERPARAMETER_TUNING_JOB if tuning else CUSTOM_JOB).collection: jobs})
 
 
-def _job_spec(training_input: dict[str, Any]) -> Fields:
-    spec = Fields({"workerPoolSpecs": worker_pools(training_input)})
+def _build_job_spec(training_input: dict[str, Any]) -> Fields:
+    spec = Fields({"workerPoolSpecs": convert_worker_pools(training_input)})
     options = training_input.get("scheduling", {})
     if "maxRunningTime" in options:
         spec["scheduling"] = {"timeout": options["maxRunningTime"]}
-    spec.comment("scheduling", *_about_scheduling(options))
-    for name in ("serviceAccount", "network", "enableWebAccess"):
-        if name in training_input:
-            spec[name] = training_input[name]
+    if "maxWaitTime" in options:
+        text = "Vertex AI limits it for the strategy FLEX_START only, on newer GPUs: "
+        text += f"{{strategy: FLEX_START, maxWaitDuration: {options['maxWaitTime']}}}."
+        spec.add_comments("scheduling", f"maxWaitTime {options['maxWaitTime']}: {text}")
+    if "priority" in options:
+        spec.add_comments("scheduling", f"priority {options['priority']}: Vertex AI has none.")
+    spec |= {
+        name: training_input[name]
+        for name in ("serviceAccount", "network", "enableWebAccess")
+        if name in training_input
+    }
     if "jobDir" in training_input:
         folder = training_input["jobDir"]
         spec["baseOutputDirectory"] = {"outputUriPrefix": folder}
@@ -132,30 +124,12 @@ def _job_spec(training_input: dict[str, Any]) -> Fields:
             f'AIP_TENSORBOARD_LOG_DIR, and gives no flag. If the code reads --job-dir, add "--job-dir={folder}" to '
             "args. Without this field each run gets a folder of its own."
         )
-        spec.comment("baseOutputDirectory", text)
-    pools = len(spec["workerPoolSpecs"])
-    spec.comment("workerPoolSpecs", *_about_the_chief(training_input, pools), *left_out(training_input))
-    return spec
-
-
-def _about_scheduling(options: Mapping[str, Any]) -> list[str]:
-    comments = []
-    if "maxWaitTime" in options:
-        text = (
-            f"maxWaitTime {options['maxWaitTime']}: Vertex AI limits it for the strategy FLEX_START only, on newer "
-            f"GPUs: {{strategy: FLEX_START, maxWaitDuration: {options['maxWaitTime']}}}."
-        )
-        comments.append(text)
-    if "priority" in options:
-        comments.append(f"priority {options['priority']}: Vertex AI has none.")
-    return comments
-
-
-def _about_the_chief(training_input: Mapping[str, Any], pools: int) -> list[str]:
+        spec.add_comments("baseOutputDirectory", text)
     if training_input.get("useChiefInTfConfig"):
-        return ["useChiefInTfConfig: left out; Vertex AI always says chief."]
-    if "useChiefInTfConfig" in training_input or pools > 1:
-        return [
-            "TF_CONFIG calls the first replica chief, where AI Platform said master: see whether the code reads it."
-        ]
-    return []
+        text = "useChiefInTfConfig: left out; Vertex AI always says chief."
+        spec.add_comments("workerPoolSpecs", text)
+    elif "useChiefInTfConfig" in training_input or len(spec["workerPoolSpecs"]) > 1:
+        text = "TF_CONFIG calls the first replica chief, where AI Platform said master: see whether the code reads it."
+        spec.add_comments("workerPoolSpecs", text)
+    spec.add_comments("workerPoolSpecs", *explain_ignored_fields(training_input))
+    return spec

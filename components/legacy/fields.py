@@ -1,4 +1,4 @@
-"""A mapping with comments to its keys, and the YAML that is written of it."""
+"""Fields of a declaration with comments, and their YAML."""
 
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -11,82 +11,72 @@ _WIDTH = 110
 
 
 class Fields(dict[str, Any]):
-    """Fields of a declaration. `comments` are by key; those to keys that are not there come after all others."""
+    """Fields of a declaration. `comments` are by key; those of missing keys are written after all fields."""
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         super().__init__(values or {})
         self.comments: dict[str, list[str]] = {}
 
-    def comment(self, key: str, *texts: str) -> None:
-        """Say something of a key, which may be one that is missing."""
+    def add_comments(self, key: str, *texts: str) -> None:
+        """Add comments to a key, which may be missing."""
         if texts:
             self.comments.setdefault(key, []).extend(texts)
 
 
-def written(fields: Fields) -> str:
-    """The YAML of a mapping: what is short on one line, as a person writes it, and comments above their fields."""
-    return "".join(f"{line}\n" for line in _entries(fields, 0))
+def render_yaml(fields: Fields) -> str:
+    """Return fields as YAML: short values on one line, and comments above their fields."""
+    return "".join(f"{line}\n" for line in _render_mapping(fields, 0))
 
 
-def comment_lines(text: str, indent: int) -> list[str]:
-    """A comment, broken into lines. Whatever else could end one of them is taken out."""
+def wrap_comment(text: str, indent: int) -> list[str]:
+    """Return the lines of a comment. Characters that are not printable become spaces, so that none ends a line."""
     mark = f"{' ' * indent}# "
-    return textwrap.wrap(
-        "".join(character if character.isprintable() else " " for character in text),
-        _WIDTH,
-        initial_indent=mark,
-        subsequent_indent=f"{mark}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    text = "".join(character if character.isprintable() else " " for character in text)
+    wrapper = textwrap.TextWrapper(_WIDTH, mark, f"{mark}  ", break_long_words=False, break_on_hyphens=False)
+    return wrapper.wrap(text)
 
 
-def _entries(fields: Mapping[str, Any], indent: int) -> Iterator[str]:
-    pad, comments = " " * indent, _comments(fields)
+def _render_mapping(fields: Mapping[str, Any], indent: int) -> Iterator[str]:
+    pad, comments = " " * indent, _get_comments(fields)
     for key, value in fields.items():
         for text in comments.get(key, ()):
-            yield from comment_lines(text, indent)
-        line = f"{pad}{_inline(key)}: {_inline(value)}" if _is_short(value) else ""
-        if line and (len(line) <= _WIDTH or not _is_collection(value)):
+            yield from wrap_comment(text, indent)
+        line = f"{pad}{_render_inline(key)}: {_render_inline(value)}" if _can_be_inline(value) else ""
+        if line and (len(line) <= _WIDTH or not isinstance(value, Mapping | list)):
             yield line
         else:
-            yield f"{pad}{_inline(key)}:"
-            yield from _items(value, indent + 2) if isinstance(value, list) else _entries(value, indent + 2)
+            yield f"{pad}{_render_inline(key)}:"
+            yield from (_render_list if isinstance(value, list) else _render_mapping)(value, indent + 2)
     for text in (text for key in comments if key not in fields for text in comments[key]):
-        yield from comment_lines(text, indent)
+        yield from wrap_comment(text, indent)
 
 
-def _items(values: list[Any], indent: int) -> Iterator[str]:
+def _render_list(values: list[Any], indent: int) -> Iterator[str]:
     pad = " " * indent
     for value in values:
-        if _is_short(value):
-            yield f"{pad}- {_inline(value)}"
+        if _can_be_inline(value):
+            yield f"{pad}- {_render_inline(value)}"
             continue
-        lines = list(_entries(value, indent + 2))
-        above = list(takewhile(lambda line: line.lstrip().startswith("#"), lines))
-        yield from (line[2:] for line in above)
-        first, *others = lines[len(above) :] or [f"{pad}  {{}}"]
+        lines = list(_render_mapping(value, indent + 2))
+        comments = list(takewhile(lambda line: line.lstrip().startswith("#"), lines))
+        yield from (line[2:] for line in comments)
+        first, *others = lines[len(comments) :] or [f"{pad}  {{}}"]
         yield f"{pad}- {first.lstrip()}"
         yield from others
 
 
-def _comments(fields: Mapping[str, Any]) -> Mapping[str, list[str]]:
+def _get_comments(fields: Mapping[str, Any]) -> Mapping[str, list[str]]:
     return fields.comments if isinstance(fields, Fields) else {}
 
 
-def _is_short(value: Any) -> bool:
-    """Whether a value can stand on one line: a scalar, a list of them, a mapping of them or of one such list."""
-    if isinstance(value, Mapping):
-        parts = list(value.values())
-        return not _comments(value) and (
-            not any(map(_is_collection, parts))
-            or (len(parts) == 1 and isinstance(parts[0], list) and _is_short(parts[0]))
-        )
-    return not isinstance(value, list) or not any(map(_is_collection, value))
-
-
-def _is_collection(value: Any) -> bool:
-    return isinstance(value, Mapping | list)
+def _can_be_inline(value: Any) -> bool:
+    """Whether a value is a scalar, a list of scalars, or a mapping of scalars or of one such list."""
+    if not isinstance(value, Mapping):
+        return not isinstance(value, list) or not any(isinstance(each, Mapping | list) for each in value)
+    parts = list(value.values())
+    if len(parts) == 1 and isinstance(parts[0], list):
+        return not _get_comments(value) and _can_be_inline(parts[0])
+    return not _get_comments(value) and not any(isinstance(part, Mapping | list) for part in parts)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -97,8 +87,7 @@ class _Dumper(yaml.SafeDumper):
         return '"' if style == "'" else style
 
 
-def _inline(value: Any) -> str:
-    """A value as YAML on one line."""
+def _render_inline(value: Any) -> str:
     plain = dict(value) if isinstance(value, Mapping) else value
     text = yaml.dump(plain, Dumper=_Dumper, default_flow_style=True, width=10**9, sort_keys=False, allow_unicode=True)
     return text.removesuffix("\n").removesuffix("\n...")

@@ -1,8 +1,7 @@
-"""Scale tiers and machine types of AI Platform Training, as machines that Vertex AI has.
+"""Scale tiers and machine types of AI Platform Training, and the machines of Vertex AI that replace them.
 
-What a tier means: AI Platform Training's discovery document. How many machines it has, and how many GPUs a legacy type
-has: Google's former page on machine types. Which types of Compute Engine are their size is from memory of that page and
-unverified, which is why the comments ask to check it.
+Sources: AI Platform Training's discovery document for the tiers, Google's former page on machine types for counts of
+machines and GPUs. The equivalent Compute Engine types are unverified, so comments ask to check them.
 """
 
 from dataclasses import dataclass
@@ -31,11 +30,8 @@ LEGACY_TYPES: dict[str, tuple[str, str, int]] = {
     "complex_model_l_v100": ("n1-standard-32", "NVIDIA_TESLA_V100", 8),
     "cloud_tpu": ("cloud-tpu", "TPU_V2", 8),
 }
-IN_PLACE_OF: dict[str, tuple[str, str]] = {
-    # name: a machine type that Vertex AI has, and one more to choose
-    "n1-highcpu-8": ("n1-standard-8", "n1-highcpu-16"),
-}
-"""Machine types of Compute Engine that AI Platform Training had and that Google's list for Vertex AI is without."""
+REPLACEMENTS = {"n1-highcpu-8": ("n1-standard-8", "n1-highcpu-16")}
+"""By a machine type that Vertex AI does not have: one with as many vCPUs, and one of the same family."""
 SCALE_TIERS: dict[str, dict[str, tuple[str, int]]] = {
     # name: the machine type and the number of replicas of each role
     "BASIC": {"master": ("standard", 1)},
@@ -57,7 +53,7 @@ SCALE_TIERS: dict[str, dict[str, tuple[str, int]]] = {
 
 @dataclass(frozen=True)
 class Replicas:
-    """One role's machines: `source` names what in the legacy job asks for them."""
+    """One role's machines. `source` is the field of the legacy job that asks for them."""
 
     role: str
     type: str
@@ -70,45 +66,40 @@ class Replicas:
         return self.type in ("cloud_tpu", "cloud-tpu")
 
 
-def replicas(training_input: dict[str, Any]) -> list[Replicas]:
-    """The roles that have replicas, of a TrainingInput without problems."""
+def list_replicas(training_input: dict[str, Any]) -> list[Replicas]:
+    """Return the replicas of each role that a valid TrainingInput asks for."""
     tier = training_input.get("scaleTier")
     if tier != "CUSTOM" and "masterType" not in training_input:
-        parts = SCALE_TIERS[tier or "BASIC"]
-        return [Replicas(role, type_, count, f"scaleTier {tier or 'BASIC'}") for role, (type_, count) in parts.items()]
-    found = [Replicas("master", training_input["masterType"], 1, "masterType")]
-    for role in ROLES[1:]:
-        count = training_input.get(f"{role}Count", 0)
-        if count:
-            found.append(Replicas(role, training_input[f"{role}Type"], count, f"{role}Type"))
-    return found
+        source = f"scaleTier {tier or 'BASIC'}"
+        return [Replicas(role, *machines, source) for role, machines in SCALE_TIERS[tier or "BASIC"].items()]
+    counts = {"master": 1, **{role: training_input.get(f"{role}Count", 0) for role in ROLES[1:]}}
+    return [
+        Replicas(role, training_input[f"{role}Type"], counts[role], f"{role}Type") for role in ROLES if counts[role]
+    ]
 
 
-def machine_spec(part: Replicas, accelerator: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The MachineSpec of a role, and comments on what changes. `accelerator` is its AcceleratorConfig, or empty."""
-    comments = []
-    name, kind, count = LEGACY_TYPES.get(part.type, (part.type, "", 0))
-    if part.type in LEGACY_TYPES and not part.is_tpu:
-        had = f" with {count} {kind}" if kind else ""
-        asked = f"{part.source} {part.type}" if part.source.endswith("Type") else f"{part.source}: the type {part.type}"
-        comments.append(f"{asked} is about an {name}{had}; check whether that is its size.")
-    if name in IN_PLACE_OF:
-        asked, (name, other) = name, IN_PLACE_OF[name]
-        text = (
-            f"{part.source} {asked}: Vertex AI has none; {name} has as many vCPUs, and {other} is of the same family."
-        )
-        comments.append(text)
+def convert_machine(replicas: Replicas, accelerator: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the MachineSpec of a role, and comments on what changes. `accelerator` is its AcceleratorConfig or {}."""
+    comments, source = [], f"{replicas.source} {replicas.type}"
+    name, kind, count = LEGACY_TYPES.get(replicas.type, (replicas.type, "", 0))
+    if replicas.type in LEGACY_TYPES and not replicas.is_tpu:
+        source = source if replicas.source.endswith("Type") else f"{replicas.source}: the type {replicas.type}"
+        gpus = f" with {count} {kind}" if kind else ""
+        comments.append(f"{source} is about an {name}{gpus}; check whether that is its size.")
+    if name in REPLACEMENTS:
+        name, other = REPLACEMENTS[name]
+        text = f"Vertex AI has none; {name} has as many vCPUs, and {other} is of the same family."
+        comments.append(f"{source}: {text}")
     if accelerator.get("type", "ACCELERATOR_TYPE_UNSPECIFIED") != "ACCELERATOR_TYPE_UNSPECIFIED":
         kind, count = accelerator["type"], accelerator.get("count", 1)
-    elif part.is_tpu:
+    elif replicas.is_tpu:
         kind, count = "TPU_V2", 8
     if kind.startswith(("TPU_V2_POD", "TPU_V3_POD")):
         kind = kind.removesuffix("_POD")
-    found = get_machine(name)
-    if kind == "NVIDIA_TESLA_K80" and found and "NVIDIA_TESLA_T4" in found.gpus:
-        counts = found.gpus["NVIDIA_TESLA_T4"]
-        fewest = next((possible for possible in counts if possible >= count), counts[-1])
-        comments.append(f"NVIDIA_TESLA_K80 is no longer there: {fewest} NVIDIA_TESLA_T4 in place of {count}.")
-        kind, count = "NVIDIA_TESLA_T4", fewest
-    accelerators = {"acceleratorType": kind, "acceleratorCount": count} if kind else {}
-    return {"machineType": name, **accelerators}, comments
+    machine = get_machine(name)
+    if kind == "NVIDIA_TESLA_K80" and machine and "NVIDIA_TESLA_T4" in machine.gpus:
+        counts = machine.gpus["NVIDIA_TESLA_T4"]
+        t4_count = next((possible for possible in counts if possible >= count), counts[-1])
+        comments.append(f"NVIDIA_TESLA_K80 is no longer there: {t4_count} NVIDIA_TESLA_T4 in place of {count}.")
+        kind, count = "NVIDIA_TESLA_T4", t4_count
+    return {"machineType": name, **({"acceleratorType": kind, "acceleratorCount": count} if kind else {})}, comments

@@ -1,4 +1,4 @@
-"""Where in a legacy job stands what became a field of a Vertex AI job: for what Vertex AI would refuse of it."""
+"""Origins of the fields of a converted job: their paths in the legacy job, for the problems that Vertex AI reports."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,10 +7,10 @@ from vertex_api.validation.rules import KeyPath
 
 from .machines import ROLES
 
-_OF_THE_JOB = {"displayName": "jobId", "labels": "labels"}
+_JOB_FIELDS = {"displayName": "jobId", "labels": "labels"}
 """Fields of the legacy Job itself; all others are of its TrainingInput."""
 
-# By the beginnings of paths.
+# The legacy path of each prefix of a path.
 _TUNING: dict[KeyPath, KeyPath] = {
     ("encryptionSpec",): ("encryptionConfig",),
     ("maxFailedTrialCount",): ("hyperparameters", "maxFailedTrials"),
@@ -47,39 +47,41 @@ _PARAMETER: dict[KeyPath, KeyPath] = {
 }
 
 
-def origin(path: KeyPath, training_input: Mapping[str, Any], above: KeyPath) -> KeyPath:
-    """The path in a legacy job, whose TrainingInput stands at `above`, of what became the field at a path.
+def find_legacy_path(path: KeyPath, training_input: Mapping[str, Any], prefix: KeyPath) -> KeyPath:
+    """Return the path in a legacy job of what became the field at `path`; empty if it comes from no field.
 
-    Where several fields have become one it is the one that names it; empty where none has.
+    `prefix` is the path of the TrainingInput. Of several fields that became one, it is the one that names it.
     """
-    if path[0] in _OF_THE_JOB:
-        return (_OF_THE_JOB[str(path[0])], *path[1:])
+    if path[0] in _JOB_FIELDS:
+        return (_JOB_FIELDS[str(path[0])], *path[1:])
     if path[:2] == ("studySpec", "parameters") and len(path) > 2:
-        return (*above, "hyperparameters", "params", path[2], *_renamed(path[3:], _PARAMETER))
+        return (*prefix, "hyperparameters", "params", path[2], *_replace_prefix(path[3:], _PARAMETER))
     if path[0] not in ("jobSpec", "trialJobSpec"):
-        found = _renamed(path, _TUNING)
+        legacy_path = _replace_prefix(path, _TUNING)
     elif path[1:2] == ("workerPoolSpecs",) and len(path) > 2:
-        found = _of_a_role(ROLES[int(path[2])], path[3:], training_input)
+        legacy_path = _find_role_path(ROLES[int(path[2])], path[3:], training_input)
     else:
-        found = _renamed(path[1:], _JOB_SPEC)
-    return (*above, *found) if found else ()
+        legacy_path = _replace_prefix(path[1:], _JOB_SPEC)
+    return (*prefix, *legacy_path) if legacy_path else ()
 
 
-def _of_a_role(role: str, path: KeyPath, training_input: Mapping[str, Any]) -> KeyPath:
-    found = tuple(part.format(role=role) if isinstance(part, str) else part for part in _renamed(path, _POOL))
-    config = training_input.get(f"{role}Config", {})
-    if path[:1] == ("machineSpec",) and found[1:2] == ("acceleratorConfig",) and "acceleratorConfig" not in config:
-        found = (f"{role}Type",)  # which has them, or needs some
-    if found[1:2] == ("containerArgs",) and "containerArgs" not in config:
-        return ("args", *found[2:])
-    if found[1:2] == ("imageUri",) and "imageUri" not in config:
+def _find_role_path(role: str, pool_path: KeyPath, training_input: Mapping[str, Any]) -> KeyPath:
+    parts = _replace_prefix(pool_path, _POOL)
+    path = tuple(part.format(role=role) if isinstance(part, str) else part for part in parts)
+    field = path[1:2]
+    is_missing = bool(field) and path[1] not in training_input.get(f"{role}Config", {})
+    if is_missing and field == ("acceleratorConfig",):
+        path = (f"{role}Type",)  # which has accelerators, or needs some
+    if is_missing and field == ("containerArgs",):
+        return ("args", *path[2:])
+    if is_missing and field == ("imageUri",):
         return ("masterConfig", "imageUri")
-    is_of_a_tier = found in ((f"{role}Type",), (f"{role}Count",)) and found[0] not in training_input
-    return ("scaleTier",) if is_of_a_tier else found
+    is_set_by_tier = path in ((f"{role}Type",), (f"{role}Count",)) and path[0] not in training_input
+    return ("scaleTier",) if is_set_by_tier else path
 
 
-def _renamed(path: KeyPath, names: Mapping[KeyPath, KeyPath]) -> KeyPath:
-    for begins, legacy in names.items():
-        if path[: len(begins)] == begins:
-            return (*legacy, *path[len(begins) :])
+def _replace_prefix(path: KeyPath, prefixes: Mapping[KeyPath, KeyPath]) -> KeyPath:
+    for prefix, legacy_prefix in prefixes.items():
+        if path[: len(prefix)] == prefix:
+            return (*legacy_prefix, *path[len(prefix) :])
     return ()

@@ -10,15 +10,14 @@ RUNTIMES = ("1.15", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9
 PAGE = "https://cloud.google.com/vertex-ai/docs/training/pre-built-containers"
 
 
-def executor_image(runtime: str, region: str, has_gpu: bool) -> str:
-    """The URI of the prebuilt image that is nearest to a runtime version: that of the same number or the next one."""
-    place = next((place for place in ("europe", "asia") if region.startswith(place)), "us")
-    place = "asia" if region.startswith("australia") else place
-    version = next((known for known in RUNTIMES if _order(known) >= _order(runtime)), RUNTIMES[-1])
-    return (
-        f"{place}-docker.pkg.dev/vertex-ai/training/tf-{'gpu' if has_gpu else 'cpu'}.{version.replace('.', '-')}:latest"
-    )
+def get_executor_image_uri(runtime: str, region: str, has_gpu: bool) -> str:
+    """Return the URI of the prebuilt image of a runtime version, or of the next version that has an image."""
+    places = {"europe": "europe", "asia": "asia", "australia": "asia"}
+    place = next((place for start, place in places.items() if region.startswith(start)), "us")
+    version = next((known for known in RUNTIMES if _parse_version(known) >= _parse_version(runtime)), RUNTIMES[-1])
+    image = f"tf-{'gpu' if has_gpu else 'cpu'}.{version.replace('.', '-')}"
+    return f"{place}-docker.pkg.dev/vertex-ai/training/{image}:latest"
 
 
-def _order(version: str) -> tuple[int, ...]:
+def _parse_version(version: str) -> tuple[int, ...]:
     return tuple(int(part) if part.isdecimal() else 0 for part in version.split("."))

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from components.cli import main
-from components.legacy.conversion import converted
-from components.legacy.fields import Fields, written
+from components.legacy.conversion import convert_job
+from components.legacy.fields import Fields, render_yaml
 from components.settings.settings import Settings
 from vertex_api.kinds import KINDS
 from vertex_api.validation.messages import validate_job
@@ -60,15 +60,15 @@ def test_all_of_them_preview_clean_as_one_stack() -> None:
 
 @pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.stem)
 def test_what_is_written_reads_back_as_what_was_converted(file: Path) -> None:
-    fields, problems = converted(yaml.safe_load(file.read_text()), file.stem)
+    fields, problems = convert_job(yaml.safe_load(file.read_text()), file.stem)
     assert problems == []
-    assert yaml.safe_load(written(fields)) == plain(fields)
+    assert yaml.safe_load(render_yaml(fields)) == plain(fields)
 
 
 @pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.stem)
 def test_yaml_and_json_give_the_same(file: Path) -> None:
     given = yaml.safe_load(file.read_text())
-    assert written(converted(json.loads(json.dumps(given)), "x")[0]) == written(converted(given, "x")[0])
+    assert render_yaml(convert_job(json.loads(json.dumps(given)), "x")[0]) == render_yaml(convert_job(given, "x")[0])
 
 
 def test_a_text_that_looks_like_a_reference_stays_a_text(tmp_path: Path) -> None:
@@ -81,9 +81,9 @@ def test_a_text_that_looks_like_a_reference_stays_a_text(tmp_path: Path) -> None
 @pytest.mark.parametrize("breaking", ["\n", "\r", "\x85", "\u2028", "\u2029", "\x00"])
 def test_no_text_ends_a_comment_and_becomes_a_field(breaking: str) -> None:
     fields = Fields({"a": 1})
-    fields.comment("a", f"before{breaking}b: 2")
-    fields.comment("z", f"before{breaking}c: 3")
-    assert yaml.safe_load(written(fields)) == {"a": 1}
+    fields.add_comments("a", f"before{breaking}b: 2")
+    fields.add_comments("z", f"before{breaking}c: 3")
+    assert yaml.safe_load(render_yaml(fields)) == {"a": 1}
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_no_text_ends_a_comment_and_becomes_a_field(breaking: str) -> None:
 )
 def test_any_text_reads_back_as_it_was(value: str) -> None:
     fields = Fields({"scalar": value, "list": [value, "x" * 120], "map": {"a": [{"b": value, "c": [1]}]}})
-    assert yaml.safe_load(written(fields)) == plain(fields)
+    assert yaml.safe_load(render_yaml(fields)) == plain(fields)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_any_text_reads_back_as_it_was(value: str) -> None:
     [("census_1", "census_1"), ("Census", "census"), ("x" * 80, "x" * 63), ("___", "job"), ("a b", "a-b")],
 )
 def test_a_job_id_is_made_a_name_and_kept_as_the_display_name(job_id: str, name: str) -> None:
-    fields, problems = converted({"jobId": job_id, "trainingInput": {"masterConfig": {"imageUri": "x"}}}, "file")
+    fields, problems = convert_job({"jobId": job_id, "trainingInput": {"masterConfig": {"imageUri": "x"}}}, "file")
     assert problems == []
     body = fields["customJobs"][name]
     assert body.get("displayName", name) == job_id
@@ -134,17 +134,17 @@ def test_field_names_are_the_api_s_in_its_own_order() -> None:
 
 def test_a_machine_type_that_vertex_ai_has_not_becomes_the_one_that_google_names() -> None:
     accelerator = {"acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": 1}}
-    fields, problems = converted({"masterType": "n1-highcpu-8", "masterConfig": accelerator}, "j")
+    fields, problems = convert_job({"masterType": "n1-highcpu-8", "masterConfig": accelerator}, "j")
     pool = fields["customJobs"]["j"]["jobSpec"]["workerPoolSpecs"][0]
     assert (pool["machineSpec"]["machineType"], problems) == ("n1-standard-8", [])
-    assert "# masterType n1-highcpu-8: Vertex AI has none; n1-standard-8 has" in written(fields)
-    assert "n1-highcpu-16" in written(fields)
+    assert "# masterType n1-highcpu-8: Vertex AI has none; n1-standard-8 has" in render_yaml(fields)
+    assert "n1-highcpu-16" in render_yaml(fields)
 
 
 @pytest.mark.parametrize(("given", "said"), [([64, 32, 64.0], True), ([32, 64], False)])
 def test_discrete_values_increase(given: list[float], said: bool) -> None:
     parameter = {"parameterName": "a", "type": "DISCRETE", "discreteValues": given}
-    fields, problems = converted({"hyperparameters": {"params": [parameter]}}, "j")
+    fields, problems = convert_job({"hyperparameters": {"params": [parameter]}}, "j")
     (found,) = fields["hyperparameterTuningJobs"]["j"]["studySpec"]["parameters"]
     assert (found["discreteValueSpec"], problems) == ({"values": [32, 64]}, [])
-    assert ("# discreteValues: " in written(fields)) == said
+    assert ("# discreteValues: " in render_yaml(fields)) == said

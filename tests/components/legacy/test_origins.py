@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.legacy.origins import origin
+from components.legacy.origins import find_legacy_path
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape import format_path
 
@@ -48,14 +48,14 @@ ACCELERATOR = {"acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": 3}}
     ],
 )
 def test_a_field_is_traced_to_where_it_came_from(path: KeyPath, training_input: dict[str, Any], field: str) -> None:
-    assert format_path(origin(path, training_input, ())) == field
-    assert format_path(origin(path, training_input, ("trainingInput",))) == f"trainingInput.{field}"
+    assert format_path(find_legacy_path(path, training_input, ())) == field
+    assert format_path(find_legacy_path(path, training_input, ("trainingInput",))) == f"trainingInput.{field}"
 
 
 @pytest.mark.parametrize(("path", "field"), [(("labels", "a"), "labels.a"), (("displayName",), "jobId")])
 def test_a_field_of_the_job_itself_stands_beside_its_training_input(path: KeyPath, field: str) -> None:
-    assert format_path(origin(path, {}, ("trainingInput",))) == field
+    assert format_path(find_legacy_path(path, {}, ("trainingInput",))) == field
 
 
 def test_what_came_from_no_field_has_no_place() -> None:
-    assert origin(("jobSpec", "tensorboard"), {}, ("trainingInput",)) == ()
+    assert find_legacy_path(("jobSpec", "tensorboard"), {}, ("trainingInput",)) == ()

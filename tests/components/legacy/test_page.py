@@ -13,10 +13,10 @@ import pytest
 from typing_extensions import is_typeddict
 
 from components.legacy import messages
-from components.legacy.conversion import converted
-from components.legacy.fields import written
+from components.legacy.conversion import convert_job
+from components.legacy.fields import render_yaml
 from components.legacy.machines import LEGACY_TYPES, ROLES, SCALE_TIERS
-from components.legacy.runtimes import RUNTIMES, executor_image
+from components.legacy.runtimes import RUNTIMES, get_executor_image_uri
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "legacy.md").read_text()
@@ -119,11 +119,11 @@ def at(value: Any, path: str) -> Any:
 
 def result(training_input: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """The job with its own fields and those of its CustomJobSpec side by side, and the comments."""
-    fields, problems = converted({"jobId": "j", "trainingInput": training_input}, "j")
+    fields, problems = convert_job({"jobId": "j", "trainingInput": training_input}, "j")
     assert problems == []
     ((_, jobs),) = fields.items()
     body = jobs["j"]
-    comments = "\n".join(line for line in written(fields).splitlines() if line.strip().startswith("#"))
+    comments = "\n".join(line for line in render_yaml(fields).splitlines() if line.strip().startswith("#"))
     return {**body, **body.get("jobSpec", {}), **body.get("trialJobSpec", {})}, comments
 
 
@@ -169,7 +169,7 @@ def test_the_machine_types_are_the_code_s() -> None:
 
 
 def test_the_runtime_versions_are_the_code_s() -> None:
-    images = [executor_image(version, "us-central1", has_gpu=False) for version in RUNTIMES]
+    images = [get_executor_image_uri(version, "us-central1", has_gpu=False) for version in RUNTIMES]
     assert table("Runtime versions") == [
         [f"`{version}`", f"`{image.rpartition('/')[2].removesuffix(':latest')}`"]
         for version, image in zip(RUNTIMES, images, strict=True)
@@ -188,7 +188,7 @@ def test_the_runtime_versions_are_the_code_s() -> None:
     ],
 )
 def test_an_image_is_that_of_the_version_or_the_next_one(runtime: str, region: str, has_gpu: bool, image: str) -> None:
-    assert executor_image(runtime, region, has_gpu) == image
+    assert get_executor_image_uri(runtime, region, has_gpu) == image
 
 
 @pytest.mark.parametrize("name", MESSAGES)

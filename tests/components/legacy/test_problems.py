@@ -48,12 +48,11 @@ def problems(folder: Path, text: str | bytes, capsys: pytest.CaptureFixture[str]
         (f"{CUSTOM}workerType: standard\nworkerCount: -1\n", "job.yaml:4: workerCount: -1 must not be negative"),
         (
             "masterType: complex_model_xl\n",
-            'job.yaml:1: masterType: "complex_model_xl" is no machine type that is known; did you mean '
-            "complex_model_l?",
+            'job.yaml:1: masterType: "complex_model_xl" is not a known machine type; did you mean complex_model_l?',
         ),
         (
             "masterType: n1-highcpu-9\n",
-            'job.yaml:1: masterType: "n1-highcpu-9" is no machine type that is known; did you mean n1-highcpu-96?',
+            'job.yaml:1: masterType: "n1-highcpu-9" is not a known machine type; did you mean n1-highcpu-96?',
         ),
         (
             f"{CUSTOM}args: [a]\nmasterConfig: {{imageUri: x, containerArgs: [b]}}\n",
