@@ -6,12 +6,12 @@ Source: the table on Google's page on access control for Vertex AI, which docs/a
 from dataclasses import dataclass
 
 import pulumi
+from pulumi import ResourceOptions
 from pulumi_gcp import artifactregistry, projects, serviceaccount, storage
 
-from .encryption import grant_key_use
-from .propagation import create_retry_hook
+from .propagation import create_grant_options
 from .registry import Repository
-from .service_agents import ServiceAgents
+from .service_agents import ServiceAgents, grant_key_use
 
 READER = "roles/artifactregistry.reader"
 OBJECT_VIEWER = "roles/storage.objectViewer"
@@ -42,58 +42,38 @@ class ServiceAgentAccess(pulumi.ComponentResource):
     """
 
     def __init__(
-        self,
-        name: str,
-        grants: Grants,
-        *,
-        project: str,
-        project_number: str,
-        opts: pulumi.ResourceOptions | None = None,
+        self, name: str, grants: Grants, *, project: str, project_number: str, opts: ResourceOptions | None = None
     ) -> None:
         agents = ServiceAgents(project_number)
         super().__init__("vertex:gcp:ServiceAgentAccess", name, None, opts)
         # Google creates the custom-code agent with a project's first custom job; this creates the other one.
         identity = projects.ServiceIdentity(
-            name, project=project, service="aiplatform.googleapis.com", opts=pulumi.ResourceOptions(parent=self)
+            name, project=project, service="aiplatform.googleapis.com", opts=ResourceOptions(parent=self)
         )
-        granted = pulumi.ResourceOptions(parent=self, depends_on=[identity])
-        self._options = pulumi.ResourceOptions.merge(granted, pulumi.ResourceOptions(hooks=create_retry_hook()))
-        if grants.repository:
-            self._grant_pull(name, grants.repository, agents)
-        if grants.kms_key:
-            for agent, member in agents.image_readers.items():
-                grant_key_use(f"{name}-key-{agent}", grants.kms_key, member, granted)
-        self._grant_access_elsewhere(name, grants, agents)
-        self.register_outputs({})
-
-    def _grant_pull(self, name: str, repository: Repository, agents: ServiceAgents) -> None:
+        options = create_grant_options(self, [identity])
         for agent, member in agents.image_readers.items():
-            artifactregistry.RepositoryIamMember(
-                f"{name}-pull-{agent}",
-                project=repository.project,
-                location=repository.location,
-                repository=repository.name,
-                role=READER,
-                member=member,
-                opts=self._options,
-            )
-
-    def _grant_access_elsewhere(self, name: str, grants: Grants, agents: ServiceAgents) -> None:
+            if grants.repository:
+                artifactregistry.RepositoryIamMember(
+                    f"{name}-pull-{agent}",
+                    project=grants.repository.project,
+                    location=grants.repository.location,
+                    repository=grants.repository.name,
+                    role=READER,
+                    member=member,
+                    opts=options,
+                )
+            if grants.kms_key:
+                grant_key_use(f"{name}-key-{agent}", grants.kms_key, member, options)
         for bucket in grants.legacy_buckets:
             for agent, member in {**agents.image_readers, "legacy": agents.legacy}.items():
                 storage.BucketIAMMember(
-                    f"{name}-{bucket}-{agent}", bucket=bucket, role=OBJECT_VIEWER, member=member, opts=self._options
+                    f"{name}-{bucket}-{agent}", bucket=bucket, role=OBJECT_VIEWER, member=member, opts=options
                 )
-        for project in grants.dns_projects:
-            projects.IAMMember(
-                f"{name}-dns-{project}", project=project, role=DNS_PEER, member=agents.vertex, opts=self._options
-            )
+        for owner in grants.dns_projects:
+            projects.IAMMember(f"{name}-dns-{owner}", project=owner, role=DNS_PEER, member=agents.vertex, opts=options)
         if grants.foreign_account:
-            account = grants.foreign_account
+            account = f"projects/-/serviceAccounts/{grants.foreign_account}"
             serviceaccount.IAMMember(
-                f"{name}-tokens",
-                service_account_id=f"projects/-/serviceAccounts/{account}",
-                role=TOKEN_CREATOR,
-                member=agents.vertex,
-                opts=self._options,
+                f"{name}-tokens", service_account_id=account, role=TOKEN_CREATOR, member=agents.vertex, opts=options
             )
+        self.register_outputs({})

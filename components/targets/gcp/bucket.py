@@ -1,12 +1,12 @@
 """StagingBucket: the bucket that jobs write to, in their region."""
 
 import pulumi
+from pulumi import ResourceOptions
 from pulumi_gcp import storage
 
 from ...schema import shapes
-from .encryption import grant_key_use
-from .propagation import create_retry_hook
-from .service_agents import ServiceAgents
+from .propagation import create_grant_options
+from .service_agents import ServiceAgents, grant_key_use
 
 OBJECT_ADMIN = "roles/storage.objectAdmin"
 
@@ -26,7 +26,7 @@ class StagingBucket(pulumi.ComponentResource):
         project_number: str,
         region: str,
         member: str,
-        opts: pulumi.ResourceOptions | None = None,
+        opts: ResourceOptions | None = None,
     ) -> None:
         super().__init__("vertex:gcp:StagingBucket", name, None, opts)
         self.name = bucket.get("existing") or bucket["name"]
@@ -34,32 +34,18 @@ class StagingBucket(pulumi.ComponentResource):
         self.resource = None
         if "existing" not in bucket:
             self.resource = self._create_bucket(name, bucket, project, project_number, region)
-        storage.BucketIAMMember(
-            f"{name}-write",
-            bucket=self.name,
-            role=OBJECT_ADMIN,
-            member=member,
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                depends_on=[self.resource] if self.resource else [],
-                hooks=create_retry_hook(),
-            ),
-        )
+        options = create_grant_options(self, [self.resource] if self.resource else [])
+        storage.BucketIAMMember(f"{name}-write", bucket=self.name, role=OBJECT_ADMIN, member=member, opts=options)
         self.register_outputs({"uri": self.uri})
 
     def _create_bucket(
         self, name: str, bucket: shapes.Bucket, project: str, project_number: str, region: str
     ) -> storage.Bucket:
-        days = bucket.get("deleteAfterDays")
-        rule = storage.BucketLifecycleRuleArgs(
-            action=storage.BucketLifecycleRuleActionArgs(type="Delete"),
-            condition=storage.BucketLifecycleRuleConditionArgs(age=days),
-        )
-        key = bucket.get("kmsKey")
+        days, key = bucket.get("deleteAfterDays"), bucket.get("kmsKey")
         key_grants: list[pulumi.Resource] = []
         if key:
-            options = pulumi.ResourceOptions(parent=self)
-            key_grants.append(grant_key_use(f"{name}-key", key, ServiceAgents(project_number).storage, options))
+            agent = ServiceAgents(project_number).storage
+            key_grants.append(grant_key_use(f"{name}-key", key, agent, create_grant_options(self, [])))
         return storage.Bucket(
             name,
             name=self.name,
@@ -67,10 +53,10 @@ class StagingBucket(pulumi.ComponentResource):
             location=bucket.get("location", region).upper(),
             uniform_bucket_level_access=True,
             public_access_prevention="enforced",
-            lifecycle_rules=[rule] if days else None,
-            encryption=storage.BucketEncryptionArgs(default_kms_key_name=key) if key else None,
+            lifecycle_rules=[{"action": {"type": "Delete"}, "condition": {"age": days}}] if days else None,
+            encryption={"default_kms_key_name": key} if key else None,
             labels=bucket.get("labels"),
             # Models outlive the stack, unless someone empties the bucket first.
             force_destroy=False,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=key_grants, protect=bucket.get("protect")),
+            opts=ResourceOptions(parent=self, depends_on=key_grants, protect=bucket.get("protect")),
         )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pulumi
+from pulumi import ResourceOptions
 
 from vertex_api.names import build_parent
 
@@ -26,25 +27,24 @@ class GcpFoundation(pulumi.ComponentResource):
     Image URIs, IAM members, the bucket and output directories are plain text, so a preview shows them.
     """
 
-    def __init__(self, settings: Settings, stack: shapes.Cloud, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, settings: Settings, stack: shapes.Cloud, opts: ResourceOptions | None = None) -> None:
         super().__init__("vertex:foundation:Gcp", "gcp", None, opts)
         project, region = settings.project, settings.region
         number, kms_key = stack["projectNumber"], stack.get("kmsKey")
-        apis = list_required_apis(stack)
-        services = Services("services", apis, project=project, opts=pulumi.ResourceOptions(parent=self))
+        options = ResourceOptions(parent=self)
+        services = Services("services", list_required_apis(stack), project=project, opts=options)
 
-        def after(*components: pulumi.Resource | None) -> pulumi.ResourceOptions:
-            upstream = [component for component in (services, *components) if component is not None]
-            return pulumi.ResourceOptions(parent=self, depends_on=upstream)
+        def depend_on(*upstream: pulumi.Resource | None) -> ResourceOptions:
+            return ResourceOptions(parent=self, depends_on=[services, *filter(None, upstream)])
 
         registry = ImageRegistry(
-            "registry", stack["registry"], project=project, project_number=number, region=region, opts=after()
+            "registry", stack["registry"], project=project, project_number=number, region=region, opts=depend_on()
         )
         identity, training = stack["identity"], None
         if "account" in identity:
             submitters = identity.get("submitters", [])
             training = TrainingIdentity(
-                "identity", identity["account"], project=project, submitters=submitters, opts=after()
+                "identity", identity["account"], project=project, submitters=submitters, opts=depend_on()
             )
         account = training.email if training else identity["existing"]
         bucket = StagingBucket(
@@ -54,19 +54,20 @@ class GcpFoundation(pulumi.ComponentResource):
             project_number=number,
             region=region,
             member=f"serviceAccount:{account}",
-            opts=after(training),
+            opts=depend_on(training),
         )
         network = None
         if "network" in stack:
-            network = JobNetwork("network", stack["network"], project=project, region=region, opts=after())
+            network = JobNetwork("network", stack["network"], project=project, region=region, opts=depend_on())
         grants = Grants(
             repository=registry.repository,
             kms_key=kms_key,
             legacy_buckets=tuple(stack["registry"].get("legacyBuckets", [])),
             dns_projects=network.dns_projects if network else (),
-            foreign_account=account if _is_foreign(account, project) else None,
+            # The service agent creates tokens for an account of another project.
+            foreign_account=None if account.endswith(f"@{project}.iam.gserviceaccount.com") else account,
         )
-        access = ServiceAgentAccess("access", grants, project=project, project_number=number, opts=after(registry))
+        access = ServiceAgentAccess("access", grants, project=project, project_number=number, opts=depend_on(registry))
         machines = None
         if "persistentResource" in stack:
             machines = PersistentResource(
@@ -77,7 +78,7 @@ class GcpFoundation(pulumi.ComponentResource):
                 network=network.fields if network else None,
                 kms_key=kms_key,
                 labels=stack.get("labels"),
-                opts=after(access, network),
+                opts=depend_on(access, network),
             )
         self.registry = registry.image_prefix
         self.staging = f"{bucket.uri}/{settings.pulumi_project}/{settings.stack}"
@@ -86,11 +87,6 @@ class GcpFoundation(pulumi.ComponentResource):
         self.encryption_key: str | None = kms_key
         self.labels: Mapping[str, str] = stack.get("labels", {})
         self.for_images: list[pulumi.Resource] = [services, registry]
-        options = after(registry, training, bucket, network, access, machines)
-        self.for_jobs: list[pulumi.Resource] = [Ledger("ledger", settings.jobs, self.parent, options)]
+        everything = depend_on(registry, training, bucket, network, access, machines)
+        self.for_jobs: list[pulumi.Resource] = [Ledger("ledger", settings.jobs, self.parent, everything)]
         self.register_outputs({})
-
-
-def _is_foreign(account: str, project: str) -> bool:
-    """Whether an account belongs to another project: the service agent then needs to create tokens for it."""
-    return account.partition("@")[2] != f"{project}.iam.gserviceaccount.com"

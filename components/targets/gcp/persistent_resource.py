@@ -33,56 +33,46 @@ class PersistentResource(pulumi.ComponentResource):
         super().__init__("vertex:gcp:PersistentResource", name, None, opts)
         self.id = resource["name"]
         fields = network or {}
-        psc = fields.get("pscInterfaceConfig")
-        account = vertex.AiPersistentResourceResourceRuntimeSpecServiceAccountSpecArgs(
-            enable_custom_service_account=True
-        )
+        interface = fields.get("pscInterfaceConfig")
         vertex.AiPersistentResource(
             name,
             name=self.id,
             project=project,
             location=region,
-            resource_pools=[_create_pool_args(pool) for pool in resource["resourcePools"]],
+            resource_pools=[_build_pool_args(pool) for pool in resource["resourcePools"]],
             network=fields.get("network"),
             reserved_ip_ranges=fields.get("reservedIpRanges"),
-            psc_interface_config=_create_psc_args(psc) if psc else None,
-            encryption_spec=vertex.AiPersistentResourceEncryptionSpecArgs(kms_key_name=kms_key) if kms_key else None,
+            psc_interface_config=_build_interface_args(interface) if interface else None,
+            encryption_spec={"kms_key_name": kms_key} if kms_key else None,
             labels=labels or None,
-            resource_runtime_spec=vertex.AiPersistentResourceResourceRuntimeSpecArgs(service_account_spec=account),
+            resource_runtime_spec={"service_account_spec": {"enable_custom_service_account": True}},
             opts=pulumi.ResourceOptions(parent=self),
         )
         self.register_outputs({"id": self.id})
 
 
-def _create_pool_args(pool: shapes.ResourcePool) -> vertex.AiPersistentResourceResourcePoolArgs:
+def _build_pool_args(pool: shapes.ResourcePool) -> vertex.AiPersistentResourceResourcePoolArgsDict:
     machine, disk, scaling = pool["machineSpec"], pool.get("diskSpec"), pool.get("autoscalingSpec")
-    return vertex.AiPersistentResourceResourcePoolArgs(
-        machine_spec=vertex.AiPersistentResourceResourcePoolMachineSpecArgs(
-            machine_type=machine["machineType"],
-            accelerator_type=machine.get("acceleratorType"),
-            accelerator_count=machine.get("acceleratorCount"),
-        ),
-        replica_count=str(pool.get("replicaCount", scaling["minReplicaCount"] if scaling else 1)),
-        autoscaling_spec=vertex.AiPersistentResourceResourcePoolAutoscalingSpecArgs(
-            min_replica_count=str(scaling["minReplicaCount"]), max_replica_count=str(scaling["maxReplicaCount"])
-        )
-        if scaling
-        else None,
-        disk_spec=vertex.AiPersistentResourceResourcePoolDiskSpecArgs(
-            boot_disk_type=disk.get("bootDiskType"), boot_disk_size_gb=disk.get("bootDiskSizeGb")
-        )
-        if disk
-        else None,
-    )
+    args: vertex.AiPersistentResourceResourcePoolArgsDict = {
+        "machine_spec": {
+            "machine_type": machine["machineType"],
+            "accelerator_type": machine.get("acceleratorType"),
+            "accelerator_count": machine.get("acceleratorCount"),
+        },
+        "replica_count": str(pool.get("replicaCount", scaling["minReplicaCount"] if scaling else 1)),
+    }
+    if scaling:
+        minimum, maximum = str(scaling["minReplicaCount"]), str(scaling["maxReplicaCount"])
+        args["autoscaling_spec"] = {"min_replica_count": minimum, "max_replica_count": maximum}
+    if disk:
+        size = disk.get("bootDiskSizeGb")
+        args["disk_spec"] = {"boot_disk_type": disk.get("bootDiskType"), "boot_disk_size_gb": size}
+    return args
 
 
-def _create_psc_args(interface: Mapping[str, Any]) -> vertex.AiPersistentResourcePscInterfaceConfigArgs:
-    zones = [
-        vertex.AiPersistentResourcePscInterfaceConfigDnsPeeringConfigArgs(
-            domain=zone["domain"], target_project=zone["targetProject"], target_network=zone["targetNetwork"]
-        )
+def _build_interface_args(interface: Mapping[str, Any]) -> vertex.AiPersistentResourcePscInterfaceConfigArgsDict:
+    zones: list[vertex.AiPersistentResourcePscInterfaceConfigDnsPeeringConfigArgsDict] = [
+        {"domain": zone["domain"], "target_project": zone["targetProject"], "target_network": zone["targetNetwork"]}
         for zone in interface.get("dnsPeeringConfigs", [])
     ]
-    return vertex.AiPersistentResourcePscInterfaceConfigArgs(
-        network_attachment=interface["networkAttachment"], dns_peering_configs=zones or None
-    )
+    return {"network_attachment": interface["networkAttachment"], "dns_peering_configs": zones or None}

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import re
+from collections.abc import Sequence
 
 import pulumi
 
@@ -12,18 +13,19 @@ MAX_PAUSE_SECONDS = 20.0
 agents says that a new account is usually known everywhere within two."""
 
 _UNKNOWN_ACCOUNT = re.compile(r"does not exist|not found", re.IGNORECASE)
-_numbers = itertools.count(1)
+_hook_numbers = itertools.count(1)
 
 
-def create_retry_hook() -> pulumi.ResourceHookBinding:
-    """Return a hook that retries the creation of a grant while its account "does not exist".
+def create_grant_options(parent: pulumi.Resource, depends_on: Sequence[pulumi.Resource]) -> pulumi.ResourceOptions:
+    """Return options of grants: creating one is tried again while its account "does not exist"."""
+    # Pulumi needs a name for each hook that is unique in the program.
+    hook = pulumi.ErrorHook(f"until-known-{next(_hook_numbers)}", _wait_for_account)
+    hooks = pulumi.ResourceHookBinding(on_error=[hook])
+    return pulumi.ResourceOptions(parent=parent, depends_on=depends_on, hooks=hooks)
 
-    The hook's name is unique in the program.
-    """
-    return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook(f"until-known-{next(_numbers)}", _should_retry)])
 
-
-async def _should_retry(failure: pulumi.ErrorHookArgs) -> bool:
+async def _wait_for_account(failure: pulumi.ErrorHookArgs) -> bool:
+    """Return whether to try a failed grant again, after a pause."""
     pause = compute_retry_pause(failure.errors)
     if pause is None:
         return False

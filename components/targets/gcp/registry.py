@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 import pulumi
+from pulumi import ResourceOptions
 from pulumi_gcp import artifactregistry, projects
 
 from ...schema import shapes
-from .encryption import grant_key_use
-from .service_agents import ServiceAgents
+from .propagation import create_grant_options
+from .service_agents import ServiceAgents, grant_key_use
 
 UNTAGGED_SECONDS = 30 * 24 * 3600
 """How long an image without a tag is kept: no new job uses it, but a job that does may still be running."""
@@ -62,7 +63,7 @@ class ImageRegistry(pulumi.ComponentResource):
         project: str,
         project_number: str,
         region: str,
-        opts: pulumi.ResourceOptions | None = None,
+        opts: ResourceOptions | None = None,
     ) -> None:
         super().__init__("vertex:gcp:ImageRegistry", name, None, opts)
         self.repository = resolve_repository(registry, project=project, region=region, default_name=name)
@@ -81,10 +82,10 @@ class ImageRegistry(pulumi.ComponentResource):
                 f"{name}-agent",
                 project=project,
                 service="artifactregistry.googleapis.com",
-                opts=pulumi.ResourceOptions(parent=self),
+                opts=ResourceOptions(parent=self),
             )
             member = ServiceAgents(project_number).artifact_registry
-            options = pulumi.ResourceOptions(parent=self, depends_on=[agent])
+            options = create_grant_options(self, [agent])
             key_grants.append(grant_key_use(f"{name}-key", registry["kmsKey"], member, options))
         artifactregistry.Repository(
             name,
@@ -97,26 +98,22 @@ class ImageRegistry(pulumi.ComponentResource):
             cleanup_policies=create_cleanup_policies(registry),
             kms_key_name=registry.get("kmsKey"),
             labels=registry.get("labels"),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=key_grants, protect=registry.get("protect")),
+            opts=ResourceOptions(parent=self, depends_on=key_grants, protect=registry.get("protect")),
         )
 
 
-def create_cleanup_policies(registry: shapes.Registry) -> list[artifactregistry.RepositoryCleanupPolicyArgs]:
+def create_cleanup_policies(registry: shapes.Registry) -> list[artifactregistry.RepositoryCleanupPolicyArgsDict]:
     """Return what Artifact Registry deletes: untagged images after a while and, with `keep: N`, all but the newest N.
 
     A keep policy wins over a delete policy (Google's page on cleanup policies), so `keep` needs both.
     """
-    seconds = registry.get("deleteUntaggedAfter", f"{UNTAGGED_SECONDS}s")
-    policies = [_create_delete_policy("delete-untagged", "UNTAGGED", seconds)]
+    age = registry.get("deleteUntaggedAfter", f"{UNTAGGED_SECONDS}s")
+    policies: list[artifactregistry.RepositoryCleanupPolicyArgsDict] = [
+        {"id": "delete-untagged", "action": "DELETE", "condition": {"tag_state": "UNTAGGED", "older_than": age}}
+    ]
     if "keep" in registry:
-        newest = artifactregistry.RepositoryCleanupPolicyMostRecentVersionsArgs(keep_count=registry["keep"])
         policies += [
-            _create_delete_policy("delete-old", "ANY", seconds),
-            artifactregistry.RepositoryCleanupPolicyArgs(id="keep-newest", action="KEEP", most_recent_versions=newest),
+            {"id": "delete-old", "action": "DELETE", "condition": {"tag_state": "ANY", "older_than": age}},
+            {"id": "keep-newest", "action": "KEEP", "most_recent_versions": {"keep_count": registry["keep"]}},
         ]
     return policies
-
-
-def _create_delete_policy(id_: str, tag_state: str, older_than: str) -> artifactregistry.RepositoryCleanupPolicyArgs:
-    condition = artifactregistry.RepositoryCleanupPolicyConditionArgs(tag_state=tag_state, older_than=older_than)
-    return artifactregistry.RepositoryCleanupPolicyArgs(id=id_, action="DELETE", condition=condition)

@@ -14,8 +14,7 @@ ALWAYS_REQUIRED = ("aiplatform", "artifactregistry", "iam", "logging", "storage"
 def list_required_apis(stack: shapes.Cloud) -> set[str]:
     """Return the short names of the APIs that a stack with the target gcp needs."""
     apis = set(ALWAYS_REQUIRED)
-    network = stack.get("network", {})
-    if network:
+    if network := stack.get("network", {}):
         apis.add("compute")
     if "prefixLength" in network.get("peering", {}):
         apis.add("servicenetworking")
@@ -36,13 +35,14 @@ class Services(pulumi.ComponentResource):
         self, name: str, apis: Iterable[str], *, project: str, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("vertex:gcp:Services", name, None, opts)
+        options = pulumi.ResourceOptions(parent=self)
         self.enabled = [
             projects.Service(
                 f"{name}-{api}",
                 project=project,
                 service=f"{api}.googleapis.com",
                 disable_on_destroy=False,
-                opts=pulumi.ResourceOptions(parent=self),
+                opts=options,
             )
             for api in sorted(apis)
         ]
