@@ -24,26 +24,19 @@ UNDECLARED_MESSAGE = (
     "still running, though no longer declared: {}. Pulumi deletes such resources last, and not after a failure: "
     "`pulumi up --continue-on-error` deletes them all the same"
 )
-_INPUTS = ("owner", "parent", "jobs", "deadlines")
 
 
 class CompletionProvider(Provider):
     """Waits while it is created or updated. If it fails the jobs stay recorded, and the next run waits again."""
 
+    input_names = ("owner", "parent", "jobs", "deadlines")
+
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         return dynamic.CreateResult("completion", {**props, "results": self._wait(props)})
 
-    def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
-        return dynamic.UpdateResult({**news, "results": self._wait(news)})
-
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        inputs = {name: props[name] for name in _INPUTS if name in props}
         jobs = waiting.fetch_jobs(props["parent"], props["owner"], props["jobs"])
-        results = {name: summarize_job(job) for name, job in jobs.items()}
-        return dynamic.ReadResult(id_, {**inputs, "results": results}, inputs)
-
-    def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        return None
+        return self.build_read_result(id_, props, results={name: summarize_job(job) for name, job in jobs.items()})
 
     def _wait(self, props: dict[str, Any]) -> dict[str, Any]:
         deadlines = {name: parse_seconds(deadline) for name, deadline in (props.get("deadlines") or {}).items()}

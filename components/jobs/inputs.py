@@ -11,8 +11,6 @@ from ..schema import references
 from ..schema.lifecycle import get_deletion_policy
 from ..schema.references import Tables
 
-INPUT_NAMES = ("owner", "parent", "spec", "secrets", "jobs", "rerun", "adopt", "lifecycle")
-
 
 @dataclass(frozen=True)
 class JobInputs:

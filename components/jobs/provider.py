@@ -20,7 +20,7 @@ from ..runtime.engine import Provider
 from ..runtime.target import Target
 from ..schema import references
 from . import adoption, drift, progress, results
-from .inputs import INPUT_NAMES, JobInputs
+from .inputs import JobInputs
 from .pipeline_results import fetch_tuning_job
 from .recovery.labels import find_label_violations
 from .recovery.removal import remove_job
@@ -32,9 +32,10 @@ class JobProvider(Provider):
     """Jobs are immutable: a new spec is a new job. Only `delete` may take a while, until a cancelled job has ended."""
 
     kind: ClassVar[Kind]
+    input_names = ("owner", "parent", "spec", "secrets", "jobs", "rerun", "adopt", "lifecycle")
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
-        inputs = {name: news[name] for name in INPUT_NAMES if news.get(name) is not None}
+        inputs = {name: news[name] for name in self.input_names if news.get(name) is not None}
         adopt = inputs.get("adopt")
         spec, problems = validate_spec(
             self.kind,
@@ -90,8 +91,7 @@ class JobProvider(Provider):
         recorded_results = _select_results(props)
         values = inputs.reference_values(recorded_results.get("results", {}))
         spec = drift.select_declared_fields(inputs.spec.fields, restore_spec(self.kind, job).fields, values)
-        declared = {name: props[name] for name in INPUT_NAMES if name in props} | {"spec": spec}
-        return dynamic.ReadResult(id_, {**declared, **recorded_results, "run": run}, declared)
+        return self.build_read_result(id_, {**props, "spec": spec}, **recorded_results, run=run)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         inputs, name = JobInputs.parse(self.kind, props), ResourceName.parse(id_)

@@ -15,24 +15,22 @@ from ..runtime.engine import Provider
 from ..runtime.target import LOCAL_PREFIX
 from ..settings.settings import Settings
 
-_INPUTS = ("port",)
-
 
 class EmulatorProvider(Provider):
     """Starts the emulator with the stack, and stops it with the stack unless jobs of other stacks are active in it."""
 
+    input_names = ("port",)
+
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        emulator_process.start_emulator(_parse_port(props))
+        emulator_process.start_emulator(int(props["port"]) if props.get("port") else None)
         return dynamic.CreateResult("emulator", dict(props))
 
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         emulator_process.stop_emulator()
-        emulator_process.start_emulator(_parse_port(news))
-        return dynamic.UpdateResult(dict(news))
+        return super().update(_id, _olds, news)
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        inputs = {name: props[name] for name in _INPUTS if name in props}
-        return dynamic.ReadResult(id_, dict(inputs), inputs)
+        return self.build_read_result(id_, props)
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
         emulator_process.stop_emulator(only_if_idle=True)
@@ -61,10 +59,6 @@ class LocalFoundation(pulumi.ComponentResource):
         after = pulumi.ResourceOptions(parent=self, depends_on=[emulator])
         self.for_jobs: Sequence[pulumi.Resource] = [Ledger("ledger", settings.jobs, self.parent, after)]
         self.register_outputs({})
-
-
-def _parse_port(props: dict[str, Any]) -> int | None:
-    return int(props["port"]) if props.get("port") else None
 
 
 def _build_slug(name: str) -> str:

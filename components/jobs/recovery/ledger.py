@@ -70,9 +70,6 @@ class LedgerProvider(Provider):
         _remove_marked_jobs(olds["parent"], news["stack"], gone.values(), marks.__contains__, current_session())
         return dynamic.UpdateResult(dict(news))
 
-    def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        return dynamic.ReadResult(id_, dict(props))
-
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         kept_marks = {tokens.compute_mark(id_, name) for name in props["kept"]}
         is_removable = lambda mark: mark.startswith(f"{id_}-") and mark not in kept_marks  # noqa: E731
