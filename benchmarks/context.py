@@ -25,7 +25,7 @@ MOST_WARM = 2.0
 _FOLDERS = 100
 
 
-def rows() -> Iterator[str]:
+def run_benchmark() -> Iterator[str]:
     """Alternates ours and theirs, and yields a line for each and one for the ratio."""
     with tempfile.TemporaryDirectory(prefix="vertex-training-context-") as scratch:
         if shutil.disk_usage(scratch).free < 4 * BYTES:

@@ -77,7 +77,7 @@ class Emulator:
         return seconds
 
 
-def rows(runs: int = RUNS) -> Iterator[str]:
+def run_benchmark(runs: int = RUNS) -> Iterator[str]:
     """A line for each measurement."""
     with _folder() as data:
         starts = []

@@ -49,7 +49,7 @@ _SPECS: dict[Kind, dict[str, Any]] = {
 }
 
 
-def rows() -> Iterator[str]:
+def run_benchmark() -> Iterator[str]:
     """A line for each kind: the slowest page and the median one."""
     root = Path(tempfile.mkdtemp(prefix="vertex-emulator-listing-"))
     try:

@@ -25,7 +25,7 @@ UNCHANGED_RUNS = 5
 FLAGS = ["--epochs=3"]
 
 
-def rows() -> Iterator[str]:
+def run_benchmark() -> Iterator[str]:
     """Alternates the two, and yields a line for each and one for the ratio of their medians."""
     if shutil.which("gcloud") is None:
         yield "gcloud is not installed: local-run is not measured"

@@ -13,7 +13,7 @@ MAX_RATIOS = {8: 1.3, 1_000: 0.95}
 ROUNDS = {8: 15, 1_000: 5}
 
 
-def rows() -> Iterator[str]:
+def run_benchmark() -> Iterator[str]:
     """Run both in turn, and yield a line for each and one for the ratio."""
     for jobs, max_ratio in MAX_RATIOS.items():
         with tempfile.TemporaryDirectory() as folder:

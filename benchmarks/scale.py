@@ -41,7 +41,7 @@ _CASES = {
 }
 
 
-def rows() -> Iterator[str]:
+def run_benchmark() -> Iterator[str]:
     """Run them in turn: yield for each case a line for ours, for the others, and for the ratio; then the calls."""
     costs: dict[str, list[tuple[Cost, Cost, Cost]]] = {case: [] for case in _CASES}
     for _ in range(ROUNDS):

@@ -24,7 +24,7 @@ MANY_TRIALS = 1000
 ONE_THREAD = {"RAYON_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def rows(name: str = "", seeds: int = SEEDS) -> Iterator[str]:
+def run_benchmark(name: str = "", seeds: int = SEEDS) -> Iterator[str]:
     """A line for each problem whose name holds `name`, then time and memory of a single suggestion."""
     os.environ |= ONE_THREAD
     yield f"median regret, {TRIALS} trials, {seeds} seeds   one at a time (at most), four (at most), random search"
@@ -92,5 +92,5 @@ def _row(problem: SyntheticStudy, one: Sequence[float], four: Sequence[float]) -
 
 
 if __name__ == "__main__":
-    for row in rows(*sys.argv[1:2], *map(int, sys.argv[2:3])):
+    for row in run_benchmark(*sys.argv[1:2], *map(int, sys.argv[2:3])):
         print(row, flush=True)

@@ -1,10 +1,9 @@
-"""The data folder: where each thing of one emulator lies."""
+"""The data folder of an emulator: the paths of its files and folders."""
 
 import os
 import shutil
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from vertex_emulator.errors import StartError
@@ -12,11 +11,19 @@ from vertex_emulator.errors import StartError
 _METRIC_BYTES = 4 << 20  # cloudml-hypertune keeps 100 entries
 
 
-@dataclass(frozen=True)
 class DataFolder:
     """The folder of `--data`. Buckets outlive everything; the rest belongs to jobs."""
 
-    root: Path
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.database = root / "emulator.db"
+        self.lock = root / "lock"  # held by the one process that serves the folder
+        self.endpoint = root / "endpoint.json"  # the address of that process
+        self.buckets = root / "gcs"  # `/gcs` in containers
+        self.uploads = root / "uploads"  # objects that are being sent to Cloud Storage
+        self.gcloud = root / "gcloud"  # gcloud's configuration for this emulator; the user's own is not changed
+        self.logs = root / "logs"  # saved container logs, a folder per job
+        self.trials = root / "trials"  # `/tmp/hypertune` in containers, a folder per trial's job
 
     @classmethod
     def open(cls, root: Path) -> "DataFolder":
@@ -25,7 +32,7 @@ class DataFolder:
         try:
             for folder in (data.root, data.buckets, data.uploads, data.logs, data.trials):
                 folder.mkdir(parents=True, exist_ok=True)
-            # Training code runs as any user; what jobs were given and what they wrote is their owner's alone.
+            # Training code runs as any user and writes to buckets; specs and logs are for the owner only.
             data.buckets.chmod(0o777)
             data.logs.chmod(0o700)
             data.database.touch(mode=0o600)
@@ -34,69 +41,25 @@ class DataFolder:
             probe.touch()
             probe.unlink()
         except OSError as error:
-            raise StartError(
-                f"the data folder {root} cannot be used: {error.strerror}; choose one with --data"
-            ) from error
+            message = f"the data folder {root} cannot be used: {error.strerror}; choose one with --data"
+            raise StartError(message) from error
         return data
 
-    @property
-    def database(self) -> Path:
-        """The SQLite file."""
-        return self.root / "emulator.db"
-
-    @property
-    def lock(self) -> Path:
-        """Held by the one process that serves the folder."""
-        return self.root / "lock"
-
-    @property
-    def endpoint(self) -> Path:
-        """Where the serving process says how to reach it."""
-        return self.root / "endpoint.json"
-
-    @property
-    def buckets(self) -> Path:
-        """What containers see as `/gcs`."""
-        return self.root / "gcs"
-
-    @property
-    def uploads(self) -> Path:
-        """Objects that are being sent to Cloud Storage."""
-        return self.root / "uploads"
-
-    @property
-    def gcloud(self) -> Path:
-        """The configuration folder of a gcloud that talks to this emulator; the user's own stays as it is."""
-        return self.root / "gcloud"
-
-    @property
-    def logs(self) -> Path:
-        """Saved container logs, a folder per job."""
-        return self.root / "logs"
-
-    @property
-    def trials(self) -> Path:
-        """What trials see as `/tmp/hypertune`, a folder per trial's job."""
-        return self.root / "trials"
-
-    def metric_folder(self, job: str) -> Path:
-        """The `/tmp/hypertune` of a trial's job."""
-        return self.trials / job
-
     def make_metric_folder(self, job: str) -> Path:
-        """Make it, open to every user."""
-        folder = self.metric_folder(job)
+        """Create the `/tmp/hypertune` of a trial's job, writable for every user, and return it."""
+        folder = self.trials / job
         folder.mkdir(exist_ok=True)
         folder.chmod(0o777)
         return folder
 
-    def metric_text(self, job: str) -> str:
-        """What a trial wrote to its metric file, "" where there is none.
+    def read_metric_text(self, job: str) -> str:
+        """Read the metric file of a trial's job; return "" if there is none.
 
-        Training code may leave anything under that name: a link, a pipe that blocks its reader, a file without end.
+        Training code may create anything under that name: a link, a pipe that blocks its reader, an endless file.
         """
+        path = self.trials / job / "output.metrics"
         try:
-            number = os.open(self.metric_folder(job) / "output.metrics", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             return ""
         try:
@@ -107,8 +70,8 @@ class DataFolder:
         finally:
             os.close(number)
 
-    def jobs_with_files(self) -> Iterator[str]:
-        """Ids of jobs that have files here."""
+    def list_jobs_with_files(self) -> Iterator[str]:
+        """List the ids of jobs that have files here."""
         for parent in (self.logs, self.trials):
             yield from (folder.name for folder in parent.iterdir())
 

@@ -1,4 +1,4 @@
-"""What can go wrong, in the words that a client or a user reads."""
+"""The errors of the emulator; their messages are for clients and users."""
 
 import re
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ _HTTP_OF_STATUS = {
 
 
 class EmulatorError(Exception):
-    """A failure with one line for the person at the terminal; `exit_code` is what the process ends with."""
+    """The base of all errors: a message of one line, and the exit code of a command that fails with it."""
 
     exit_code = 1
 
@@ -34,7 +34,7 @@ class StartError(EmulatorError):
 
 
 class EmulatorNotRunning(EmulatorError):
-    """A command needs a running emulator and there is none."""
+    """A command needs a running emulator, and there is none."""
 
 
 class JobFailed(EmulatorError):
@@ -44,23 +44,23 @@ class JobFailed(EmulatorError):
 
 
 class ExecutorUnavailable(EmulatorError):
-    """Docker does not answer; the job waits and the step is tried again."""
+    """Docker does not answer; the job waits, and the step is repeated."""
 
 
 class ImageUnavailable(EmulatorError):
-    """An image is neither on this machine nor can it be pulled."""
+    """An image is not on this machine and cannot be pulled."""
 
 
 class ReplicaCannotStart(EmulatorError):
-    """The image is there and its container cannot be started: a missing executable or package, a bad mount."""
+    """A container cannot be started although its image exists, for example without its executable or package."""
 
 
 class InvalidBucketUri(EmulatorError):
-    """A gs:// URI that names no folder."""
+    """A gs:// URI does not name a folder of a bucket."""
 
 
 class ModelUploadRejected(EmulatorError):
-    """A model cannot go where it should; `status` is the google.rpc.Code name."""
+    """A model cannot be uploaded; `status` is a google.rpc.Code name."""
 
     def __init__(self, status: str, message: str) -> None:
         super().__init__(message)
@@ -68,7 +68,7 @@ class ModelUploadRejected(EmulatorError):
 
 
 class NetworkUnavailable(EmulatorError):
-    """Docker found no room for another network."""
+    """Docker has no free subnet for another network."""
 
 
 class SearchSpaceExhausted(EmulatorError):
@@ -76,15 +76,15 @@ class SearchSpaceExhausted(EmulatorError):
 
 
 class InvalidFilter(EmulatorError):
-    """A filter that cannot be read; the message says where."""
+    """A filter cannot be parsed; the message says where."""
 
 
 class InvalidFault(EmulatorError):
-    """A fault that cannot be injected; the message names the field."""
+    """A fault cannot be injected; the message names the field."""
 
 
 class ApiError(EmulatorError):
-    """A reply that is not 200: `status` is a google.rpc.Code name, `violations` pairs of field and description."""
+    """An error reply: `status` is a google.rpc.Code name, `violations` are pairs of field and description."""
 
     def __init__(
         self, status: str, message: str, violations: Iterable[tuple[str, str]] = (), http: int | None = None
@@ -95,30 +95,26 @@ class ApiError(EmulatorError):
         self.violations = list(violations)
         self.http = http if http is not None else _HTTP_OF_STATUS[status]
 
-    def body(self) -> dict[str, Any]:
-        """The google.rpc.Status body as Google's REST front end writes it."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the google.rpc.Status as the body of a reply, in the form of Google's REST APIs."""
         error: dict[str, Any] = {"code": self.http, "message": self.message, "status": self.status}
         if self.violations:
-            error["details"] = [
-                {
-                    "@type": "type.googleapis.com/google.rpc.BadRequest",
-                    "fieldViolations": [{"field": field, "description": text} for field, text in self.violations],
-                }
-            ]
+            violations = [{"field": field, "description": text} for field, text in self.violations]
+            error["details"] = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations}]
         return {"error": error}
 
 
-def invalid_argument_error(problems: Iterable[FieldProblem], headline: str = "") -> ApiError:
-    """All problems of a request in the service's one-line form, `List of found errors:\\t1.Field: a.b; Message: c`.
+def build_invalid_argument_error(problems: Iterable[FieldProblem], headline: str = "") -> ApiError:
+    """Build the service's error for all problems of a request: `List of found errors:\\t1.Field: a.b; Message: c`.
 
-    `headline` is a text of the service's that comes before them.
+    `headline` is a text that comes before them.
     """
     pairs = [(to_snake_case(problem.field), problem.message) for problem in problems]
     text = "\t".join(f"{i}.Field: {field}; Message: {message}" for i, (field, message) in enumerate(pairs, 1))
-    found = f"List of found errors:\t{text}"
-    return ApiError("INVALID_ARGUMENT", f"{headline}. {found}" if headline else found, pairs)
+    message = f"List of found errors:\t{text}"
+    return ApiError("INVALID_ARGUMENT", f"{headline}. {message}" if headline else message, pairs)
 
 
 def to_snake_case(path: str) -> str:
-    """`jobSpec.workerPoolSpecs[0].x` as the service names it in errors: `job_spec.worker_pool_specs[0].x`."""
+    """Convert `jobSpec.workerPoolSpecs[0].x` to the form of the service's errors, `job_spec.worker_pool_specs[0].x`."""
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match.group(1).lower(), path)

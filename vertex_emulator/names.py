@@ -27,7 +27,7 @@ class Location:
     @property
     def number(self) -> str:
         """The project's number."""
-        return project_number(self.project)
+        return derive_project_number(self.project)
 
     @property
     def name(self) -> str:
@@ -46,7 +46,7 @@ def parse_model_name(name: str) -> tuple[Location, str] | None:
 
 
 @lru_cache
-def project_number(project: str) -> str:
+def derive_project_number(project: str) -> str:
     """Return the number of a project: digits are kept, an id gets a stable 12-digit number."""
     if project.isdigit():
         return project
@@ -59,11 +59,11 @@ def generate_id() -> str:
     return str(10**18 + secrets.randbelow(8 * 10**18))
 
 
-def job_host_id(job_id: str) -> str:
+def derive_host_id(job_id: str) -> str:
     """Return the ten hex digits of a job in its replicas' host names."""
     return hashlib.sha256(job_id.encode()).hexdigest()[:10]
 
 
-def replica_hostname(job_id: str, pool: int, index: int) -> str:
+def build_hostname(job_id: str, pool: int, index: int) -> str:
     """Return the host name of a replica in the form of real jobs: `cmle-training-workerpool0-669872baaf-0`."""
-    return f"cmle-training-workerpool{pool}-{job_host_id(job_id)}-{index}"
+    return f"cmle-training-workerpool{pool}-{derive_host_id(job_id)}-{index}"

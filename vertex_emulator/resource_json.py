@@ -15,7 +15,7 @@ _TYPE_PREFIX = "type.googleapis.com/google.cloud.aiplatform.v1."
 
 def serialize_job(job: Job, trials: Iterable[Trial] = ()) -> dict[str, Any]:
     """Return a job as GET returns it: the request's fields and the service's own; int64 values are strings."""
-    body = {"name": job.name, **int64_as_strings(job.kind.message, job.spec), "state": api_state(job)}
+    body = {"name": job.name, **int64_as_strings(job.kind.message, job.spec), "state": get_api_state(job)}
     body |= format_times(createTime=job.created, startTime=job.started, endTime=job.ended, updateTime=job.updated)
     if job.is_terminal and job.ending is not None and job.ending.error is not None:
         body["error"] = job.ending.error
@@ -38,7 +38,7 @@ def serialize_pipeline(pipeline: Job, progress: PipelineProgress | None) -> dict
     return body
 
 
-def api_state(job: Job) -> str:
+def get_api_state(job: Job) -> str:
     """The state under the API's name: PIPELINE_STATE_… for a pipeline, JOB_STATE_… for other jobs."""
     if job.kind == TRAINING_PIPELINE:
         return job.state.replace("JOB_STATE_", "PIPELINE_STATE_")

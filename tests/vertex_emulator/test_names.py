@@ -1,4 +1,4 @@
-from vertex_emulator.names import Location, generate_id, parse_model_name, project_number, replica_hostname
+from vertex_emulator.names import Location, build_hostname, derive_project_number, generate_id, parse_model_name
 
 
 def test_a_model_name_is_parsed() -> None:
@@ -12,10 +12,10 @@ def test_a_project_of_a_domain_keeps_its_colon() -> None:
 
 
 def test_a_project_s_number_is_stable_and_digits_stay() -> None:
-    assert project_number("123456") == "123456"
-    assert project_number("my-project") == project_number("my-project")
-    assert len(project_number("my-project")) == 12
-    assert project_number("my-project") != project_number("other-project")
+    assert derive_project_number("123456") == "123456"
+    assert derive_project_number("my-project") == derive_project_number("my-project")
+    assert len(derive_project_number("my-project")) == 12
+    assert derive_project_number("my-project") != derive_project_number("other-project")
 
 
 def test_ids_are_numbers_of_nineteen_digits_that_fit_int64() -> None:
@@ -25,7 +25,7 @@ def test_ids_are_numbers_of_nineteen_digits_that_fit_int64() -> None:
 
 
 def test_host_names_differ_by_place_only_and_share_the_job_s_ten_digits() -> None:
-    first, second = replica_hostname("1", 0, 0), replica_hostname("1", 1, 2)
+    first, second = build_hostname("1", 0, 0), build_hostname("1", 1, 2)
     assert first.split("-")[3] == second.split("-")[3]
     assert len(first.split("-")[3]) == 10
     assert second.startswith("cmle-training-workerpool1-")

@@ -170,11 +170,11 @@ def test_a_metric_file_of_any_kind_blocks_nothing_and_tells_nothing(tmp_path: Pa
     open_files = len(list(Path("/proc/self/fd").iterdir()))
     for number, leave in enumerate((os.mkfifo, os.mkdir, lambda path: path.symlink_to(secret))):
         leave(data.make_metric_folder(str(number)) / "output.metrics")
-        assert data.metric_text(str(number)) == ""
+        assert data.read_metric_text(str(number)) == ""
     assert len(list(Path("/proc/self/fd").iterdir())) == open_files
     (data.make_metric_folder("huge") / "output.metrics").touch()
-    os.truncate(data.metric_folder("huge") / "output.metrics", 1 << 36)
-    assert len(data.metric_text("huge")) <= 4 << 20
+    os.truncate(data.trials / "huge" / "output.metrics", 1 << 36)
+    assert len(data.read_metric_text("huge")) <= 4 << 20
 
 
 def test_a_trial_that_leaves_a_pipe_as_its_metric_file_holds_up_no_other(shared: RunningEmulator) -> None:

@@ -10,7 +10,7 @@ from vertex_api.validation import pipeline_tasks, pipelines
 from vertex_api.validation.messages import validate_job
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape import FieldProblem
-from vertex_emulator.errors import InvalidBucketUri, invalid_argument_error
+from vertex_emulator.errors import InvalidBucketUri, build_invalid_argument_error
 from vertex_emulator.gcs.buckets import resolve_folder
 from vertex_emulator.scheduling import unsupported_fields
 
@@ -25,7 +25,7 @@ def validate_request(kind: Kind, body: Mapping[str, Any], buckets: Path) -> dict
     spec, problems = validate_job(kind, body, output_only="drop")
     problems = problems or _find_unsupported(kind, spec, buckets)
     if problems:
-        raise invalid_argument_error(problems)
+        raise build_invalid_argument_error(problems)
     return spec
 
 
@@ -41,7 +41,7 @@ def _validate_pipeline(body: Mapping[str, Any], buckets: Path) -> dict[str, Any]
         ]
         problems += _find_data_problems(parsed.spec.get("inputDataConfig"), buckets)
     if problems:
-        raise invalid_argument_error(problems, parsed.headline)
+        raise build_invalid_argument_error(problems, parsed.headline)
     return parsed.spec
 
 

@@ -17,7 +17,7 @@ from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError, ModelUploadRejected
 from vertex_emulator.names import Location, generate_id
-from vertex_emulator.resource_json import api_state, serialize_job, serialize_operation, serialize_pipeline
+from vertex_emulator.resource_json import get_api_state, serialize_job, serialize_operation, serialize_pipeline
 from vertex_emulator.scheduling import cancellation
 from vertex_emulator.scheduling.model_upload import choose_model_id
 from vertex_emulator.scheduling.submission import submit_job
@@ -89,7 +89,7 @@ class JobService:
                 if owner is not None and not owner.is_terminal:
                     raise ApiError(
                         "FAILED_PRECONDITION",
-                        f"The {owner.kind.type} {owner.name} is in state {api_state(owner)}: "
+                        f"The {owner.kind.type} {owner.name} is in state {get_api_state(owner)}: "
                         "cancel it, then delete it once it has ended.",
                     )
             deleted_ids = [job_id, *transaction.get_trial_jobs(job_id)]
@@ -147,7 +147,7 @@ def _get_field(job: Job, field: str) -> str | None:
         case "name":
             return job.name
         case "state":
-            return api_state(job)
+            return get_api_state(job)
         case "display_name":
             return str(job.spec["displayName"])
         case "training_task_definition":

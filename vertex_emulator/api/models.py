@@ -16,7 +16,7 @@ from vertex_emulator.api.read_mask import apply_read_mask, parse_read_mask
 from vertex_emulator.database import Database
 from vertex_emulator.database.models import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
-from vertex_emulator.errors import ApiError, ModelUploadRejected, invalid_argument_error
+from vertex_emulator.errors import ApiError, ModelUploadRejected, build_invalid_argument_error
 from vertex_emulator.names import Location, generate_id
 from vertex_emulator.resource_json import serialize_model, serialize_operation
 from vertex_emulator.scheduling.model_upload import upload_model
@@ -35,7 +35,7 @@ class ModelService:
         """Store a model or a version of one; return a done operation. Raises ApiError with every problem."""
         request, problems = validate_message(types.UploadModelRequest, body, _find_violations, output_only="drop")
         if problems:
-            raise invalid_argument_error(problems)
+            raise build_invalid_argument_error(problems)
         with self.database.write_transaction() as transaction:
             try:
                 version = upload_model(

@@ -1,4 +1,4 @@
-"""What the database holds: jobs, trials and models as the emulator sees them."""
+"""The records of the database: jobs, replicas, trials, models, operations and service messages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,17 +19,17 @@ SUCCEEDED = "JOB_STATE_SUCCEEDED"
 FAILED = "JOB_STATE_FAILED"
 CANCELLED = "JOB_STATE_CANCELLED"
 
-_LAST_LINES = {SUCCEEDED: "Job completed successfully.", FAILED: "Job failed.", CANCELLED: "Job is cancelled."}
+_FINAL_MESSAGES = {SUCCEEDED: "Job completed successfully.", FAILED: "Job failed.", CANCELLED: "Job is cancelled."}
 
 TrialState = Literal["REQUESTED", "ACTIVE", "STOPPING", "SUCCEEDED", "INFEASIBLE"]
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How a job ends, decided once and kept while its containers are being stopped.
+    """How a job ends, decided once and stored while its containers are being stopped.
 
-    `state` is terminal, `code` and `message` are those of the google.rpc.Status (0 and empty for success), `at` is
-    the time of the decision in nanoseconds.
+    `state` is terminal, `code` and `message` are the google.rpc.Status (0 and "" for success), `at` is the time of the
+    decision in ns.
     """
 
     state: str
@@ -44,13 +44,13 @@ class Ending:
 
     @property
     def final_log_message(self) -> str:
-        """What the service says of it in the job's log."""
-        return _LAST_LINES[self.state]
+        """The service's last message in the job's log."""
+        return _FINAL_MESSAGES[self.state]
 
 
 @dataclass(frozen=True, order=True)
 class Replica:
-    """The place of one container in a job: its pool, its index in the pool, and which attempt it is."""
+    """One container of a job: its pool, its index in the pool, and the number of the attempt."""
 
     pool: int
     index: int
@@ -58,22 +58,22 @@ class Replica:
 
     @property
     def task(self) -> str:
-        """The task's name in logs and errors, `workerpool0-0`."""
+        """The name in logs and errors, for example `workerpool0-0`."""
         return f"workerpool{self.pool}-{self.index}"
 
     @property
     def first_attempt(self) -> "Replica":
-        """The replica without regard to attempts."""
+        """The same place at attempt 0."""
         return replace(self, attempt=0)
 
 
 @dataclass(frozen=True)
 class RestartHistory:
-    """How often a job, or single replicas of it, were started again.
+    """How often a job, or single replicas of it, were restarted.
 
-    `retries` and `preemptions` count restarts of the whole job, after a passing error and after a preemption; `workers`
-    counts restarts of single replicas since the last retry, by task. `attempts` is the attempt that each replica is at,
-    by task, 0 where it has none. `begun` is when the restart that is under way was decided (ns), None when none is.
+    `retries` and `preemptions` count restarts of the whole job after transient errors and preemptions. By task,
+    `workers` counts restarts of single replicas since the last retry, and `attempts` has the current attempts above 0.
+    `restarting_since` is when the current restart was decided (ns), None without one.
     """
 
     retries: int = 0
@@ -85,11 +85,11 @@ class RestartHistory:
 
 @dataclass(frozen=True)
 class Job:
-    """A custom job or a tuning job.
+    """A custom job, a tuning job or a training pipeline.
 
-    `spec` is the request in canonical form (camelCase, enum names). Times are nanoseconds since 1970. A trial's job
-    has the tuning job's id as `study` and the trial's number as `trial`. `replicas` holds what the containers of an
-    ended job came to, one object per replica and attempt. `fault` is what was injected into it.
+    `spec` is the request in canonical form (camelCase, enum names). Times are ns since 1970. A trial's job has the
+    tuning job's id as `study` and the trial's number as `trial`. `replica_outcomes` has the final statuses of an ended
+    job's containers, one object per replica and attempt. `fault` is the fault that was injected into the job.
     """
 
     id: str
@@ -116,51 +116,50 @@ class Job:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether no further change comes."""
+        """Whether the job has ended."""
         return self.state in TERMINAL_STATES
 
     @property
     def is_waiting_for_trials(self) -> bool:
-        """Whether this is a study that has stopped and lets its last trials come to their end."""
+        """Whether this is a study that has stopped and waits until its last trials end."""
         stopped = self.ending is not None and self.ending.state == SUCCEEDED
         return stopped and self.kind == HYPERPARAMETER_TUNING_JOB and not self.is_terminal
 
     @property
     def visible_resource(self) -> tuple[Kind, str]:
-        """Kind and id under which people know it: for a trial's job, the tuning job."""
+        """Kind and id of the resource that users know: for a trial's job, the tuning job."""
         return (HYPERPARAMETER_TUNING_JOB, self.study) if self.study else (self.kind, self.id)
 
     @property
     def requested_replicas(self) -> list[Replica]:
-        """The replicas that a custom job asks for; a tuning job has none of its own."""
+        """The replicas of a custom job's spec, at attempt 0; none for other jobs."""
         return list_replicas(self.kind, self.spec)
 
     @property
     def current_replicas(self) -> list[Replica]:
-        """The replicas that should run now: every place, at the attempt it has come to."""
-        return [replace(place, attempt=self.restarts.attempts.get(place.task, 0)) for place in self.requested_replicas]
+        """The replicas that should run now, each at its current attempt."""
+        return [replace(first, attempt=self.restarts.attempts.get(first.task, 0)) for first in self.requested_replicas]
 
     @property
     def all_attempts(self) -> list[Replica]:
-        """Every container that the job may have had: all places, each at every attempt so far."""
-        return [replace(now, attempt=attempt) for now in self.current_replicas for attempt in range(now.attempt + 1)]
+        """Every container that the job may have had: each replica at every attempt so far."""
+        replicas = self.current_replicas
+        return [replace(replica, attempt=attempt) for replica in replicas for attempt in range(replica.attempt + 1)]
 
     @property
     def scheduling(self) -> Mapping[str, Any]:
-        """A custom job's Scheduling, `{}` when it asks for nothing."""
+        """The Scheduling of a custom job, `{}` by default."""
         return self.spec["jobSpec"].get("scheduling", {})  # type: ignore[no-any-return]
 
 
 def list_replicas(kind: Kind, spec: Mapping[str, Any]) -> list[Replica]:
-    """The replicas that a job's spec asks for; a tuning job has none of its own.
+    """List the replicas of a custom job's spec; none for other jobs.
 
-    A pool of Reduction Server has none here: it only helps GPUs, and its image is not to be had outside Google Cloud.
+    A Reduction Server pool has none here: it only helps GPUs, and its image is not available outside Google Cloud.
     """
-    if kind != CUSTOM_JOB:
-        return []
-    pools = enumerate(spec["jobSpec"]["workerPoolSpecs"])
-    run = [(pool, found) for pool, found in pools if found and not is_reduction_server(found)]
-    return [Replica(pool, index) for pool, found in run for index in range(found.get("replicaCount", 1))]
+    pools = enumerate(spec["jobSpec"]["workerPoolSpecs"] if kind == CUSTOM_JOB else ())
+    started = [(number, pool) for number, pool in pools if pool and not is_reduction_server(pool)]
+    return [Replica(number, index) for number, pool in started for index in range(pool.get("replicaCount", 1))]
 
 
 @dataclass(frozen=True)
@@ -180,13 +179,13 @@ class Trial:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the trial is over."""
+        """Whether the trial has ended."""
         return self.state in ("SUCCEEDED", "INFEASIBLE")
 
 
 @dataclass(frozen=True)
 class PipelineProgress:
-    """How far a training pipeline is: the id of the job that runs its task, the name of the model it uploaded."""
+    """The progress of a training pipeline: the id of the job that runs its task, the name of the uploaded model."""
 
     job: str
     model: str | None = None
@@ -196,8 +195,8 @@ class PipelineProgress:
 class ModelVersion:
     """One version of a model.
 
-    `spec` is the request's Model in canonical form. `aliases` are the names that lead to this version; the default
-    version has "default" among them. `pipeline` is the name of the training pipeline that uploaded it.
+    `spec` is the request's Model in canonical form. The default version has "default" among its `aliases`. `pipeline`
+    is the name of the training pipeline that uploaded it.
     """
 
     id: str
@@ -228,7 +227,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class ServiceMessage:
-    """A line that the service itself writes into a job's log."""
+    """A line that the service itself writes to a job's log."""
 
     at: int
     sequence: int

@@ -18,4 +18,4 @@ async def respond_from_thread(call: Callable[[], Mapping[str, Any]]) -> Response
 
 def error_response(error: ApiError) -> Response:
     """Return an error as a response with its google.rpc.Status."""
-    return JSONResponse(error.body(), status_code=error.http)
+    return JSONResponse(error.to_json(), status_code=error.http)

@@ -11,7 +11,7 @@ from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import CANCELLED, FAILED, SUCCEEDED, Job
 from vertex_emulator.errors import ApiError
-from vertex_emulator.resource_json import api_state
+from vertex_emulator.resource_json import get_api_state
 from vertex_emulator.times import format_time
 
 PAGE_SIZE = 100
@@ -83,7 +83,7 @@ def _serialize_summary(transaction: Transaction, job: Job) -> dict[str, Any]:
         "collection": job.kind.collection,
         "kind": job.kind.type,
         "displayName": job.spec["displayName"],
-        "state": api_state(job),
+        "state": get_api_state(job),
         "project": job.location.project,
         "region": job.location.region,
         "createTime": format_time(job.created),

@@ -9,7 +9,7 @@ from typing import Any
 
 from vertex_api.catalog.job_defaults import get_output_directories
 from vertex_emulator.database.records import Job, Replica
-from vertex_emulator.names import job_host_id, replica_hostname
+from vertex_emulator.names import build_hostname, derive_host_id
 
 TF_PORT = 2222
 TRAINING_PORT = 3333
@@ -31,7 +31,7 @@ def build_service_environment(job: Job, replica: Replica, metric_id: str | None 
         "CLUSTER_SPEC": json.dumps(_build_cluster_spec(job, replica)),
         "RANK": str(replicas.index(replica)),
         "WORLD_SIZE": str(len(replicas)),
-        "MASTER_ADDR": replica_hostname(job.id, 0, 0),
+        "MASTER_ADDR": build_hostname(job.id, 0, 0),
         "MASTER_PORT": str(TRAINING_PORT),
         **_build_kubernetes_variables(job),
         **get_output_directories(spec),
@@ -111,13 +111,13 @@ def _build_task(job: Job, type_: str, replica: Replica) -> dict[str, Any]:
 
 
 def _build_address(job: Job, replica: Replica) -> str:
-    return f"{replica_hostname(job.id, replica.pool, replica.index)}:{TF_PORT}"
+    return f"{build_hostname(job.id, replica.pool, replica.index)}:{TF_PORT}"
 
 
 def _build_kubernetes_variables(job: Job) -> dict[str, str]:
-    prefix = f"CMLE_TRAINING_WORKERPOOL0_{job_host_id(job.id).upper()}_0_SERVICE"
+    prefix = f"CMLE_TRAINING_WORKERPOOL0_{derive_host_id(job.id).upper()}_0_SERVICE"
     return {
-        f"{prefix}_HOST": replica_hostname(job.id, 0, 0),
+        f"{prefix}_HOST": build_hostname(job.id, 0, 0),
         f"{prefix}_PORT": str(TF_PORT),
         f"{prefix}_PORT_TF_PORT": str(TF_PORT),
         f"{prefix}_PORT_TRAINING_PORT": str(TRAINING_PORT),

@@ -1,6 +1,6 @@
-"""The program of a container that runs Python packages: installs them with pip, then becomes `python3 -m MODULE`.
+"""The program of a container that runs Python packages: it installs them with pip and executes `python3 -m MODULE`.
 
-It is not imported here but handed, as text, to the Python of the executor image. So it takes nothing but the standard
+The emulator does not import it but passes its source to the Python of the executor image. So it uses only the standard
 library of Python 3.7. Arguments: the packages' gs:// URIs as a JSON list, the module, the module's arguments.
 
 The two pip commands per package, in this order, are those in the logs of real jobs on Google's prebuilt images.
@@ -19,55 +19,55 @@ from pathlib import Path
 
 
 def main(packages: list[str], module: str, arguments: list[str]) -> None:
-    """Install every package in order, then run the module in place of this process; pip's failure is its own."""
-    # The first process of a container would otherwise not hear of it while pip runs.
+    """Install the packages in order, then replace this process by the module; exit with pip's status if pip fails."""
+    # The first process of a container ignores SIGTERM by default, also while pip runs.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     pip = [sys.executable, "-m", "pip", "install"]
     if site.ENABLE_USER_SITE:  # not in a virtual environment: there, pip refuses --user
         pip.append("--user")
-        _have_a_writable_user_base()
+        _ensure_writable_user_base()
     for uri in packages:
-        _install(pip, uri)
+        _install_package(pip, uri)
     command = [sys.executable, "-m", module, *arguments]
-    _announce(command)
+    _print_command(command)
     os.execv(command[0], command)
 
 
-def _install(pip: list[str], uri: str) -> None:
-    _say(f"Installing the package: {uri}")
+def _install_package(pip: list[str], uri: str) -> None:
+    _print_line(f"Installing the package: {uri}")
     path = "/gcs/" + uri[len("gs://") :]
     anew = ["--upgrade", "--force-reinstall", "--no-deps"]
     extra: list[str] = []
-    status = _run([*pip, *anew, path])
+    status = _run_command([*pip, *anew, path])
     if status != 0 and not path.endswith(".whl"):
-        _say("Installing again without build isolation, with the build tools of the image.")
+        _print_line("Installing again without build isolation, with the build tools of the image.")
         extra = ["--no-build-isolation"]
-        status = _run([*pip, *extra, *anew, path])
-    status = status or _run([*pip, *extra, path])
+        status = _run_command([*pip, *extra, *anew, path])
+    status = status or _run_command([*pip, *extra, path])
     if status != 0:
         sys.exit(status)
 
 
-def _run(command: list[str]) -> int:
-    _announce(command)
+def _run_command(command: list[str]) -> int:
+    _print_command(command)
     quiet = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"}
-    # Distributions mark their Python as managed by them; this container is nobody's but the job's.
+    # Debian protects its Python from pip, which is not needed in a container.
     return subprocess.call(command, env={**quiet, "PIP_BREAK_SYSTEM_PACKAGES": "1", **os.environ})
 
 
-def _have_a_writable_user_base() -> None:
-    """Images run as users without a home; pip installs for them into a folder of its own."""
+def _ensure_writable_user_base() -> None:
+    """Let pip install to a new folder if the image's user has no writable home."""
     base = Path(site.getuserbase())
     existing = next(folder for folder in (base, *base.parents) if folder.exists())
     if not os.access(str(existing), os.W_OK):
         os.environ["PYTHONUSERBASE"] = tempfile.mkdtemp(prefix="packages-")
 
 
-def _announce(command: list[str]) -> None:
-    _say("Running command: " + " ".join(["python3", *command[1:]]))
+def _print_command(command: list[str]) -> None:
+    _print_line("Running command: " + " ".join(["python3", *command[1:]]))
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()  # before a child process writes to the same place
 

@@ -8,7 +8,7 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
 from vertex_emulator.gcs import buckets
-from vertex_emulator.names import replica_hostname
+from vertex_emulator.names import build_hostname
 from vertex_emulator.replicas.environment import METRIC_FOLDER, build_service_environment
 from vertex_emulator.replicas.executor import HostResources, ReplicaSpec
 from vertex_emulator.replicas.expansion import expand_environment, expand_references
@@ -42,9 +42,9 @@ def build_replica_spec(
         command=_expand_words(container.get("command"), environment),
         args=_expand_words(container.get("args"), environment),
         environment=environment,
-        hostname=replica_hostname(job.id, replica.pool, replica.index),
+        hostname=build_hostname(job.id, replica.pool, replica.index),
         mounts=mounts,
-        peers=[replica_hostname(job.id, place.pool, place.index) for place in job.requested_replicas],
+        peers=[build_hostname(job.id, place.pool, place.index) for place in job.requested_replicas],
         # Trials run in parallel, as replicas do.
         resources=compute_resource_limits(
             pool.get("machineSpec", {}), host, turn=job.requested_replicas.index(replica) + (job.trial or 0)

@@ -49,7 +49,7 @@ class CustomJobReconciler:
     wake: Callable[[str], None]
     _signalled: set[tuple[str, Replica]] = field(default_factory=set)
 
-    def advance(self, job: Job) -> float | None:
+    def reconcile(self, job: Job) -> float | None:
         """Take the next step; return after how many seconds to take another, or None to wait for a change."""
         if job.is_terminal:
             return self._clean_up(job)

@@ -36,7 +36,7 @@ class PipelineReconciler:
     data: DataFolder
     wake: Callable[[str], None]
 
-    def advance(self, pipeline: Job) -> None:
+    def reconcile(self, pipeline: Job) -> None:
         """Take the next step; each change of the pipeline's job schedules another one."""
         if pipeline.is_terminal:
             return

@@ -79,7 +79,7 @@ class Scheduler:
         """Schedule a step for every unfinished job, and for every job that left containers or files behind."""
         with self.database.read_transaction() as transaction:
             unfinished = transaction.list_unfinished_jobs()
-            jobs_with_files = {job: transaction.get_job(job) for job in self.data.jobs_with_files()}
+            jobs_with_files = {job: transaction.get_job(job) for job in self.data.list_jobs_with_files()}
         for job in [
             _ADMISSION,
             *unfinished,
@@ -130,10 +130,10 @@ class Scheduler:
             self.data.remove_files(key)
             return None
         if job.kind == TRAINING_PIPELINE:
-            self._pipelines.advance(job)
+            self._pipelines.reconcile(job)
             return None
         reconciler = self._studies if job.kind == HYPERPARAMETER_TUNING_JOB else self._custom_jobs
-        delay = reconciler.advance(job)
+        delay = reconciler.reconcile(job)
         if pipeline is not None:
             self.queue.add(pipeline)
         return delay

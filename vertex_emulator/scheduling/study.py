@@ -42,7 +42,7 @@ class StudyReconciler:
     data: DataFolder
     wake: Callable[[str], None]
 
-    def advance(self, study: Job) -> float | None:
+    def reconcile(self, study: Job) -> float | None:
         """Take the next step; return after how many seconds to take another, or None to wait for a change."""
         if study.is_terminal:
             return None
@@ -62,7 +62,9 @@ class StudyReconciler:
     def _refresh_trials(self, study: Job, trials: Sequence[Trial], jobs: Mapping[str, Job]) -> list[Trial]:
         """Update the trials from their jobs and metric files, and store those that changed."""
         refreshed = [
-            trial if trial.has_ended else refresh_trial(study, trial, jobs[trial.job], self.data.metric_text(trial.job))
+            trial
+            if trial.has_ended
+            else refresh_trial(study, trial, jobs[trial.job], self.data.read_metric_text(trial.job))
             for trial in trials
         ]
         changed = [new for old, new in zip(trials, refreshed, strict=True) if new != old]

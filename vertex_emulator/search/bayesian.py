@@ -16,7 +16,7 @@ from vertex_emulator.search.loss_transforms import impute_failures, scalarize_ob
 from vertex_emulator.search.observation import Observation
 from vertex_emulator.search.point_encoding import PointEncoder
 from vertex_emulator.search.random_search import create_generator, draw_point
-from vertex_emulator.search.space import Parameter, Space, map_values_by_id, point_key
+from vertex_emulator.search.space import Parameter, Space, build_point_key, map_values_by_id
 
 # The time of a fit grows with the cube of the points.
 _MAX_FITTED_POINTS = 100
@@ -43,11 +43,11 @@ def suggest_bayesian_point(
     """
     random = create_generator(seed, "bayesian", len(observations))
     design_size = max(6, len(space.axes) + 2)
-    seen_points = {point_key(observation.parameters) for observation in observations}
+    seen_points = {build_point_key(observation.parameters) for observation in observations}
     proposed: dict[str, Value] | None
     if len(observations) < design_size:
         proposed = _draw_design_point(space, len(observations), design_size, seed)
-        if point_key(proposed) in seen_points:
+        if build_point_key(proposed) in seen_points:
             proposed = None
     else:
         proposed = _optimize_acquisition(space, study_spec, observations, seen_points, random)
@@ -107,9 +107,8 @@ def _optimize_acquisition(
     generated = np.random.default_rng(random.getrandbits(32))
     points = sample(encoder, rows[best], generated)
     rows_by_score = acquisition_search.refine_points(encoder, acquisition, points, generated)
-    return next(
-        (draw_point for row in rows_by_score if point_key(draw_point := encoder.decode(row)) not in seen_points), None
-    )
+    proposals = map(encoder.decode, rows_by_score)
+    return next((point for point in proposals if build_point_key(point) not in seen_points), None)
 
 
 def _rank_trials(study_spec: StudySpec, losses: Sequence[float], ended: Sequence[Observation]) -> list[int]:
@@ -132,10 +131,10 @@ def _draw_unseen_point(space: Space, seen_points: Seen, random: Random) -> dict[
     """Draw a random point without a trial; any point if the space is exhausted."""
     for _ in range(_DRAWS_FOR_A_NEW_POINT):
         drawn = draw_point(space, random)
-        if point_key(drawn) not in seen_points:
+        if build_point_key(drawn) not in seen_points:
             return drawn
     if space.is_finite:
-        return next((other for other in space.enumerate_points() if point_key(other) not in seen_points), drawn)
+        return next((other for other in space.enumerate_points() if build_point_key(other) not in seen_points), drawn)
     return drawn
 
 

@@ -1,8 +1,8 @@
 """The values that a parameter may take: an interval, integers, listed numbers or categories.
 
 All domains have the same methods. `count` is the number of values, None if continuous. `value_at_quantile` maps a
-quantile (0 to 1) to a value, so that uniform quantiles give the scale's density. `position` is the coordinate of a
-value in the model and `nearest_value` the value closest to a coordinate. Iteration yields the values in
+quantile (0 to 1) to a value, so that uniform quantiles give the scale's density. `get_position` is the coordinate of a
+value in the model and `find_nearest_value` the value closest to a coordinate. Iteration yields the values in
 order.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vertex_api.types import StudySpecParameterSpec
-from vertex_emulator.search.scale import Scale, from_unit, to_unit
+from vertex_emulator.search.scale import Scale, scale_from_unit, scale_to_unit
 
 Value = float | int | str
 
@@ -28,13 +28,13 @@ class Interval:
         return 1 if self.lower == self.upper else None
 
     def value_at_quantile(self, quantile: float) -> float:
-        return from_unit(quantile, self.lower, self.upper, self.scale)
+        return scale_from_unit(quantile, self.lower, self.upper, self.scale)
 
-    def position(self, value: Value) -> float:
-        return to_unit(float(value), self.lower, self.upper, self.scale)
+    def get_position(self, value: Value) -> float:
+        return scale_to_unit(float(value), self.lower, self.upper, self.scale)
 
-    def nearest_value(self, position: float) -> float:
-        return from_unit(position, self.lower, self.upper, self.scale)
+    def find_nearest_value(self, position: float) -> float:
+        return scale_from_unit(position, self.lower, self.upper, self.scale)
 
     def __iter__(self) -> Iterator[float]:
         if self.count is None:
@@ -56,13 +56,13 @@ class Integers:
 
     def value_at_quantile(self, quantile: float) -> int:
         # Half a step more on both sides, or the two ends would be half as likely as their neighbours.
-        return self._round(from_unit(quantile, self.lower - 0.5, self.upper + 0.5, self.scale))
+        return self._round(scale_from_unit(quantile, self.lower - 0.5, self.upper + 0.5, self.scale))
 
-    def position(self, value: Value) -> float:
-        return to_unit(float(value), self.lower, self.upper, self.scale)
+    def get_position(self, value: Value) -> float:
+        return scale_to_unit(float(value), self.lower, self.upper, self.scale)
 
-    def nearest_value(self, position: float) -> int:
-        return self._round(from_unit(position, self.lower, self.upper, self.scale))
+    def find_nearest_value(self, position: float) -> int:
+        return self._round(scale_from_unit(position, self.lower, self.upper, self.scale))
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(self.lower, self.upper + 1))
@@ -85,11 +85,11 @@ class Numbers:
     def value_at_quantile(self, quantile: float) -> float:
         return self.values[_index_at_quantile(quantile, self.count)]
 
-    def position(self, value: Value) -> float:
-        return to_unit(float(value), self.values[0], self.values[-1], self.scale)
+    def get_position(self, value: Value) -> float:
+        return scale_to_unit(float(value), self.values[0], self.values[-1], self.scale)
 
-    def nearest_value(self, position: float) -> float:
-        return min(self.values, key=lambda value: abs(self.position(value) - position))
+    def find_nearest_value(self, position: float) -> float:
+        return min(self.values, key=lambda value: abs(self.get_position(value) - position))
 
     def __iter__(self) -> Iterator[float]:
         return iter(self.values)
@@ -108,10 +108,10 @@ class Categories:
     def value_at_quantile(self, quantile: float) -> str:
         return self.values[_index_at_quantile(quantile, self.count)]
 
-    def position(self, value: Value) -> float:
+    def get_position(self, value: Value) -> float:
         return float(self.values.index(str(value)))
 
-    def nearest_value(self, position: float) -> str:
+    def find_nearest_value(self, position: float) -> str:
         return self.values[min(max(round(position), 0), self.count - 1)]
 
     def __iter__(self) -> Iterator[str]:

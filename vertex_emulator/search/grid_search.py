@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from vertex_emulator.errors import SearchSpaceExhausted
 from vertex_emulator.search.domain import Value
 from vertex_emulator.search.observation import Observation
-from vertex_emulator.search.space import Space, point_key
+from vertex_emulator.search.space import Space, build_point_key
 
 
 def suggest_grid_point(space: Space, observations: Sequence[Observation]) -> dict[str, Value]:
@@ -14,8 +14,8 @@ def suggest_grid_point(space: Space, observations: Sequence[Observation]) -> dic
     Points come in the order of the study's parameters and of their values, the last parameter fastest. Raises
     `SearchSpaceExhausted` when there is none left, and ValueError when a parameter is a continuum.
     """
-    seen_points = {point_key(observation.parameters) for observation in observations}
+    seen_points = {build_point_key(observation.parameters) for observation in observations}
     for point in space.enumerate_points():
-        if point_key(point) not in seen_points:
+        if build_point_key(point) not in seen_points:
             return point
     raise SearchSpaceExhausted(f"all {len(seen_points)} points of the grid have a trial")

@@ -1,6 +1,6 @@
 """The encoding of points as a matrix: a row per point, a column per axis with more than one value.
 
-A cell is the position of a value (`Domain.position`; the index of a category), or nan if the axis is not active.
+A cell is the position of a value (`Domain.get_position`; the index of a category), or nan if the axis is not active.
 """
 
 from collections.abc import Mapping
@@ -39,13 +39,13 @@ class PointEncoder:
     def encode(self, point: Mapping[str, Value]) -> list[float]:
         """Encode a trial's parameters as a row."""
         active = self.space.assign_values(lambda parameter: point[parameter.id])
-        return [axis.domain.position(active[axis]) if axis in active else float("nan") for axis in self.axes]
+        return [axis.domain.get_position(active[axis]) if axis in active else float("nan") for axis in self.axes]
 
     def decode(self, row: "Mapping[int, float] | Matrix") -> dict[str, Value]:
         """Decode a row into a trial's parameters."""
         of_axis = {axis: float(row[column]) for column, axis in enumerate(self.axes)}
         return map_values_by_id(
-            self.space.assign_values(lambda parameter: parameter.domain.nearest_value(of_axis.get(parameter, 0.0)))
+            self.space.assign_values(lambda parameter: parameter.domain.find_nearest_value(of_axis.get(parameter, 0.0)))
         )
 
     def draw(self, count: int, random: "np.random.Generator") -> "Matrix":
@@ -97,7 +97,7 @@ class PointEncoder:
         import numpy as np
 
         return {
-            column: np.array([axis.domain.position(value) for value in axis.domain])
+            column: np.array([axis.domain.get_position(value) for value in axis.domain])
             for column, axis in enumerate(self.axes)
             if not isinstance(axis.domain, Interval)
             and not (isinstance(axis.domain, Integers) and axis.domain.count > _MAX_LISTED_VALUES)
@@ -129,7 +129,7 @@ class PointEncoder:
         columns = {axis: column for column, axis in enumerate(self.axes)}
         for parent, values, child in self.space.conditions:
             if parent in columns:
-                positions = np.array([parent.domain.position(value) for value in values])
+                positions = np.array([parent.domain.get_position(value) for value in values])
                 cells = rows[:, columns[parent]]
                 chosen = (np.abs(cells[:, None] - positions[None, :]) < 1e-9).any(axis=1)
             else:

@@ -6,7 +6,7 @@ from typing import Literal
 Scale = Literal["SCALE_TYPE_UNSPECIFIED", "UNIT_LINEAR_SCALE", "UNIT_LOG_SCALE", "UNIT_REVERSE_LOG_SCALE"]
 
 
-def to_unit(value: float, lower: float, upper: float, scale: Scale) -> float:
+def scale_to_unit(value: float, lower: float, upper: float, scale: Scale) -> float:
     """The position of `value` from 0 (`lower`) to 1 (`upper`); 0.5 where the bounds are equal.
 
     A log scale spreads out the values near `lower`, a reverse log scale those near `upper` (discovery document,
@@ -17,16 +17,16 @@ def to_unit(value: float, lower: float, upper: float, scale: Scale) -> float:
     if scale == "UNIT_LOG_SCALE":
         return math.log(value / lower) / math.log(upper / lower)
     if scale == "UNIT_REVERSE_LOG_SCALE":
-        return 1 - to_unit(lower + upper - value, lower, upper, "UNIT_LOG_SCALE")
+        return 1 - scale_to_unit(lower + upper - value, lower, upper, "UNIT_LOG_SCALE")
     return (value - lower) / (upper - lower)
 
 
-def from_unit(unit: float, lower: float, upper: float, scale: Scale) -> float:
-    """The value at position `unit`, the inverse of `to_unit`; rounding never takes it out of the bounds."""
+def scale_from_unit(unit: float, lower: float, upper: float, scale: Scale) -> float:
+    """The value at position `unit`, the inverse of `scale_to_unit`; rounding never takes it out of the bounds."""
     if scale == "UNIT_LOG_SCALE":
         value = math.exp(math.log(lower) * (1 - unit) + math.log(upper) * unit)
     elif scale == "UNIT_REVERSE_LOG_SCALE":
-        value = lower + upper - from_unit(1 - unit, lower, upper, "UNIT_LOG_SCALE")
+        value = lower + upper - scale_from_unit(1 - unit, lower, upper, "UNIT_LOG_SCALE")
     else:
         value = lower * (1 - unit) + upper * unit
     return min(max(value, lower), upper)

@@ -70,7 +70,7 @@ def map_values_by_id(chosen: dict[Parameter, Value]) -> dict[str, Value]:
     return {parameter.id: value for parameter, value in chosen.items()}
 
 
-def point_key(point: Mapping[str, Value]) -> frozenset[tuple[str, Value]]:
+def build_point_key(point: Mapping[str, Value]) -> frozenset[tuple[str, Value]]:
     """Return a hashable key that is equal for equal points."""
     return frozenset(point.items())
 
@@ -90,7 +90,7 @@ def _read_parent_values(parent: Domain, condition: StudySpecParameterSpecConditi
     if "parentDiscreteValues" in condition:
         # These may differ from the parent's own values by 1e-10 (discovery document), so take the nearest ones.
         values = condition["parentDiscreteValues"]["values"]
-        return frozenset(parent.nearest_value(parent.position(value)) for value in values)
+        return frozenset(parent.find_nearest_value(parent.get_position(value)) for value in values)
     return frozenset(condition["parentCategoricalValues"]["values"])
 
 

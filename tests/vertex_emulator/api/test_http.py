@@ -4,7 +4,7 @@ import pytest
 
 from tests.vertex_emulator.running import PARENT, RunningEmulator, custom_job, pool
 from vertex_api import __version__
-from vertex_emulator.names import project_number
+from vertex_emulator.names import derive_project_number
 
 LOCAL_ONLY = {"imageUri": "localhost/absent:1"}  # never pulled, so a job of it fails at once
 
@@ -16,7 +16,7 @@ def absent(name: str, labels: dict[str, str] | None = None) -> Any:
 def test_a_created_job_is_queued_and_named_with_the_project_s_number(shared: RunningEmulator) -> None:
     job = shared.call("POST", f"v1/{PARENT}/customJobs", absent("created"))
     assert job["state"] == "JOB_STATE_QUEUED"
-    assert job["name"].startswith(f"projects/{project_number('my-project')}/locations/us-central1/customJobs/")
+    assert job["name"].startswith(f"projects/{derive_project_number('my-project')}/locations/us-central1/customJobs/")
     assert job["createTime"].endswith("Z")
     assert job["jobSpec"]["workerPoolSpecs"][0]["replicaCount"] == "1"
 

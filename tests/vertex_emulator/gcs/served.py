@@ -18,7 +18,7 @@ from vertex_emulator.gcs.service import Storage
 
 
 def _refusal(_request: Request, error: Any) -> JSONResponse:
-    return JSONResponse(error.body(), status_code=error.http)
+    return JSONResponse(error.to_json(), status_code=error.http)
 
 
 class ServedStorage:

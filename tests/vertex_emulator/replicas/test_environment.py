@@ -2,14 +2,14 @@ import json
 
 from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool
 from vertex_emulator.database.records import Replica
-from vertex_emulator.names import project_number, replica_hostname
+from vertex_emulator.names import build_hostname, derive_project_number
 from vertex_emulator.replicas.environment import build_service_environment
 
 
 def test_a_single_replica_gets_the_cluster_of_one_host_and_no_tf_config() -> None:
     environment = build_service_environment(custom_job(), Replica(0, 0))
     cluster = json.loads(environment["CLUSTER_SPEC"])
-    assert cluster["cluster"] == {"workerpool0": [f"{replica_hostname('42', 0, 0)}:2222"]}
+    assert cluster["cluster"] == {"workerpool0": [f"{build_hostname('42', 0, 0)}:2222"]}
     assert cluster["task"] == {"type": "workerpool0", "index": 0}
     assert cluster["environment"] == "cloud"
     assert json.loads(cluster["job"]) == {"python_module": "", "package_uris": [], "job_args": []}
@@ -19,7 +19,7 @@ def test_a_single_replica_gets_the_cluster_of_one_host_and_no_tf_config() -> Non
 
 def test_the_project_is_given_as_a_number_and_the_job_by_its_id() -> None:
     environment = build_service_environment(custom_job(), Replica(0, 0))
-    assert environment["CLOUD_ML_PROJECT_ID"] == project_number("my-project")
+    assert environment["CLOUD_ML_PROJECT_ID"] == derive_project_number("my-project")
     assert environment["CLOUD_ML_JOB_ID"] == "42"
     assert environment["CLOUD_ML_REGION"] == "us-central1"
     assert "GOOGLE_CLOUD_PROJECT" not in environment
@@ -38,7 +38,7 @@ def test_roles_follow_the_pool_s_position_and_an_empty_pool_keeps_its_place() ->
     assert set(tf_config["cluster"]) == {"chief", "worker"}
     assert tf_config["task"] == {"type": "evaluator", "index": 0}
     assert (environment["RANK"], environment["WORLD_SIZE"]) == ("3", "4")
-    assert environment["MASTER_ADDR"] == replica_hostname("42", 0, 0)
+    assert environment["MASTER_ADDR"] == build_hostname("42", 0, 0)
 
 
 def test_output_directories_are_gs_uris_with_a_trailing_slash_whatever_the_prefix_ends_with() -> None:

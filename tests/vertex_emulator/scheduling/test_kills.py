@@ -107,7 +107,7 @@ def outcome(emulator: Emulator, jobs: list[str]) -> list[Any]:
         orphans,
         sorted((place[1].task, place[1].attempt) for place in emulator.machine.started.elements()),
         emulator.machine.containers,
-        len(list(emulator.data.jobs_with_files())),
+        len(list(emulator.data.list_jobs_with_files())),
     ]
 
 

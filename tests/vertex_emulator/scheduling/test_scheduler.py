@@ -244,5 +244,5 @@ def test_deleting_a_job_removes_its_files_and_leaves_its_outputs(emulator: Emula
     emulator.run()
     emulator.jobs.delete(CUSTOM_JOB, LOCATION, job)
     emulator.run_ready_steps()
-    assert not list(emulator.data.jobs_with_files())
+    assert not list(emulator.data.list_jobs_with_files())
     assert (emulator.data.buckets / "my-bucket" / "run" / "model").is_dir()

@@ -20,7 +20,7 @@ from tests.vertex_emulator.search.studies import (
     succeeded,
 )
 from vertex_emulator.search import Observation, suggest_parameters, surrogate
-from vertex_emulator.search.space import point_key
+from vertex_emulator.search.space import build_point_key
 
 
 def spread(seed, trials):
@@ -178,7 +178,7 @@ def test_no_value_and_no_state_stops_the_search(values, state):
         assert -5 <= point["x"] <= 10 and 0 <= point["y"] <= 15
         other = "SUCCEEDED" if number % 3 else state
         observations.append(Observation(point, other, {"loss": values[number % len(values)]}))
-    assert len({point_key(observation.parameters) for observation in observations}) == 14
+    assert len({build_point_key(observation.parameters) for observation in observations}) == 14
 
 
 def test_a_diverged_trial_does_not_hide_the_rest_from_the_model(monkeypatch):
@@ -229,9 +229,9 @@ def test_a_point_that_has_a_trial_is_not_proposed_again(state):
 def test_a_finite_space_is_tried_in_full_before_a_point_comes_again():
     study_spec = study(integer("layers", 1, 4), categorical("kind", "a", "b", "c"), discrete("fixed", 7))
     observations = run(study_spec, 12, 3, lambda point: point["layers"] + (point["kind"] == "b"))
-    points = {point_key(observation.parameters) for observation in observations}
+    points = {build_point_key(observation.parameters) for observation in observations}
     assert len(points) == 12
-    assert point_key(suggest_parameters(study_spec, observations, 3)) in points
+    assert build_point_key(suggest_parameters(study_spec, observations, 3)) in points
 
 
 def test_the_last_free_point_of_a_large_finite_space_is_found():

@@ -7,7 +7,7 @@ import pytest
 
 from tests.vertex_emulator.search.studies import SCALES, categorical, discrete, double, every_kind, integer
 from vertex_emulator.search.domain import Interval, build_domain
-from vertex_emulator.search.scale import from_unit, to_unit
+from vertex_emulator.search.scale import scale_from_unit, scale_to_unit
 
 PARAMETERS = every_kind()["parameters"]
 
@@ -41,7 +41,7 @@ def test_a_drawn_value_has_the_parameters_own_type_and_lies_in_its_bounds(parame
 def test_the_nearest_value_to_a_values_position_is_that_value(parameter):
     domain = build_domain(parameter)
     for value in draws(parameter, 200):
-        again = domain.nearest_value(domain.position(value))
+        again = domain.find_nearest_value(domain.get_position(value))
         assert again == (pytest.approx(value, rel=1e-12) if isinstance(domain, Interval) else value)
         assert type(again) is type(value)
 
@@ -50,8 +50,8 @@ def test_the_nearest_value_to_a_values_position_is_that_value(parameter):
 def test_a_position_outside_the_scale_gives_a_value_in_the_domain(parameter):
     domain = build_domain(parameter)
     values = list(domain) if domain.count is not None else [domain.lower, domain.upper]
-    assert domain.nearest_value(-0.001) == values[0]
-    assert domain.nearest_value(float(len(values))) == values[-1]
+    assert domain.find_nearest_value(-0.001) == values[0]
+    assert domain.find_nearest_value(float(len(values))) == values[-1]
 
 
 @pytest.mark.parametrize(("kind", "lower"), [(double, 1), (integer, 0.5)])
@@ -87,7 +87,7 @@ def test_all_discrete_values_are_equally_likely_whatever_their_scale():
 
 def test_a_log_scale_spreads_discrete_values_by_their_logarithms():
     domain = build_domain(discrete("size", 1, 10, 100, scale="UNIT_LOG_SCALE"))
-    assert [domain.position(value) for value in domain] == pytest.approx([0, 0.5, 1])
+    assert [domain.get_position(value) for value in domain] == pytest.approx([0, 0.5, 1])
 
 
 @pytest.mark.parametrize("kind", ["doubleValueSpec", "integerValueSpec"])
@@ -122,14 +122,14 @@ def test_the_count_of_a_domains_values(parameter, count):
 @pytest.mark.parametrize(("lower", "upper"), [(1e-8, 1e12), (0.1, 0.3), (3, 3), (1e-300, 1e300)])
 def test_rounding_never_takes_a_value_out_of_its_bounds(scale, lower, upper):
     for step in range(1001):
-        assert lower <= from_unit(step / 1000, lower, upper, scale) <= upper
+        assert lower <= scale_from_unit(step / 1000, lower, upper, scale) <= upper
     smallest = 1e-12 * (upper if scale == "UNIT_REVERSE_LOG_SCALE" else lower)
-    assert from_unit(0, lower, upper, scale) == pytest.approx(lower, abs=smallest)
-    assert from_unit(1, lower, upper, scale) == pytest.approx(upper)
+    assert scale_from_unit(0, lower, upper, scale) == pytest.approx(lower, abs=smallest)
+    assert scale_from_unit(1, lower, upper, scale) == pytest.approx(upper)
 
 
 def test_a_fixed_value_stands_in_the_middle_of_every_scale():
-    assert {to_unit(3, 3, 3, scale) for scale in SCALES} == {0.5}
+    assert {scale_to_unit(3, 3, 3, scale) for scale in SCALES} == {0.5}
 
 
 def test_the_largest_integers_of_the_api_stay_in_their_bounds():

@@ -3,7 +3,7 @@ import pytest
 from tests.vertex_emulator.search.studies import categorical, discrete, double, integer, parent, study, under
 from vertex_emulator.errors import SearchSpaceExhausted
 from vertex_emulator.search import Observation, suggest_parameters
-from vertex_emulator.search.space import point_key
+from vertex_emulator.search.space import build_point_key
 
 
 def grid(*parameters):
@@ -38,7 +38,7 @@ def test_a_grid_has_only_the_points_that_conditions_allow():
         under(["net"], discrete("width", 8, 16, 32)),
     )
     points, _ = walk(grid(kind, integer("fold", 0, 1)))
-    assert len(points) == len(set(map(point_key, points))) == 2 * 2 + 3 * 2
+    assert len(points) == len(set(map(build_point_key, points))) == 2 * 2 + 3 * 2
     assert {tuple(point) for point in points} == {("kind", "depth", "fold"), ("kind", "width", "fold")}
 
 
