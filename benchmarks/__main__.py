@@ -4,10 +4,8 @@ import argparse
 
 from benchmarks import context, emulator, listing, local_run, preview, scale, tuning
 
-_SECTIONS = {
-    module.__name__.rpartition(".")[2]: module
-    for module in (context, preview, scale, emulator, listing, local_run, tuning)
-}
+_MODULES = (context, preview, scale, emulator, listing, local_run, tuning)
+_SECTIONS = {module.__name__.rpartition(".")[2]: module for module in _MODULES}
 
 parser = argparse.ArgumentParser("python -m benchmarks", description="Measure against other tools, side by side.")
 parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"all, or some of {', '.join(_SECTIONS)}")

@@ -13,8 +13,6 @@ from google.cloud.aiplatform_v1.services.job_service.transports.rest import JobS
 
 from benchmarks.programs import PARENT
 
-THREADS = 4
-
 
 def main() -> None:
     scheme, _, host = sys.argv[1].partition("://")
@@ -22,12 +20,11 @@ def main() -> None:
     transport._session.trust_env = False
     client = JobServiceClient(transport=transport)
 
-    def submit(line: str) -> str:
-        return str(client.create_custom_job(parent=PARENT, custom_job=CustomJob.from_json(line)).name)
+    def submit_job(job: str) -> str:
+        return str(client.create_custom_job(parent=PARENT, custom_job=CustomJob.from_json(job)).name)
 
-    with ThreadPoolExecutor(THREADS) as threads:
-        names = set(threads.map(submit, Path(sys.argv[2]).read_text().splitlines()))
-    print(len(names))
+    with ThreadPoolExecutor(4) as threads:
+        print(len(set(threads.map(submit_job, Path(sys.argv[2]).read_text().splitlines()))))
 
 
 main()

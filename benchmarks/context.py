@@ -1,4 +1,4 @@
-"""The digest of a build context of 10,000 files and 1 GiB, beside `sha256sum` (nothing known) and `git status` (known).
+"""The digest of a build context of 10,000 files and 1 GiB, beside `sha256sum` (cold) and `git status` (warm).
 
 The digest is taken in a process that runs already, as a preview's does.
 """
@@ -12,7 +12,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 from components.files.signatures import STABLE_AFTER_NS
 from components.images.context import DockerfileContext
@@ -20,60 +22,61 @@ from components.images.context import DockerfileContext
 FILES = 10_000
 BYTES = 1 << 30
 ROUNDS = 5
-MOST_COLD = 1.0
-MOST_WARM = 2.0
+MAX_COLD_RATIO, MAX_WARM_RATIO = 1.0, 2.0
 _FOLDERS = 100
 
 
 def run_benchmark() -> Iterator[str]:
-    """Alternates ours and theirs, and yields a line for each and one for the ratio."""
+    """Run both in turn, and yield a line for each and one for the ratio."""
     with tempfile.TemporaryDirectory(prefix="vertex-training-context-") as scratch:
         if shutil.disk_usage(scratch).free < 4 * BYTES:
             yield f"{scratch} has no room for a context of 1 GiB and its git repository: not measured"
             return
         folder, cache = Path(scratch, "context"), Path(scratch, "cache")
-        _write(folder)
-        git = ["git", "-C", str(folder)]
-        for command in (["init", "--quiet"], ["-c", "core.compression=0", "add", "."]):
-            subprocess.run([*git, *command], check=True)
-        # What git keeps is not what an image is made of.
+        _write_files(folder)
+        for arguments in (["init", "--quiet"], ["-c", "core.compression=0", "add", "."]):
+            subprocess.run(["git", *arguments], cwd=folder, check=True)
+        # The files of git are not part of the image.
         (folder / ".dockerignore").write_text(".git\n")
         time.sleep(STABLE_AFTER_NS / 1e9)
 
-        previous = os.environ.get("XDG_CACHE_HOME")
-        os.environ["XDG_CACHE_HOME"] = str(cache)
-        try:
-            find = "find . -path ./.git -prune -o -type f -print0 | xargs -0 sha256sum"
-            sums = lambda: _quietly(["sh", "-c", find], folder)  # noqa: E731
-            yield from _compared("cold", "find | xargs sha256sum", sums, lambda: _cold(folder, cache), MOST_COLD)
-            status = lambda: _quietly([*git, "status", "--porcelain"], folder)  # noqa: E731
-            yield from _compared("warm", "git status", status, lambda: _digest(folder), MOST_WARM)
-        finally:
-            if previous is None:
-                del os.environ["XDG_CACHE_HOME"]
-            else:
-                os.environ["XDG_CACHE_HOME"] = previous
+        def run_shell(command: str) -> None:
+            subprocess.run(["sh", "-c", command], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+        def compute_digest() -> None:
+            assert DockerfileContext(folder, "Dockerfile", {}, None, "linux/amd64").digest
+
+        def compute_cold_digest() -> None:
+            shutil.rmtree(cache, ignore_errors=True)
+            compute_digest()
+
+        with patch.dict(os.environ, XDG_CACHE_HOME=str(cache)):
+            find = partial(run_shell, "find . -path ./.git -prune -o -type f -print0 | xargs -0 sha256sum")
+            yield from _compare("cold", "find | xargs sha256sum", find, compute_cold_digest, MAX_COLD_RATIO)
+            status = partial(run_shell, "git status --porcelain")
+            yield from _compare("warm", "git status", status, compute_digest, MAX_WARM_RATIO)
 
 
-def _compared(what: str, name: str, theirs: Callable[[], None], ours: Callable[[], None], most: float) -> Iterator[str]:
-    times: dict[Callable[[], None], list[float]] = {theirs: [], ours: []}
+def _compare(
+    case: str, peer_name: str, run_peer: Callable[[], None], run_ours: Callable[[], None], max_ratio: float
+) -> Iterator[str]:
+    times: dict[Callable[[], None], list[float]] = {run_peer: [], run_ours: []}
     for _ in range(ROUNDS + 1):
-        for measured, taken in times.items():
+        for run, milliseconds in times.items():
             begin = time.perf_counter()
-            measured()
-            taken.append((time.perf_counter() - begin) * 1000)
-    # The first round warms the system's file cache, and fills ours where it is to be warm.
-    medians = {measured: statistics.median(taken[1:]) for measured, taken in times.items()}
-    ratio = medians[ours] / medians[theirs]
+            run()
+            milliseconds.append((time.perf_counter() - begin) * 1000)
+    # The first round warms the system's file cache, and fills ours in the warm case.
+    peer, ours = (statistics.median(milliseconds[1:]) for milliseconds in times.values())
     size = f"{FILES:,} files, 1 GiB; median of {ROUNDS}, alternating"
-    yield f"{what}, digest of a context     {medians[ours]:8.1f} ms   {size}"
-    yield f"{what}, {name:23} {medians[theirs]:8.1f} ms"
-    verdict = "met" if ratio <= most else "MISSED"
-    yield f"{what}, ratio                   {ratio:8.2f}      at most {most:.0f}: {verdict}"
+    yield f"{case}, digest of a context     {ours:8.1f} ms   {size}"
+    yield f"{case}, {peer_name:23} {peer:8.1f} ms"
+    verdict = "met" if ours / peer <= max_ratio else "MISSED"
+    yield f"{case}, ratio                   {ours / peer:8.2f}      at most {max_ratio:.0f}: {verdict}"
 
 
-def _write(folder: Path) -> None:
-    """Files of many sizes, from a few hundred bytes to some 200 KiB."""
+def _write_files(folder: Path) -> None:
+    """Write a Dockerfile and files of many sizes, from a few bytes to some 200 KiB."""
     block = os.urandom(1 << 20)
     mean = BYTES // FILES
     for index in range(FILES):
@@ -83,16 +86,3 @@ def _write(folder: Path) -> None:
         start = index * 89 % (len(block) - 2 * mean)
         file.write_bytes(block[start : start + size] + str(index).encode())
     (folder / "Dockerfile").write_text("FROM scratch\n")
-
-
-def _cold(folder: Path, cache: Path) -> None:
-    shutil.rmtree(cache, ignore_errors=True)
-    _digest(folder)
-
-
-def _digest(folder: Path) -> None:
-    assert DockerfileContext(folder, "Dockerfile", {}, None, "linux/amd64").digest
-
-
-def _quietly(command: list[str], folder: Path) -> None:
-    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)

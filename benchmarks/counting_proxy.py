@@ -1,4 +1,4 @@
-"""A proxy before the emulator that counts the calls of its API."""
+"""A proxy in front of the emulator that counts the calls of its API."""
 
 from __future__ import annotations
 
@@ -21,9 +21,6 @@ class CountingProxy(ForwardingProxy):
         """Count a call under the name that Google's pages have for it, such as `list customJobs`."""
         parts = urlsplit(path).path.split("/")
         collection = next((part for part in parts if part.partition(":")[0] in _COLLECTIONS), None)
-        if collection is None:
-            self.calls[f"{method} {parts[-1]}"] += 1
-            return
-        custom = parts[-1].partition(":")[2]
+        custom_verb = parts[-1].partition(":")[2]
         verb = {"GET": "list" if parts[-1] == collection else "get", "POST": "create", "DELETE": "delete"}[method]
-        self.calls[f"{custom or verb} {collection}"] += 1
+        self.calls[f"{custom_verb or verb} {collection}" if collection else f"{method} {parts[-1]}"] += 1

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.programs import format_medians, format_ratio, write_noop_program, write_our_program
+from benchmarks.programs import compare_costs, write_noop_program, write_our_program
 
 MAX_RATIOS = {8: 1.3, 1_000: 0.95}
 ROUNDS = {8: 15, 1_000: 5}
@@ -20,8 +20,4 @@ def run_benchmark() -> Iterator[str]:
             ours, noop = write_our_program(Path(folder), jobs), write_noop_program(Path(folder), jobs)
             costs = [(ours.run("preview"), noop.run("preview")) for _ in range(ROUNDS[jobs] + 1)]
         # The first round warms the file cache.
-        our_costs, noop_costs = zip(*costs[1:], strict=True)
-        name = f"preview, {jobs:,} jobs"
-        yield f"{name:45} {format_medians(our_costs)}; median of {ROUNDS[jobs]}, alternating"
-        yield f"{f'preview, {jobs:,} no-op resources':45} {format_medians(noop_costs)}"
-        yield format_ratio(f"{name}, ratio", our_costs, noop_costs, max_ratio)
+        yield from compare_costs("preview", jobs, *zip(*costs[1:], strict=True), max_ratio=max_ratio)

@@ -9,20 +9,17 @@ import shutil
 import statistics
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from tools.setup import shell_environment
+from tools.setup.folders import CHECKOUT, VENV
+
 PARENT = "projects/local/locations/us-central1"
-_CHECKOUT = Path(__file__).parents[1]
-_ENVIRONMENT = {
-    "PULUMI_CONFIG_PASSPHRASE": "",
-    "PULUMI_SKIP_UPDATE_CHECK": "true",
-    "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-}
 _NOOP_PROGRAM = """\
 import json
 from noop import Noop
@@ -66,12 +63,11 @@ class Program:
 
     def run(self, *arguments: str) -> Cost:
         """Run `pulumi` with these arguments and return what all its processes cost."""
-        return measure(
-            ["pulumi", *arguments, "--stack", "benchmark", "--non-interactive"], self.root, self._environment
-        )
+        command = ["pulumi", *arguments, "--stack", "benchmark", "--non-interactive"]
+        return measure_command(command, self.root, self._environment)
 
-    def initialize(self) -> Program:
-        """Make the stack, and return the program."""
+    def create_stack(self) -> Program:
+        """Create the stack, and return the program."""
         (self.root / "state").mkdir()
         command = ["pulumi", "stack", "init", "benchmark"]
         subprocess.run(command, cwd=self.root, env=self._environment, check=True, capture_output=True)
@@ -81,11 +77,12 @@ class Program:
     def _environment(self) -> dict[str, str]:
         # Python keeps what it has compiled, as it does by default.
         inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-        return {**inherited, **_ENVIRONMENT, "PULUMI_BACKEND_URL": f"file://{self.root}/state"}
+        backend = {"PULUMI_BACKEND_URL": f"file://{self.root}/state", "PULUMI_CONFIG_PASSPHRASE": ""}
+        return {**inherited, **shell_environment.DEFAULTS, **backend}
 
 
-def measure(command: list[str], folder: Path, environment: Mapping[str, str]) -> Cost:
-    """Run a command and return what it costs, with all the processes that it waits for."""
+def measure_command(command: list[str], folder: Path, environment: Mapping[str, str]) -> Cost:
+    """Run a command and return what it costs with its child processes."""
     before, begin = _processor_seconds(), time.perf_counter()
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     clock = time.perf_counter() - begin
@@ -94,51 +91,54 @@ def measure(command: list[str], folder: Path, environment: Mapping[str, str]) ->
     return Cost(clock, _processor_seconds() - before)
 
 
-def format_medians(costs: Sequence[Cost]) -> str:
-    """Return the medians of several runs as text."""
-    clock = statistics.median(cost.clock for cost in costs)
-    processor = statistics.median(cost.processor for cost in costs)
-    return f"{clock:7.2f} s   {processor:7.2f} s of the processors"
+def compare_costs(
+    case: str, count: int, ours: Sequence[Cost], noop: Sequence[Cost], bare: Sequence[Cost] = (), *, max_ratio: float
+) -> Iterator[str]:
+    """Yield a line for each side and one for the median ratio of runs that were made in turn.
 
-
-def format_ratio(name: str, ours: Sequence[Cost], others: Sequence[Cost], max_ratio: float) -> str:
-    """Return a line with the median ratio of runs that were made in turn, and whether it is at most `max_ratio`."""
+    The sides are `count` jobs, as many resources that do nothing, and the bare calls that are added to those.
+    """
+    yield f"{f'{case}, {count:,} jobs':45} {_format_medians(ours)}; median of {len(ours)}, alternating"
+    yield f"{f'{case}, {count:,} no-op resources':45} {_format_medians(noop)}"
+    if bare:
+        yield f"{f'{count:,} bare calls, with the client of Google':45} {_format_medians(bare)}"
+    others = [noop_cost + calls for noop_cost, calls in zip(noop, bare, strict=True)] if bare else noop
     pairs = list(zip(ours, others, strict=True))
-    clock = statistics.median(mine.clock / other.clock for mine, other in pairs)
-    processor = statistics.median(mine.processor / other.processor for mine, other in pairs)
+    clock = statistics.median(our_cost.clock / other.clock for our_cost, other in pairs)
+    processor = statistics.median(our_cost.processor / other.processor for our_cost, other in pairs)
     verdict = "met" if clock <= max_ratio else "MISSED"
-    return f"{name:45} {clock:7.2f}     at most {max_ratio}: {verdict} (of processor time {processor:.2f})"
+    ratio = f"{f'{case}, {count:,} jobs, ratio':45} {clock:7.2f}"
+    yield f"{ratio}     at most {max_ratio}: {verdict} (of processor time {processor:.2f})"
 
 
 def write_our_program(folder: Path, jobs: int) -> Program:
     """Write the program of this project with custom jobs."""
     project = folder / "ours"
     for room in ("components", "vertex_api", "vertex_emulator"):
-        shutil.copytree(_CHECKOUT / room, project / room, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(CHECKOUT / room, project / room, ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("Pulumi.yaml", "__main__.py"):
-        shutil.copy(_CHECKOUT / file, project)
-    (project / ".venv").symlink_to(_CHECKOUT / ".venv")
+        shutil.copy(CHECKOUT / file, project)
+    (project / ".venv").symlink_to(VENV)
     (project / "stacks").mkdir()
     config = {"vertex-training:target": "local", "vertex-training:include": ["jobs.yaml"]}
     (project / "stacks" / "Pulumi.benchmark.yaml").write_text(json.dumps({"config": config}))
     declared = {f"job-{index}": {"jobSpec": short_job_spec(index)} for index in range(jobs)}
     (project / "jobs.yaml").write_text(yaml.safe_dump({"customJobs": declared}))
-    return Program(project).initialize()
+    return Program(project).create_stack()
 
 
 def write_noop_program(folder: Path, resources: int) -> Program:
     """Write a program whose resources have the short spec of a job and do nothing with it."""
     project = folder / "noop"
     (project / "noop").mkdir(parents=True)
-    shutil.copy(_CHECKOUT / "Pulumi.yaml", project)
-    (project / ".venv").symlink_to(_CHECKOUT / ".venv")
+    shutil.copy(CHECKOUT / "Pulumi.yaml", project)
+    (project / ".venv").symlink_to(VENV)
     (project / "__main__.py").write_text(_NOOP_PROGRAM)
     (project / "noop" / "__init__.py").write_text(_NOOP_RESOURCE)
-    inputs = {
-        f"job-{index}": {"key": f"benchmark/job-{index}", "spec": short_job_spec(index)} for index in range(resources)
-    }
+    names = [f"job-{index}" for index in range(resources)]
+    inputs = {name: {"key": f"benchmark/{name}", "spec": short_job_spec(index)} for index, name in enumerate(names)}
     (project / "inputs.json").write_text(json.dumps(inputs))
-    return Program(project).initialize()
+    return Program(project).create_stack()
 
 
 def short_job_spec(index: int) -> dict[str, Any]:
@@ -146,6 +146,12 @@ def short_job_spec(index: int) -> dict[str, Any]:
     container = {"imageUri": "localhost/benchmark/trainer:1", "args": [f"--seed={index}"]}
     machine = {"machineType": "n1-standard-4"}
     return {"workerPoolSpecs": [{"machineSpec": machine, "replicaCount": 1, "containerSpec": container}]}
+
+
+def _format_medians(costs: Sequence[Cost]) -> str:
+    clock = statistics.median(cost.clock for cost in costs)
+    processor = statistics.median(cost.processor for cost in costs)
+    return f"{clock:7.2f} s   {processor:7.2f} s of the processors"
 
 
 def _processor_seconds() -> float:

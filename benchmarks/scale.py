@@ -21,59 +21,47 @@ from benchmarks.programs import (
     PARENT,
     Cost,
     Program,
-    format_medians,
-    format_ratio,
-    measure,
+    compare_costs,
+    measure_command,
     short_job_spec,
     write_noop_program,
     write_our_program,
 )
+from tools.setup.folders import CHECKOUT
 
 JOBS = 1_000
 ROUNDS = 3
-MAX_UP_RATIO, MAX_UNCHANGED_RATIO = 1.2, 1.15
-_CHECKOUT = Path(__file__).parents[1]
 _UP = ("up", "--yes", "--skip-preview")
 _CASES = {
     "up": _UP,
     "up without a change": (*_UP, "--expect-no-changes"),
     "preview without a change": ("preview", "--expect-no-changes"),
 }
+MAX_RATIOS = dict(zip(_CASES, (1.2, 1.15, 1.15), strict=True))
 
 
 def run_benchmark() -> Iterator[str]:
     """Run them in turn: yield for each case a line for ours, for the others, and for the ratio; then the calls."""
-    costs: dict[str, list[tuple[Cost, Cost, Cost]]] = {case: [] for case in _CASES}
+    costs: dict[str, list[tuple[Cost, ...]]] = {case: [] for case in _CASES}
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory() as folder:
             bare = _measure_bare_calls(Path(folder, "bare"))
             noop = write_noop_program(Path(folder), JOBS)
-            with _our_program(Path(folder)) as (ours, _emulator):
+            with _serve_our_program(Path(folder)) as (ours, _emulator):
                 for case, arguments in _CASES.items():
                     noop_cost = noop.run(*arguments)
-                    calls = bare if case == "up" else Cost(0, 0)
-                    costs[case].append((ours.run(*arguments), noop_cost, calls))
+                    costs[case].append((ours.run(*arguments), noop_cost, *([bare] if case == "up" else [])))
     for case, rounds in costs.items():
-        yield from _compare(case, rounds, MAX_UP_RATIO if case == "up" else MAX_UNCHANGED_RATIO)
+        yield from compare_costs(case, JOBS, *zip(*rounds, strict=True), max_ratio=MAX_RATIOS[case])
     for case, counts in _count_calls().items():
         text = ", ".join(f"{count:,} {call}" for call, count in sorted(counts.items())) or "none"
         yield f"{case + ', calls of the API':45} {text}"
 
 
-def _compare(case: str, rounds: list[tuple[Cost, Cost, Cost]], max_ratio: float) -> Iterator[str]:
-    ours, noop, calls = zip(*rounds, strict=True)
-    yield f"{f'{case}, {JOBS:,} jobs':45} {format_medians(ours)}; median of {ROUNDS}, alternating"
-    yield f"{f'{case}, {JOBS:,} no-op resources':45} {format_medians(noop)}"
-    if case == "up":
-        yield f"{f'{JOBS:,} bare calls, with the client of Google':45} {format_medians(calls)}"
-    others = [noop_cost + bare for noop_cost, bare in zip(noop, calls, strict=True)]
-    yield format_ratio(f"{case}, ratio", ours, others, max_ratio)
-
-
 def _count_calls() -> dict[str, Counter[str]]:
     """Return how often each method of the API is called, in runs apart from those that are timed."""
     counts = {}
-    with tempfile.TemporaryDirectory() as folder, _our_program(Path(folder)) as (program, emulator):
+    with tempfile.TemporaryDirectory() as folder, _serve_our_program(Path(folder)) as (program, emulator):
         file = program.root / ".emulator" / "endpoint.json"
         endpoint = json.loads(file.read_text())
         for case, arguments in _CASES.items():
@@ -81,16 +69,16 @@ def _count_calls() -> dict[str, Counter[str]]:
             with proxy.serving() as url:
                 file.write_text(json.dumps({**endpoint, "url": url}))
                 program.run(*arguments)
-            # Asking whether the emulator runs is no call of the API.
+            # The check whether the emulator runs is not part of the API.
             counts[case] = Counter({call: n for call, n in proxy.calls.items() if call != "GET healthz"})
         file.write_text(json.dumps(endpoint))
     return counts
 
 
 @contextmanager
-def _our_program(folder: Path) -> Iterator[tuple[Program, Emulator]]:
+def _serve_our_program(folder: Path) -> Iterator[tuple[Program, Emulator]]:
     program = write_our_program(folder, JOBS)
-    with _full_emulator(program.root / ".emulator") as emulator:
+    with _run_full_emulator(program.root / ".emulator") as emulator:
         yield program, emulator
 
 
@@ -101,22 +89,21 @@ def _measure_bare_calls(folder: Path) -> Cost:
     jobs = [{"displayName": f"job-{i}", "jobSpec": short_job_spec(i), "labels": labels} for i in range(JOBS)]
     bodies = folder / "jobs"
     bodies.write_text("".join(json.dumps(job) + "\n" for job in jobs))
-    with _full_emulator(folder / "data") as emulator:
-        return measure(
-            [sys.executable, "-m", "benchmarks.bare_calls", emulator.url, str(bodies)], _CHECKOUT, os.environ
-        )
+    with _run_full_emulator(folder / "data") as emulator:
+        command = [sys.executable, "-m", "benchmarks.bare_calls", emulator.url, str(bodies)]
+        return measure_command(command, CHECKOUT, os.environ)
 
 
 @contextmanager
-def _full_emulator(data: Path) -> Iterator[Emulator]:
-    """Run an emulator in which other jobs have to wait."""
+def _run_full_emulator(data: Path) -> Iterator[Emulator]:
+    """Run an emulator without room for another job, so that all jobs wait."""
     data.mkdir()
     try:
         with running(data) as emulator:
-            room = emulator.call("GET", "vertex_emulator/status")["replicas"]["capacity"]
+            capacity = emulator.call("GET", "vertex_emulator/status")["replicas"]["capacity"]
             container = {"imageUri": IMAGE, "command": ["sleep", "3600"]}
             pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": container}
-            pools = [{**pool, "replicaCount": 1}, {**pool, "replicaCount": room - 1}]
+            pools = [{**pool, "replicaCount": 1}, {**pool, "replicaCount": capacity - 1}]
             job = {"displayName": "takes all the room", "jobSpec": {"workerPoolSpecs": pools}}
             emulator.call("POST", f"v1/{PARENT.replace('local', 'others', 1)}/customJobs", job)
             yield emulator

@@ -1,4 +1,4 @@
-"""Writes the template with the wheel of this checkout beside it, for teams that have no package index.
+"""Write the template with the wheel of this checkout beside it, for teams that have no package index.
 
     python -m tools.template [DIR]
 
@@ -11,7 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[1]
+from tools.setup.folders import CHECKOUT
+
 TEMPLATE = CHECKOUT / "template"
 REQUIREMENT = "./{wheel}[emulator]\n"
 
@@ -26,15 +27,13 @@ def list_sources() -> list[str]:
 def copy_sources(folder: Path) -> None:
     """Copy the files that `list_sources` returns into a new folder."""
     for file in list_sources():
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(CHECKOUT / file, folder / file)
+        _copy_file(CHECKOUT / file, folder / file)
 
 
 def build_wheel(folder: Path) -> Path:
-    """Build the wheel of this checkout into a folder, with the environment's own setuptools, and return its file.
+    """Build the wheel of this checkout into a folder, with the installed setuptools, and return its file.
 
-    It is built from a copy: setuptools leaves a folder `build` behind, and takes old files from it the next time.
-    Raises CalledProcessError.
+    It is built from a copy, because setuptools reuses files of its last build. Raises CalledProcessError.
     """
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-index"]
     command += ["--no-deps", "--no-build-isolation", f"--wheel-dir={folder}"]
@@ -49,10 +48,13 @@ def write_template(folder: Path) -> None:
     """Write the template into an existing folder, with the wheel beside its `requirements.txt`, which names it."""
     for file in list_sources():
         if Path(file).parts[0] == TEMPLATE.name:
-            copy = folder / Path(file).relative_to(TEMPLATE.name)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(CHECKOUT / file, copy)
+            _copy_file(CHECKOUT / file, folder / Path(file).relative_to(TEMPLATE.name))
     (folder / "requirements.txt").write_text(REQUIREMENT.format(wheel=build_wheel(folder).name))
+
+
+def _copy_file(source: Path, copy: Path) -> None:
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(source, copy)
 
 
 def main() -> int:

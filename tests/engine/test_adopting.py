@@ -17,7 +17,7 @@ def created(cloud: CloudProject) -> list[tuple[str, dict[str, Any]]]:
     return [(kind, inputs) for kind, inputs in found if kind != "Service"]
 
 
-def test_what_exists_is_granted_on_and_never_made_changed_or_deleted(cloud: CloudProject) -> None:
+def test_existing_resources_get_grants_and_stay_unchanged(cloud: CloudProject) -> None:
     cloud.stack |= {
         "vertex-training:registry": {"existing": REPOSITORY, "legacyBuckets": ["artifacts.old.appspot.com"]},
         "vertex-training:identity": {"existing": ACCOUNT},
@@ -40,7 +40,7 @@ def test_what_exists_is_granted_on_and_never_made_changed_or_deleted(cloud: Clou
     assert sorted(kind for kind in gone if kind != "Service") == sorted(kinds)
 
 
-def test_a_stack_takes_over_a_bucket_that_it_would_else_make(cloud: CloudProject) -> None:
+def test_a_stack_can_adopt_an_existing_bucket(cloud: CloudProject) -> None:
     cloud.declarations = {}
     cloud.declare()
     file = cloud.root / "adopt.json"

@@ -58,7 +58,7 @@ def by_sdk(vertex: RunningEmulator) -> dict[str, Any]:
     return dict(vertex.get(name))
 
 
-def test_a_job_of_gcloud_is_adopted_with_the_file_that_it_was_given(cloud: CloudProject) -> None:
+def test_a_job_submitted_by_gcloud_is_adopted(cloud: CloudProject) -> None:
     gcloud = shutil.which("gcloud")
     if gcloud is None:
         pytest.skip("gcloud is not installed")
@@ -74,7 +74,7 @@ def test_a_job_of_gcloud_is_adopted_with_the_file_that_it_was_given(cloud: Cloud
     cloud.assert_no_changes()
 
 
-def test_a_job_is_adopted_waited_for_and_kept_when_its_stack_goes(cloud: CloudProject) -> None:
+def test_an_adopted_job_is_awaited_and_outlives_its_stack(cloud: CloudProject) -> None:
     job = by_sdk(cloud.vertex)
     number = job["name"].rpartition("/")[2]
     cloud.container.update({"imageUri": IMAGE, "command": ["sleep"], "args": ["4"]})
@@ -114,7 +114,7 @@ def test_a_job_is_adopted_waited_for_and_kept_when_its_stack_goes(cloud: CloudPr
     assert _jobs(cloud) == before
 
 
-def test_a_stack_that_is_told_to_adopt_its_own_job_keeps_it_from_then_on(cloud: CloudProject) -> None:
+def test_a_stack_can_adopt_its_own_job(cloud: CloudProject) -> None:
     del cloud.job["lifecycle"]
     cloud.declare()
     cloud.up()

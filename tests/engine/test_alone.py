@@ -11,7 +11,7 @@ from tests.engine.cloud import STANDIN
 from tests.engine.project import CHECKOUT, engine_environment
 
 
-def test_a_program_of_its_own_makes_a_repository_that_both_agents_may_read(tmp_path: Path) -> None:
+def test_a_standalone_program_grants_both_agents_repository_access(tmp_path: Path) -> None:
     (program,) = re.findall(r"```python\n(.*?)```", (CHECKOUT / "docs" / "adopting.md").read_text(), re.DOTALL)
     root = tmp_path / "other"
     root.mkdir()

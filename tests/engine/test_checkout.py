@@ -107,7 +107,7 @@ def test_stack_dev_previews_once_its_three_names_are_set(checkout: Clone) -> Non
     assert "examples/digits/Dockerfile:1: FROM python:3.11-slim-bookworm is not pinned" in shown
 
 
-def test_prod_builds_nothing_and_names_what_is_still_to_be_filled_in() -> None:
+def test_prod_names_the_values_to_fill_in() -> None:
     shipped = config(CHECKOUT, "prod")
     with pytest.raises(DeclarationErrors) as raised:
         settings(CHECKOUT, "prod", shipped)

@@ -64,9 +64,7 @@ def on_gitlab(project: CloudProject, job: str) -> "subprocess.CompletedProcess[s
     return run(project, ["bash", "-c", script])
 
 
-def test_a_preview_becomes_a_comment_and_an_up_of_both_stacks_leaves_nothing_that_drift_would_find(
-    checkout: CloudProject, vertex: RunningEmulator
-) -> None:
+def test_workflows_comment_previews_and_leave_no_drift(checkout: CloudProject, vertex: RunningEmulator) -> None:
     done = on_github(checkout, "preview")
     assert done.returncode == 0, done.stdout + done.stderr
     called = (checkout.root / "gh-was-called-with").read_text().split()
@@ -90,7 +88,7 @@ def test_a_preview_becomes_a_comment_and_an_up_of_both_stacks_leaves_nothing_tha
     assert vertex.answer(f"v1/{job}").status_code == 404  # looked, and touched nothing
 
 
-def test_a_preview_that_finds_a_slip_fails_the_job_and_names_it(checkout: CloudProject) -> None:
+def test_a_preview_with_a_mistake_fails_the_workflow(checkout: CloudProject) -> None:
     checkout.container["imageUri"] = "${images.trainr}"
     checkout.declare()
     for done in (on_github(checkout, "preview"), on_gitlab(checkout, "preview")):

@@ -14,7 +14,7 @@ KEY = "projects/acme-dev/locations/europe-west4/keyRings/training/cryptoKeys/job
 MACHINE = {"machineType": "n1-standard-4"}
 
 
-def test_the_first_preview_names_every_resource_and_has_no_unknown_among_their_inputs(cloud: CloudProject) -> None:
+def test_the_first_cloud_preview_knows_all_inputs(cloud: CloudProject) -> None:
     cloud.stack |= {
         "vertex-training:identity": {"submitters": ["group:ml@example.com"]},
         "vertex-training:kmsKey": KEY,
@@ -65,7 +65,7 @@ def test_services_come_first_and_grants_before_jobs(cloud: CloudProject) -> None
     assert bound == {grant for grant in access_page.grants() if grant[2] in on.values()}
 
 
-def test_an_edit_of_machine_or_labels_reruns_the_job_and_moves_nothing_else(cloud: CloudProject) -> None:
+def test_a_machine_edit_replaces_only_the_job(cloud: CloudProject) -> None:
     cloud.up()
     cloud.job["jobSpec"]["workerPoolSpecs"][0]["machineSpec"] = {"machineType": "n1-standard-8"}
     cloud.declare()
@@ -92,9 +92,7 @@ def test_an_edit_of_machine_or_labels_reruns_the_job_and_moves_nothing_else(clou
         ("identity", {"acount": "x"}, "vertex-training:identity.acount: unknown field; did you mean account?"),
     ],
 )
-def test_a_slip_in_the_stack_is_one_line_and_nothing_is_made(
-    cloud: CloudProject, key: str, value: Any, problem: str
-) -> None:
+def test_a_mistake_in_the_stack_is_one_line(cloud: CloudProject, key: str, value: Any, problem: str) -> None:
     if value is None:
         del cloud.stack[f"vertex-training:{key}"]
     else:

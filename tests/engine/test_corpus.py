@@ -20,7 +20,7 @@ def test_every_clean_spec_of_the_corpus_previews_in_one_stack(cloud: CloudProjec
     assert sum(jobs.values()) > len(clean) >= 60
 
 
-def test_a_preview_warns_once_of_what_the_region_does_not_offer_and_goes_on(cloud: CloudProject) -> None:
+def test_a_preview_warns_once_about_unavailable_regional_resources(cloud: CloudProject) -> None:
     machine = {"machineType": "ct5lp-hightpu-1t", "tpuTopology": "1x1"}
     cloud.job["jobSpec"]["workerPoolSpecs"][0]["machineSpec"] = machine
     cloud.declare()

@@ -6,7 +6,7 @@ from tests.engine.project import SEARCH
 ESTIMATE = "list-price estimate, prices as of "
 
 
-def test_a_preview_shows_cost_and_quota_once_and_they_change_nothing(cloud: CloudProject) -> None:
+def test_a_preview_shows_cost_and_quota_once(cloud: CloudProject) -> None:
     cloud.declarations["hyperparameterTuningJobs"] = {"search": SEARCH}
     cloud.declare()
     shown = cloud.pulumi("preview", "--stack", "dev")
@@ -34,7 +34,7 @@ def test_a_preview_shows_cost_and_quota_once_and_they_change_nothing(cloud: Clou
     assert " 4.11 " in cloud.pulumi("preview", "--stack", "dev", "--expect-no-changes")
 
 
-def test_what_breaks_a_guardrail_blocks_with_its_line_and_nothing_is_made(cloud: CloudProject) -> None:
+def test_a_broken_guardrail_blocks_and_names_its_line(cloud: CloudProject) -> None:
     cloud.stack["vertex-training:guardrails"] = {"machineTypes": ["g2-*"], "requireTimeout": True, "maxHourlyCost": 0.2}
     cloud.declare()
     for command in (["preview"], ["up", "--yes", "--skip-preview"]):

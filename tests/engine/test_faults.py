@@ -16,7 +16,7 @@ WAITS = "--until=/gcs/tests/go"
 """A trainer that is let go in the end."""
 
 
-def test_pulumi_killed_after_a_job_was_posted_leaves_one_job_that_the_next_up_adopts(project: Project) -> None:
+def test_up_adopts_the_job_of_a_killed_up(project: Project) -> None:
     kill(project, "POST", "/customJobs", "up")
     (posted,) = project.listed()
 
@@ -28,7 +28,7 @@ def test_pulumi_killed_after_a_job_was_posted_leaves_one_job_that_the_next_up_ad
     project.assert_no_changes()
 
 
-def test_pulumi_killed_before_a_job_is_posted_leaves_no_job_that_no_state_records(project: Project) -> None:
+def test_an_up_killed_before_submission_leaves_no_orphan(project: Project) -> None:
     kill(project, "GET", "pulumi_stack", "up")
     assert project.listed() == []
 
@@ -36,7 +36,7 @@ def test_pulumi_killed_before_a_job_is_posted_leaves_no_job_that_no_state_record
     assert len(project.listed()) == 1
 
 
-def test_the_emulator_killed_while_jobs_run_is_started_again_and_all_of_them_end_well(project: Project) -> None:
+def test_jobs_survive_a_killed_emulator(project: Project) -> None:
     project.container["args"] = [WAITS]
     search = deepcopy(SEARCH)
     search["trialJobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] = [WAITS]
@@ -59,7 +59,7 @@ def test_the_emulator_killed_while_jobs_run_is_started_again_and_all_of_them_end
     project.assert_no_changes()
 
 
-def test_a_second_up_at_the_same_time_is_refused_and_harms_nothing(project: Project) -> None:
+def test_a_concurrent_up_is_rejected_without_harm(project: Project) -> None:
     project.container["args"] = [WAITS]
     project.declare()
     first = project.start("up", "--yes", "--skip-preview", "--stack", "local")
@@ -104,9 +104,7 @@ def test_a_second_up_at_the_same_time_is_refused_and_harms_nothing(project: Proj
         ),
     ],
 )
-def test_a_typo_is_one_line_with_its_place_and_stops_before_anything_is_done(
-    project: Project, edit: Callable[[Project], object], error: str
-) -> None:
+def test_a_typo_is_one_line_before_any_change(project: Project, edit: Callable[[Project], object], error: str) -> None:
     edit(project)
     project.declare()
     output = project.up(fails=True)
@@ -115,7 +113,7 @@ def test_a_typo_is_one_line_with_its_place_and_stops_before_anything_is_done(
     assert not project.data.exists()
 
 
-def test_docker_not_running_is_said_in_one_line_and_the_next_up_goes_on(project: Project) -> None:
+def test_a_stopped_docker_is_reported_in_one_line(project: Project) -> None:
     project.environment["DOCKER_HOST"] = "unix:///nonexistent/docker.sock"
     output = project.up(fails=True)
     assert "Docker does not answer on unix:///nonexistent/docker.sock" in output
@@ -125,7 +123,7 @@ def test_docker_not_running_is_said_in_one_line_and_the_next_up_goes_on(project:
     project.up()
 
 
-def test_a_port_in_use_is_said_in_one_line_and_the_next_up_with_another_goes_on(project: Project) -> None:
+def test_a_port_in_use_is_reported_in_one_line(project: Project) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         project.stack["vertex-training:emulator"] = {"port": port}
@@ -138,9 +136,7 @@ def test_a_port_in_use_is_said_in_one_line_and_the_next_up_with_another_goes_on(
     project.up()
 
 
-def test_an_image_that_does_not_build_is_named_with_the_end_of_its_output_and_no_job_is_submitted(
-    project: Project,
-) -> None:
+def test_a_failed_build_shows_its_output_and_submits_nothing(project: Project) -> None:
     dockerfile = project.root / "trainer" / "Dockerfile"
     good = dockerfile.read_text()
     dockerfile.write_text(good + "RUN echo no such wheel && exit 3\n")

@@ -53,7 +53,7 @@ def cloud(tmp_path: Path, vertex: RunningEmulator, daemon: DockerDaemon, account
 
 
 @pytest.mark.parametrize("builder", ["buildx", "classic"])
-def test_the_token_opens_the_registry_and_is_seen_nowhere(
+def test_the_token_is_used_but_never_shown(
     cloud: CloudProject, daemon: DockerDaemon, account: TokensStandIn, tmp_path: Path, builder: str
 ) -> None:
     # What one builder has pushed is not what the other finds.
@@ -83,7 +83,7 @@ def test_the_token_opens_the_registry_and_is_seen_nowhere(
     assert_in_none(account, [*seen, *left(cloud, daemon)])
 
 
-def test_a_token_that_is_refused_or_not_given_is_one_error_and_the_next_up_goes_on(
+def test_a_rejected_or_missing_token_is_one_error(
     cloud: CloudProject, daemon: DockerDaemon, account: TokensStandIn
 ) -> None:
     account.token = f"{TOKEN}-of-someone-else"

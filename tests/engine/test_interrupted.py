@@ -23,7 +23,7 @@ def interrupted(project: Project) -> Iterator[Project]:
     yield project
 
 
-def test_a_job_that_is_declared_otherwise_by_then_replaces_the_one_that_no_state_records(interrupted: Project) -> None:
+def test_an_edited_job_replaces_its_orphan(interrupted: Project) -> None:
     (before,) = interrupted.listed()
     interrupted.container["env"] = [{"name": "EDITED", "value": "yes"}]
     interrupted.declare()
@@ -34,7 +34,7 @@ def test_a_job_that_is_declared_otherwise_by_then_replaces_the_one_that_no_state
     interrupted.assert_no_changes()
 
 
-def test_a_job_that_is_no_longer_declared_is_removed_though_no_state_records_it(interrupted: Project) -> None:
+def test_an_orphan_no_longer_declared_is_removed(interrupted: Project) -> None:
     jobs = interrupted.declarations["customJobs"]
     jobs["renamed"] = jobs.pop("train")
     interrupted.declare()
@@ -56,13 +56,13 @@ def test_a_job_that_is_no_longer_declared_is_removed_though_no_state_records_it(
     interrupted.pulumi(*drift)
 
 
-def test_a_stack_that_is_destroyed_takes_the_job_along_that_no_state_records(interrupted: Project) -> None:
+def test_destroy_removes_orphans(interrupted: Project) -> None:
     interrupted.pulumi("destroy", "--yes", "--stack", "local")
     interrupted.start_emulator()
     assert interrupted.listed() == []
 
 
-def test_a_job_that_a_killed_destroy_has_deleted_is_there_again_after_an_up_with_refresh(interrupted: Project) -> None:
+def test_up_with_refresh_restores_after_a_killed_destroy(interrupted: Project) -> None:
     interrupted.up()
     kill(interrupted, "DELETE", "/customJobs", "destroy")
     assert interrupted.listed() == []

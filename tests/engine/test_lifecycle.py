@@ -8,7 +8,7 @@ from tests.engine.golden import golden
 from tests.engine.project import PARENT, SEARCH, Project, running
 
 
-def test_the_first_up_trains_and_its_outputs_hold_the_results(project: Project) -> None:
+def test_the_first_up_trains_and_outputs_results(project: Project) -> None:
     project.declarations["hyperparameterTuningJobs"] = {"search": SEARCH}
     project.declare()
     assert project.steps() == golden("first")
@@ -34,7 +34,7 @@ def test_the_first_up_trains_and_its_outputs_hold_the_results(project: Project) 
     project.assert_no_changes()
 
 
-def test_the_provider_takes_less_than_200_bytes_of_the_state_of_each_resource(project: Project) -> None:
+def test_a_provider_takes_under_200_bytes_of_state(project: Project) -> None:
     project.up()
     inputs = {name: item.get("inputs", {}) for name, item in project.resources().items()}
     providers = {name: given["__provider"] for name, given in inputs.items() if "__provider" in given}
@@ -52,7 +52,7 @@ def test_a_second_up_changes_nothing_and_builds_nothing(project: Project) -> Non
     assert project.listed() == job
 
 
-def test_a_copy_of_the_project_elsewhere_with_other_times_and_modes_previews_no_change(project: Project) -> None:
+def test_a_copied_project_previews_no_change(project: Project) -> None:
     project.up()
     for file in (project.root / "trainer").iterdir():
         file.chmod(0o600)
@@ -63,7 +63,7 @@ def test_a_copy_of_the_project_elsewhere_with_other_times_and_modes_previews_no_
     project.assert_no_changes()
 
 
-def test_a_code_edit_shows_the_new_tag_and_the_replaced_job_and_nothing_else(project: Project) -> None:
+def test_a_code_edit_previews_the_tag_and_job_only(project: Project) -> None:
     project.up()
     before = project.outputs()
     project.edit_code()
@@ -101,7 +101,7 @@ def test_a_lifecycle_edit_updates_in_place_and_runs_nothing(project: Project) ->
     project.assert_no_changes()
 
 
-def test_a_lifecycle_that_is_taken_out_again_holds_no_longer(project: Project) -> None:
+def test_a_removed_lifecycle_no_longer_applies(project: Project) -> None:
     project.job["lifecycle"] = {"onDelete": "keep"}
     project.declare()
     project.up()
@@ -127,7 +127,7 @@ def test_rerun_runs_an_unchanged_job_again(project: Project) -> None:
     project.assert_no_changes()
 
 
-def test_a_first_rerun_runs_a_job_again_that_says_itself_where_its_outputs_go(project: Project) -> None:
+def test_rerun_works_for_jobs_with_their_own_output_folder(project: Project) -> None:
     project.job["jobSpec"]["baseOutputDirectory"] = {"outputUriPrefix": "gs://mine/out"}
     del project.job["lifecycle"]
     project.declare()
@@ -141,7 +141,7 @@ def test_a_first_rerun_runs_a_job_again_that_says_itself_where_its_outputs_go(pr
     assert after["name"] != before["name"]
 
 
-def test_a_secret_reaches_the_container_and_no_preview_or_state(project: Project) -> None:
+def test_a_secret_reaches_only_the_container(project: Project) -> None:
     canary = "canary-4711"
     project.container["env"] = [{"name": "TOKEN", "value": "${secrets.token}"}, {"name": "PLAIN", "value": "shown"}]
     project.declare()
@@ -157,7 +157,7 @@ def test_a_secret_reaches_the_container_and_no_preview_or_state(project: Project
     project.assert_no_changes()
 
 
-def test_a_failing_job_is_named_with_its_exit_code_and_last_log_lines_and_a_fix_goes_through(project: Project) -> None:
+def test_a_failing_job_shows_its_exit_code_and_log(project: Project) -> None:
     project.container["args"] = ["--exit=7"]
     project.declare()
     output = project.up(fails=True)
@@ -175,7 +175,7 @@ def test_a_failing_job_is_named_with_its_exit_code_and_last_log_lines_and_a_fix_
     project.assert_no_changes()
 
 
-def test_a_job_deleted_behind_the_stack_is_shown_by_refresh_and_restored_by_up(project: Project) -> None:
+def test_a_job_deleted_outside_the_stack_is_restored(project: Project) -> None:
     project.up()
     (job,) = project.listed()
     project.request("DELETE", job["name"])
@@ -189,7 +189,7 @@ def test_a_job_deleted_behind_the_stack_is_shown_by_refresh_and_restored_by_up(p
     project.assert_no_changes()
 
 
-def test_an_image_removed_from_docker_is_shown_by_refresh_and_built_again_by_up(project: Project) -> None:
+def test_an_image_removed_from_docker_is_rebuilt(project: Project) -> None:
     project.own_image("is removed")
     project.up()
     uri = project.outputs()["images"]["trainer"]

@@ -84,9 +84,7 @@ def test_a_new_project_trains_previews_unchanged_and_is_destroyed(
     subprocess.run(["docker", "image", "rm", "--no-prune", uri], capture_output=True, check=True)
 
 
-def test_the_template_of_a_used_checkout_takes_the_package_from_an_index(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_the_template_takes_the_package_from_an_index(tmp_path: Path, environment: dict[str, str]) -> None:
     project = create_project(TEMPLATE, tmp_path, environment)
     assert {str(file.relative_to(project.root)) for file in project.root.rglob("*") if file.is_file()} == FILES
     assert (project.root / "README.md").read_text().startswith("# demo\n\nOurs\n")
@@ -96,7 +94,7 @@ def test_the_template_of_a_used_checkout_takes_the_package_from_an_index(
     assert "localhost/demo/line:" in project.pulumi("preview", "--diff", "--stack=local")
 
 
-def test_its_stack_dev_previews_once_its_three_names_are_set(
+def test_a_new_dev_stack_previews_with_three_settings(
     template: Path, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     project = create_project(template, tmp_path, environment)
@@ -115,9 +113,7 @@ def test_its_stack_dev_previews_once_its_three_names_are_set(
 
 
 @pytest.mark.skipif(bool(git_server.why_impossible()), reason=git_server.why_impossible())
-def test_pulumi_new_of_a_git_url_asks_for_project_number_and_region(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_pulumi_new_asks_for_project_and_region(tmp_path: Path, environment: dict[str, str]) -> None:
     repository = tmp_path / "served" / "team" / "training.git"
     shutil.copytree(TEMPLATE, repository / "template", ignore=shutil.ignore_patterns("__pycache__"))
     _remove_runtime(repository / "template")

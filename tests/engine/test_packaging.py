@@ -22,7 +22,7 @@ def vertex(tmp_path: Path) -> Iterator[RunningEmulator]:
     emulator.close()
 
 
-def test_a_script_becomes_an_image_that_all_worker_pools_run_and_an_edit_of_it_a_new_one(project: Project) -> None:
+def test_a_script_becomes_one_image_for_all_pools(project: Project) -> None:
     project.declarations["images"]["trainer"] = {"package": PACKAGE}
     (pool,) = project.job["jobSpec"]["workerPoolSpecs"]
     project.job["jobSpec"]["workerPoolSpecs"] = [pool, {**pool, "replicaCount": 2}]
@@ -45,7 +45,7 @@ def test_a_script_becomes_an_image_that_all_worker_pools_run_and_an_edit_of_it_a
     assert image["changed"] == ['files["package/train.py"]', "uri"]
 
 
-def test_a_package_is_known_in_a_preview_and_lies_in_the_bucket_before_its_job_runs(project: Project) -> None:
+def test_a_package_is_uploaded_before_its_job_runs(project: Project) -> None:
     project.declarations["packages"] = {"script": {"script": "trainer/train.py"}}
     project.container["command"] = ["test", "-f"]
     project.container["args"] = ["${packages.script}"]
@@ -65,9 +65,7 @@ def test_a_package_is_known_in_a_preview_and_lies_in_the_bucket_before_its_job_r
     assert ("CustomJob", "replace") in {(step["type"], step["op"]) for step in steps}
 
 
-def test_in_the_cloud_a_package_is_uploaded_to_the_stack_s_bucket_after_that_is_made(
-    tmp_path: Path, vertex: RunningEmulator
-) -> None:
+def test_a_package_is_uploaded_after_its_bucket_exists(tmp_path: Path, vertex: RunningEmulator) -> None:
     project = CloudProject(tmp_path, vertex)
     project.declarations["images"] = {"trainer": {"uri": IMAGE}}
     project.declarations["packages"] = {"script": {"script": "trainer/train.py"}}

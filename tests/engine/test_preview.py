@@ -17,14 +17,12 @@ def witnessed(project: Project, reports: Path) -> list[dict[str, Any]]:
     return [json.loads(file.read_text()) for file in reports.iterdir()]
 
 
-def test_the_program_awaits_what_it_registers_once_and_not_all_of_it_for_each_that_is_done(
-    project: Project, tmp_path: Path
-) -> None:
+def test_the_program_awaits_each_registration_once(project: Project, tmp_path: Path) -> None:
     (program,) = [report for report in witnessed(project, tmp_path / "reports") if report["argv"] == ["."]]
     assert program["waited_for"] == 0
 
 
-def test_a_preview_touches_no_docker_no_network_and_imports_no_google_cloud(project: Project, tmp_path: Path) -> None:
+def test_a_preview_uses_neither_docker_nor_network(project: Project, tmp_path: Path) -> None:
     seen = witnessed(project, tmp_path / "reports")
     program = [report for report in seen if report["argv"] == ["."]]
     provider = [report for report in seen if report["argv"][0].endswith("pulumi/dynamic/__main__.py")]
@@ -38,7 +36,7 @@ def test_a_preview_touches_no_docker_no_network_and_imports_no_google_cloud(proj
     assert not project.data.exists()
 
 
-def test_nothing_that_can_be_known_is_unknown_in_the_first_preview(project: Project) -> None:
+def test_the_first_preview_has_no_avoidable_unknowns(project: Project) -> None:
     preview = project.pulumi("preview", "--stack", "local", "--diff")
     spec = preview[preview.index("CustomJob: (create)") : preview.index("Completion: (create)")]
     assert "[unknown]" not in spec

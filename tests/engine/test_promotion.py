@@ -58,7 +58,7 @@ def digest(there: Registry, uri: str) -> str:
         return str(client.images.get_registry_data(uri, auth_config=login).id)
 
 
-def test_an_image_is_pushed_once_and_its_digest_is_an_output(cloud: CloudProject, there: Registry) -> None:
+def test_an_image_is_pushed_once_with_its_digest(cloud: CloudProject, there: Registry) -> None:
     output = cloud.up()
     assert "trainer: pushed " in output
     outputs = cloud.outputs()
@@ -73,13 +73,13 @@ def test_an_image_is_pushed_once_and_its_digest_is_an_output(cloud: CloudProject
     assert "Step 1/" not in cloud.up("--replace", _urn(cloud, "trainer"))
 
 
-def test_a_code_edit_shows_the_new_tag_and_the_replaced_job_and_nothing_else(cloud: CloudProject) -> None:
+def test_a_code_edit_previews_the_tag_and_job_only(cloud: CloudProject) -> None:
     cloud.up()
     cloud.edit_code()
     assert cloud.steps() == golden("code-edit")
 
 
-def test_prod_runs_the_digest_that_dev_tested_and_its_preview_shows_that_alone(cloud: CloudProject) -> None:
+def test_prod_runs_the_digest_that_dev_tested(cloud: CloudProject) -> None:
     cloud.up()
     prod = _prod(cloud, "dev")
     cloud.pulumi("stack", "init", "prod")
@@ -106,7 +106,7 @@ def test_prod_runs_the_digest_that_dev_tested_and_its_preview_shows_that_alone(c
     assert f'images.trainer: guardrails.registries: "{newer}" is not in an allowed registry' in refused
 
 
-def test_an_image_that_dev_has_not_built_is_named_with_what_to_do(cloud: CloudProject) -> None:
+def test_an_image_missing_in_dev_is_reported(cloud: CloudProject) -> None:
     _prod(cloud, "organization/vertex-training/dev")
     cloud.pulumi("stack", "init", "prod")
     output = cloud.pulumi("preview", "--stack", "prod", fails=True)
@@ -124,7 +124,7 @@ def test_no_secret_is_seen_anywhere(cloud: CloudProject, there: Registry) -> Non
     assert _with(TOKEN, seen, cloud) == _with(PASSWORD, seen, cloud) == []
 
 
-def test_a_build_secret_is_read_by_the_build_and_seen_nowhere(cloud: CloudProject, there: Registry) -> None:
+def test_a_build_secret_is_used_but_never_shown(cloud: CloudProject, there: Registry) -> None:
     buildx.install(there.docker_config, buildx.program())
     images = {"images": {"trainer": {"context": "trainer", "secrets": {"token": "${secrets.token}"}}}}
     (cloud.root / "training" / "images.yaml").write_text(yaml.safe_dump(images))

@@ -5,7 +5,7 @@ import re
 from tests.engine.project import CHECKOUT, PARENT, Project
 
 
-def test_the_program_of_the_page_trains_searches_and_uploads_a_model(project: Project) -> None:
+def test_the_documented_program_trains_and_uploads_a_model(project: Project) -> None:
     (program,) = re.findall(r"```python\n(.*?)```", (CHECKOUT / "docs" / "python.md").read_text(), re.DOTALL)
     (project.root / "__main__.py").write_text(program)
     del project.stack["vertex-training:include"]
@@ -42,7 +42,7 @@ CustomJob("train", spec, foundation=create_foundation(Settings.load()), lifecycl
 """
 
 
-def test_a_preview_says_all_that_is_wrong_with_a_job_of_a_program(project: Project) -> None:
+def test_a_preview_shows_all_problems_of_a_program(project: Project) -> None:
     (project.root / "__main__.py").write_text(FAULTY)
     del project.stack["vertex-training:include"]
     project.declare()

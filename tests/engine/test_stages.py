@@ -47,7 +47,7 @@ def declare(project: Project) -> None:
     project.declare()
 
 
-def test_a_search_a_training_with_its_best_and_the_registration_of_the_model_are_one_stack(project: Project) -> None:
+def test_a_search_training_and_registration_are_one_stack(project: Project) -> None:
     declare(project)
     preview = project.pulumi("preview", "--stack", "local", "--diff")
     assert f"--lr={BEST}" in preview
@@ -92,7 +92,7 @@ def test_a_search_a_training_with_its_best_and_the_registration_of_the_model_are
     assert project.stored("SELECT count(*) FROM jobs") == 0
 
 
-def test_what_comes_after_a_job_that_fails_is_not_submitted_until_that_is_mended(project: Project) -> None:
+def test_downstream_jobs_wait_until_a_failure_is_fixed(project: Project) -> None:
     jobs = {"first": custom("--exit=7"), "second": custom(after=["first"]), "third": custom(after=["second"])}
     project.declarations["customJobs"] = jobs
     project.declare()

@@ -10,7 +10,7 @@ TRAIN = ("--target", "**CustomJob::train")
 GROUND = tuple(option for name in ("local", "emulator", "ledger") for option in ("--target", f"**::{name}"))
 
 
-def test_a_job_that_is_a_target_comes_after_the_ledger_and_a_later_up_runs_only_the_others(project: Project) -> None:
+def test_a_targeted_up_runs_only_that_job(project: Project) -> None:
     project.declarations["images"] = {}
     project.container.update(imageUri=IMAGE, command=["true"], args=["1"])
     project.declarations["customJobs"]["other"] = copy.deepcopy(project.job)

@@ -32,7 +32,7 @@ def models(project: Project) -> list[dict[str, Any]]:
     return list(project.request("GET", f"{PARENT}/models").get("models", []))
 
 
-def test_a_pipeline_trains_and_its_model_stays_when_all_else_is_destroyed(project: Project) -> None:
+def test_destroy_keeps_the_model_of_a_pipeline(project: Project) -> None:
     inputs = training(project)
     inputs["workerPoolSpecs"][0]["containerSpec"]["env"] = [{"name": "TOKEN", "value": "${secrets.token}"}]
     pipeline(project, inputs)
@@ -66,7 +66,7 @@ def test_a_pipeline_trains_and_its_model_stays_when_all_else_is_destroyed(projec
     assert project.stored("SELECT count(*) FROM models") == 1
 
 
-def test_a_pipeline_that_tunes_has_the_trials_of_its_search_and_the_model_of_the_best(project: Project) -> None:
+def test_a_tuning_pipeline_uploads_the_best_trials_model(project: Project) -> None:
     search = json.loads(json.dumps(SEARCH))
     del search["lifecycle"]
     pipeline(project, search)
@@ -90,7 +90,7 @@ def test_a_pipeline_that_tunes_has_the_trials_of_its_search_and_the_model_of_the
     project.assert_no_changes()
 
 
-def test_an_edit_of_a_running_pipeline_cancels_it_and_leaves_neither_it_nor_its_job(project: Project) -> None:
+def test_an_edit_replaces_a_running_pipeline_and_its_job(project: Project) -> None:
     inputs = training(project)
     inputs["workerPoolSpecs"][0]["containerSpec"]["args"] = ["--seconds=600"]
     declared = pipeline(project, inputs)
@@ -113,9 +113,7 @@ def test_an_edit_of_a_running_pipeline_cancels_it_and_leaves_neither_it_nor_its_
     project.assert_no_changes()
 
 
-def test_a_pipeline_and_a_job_that_are_taken_out_go_in_silence_and_the_pipeline_takes_its_job_along(
-    project: Project,
-) -> None:
+def test_removed_pipelines_and_jobs_are_deleted_without_messages(project: Project) -> None:
     project.declarations["customJobs"]["other"] = {"jobSpec": project.job["jobSpec"]}
     jobs = project.declarations.pop("customJobs")
     project.declarations["customJobs"] = {}

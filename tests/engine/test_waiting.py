@@ -21,9 +21,7 @@ def search(metric: str) -> dict[str, Any]:
     return job
 
 
-def test_jobs_are_submitted_with_one_list_a_collection_and_replaced_once_the_old_one_is_stopped(
-    cloud: CloudProject,
-) -> None:
+def test_jobs_are_listed_once_and_replaced_after_they_stop(cloud: CloudProject) -> None:
     cloud.container.update({"command": ["sleep"], "args": ["600"]})
     job = {"jobSpec": cloud.job["jobSpec"]}
     cloud.declarations["customJobs"] = {f"job{number}": job for number in range(6)}
@@ -55,7 +53,7 @@ def test_jobs_are_submitted_with_one_list_a_collection_and_replaced_once_the_old
         cloud.pulumi("destroy", "--yes", "--stack", "dev")
 
 
-def test_a_wait_ends_at_its_deadline_and_the_next_one_goes_on_with_the_same_job(cloud: CloudProject) -> None:
+def test_the_next_up_resumes_a_wait_that_timed_out(cloud: CloudProject) -> None:
     cloud.container.update({"command": ["sleep"], "args": ["10"]})
     cloud.job["lifecycle"] = {"wait": True, "deadline": "1s"}
     cloud.declare()
@@ -85,9 +83,7 @@ def test_a_wait_ends_at_its_deadline_and_the_next_one_goes_on_with_the_same_job(
     cloud.assert_no_changes()
 
 
-def test_a_job_that_is_taken_out_while_a_wait_fails_is_named_and_removed_where_pulumi_goes_on(
-    cloud: CloudProject,
-) -> None:
+def test_a_job_removed_during_a_failing_wait_is_named(cloud: CloudProject) -> None:
     old, bad = (json.loads(json.dumps({"jobSpec": cloud.job["jobSpec"]})) for _ in range(2))
     bad["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["command"] = ["false"]
     bad["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] = []
@@ -109,9 +105,7 @@ def test_a_job_that_is_taken_out_while_a_wait_fails_is_named_and_removed_where_p
     assert "no longer declared" not in cloud.up(fails=True)
 
 
-def test_a_refresh_shows_trials_and_errors_and_a_wait_names_the_metric_that_was_never_reported(
-    cloud: CloudProject,
-) -> None:
+def test_refresh_shows_trials_and_waits_name_missing_metrics(cloud: CloudProject) -> None:
     cloud.declarations["customJobs"] = {}
     cloud.declarations["hyperparameterTuningJobs"] = {"good": search("score"), "bad": search("accuracy")}
     cloud.declare()

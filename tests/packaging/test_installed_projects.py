@@ -36,7 +36,7 @@ def project(tmp_path: Path) -> Iterator[InstalledProject]:
     return InstalledProject(tmp_path, root)
 
 
-def test_six_files_train_on_this_machine_with_the_wheel_alone(project: InstalledProject) -> None:
+def test_six_files_and_the_wheel_train_locally(project: InstalledProject) -> None:
     project.install(str(wheel()), requirements=requirement_closure("emulator"))
     assert str(CHECKOUT) not in project.run(
         "python", "-c", "import sys; print([p for p in sys.path if 'site' not in p])"

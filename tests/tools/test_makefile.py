@@ -106,7 +106,7 @@ def test_the_printed_environment_works_in_a_shell(make: Callable, tmp_path: Path
     assert backend == f"file://{tmp_path}/a%20checkout/.pulumi-state?metadata=skip"
 
 
-def test_an_environment_that_cannot_be_had_makes_the_shell_code_fail(make: Callable, tmp_path: Path) -> None:
+def test_a_failed_set_up_makes_the_shell_code_fail(make: Callable, tmp_path: Path) -> None:
     for program in ("pulumi", "pulumi-language-python", "go"):
         (tmp_path / "bin" / program).unlink()
     result = make("-s", "env", PATH=f"{tmp_path}/bin:/usr/bin:/bin")
@@ -114,7 +114,7 @@ def test_an_environment_that_cannot_be_had_makes_the_shell_code_fail(make: Calla
     assert subprocess.run(["/bin/sh", "-c", result.stdout]).returncode != 0
 
 
-def test_pulumi_does_not_run_in_an_environment_that_cannot_be_had(make: Callable, tmp_path: Path) -> None:
+def test_pulumi_does_not_run_without_its_environment(make: Callable, tmp_path: Path) -> None:
     (tmp_path / "a checkout/.venv/setup.json").unlink()
     result = make("preview")
     assert result.returncode != 0

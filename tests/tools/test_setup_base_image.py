@@ -9,10 +9,9 @@ import pytest
 
 from tools.setup import debootstrap
 from tools.setup.base_image import LABEL, TAG, find, make
-from tools.setup.commands import CommandFailed
+from tools.setup.commands import CommandFailed, SetupError
 from tools.setup.console import Console
 from tools.setup.debootstrap import copy_certificates_and_pip_settings, imitate_official_image, make_image
-from tools.setup.errors import SetupError
 
 Program = Callable[[str | Path, str], Path]
 CONSOLE = Console(io.StringIO())
@@ -26,9 +25,7 @@ CONSOLE = Console(io.StringIO())
         (f'{{"{LABEL}":"debootstrap"}}', f"Base image: {TAG}, made here with debootstrap"),
     ],
 )
-def test_an_image_that_is_there_is_found_and_one_made_here_is_named_as_such(
-    program: Program, labels: str, line: str
-) -> None:
+def test_an_existing_image_is_found(program: Program, labels: str, line: str) -> None:
     program("docker", f"echo '{labels}'")
     assert find() == line
 
@@ -44,9 +41,7 @@ def test_an_image_that_can_be_pulled_is_never_made(program: Program, monkeypatch
     assert make(CONSOLE) == f"Base image: {TAG}, pulled"
 
 
-def test_an_image_that_cannot_be_pulled_is_made_under_the_same_tag(
-    program: Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_image_is_built_if_it_cannot_be_pulled(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[tuple[str, str]] = []
     monkeypatch.setattr(debootstrap, "make_image", lambda tag, label, console: made.append((tag, label)))
     program("docker", "exit 1")
@@ -54,9 +49,7 @@ def test_an_image_that_cannot_be_pulled_is_made_under_the_same_tag(
     assert made == [(TAG, LABEL)]
 
 
-def test_when_both_fail_the_message_gives_both_reasons_and_a_way_out(
-    program: Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_pull_and_build_are_both_reported(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(debootstrap.debian, "can_install", lambda: False)
     program("docker", "echo 'no such host' >&2; exit 1")
     with pytest.raises(SetupError) as failure:
@@ -80,7 +73,7 @@ def test_a_debootstrap_that_fails_leaves_no_folder_behind(
     assert list((tmp_path / "work").iterdir()) == []
 
 
-def test_the_image_is_imported_with_its_label_and_without_what_a_container_does_not_need(
+def test_the_imported_image_has_a_label_and_no_docs(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -104,7 +97,7 @@ def test_the_image_is_imported_with_its_label_and_without_what_a_container_does_
     assert "./usr/share/doc/changelog" not in content
 
 
-def test_the_image_has_python_and_a_pip_that_installs_without_a_virtual_environment(tmp_path: Path) -> None:
+def test_the_image_has_python_and_unrestricted_pip(tmp_path: Path) -> None:
     library = tmp_path / "usr/lib/python3.11"
     library.mkdir(parents=True)
     (library / "EXTERNALLY-MANAGED").touch()

@@ -9,7 +9,7 @@ import pytest
 from tools.setup.commands import CommandFailed, run
 
 
-def test_standard_output_is_returned_without_what_goes_to_standard_error() -> None:
+def test_run_returns_only_standard_output() -> None:
     assert run("sh", "-c", "echo noise >&2; echo ' 1.2 '", limit=10) == "1.2"
 
 
@@ -38,7 +38,7 @@ def test_the_time_limit_ends_the_program_and_its_children(tmp_path: Path) -> Non
     assert not _runs(child)
 
 
-def test_progress_hears_the_seconds_passed() -> None:
+def test_progress_is_called_with_the_seconds_passed() -> None:
     heard: list[float] = []
     run("sleep", "1.2", limit=10, progress=heard.append)
     assert heard

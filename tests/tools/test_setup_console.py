@@ -10,7 +10,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_log_gets_a_sign_of_life_after_three_seconds_and_then_every_thirty() -> None:
+def test_a_log_shows_progress_after_3_s_then_every_30() -> None:
     stream = io.StringIO()
     show_progress = Console(stream).start_progress("building")
     for tenths in range(0, 650, 5):

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tools.setup import docker_daemon
+from tools.setup.commands import SetupError
 from tools.setup.console import Console
 from tools.setup.docker_daemon import Machine, find, find_obstacle, make, start_daemon
-from tools.setup.errors import SetupError
 
 REAL_POPEN = subprocess.Popen
 Program = Callable[[str | Path, str], Path]
@@ -56,7 +56,7 @@ def test_root_starts_an_installed_daemon_and_installs_a_missing_one(machine: Mac
         (replace(STOPPED, has_command=False, endpoint="", can_install=False), r"there is no `docker` command. Install"),
     ],
 )
-def test_a_user_is_told_what_to_do_where_set_up_can_do_nothing(machine: Machine, expected_text: str) -> None:
+def test_an_obstacle_says_what_to_do(machine: Machine, expected_text: str) -> None:
     obstacle = find_obstacle(machine)
     assert obstacle
     assert re.search(expected_text, obstacle)
@@ -74,9 +74,7 @@ def test_a_daemon_that_does_not_answer_is_not_found(program: Program) -> None:
     assert find() is None
 
 
-def test_a_daemon_elsewhere_that_does_not_answer_is_never_replaced_by_one_here(
-    program: Program, tmp_path: Path
-) -> None:
+def test_a_remote_daemon_is_never_replaced(program: Program, tmp_path: Path) -> None:
     program("docker", SILENT.replace("unix:///var/run/docker.sock", "tcp://build-host:2376"))
     program("dockerd", f"echo started > {tmp_path}/started")
     with pytest.raises(SetupError, match="no daemon answers at tcp://build-host:2376"):
@@ -111,7 +109,7 @@ def test_a_started_daemon_is_waited_for_until_it_answers(program: Program, tmp_p
 
 
 @pytest.mark.usefixtures("no_systemd")
-def test_a_daemon_that_ends_at_once_is_quoted_with_the_place_of_its_log(program: Program, tmp_path: Path) -> None:
+def test_an_ended_daemon_is_quoted_with_its_log(program: Program, tmp_path: Path) -> None:
     (tmp_path / "asked").touch()
     program("docker", f"echo >> {tmp_path}/asked; {SILENT}")
     program("dockerd", "echo 'failed to mount overlay: not permitted'; echo 'level=info msg=bye' >&2; exit 1")

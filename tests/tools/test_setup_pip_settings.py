@@ -41,12 +41,12 @@ def test_indexes_and_trusted_hosts_reach_the_container() -> None:
         "https://token@mirror/simple",
     ],
 )
-def test_what_a_container_cannot_reach_or_must_not_know_stays_out(url: str) -> None:
+def test_local_and_secret_indexes_are_left_out(url: str) -> None:
     settings = render_container_settings({"index-url": url, "extra-index-url": f"{url} https://mirror/simple"})
     assert settings.splitlines() == ["[global]", CERT, "extra-index-url = https://mirror/simple"]
 
 
-def test_settings_that_mean_something_on_this_machine_alone_stay_out() -> None:
+def test_settings_of_this_machine_are_left_out() -> None:
     options = parse_pip_options([], {"PIP_FIND_LINKS": "/opt/wheels", "PIP_CACHE_DIR": "/c", "PIP_CERT": "/my.pem"})
     assert render_container_settings(options).splitlines() == ["[global]", CERT]
 

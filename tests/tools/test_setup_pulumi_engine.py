@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup.commands import CommandFailed
+from tools.setup.commands import CommandFailed, SetupError
 from tools.setup.console import Console
 from tools.setup.engine_build import (
     ENGINE_MODULE,
@@ -20,7 +20,6 @@ from tools.setup.engine_build import (
     read_required_version,
     wrap_language_host,
 )
-from tools.setup.errors import SetupError
 from tools.setup.folders import REQUIREMENTS
 from tools.setup.pulumi_engine import (
     ENGINE_VERSION,
@@ -64,7 +63,7 @@ def test_a_recent_engine_on_path_is_preferred_to_the_cached_one(program: Program
 
 
 @pytest.mark.parametrize("script", ["echo v3.215.9", "echo", "exit 1", "echo v3.260.0; exit 1"])
-def test_an_engine_on_path_that_is_too_old_or_broken_is_passed_over(program: Program, script: str) -> None:
+def test_an_old_or_broken_engine_is_ignored(program: Program, script: str) -> None:
     program("pulumi", script)
     program("pulumi-language-python", "")
     assert find_engine() is None
@@ -72,12 +71,12 @@ def test_an_engine_on_path_that_is_too_old_or_broken_is_passed_over(program: Pro
     assert find_engine() == Engine(ENGINE_VERSION, engine_cache_folder())
 
 
-def test_an_engine_without_its_host_for_python_programs_is_passed_over(program: Program) -> None:
+def test_an_engine_without_its_language_host_is_ignored(program: Program) -> None:
     program("pulumi", "echo v3.260.0")
     assert find_engine() is None
 
 
-def test_the_host_is_also_found_beside_the_program_that_a_link_points_to(program: Program, tmp_path: Path) -> None:
+def test_the_language_host_is_found_through_a_link(program: Program, tmp_path: Path) -> None:
     program(tmp_path / "opt/pulumi", "echo v3.260.0")
     program(tmp_path / "opt/pulumi-language-python", "")
     (tmp_path / "bin/pulumi").symlink_to(tmp_path / "opt/pulumi")
@@ -90,7 +89,7 @@ def test_asking_an_engine_for_its_version_asks_for_no_news(program: Program) -> 
     assert find_engine() is not None
 
 
-def test_the_first_way_that_works_is_taken_and_no_other_is_tried(program: Program) -> None:
+def test_only_installers_before_the_first_success_run(program: Program) -> None:
     def fill(folder: Path, console: Console) -> None:
         program(folder / "bin/pulumi", f"echo v{ENGINE_VERSION}")
 
@@ -111,7 +110,7 @@ def test_an_engine_of_another_version_does_not_reach_the_cache(program: Program)
     assert list(engine_cache_folder().parent.parent.iterdir()) == []
 
 
-def test_what_an_interrupted_set_up_left_is_removed_and_a_broken_engine_replaced(program: Program) -> None:
+def test_leftovers_of_an_interrupted_set_up_are_removed(program: Program) -> None:
     left_over = engine_cache_folder().parent.with_name(f"engine-{ENGINE_VERSION}.partial-0")
     program(left_over / "bin/pulumi", "half done")
     program(engine_cache_folder() / "pulumi", "broken")
@@ -126,7 +125,7 @@ def test_what_an_interrupted_set_up_left_is_removed_and_a_broken_engine_replaced
 
 
 @pytest.mark.usefixtures("program")
-def test_when_nothing_works_the_message_gives_every_reason_and_a_way_out() -> None:
+def test_failed_installers_are_all_reported() -> None:
     with pytest.raises(SetupError) as failure:
         install_with_first_success([("the installer", _refuse), ("a build", build_engine)], CONSOLE)
     lines = str(failure.value).splitlines()

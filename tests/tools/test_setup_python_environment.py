@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from tools.setup import debian, python_environment
-from tools.setup.commands import CommandFailed
+from tools.setup.commands import CommandFailed, SetupError
 from tools.setup.console import Console
-from tools.setup.errors import SetupError
 from tools.setup.python_environment import PROMPT, can_replace, compute_stamp, find, make
 
 CONSOLE = Console(io.StringIO())
@@ -47,9 +46,7 @@ def test_a_changed_lock_makes_it_out_of_date(venv: Path) -> None:
     assert find() is None
 
 
-def test_another_interpreter_or_another_version_of_it_makes_it_out_of_date(
-    venv: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_interpreter_makes_it_out_of_date(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(python_environment, "base_python", lambda: Path("/opt/other/python3"))
         assert find() is None
@@ -129,9 +126,7 @@ def test_an_environment_of_this_set_up_may_be_replaced(tmp_path: Path) -> None:
     assert can_replace(tmp_path / "missing")
 
 
-def test_an_environment_as_pulumi_new_leaves_it_may_be_replaced_and_one_with_a_package_in_it_may_not(
-    tmp_path: Path,
-) -> None:
+def test_environments_with_user_packages_are_never_replaced(tmp_path: Path) -> None:
     folder = tmp_path / ".venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     (packages,) = folder.glob("lib/python*/site-packages")
@@ -142,9 +137,7 @@ def test_an_environment_as_pulumi_new_leaves_it_may_be_replaced_and_one_with_a_p
     assert not can_replace(folder)
 
 
-def test_what_this_set_up_did_not_make_is_never_emptied(
-    venv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_environments_of_others_are_never_emptied(venv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(python_environment, "run", lambda *_, **__: pytest.fail("ran a program"))
     (venv / "setup.json").unlink()
     elsewhere = venv.rename(tmp_path / "elsewhere")
@@ -159,7 +152,7 @@ def test_what_this_set_up_did_not_make_is_never_emptied(
     assert (elsewhere / "bin/python").exists()
 
 
-def test_neither_a_file_nor_a_folder_of_other_things_is_taken_for_an_environment(tmp_path: Path) -> None:
+def test_files_and_other_folders_are_not_environments(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     (tmp_path / "folder").mkdir()

@@ -40,7 +40,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Callable[
     return folder
 
 
-def test_a_shell_reads_the_exports_as_they_were_meant_whatever_the_folders_are_called(checkout: Path) -> None:
+def test_exports_survive_odd_folder_names(checkout: Path) -> None:
     seen = _evaluate(render_exports())
     assert seen["PATH"].startswith(f"{checkout}/.venv/bin:{engine_cache_folder()}:")
     assert seen["PULUMI_BACKEND_URL"].startswith("file:///")
@@ -72,7 +72,7 @@ def test_a_users_own_settings_are_left_as_they_are(checkout: Path, monkeypatch: 
     assert not (checkout / ".pulumi-state").exists()
 
 
-def test_path_begins_with_the_wanted_folders_and_repeats_none() -> None:
+def test_path_is_prepended_without_repetition() -> None:
     assert (
         prepend_to_path([Path("/venv/bin"), Path("/engine")], "/usr/bin:/venv/bin:/bin")
         == "/venv/bin:/engine:/usr/bin:/bin"

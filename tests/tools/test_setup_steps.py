@@ -8,8 +8,8 @@ import pytest
 
 from tools.setup import __main__ as setup
 from tools.setup import base_image, console_scripts, docker_daemon, pulumi_engine, python_environment
+from tools.setup.commands import SetupError
 from tools.setup.console import Console
-from tools.setup.errors import SetupError
 
 Program = Callable[[str | Path, str], Path]
 
@@ -53,9 +53,7 @@ def test_every_step_says_one_line_in_order(steps: Callable[..., list[str]], caps
     assert capsys.readouterr().out.splitlines() == expected
 
 
-def test_a_step_that_fails_ends_the_set_up_with_its_message_and_exit_code_1(
-    steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failing_step_ends_the_set_up(steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]) -> None:
     asked = steps(missing=("pulumi", "docker"), failing=("pulumi",))
     assert setup.main([]) == 1
     assert asked == ["pulumi"]
@@ -78,7 +76,7 @@ def test_an_unknown_step_is_refused_with_the_known_ones(
     assert "the steps are python, commands, pulumi, docker, image, test" in capsys.readouterr().err
 
 
-def test_env_makes_what_it_builds_on_and_keeps_standard_output_for_the_shell(
+def test_env_prints_only_shell_code_on_stdout(
     steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(setup.shell_environment, "render_exports", lambda: "export A=b\n")
@@ -97,7 +95,7 @@ def test_env_prints_no_exports_when_a_step_fails(
     assert capsys.readouterr().out == ""
 
 
-def test_what_another_set_up_made_meanwhile_is_not_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_work_of_a_concurrent_set_up_is_reused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     answers = iter([None, "python: found"])
     step = FakeStep("python", asked := [])
@@ -128,7 +126,7 @@ def test_with_nothing_to_do_only_local_programs_are_asked(
     assert len(capsys.readouterr().out.splitlines()) == 5
 
 
-def test_a_folder_that_cannot_be_written_is_named_without_a_traceback(
+def test_an_unwritable_folder_is_named_without_traceback(
     steps: Callable[..., list[str]],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

@@ -23,8 +23,8 @@ from tools.setup import (
     python_environment,
     shell_environment,
 )
+from tools.setup.commands import SetupError
 from tools.setup.console import Console
-from tools.setup.errors import SetupError
 from tools.setup.folders import cache_folder
 
 

@@ -3,9 +3,8 @@
 import json
 
 from tools.setup import debootstrap
-from tools.setup.commands import CommandFailed, run
+from tools.setup.commands import CommandFailed, SetupError, run
 from tools.setup.console import Console
-from tools.setup.errors import SetupError
 
 TAG = "python:3.11-slim-bookworm"
 LABEL = "vertex-training.made-with"

@@ -1,4 +1,4 @@
-"""Running other programs within a time limit. Errors quote the end of their output."""
+"""Running other programs within a time limit, and the errors of a set-up."""
 
 import contextlib
 import os
@@ -15,6 +15,10 @@ GRACE_SECONDS = 10
 
 class CommandFailed(Exception):
     """A program could not be started, failed, or took too long; the message ends with its last lines."""
+
+
+class SetupError(Exception):
+    """A step failed; the message says why and what the user can do about it."""
 
 
 def run(

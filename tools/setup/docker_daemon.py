@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.setup import debian
-from tools.setup.commands import CommandFailed, quote_last_lines, run
+from tools.setup.commands import CommandFailed, SetupError, quote_last_lines, run
 from tools.setup.console import Console
-from tools.setup.errors import SetupError
 from tools.setup.folders import cache_folder
 
 PACKAGE = "docker.io"

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.setup import engine_build, python_environment
-from tools.setup.commands import CommandFailed, run
+from tools.setup.commands import CommandFailed, SetupError, run
 from tools.setup.console import Console
 from tools.setup.engine_build import LANGUAGE_HOST
-from tools.setup.errors import SetupError
 from tools.setup.folders import cache_folder
 
 ENGINE_VERSION = "3.259.0"  # as the `pulumi` package in requirements.lock, whose installer fetches the same version

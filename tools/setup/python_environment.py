@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tools.setup import debian
-from tools.setup.commands import CommandFailed, run
+from tools.setup.commands import CommandFailed, SetupError, run
 from tools.setup.console import Console
-from tools.setup.errors import SetupError
 from tools.setup.folders import REQUIREMENTS, VENV
 
 STAMP = VENV / "setup.json"
