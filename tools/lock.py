@@ -28,7 +28,7 @@ def main() -> int:
         install = subprocess.run([programs / "pip", "install", "-q", "--disable-pip-version-check", UV])
         if install.returncode != 0:
             return install.returncode
-        command = [programs / "uv", "pip", "compile", "-q", *options, "pyproject.toml"]
+        command = [str(programs / "uv"), "pip", "compile", "-q", *options, "pyproject.toml"]
         return subprocess.run(command, cwd=CHECKOUT).returncode
 
 
