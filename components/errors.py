@@ -1,18 +1,4 @@
-"""The errors of `components`. Every message can be shown to a user as it is.
-
-ComponentError
-├── DeclarationErrors   problems in the declarations and the stack file, all of them, each with its place
-├── ContextUnusable     the folder that an image is built from cannot be read
-├── BuildFailed         an image cannot be built
-├── DockerUnavailable   Docker does not answer
-├── RegistryRefused     a registry does not take an image, or does not say whether it has it
-├── UploadFailed        a file cannot be put where jobs find it
-├── ImageNotPromoted    another stack has not built the image that this one runs
-├── ImageRefused        the image of another stack is of no registry that this one allows
-├── EmulatorFailed      the local emulator does not start
-├── SubmitFailed        a job cannot be submitted, or not be removed
-└── TrainingFailed      jobs that were waited for did not succeed
-"""
+"""The errors of `components`. Every message can be shown to a user as it is."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,10 +37,8 @@ class ContextUnusable(ComponentError, pulumi.RunError):
     @classmethod
     def of(cls, error: OSError) -> "ContextUnusable":
         """Return the error for a file or folder that cannot be read."""
-        return cls(
-            f"{error.filename} cannot be read ({error.strerror}): make it readable, or leave it out by a line in "
-            ".dockerignore"
-        )
+        advice = "make it readable, or exclude it in .dockerignore"
+        return cls(f"{error.filename} cannot be read ({error.strerror}): {advice}")
 
 
 class BuildFailed(ComponentError):

@@ -11,10 +11,8 @@ from vertex_api.validation.shape import unknown_field_text
 from . import shapes
 
 LIFECYCLE, SPEC = "lifecycle", "spec"
-_INPUTS = (
-    types.CustomJobSpec,
-    types.HyperparameterTuningJob,
-)  # in the API, the inputs of a pipeline's task are free JSON
+# In the API, the inputs of a pipeline's task are free JSON.
+_INPUTS = (types.CustomJobSpec, types.HyperparameterTuningJob)
 
 
 def misplaced_key_message(kind: Kind, path: KeyPath) -> str | None:

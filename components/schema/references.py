@@ -33,8 +33,8 @@ def find_unclosed_references(value: Any) -> Iterator[Violation]:
     """Find the texts in a value that begin a reference and do not close it."""
     for path, text in _find_texts(value, ()):
         if match := _UNCLOSED.search(text):
-            begun = match.group().removesuffix("${").rstrip()
-            yield path, f'"{begun}" is a `${{` without `}}`; close it, or write `$${{` for a literal `${{`'
+            start = match.group().removesuffix("${").rstrip()
+            yield path, f'"{start}" is a `${{` without `}}`; close it, or write `$${{` for a literal `${{`'
 
 
 def has_unresolved_references(value: object) -> bool:
@@ -64,20 +64,17 @@ def map_texts(value: Any, change: Callable[[str], Any]) -> Any:
 
 
 def resolve(value: Any, tables: Tables) -> Any:
-    """Return a value with every reference into one of `tables` replaced. Other references stay as they are.
-
-    A text that is one reference and nothing else becomes the value itself, with its type.
-    """
-    return map_texts(value, lambda text: _resolve_text(text, tables) if "${" in text else text)
+    """Return a value with every reference into one of `tables` replaced: a lone one by the value with its type."""
+    return _resolve(value, tables, _REFERENCE)
 
 
 def resolve_and_unescape(value: Any, tables: Tables) -> Any:
-    """Replace references, and each `$${` by `${`. In one pass: inserted values stay as they are."""
-    return map_texts(value, lambda text: _resolve_and_unescape_text(text, tables) if "${" in text else text)
+    """Return a value with references replaced, and each `$${` by `${`; inserted values stay as they are."""
+    return _resolve(value, tables, _TOKEN)
 
 
 def unescape(value: Any) -> Any:
-    """Replace each `$${` by the `${` that it stands for."""
+    """Return a value with each `$${` replaced by the `${` that it stands for."""
     return resolve_and_unescape(value, {})
 
 
@@ -87,33 +84,25 @@ def unknown_reference_message(reference: str, tables: tuple[str, ...]) -> str:
     return f"${{{reference}}} is not a reference that is allowed here; write {known}"
 
 
-def _resolve_and_unescape_text(text: str, tables: Tables) -> Any:
-    if _REFERENCE.fullmatch(text):
-        return _resolve_text(text, tables)
-    return _TOKEN.sub(lambda match: "${" if match.group() == "$${" else _substitute(match, tables), text)
+def _resolve(value: Any, tables: Tables, pattern: re.Pattern[str]) -> Any:
+    def substitute(match: re.Match[str]) -> str:
+        if match.group() == "$${":
+            return "${"
+        is_known, result = _look_up(match.group(1), tables)
+        return to_text(result) if is_known else match.group()
 
+    def resolve_text(text: str) -> Any:
+        if lone := _REFERENCE.fullmatch(text):
+            is_known, result = _look_up(lone.group(1), tables)
+            return result if is_known else text
+        return pattern.sub(substitute, text)
 
-def _resolve_text(text: str, tables: Tables) -> Any:
-    whole = _REFERENCE.fullmatch(text)
-    if whole:
-        known, value = _look_up(whole.group(1), tables)
-        return value if known else text
-    return _REFERENCE.sub(lambda match: _substitute(match, tables), text)
-
-
-def _substitute(match: re.Match[str], tables: Tables) -> str:
-    """Return the text for a reference inside a text: the reference itself, if its value is not known yet."""
-    known, value = _look_up(match.group(1), tables)
-    if not known:
-        return match.group()
-    return to_text(value)
+    return map_texts(value, resolve_text)
 
 
 def _find_texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
-    """Find the texts in a value that may hold references."""
-    if isinstance(value, str):
-        if "${" in value:
-            yield path, value
+    if isinstance(value, str) and "${" in value:
+        yield path, value
     elif isinstance(value, Mapping):
         for key, child in value.items():
             yield from _find_texts(child, (*path, key))

@@ -1,12 +1,13 @@
-"""Shapes of what a user declares, beside the API's own messages. Each field is described in docs/configuration.md."""
+"""Shapes of declarations and stack files, without the API's own messages. docs/configuration.md describes each field."""
 
-from typing import Annotated, Any, Literal, Required
+from collections.abc import Mapping
+from typing import Any, Literal, Required
 
-from pydantic import AfterValidator, ConfigDict, with_config
+from pydantic import ConfigDict, with_config
 from typing_extensions import TypedDict
 
 from vertex_api import types
-from vertex_api.scalars import Boolean, Double, Duration, Int32, String
+from vertex_api.scalars import Boolean, Double, Duration, String
 
 from . import formats
 
@@ -15,7 +16,7 @@ _shape = with_config(ConfigDict(extra="forbid"))
 
 @_shape
 class Package(TypedDict, total=False):
-    """A script or module that becomes an image without a Dockerfile."""
+    """A script or module that is built into an image without a Dockerfile."""
 
     path: Required[String]
     script: formats.CopiedPath
@@ -28,7 +29,7 @@ class Package(TypedDict, total=False):
 
 @_shape
 class Image(TypedDict, total=False):
-    """An image built from a `context` folder or a `package`, or elsewhere (`uri`), or by another `stack`."""
+    """An image: built from a `context` folder or a `package`, an existing `uri`, or built by another `stack`."""
 
     context: String
     package: Package
@@ -52,13 +53,13 @@ class PythonPackage(TypedDict, total=False):
 
 @_shape
 class Lifecycle(TypedDict, total=False):
-    """What happens around a job: what it comes after, who waits, what deleting it does, `rerun`, what to `adopt`."""
+    """When a job runs, whether the program waits for it, what deleting it does, and an existing job to `adopt`."""
 
     wait: Boolean
-    deadline: Annotated[Duration, AfterValidator(formats.validate_positive_duration)]
+    deadline: formats.PositiveDuration
     after: list[String]
     onDelete: Literal["delete", "cancel", "keep"]
-    rerun: Annotated[Int32, AfterValidator(formats.validate_not_negative)]
+    rerun: formats.NotNegative
     adopt: formats.JobId
 
 
@@ -73,12 +74,12 @@ class SpecFile(TypedDict, total=False):
 class Emulator(TypedDict, total=False):
     """Settings of the local emulator."""
 
-    port: Annotated[Int32, AfterValidator(formats.validate_port)]
+    port: formats.Port
 
 
 @_shape
 class Registry(TypedDict, total=False):
-    """Where images are: a repository of Artifact Registry that is made here, one that exists, or another `url`."""
+    """The registry of images: a `repository` of Artifact Registry to create, an `existing` one, or another `url`."""
 
     existing: formats.RepositoryName
     url: formats.RegistryUrl
@@ -96,7 +97,7 @@ class Registry(TypedDict, total=False):
 
 @_shape
 class Identity(TypedDict, total=False):
-    """What jobs run as: a service account that is made here (`account`), or one that exists (`existing`)."""
+    """The service account that jobs run as: an `account` to create, or an `existing` one."""
 
     account: formats.AccountId
     existing: formats.AccountEmail
@@ -105,7 +106,7 @@ class Identity(TypedDict, total=False):
 
 @_shape
 class Bucket(TypedDict, total=False):
-    """Where jobs write: a bucket that is made here (`name`), or one that exists (`existing`)."""
+    """The bucket that jobs write to: one to create by its `name`, or an `existing` one."""
 
     name: formats.BucketName
     existing: formats.BucketName
@@ -118,7 +119,7 @@ class Bucket(TypedDict, total=False):
 
 @_shape
 class Peering(TypedDict, total=False):
-    """A VPC network that is peered with Google's services; with `prefixLength` the peering is made here."""
+    """A VPC network that is peered with Google's services. With `prefixLength` the stack creates the peering."""
 
     network: Required[formats.NetworkName]
     reservedIpRanges: list[String]
@@ -127,7 +128,7 @@ class Peering(TypedDict, total=False):
 
 @_shape
 class DnsPeering(TypedDict, total=False):
-    """A domain (ending with a dot) that jobs resolve in a network of a project."""
+    """A domain, ending with a dot, that jobs resolve in a network of a project."""
 
     domain: Required[String]
     targetProject: Required[String]
@@ -136,7 +137,7 @@ class DnsPeering(TypedDict, total=False):
 
 @_shape
 class Attachment(TypedDict, total=False):
-    """A network attachment for jobs: one that exists, or one that is made here in a `subnetwork`."""
+    """The network attachment of jobs: an `existing` one, or one to create in a `subnetwork`."""
 
     existing: formats.AttachmentName
     subnetwork: String
@@ -145,7 +146,7 @@ class Attachment(TypedDict, total=False):
 
 @_shape
 class Network(TypedDict, total=False):
-    """The private network that jobs reach, in one of two ways."""
+    """The private network that jobs reach: by a `peering` or by an `attachment`."""
 
     peering: Peering
     attachment: Attachment
@@ -153,7 +154,7 @@ class Network(TypedDict, total=False):
 
 @_shape
 class AutoscalingSpec(TypedDict, total=False):
-    """How many machines a pool has as the jobs on it come and go."""
+    """The limits within which a pool scales with its jobs."""
 
     minReplicaCount: Required[formats.Positive]
     maxReplicaCount: Required[formats.Positive]
@@ -161,7 +162,7 @@ class AutoscalingSpec(TypedDict, total=False):
 
 @_shape
 class ResourcePool(TypedDict, total=False):
-    """Machines of one kind that a persistent resource keeps."""
+    """Machines of one kind in a persistent resource."""
 
     machineSpec: Required[types.MachineSpec]
     replicaCount: formats.Positive
@@ -171,7 +172,7 @@ class ResourcePool(TypedDict, total=False):
 
 @_shape
 class PersistentResource(TypedDict, total=False):
-    """Machines that stay between jobs, for those that name it."""
+    """Machines that stay between jobs, for the jobs that name the resource."""
 
     name: Required[formats.PersistentResourceId]
     resourcePools: Required[list[ResourcePool]]
@@ -179,7 +180,7 @@ class PersistentResource(TypedDict, total=False):
 
 @_shape
 class Prices(TypedDict, total=False):
-    """Prices in USD that a stack names itself: by family or type, then by region. `asOf` is a day: 2026-07-30."""
+    """A stack's own prices in USD, by family or type, then by region. `asOf` is a day: 2026-07-30."""
 
     asOf: Required[String]
     source: Required[String]
@@ -191,7 +192,7 @@ class Prices(TypedDict, total=False):
 
 @_shape
 class Guardrails(TypedDict, total=False):
-    """What jobs and machines of a stack may be. Their types are patterns, `registries` begin the names of images."""
+    """Limits for the jobs and machines of a stack. Types are patterns; `registries` are prefixes of image names."""
 
     machineTypes: list[String]
     acceleratorTypes: list[String]
@@ -208,7 +209,7 @@ class Guardrails(TypedDict, total=False):
 
 @_shape
 class Cloud(TypedDict, total=False):
-    """What a stack file says of a Google Cloud project, for the target `gcp` alone."""
+    """The keys of a stack file that are for the target `gcp` only."""
 
     projectNumber: formats.ProjectNumber
     registry: Registry
@@ -223,7 +224,7 @@ class Cloud(TypedDict, total=False):
 
 @_shape
 class Declarations(TypedDict, total=False):
-    """What a file of declarations may hold. Jobs are checked one by one, against the API's messages."""
+    """The sections of a file of declarations. Jobs are checked one by one, against the API's messages."""
 
     vars: dict[str, Any]
     images: dict[str, Image]
@@ -235,7 +236,7 @@ class Declarations(TypedDict, total=False):
 
 @_shape
 class Stack(Declarations, Cloud, total=False):
-    """What a stack file may hold under `vertex-training:`: where and how, and small declarations."""
+    """The keys of a stack file under `vertex-training:`: its settings, and declarations."""
 
     target: Required[Literal["local", "gcp"]]
     include: list[String]
@@ -247,4 +248,9 @@ class Stack(Declarations, Cloud, total=False):
 
 
 LIFECYCLE: Lifecycle = {"wait": False, "after": [], "onDelete": "delete", "rerun": 0}
-"""What holds where a declaration says nothing."""
+"""The defaults of a job that the stack submits."""
+
+
+def get_deletion_policy(lifecycle: Mapping[str, Any], is_adopted: bool) -> str:
+    """Return what happens to a job that leaves its stack: `delete`, `cancel` or `keep`, the default of adopted jobs."""
+    return str(lifecycle.get("onDelete", "keep" if is_adopted else LIFECYCLE["onDelete"]))

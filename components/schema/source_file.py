@@ -77,14 +77,13 @@ def find_included_files(root: Path, patterns: Sequence[str]) -> tuple[dict[str, 
 
     Returns the files by the name that messages show, and the indexes of the patterns that match no file.
     """
-    matches = [_match(root, pattern) for pattern in patterns]
-    files = {
-        str(file.relative_to(root) if file.is_relative_to(root) else file): file for each in matches for file in each
-    }
-    return files, [index for index, each in enumerate(matches) if not each]
+    matches = [_find_matches(root, pattern) for pattern in patterns]
+    files = [file for each in matches for file in each]
+    names = [str(file.relative_to(root) if file.is_relative_to(root) else file) for file in files]
+    return dict(zip(names, files, strict=True)), [index for index, each in enumerate(matches) if not each]
 
 
-def _match(root: Path, pattern: str) -> list[Path]:
+def _find_matches(root: Path, pattern: str) -> list[Path]:
     path = root / pattern
     if path.is_file():
         return [path]

@@ -21,21 +21,17 @@ def load(content: bytes) -> Any:
     """
     loader = yaml.CSafeLoader(content)
     try:
-        node = _parse_node(loader, content)
+        try:
+            node = loader.get_single_node()
+        except yaml.MarkedYAMLError as error:
+            error.problem = explain_error(error, content.decode(errors="replace"))
+            raise
         if node is None:
             return None
         _raise_for_lossy_parts(node, ())
         return _construct(loader, node)
     finally:
         loader.dispose()
-
-
-def _parse_node(loader: yaml.CSafeLoader, content: bytes) -> yaml.Node | None:
-    try:
-        return loader.get_single_node()
-    except yaml.MarkedYAMLError as error:
-        error.problem = explain_error(error, content.decode(errors="replace"))
-        raise
 
 
 def _construct(loader: yaml.CSafeLoader, node: yaml.Node) -> Any:
@@ -60,7 +56,7 @@ def quote_source_text(root: yaml.Node | None, path: KeyPath, message: str) -> st
     """
     node = root
     for part in path:
-        _, node = next(_steps(node, part), (0, None))
+        _, node = next(_find_children(node, part), (0, None))
     if not isinstance(node, yaml.ScalarNode) or node.tag == _TEXT:
         return message
     read, text = _construct_scalar(node), node.value
@@ -76,14 +72,11 @@ def find_line(node: yaml.Node | None, path: KeyPath) -> int | None:
     """Return the line of the deepest part of `path` that a document holds; None if it holds none of it."""
     line = None
     for part in path:
-        step = next(_steps(node, part), None)
-        if step is None:
-            break
-        line, node = step
+        line, node = next(_find_children(node, part), (line, None))
     return line
 
 
-def _steps(node: yaml.Node | None, part: str | int) -> Iterator[tuple[int, yaml.Node]]:
+def _find_children(node: yaml.Node | None, part: str | int) -> Iterator[tuple[int, yaml.Node]]:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             if key.tag == _MERGE:
@@ -93,45 +86,37 @@ def _steps(node: yaml.Node | None, part: str | int) -> Iterator[tuple[int, yaml.
         for key, value in node.value:
             if key.tag == _MERGE:
                 for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                    yield from _steps(merged, part)
+                    yield from _find_children(merged, part)
     elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
         yield node.value[part].start_mark.line + 1, node.value[part]
 
 
-def _raise_for_lossy_parts(node: yaml.Node, above: tuple[yaml.Node, ...]) -> None:
-    """Raise for what YAML readers silently drop or change, and for endless values.
-
-    These are duplicate keys, keys that YAML reads as numbers or booleans, and aliases to a value that contains them.
-    """
-    if any(node is other for other in above):
+def _raise_for_lossy_parts(node: yaml.Node, parents: tuple[yaml.Node, ...]) -> None:
+    """Raise for duplicate keys, keys that YAML reads as numbers or booleans, and aliases to a value that has them."""
+    if any(node is other for other in parents):
         raise yaml.MarkedYAMLError(problem="an alias refers to what it stands in", problem_mark=node.start_mark)
     if isinstance(node, yaml.MappingNode):
         first: dict[str, yaml.Node] = {}
         for key, value in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
-                if key.tag != _TEXT:
-                    message = f'names are texts; write "{key.value}" in quotes'
-                    raise yaml.MarkedYAMLError(problem=message, problem_mark=key.start_mark)
-                if key.value in first:
-                    lines = f"lines {first[key.value].start_mark.line + 1} and {key.start_mark.line + 1}"
+                message = None if key.tag == _TEXT else f'names are texts; write "{key.value}" in quotes'
+                if not message and (other := first.setdefault(key.value, key)) is not key:
+                    lines = f"lines {other.start_mark.line + 1} and {key.start_mark.line + 1}"
                     message = f'"{key.value}" is there twice, {lines}'
+                if message:
                     raise yaml.MarkedYAMLError(problem=message, problem_mark=key.start_mark)
-                first[key.value] = key
-            _raise_for_lossy_parts(value, (*above, node))
+            _raise_for_lossy_parts(value, (*parents, node))
     elif isinstance(node, yaml.SequenceNode):
         for child in node.value:
-            _raise_for_lossy_parts(child, (*above, node))
+            _raise_for_lossy_parts(child, (*parents, node))
 
 
 def _iterate_scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
     if isinstance(node, yaml.ScalarNode):
         yield node
-    elif isinstance(node, yaml.MappingNode):
-        for _, value in node.value:
-            yield from _iterate_scalars(value)
-    elif isinstance(node, yaml.SequenceNode):
+    elif isinstance(node, yaml.CollectionNode):
         for child in node.value:
-            yield from _iterate_scalars(child)
+            yield from _iterate_scalars(child[1] if isinstance(node, yaml.MappingNode) else child)
 
 
 def _is_readable(node: yaml.ScalarNode) -> bool:

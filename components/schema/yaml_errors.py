@@ -44,7 +44,7 @@ def explain_error(error: yaml.MarkedYAMLError, text: str) -> str:
     if after[:1] in ("}", "]") and problem in _UNOPENED:
         return f'the "{after[0]}" closes no bracket'
     start = error.context_mark.line + 1 if error.context_mark else 1
-    said = next((said for begins, said in _EXPLANATIONS.items() if problem.startswith(begins)), None)
-    if said is not None:
-        return said.format(line=start)
+    for prefix, explanation in _EXPLANATIONS.items():
+        if problem.startswith(prefix):
+            return explanation.format(line=start)
     return f"{error.context}, {problem}" if error.context else problem
