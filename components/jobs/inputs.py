@@ -8,8 +8,8 @@ from vertex_api.kinds import Kind
 from vertex_api.validation.canonical import CanonicalSpec, restore_spec
 
 from ..schema import references
+from ..schema.job_declaration import get_deletion_policy
 from ..schema.references import Tables
-from ..schema.shapes import get_deletion_policy
 
 
 @dataclass(frozen=True)

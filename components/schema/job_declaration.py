@@ -1,6 +1,8 @@
-"""JobDeclaration: a job as it is declared, and the other jobs that it depends on."""
+"""JobDeclaration: a job as it is declared, the other jobs that it depends on, and what deleting it does."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from vertex_api.kinds import Kind
 from vertex_api.validation.canonical import CanonicalSpec
@@ -37,3 +39,8 @@ class JobDeclaration:
     def upstream_jobs(self) -> frozenset[str]:
         """The jobs that must have succeeded before it is submitted."""
         return self.referenced_jobs.union(self.lifecycle.get("after", ()))
+
+
+def get_deletion_policy(lifecycle: Mapping[str, Any], is_adopted: bool) -> str:
+    """Return what happens to a job that leaves its stack: `delete`, `cancel` or `keep`, the default of adopted jobs."""
+    return str(lifecycle.get("onDelete", "keep" if is_adopted else shapes.LIFECYCLE["onDelete"]))

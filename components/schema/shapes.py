@@ -1,6 +1,5 @@
-"""Shapes of declarations and stack files, without the API's own messages. docs/configuration.md describes each field."""
+"""Shapes of declarations and stack files, beside the API's messages. docs/configuration.md describes each field."""
 
-from collections.abc import Mapping
 from typing import Any, Literal, Required
 
 from pydantic import ConfigDict, with_config
@@ -249,8 +248,3 @@ class Stack(Declarations, Cloud, total=False):
 
 LIFECYCLE: Lifecycle = {"wait": False, "after": [], "onDelete": "delete", "rerun": 0}
 """The defaults of a job that the stack submits."""
-
-
-def get_deletion_policy(lifecycle: Mapping[str, Any], is_adopted: bool) -> str:
-    """Return what happens to a job that leaves its stack: `delete`, `cancel` or `keep`, the default of adopted jobs."""
-    return str(lifecycle.get("onDelete", "keep" if is_adopted else LIFECYCLE["onDelete"]))

@@ -22,8 +22,7 @@ from vertex_api.kinds import KINDS
 from ...runtime import target
 from ...runtime.api_errors import api_errors_as
 from ...runtime.engine import Provider
-from ...schema.job_declaration import JobDeclaration
-from ...schema.shapes import get_deletion_policy
+from ...schema.job_declaration import JobDeclaration, get_deletion_policy
 from . import tokens
 from .labels import MARK_LABEL, build_stack_filter
 from .orphans import remove_orphans
