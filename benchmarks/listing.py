@@ -91,7 +91,7 @@ def _fill(root: Path) -> None:
     with database.write_transaction() as transaction:
         for kind, spec in _SPECS.items():
             for _ in range(JOBS):
-                job = transaction.add_job(generate_id(), kind, _LOCATION, spec, slots=0)
+                job = transaction.add_job(generate_id(), kind, _LOCATION, spec)
                 transaction.update_job(job, state=SUCCEEDED)
                 if kind == HYPERPARAMETER_TUNING_JOB:
                     _add_trials(transaction, job.id)
@@ -100,7 +100,7 @@ def _fill(root: Path) -> None:
 
 def _add_trials(transaction: Transaction, study: str) -> None:
     for number in range(1, TRIALS + 1):
-        job = transaction.add_job(generate_id(), CUSTOM_JOB, _LOCATION, _SPECS[CUSTOM_JOB], 0, study, number)
+        job = transaction.add_job(generate_id(), CUSTOM_JOB, _LOCATION, _SPECS[CUSTOM_JOB], study, number)
         transaction.update_job(job, state=SUCCEEDED)
         trial = Trial(study, number, "SUCCEEDED", {"x": 0.5}, job.id, 10**9, 2 * 10**9, (_MEASUREMENT,), _MEASUREMENT)
         transaction.add_trial(trial)

@@ -55,7 +55,7 @@ def test_a_replica_that_takes_more_memory_than_it_is_given_fails_the_job_as_out_
     )
     job_id = generate_id()
     with database.write_transaction() as transaction:
-        transaction.add_job(job_id, CUSTOM_JOB, Location("p", "us-central1"), custom_job(pool(GREEDY)), slots=1)
+        transaction.add_job(job_id, CUSTOM_JOB, Location("p", "us-central1"), custom_job(pool(GREEDY)))
 
     def ended() -> Job | None:
         scheduler.wake(job_id)

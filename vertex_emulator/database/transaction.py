@@ -57,12 +57,11 @@ class Transaction(Statements):
         kind: Kind,
         location: Location,
         spec: Mapping[str, Any],
-        slots: int,
         study: str | None = None,
         trial: int | None = None,
     ) -> Job:
-        """Add a job in QUEUED, with the pending fault that matches it, if any; `slots` is its number of replicas."""
-        now = now_ns()
+        """Add a job in QUEUED, with the pending fault that matches it, if any."""
+        now, replicas = now_ns(), list_replicas(kind, spec)
         self._insert_row(
             "jobs",
             id=job_id,
@@ -74,8 +73,8 @@ class Transaction(Statements):
             updated=now,
             study=study,
             trial=trial,
-            slots=slots,
-            fault=self.injected_faults.use_fault(spec["displayName"], list_replicas(kind, spec)),
+            slots=len(replicas),
+            fault=self.injected_faults.use_fault(spec["displayName"], replicas),
         )
         return self._require_job(job_id)
 

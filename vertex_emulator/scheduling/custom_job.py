@@ -17,17 +17,7 @@ from vertex_emulator.replicas import saved_logs as logs
 from vertex_emulator.replicas.executor import Executor, ReplicaStatus
 from vertex_emulator.replicas.resource_limits import render_shortfall_warnings
 from vertex_emulator.replicas.spec import build_replica_spec
-from vertex_emulator.scheduling import fault_effects, image_error
-from vertex_emulator.scheduling.job_outcome import (
-    CODE_FAILED_PRECONDITION,
-    CODE_INVALID_ARGUMENT,
-    PRIMARY,
-    build_stockout_ending,
-    compute_deadline,
-    compute_queue_deadline,
-    decide_job_outcome,
-    decide_timeout,
-)
+from vertex_emulator.scheduling import fault_effects, image_error, job_outcome
 from vertex_emulator.scheduling.restarts import RestartPlan
 from vertex_emulator.times import now_ns
 
@@ -70,13 +60,13 @@ class CustomJobReconciler:
             return current if current.ending is not None else transaction.update_job(current, ending=ending)
 
     def _check_queue_deadline(self, job: Job) -> float | None:
-        queue_deadline = compute_queue_deadline(job)
+        queue_deadline = job_outcome.compute_queue_deadline(job)
         if queue_deadline is None or now_ns() < queue_deadline:
             return None if queue_deadline is None else (queue_deadline - now_ns()) / 10**9
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is not None and current.state == QUEUED:
-                transaction.end_job(current, build_stockout_ending(job, now_ns()))
+                transaction.end_job(current, job_outcome.build_stockout_ending(job, now_ns()))
         return None
 
     def _launch_replicas(self, job: Job) -> float | None:
@@ -84,13 +74,13 @@ class CustomJobReconciler:
         restarting_since = job.restarts.restarting_since
         if restarting_since is not None:
             statuses = self.executor.get_statuses(job.id)
-            ending = decide_timeout(job, now_ns())
+            ending = job_outcome.decide_timeout(job, now_ns())
             if ending is not None:
                 return self._end_running_job(job, ending, statuses)
             delay = self._stop_replicas(job, _select_running(statuses) - set(job.current_replicas), restarting_since)
             if delay is not None:
                 return delay
-        image, task = "", PRIMARY.task
+        image, task = "", job_outcome.PRIMARY.task
         try:
             host, metric_id = self.executor.get_host_resources(), self._get_metric_id(job)
             # Every attempt of a replica has the same spec.
@@ -108,10 +98,10 @@ class CustomJobReconciler:
                 self.executor.start_replica(spec)
         except ImageUnavailable as error:
             text = image_error.render_image_error(image, str(error), job.location)
-            return self._end_running_job(job, Ending(FAILED, CODE_FAILED_PRECONDITION, text, now_ns()))
+            return self._end_running_job(job, Ending(FAILED, job_outcome.CODE_FAILED_PRECONDITION, text, now_ns()))
         except ReplicaCannotStart as error:
             text = f"The replica {task} failed to start: {error}"
-            return self._end_running_job(job, Ending(FAILED, CODE_INVALID_ARGUMENT, text, now_ns()))
+            return self._end_running_job(job, Ending(FAILED, job_outcome.CODE_INVALID_ARGUMENT, text, now_ns()))
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is not None and current.ending is None and not current.is_terminal:
@@ -129,18 +119,18 @@ class CustomJobReconciler:
         if job.study is not None:
             self.wake(job.study)
         # The executor reports each exit, also one before this moment.
-        return 0.0 if job.fault is not None else (compute_deadline(job) - now_ns()) / 10**9
+        return 0.0 if job.fault is not None else (job_outcome.compute_deadline(job) - now_ns()) / 10**9
 
     def _check_outcome(self, job: Job) -> float | None:
         now = now_ns()
         statuses = self.executor.get_statuses(job.id)
-        outcome = decide_job_outcome(job, statuses, now, self.build_job_url(job))
+        outcome = job_outcome.decide_job_outcome(job, statuses, now, self.build_job_url(job))
         if isinstance(outcome, Ending):
             return self._end_running_job(job, outcome, statuses)
         if isinstance(outcome, RestartPlan):
             self._begin_restart(job, outcome)
             return None
-        moments = (compute_deadline(job), fault_effects.compute_fault_time(job, statuses))
+        moments = (job_outcome.compute_deadline(job), fault_effects.compute_fault_time(job, statuses))
         return (min(moment for moment in moments if moment is not None) - now) / 10**9
 
     def _begin_restart(self, job: Job, restart: RestartPlan) -> None:

@@ -4,7 +4,7 @@ The emulator has no dataset service. It looks for the exported files in the fold
 Source of names and forms: the discovery document's InputDataConfig.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,8 @@ from vertex_emulator.gcs import buckets
 
 _SPLITS = ("training", "validation", "test")
 _FORMATS = ("jsonl", "csv")
-_IGNORED_FIELDS = (
-    "fractionSplit",
-    "filterSplit",
-    "predefinedSplit",
-    "timestampSplit",
-    "stratifiedSplit",
-    "annotationSchemaUri",
-    "annotationsFilter",
-    "savedQueryId",
-    "persistMlUseAssignment",
-)
+_SPLIT_FIELDS = ("fractionSplit", "filterSplit", "predefinedSplit", "timestampSplit", "stratifiedSplit")
+_FILTER_FIELDS = ("annotationSchemaUri", "annotationsFilter", "savedQueryId", "persistMlUseAssignment")
 
 
 @dataclass(frozen=True)
@@ -41,16 +32,16 @@ def resolve_input_data(config: Mapping[str, Any], root: Path) -> InputData:
     """
     uri = config["gcsDestination"]["outputUriPrefix"].rstrip("/")
     folder = buckets.resolve_folder(root, uri)
-    folders = [folder, *sorted((found for found in folder.glob("dataset-*") if found.is_dir()), reverse=True)]
-    datasets = [(place, form) for place in folders for form in _FORMATS if any(place.glob(f"training-*.{form}"))]
+    exports = sorted((path for path in folder.glob("dataset-*") if path.is_dir()), reverse=True)
+    datasets = [
+        (place, form) for place in (folder, *exports) for form in _FORMATS if any(place.glob(f"training-*.{form}"))
+    ]
     place, form = datasets[0] if datasets else (folder, "jsonl" if "annotationSchemaUri" in config else "csv")
     prefix = "/".join([uri, *place.relative_to(folder).parts])
-    variables = {"AIP_DATA_FORMAT": form}
-    for name in _SPLITS:
-        variables[f"AIP_{name.upper()}_DATA_URI"] = f"{prefix}/{name}-*.{form}"
-    return InputData(
-        variables, [*_input_data_warnings(config, uri, bool(datasets)), *_missing_split_warnings(place, form, datasets)]
-    )
+    variables = {f"AIP_{split.upper()}_DATA_URI": f"{prefix}/{split}-*.{form}" for split in _SPLITS}
+    missing_splits = [split for split in _SPLITS[1:] if datasets and not any(place.glob(f"{split}-*.{form}"))]
+    warnings = _render_warnings(config, uri, bool(datasets), missing_splits)
+    return InputData({"AIP_DATA_FORMAT": form, **variables}, [f"inputDataConfig: {warning}" for warning in warnings])
 
 
 def add_input_variables(job_spec: Mapping[str, Any], data: InputData) -> dict[str, Any]:
@@ -63,24 +54,13 @@ def add_input_variables(job_spec: Mapping[str, Any], data: InputData) -> dict[st
     return {**job_spec, "workerPoolSpecs": pools}
 
 
-def _input_data_warnings(config: Mapping[str, Any], uri: str, found: bool) -> list[str]:
-    lines = [
-        f"inputDataConfig: this machine has no dataset service; the files of dataset {config['datasetId']} are read "
-        f"from {uri}."
-    ]
-    if not found:
-        lines.append(
-            f"inputDataConfig: {uri} has no files training-*.jsonl or training-*.csv; put them there before the job "
-            "starts."
-        )
-    unused = [name for name in _IGNORED_FIELDS if name in config]
-    if unused:
-        lines.append(f"inputDataConfig: on this machine {', '.join(unused)} have no effect; split the files yourself.")
-    return lines
-
-
-def _missing_split_warnings(place: Path, form: str, found: list[tuple[Path, str]]) -> list[str]:
-    missing = [name for name in _SPLITS[1:] if found and not any(place.glob(f"{name}-*.{form}"))]
-    return [f"inputDataConfig: there are no {' and no '.join(missing)} files beside the training files."] * bool(
-        missing
-    )
+def _render_warnings(
+    config: Mapping[str, Any], uri: str, has_training_files: bool, missing_splits: list[str]
+) -> Iterator[str]:
+    yield f"this machine has no dataset service; the files of dataset {config['datasetId']} are read from {uri}."
+    if not has_training_files:
+        yield f"{uri} has no files training-*.jsonl or training-*.csv; put them there before the job starts."
+    if unused := [name for name in _SPLIT_FIELDS + _FILTER_FIELDS if name in config]:
+        yield f"on this machine {', '.join(unused)} have no effect; split the files yourself."
+    if missing_splits:
+        yield f"there are no {' and no '.join(missing_splits)} files beside the training files."

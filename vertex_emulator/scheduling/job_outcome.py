@@ -6,15 +6,8 @@ from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, get_timeout
 from vertex_api.scalars import parse_seconds
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.replicas.executor import ReplicaStatus
-from vertex_emulator.scheduling import fault_effects
-from vertex_emulator.scheduling.restarts import (
-    RestartPlan,
-    is_killed_externally,
-    is_transient,
-    plan_preemption_restart,
-    plan_retry,
-    plan_worker_restart,
-)
+from vertex_emulator.scheduling import fault_effects, restarts
+from vertex_emulator.scheduling.restarts import RestartPlan
 from vertex_emulator.times import now_ns
 
 _DEFAULT_QUEUE_WAIT = "86400s"  # a day, for FLEX_START (discovery document)
@@ -86,14 +79,18 @@ def build_stockout_ending(job: Job, now: int) -> Ending:
 
 
 def _decide_preemption(job: Job, now: int) -> Ending | RestartPlan:
-    return plan_preemption_restart(job, render_stockout(job.location.region), now) or build_stockout_ending(job, now)
+    restart = restarts.plan_preemption_restart(job, render_stockout(job.location.region), now)
+    return restart or build_stockout_ending(job, now)
 
 
 def _decide_by_exits(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int, job_url: str) -> JobOutcome:
-    exited = [item for item in statuses.items() if item[1].phase == "exited" and not is_killed_externally(item[1])]
+    exited = [item for item in statuses.items() if item[1].phase == "exited"]
     for replica, status in sorted(exited, key=lambda item: item[1].finished or 0):
+        if restarts.is_killed_externally(status):
+            continue
         if status.exit_code != 0:
-            restart = plan_retry(job, _render_exit(replica, status), now) if is_transient(status) else None
+            can_retry = restarts.is_transient(status)
+            restart = restarts.plan_retry(job, _render_exit(replica, status), now) if can_retry else None
             return restart or _build_exit_failure(replica, status, job_url, now)
         if replica.first_attempt == PRIMARY:
             return Ending(SUCCEEDED, 0, "", now)
@@ -102,12 +99,12 @@ def _decide_by_exits(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: i
 
 def _decide_by_losses(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int) -> JobOutcome:
     removed = [replica for replica in job.current_replicas if replica not in statuses]
-    killed = [replica for replica, status in statuses.items() if is_killed_externally(status)]
+    killed = [replica for replica, status in statuses.items() if restarts.is_killed_externally(status)]
     if not removed and not killed:
         return None
     event = "was removed" if removed else "was killed"
     cause = f"the container of replica {(removed or killed)[0].task} {event} from outside."
-    restart = plan_worker_restart(job, [*removed, *killed], cause[0].upper() + cause[1:], now)
+    restart = restarts.plan_worker_restart(job, [*removed, *killed], cause[0].upper() + cause[1:], now)
     return restart or Ending(FAILED, CODE_INTERNAL, f"Internal error occurred for the current attempt: {cause}", now)
 
 

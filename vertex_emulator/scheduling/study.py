@@ -8,26 +8,10 @@ from typing import Any
 from vertex_api.kinds import CUSTOM_JOB
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
-from vertex_emulator.database.records import (
-    CANCELLING,
-    PENDING,
-    QUEUED,
-    RUNNING,
-    SUCCEEDED,
-    Ending,
-    Job,
-    Trial,
-    list_replicas,
-)
+from vertex_emulator.database.records import CANCELLING, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.names import generate_id
+from vertex_emulator.scheduling import study_outcome
 from vertex_emulator.scheduling.cancellation import cancel_job, stop_trial_job
-from vertex_emulator.scheduling.study_outcome import (
-    decide_study_ending,
-    find_stopping_reason,
-    find_unpromising_trials,
-    get_final_metrics,
-    has_room_for_trial,
-)
 from vertex_emulator.scheduling.trial import Values, build_trial_job_spec, refresh_trial
 from vertex_emulator.times import now_ns
 
@@ -50,7 +34,7 @@ class StudyReconciler:
             trials = transaction.list_trials(study.id)
             jobs = transaction.get_unfinished_trial_jobs(study.id)
         trials = self._refresh_trials(study, trials, jobs)
-        ending = study.ending or decide_study_ending(study, trials, now_ns())
+        ending = study.ending or study_outcome.decide_study_ending(study, trials, now_ns())
         if ending is None:
             self._update_state(study, trials)
             ending = self._request_trials(study, trials)
@@ -96,10 +80,10 @@ class StudyReconciler:
 
         study_spec = study.spec["studySpec"]
         while True:
-            reason = find_stopping_reason(study, trials, now_ns())
+            reason = study_outcome.find_stopping_reason(study, trials, now_ns())
             if reason is not None:
                 return self._stop_study(study, reason)
-            if not has_room_for_trial(study, trials):
+            if not study_outcome.has_room_for_trial(study, trials):
                 return None
             number = len(trials) + 1
             observations = [_build_observation(trial) for trial in trials]
@@ -130,7 +114,7 @@ class StudyReconciler:
         return ending.state == SUCCEEDED and not asap and any(not trial.has_ended for trial in trials)
 
     def _stop_unpromising_trials(self, study: Job, trials: Sequence[Trial]) -> None:
-        for trial, reason in find_unpromising_trials(study, trials):
+        for trial, reason in study_outcome.find_unpromising_trials(study, trials):
             with self.database.write_transaction() as transaction:
                 if stop_trial_job(transaction, trial.job):
                     transaction.log_service_message(study.id, f"Trial {trial.number} is stopped early: {reason}.")
@@ -148,8 +132,7 @@ class StudyReconciler:
             current = transaction.get_job(study.id)
             if current is None or current.ending is not None:
                 return None
-            slots = len(list_replicas(CUSTOM_JOB, spec))
-            transaction.add_job(trial.job, CUSTOM_JOB, study.location, spec, slots, study.id, number)
+            transaction.add_job(trial.job, CUSTOM_JOB, study.location, spec, study.id, number)
             transaction.add_trial(trial)
         self.wake(trial.job)
         return trial
@@ -186,4 +169,4 @@ def _build_observation(trial: Trial) -> Any:
     from vertex_emulator.search import Observation
 
     state: Any = trial.state if trial.has_ended else "ACTIVE"
-    return Observation(trial.parameters, state, get_final_metrics(trial) or {})
+    return Observation(trial.parameters, state, study_outcome.get_final_metrics(trial) or {})

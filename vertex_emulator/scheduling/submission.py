@@ -5,7 +5,7 @@ from typing import Any
 
 from vertex_api.kinds import TRAINING_PIPELINE, Kind
 from vertex_emulator.database import Transaction
-from vertex_emulator.database.records import Job, list_replicas
+from vertex_emulator.database.records import Job
 from vertex_emulator.names import Location
 from vertex_emulator.scheduling import unsupported_fields
 
@@ -19,7 +19,7 @@ def submit_job(
     warnings: Iterable[str] = (),
 ) -> Job:
     """Add a job to the queue and log its first messages: a warning per approximated field, then `warnings`."""
-    job = transaction.add_job(job_id, kind, location, spec, slots=len(list_replicas(kind, spec)))
+    job = transaction.add_job(job_id, kind, location, spec)
     transaction.log_service_message(job_id, "Waiting for job to be provisioned.")
     notes = unsupported_fields.render_approximation_warnings(kind, spec) if kind != TRAINING_PIPELINE else []
     for text in [*notes, *warnings]:

@@ -26,7 +26,7 @@ def add(database: Database, *names: str, state: str | None = None) -> None:
     with database.write_transaction() as transaction:
         for name in names:
             spec = {**custom_job_spec(), "displayName": name}
-            job = transaction.add_job(name, CUSTOM_JOB, LOCATION, spec, slots=1)
+            job = transaction.add_job(name, CUSTOM_JOB, LOCATION, spec)
             if state:
                 transaction.update_job(job, state=state)
 
@@ -89,9 +89,9 @@ def test_jobs_that_are_asked_for_by_id_come_only_if_they_still_fit(database: Dat
 
 def test_a_study_says_how_many_of_its_trials_are_over_and_their_jobs_are_not_listed(database: Database) -> None:
     with database.write_transaction() as transaction:
-        transaction.add_job("7", HYPERPARAMETER_TUNING_JOB, LOCATION, {"displayName": "s", "maxTrialCount": 9}, slots=0)
+        transaction.add_job("7", HYPERPARAMETER_TUNING_JOB, LOCATION, {"displayName": "s", "maxTrialCount": 9})
         for number, state in enumerate(("SUCCEEDED", "INFEASIBLE", "ACTIVE"), 1):
-            transaction.add_job(f"7{number}", CUSTOM_JOB, LOCATION, custom_job_spec(), slots=1, study="7", trial=number)
+            transaction.add_job(f"7{number}", CUSTOM_JOB, LOCATION, custom_job_spec(), study="7", trial=number)
             transaction.add_trial(Trial("7", number, state, {}, f"7{number}"))  # type: ignore[arg-type]
     assert [(job["id"], job["trials"]) for job in ask(database)["jobs"]] == [("7", {"ended": 2, "most": 9})]
     assert ask(database, "id=71")["jobs"] == []

@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from vertex_emulator.replicas.docker.error_translation import translate_connection_errors
+from vertex_emulator.replicas.docker.error_translation import ignore_statuses, translate_connection_errors
 from vertex_emulator.replicas.executor import LogLine
 from vertex_emulator.times import parse_time
 
@@ -17,27 +17,11 @@ def read_container_log(call: Call, name: str, since: int) -> Iterator[LogLine]:
 
 
 def _read_stream(call: Call, name: str, stream: str, since: int) -> Iterator[LogLine]:
-    from docker.errors import APIError
-
-    def opened(client: Any) -> Any:
-        return client.logs(
-            name,
-            stdout=stream == "o",
-            stderr=stream == "e",
-            timestamps=True,
-            stream=True,
-            follow=False,
-            since=since // 10**9 or None,
-        )
-
+    options = {"stdout": stream == "o", "stderr": stream == "e", "since": since // 10**9 or None}
     with translate_connection_errors():
-        try:
-            frames = call(opened)
-        except APIError as error:
-            # 409: it is being removed.
-            if error.status_code not in (404, 409):
-                raise
-            return
+        frames: Iterator[bytes] = iter(())
+        with ignore_statuses(404, 409):  # 409: it is being removed
+            frames = call(lambda client: client.logs(name, timestamps=True, stream=True, follow=False, **options))
         yield from (line for line in _join_frames(frames, stream) if line.at >= since)
 
 

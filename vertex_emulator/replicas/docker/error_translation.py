@@ -8,7 +8,7 @@ from vertex_emulator.errors import ExecutorUnavailable
 
 @contextlib.contextmanager
 def translate_connection_errors() -> Iterator[None]:
-    """Raise connection errors of the SDK as ExecutorUnavailable; errors that the daemon returns are not changed."""
+    """Raise connection errors of the SDK as ExecutorUnavailable; leave errors that the daemon returns as they are."""
     import requests
     import urllib3
 
@@ -18,6 +18,18 @@ def translate_connection_errors() -> Iterator[None]:
         if isinstance(error, requests.HTTPError):
             raise
         raise ExecutorUnavailable(f"Docker does not answer: {explain_error(error)}") from error
+
+
+@contextlib.contextmanager
+def ignore_statuses(*statuses: int) -> Iterator[None]:
+    """Ignore errors that the daemon returns with one of the HTTP statuses."""
+    from docker.errors import APIError
+
+    try:
+        yield
+    except APIError as error:
+        if error.status_code not in statuses:
+            raise
 
 
 def explain_error(error: Exception) -> str:

@@ -12,7 +12,11 @@ from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ExecutorUnavailable, ReplicaCannotStart
 from vertex_emulator.replicas.docker import networks
 from vertex_emulator.replicas.docker.container_log import read_container_log
-from vertex_emulator.replicas.docker.error_translation import explain_error, translate_connection_errors
+from vertex_emulator.replicas.docker.error_translation import (
+    explain_error,
+    ignore_statuses,
+    translate_connection_errors,
+)
 from vertex_emulator.replicas.docker.host_options import build_host_options
 from vertex_emulator.replicas.docker.host_resources import list_nvidia_gpus, read_host_resources
 from vertex_emulator.replicas.docker.image_puller import ImagePuller
@@ -50,37 +54,30 @@ class DockerExecutor:
 
     def start_replica(self, spec: ReplicaSpec) -> None:
         name = self._build_container_name(spec.job, spec.replica)
-        network = None
+        network, hosts = None, dict[str, str]()
         if len(spec.peers) > 1:
             network = f"vertex-{self._id}-{spec.job}"
             subnet = networks.ensure_network(self._call, network, self._build_job_labels(spec.job))
             hosts = networks.assign_addresses(subnet, spec.peers)
-        else:
-            hosts = {}
         if not self._call(lambda client: self._create_container(client, name, network, hosts, spec)):
-            found = self._get_container_status(name)
+            status = self._get_container_status(name)
             # Docker would run a container again that has ended already.
-            if found is not None and found.phase != "created":
+            if status is not None and status.phase != "created":
                 return
         self._call(lambda client: self._start_container(client, name))
 
     def get_statuses(self, job: str) -> Mapping[Replica, ReplicaStatus]:
-        found = {}
-        for container in self._call(lambda client: client.containers(all=True, filters=self._build_job_filters(job))):
-            state = self._get_container_status(container["Id"])
-            if state is not None:
-                found[_parse_replica_labels(container["Labels"])] = state
-        return found
+        containers = self._call(lambda client: client.containers(all=True, filters=self._build_job_filters(job)))
+        statuses = {
+            _parse_replica_labels(container["Labels"]): self._get_container_status(container["Id"])
+            for container in containers
+        }
+        return {replica: status for replica, status in statuses.items() if status is not None}
 
     def signal_replica(self, job: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
         def kill(client: "docker.APIClient") -> None:
-            from docker.errors import APIError
-
-            try:
+            with ignore_statuses(404, 409):
                 client.kill(self._build_container_name(job, replica), signal)
-            except APIError as error:
-                if error.status_code not in (404, 409):
-                    raise
 
         self._call(kill)
 
@@ -95,10 +92,9 @@ class DockerExecutor:
 
     def list_jobs(self) -> set[str]:
         labelled = {"label": [f"{LABEL}={self._id}"]}
-        held = self._call(
-            lambda client: client.containers(all=True, filters=labelled) + client.networks(filters=labelled)
-        )
-        return {found["Labels"][f"{LABEL}.job"] for found in held}
+        containers = self._call(lambda client: client.containers(all=True, filters=labelled))
+        networks_of_jobs = self._call(lambda client: client.networks(filters=labelled))
+        return {resource["Labels"][f"{LABEL}.job"] for resource in containers + networks_of_jobs}
 
     def watch_jobs(self) -> Iterator[str | None]:
         watched = {"label": [f"{LABEL}={self._id}"], "type": ["container"], "event": ["die", "oom"]}
@@ -128,9 +124,8 @@ class DockerExecutor:
         )
         endpoints = None
         if network is not None:
-            endpoints = client.create_networking_config(
-                {network: client.create_endpoint_config(ipv4_address=hosts[spec.hostname])}
-            )
+            address = client.create_endpoint_config(ipv4_address=hosts[spec.hostname])
+            endpoints = client.create_networking_config({network: address})
         try:
             client.create_container(
                 spec.image,
@@ -144,9 +139,8 @@ class DockerExecutor:
                 networking_config=endpoints,
             )
         except ImageNotFound as error:
-            raise ReplicaCannotStart(
-                f"the image {spec.image} was removed from this machine: {explain_error(error)}"
-            ) from error
+            message = f"the image {spec.image} was removed from this machine: {explain_error(error)}"
+            raise ReplicaCannotStart(message) from error
         except APIError as error:
             if error.status_code == 409:
                 return False
@@ -191,14 +185,8 @@ class DockerExecutor:
         return {"label": [f"{key}={value}" for key, value in self._build_job_labels(job).items()]}
 
     def _remove_if_present(self, method: str, id_: str, **options: bool) -> None:
-        from docker.errors import APIError
-
-        try:
+        with ignore_statuses(404, 409):  # 409: its removal has begun
             self._call(lambda client: getattr(client, method)(id_, **options))
-        except APIError as error:
-            # 409: its removal is already under way.
-            if error.status_code not in (404, 409):
-                raise
 
     def _call(self, call: Callable[[Any], Any]) -> Any:
         with self._lock:

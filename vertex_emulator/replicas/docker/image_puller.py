@@ -37,7 +37,7 @@ class ImagePuller:
             pull = self._pulls.get(image)
             if pull is not None and pull.done and job in pull.waiting:
                 pull.waiting.discard(job)
-                raise ImageUnavailable(f"{image} cannot be on_pulled: {pull.failure or 'it was removed again'}")
+                raise ImageUnavailable(f"{image} cannot be pulled: {pull.failure or 'it was removed again'}")
             if pull is None or pull.done:
                 pull = self._pulls[image] = _Pull()
                 threading.Thread(target=self._pull_image, args=(image, pull), daemon=True, name=f"pull {image}").start()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vertex_emulator.errors import NetworkUnavailable
+from vertex_emulator.replicas.docker.error_translation import ignore_statuses
 
 _TRIES = 5
 _FIRST_HOST = 2  # the first address is the gateway's
@@ -19,8 +20,8 @@ Call = Callable[[Callable[[Any], Any]], Any]
 def ensure_network(call: Call, name: str, labels: Mapping[str, str]) -> ipaddress.IPv4Network:
     """Create a job's network if it does not exist, and return its subnet. `call` runs a function on a Docker client.
 
-    Docker fixes addresses only in a subnet that was asked for, and only Docker knows which are free: so it chooses one
-    for a first network, which then makes room for one that asks for the same.
+    Docker accepts fixed addresses only in a requested subnet, and only Docker knows which subnets are free. So Docker
+    chooses the subnet of a first network, which is then replaced by one that requests the same subnet.
     """
     for _ in range(_TRIES):
         known: ipaddress.IPv4Network | None = call(lambda client: _get_subnet(client, name))
@@ -48,22 +49,12 @@ def _get_subnet(client: Any, name: str) -> ipaddress.IPv4Network | None:
 
 
 def _create_in_free_subnet(client: Any, name: str, probe: str, labels: Mapping[str, str]) -> None:
-    from docker.errors import APIError
     from docker.types import IPAMConfig, IPAMPool
 
-    try:
-        client.create_network(probe, driver="bridge", check_duplicate=True, labels=dict(labels))
-    except APIError as error:
-        if error.status_code != 409:
-            raise
+    options = {"driver": "bridge", "check_duplicate": True, "labels": dict(labels)}
+    with ignore_statuses(409):
+        client.create_network(probe, **options)
     subnet = _get_subnet(client, probe)
     client.remove_network(probe)
-    try:
-        pools = [IPAMPool(subnet=str(subnet))]
-        client.create_network(
-            name, driver="bridge", check_duplicate=True, labels=dict(labels), ipam=IPAMConfig(pool_configs=pools)
-        )
-    except APIError as error:
-        # 403: another job was given the subnet in between; 409: the network is there.
-        if error.status_code not in (403, 409):
-            raise
+    with ignore_statuses(403, 409):  # 403: another job has got the subnet meanwhile; 409: the network exists
+        client.create_network(name, **options, ipam=IPAMConfig(pool_configs=[IPAMPool(subnet=str(subnet))]))

@@ -51,7 +51,7 @@ class Log:
 
     def add(self, job_id: str, lines: list[LogLine], saved: bool = True, **trial: Any) -> None:
         with self.database.write_transaction() as transaction:
-            job = transaction.add_job(job_id, CUSTOM_JOB, LOCATION, custom_job_spec(), 1, **trial)
+            job = transaction.add_job(job_id, CUSTOM_JOB, LOCATION, custom_job_spec(), **trial)
             if saved:
                 ending = Ending(SUCCEEDED, 0, "", now_ns())
                 transaction.update_job(
@@ -122,7 +122,7 @@ def test_a_walk_over_all_pages_reads_each_saved_line_a_bounded_number_of_times(
 
 def test_lines_of_one_moment_in_different_trials_are_told_apart(log: Log) -> None:
     with log.database.write_transaction() as transaction:
-        transaction.add_job("1", HYPERPARAMETER_TUNING_JOB, LOCATION, tuning_job_spec(), 0)
+        transaction.add_job("1", HYPERPARAMETER_TUNING_JOB, LOCATION, tuning_job_spec())
     for trial in (1, 2, 3):
         log.add(f"1{trial}", log.lines(10), study="1", trial=trial)
     found = [line for page in log.pages(CONTAINERS) for line in page]
