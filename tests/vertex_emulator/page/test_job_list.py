@@ -100,4 +100,4 @@ def test_a_study_says_how_many_of_its_trials_are_over_and_their_jobs_are_not_lis
 @pytest.mark.parametrize("query", ["state=done", "before=x", "before=-1", "before=²", f"before={10**30}"])
 def test_a_query_that_cannot_be_read_is_refused_by_name(query: str) -> None:
     with pytest.raises(ApiError, match=query.partition("=")[0]):
-        job_list.query(QueryParams(query))
+        job_list.parse_query(QueryParams(query))
