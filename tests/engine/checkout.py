@@ -9,7 +9,7 @@ import yaml
 
 from components.settings.settings import Settings
 from tests import git_server
-from tests.engine.environment import own_environment
+from tests.engine.environment import link_environment
 from tools.template import copy_sources
 
 NAMES = {"project": "acme-dev", "projectNumber": "123456789012", "region": "europe-west4"}
@@ -19,21 +19,21 @@ def clone(folder: Path) -> Path:
     """Make a git repository of this checkout's files, whose environment needs no set-up."""
     copy_sources(folder)
     git_server.commit(folder)
-    own_environment(folder)
+    link_environment(folder)
     return folder
 
 
-def config(root: Path, stack: str) -> dict[str, Any]:
+def read_stack_config(root: Path, stack: str) -> dict[str, Any]:
     """Return what a stack file says."""
     return dict(yaml.safe_load((root / "stacks" / f"Pulumi.{stack}.yaml").read_text())["config"])
 
 
-def settings(root: Path, stack: str, values: dict[str, Any]) -> Settings:
+def parse_settings(root: Path, stack: str, values: dict[str, Any]) -> Settings:
     """Return the settings of a stack, as the engine hands its config over."""
     texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in values.items()}
     return Settings.parse("demo", stack, root, texts)
 
 
-def without_values(preview: str) -> list[str]:
+def strip_values(preview: str) -> list[str]:
     """Return the lines of a preview without texts, which differ from project to project."""
     return [re.sub(r'"[^"]*"', "", line).strip() for line in preview.splitlines()]

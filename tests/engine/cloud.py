@@ -38,6 +38,6 @@ class CloudProject(Project):
         self.stack = json.loads(json.dumps(GCP))
         self.declare()
 
-    def made(self) -> list[dict[str, Any]]:
+    def read_provider_calls(self) -> list[dict[str, Any]]:
         """What the stand-in was told, in order: `operation`, `type`, `name`, `inputs`."""
         return [json.loads(line) for line in self.record.read_text().splitlines()]

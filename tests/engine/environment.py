@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.engine.project import CHECKOUT
 
 
-def own_environment(project: Path) -> None:
+def link_environment(project: Path) -> None:
     """The packages of this checkout's environment, as if set-up had installed them for the project."""
     folder = project / ".venv"
     folder.unlink(missing_ok=True)

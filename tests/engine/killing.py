@@ -9,14 +9,14 @@ from tests.engine.stalling_proxy import StallingProxy
 from tests.vertex_emulator.running import until
 
 
-def kill(project: Project, method: str, path: str, verb: str) -> None:
+def kill_pulumi_at(project: Project, method: str, path: str, verb: str) -> None:
     """A run whose engine is killed while the provider waits for the answer to a call, and whose lock is taken away."""
     started = project.start_emulator()
     proxy = StallingProxy(started["url"], method, path)
     with proxy.serving() as url:
         file = project.data / "endpoint.json"
         file.write_text(json.dumps({**started, "url": url}))
-        run = project.start(verb, "--yes", "--skip-preview", "--stack", project.name)
+        run = project.start_pulumi(verb, "--yes", "--skip-preview", "--stack", project.name)
         assert proxy.reached.wait(60)
         run.kill()
         run.communicate()

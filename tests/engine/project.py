@@ -120,12 +120,12 @@ class Project:
         file = self.root / "trainer" / "train.py"
         file.write_text(file.read_text() + "\n# edited\n")
 
-    def own_image(self, whose: str) -> None:
+    def use_own_image(self, whose: str) -> None:
         """Makes the trainer's image one that no other test builds or removes meanwhile."""
         file = self.root / "trainer" / "train.py"
         file.write_text(f"{file.read_text()}\n# {whose}\n")
 
-    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+    def start_pulumi(self, *arguments: str) -> "subprocess.Popen[str]":
         """A `pulumi` that runs on while the test goes on."""
         return subprocess.Popen(
             ["pulumi", *arguments, "--non-interactive"],
@@ -138,7 +138,7 @@ class Project:
 
     def pulumi(self, *arguments: str, fails: bool = False) -> str:
         """What `pulumi` prints; a test fails when it ends otherwise than it should."""
-        process = self.start(*arguments)
+        process = self.start_pulumi(*arguments)
         output, _ = process.communicate(timeout=240)
         assert (process.returncode != 0) == fails, output
         assert "Traceback" not in output, output
@@ -165,7 +165,7 @@ class Project:
         state = json.loads(self.pulumi("stack", "export", "--stack", self.name))
         return {item["urn"].rpartition("::")[2]: item for item in state["deployment"].get("resources", [])}
 
-    def emulator(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    def run_emulator(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Runs a command of the emulator."""
         command = [sys.executable, "-m", "vertex_emulator", *arguments, f"--data={self.data}"]
         return subprocess.run(command, cwd=self.root, capture_output=True, text=True, check=False, timeout=60)
@@ -188,9 +188,9 @@ class Project:
     @property
     def emulator_id(self) -> str:
         """What the emulator's containers are labelled with."""
-        return str(self.stored("SELECT value FROM settings WHERE key = 'emulator'"))
+        return str(self.query_database("SELECT value FROM settings WHERE key = 'emulator'"))
 
-    def stored(self, query: str) -> Any:
+    def query_database(self, query: str) -> Any:
         """The first value that the emulator's database answers, whether it runs or not."""
         with closing(sqlite3.connect(self.data / "emulator.db")) as store:
             return store.execute(query).fetchone()[0]
@@ -216,7 +216,7 @@ class Project:
         with urllib.request.urlopen(request, timeout=10) as reply:
             return dict(json.load(reply))
 
-    def listed(self, collection: str = "customJobs") -> list[dict[str, Any]]:
+    def list_jobs(self, collection: str = "customJobs") -> list[dict[str, Any]]:
         """The jobs that the emulator holds."""
         return list(self.request("GET", f"{PARENT}/{collection}").get(collection, []))
 
@@ -265,7 +265,7 @@ def steps(root: Path, environment: dict[str, str], stack: str) -> list[dict[str,
     return sorted(found, key=lambda step: (step["type"], step["name"], step["op"]))
 
 
-def running(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     """Whether a process runs; one that has ended and waits for its parent does not."""
     try:
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()

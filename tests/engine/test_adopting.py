@@ -10,9 +10,9 @@ ACCOUNT = "trainer@other.iam.gserviceaccount.com"
 MADE = "gcp:storage/bucket:Bucket"
 
 
-def created(cloud: CloudProject) -> list[tuple[str, dict[str, Any]]]:
+def list_created(cloud: CloudProject) -> list[tuple[str, dict[str, Any]]]:
     """Kind and inputs of what was made, without the services."""
-    made = [line for line in cloud.made() if line["operation"] == "create"]
+    made = [line for line in cloud.read_provider_calls() if line["operation"] == "create"]
     found = [(line["type"].rpartition(":")[2], line["inputs"]) for line in made]
     return [(kind, inputs) for kind, inputs in found if kind != "Service"]
 
@@ -27,16 +27,16 @@ def test_existing_resources_get_grants_and_stay_unchanged(cloud: CloudProject) -
     cloud.up()
     assert cloud.outputs()["jobs"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
     cloud.assert_no_changes()
-    kinds = [kind for kind, _ in created(cloud)]
+    kinds = [kind for kind, _ in list_created(cloud)]
     assert sorted(kinds) == [*["BucketIAMMember"] * 4, "IAMMember", *["RepositoryIamMember"] * 2, "ServiceIdentity"]
-    on = {(inputs.get("repository"), inputs.get("bucket")) for _, inputs in created(cloud)}
+    on = {(inputs.get("repository"), inputs.get("bucket")) for _, inputs in list_created(cloud)}
     assert on == {("team", None), (None, "theirs"), (None, "artifacts.old.appspot.com"), (None, None)}
     spec = cloud.resources()["train"]["inputs"]["spec"]["jobSpec"]
     assert spec["serviceAccount"] == ACCOUNT
     assert spec["baseOutputDirectory"]["outputUriPrefix"].startswith("gs://theirs/vertex-training/dev/train/")
 
     cloud.pulumi("destroy", "--yes", "--skip-preview", "--stack", "dev")
-    gone = [line["type"].rpartition(":")[2] for line in cloud.made() if line["operation"] == "delete"]
+    gone = [line["type"].rpartition(":")[2] for line in cloud.read_provider_calls() if line["operation"] == "delete"]
     assert sorted(kind for kind in gone if kind != "Service") == sorted(kinds)
 
 
@@ -63,5 +63,5 @@ def test_a_stack_can_adopt_an_existing_bucket(cloud: CloudProject) -> None:
     cloud.environment["GCP_STANDIN_EXISTS"] = json.dumps({name: there})
     cloud.pulumi("import", "--file", str(file), "--yes", "--protect=false", "--generate-code=false", "--stack", "dev")
     cloud.up()
-    assert "Bucket" not in [kind for kind, _ in created(cloud)]
+    assert "Bucket" not in [kind for kind, _ in list_created(cloud)]
     cloud.assert_no_changes()

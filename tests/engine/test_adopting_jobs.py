@@ -30,7 +30,7 @@ print(submitted.resource_name)
 """As docs/clients.md has it; in a process of its own, as what `init` sets holds for the whole process."""
 
 
-def by_client(vertex: RunningEmulator, *command: str) -> str:
+def run_client(vertex: RunningEmulator, *command: str) -> str:
     """The last line that a client prints, in a shell that `vertex-emulator env` has set up."""
     environment = variables(vertex.data, {}, "--project", PROJECT, "--region", REGION)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
@@ -44,7 +44,7 @@ def pools(*arguments: str) -> list[dict[str, Any]]:
     return [{"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": container}]
 
 
-def by_sdk(vertex: RunningEmulator) -> dict[str, Any]:
+def submit_with_sdk(vertex: RunningEmulator) -> dict[str, Any]:
     """A job of Google's SDK, with a name, labels, a staging folder and options of its own."""
     job = {
         "display_name": "by the SDK",
@@ -54,7 +54,7 @@ def by_sdk(vertex: RunningEmulator) -> dict[str, Any]:
     }
     where = {"project": PROJECT, "location": REGION, "staging_bucket": "gs://staging"}
     options = {"timeout": 600, "restart_job_on_worker_restart": True}
-    name = by_client(vertex, sys.executable, "-c", SDK, json.dumps([where, job, options]))
+    name = run_client(vertex, sys.executable, "-c", SDK, json.dumps([where, job, options]))
     return dict(vertex.get(name))
 
 
@@ -65,7 +65,7 @@ def test_a_job_submitted_by_gcloud_is_adopted(cloud: CloudProject) -> None:
     file = cloud.root / "training" / "config.yaml"
     file.write_text(yaml.safe_dump({"worker_pool_specs": pools("0"), "scheduling": {"timeout": "600s"}}))
     create = ["ai", "custom-jobs", "create", "--display-name=by gcloud", "--labels=team=vision", "--format=value(name)"]
-    name = by_client(cloud.vertex, gcloud, *create, f"--config={file}")
+    name = run_client(cloud.vertex, gcloud, *create, f"--config={file}")
     declared = {"displayName": "by gcloud", "labels": {"team": "vision"}, "spec": {"file": "training/config.yaml"}}
     cloud.declarations["customJobs"] = {"theirs": {**declared, "lifecycle": {"adopt": name.rpartition("/")[2]}}}
     cloud.declare()
@@ -75,7 +75,7 @@ def test_a_job_submitted_by_gcloud_is_adopted(cloud: CloudProject) -> None:
 
 
 def test_an_adopted_job_is_awaited_and_outlives_its_stack(cloud: CloudProject) -> None:
-    job = by_sdk(cloud.vertex)
+    job = submit_with_sdk(cloud.vertex)
     number = job["name"].rpartition("/")[2]
     cloud.container.update({"imageUri": IMAGE, "command": ["sleep"], "args": ["4"]})
     cloud.job["lifecycle"] = {"adopt": int(number), "wait": True}

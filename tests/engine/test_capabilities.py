@@ -31,9 +31,8 @@ def test_every_declaration_runs_and_prints_what_it_says(project: Project) -> Non
     outputs = project.outputs()
     assert {job["state"].partition("_STATE_")[2] for job in outputs["jobs"].values()} == {"SUCCEEDED"}
     assert outputs["jobs"].keys() == {file.stem for file in files} | {"legacy"}
-    logs = {
-        name: project.emulator("logs", job["logs"].rpartition(" ")[2]).stdout for name, job in outputs["jobs"].items()
-    }
+    commands = {name: ("logs", job["logs"].rpartition(" ")[2]) for name, job in outputs["jobs"].items()}
+    logs = {name: project.run_emulator(*command).stdout for name, command in commands.items()}
     said = [line.removeprefix(PRINTS) for file in files for line in file.read_text().splitlines() if PRINTS in line]
     said += ["legacy: --model-dir=gs://capabilities/model --epochs=10"]
     for line in said:

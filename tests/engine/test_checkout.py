@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from components.errors import DeclarationErrors
-from tests.engine.checkout import NAMES, clone, config, settings, without_values
+from tests.engine.checkout import NAMES, clone, parse_settings, read_stack_config, strip_values
 from tests.engine.cloud import STANDIN
-from tests.engine.golden import golden
+from tests.engine.golden import load_golden_steps
 from tests.engine.project import CHECKOUT, engine_environment, steps
 
 DEV_REPOSITORY = "projects/acme-dev/locations/europe-west4/repositories/training"
@@ -63,9 +63,9 @@ def test_make_up_trains_and_leaves_git_clean(checkout: Clone) -> None:
         assert any((checkout.root / ".emulator" / "gcs" / model).iterdir())
         with (checkout.root / "examples" / "digits" / "trainer.py").open("a") as trainer:
             trainer.write("# edited\n")
-        shown = without_values(checkout.run("pulumi", "preview", "--diff", "--stack=local", "--non-interactive"))
+        shown = strip_values(checkout.run("pulumi", "preview", "--diff", "--stack=local", "--non-interactive"))
         (readme,) = re.findall(r"\$ pulumi preview --diff\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
-        assert [line for line in without_values(readme) if line not in shown] == []
+        assert [line for line in strip_values(readme) if line not in shown] == []
         assert checkout.changes() == " M examples/digits/trainer.py\n"
         checkout.run("git", "checkout", "--quiet", ".")
     finally:
@@ -102,26 +102,21 @@ def test_stack_dev_previews_once_its_three_names_are_set(checkout: Clone) -> Non
     checkout.run("pulumi", "stack", "init", "dev")
     for key, value in NAMES.items():
         checkout.run("pulumi", "config", "set", f"vertex-training:{key}", value, "--stack=dev")
-    assert steps(checkout.root, checkout.environment, "dev") == golden("new-dev")
+    assert steps(checkout.root, checkout.environment, "dev") == load_golden_steps("new-dev")
     shown = checkout.run("pulumi", "preview", "--stack=dev", "--non-interactive")
     assert "examples/digits/Dockerfile:1: FROM python:3.11-slim-bookworm is not pinned" in shown
 
 
 def test_prod_names_the_values_to_fill_in() -> None:
-    shipped = config(CHECKOUT, "prod")
+    shipped = read_stack_config(CHECKOUT, "prod")
     with pytest.raises(DeclarationErrors) as raised:
-        settings(CHECKOUT, "prod", shipped)
+        parse_settings(CHECKOUT, "prod", shipped)
     *asked_for, repository = map(str, raised.value.problems)
     assert [problem.split(": ")[1] for problem in asked_for] == [f"vertex-training:{key}" for key in NAMES]
     assert repository.startswith("stacks/Pulumi.prod.yaml:8: vertex-training:registry.existing: ")
-    filled = {
-        **shipped,
-        **{f"vertex-training:{key}": value for key, value in NAMES.items()},
-        "vertex-training:registry": {"existing": DEV_REPOSITORY},
-    }
-    known = settings(CHECKOUT, "prod", filled)
+    names = {f"vertex-training:{key}": value for key, value in NAMES.items()}
+    filled = shipped | names | {"vertex-training:registry": {"existing": DEV_REPOSITORY}}
+    known = parse_settings(CHECKOUT, "prod", filled)
     assert known.images == {"digits": {"stack": "dev"}}
-    dev = settings(
-        CHECKOUT, "dev", {**config(CHECKOUT, "dev"), **{f"vertex-training:{k}": v for k, v in NAMES.items()}}
-    )
+    dev = parse_settings(CHECKOUT, "dev", read_stack_config(CHECKOUT, "dev") | names)
     assert [job.spec for job in known.jobs] == [job.spec for job in dev.jobs]

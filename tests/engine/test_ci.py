@@ -11,7 +11,7 @@ import yaml
 
 from tests import recipes
 from tests.engine.cloud import CloudProject
-from tests.engine.environment import own_environment
+from tests.engine.environment import link_environment
 from tests.engine.project import CHECKOUT
 from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
@@ -26,7 +26,7 @@ def checkout(tmp_path: Path, vertex: RunningEmulator) -> CloudProject:
     for name in ("Makefile", "requirements.lock"):
         shutil.copy(CHECKOUT / name, project.root)
     shutil.copytree(CHECKOUT / "tools", project.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
-    own_environment(project.root)
+    link_environment(project.root)
     project.declarations["images"] = {"trainer": {"uri": IMAGE}}
     project.container["command"] = ["true"]
     project.declare()
@@ -49,7 +49,7 @@ def run(project: CloudProject, command: list[str]) -> "subprocess.CompletedProce
     return done
 
 
-def on_github(project: CloudProject, job: str) -> "subprocess.CompletedProcess[str]":
+def run_github_job(project: CloudProject, job: str) -> "subprocess.CompletedProcess[str]":
     """The job up to the first step that fails."""
     for command in recipes.github_steps(job, EXPRESSIONS):
         done = run(project, command)
@@ -58,14 +58,14 @@ def on_github(project: CloudProject, job: str) -> "subprocess.CompletedProcess[s
     return done
 
 
-def on_gitlab(project: CloudProject, job: str) -> "subprocess.CompletedProcess[str]":
+def run_gitlab_job(project: CloudProject, job: str) -> "subprocess.CompletedProcess[str]":
     """The job; what it would write to /tmp lies beside the project."""
     script = recipes.gitlab_script(job).replace("/tmp/", f"{project.root.parent}/")
     return run(project, ["bash", "-c", script])
 
 
 def test_workflows_comment_previews_and_leave_no_drift(checkout: CloudProject, vertex: RunningEmulator) -> None:
-    done = on_github(checkout, "preview")
+    done = run_github_job(checkout, "preview")
     assert done.returncode == 0, done.stdout + done.stderr
     called = (checkout.root / "gh-was-called-with").read_text().split()
     assert called[:3] == ["pr", "comment", "42"]
@@ -74,14 +74,14 @@ def test_workflows_comment_previews_and_leave_no_drift(checkout: CloudProject, v
     assert "+ pulumi-python:dynamic/vertex:CustomJob: (create)" in comment
     assert not checkout.record.exists()
 
-    done = on_github(checkout, "up")
+    done = run_github_job(checkout, "up")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.index("Updating (dev)") < done.stdout.index("Updating (prod)")
-    assert on_github(checkout, "drift").returncode == 0
+    assert run_github_job(checkout, "drift").returncode == 0
 
     job = json.loads(checkout.pulumi("stack", "output", "jobs", "--json", "--stack", "prod"))["train"]["name"]
     vertex.call("DELETE", f"v1/{job}")
-    for pipeline in (on_github, on_gitlab):
+    for pipeline in (run_github_job, run_gitlab_job):
         found = pipeline(checkout, "drift")
         assert found.returncode != 0
         assert "train" in found.stdout and "delete" in found.stdout, found.stdout
@@ -91,7 +91,7 @@ def test_workflows_comment_previews_and_leave_no_drift(checkout: CloudProject, v
 def test_a_preview_with_a_mistake_fails_the_workflow(checkout: CloudProject) -> None:
     checkout.container["imageUri"] = "${images.trainr}"
     checkout.declare()
-    for done in (on_github(checkout, "preview"), on_gitlab(checkout, "preview")):
+    for done in (run_github_job(checkout, "preview"), run_gitlab_job(checkout, "preview")):
         assert done.returncode != 0
         assert "${images.trainr} is not declared; did you mean trainer?" in done.stdout + done.stderr
     assert not (checkout.root / "gh-was-called-with").exists()

@@ -7,7 +7,7 @@ import pytest
 
 from tests import access_page
 from tests.engine.cloud import CloudProject
-from tests.engine.golden import golden
+from tests.engine.golden import load_golden_steps
 
 KEY = "projects/acme-dev/locations/europe-west4/keyRings/training/cryptoKeys/jobs"
 
@@ -23,10 +23,10 @@ def test_the_first_cloud_preview_knows_all_inputs(cloud: CloudProject) -> None:
     }
     cloud.job["jobSpec"]["persistentResourceId"] = "training"
     cloud.declare()
-    assert cloud.steps() == golden("gcp-first")
+    assert cloud.steps() == load_golden_steps("gcp-first")
     shown = cloud.pulumi("preview", "--diff", "--stack", "dev")
     resources = shown[: shown.index("--outputs:--")]
-    assert set(_unknown(resources)) == {"train"}  # what Vertex AI will call the jobs that are waited for
+    assert set(_find_unknowns(resources)) == {"train"}  # what Vertex AI will call the jobs that are waited for
     for known in (
         "serviceAccount:service-123456789012@gcp-sa-aiplatform-cc.iam.gserviceaccount.com",
         "serviceAccount:vertex-training-dev@acme-dev.iam.gserviceaccount.com",
@@ -44,7 +44,7 @@ def test_services_come_first_and_grants_before_jobs(cloud: CloudProject) -> None
     cloud.environment["GCP_STANDIN_UNKNOWN"] = "2"
     output = cloud.up()
     assert "IAM does not know the account yet; trying again in 1 s" in output
-    made = cloud.made()
+    made = cloud.read_provider_calls()
     kinds = [line["type"].rpartition(":")[2] for line in made if line["operation"] == "create"]
     services = [index for index, kind in enumerate(kinds) if kind == "Service"]
     assert services == list(range(len(services))), kinds
@@ -69,11 +69,11 @@ def test_a_machine_edit_replaces_only_the_job(cloud: CloudProject) -> None:
     cloud.up()
     cloud.job["jobSpec"]["workerPoolSpecs"][0]["machineSpec"] = {"machineType": "n1-standard-8"}
     cloud.declare()
-    assert cloud.steps() == golden("gcp-machine")
+    assert cloud.steps() == load_golden_steps("gcp-machine")
     cloud.up()
     cloud.stack["vertex-training:labels"] = {"team": "vision"}
     cloud.declare()
-    assert cloud.steps() == golden("gcp-labels")
+    assert cloud.steps() == load_golden_steps("gcp-labels")
     cloud.up()
     cloud.assert_no_changes()
 
@@ -104,5 +104,5 @@ def test_a_mistake_in_the_stack_is_one_line(cloud: CloudProject, key: str, value
     assert not cloud.record.exists()
 
 
-def _unknown(text: str) -> list[str]:
+def _find_unknowns(text: str) -> list[str]:
     return re.findall(r"(\w+) *: \[unknown\]", text)

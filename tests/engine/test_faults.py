@@ -8,7 +8,7 @@ from copy import deepcopy
 
 import pytest
 
-from tests.engine.killing import kill
+from tests.engine.killing import kill_pulumi_at
 from tests.engine.project import SEARCH, Project
 from tests.vertex_emulator.running import until
 
@@ -17,23 +17,23 @@ WAITS = "--until=/gcs/tests/go"
 
 
 def test_up_adopts_the_job_of_a_killed_up(project: Project) -> None:
-    kill(project, "POST", "/customJobs", "up")
-    (posted,) = project.listed()
+    kill_pulumi_at(project, "POST", "/customJobs", "up")
+    (posted,) = project.list_jobs()
 
     project.up()
 
-    (job,) = project.listed()
+    (job,) = project.list_jobs()
     assert job["name"] == posted["name"]
     assert project.outputs()["jobs"]["train"]["name"] == posted["name"]
     project.assert_no_changes()
 
 
 def test_an_up_killed_before_submission_leaves_no_orphan(project: Project) -> None:
-    kill(project, "GET", "pulumi_stack", "up")
-    assert project.listed() == []
+    kill_pulumi_at(project, "GET", "pulumi_stack", "up")
+    assert project.list_jobs() == []
 
     project.up()
-    assert len(project.listed()) == 1
+    assert len(project.list_jobs()) == 1
 
 
 def test_jobs_survive_a_killed_emulator(project: Project) -> None:
@@ -42,10 +42,10 @@ def test_jobs_survive_a_killed_emulator(project: Project) -> None:
     search["trialJobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] = [WAITS]
     project.declarations["hyperparameterTuningJobs"] = {"search": search}
     project.declare()
-    up = project.start("up", "--yes", "--skip-preview", "--stack", "local")
-    until(lambda: _states(project) == ["JOB_STATE_RUNNING"] * 2)
+    up = project.start_pulumi("up", "--yes", "--skip-preview", "--stack", "local")
+    until(lambda: _list_job_states(project) == ["JOB_STATE_RUNNING"] * 2)
     os.kill(project.endpoint()["pid"], signal.SIGKILL)
-    _let_go(project)
+    _release_trainers(project)
 
     output, _ = up.communicate(timeout=120)
 
@@ -55,20 +55,20 @@ def test_jobs_survive_a_killed_emulator(project: Project) -> None:
     assert [(trial["id"], trial["state"]) for trial in results["search"]["trials"]] == [
         (number, "SUCCEEDED") for number in "1234"
     ]
-    assert len(project.listed()) == 1
+    assert len(project.list_jobs()) == 1
     project.assert_no_changes()
 
 
 def test_a_concurrent_up_is_rejected_without_harm(project: Project) -> None:
     project.container["args"] = [WAITS]
     project.declare()
-    first = project.start("up", "--yes", "--skip-preview", "--stack", "local")
-    until(lambda: _states(project) == ["JOB_STATE_RUNNING"])
+    first = project.start_pulumi("up", "--yes", "--skip-preview", "--stack", "local")
+    until(lambda: _list_job_states(project) == ["JOB_STATE_RUNNING"])
     assert "locked" in project.up(fails=True)
-    _let_go(project)
+    _release_trainers(project)
     output, _ = first.communicate(timeout=120)
     assert first.returncode == 0, output
-    assert len(project.listed()) == 1
+    assert len(project.list_jobs()) == 1
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_a_stopped_docker_is_reported_in_one_line(project: Project) -> None:
     project.environment["DOCKER_HOST"] = "unix:///nonexistent/docker.sock"
     output = project.up(fails=True)
     assert "Docker does not answer on unix:///nonexistent/docker.sock" in output
-    assert project.listed() == []
-    project.emulator("stop")
+    assert project.list_jobs() == []
+    project.run_emulator("stop")
     del project.environment["DOCKER_HOST"]
     project.up()
 
@@ -142,19 +142,19 @@ def test_a_failed_build_shows_its_output_and_submits_nothing(project: Project) -
     dockerfile.write_text(good + "RUN echo no such wheel && exit 3\n")
     output = project.up(fails=True)
     assert "trainer" in output and "cannot be built" in output and "no such wheel" in output
-    assert project.listed() == []
+    assert project.list_jobs() == []
     dockerfile.write_text(good)
     project.up()
 
 
-def _let_go(project: Project) -> None:
+def _release_trainers(project: Project) -> None:
     file = project.data / "gcs" / "tests" / "go"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
 
 
-def _states(project: Project) -> list[str]:
+def _list_job_states(project: Project) -> list[str]:
     try:
-        return [job["state"] for kind in ("customJobs", "hyperparameterTuningJobs") for job in project.listed(kind)]
+        return [job["state"] for kind in ("customJobs", "hyperparameterTuningJobs") for job in project.list_jobs(kind)]
     except OSError:
         return []

@@ -80,7 +80,7 @@ def test_the_token_is_used_but_never_shown(
         seen += [json.dumps([image.history(), image.attrs]), b"".join(image.save()).decode("latin-1")]
         client.images.remove(uri, force=True)
     assert (cloud.root / "trainer" / "train.py").read_text() in seen[-1]
-    assert_in_none(account, [*seen, *left(cloud, daemon)])
+    assert_no_token_in(account, [*seen, *collect_remains(cloud, daemon)])
 
 
 def test_a_rejected_or_missing_token_is_one_error(
@@ -93,20 +93,20 @@ def test_a_rejected_or_missing_token_is_one_error(
     account.token = None
     unknown = cloud.up(*LOUD, fails=True)
     assert "no valid Google credentials for its registry" in unknown
-    assert_in_none(account, [refused, unknown, *left(cloud, daemon)])
+    assert_no_token_in(account, [refused, unknown, *collect_remains(cloud, daemon)])
     account.token = TOKEN
     assert "trainer: pushed 1 of 1 layers" in cloud.up()
     cloud.assert_no_changes()
 
 
-def left(cloud: CloudProject, daemon: DockerDaemon) -> list[str]:
+def collect_remains(cloud: CloudProject, daemon: DockerDaemon) -> list[str]:
     """What stays of a stack: all that its backend keeps of it, and Docker's log."""
     state = list(cloud.root.parent.glob("state/**/*.json"))
     assert state
     return [file.read_text(errors="replace") for file in (*state, daemon.folder / "log")]
 
 
-def assert_in_none(account: TokensStandIn, seen: list[str]) -> None:
+def assert_no_token_in(account: TokensStandIn, seen: list[str]) -> None:
     """No text holds a token or the key that tokens are given for."""
     for canary in (TOKEN, account.private_key):
         assert [text[:2000] for text in seen if canary in text] == []

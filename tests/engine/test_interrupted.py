@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.engine.killing import kill
+from tests.engine.killing import kill_pulumi_at
 from tests.engine.project import Project
 from tests.vertex_emulator.running import IMAGE
 
@@ -17,18 +17,18 @@ def interrupted(project: Project) -> Iterator[Project]:
     project.declarations["vars"] = {}
     project.job["lifecycle"] = {}
     project.declare()
-    kill(project, "POST", "/customJobs", "up")
-    assert len(project.listed()) == 1
+    kill_pulumi_at(project, "POST", "/customJobs", "up")
+    assert len(project.list_jobs()) == 1
     assert "train" not in project.resources()
     yield project
 
 
 def test_an_edited_job_replaces_its_orphan(interrupted: Project) -> None:
-    (before,) = interrupted.listed()
+    (before,) = interrupted.list_jobs()
     interrupted.container["env"] = [{"name": "EDITED", "value": "yes"}]
     interrupted.declare()
     output = interrupted.up()
-    (after,) = interrupted.listed()
+    (after,) = interrupted.list_jobs()
     assert after["name"] != before["name"]
     assert f"train: removing {before['name']}, which a killed run has left" in output
     interrupted.assert_no_changes()
@@ -39,14 +39,14 @@ def test_an_orphan_no_longer_declared_is_removed(interrupted: Project) -> None:
     jobs["renamed"] = jobs.pop("train")
     interrupted.declare()
     interrupted.up()
-    assert [job["displayName"] for job in interrupted.listed()] == ["renamed"]
+    assert [job["displayName"] for job in interrupted.list_jobs()] == ["renamed"]
     interrupted.assert_no_changes()
 
     # A removal that nothing has interrupted leaves it to Pulumi to remove what its state records.
     jobs["again"] = jobs.pop("renamed")
     interrupted.declare()
     assert "which a run that was killed" not in interrupted.up()
-    assert [job["displayName"] for job in interrupted.listed()] == ["again"]
+    assert [job["displayName"] for job in interrupted.list_jobs()] == ["again"]
     interrupted.assert_no_changes()
 
     # Nor is there any drift after it, with or without another up: a name that is gone is not gone anew.
@@ -59,13 +59,13 @@ def test_an_orphan_no_longer_declared_is_removed(interrupted: Project) -> None:
 def test_destroy_removes_orphans(interrupted: Project) -> None:
     interrupted.pulumi("destroy", "--yes", "--stack", "local")
     interrupted.start_emulator()
-    assert interrupted.listed() == []
+    assert interrupted.list_jobs() == []
 
 
 def test_up_with_refresh_restores_after_a_killed_destroy(interrupted: Project) -> None:
     interrupted.up()
-    kill(interrupted, "DELETE", "/customJobs", "destroy")
-    assert interrupted.listed() == []
+    kill_pulumi_at(interrupted, "DELETE", "/customJobs", "destroy")
+    assert interrupted.list_jobs() == []
     interrupted.up("--refresh")
-    assert len(interrupted.listed()) == 1
+    assert len(interrupted.list_jobs()) == 1
     interrupted.assert_no_changes()

@@ -4,14 +4,14 @@ from contextlib import closing
 
 import docker
 
-from tests.engine.golden import golden
-from tests.engine.project import PARENT, SEARCH, Project, running
+from tests.engine.golden import load_golden_steps
+from tests.engine.project import PARENT, SEARCH, Project, is_running
 
 
 def test_the_first_up_trains_and_outputs_results(project: Project) -> None:
     project.declarations["hyperparameterTuningJobs"] = {"search": SEARCH}
     project.declare()
-    assert project.steps() == golden("first")
+    assert project.steps() == load_golden_steps("first")
 
     project.up()
 
@@ -22,7 +22,7 @@ def test_the_first_up_trains_and_outputs_results(project: Project) -> None:
         ("train", "search"), "JOB_STATE_SUCCEEDED"
     )
     assert outputs["jobs"]["train"]["page"].startswith(f"{project.endpoint()['url']}/jobs/customJobs/")
-    printed = project.emulator("logs", outputs["jobs"]["train"]["logs"].rpartition(" ")[2])
+    printed = project.run_emulator("logs", outputs["jobs"]["train"]["logs"].rpartition(" ")[2])
     assert "epoch 1 of 1" in printed.stdout
     bucket, _, folder = outputs["results"]["train"]["modelDir"].removeprefix("gs://").partition("/")
     assert (project.data / "gcs" / bucket / folder / "model.txt").read_text() == "0.5"
@@ -43,13 +43,13 @@ def test_a_provider_takes_under_200_bytes_of_state(project: Project) -> None:
 
 
 def test_a_second_up_changes_nothing_and_builds_nothing(project: Project) -> None:
-    project.own_image("is not built twice")
+    project.use_own_image("is not built twice")
     project.up()
-    tagged, job = _tagged(project), project.listed()
+    tagged, job = _read_tag_time(project), project.list_jobs()
     output = project.up()
     assert "7 unchanged" in output and "Step 1/" not in output
-    assert _tagged(project) == tagged
-    assert project.listed() == job
+    assert _read_tag_time(project) == tagged
+    assert project.list_jobs() == job
 
 
 def test_a_copied_project_previews_no_change(project: Project) -> None:
@@ -67,13 +67,13 @@ def test_a_code_edit_previews_the_tag_and_job_only(project: Project) -> None:
     project.up()
     before = project.outputs()
     project.edit_code()
-    assert project.steps() == golden("code-edit")
+    assert project.steps() == load_golden_steps("code-edit")
 
     project.up()
 
     after = project.outputs()
     assert after["images"]["trainer"] != before["images"]["trainer"]
-    assert [job["name"] for job in project.listed()] == [after["jobs"]["train"]["name"]]
+    assert [job["name"] for job in project.list_jobs()] == [after["jobs"]["train"]["name"]]
     assert after["jobs"]["train"]["name"] != before["jobs"]["train"]["name"]
     assert after["results"]["train"]["modelDir"] != before["results"]["train"]["modelDir"]
     project.assert_no_changes()
@@ -83,21 +83,21 @@ def test_a_spec_edit_replaces_the_job_and_keeps_the_image(project: Project) -> N
     project.up()
     project.declarations["vars"]["epochs"] = 2
     project.declare()
-    assert project.steps() == golden("spec-edit")
+    assert project.steps() == load_golden_steps("spec-edit")
     project.up()
-    (job,) = project.listed()
+    (job,) = project.list_jobs()
     assert job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--epochs=2"]
     project.assert_no_changes()
 
 
 def test_a_lifecycle_edit_updates_in_place_and_runs_nothing(project: Project) -> None:
     project.up()
-    before = project.listed()
+    before = project.list_jobs()
     project.job["lifecycle"]["onDelete"] = "keep"
     project.declare()
-    assert project.steps() == golden("lifecycle-edit")
+    assert project.steps() == load_golden_steps("lifecycle-edit")
     project.up()
-    assert project.listed() == before
+    assert project.list_jobs() == before
     project.assert_no_changes()
 
 
@@ -112,17 +112,17 @@ def test_a_removed_lifecycle_no_longer_applies(project: Project) -> None:
     project.pulumi("refresh", "--yes", "--stack", "local", "--expect-no-changes")
     project.assert_no_changes()
     project.pulumi("destroy", "--yes", "--stack", "local")
-    assert project.stored("SELECT count(*) FROM jobs") == 0
+    assert project.query_database("SELECT count(*) FROM jobs") == 0
 
 
 def test_rerun_runs_an_unchanged_job_again(project: Project) -> None:
     project.up()
-    (before,) = project.listed()
+    (before,) = project.list_jobs()
     project.job["lifecycle"]["rerun"] = 1
     project.declare()
-    assert project.steps() == golden("rerun")
+    assert project.steps() == load_golden_steps("rerun")
     project.up()
-    (after,) = project.listed()
+    (after,) = project.list_jobs()
     assert after["name"] != before["name"]
     project.assert_no_changes()
 
@@ -132,12 +132,12 @@ def test_rerun_works_for_jobs_with_their_own_output_folder(project: Project) -> 
     del project.job["lifecycle"]
     project.declare()
     project.up()
-    (before,) = project.listed()
+    (before,) = project.list_jobs()
     project.job["lifecycle"] = {"rerun": 1}
     project.declare()
-    assert project.steps() == golden("first-rerun")
+    assert project.steps() == load_golden_steps("first-rerun")
     project.up()
-    (after,) = project.listed()
+    (after,) = project.list_jobs()
     assert after["name"] != before["name"]
 
 
@@ -149,7 +149,7 @@ def test_a_secret_reaches_only_the_container(project: Project) -> None:
     preview = project.pulumi("preview", "--stack", "local", "--diff")
     assert "shown" in preview and "${secrets.token}" in preview
     output = project.up()
-    (job,) = project.listed()
+    (job,) = project.list_jobs()
     assert job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["env"][0]["value"] == canary
     state = project.pulumi("stack", "export", "--stack", "local")
     assert canary not in preview + output + state
@@ -166,7 +166,7 @@ def test_a_failing_job_shows_its_exit_code_and_log(project: Project) -> None:
 
     again = project.up(fails=True)
     assert "exited with a non-zero status of 7" in again
-    assert len(project.listed()) == 1
+    assert len(project.list_jobs()) == 1
 
     project.container["args"] = []
     project.declare()
@@ -177,20 +177,20 @@ def test_a_failing_job_shows_its_exit_code_and_log(project: Project) -> None:
 
 def test_a_job_deleted_outside_the_stack_is_restored(project: Project) -> None:
     project.up()
-    (job,) = project.listed()
+    (job,) = project.list_jobs()
     project.request("DELETE", job["name"])
     refreshed = project.pulumi("refresh", "--yes", "--stack", "local")
     assert "1 deleted" in refreshed
-    assert project.steps() == golden("drift")
+    assert project.steps() == load_golden_steps("drift")
     project.up()
-    (restored,) = project.listed()
+    (restored,) = project.list_jobs()
     assert restored["name"] != job["name"]
     assert project.outputs()["jobs"]["train"]["name"] == restored["name"]
     project.assert_no_changes()
 
 
 def test_an_image_removed_from_docker_is_rebuilt(project: Project) -> None:
-    project.own_image("is removed")
+    project.use_own_image("is removed")
     project.up()
     uri = project.outputs()["images"]["trainer"]
     with closing(docker.from_env()) as client:
@@ -210,10 +210,10 @@ def test_destroy_leaves_no_job_no_container_and_no_emulator(project: Project) ->
     pid = project.endpoint()["pid"]
     project.pulumi("destroy", "--yes", "--stack", "local")
     assert project.resources().keys() <= {"vertex-training-local"}
-    assert not running(pid)
+    assert not is_running(pid)
     assert not (project.data / "endpoint.json").exists()
     assert project.containers() == []
-    assert project.stored("SELECT count(*) FROM jobs") == 0
+    assert project.query_database("SELECT count(*) FROM jobs") == 0
 
 
 def test_destroy_leaves_the_emulator_to_jobs_of_others(project: Project) -> None:
@@ -223,11 +223,11 @@ def test_destroy_leaves_the_emulator_to_jobs_of_others(project: Project) -> None
     by_hand = {"displayName": "by hand", "jobSpec": {"workerPoolSpecs": [pool]}}
     project.request("POST", f"{PARENT}/customJobs", by_hand)
     output = project.pulumi("destroy", "--yes", "--stack", "local")
-    assert [job["displayName"] for job in project.listed()] == ["by hand"]
+    assert [job["displayName"] for job in project.list_jobs()] == ["by hand"]
     assert "active" in output or "running" in output
 
 
-def _tagged(project: Project) -> str:
+def _read_tag_time(project: Project) -> str:
     """When the trainer's image was built or named last."""
     with closing(docker.from_env()) as client:
         return str(client.images.get(project.outputs()["images"]["trainer"]).attrs["Metadata"]["LastTagTime"])

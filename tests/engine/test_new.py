@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests import git_server, terminal
-from tests.engine.checkout import NAMES, config, settings
+from tests.engine.checkout import NAMES, parse_settings, read_stack_config
 from tests.engine.cloud import STANDIN
 from tests.engine.project import CHECKOUT, engine_environment
 from tests.packaging.building import wheel
@@ -130,8 +130,8 @@ def test_pulumi_new_asks_for_project_and_region(tmp_path: Path, environment: dic
     assert [re.findall(r"\(vertex-training:(\w+)\)", question) for question in questions] == [[key] for key in NAMES]
     assert {str(file.relative_to(root)) for file in root.rglob("*") if file.is_file()} == FILES
     answers = {f"vertex-training:{key}": value for key, value in NAMES.items()}
-    assert config(root, "dev") == config(TEMPLATE, "dev") | answers
-    settings(root, "dev", config(root, "dev"))
+    assert read_stack_config(root, "dev") == read_stack_config(TEMPLATE, "dev") | answers
+    parse_settings(root, "dev", read_stack_config(root, "dev"))
 
 
 def test_stack_local_ignores_the_answers(tmp_path: Path, environment: dict[str, str]) -> None:
@@ -141,7 +141,7 @@ def test_stack_local_ignores_the_answers(tmp_path: Path, environment: dict[str, 
     assert {key.partition(":")[2] for key in described["template"]["config"]} == NAMES.keys()
     command = ["pulumi", "new", str(source), f"--dir={tmp_path / 'demo'}", "--name=demo", "--stack=local", "--yes"]
     subprocess.run([*command, "--non-interactive"], cwd=tmp_path, env=environment, check=True, timeout=60)
-    assert settings(tmp_path / "demo", "local", config(tmp_path / "demo", "local")).cloud is None
+    assert parse_settings(tmp_path / "demo", "local", read_stack_config(tmp_path / "demo", "local")).cloud is None
 
 
 def _remove_runtime(template: Path) -> dict[str, dict[str, object]]:

@@ -9,7 +9,7 @@ from tests.engine.project import Project
 WITNESS = Path(__file__).parent / "witness"
 
 
-def witnessed(project: Project, reports: Path) -> list[dict[str, Any]]:
+def record_processes(project: Project, reports: Path) -> list[dict[str, Any]]:
     """What each Python process of a preview reports, without Docker."""
     reports.mkdir()
     project.environment |= {"PYTHONPATH": str(WITNESS), "WITNESS": str(reports), "DOCKER_HOST": "unix:///nonexistent"}
@@ -18,12 +18,12 @@ def witnessed(project: Project, reports: Path) -> list[dict[str, Any]]:
 
 
 def test_the_program_awaits_each_registration_once(project: Project, tmp_path: Path) -> None:
-    (program,) = [report for report in witnessed(project, tmp_path / "reports") if report["argv"] == ["."]]
+    (program,) = [report for report in record_processes(project, tmp_path / "reports") if report["argv"] == ["."]]
     assert program["waited_for"] == 0
 
 
 def test_a_preview_uses_neither_docker_nor_network(project: Project, tmp_path: Path) -> None:
-    seen = witnessed(project, tmp_path / "reports")
+    seen = record_processes(project, tmp_path / "reports")
     program = [report for report in seen if report["argv"] == ["."]]
     provider = [report for report in seen if report["argv"][0].endswith("pulumi/dynamic/__main__.py")]
     assert len(program) == len(provider) == 1

@@ -16,7 +16,7 @@ import yaml
 
 from tests import buildx
 from tests.engine.cloud import CloudProject
-from tests.engine.golden import golden
+from tests.engine.golden import load_golden_steps
 from tests.engine.project import CHECKOUT
 from tests.registry import NEEDED, PASSWORD, Registry, registry
 from tests.vertex_emulator.running import RunningEmulator
@@ -27,44 +27,44 @@ TOKEN = "canary-of-a-secret-value"
 
 
 @pytest.fixture
-def there(tmp_path: Path) -> Iterator[Registry]:
+def local_registry(tmp_path: Path) -> Iterator[Registry]:
     with registry(tmp_path / "registry") as made:
         yield made
 
 
 @pytest.fixture
-def cloud(tmp_path: Path, vertex: RunningEmulator, there: Registry) -> Iterator[CloudProject]:
+def cloud(tmp_path: Path, vertex: RunningEmulator, local_registry: Registry) -> Iterator[CloudProject]:
     """A stack `dev` that builds the image `trainer` and pushes it to a registry of this machine."""
     project = CloudProject(tmp_path, vertex)
     images = {"images": project.declarations.pop("images")}
     (project.root / "training" / "images.yaml").write_text(yaml.safe_dump(images))
     project.stack["vertex-training:include"] = ["training"]
-    project.stack["vertex-training:registry"] = {"url": there.url}
-    project.environment["DOCKER_CONFIG"] = str(there.docker_config)
+    project.stack["vertex-training:registry"] = {"url": local_registry.url}
+    project.environment["DOCKER_CONFIG"] = str(local_registry.docker_config)
     project.declare()
     yield project
     with closing(docker.from_env()) as client:
-        for image in client.images.list(f"{there.url}/trainer"):
+        for image in client.images.list(f"{local_registry.url}/trainer"):
             for tag in image.tags:
                 # Not the image itself, which other tests may have under other names.
-                if tag.startswith(there.url):
+                if tag.startswith(local_registry.url):
                     client.images.remove(tag, noprune=True)
 
 
-def digest(there: Registry, uri: str) -> str:
+def digest(local_registry: Registry, uri: str) -> str:
     """What the registry itself has under a tag."""
     with closing(docker.from_env()) as client:
         login = {"username": "team", "password": PASSWORD}
         return str(client.images.get_registry_data(uri, auth_config=login).id)
 
 
-def test_an_image_is_pushed_once_with_its_digest(cloud: CloudProject, there: Registry) -> None:
+def test_an_image_is_pushed_once_with_its_digest(cloud: CloudProject, local_registry: Registry) -> None:
     output = cloud.up()
     assert "trainer: pushed " in output
     outputs = cloud.outputs()
     uri = outputs["images"]["trainer"]
-    assert uri.startswith(f"{there.url}/trainer:")
-    assert outputs["pinnedImages"]["trainer"] == f"{there.url}/trainer@{digest(there, uri)}"
+    assert uri.startswith(f"{local_registry.url}/trainer:")
+    assert outputs["pinnedImages"]["trainer"] == f"{local_registry.url}/trainer@{digest(local_registry, uri)}"
     assert outputs["jobs"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
     cloud.assert_no_changes()
     # Another machine, whose daemon has never seen it, finds it in the registry.
@@ -76,16 +76,16 @@ def test_an_image_is_pushed_once_with_its_digest(cloud: CloudProject, there: Reg
 def test_a_code_edit_previews_the_tag_and_job_only(cloud: CloudProject) -> None:
     cloud.up()
     cloud.edit_code()
-    assert cloud.steps() == golden("code-edit")
+    assert cloud.steps() == load_golden_steps("code-edit")
 
 
 def test_prod_runs_the_digest_that_dev_tested(cloud: CloudProject) -> None:
     cloud.up()
-    prod = _prod(cloud, "dev")
+    prod = _write_prod_stack(cloud, "dev")
     cloud.pulumi("stack", "init", "prod")
     cloud.pulumi("up", "--yes", "--skip-preview", "--stack", "prod")
     tested = cloud.outputs()["pinnedImages"]["trainer"]
-    assert _image_of(cloud, "prod") == tested
+    assert _read_job_image(cloud, "prod") == tested
     cloud.pulumi("preview", "--stack", "prod", "--expect-no-changes")
 
     cloud.edit_code()
@@ -93,11 +93,11 @@ def test_prod_runs_the_digest_that_dev_tested(cloud: CloudProject) -> None:
     newer = cloud.outputs()["pinnedImages"]["trainer"]
     assert newer != tested
     cloud.name = "prod"
-    assert cloud.steps() == golden("promotion")
+    assert cloud.steps() == load_golden_steps("promotion")
     shown = cloud.pulumi("preview", "--stack", "prod", "--diff")
     assert tested in shown and newer in shown
     (on_the_page,) = re.findall(r"```\n( +[+]-pulumi-python.*?)```", PAGE.read_text(), re.DOTALL)
-    assert _without_values(on_the_page) in _without_values(shown)
+    assert _strip_values(on_the_page) in _strip_values(shown)
 
     config = yaml.safe_load(prod.read_text())
     config["config"]["vertex-training:guardrails"] = {"registries": ["registry.test/approved"]}
@@ -107,46 +107,46 @@ def test_prod_runs_the_digest_that_dev_tested(cloud: CloudProject) -> None:
 
 
 def test_an_image_missing_in_dev_is_reported(cloud: CloudProject) -> None:
-    _prod(cloud, "organization/vertex-training/dev")
+    _write_prod_stack(cloud, "organization/vertex-training/dev")
     cloud.pulumi("stack", "init", "prod")
     output = cloud.pulumi("preview", "--stack", "prod", fails=True)
     assert "images.trainer: the stack organization/vertex-training/dev has no image of this name" in output
 
 
-def test_no_secret_is_seen_anywhere(cloud: CloudProject, there: Registry) -> None:
+def test_no_secret_is_seen_anywhere(cloud: CloudProject, local_registry: Registry) -> None:
     cloud.container["env"] = [{"name": "TOKEN", "value": "${secrets.token}"}]
-    _keep_secret(cloud)
-    seen = _seen(cloud)
-    cloud.environment["DOCKER_CONFIG"] = str(there.folder / "none")
+    _set_secret(cloud)
+    seen = _collect_readable_texts(cloud)
+    cloud.environment["DOCKER_CONFIG"] = str(local_registry.folder / "none")
     cloud.edit_code()
     seen.append(cloud.up(fails=True))
     assert "cannot be pushed" in seen[-1] or "its registry refuses" in seen[-1]
-    assert _with(TOKEN, seen, cloud) == _with(PASSWORD, seen, cloud) == []
+    assert _find_texts_with(TOKEN, seen, cloud) == _find_texts_with(PASSWORD, seen, cloud) == []
 
 
-def test_a_build_secret_is_used_but_never_shown(cloud: CloudProject, there: Registry) -> None:
-    buildx.install(there.docker_config, buildx.program())
+def test_a_build_secret_is_used_but_never_shown(cloud: CloudProject, local_registry: Registry) -> None:
+    buildx.install(local_registry.docker_config, buildx.program())
     images = {"images": {"trainer": {"context": "trainer", "secrets": {"token": "${secrets.token}"}}}}
     (cloud.root / "training" / "images.yaml").write_text(yaml.safe_dump(images))
     dockerfile = cloud.root / "trainer" / "Dockerfile"
     step = 'RUN --mount=type=secret,id=token test "$(md5sum < /run/secrets/token)" = '
     read = hashlib.md5(TOKEN.encode(), usedforsecurity=False).hexdigest()
     dockerfile.write_text(f"{dockerfile.read_text()}{step}'{read}  -'\n")
-    _keep_secret(cloud)
-    seen = _seen(cloud)
+    _set_secret(cloud)
+    seen = _collect_readable_texts(cloud)
     dockerfile.write_text(f"{dockerfile.read_text()}{step}another\n")
     seen.append(cloud.up(fails=True))
     assert "trainer" in seen[-1] and "cannot be built; the last lines of its build" in seen[-1]
-    assert _with(TOKEN, seen, cloud) == _with(PASSWORD, seen, cloud) == []
+    assert _find_texts_with(TOKEN, seen, cloud) == _find_texts_with(PASSWORD, seen, cloud) == []
 
 
-def _keep_secret(cloud: CloudProject) -> None:
+def _set_secret(cloud: CloudProject) -> None:
     """Declares the secret `token`, as a team does it."""
     cloud.declare()
     cloud.pulumi("config", "set", "--secret", "--path", "vertex-training:secrets.token", TOKEN, "--stack", "dev")
 
 
-def _seen(cloud: CloudProject) -> list[str]:
+def _collect_readable_texts(cloud: CloudProject) -> list[str]:
     """What can be read of a stack before, while and after it comes up, and of the image it has built."""
     seen = [cloud.pulumi("preview", "--diff", "--stack", "dev"), cloud.pulumi("preview", "--json", "--stack", "dev")]
     seen += [cloud.up(), cloud.pulumi("stack", "export", "--stack", "dev")]
@@ -154,12 +154,12 @@ def _seen(cloud: CloudProject) -> list[str]:
     uri = cloud.outputs()["images"]["trainer"]
     with closing(docker.from_env()) as client:
         image = client.images.get(uri)
-        layers = _layers(b"".join(image.save()))
+        layers = _read_layers(b"".join(image.save()))
         assert (cloud.root / "trainer" / "train.py").read_text() in layers
         return [*seen, json.dumps([image.history(), image.attrs]), layers]
 
 
-def _layers(saved: bytes) -> str:
+def _read_layers(saved: bytes) -> str:
     """All files of a saved image and of its layers, as text."""
     texts = []
     with tarfile.open(fileobj=io.BytesIO(saved)) as archive:
@@ -169,14 +169,14 @@ def _layers(saved: bytes) -> str:
     return b"\n".join(texts).decode("latin-1")
 
 
-def _with(canary: str, seen: list[str], cloud: CloudProject) -> list[str]:
+def _find_texts_with(canary: str, seen: list[str], cloud: CloudProject) -> list[str]:
     """Which of the texts hold a canary; all that its backend keeps of the stack is one of them."""
     state = [file.read_text(errors="replace") for file in cloud.root.parent.glob("state/**/*.json")]
     assert state
     return [text[:2000] for text in [*seen, *state] if canary in text]
 
 
-def _prod(cloud: CloudProject, stack: str) -> Path:
+def _write_prod_stack(cloud: CloudProject, stack: str) -> Path:
     """A stack file that runs what the stack `dev` has built."""
     config = {
         **cloud.stack,
@@ -190,12 +190,12 @@ def _prod(cloud: CloudProject, stack: str) -> Path:
     return file
 
 
-def _without_values(preview: str) -> str:
+def _strip_values(preview: str) -> str:
     """A preview without texts and ids, which differ from project to project."""
     return re.sub(r'"[^"]*"|(?<=\[id=).*(?=\])|(?<=\[urn=).*(?=\])', "", preview)
 
 
-def _image_of(cloud: CloudProject, stack: str) -> str:
+def _read_job_image(cloud: CloudProject, stack: str) -> str:
     state = cloud.pulumi("stack", "export", "--stack", stack)
     jobs = [item for item in yaml.safe_load(state)["deployment"]["resources"] if item["type"].endswith("CustomJob")]
     return str(jobs[0]["inputs"]["spec"]["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["imageUri"])

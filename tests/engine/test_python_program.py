@@ -26,7 +26,7 @@ def test_the_documented_program_trains_and_uploads_a_model(project: Project) -> 
     )
     search = state["searched"]["outputs"]["results"]["search"]
     assert len(search["trials"]) == 4
-    (held,) = project.listed("trainingPipelines")
+    (held,) = project.list_jobs("trainingPipelines")
     (pool,) = held["trainingTaskInputs"]["workerPoolSpecs"]
     best = search["bestTrial"]["parameters"]["lr"]
     assert pool["containerSpec"]["args"] == ["--epochs=2", f"--lr={best}"]

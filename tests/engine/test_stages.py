@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from tests.engine.golden import golden
+from tests.engine.golden import load_golden_steps
 from tests.engine.project import PARENT, SEARCH, Project
 
 BEST = "${jobs.tune.bestTrial.parameters.lr}"
@@ -14,7 +14,7 @@ def pool(*args: str) -> dict[str, Any]:
     return {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": container}
 
 
-def custom(*args: str, **lifecycle: Any) -> dict[str, Any]:
+def custom_job(*args: str, **lifecycle: Any) -> dict[str, Any]:
     """A custom job with these arguments."""
     return {"jobSpec": {"workerPoolSpecs": [pool(*args)]}, **({"lifecycle": lifecycle} if lifecycle else {})}
 
@@ -29,10 +29,10 @@ def declare(project: Project) -> None:
     search = {**copy.deepcopy(SEARCH), "studySpec": study, "maxTrialCount": 2}
     del search["lifecycle"]
     project.declarations["hyperparameterTuningJobs"] = {"tune": search}
-    beside = custom()
+    beside = custom_job()
     container = beside["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]
     container["env"] = [{"name": "DATA", "value": "${jobs.other.modelDir}"}]
-    project.declarations["customJobs"] = {"train": custom(f"--lr={BEST}"), "other": custom(), "beside": beside}
+    project.declarations["customJobs"] = {"train": custom_job(f"--lr={BEST}"), "other": custom_job(), "beside": beside}
     project.declarations["trainingPipelines"] = {
         "register": {
             "trainingTaskInputs": {"workerPoolSpecs": [pool()]},
@@ -53,7 +53,7 @@ def test_a_search_training_and_registration_are_one_stack(project: Project) -> N
     assert f"--lr={BEST}" in preview
     assert 'artifactUri  : "gs://vertex-training-local/train/' in preview
     assert "${jobs.train" not in preview and "${jobs.other" not in preview
-    assert project.steps() == golden("stages-first")
+    assert project.steps() == load_golden_steps("stages-first")
 
     project.up()
 
@@ -73,14 +73,14 @@ def test_a_search_training_and_registration_are_one_stack(project: Project) -> N
 
     project.declarations["trainingPipelines"]["register"]["modelToUpload"]["description"] = "good"
     project.declare()
-    assert project.steps() == golden("stages-downstream-edit")
+    assert project.steps() == load_golden_steps("stages-downstream-edit")
     edited = project.pulumi("preview", "--stack", "local", "--diff")
     assert "[unknown]" not in edited[: edited.index("Completion: (update)")]
 
     # The edit of a search shows what comes of it; nothing that only shares its stage.
     project.declarations["hyperparameterTuningJobs"]["tune"]["labels"] = {"again": "yes"}
     project.declare()
-    assert project.steps() == golden("stages-upstream-edit")
+    assert project.steps() == load_golden_steps("stages-upstream-edit")
     folders = {name: each["modelDir"] for name, each in results.items()}
     project.up()
     after = project.outputs()["results"]
@@ -89,22 +89,23 @@ def test_a_search_training_and_registration_are_one_stack(project: Project) -> N
     project.assert_no_changes()
 
     project.pulumi("destroy", "--yes", "--stack", "local")
-    assert project.stored("SELECT count(*) FROM jobs") == 0
+    assert project.query_database("SELECT count(*) FROM jobs") == 0
 
 
 def test_downstream_jobs_wait_until_a_failure_is_fixed(project: Project) -> None:
-    jobs = {"first": custom("--exit=7"), "second": custom(after=["first"]), "third": custom(after=["second"])}
+    jobs = {"first": custom_job("--exit=7"), "second": custom_job(after=["first"])}
+    jobs["third"] = custom_job(after=["second"])
     project.declarations["customJobs"] = jobs
     project.declare()
     output = project.up(fails=True)
     assert "first failed: The replica workerpool0-0 exited with a non-zero status of 7." in output
-    assert [job["displayName"] for job in project.listed()] == ["first"]
+    assert [job["displayName"] for job in project.list_jobs()] == ["first"]
 
-    jobs["first"] = custom()
+    jobs["first"] = custom_job()
     project.declare()
     project.up()
 
-    held = {job["displayName"]: job for job in project.listed()}
+    held = {job["displayName"]: job for job in project.list_jobs()}
     assert held.keys() == jobs.keys()
     assert held["first"]["endTime"] <= held["second"]["createTime"]
     assert held["second"]["endTime"] <= held["third"]["createTime"]

@@ -20,18 +20,18 @@ def test_a_targeted_up_runs_only_that_job(project: Project) -> None:
     assert "train" not in project.resources()
 
     project.up(*TRAIN, *GROUND)
-    (first,) = project.listed()
+    (first,) = project.list_jobs()
     assert (project.resources()["train"]["id"], MARK_LABEL in first["labels"]) == (first["name"], True)
 
     # The ledger is recorded by now, and has no part.
     project.container["args"] = ["2"]
     project.declare()
     project.up(*TRAIN)
-    (second,) = project.listed()
+    (second,) = project.list_jobs()
     assert (second["name"] != first["name"], MARK_LABEL in second["labels"]) == (True, False)
 
     project.up()
-    names = {job["displayName"]: job["name"] for job in project.listed()}
-    assert (len(project.listed()), names.keys(), names["train"]) == (2, {"train", "other"}, second["name"])
+    names = {job["displayName"]: job["name"] for job in project.list_jobs()}
+    assert (len(project.list_jobs()), names.keys(), names["train"]) == (2, {"train", "other"}, second["name"])
     assert project.outputs()["results"].keys() == {"train", "other"}
     project.assert_no_changes()

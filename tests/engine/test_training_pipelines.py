@@ -43,7 +43,7 @@ def test_destroy_keeps_the_model_of_a_pipeline(project: Project) -> None:
     project.up()
 
     outputs = project.outputs()
-    (held,), (model,) = project.listed("trainingPipelines"), models(project)
+    (held,), (model,) = project.list_jobs("trainingPipelines"), models(project)
     result = outputs["results"]["piped"]
     assert result.pop("modelDir") == model["artifactUri"]
     assert result == {
@@ -55,15 +55,15 @@ def test_destroy_keeps_the_model_of_a_pipeline(project: Project) -> None:
     assert outputs["jobs"]["piped"]["state"] == "PIPELINE_STATE_SUCCEEDED"
     sent = held["trainingTaskInputs"]["workerPoolSpecs"][0]["containerSpec"]
     assert (sent["env"], sent["args"]) == ([{"name": "TOKEN", "value": CANARY}], ["--epochs=1"])
-    printed = project.emulator("logs", outputs["jobs"]["piped"]["logs"].rpartition(" ")[2])
+    printed = project.run_emulator("logs", outputs["jobs"]["piped"]["logs"].rpartition(" ")[2])
     assert "epoch 1 of 1" in printed.stdout
     assert CANARY not in project.pulumi("stack", "export", "--stack", "local")
     project.pulumi("refresh", "--yes", "--stack", "local", "--expect-no-changes")
     project.assert_no_changes()
 
     project.pulumi("destroy", "--yes", "--stack", "local")
-    assert project.stored("SELECT count(*) FROM jobs") == 0
-    assert project.stored("SELECT count(*) FROM models") == 1
+    assert project.query_database("SELECT count(*) FROM jobs") == 0
+    assert project.query_database("SELECT count(*) FROM models") == 1
 
 
 def test_a_tuning_pipeline_uploads_the_best_trials_model(project: Project) -> None:
@@ -72,7 +72,7 @@ def test_a_tuning_pipeline_uploads_the_best_trials_model(project: Project) -> No
     pipeline(project, search)
     project.up()
     outputs = project.outputs()
-    (held,), (model,) = project.listed("trainingPipelines"), models(project)
+    (held,), (model,) = project.list_jobs("trainingPipelines"), models(project)
     assert held["trainingTaskDefinition"] == TUNING_TASK
     result = outputs["results"]["piped"]
     assert [trial["id"] for trial in result["trials"]] == ["1", "2", "3", "4"]
@@ -98,7 +98,7 @@ def test_an_edit_replaces_a_running_pipeline_and_its_job(project: Project) -> No
     project.declare()
     project.up()
     (old,) = until(
-        lambda: [each for each in project.listed("trainingPipelines") if each["state"] == "PIPELINE_STATE_RUNNING"],
+        lambda: [each for each in project.list_jobs("trainingPipelines") if each["state"] == "PIPELINE_STATE_RUNNING"],
         "the pipeline runs",
     )
     inputs["workerPoolSpecs"][0]["containerSpec"]["args"] = ["--seconds=0"]
@@ -106,7 +106,7 @@ def test_an_edit_replaces_a_running_pipeline_and_its_job(project: Project) -> No
     project.declare()
     assert [step["op"] for step in project.steps() if step["name"] == "piped"] == ["replace"]
     project.up()
-    (new,), (job,), (_,) = project.listed("trainingPipelines"), project.listed(), models(project)
+    (new,), (job,), (_,) = project.list_jobs("trainingPipelines"), project.list_jobs(), models(project)
     assert new["name"] != old["name"]
     assert job["name"] == new["trainingTaskMetadata"]["backingCustomJob"]
     until(lambda: project.containers() == [], "no container is left")
@@ -121,12 +121,12 @@ def test_removed_pipelines_and_jobs_are_deleted_without_messages(project: Projec
     project.declarations["customJobs"] = {"other": jobs["other"]}
     project.declare()
     project.up()
-    until(lambda: all(job["state"] == "JOB_STATE_SUCCEEDED" for job in project.listed()), "the other job has ended")
-    assert len(project.listed()) == 2
+    until(lambda: all(job["state"] == "JOB_STATE_SUCCEEDED" for job in project.list_jobs()), "the other job has ended")
+    assert len(project.list_jobs()) == 2
     for section in ("customJobs", "trainingPipelines"):
         project.declarations[section] = {}
     project.declare()
     assert "which a run that was killed" not in project.up()
-    assert project.stored("SELECT count(*) FROM jobs") == 0
+    assert project.query_database("SELECT count(*) FROM jobs") == 0
     project.assert_no_changes()
     project.pulumi("refresh", "--stack", "local", "--preview-only", "--expect-no-changes")

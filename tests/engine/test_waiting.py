@@ -66,7 +66,7 @@ def test_the_next_up_resumes_a_wait_that_timed_out(cloud: CloudProject) -> None:
     # A Ctrl-C leaves the job alone as well: the engine waits for the wait, and ends it at the second one.
     cloud.job["lifecycle"] = {"wait": True}
     cloud.declare()
-    up = cloud.start("up", "--yes", "--skip-preview", "--stack", "dev")
+    up = cloud.start_pulumi("up", "--yes", "--skip-preview", "--stack", "dev")
     assert up.stdout is not None
     shown: list[str] = []
     until(lambda: shown.append(up.stdout.readline()) or "train: " in shown[-1])  # type: ignore[func-returns-value, union-attr]

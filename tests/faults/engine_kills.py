@@ -94,7 +94,7 @@ class Stack:
     def _disturbed(self, verb: str) -> bool:
         """A run that is killed; False for one that was over before that."""
         begin = time.monotonic()
-        run = self.project.start(*_arguments(verb))
+        run = self.project.start_pulumi(*_arguments(verb))
         whole, provided = self._spans[verb]
         started = None
         # Half of the kills fall anywhere, and half into the time in which the provider calls the API.
@@ -151,7 +151,7 @@ class Stack:
         declared = self._jobs.settings if verb == "up" else {}
         if not (self.project.data / "endpoint.json").exists():
             self.project.start_emulator()
-        held = [job for collection in COLLECTIONS for job in self.project.listed(collection)]
+        held = [job for collection in COLLECTIONS for job in self.project.list_jobs(collection)]
         found = Counter((job["labels"]["pulumi_name"], setting_of(job)) for job in held)
         for job in sorted({*declared.items(), *found}):
             if found[job] != (job in declared.items()):
@@ -176,8 +176,8 @@ def kill(kills: int, seed: int, jobs: int = JOBS, *, same_again: bool = False) -
         stack.run(kills)
     finally:
         stack.report.seconds = time.monotonic() - begin
-        stack.project.emulator("stop")
-        stack.project.emulator("reset", "--yes")
+        stack.project.run_emulator("stop")
+        stack.project.run_emulator("reset", "--yes")
     shutil.rmtree(folder)
     return stack.report
 
