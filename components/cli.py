@@ -1,4 +1,4 @@
-"""The command `vertex-training`: what a user does beside `pulumi`."""
+"""The command `vertex-training`: prices, JSON Schemas and the conversion of legacy jobs."""
 
 import argparse
 import contextlib
@@ -18,7 +18,7 @@ _EXIT_CODES = "exit codes: 0 done; 1 failed, with the reason on standard error; 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command that the arguments name, and return its exit code."""
+    """Run the command that the arguments name, and return the exit code."""
     options = _build_parser().parse_args(arguments)
     try:
         code: int = options.run(options)
@@ -36,27 +36,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def show_prices(kind: str | None, name: str | None, region: str | None) -> int:
-    """Print the list prices that match the arguments, and return 1 if none does."""
-    found = [
+def print_prices(kind: str | None, name: str | None, region: str | None) -> int:
+    """Print the list prices that match the arguments, and return the exit code: 1 if none does."""
+    matches = [
         (key, price)
         for key, price in sorted(prices.load_prices().table.items())
         if all(selected in (None, value) for selected, value in zip((kind, name, region), key, strict=True))
     ]
-    if not found:
+    if not matches:
         sys.stderr.write("vertex-training: no list price matches; `vertex-training prices` shows all\n")
         return 1
-    for (price_kind, price_name, price_region), price in found:
-        unit = f"USD per {_UNITS[price_kind]}"
-        print(f"{price_kind:<12}{price_name:<22}{price_region:<24}{price.usd:<12g}{unit:<20}{price.as_of}")  # noqa: T201
-    for source in sorted({price.source for _, price in found}):
-        days = sorted({price.as_of for _, price in found if price.source == source})
+    for (price_kind, price_name, price_region), price in matches:
+        amount = f"{price.usd:<12g}{f'USD per {_UNITS[price_kind]}':<20}"
+        print(f"{price_kind:<12}{price_name:<22}{price_region:<24}{amount}{price.as_of}")  # noqa: T201
+    for source in sorted({price.source for _, price in matches}):
+        days = sorted({price.as_of for _, price in matches if price.source == source})
         print(f"source for {', '.join(days)}: {source}")  # noqa: T201
     return 0
 
 
-def write_schema(schema: str | None, folder: Path | None) -> int:
-    """Print a JSON Schema, or write all of them into `folder`, which is made if it is missing."""
+def print_or_write_schemas(schema: str | None, folder: Path | None) -> int:
+    """Print a JSON Schema, or write all of them into `folder`, and return the exit code 0."""
     if folder is None:
         sys.stdout.write((SCHEMAS / f"{schema}.schema.json").read_text(encoding="utf-8"))
         return 0
@@ -74,27 +74,27 @@ def _build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     legacy.add_parser(commands)
 
-    table = commands.add_parser(
+    command = commands.add_parser(
         "prices",
         help="show the list prices that previews estimate costs with",
         description="Show the list prices that previews estimate costs with, each with its date and its source.",
         epilog=_EXIT_CODES,
     )
-    table.add_argument("--kind", choices=prices.KINDS, help="only prices of this kind")
-    table.add_argument("--name", help="only this machine family, accelerator or disk, such as N1 or NVIDIA_TESLA_T4")
-    table.add_argument("--region", help="only this region, such as us-central1")
-    table.set_defaults(run=lambda options: show_prices(options.kind, options.name, options.region))
+    command.add_argument("--kind", choices=prices.KINDS, help="only prices of this kind")
+    command.add_argument("--name", help="only this machine family, accelerator or disk, such as N1 or NVIDIA_TESLA_T4")
+    command.add_argument("--region", help="only this region, such as us-central1")
+    command.set_defaults(run=lambda options: print_prices(options.kind, options.name, options.region))
 
-    schema = commands.add_parser(
+    command = commands.add_parser(
         "schema",
         help="print or write the JSON Schemas for editors",
         description="Print a JSON Schema with which an editor checks and completes YAML, or write both into a folder.",
         epilog=_EXIT_CODES,
     )
-    what = schema.add_mutually_exclusive_group(required=True)
-    what.add_argument("schema", nargs="?", choices=("declarations", "stack"), help="print the schema of these files")
-    what.add_argument("--write", type=Path, metavar="DIR", help="write both schemas into this folder")
-    schema.set_defaults(run=lambda options: write_schema(options.schema, options.write))
+    group = command.add_mutually_exclusive_group(required=True)
+    group.add_argument("schema", nargs="?", choices=("declarations", "stack"), help="print the schema of these files")
+    group.add_argument("--write", type=Path, metavar="DIR", help="write both schemas into this folder")
+    command.set_defaults(run=lambda options: print_or_write_schemas(options.schema, options.write))
     return parser
 
 
