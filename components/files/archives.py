@@ -44,14 +44,13 @@ class ArchiveContent:
 
 def add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
     """Add a text to an archive as a file of this name."""
-    entry = tarfile.TarInfo(name)
-    entry.size = len(text.encode())
-    tar.addfile(entry, io.BytesIO(text.encode()))
+    entry, content = tarfile.TarInfo(name), text.encode()
+    entry.size = len(content)
+    tar.addfile(entry, io.BytesIO(content))
 
 
 def _strip_metadata(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    entry.mtime = 0
-    entry.uid = entry.gid = 0
+    entry.mtime = entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     if entry.isfile():
         entry.mode = 0o755 if entry.mode & 0o100 else 0o644

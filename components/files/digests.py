@@ -1,4 +1,4 @@
-"""Digests of a folder's files. A file is read once and then again only after it changes.
+"""Digests of folders and their files. A file is read once and then again only after it changes.
 
 Digests of large folders are cached in the user's cache folder with each file's signature. As in git's index, a file
 that changed shortly before it was read is not cached: its next change may have the same times.
@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from .cache import get_cache_file, read_cache_file, write_cache_file
@@ -25,7 +25,7 @@ _BLOCK_BYTES = 1 << 20
 _BATCH_FILES = 32
 _THREADS = min(8, (os.cpu_count() or 1) + 1)
 
-_CACHE_FORMAT = b"digests 2"
+_CACHE_FORMAT, _FOLDER_CACHE_FORMAT = b"digests 2", b"whole 1"
 """Part of a cache file's name, so that no release reads the cache of another format."""
 SignedDigest = tuple[bytes, str]
 """A file's signature and digest."""
@@ -34,6 +34,28 @@ SignedDigest = tuple[bytes, str]
 def shorten_digests(digests: Mapping[str, str]) -> dict[str, str] | None:
     """Return ten digits of each file's digest by path; `None` for more than `MAX_LISTED_FILES` files."""
     return {path: digest[:10] for path, digest in digests.items()} if len(digests) <= MAX_LISTED_FILES else None
+
+
+def get_cached_digest(folder: Path, paths: Collection[str], options: str, compute_digest: Callable[[], str]) -> str:
+    """Return the cached result of `compute_digest`, or call it if a file of the folder, `paths` or `options` changed.
+
+    `paths` are relative to the folder and `options` is everything else that the digest depends on. Only each file's
+    status and one cache file are read. The result is not cached if a file changed during the call, or so shortly before
+    that its next change may have the same times. Raises OSError.
+    """
+    if len(paths) <= MAX_UNCACHED_FILES:
+        return compute_digest()
+    root, start = f"{folder}/", time.time_ns()
+    signatures = read_signatures(root, paths)
+    key = (os.fsencode(folder.resolve()), options.encode(), os.fsencode("\0".join(paths)), signatures)
+    cache_file = get_cache_file("contexts", _FOLDER_CACHE_FORMAT, *key)
+    cached = read_cache_file(cache_file)
+    if cached is not None:
+        return cached.decode()
+    digest = compute_digest()
+    if is_stable(signatures, start) and read_signatures(root, paths) == signatures:
+        write_cache_file(cache_file, digest.encode())
+    return digest
 
 
 def compute_file_digests(folder: Path, paths: Collection[str]) -> dict[str, str]:

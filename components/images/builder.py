@@ -24,11 +24,7 @@ class Builder(Protocol):
     """Something that turns a context into an image in the daemon."""
 
     def build(self, context: BuildContext, uri: str, secrets: Mapping[str, str], report: Report) -> None:
-        """Build and tag an image, and report progress line by line.
-
-        `secrets` has the value of each of the context's `secret_ids`: the build can read them, the image does not
-        contain them. Raises BuildFailed.
-        """
+        """Build and tag an image. The build can read `secrets` (value by id); no layer has them. Raises BuildFailed."""
 
 
 class Buildx:
@@ -71,17 +67,11 @@ class ClassicBuilder:
                 f"{uri} needs build secrets, which Docker's classic builder would store in the image: install "
                 "buildx (the package docker-buildx-plugin or docker-buildx), then run this again"
             )
+        lines: list[str] = []
         errors: list[str] = []
-
-        def read_output(stream: Iterator[dict[str, Any]]) -> Iterator[str]:
-            for message in stream:
-                if "error" in message:
-                    errors.append(str(message["error"]))
-                yield from str(message.get("stream", "")).splitlines()
-
         with closing(connect_to_docker()) as client, open_classic_input(context) as archive:
             try:
-                stream = client.api.build(
+                messages = client.api.build(
                     fileobj=archive,
                     custom_context=True,
                     dockerfile=context.dockerfile,
@@ -95,17 +85,18 @@ class ClassicBuilder:
                 )
             except docker.errors.APIError as error:
                 raise _build_error(uri, [str(error.explanation or error)]) from error
-            lines = list(_report_steps(read_output(stream), report))
+            for message in messages:
+                lines += _report_steps(str(message.get("stream", "")).splitlines(), report)
+                errors += [str(message["error"])] if "error" in message else []
         if errors:
             raise _build_error(uri, [*lines, *errors])
 
 
 def choose_builder() -> Builder:
     """Return the best builder on this machine."""
-    if shutil.which("docker"):
-        probe = subprocess.run(["docker", "buildx", "version"], capture_output=True, check=False)
-        if probe.returncode == 0:
-            return Buildx()
+    probe = ["docker", "buildx", "version"]
+    if shutil.which("docker") and subprocess.run(probe, capture_output=True, check=False).returncode == 0:
+        return Buildx()
     return ClassicBuilder()
 
 
@@ -127,12 +118,10 @@ def connect_to_docker() -> Any:
 
 def _report_steps(lines: Iterable[str], report: Report) -> Iterator[str]:
     """Yield all lines that are not blank, and report those that start a step of the Dockerfile."""
-    for line in lines:
-        text = line.rstrip()
+    for text in filter(None, map(str.rstrip, lines)):
         if _STEP.match(text):
             report(text)
-        if text:
-            yield text
+        yield text
 
 
 def _build_error(uri: str, lines: list[str]) -> BuildFailed:

@@ -45,7 +45,7 @@ def open_buildkit_input(context: BuildContext) -> Iterator[tuple[str, str, IO[by
                 ) from None
             (folder / context.dockerfile).unlink()
             # Replaces a .dockerignore in the folder, which is already applied.
-            dockerfile.with_name(f"Dockerfile{_IGNORE}").touch()
+            dockerfile.with_suffix(_IGNORE).touch()
             yield str(dockerfile), str(folder), subprocess.DEVNULL
 
 
@@ -56,11 +56,7 @@ def open_classic_input(context: BuildContext) -> Iterator[IO[bytes]]:
         # If the context contains .dockerignore, the daemon reads there what to remove.
         if context.is_dockerfile_ignored and _IGNORE not in context.file_digests:
             with tarfile.open(fileobj=archive, mode="a") as tar:
-                add_text(tar, _IGNORE, f"{_IGNORE}\n{_escape_pattern(context.dockerfile)}\n")
+                pattern = re.sub(r"([*?\[\]\\!#])", r"\\\1", context.dockerfile)
+                add_text(tar, _IGNORE, f"{_IGNORE}\n{pattern}\n")
             archive.seek(0)
         yield archive
-
-
-def _escape_pattern(path: str) -> str:
-    """Return the pattern that matches a path and nothing else."""
-    return re.sub(r"([*?\[\]\\!#])", r"\\\1", path)

@@ -17,8 +17,7 @@ from typing import IO, Any
 
 from ..errors import ContextUnusable
 from ..files.archives import ArchiveContent
-from ..files.digests import TAG_LENGTH
-from ..files.folder_digests import get_cached_digest
+from ..files.digests import TAG_LENGTH, get_cached_digest
 from .dockerignore import list_included_files
 
 
@@ -48,14 +47,14 @@ class BuildContext(ABC):
         return {}
 
     @property
-    @abstractmethod
     def dockerfile_text(self) -> str:
         """The content of the Dockerfile."""
+        return self.texts.get(self.dockerfile) or (self.folder / self.dockerfile).read_text()
 
     @property
-    @abstractmethod
     def is_dockerfile_ignored(self) -> bool:
         """Whether an ignore file excludes the Dockerfile: Docker then reads it and lets no `COPY` see it."""
+        return False
 
     @abstractmethod
     def locate_base_image(self, image_name: str, line: int) -> str:
@@ -98,13 +97,9 @@ class BuildContext(ABC):
 
     @property
     def _options(self) -> dict[str, Any]:
-        options = {
-            "dockerfile": self.dockerfile,
-            "buildArgs": dict(self.build_args),
-            "target": self.target,
-            "platform": self.platform,
-        }
-        return options | ({"secrets": list(self.secret_ids)} if self.secret_ids else {})
+        options = {"dockerfile": self.dockerfile, "buildArgs": dict(self.build_args)}
+        secrets = {"secrets": list(self.secret_ids)} if self.secret_ids else {}
+        return options | {"target": self.target, "platform": self.platform} | secrets
 
     def _compute_digest(self) -> str:
         options = {**self._options, "dockerfile": self.file_digests[self.dockerfile]}
@@ -119,10 +114,6 @@ class DockerfileContext(BuildContext):
     @cached_property
     def files(self) -> Mapping[str, str]:
         return {path: path for path in [*self._included_files, self.dockerfile]}
-
-    @property
-    def dockerfile_text(self) -> str:
-        return (self.folder / self.dockerfile).read_text()
 
     @property
     def is_dockerfile_ignored(self) -> bool:

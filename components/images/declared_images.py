@@ -50,49 +50,41 @@ def find_image_violations(root: Path, image: shapes.Image) -> Iterator[Violation
     """Find every rule that a declared image breaks; `root` is the project's folder."""
     origins = [key for key in _OPTIONS if key in image]
     if len(origins) != 1:
-        yield (
-            (),
-            "needs exactly one of: a context folder to build, a package, the uri of an image built elsewhere, or the "
-            "stack that builds it",
+        sources = (
+            "a context folder to build, a package, the uri of an image built elsewhere, or the stack that builds it"
         )
+        yield (), f"needs exactly one of: {sources}"
         return
     (origin,) = origins
-    for key in sorted(image.keys() - {origin} - _OPTIONS[origin]):
+    for option in sorted(image.keys() - {origin} - _OPTIONS[origin]):
         if origin == "package":
-            yield (key,), "is for a Dockerfile of your own; a package's is generated, so leave this out"
+            yield (option,), "is for a Dockerfile of your own; a package's is generated, so leave this out"
         else:
-            yield (key,), f"says how to build an image, but {origin} names one that is built elsewhere"
+            yield (option,), f"says how to build an image, but {origin} names one that is built elsewhere"
     if origin == "uri" and not references.has_unresolved_references(image["uri"]) and not IMAGE.matches(image["uri"]):
         yield ("uri",), IMAGE.mismatch_text(image["uri"])
     elif origin == "context":
-        yield from _find_folder_violations(root, ("context",), image["context"]) or _find_context_violations(
-            root, image
-        )
+        folder_violations = _find_folder_violations(root, ("context",), image["context"])
+        yield from folder_violations or _find_context_violations(root, image)
     elif origin == "package":
         package = image["package"]
-        yield from (
-            (("package", *path), message)
-            for path, message in _find_folder_violations(root, ("path",), package["path"])
-            or find_package_violations(root / package["path"], package)
-        )
+        folder_violations = _find_folder_violations(root, ("path",), package["path"])
+        for key, message in folder_violations or find_package_violations(root / package["path"], package):
+            yield ("package", *key), message
 
 
 def find_unreferenced_images(spec: CanonicalSpec, image_names: Container[str]) -> Iterator[Violation]:
     """Find where a canonical job has the name of a declared image instead of a reference to it."""
-    pools = range(len(spec.job_spec["workerPoolSpecs"]))
-    fields = (("containerSpec", "imageUri"), ("pythonPackageSpec", "executorImageUri"))
-    paths: list[KeyPath] = [
-        (*spec.job_spec_path, "workerPoolSpecs", index, *field) for index in pools for field in fields
-    ]
-    for path in (*paths, ("modelToUpload", "containerSpec", "imageUri")):
+    paths: list[KeyPath] = [("modelToUpload", "containerSpec", "imageUri")]
+    for index in range(len(spec.job_spec["workerPoolSpecs"])):
+        pool = (*spec.job_spec_path, "workerPoolSpecs", index)
+        paths += [(*pool, "containerSpec", "imageUri"), (*pool, "pythonPackageSpec", "executorImageUri")]
+    for path in paths:
         uri = get_value_at(spec.fields, path) or ""
         name = uri.removeprefix("images.")
         if name in image_names:
-            yield (
-                path,
-                f'"{uri}" is a declared image: write ${{images.{name}}}; for an image in a registry, write its tag, '
-                f"{name}:latest",
-            )
+            remedy = f"write ${{images.{name}}}; for an image in a registry, write its tag, {name}:latest"
+            yield path, f'"{uri}" is a declared image: {remedy}'
 
 
 def _find_folder_violations(root: Path, key: tuple[str, ...], folder: str) -> list[Violation]:

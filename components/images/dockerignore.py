@@ -10,8 +10,8 @@ import posixpath
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import ContextUnusable
 
@@ -19,28 +19,14 @@ _CHARACTER = r"(?:\\.|[^\\\]-])"
 _WELL_FORMED = re.compile(rf"(?:[^\\\[]|\\.|\[\^?(?:{_CHARACTER}(?:-{_CHARACTER})?)+\])*", re.DOTALL)
 """What Go's filepath.Match accepts as a pattern."""
 _WILDCARDS = frozenset("*[]?^\\")
+_TRANSLATIONS = {"*": "[^/]*", "?": "[^/]", "[": "[", "]": "]"}
+"""Wildcards as parts of a regular expression."""
 
 
-@dataclass(frozen=True)
-class _Pattern:
+class _Pattern(NamedTuple):
     text: str
     is_exception: bool
     matches: Callable[[str], bool]
-
-    @property
-    def prefix(self) -> str:
-        """The pattern without a wildcard at its end."""
-        return self.text.removesuffix("/**").removesuffix("/*")
-
-    @property
-    def is_path(self) -> bool:
-        """Whether it matches nothing but itself."""
-        return not _WILDCARDS & {*self.text}
-
-    @property
-    def suffix(self) -> str:
-        """The literal end of every match, if any; a backslash may be a regular expression's, as in `\\b`."""
-        return "" if "\\" in self.text else re.split(r"[*?\[\]^/]", self.text)[-1]
 
 
 class IgnoreRules:
@@ -48,15 +34,16 @@ class IgnoreRules:
 
     def __init__(self, patterns: Sequence[_Pattern]) -> None:
         self._patterns = patterns
-        self._paths = frozenset(pattern.text for pattern in patterns if pattern.is_path)
-        wildcards = [pattern for pattern in patterns if not pattern.is_path]
+        self._paths = frozenset(pattern.text for pattern in patterns if not _has_wildcard(pattern.text))
+        wildcards = [pattern for pattern in patterns if pattern.text not in self._paths]
         self._matchers = [pattern.matches for pattern in wildcards]
-        self._suffixes = tuple(pattern.suffix for pattern in wildcards)
-        exceptions = [pattern.prefix for pattern in patterns if pattern.is_exception]
+        self._suffixes = tuple(_get_literal_suffix(pattern.text) for pattern in wildcards)
+        exceptions = [
+            pattern.text.removesuffix("/**").removesuffix("/*") for pattern in patterns if pattern.is_exception
+        ]
         # An excluded folder is not entered, unless an exception may match below it.
-        self._can_prune = not any(_WILDCARDS & {*prefix} for prefix in exceptions)
-        self._exception_folders = [f"{prefix}/" for prefix in exceptions]
-        self._has_exceptions = bool(exceptions)
+        self._can_prune = not any(map(_has_wildcard, exceptions))
+        self._exception_folders = [f"{path}/" for path in exceptions]
 
     @classmethod
     def from_file(cls, file: Path) -> "IgnoreRules":
@@ -80,7 +67,7 @@ class IgnoreRules:
 
         `parent_matches` are the patterns that match the path's folder; empty for a path at the top.
         """
-        if not self._has_exceptions:  # the order of patterns does not matter, and excluded folders are not entered
+        if not self._exception_folders:  # the order of patterns does not matter, and excluded folders are not entered
             is_excluded = path in self._paths or (
                 path.endswith(self._suffixes) and any(matches(path) for matches in self._matchers)
             )
@@ -97,7 +84,7 @@ class IgnoreRules:
 
     def can_include_below(self, folder: str) -> bool:
         """Whether an exception may include a file below an excluded folder."""
-        return not self._can_prune or any(start.startswith(f"{folder}/") for start in self._exception_folders)
+        return not self._can_prune or any(path.startswith(f"{folder}/") for path in self._exception_folders)
 
 
 def list_included_files(folder: Path, dockerfile: str | None) -> list[str]:
@@ -138,19 +125,25 @@ def _walk_included_files(folder: Path, rules: IgnoreRules | None) -> Iterator[st
 
 def _parse_pattern(line: str) -> _Pattern:
     """Parse a line of an ignore file. Raises ValueError or re.error for a pattern that Docker rejects."""
-    text = line.strip()
-    mark = "!" * text.startswith("!")
-    text = text.removeprefix("!").strip()
-    if text:
+    mark = "!" * line.strip().startswith("!")
+    if text := line.strip().removeprefix("!").strip():
         text = _clean_path(text)
         text = text.removeprefix("/") or text
     # Docker's client cleans the line and sends it, and BuildKit cleans it again.
-    text = _clean_path((mark + text).strip())
-    is_exception = text.startswith("!")
-    text = text.removeprefix("!")
+    cleaned = _clean_path((mark + text).strip())
+    text = cleaned.removeprefix("!")
     if not text or not _WELL_FORMED.fullmatch(text):
         raise ValueError(line)
-    return _Pattern(text, is_exception, _compile_matcher(text))
+    return _Pattern(text, cleaned.startswith("!"), _compile_matcher(text))
+
+
+def _has_wildcard(pattern: str) -> bool:
+    return not _WILDCARDS.isdisjoint(pattern)
+
+
+def _get_literal_suffix(pattern: str) -> str:
+    """Return the end of every match; a backslash may be a regular expression's, as in `\\b`."""
+    return "" if "\\" in pattern else re.split(r"[*?\[\]^/]", pattern)[-1]
 
 
 def _clean_path(path: str) -> str:
@@ -160,28 +153,20 @@ def _clean_path(path: str) -> str:
 
 def _compile_matcher(pattern: str) -> Callable[[str], bool]:
     """Return a function that tells whether a path matches, by the rules of moby/patternmatcher."""
-    expression, kind, at = "", "exact", 0
-    while at < len(pattern):
-        start, character = at, pattern[at]
-        at += 1
-        if pattern.startswith("**", start):
-            at += 2 if pattern.startswith("/", at + 1) else 1
-            if at < len(pattern):
-                expression, kind = f"{expression}(.*/)?", "regular"
-            elif kind == "exact":
+    expression, kind = "", "exact"
+    for token in re.finditer(r"\*\*/?|\\.?|.", pattern, re.DOTALL):
+        text, is_last = token[0], token.end() == len(pattern)
+        if text.startswith("**"):
+            if is_last and kind == "exact":
                 kind = "prefix"
             else:
-                expression, kind = f"{expression}.*", "regular"
-            if start == 0:
+                expression, kind = expression + (".*" if is_last else "(.*/)?"), "regular"
+            if token.start() == 0:
                 kind = "suffix"
-        elif character in "*?":
-            expression, kind = expression + ("[^/]*" if character == "*" else "[^/]"), "regular"
-        elif character == "\\":
-            expression, kind, at = expression + pattern[start : start + 2], "regular", at + 1
-        elif character in "[]":
-            expression, kind = expression + character, "regular"
+        elif text in _TRANSLATIONS or text.startswith("\\"):
+            expression, kind = expression + _TRANSLATIONS.get(text, text), "regular"
         else:
-            expression += f"\\{character}" if character in ".+()|{}$" else character
+            expression += f"\\{text}" if text in ".+()|{}$" else text
     if kind == "exact":
         return pattern.__eq__
     if kind == "prefix":

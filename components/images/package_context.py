@@ -33,14 +33,6 @@ class PackageContext(BuildContext):
     def texts(self) -> Mapping[str, str]:
         return {self.dockerfile: render_dockerfile(self.package, self._available_files)}
 
-    @property
-    def dockerfile_text(self) -> str:
-        return self.texts[self.dockerfile]
-
-    @property
-    def is_dockerfile_ignored(self) -> bool:
-        return False
-
     def locate_base_image(self, image_name: str, line: int) -> str:  # noqa: ARG002
         return f"images.{image_name}.package.baseImage"
 
@@ -75,14 +67,13 @@ def find_package_violations(folder: Path, package: shapes.Package) -> Iterator[V
 
 
 def _describe_misplaced_path(folder: Path, path: str, *, is_folder: bool) -> str | None:
-    """Return why a path cannot be copied from a folder, if it cannot."""
+    """Return why a path cannot be copied from a folder; `None` if it can."""
     target = (folder / path).resolve()
     if posixpath.isabs(path) or not target.is_relative_to(folder.resolve()):
         return f'"{path}" is outside the package\'s path; move it there, or set path to a folder that contains both'
-    if not (target.is_dir() if is_folder else target.is_file()):
-        kind = "folder" if is_folder else "file"
-        return f'there is no {kind} "{path}" in the package\'s path; write it relative to that'
-    return None
+    if target.is_dir() if is_folder else target.is_file():
+        return None
+    return f'there is no {"folder" if is_folder else "file"} "{path}" in the package\'s path; write it relative to that'
 
 
 def _find_available_files(folder: Path, package: shapes.Package) -> set[str]:
@@ -95,8 +86,7 @@ def _find_available_files(folder: Path, package: shapes.Package) -> set[str]:
     return {
         path
         for path in list_included_files(folder, None)
-        if path != ".dockerignore"
-        and "__pycache__" not in path.split("/")
+        if not (path == ".dockerignore" or "__pycache__" in path.split("/"))
         and not (path.endswith((".pyc", ".pyo")) and posixpath.dirname(path) == main_folder)
     }
 
@@ -110,8 +100,5 @@ def _find_files_below(folder: Path, selected: Iterable[str], available_files: It
     if "." in paths:
         return {*available_files}
     parents = {"/".join(parts[:end]) for path in paths for parts in [path.split("/")] for end in range(len(parts))}
-    return {
-        file
-        for file in available_files
-        if file in paths or file in parents or any(file.startswith(f"{path}/") for path in paths)
-    }
+    folders = tuple(f"{path}/" for path in paths)
+    return {file for file in available_files if file in paths or file in parents or file.startswith(folders)}

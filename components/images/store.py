@@ -70,18 +70,15 @@ class Registry:
             messages = client.api.push(repository, tag, stream=True, decode=True, auth_config=credentials)
             for message in _report_layers(messages, report):
                 if "error" in message:
-                    return self._require_pushed(uri, _redact(str(message["error"]), credentials))
+                    error = _redact(str(message["error"]), credentials)
+                    # If tags are immutable, someone else may have pushed this image first.
+                    if _IMMUTABLE.search(error) and (digest := self.get_digest(uri)):
+                        return digest
+                    raise RegistryRefused(f"{uri} cannot be pushed: {error}; {_get_remedy(uri)}")
                 digest = message.get("aux", {}).get("Digest", digest)
         if digest is None:
             raise RegistryRefused(f"{uri} was pushed, but the registry gave it no digest; run `pulumi up` again")
         return str(digest)
-
-    def _require_pushed(self, uri: str, error: str) -> str:
-        """Return the digest of an image that someone else pushed first, if the error says that tags are immutable."""
-        digest = self.get_digest(uri) if _IMMUTABLE.search(error) else None
-        if digest is None:
-            raise RegistryRefused(f"{uri} cannot be pushed: {error}; {_get_remedy(uri)}")
-        return digest
 
 
 def get_image_store(uri: str) -> ImageStore:
@@ -148,8 +145,7 @@ def _redact(text: str, credentials: Mapping[str, str] | None) -> str:
 
 def _get_remedy(uri: str) -> str:
     host = uri.partition("/")[0]
+    advice = f"log in with `docker login {host}`, or check that it is reachable"
     if _GOOGLE.fullmatch(host):
         advice = "your account needs roles/artifactregistry.writer on the repository"
-    else:
-        advice = f"log in with `docker login {host}`, or check that it is reachable"
     return f"{advice}; layers that were pushed are not sent again"

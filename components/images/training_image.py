@@ -37,9 +37,6 @@ class TrainingImageProvider(Provider):
         inputs = {name: props[name] for name in _INPUTS if name in props}
         return dynamic.ReadResult(id_, {**inputs, "digest": digest}, inputs)
 
-    def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        return None
-
 
 class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
     """An image built from a folder of the project, by its Dockerfile or as a `package`.

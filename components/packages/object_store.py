@@ -70,7 +70,7 @@ def get_object_store(parent: str) -> ObjectStore:
 
 @contextmanager
 def _open_blob(uri: str) -> Iterator[Any]:
-    """Yield the client's handle of an object, and turn errors into an UploadFailed of one line that names its URI."""
+    """Yield the client's handle of an object, and turn errors into an UploadFailed of one line."""
     import requests
     from google.api_core.exceptions import GoogleAPICallError, RetryError
     from google.auth.exceptions import GoogleAuthError

@@ -36,9 +36,6 @@ class PythonPackageProvider(Provider):
         inputs = {name: props[name] for name in _INPUTS if name in props}
         return dynamic.ReadResult(id_, dict(inputs), inputs)
 
-    def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        return None
-
 
 class PythonPackage(dynamic.Resource, module="vertex", name="PythonPackage"):
     """A source distribution in the staging folder, for a job's `packageUris`.

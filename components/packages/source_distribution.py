@@ -76,8 +76,7 @@ def find_python_package_violations(root: Path, package: shapes.PythonPackage) ->
     if ("path" in package) == ("script" in package):
         yield (), "needs either the path of a folder with a pyproject.toml or setup.py, or a script"
         return
-    key = "path" if "path" in package else "script"
-    path = package.get("path", package.get("script", ""))
+    key, path = ("path", package["path"]) if "path" in package else ("script", package["script"])
     build_files = " or ".join(_BUILD_FILES)
     if Path(path).is_absolute():
         yield (key,), f'"{path}" must be relative to the project\'s folder'
@@ -90,18 +89,12 @@ def find_python_package_violations(root: Path, package: shapes.PythonPackage) ->
 
 
 def _list_source_files(folder: Path) -> Iterator[str]:
-    """Return the files of a folder, without hidden folders and what Python and its build tools write."""
+    """Yield the files of a folder, without hidden folders and what Python and its build tools write."""
     for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not _is_generated(Path(parent, name), folder)]
-        paths = [Path(parent, name) for name in (*names, *folders)]
-        yield from (
-            path.relative_to(folder).as_posix()
-            for path in paths
-            if not path.name.endswith((".pyc", ".pyo")) and (path.is_symlink() or path.is_file())
-        )
-
-
-def _is_generated(path: Path, folder: Path) -> bool:
-    if path.name.startswith(".") or path.name == "__pycache__" or path.name.endswith(".egg-info"):
-        return True
-    return path.parent == folder and path.name in ("build", "dist")
+        generated = ("__pycache__", "build", "dist") if Path(parent) == folder else ("__pycache__",)
+        folders[:] = [
+            name for name in folders if not (name.startswith(".") or name.endswith(".egg-info") or name in generated)
+        ]
+        for path in (Path(parent, name) for name in (*names, *folders) if not name.endswith((".pyc", ".pyo"))):
+            if path.is_symlink() or path.is_file():
+                yield path.relative_to(folder).as_posix()

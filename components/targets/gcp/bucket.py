@@ -42,10 +42,8 @@ class StagingBucket(pulumi.ComponentResource):
         self, name: str, bucket: shapes.Bucket, project: str, project_number: str, region: str
     ) -> storage.Bucket:
         days, key = bucket.get("deleteAfterDays"), bucket.get("kmsKey")
-        key_grants: list[pulumi.Resource] = []
-        if key:
-            agent = ServiceAgents(project_number).storage
-            key_grants.append(grant_key_use(f"{name}-key", key, agent, create_grant_options(self, [])))
+        agent = ServiceAgents(project_number).storage
+        key_grants = [grant_key_use(f"{name}-key", key, agent, create_grant_options(self, []))] if key else []
         return storage.Bucket(
             name,
             name=self.name,

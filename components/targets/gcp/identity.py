@@ -31,12 +31,9 @@ class TrainingIdentity(pulumi.ComponentResource):
         super().__init__("vertex:gcp:TrainingIdentity", name, None, opts)
         self.email = f"{account}@{project}.iam.gserviceaccount.com"
         self.member = f"serviceAccount:{self.email}"
+        options = ResourceOptions(parent=self)
         self.resource = serviceaccount.Account(
-            name,
-            project=project,
-            account_id=account,
-            display_name="Vertex AI training",
-            opts=ResourceOptions(parent=self),
+            name, project=project, account_id=account, display_name="Vertex AI training", opts=options
         )
         options = create_grant_options(self, [self.resource])
         for suffix, role in ROLES.items():
