@@ -48,26 +48,31 @@ class Emulator:
         with urllib.request.urlopen(request, timeout=60) as reply:
             return json.load(reply)
 
-    def resident_megabytes(self) -> float:
+    def get_resident_megabytes(self) -> float:
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
     def run_job(self) -> float:
-        """Seconds from submitting a job to seeing that it has ended."""
-        return self._run("customJobs", _job(PROGRAM))
+        """Run a job and return the seconds from its submission to its end."""
+        return self._run_to_end("customJobs", _build_job(PROGRAM))
 
     def run_study(self) -> float:
-        """The same for a tuning job of as many trials, all of them successful."""
+        """Run a tuning job with TRIALS trials and return the seconds from its submission to its end."""
         study = {
             "algorithm": "RANDOM_SEARCH",
             "metrics": [{"metricId": "score", "goal": "MAXIMIZE"}],
             "parameters": [{"parameterId": "x", "doubleValueSpec": {"minValue": 0, "maxValue": 1}}],
         }
         counts = {"maxTrialCount": TRIALS, "parallelTrialCount": PARALLEL}
-        body = {"displayName": "benchmark", "studySpec": study, "trialJobSpec": _job(MEASURED)["jobSpec"], **counts}
-        return self._run("hyperparameterTuningJobs", body, STUDY_POLL_SECONDS)
+        body = {
+            "displayName": "benchmark",
+            "studySpec": study,
+            "trialJobSpec": _build_job(MEASURED)["jobSpec"],
+            **counts,
+        }
+        return self._run_to_end("hyperparameterTuningJobs", body, STUDY_POLL_SECONDS)
 
-    def _run(self, collection: str, body: dict[str, Any], poll_seconds: float = POLL_SECONDS) -> float:
+    def _run_to_end(self, collection: str, body: dict[str, Any], poll_seconds: float = POLL_SECONDS) -> float:
         begin = time.perf_counter()
         name = self.call("POST", f"v1/{PARENT}/{collection}", body)["name"]
         while (job := self.call("GET", f"v1/{name}"))["state"] not in ENDED:
@@ -78,56 +83,56 @@ class Emulator:
 
 
 def run_benchmark(runs: int = RUNS) -> Iterator[str]:
-    """A line for each measurement."""
-    with _folder() as data:
+    """Measure everything, and render a line per measurement."""
+    with create_data_folder() as data:
         starts = []
         for _ in range(2):
-            with running(data) as emulator:
+            with run_emulator(data) as emulator:
                 starts.append(emulator.ready_seconds)
-        with running(data) as emulator:
+        with run_emulator(data) as emulator:
             starts.append(emulator.ready_seconds)
             time.sleep(1)  # idle means: the first look at Docker is over
-            idle = emulator.resident_megabytes()
-            yield _row("start to /healthz", statistics.median(starts), "s", 1, f"median of {len(starts)}")
-            yield _row("resident memory, idle", idle, "MB", 80)
-            yield from _overhead(emulator, runs)
-            yield from _throughput(emulator)
-            yield _row("resident memory afterwards", emulator.resident_megabytes(), "MB")
-    with _folder() as data:
-        job_id = _fill(data)
-        with running(data) as emulator:
-            yield from _log_pages(emulator, job_id)
+            idle = emulator.get_resident_megabytes()
+            yield _render_row("start to /healthz", statistics.median(starts), "s", 1, f"median of {len(starts)}")
+            yield _render_row("resident memory, idle", idle, "MB", 80)
+            yield from _measure_overhead(emulator, runs)
+            yield from _measure_throughput(emulator)
+            yield _render_row("resident memory afterwards", emulator.get_resident_megabytes(), "MB")
+    with create_data_folder() as data:
+        job_id = _add_job_with_log(data)
+        with run_emulator(data) as emulator:
+            yield from _measure_log_pages(emulator, job_id)
 
 
-def _overhead(emulator: Emulator, runs: int) -> Iterator[str]:
+def _measure_overhead(emulator: Emulator, runs: int) -> Iterator[str]:
     run_container(PROGRAM)
     emulator.run_job()
     pairs = [(run_container(PROGRAM), emulator.run_job()) for _ in range(runs)]
     docker, job = (statistics.median(column) for column in zip(*pairs, strict=True))
-    yield _row("docker run", docker, "s", note=f"median of {runs}, alternating")
-    yield _row("submit to terminal state", job, "s")
-    yield _row("difference", job - docker, "s", 0.3)
+    yield _render_row("docker run", docker, "s", note=f"median of {runs}, alternating")
+    yield _render_row("submit to terminal state", job, "s")
+    yield _render_row("difference", job - docker, "s", 0.3)
 
 
-def _throughput(emulator: Emulator) -> Iterator[str]:
-    """Half of the plain runs before the trials and half after, as machines get faster and slower."""
-    before = _plain_runs(TRIALS // 2)
+def _measure_throughput(emulator: Emulator) -> Iterator[str]:
+    """Measure half of the plain runs before the trials and half after them, because a machine's speed changes."""
+    before = _time_plain_runs(TRIALS // 2)
     trials = emulator.run_study()
-    plain = before + _plain_runs(TRIALS - TRIALS // 2)
-    yield _row(f"{TRIALS} docker run, {PARALLEL} at a time", plain, "s")
-    yield _row(f"{TRIALS} trials, {PARALLEL} at a time", trials, "s")
+    plain = before + _time_plain_runs(TRIALS - TRIALS // 2)
+    yield _render_row(f"{TRIALS} docker run, {PARALLEL} at a time", plain, "s")
+    yield _render_row(f"{TRIALS} trials, {PARALLEL} at a time", trials, "s")
     met = "met" if plain / trials >= 0.9 else "MISSED"
     yield f"{'ratio of throughputs':34} {plain / trials:8.2f}     at least 0.9: {met}"
 
 
-def _plain_runs(count: int) -> float:
+def _time_plain_runs(count: int) -> float:
     begin = time.perf_counter()
     with ThreadPoolExecutor(PARALLEL) as threads:
         list(threads.map(lambda _: run_container(MEASURED), range(count)))
     return time.perf_counter() - begin
 
 
-def _log_pages(emulator: Emulator, job_id: str) -> Iterator[str]:
+def _measure_log_pages(emulator: Emulator, job_id: str) -> Iterator[str]:
     body = {"filter": f'resource.labels.job_id="{job_id}"', "pageSize": 1000, "pageToken": ""}
     pages = []
     while True:
@@ -140,11 +145,11 @@ def _log_pages(emulator: Emulator, job_id: str) -> Iterator[str]:
     tenth = len(pages) // 10
     first, last = statistics.median(pages[:tenth]), statistics.median(pages[-tenth:])
     note = f"first tenth {first:.0f}, last tenth {last:.0f}: every page costs the same"
-    yield _row(f"1,000 of {LINES} log lines", statistics.median(pages), "ms", note=note)
+    yield _render_row(f"1,000 of {LINES} log lines", statistics.median(pages), "ms", note=note)
 
 
-def _fill(data: Path) -> str:
-    """An ended job with a saved log; its id."""
+def _add_job_with_log(data: Path) -> str:
+    """Add an ended job with a saved log, and return its id."""
     from vertex_api.kinds import CUSTOM_JOB
     from vertex_emulator.data_folder import DataFolder
     from vertex_emulator.database import Database
@@ -158,7 +163,7 @@ def _fill(data: Path) -> str:
     database = Database(folder.database)
     begin = now_ns()
     with database.write_transaction() as transaction:
-        job = transaction.add_job(generate_id(), CUSTOM_JOB, Location("benchmark", "us-central1"), _job(PROGRAM))
+        job = transaction.add_job(generate_id(), CUSTOM_JOB, Location("benchmark", "us-central1"), _build_job(PROGRAM))
         transaction.end_job(job, Ending(SUCCEEDED, 0, "", now_ns()), started=job.created)
     lines = (LogLine(begin + i, "o", f"epoch {i}: loss 0.1234, accuracy 0.9876") for i in range(LINES))
     logs.save_log(folder.logs, job.id, Replica(0, 0), lines)
@@ -166,21 +171,22 @@ def _fill(data: Path) -> str:
     return job.id
 
 
-def _row(what: str, value: float, unit: str, most: float | None = None, note: str = "") -> str:
+def _render_row(name: str, value: float, unit: str, max_value: float | None = None, note: str = "") -> str:
     digits = {"s": 3, "ms": 1, "MB": 0}[unit]
-    limit = "" if most is None else f"at most {most}: {'met' if value <= most else 'MISSED'}"
-    return f"{what:34} {value:8.{digits}f} {unit:3} {limit}{f' ({note})' if note else ''}".rstrip()
+    verdict = "met" if max_value is None or value <= max_value else "MISSED"
+    limit = "" if max_value is None else f"at most {max_value}: {verdict}"
+    return f"{name:34} {value:8.{digits}f} {unit:3} {limit}{f' ({note})' if note else ''}".rstrip()
 
 
-def _job(program: list[str]) -> dict[str, Any]:
+def _build_job(program: list[str]) -> dict[str, Any]:
     container = {"imageUri": IMAGE, "command": program}
     pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": container}
     return {"displayName": "benchmark", "jobSpec": {"workerPoolSpecs": [pool]}}
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
-    """A data folder, removed with its containers in the end."""
+def create_data_folder() -> Iterator[Path]:
+    """Create a data folder, and remove it with its containers at the end."""
     data = Path(tempfile.mkdtemp(prefix="vertex-emulator-benchmark-"))
     try:
         yield data
@@ -191,17 +197,15 @@ def _folder() -> Iterator[Path]:
 
 
 @contextmanager
-def running(data: Path) -> Iterator[Emulator]:
-    """An emulator on a data folder, stopped in the end."""
+def run_emulator(data: Path) -> Iterator[Emulator]:
+    """Run an emulator on a data folder, and stop it at the end."""
     begin = time.perf_counter()
     command = [sys.executable, "-m", "vertex_emulator", "serve", "--data", str(data)]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
-        emulator = None
-        while emulator is None:
+        while (emulator := _get_answering_emulator(process, data, begin)) is None:
             if time.perf_counter() - begin > 30:
                 raise RuntimeError("the emulator does not start")
-            emulator = _answering(process, data, begin)
             time.sleep(0.005)
         yield emulator
     finally:
@@ -210,13 +214,13 @@ def running(data: Path) -> Iterator[Emulator]:
 
 
 def run_container(program: list[str]) -> float:
-    """Seconds of `docker run` of a program."""
+    """Run a program with `docker run`, and return the seconds that it takes."""
     begin = time.perf_counter()
     subprocess.run(["docker", "run", "--rm", IMAGE, *program], check=True)
     return time.perf_counter() - begin
 
 
-def _answering(process: subprocess.Popen[bytes], data: Path, begin: float) -> Emulator | None:
+def _get_answering_emulator(process: subprocess.Popen[bytes], data: Path, begin: float) -> Emulator | None:
     try:
         url = json.loads((data / "endpoint.json").read_text())["url"]
         with urllib.request.urlopen(f"{url}/healthz", timeout=5):

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks.emulator import ENDED, POLL_SECONDS, Emulator, running
+from benchmarks.emulator import ENDED, POLL_SECONDS, Emulator, create_data_folder, run_emulator
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "digits"
 BASE = "python:3.11-slim-bookworm"
@@ -26,91 +26,89 @@ FLAGS = ["--epochs=3"]
 
 
 def run_benchmark() -> Iterator[str]:
-    """Alternates the two, and yields a line for each and one for the ratio of their medians."""
+    """Alternate the two, and render a line for each with the median and the ratio."""
     if shutil.which("gcloud") is None:
         yield "gcloud is not installed: local-run is not measured"
         return
-    with tempfile.TemporaryDirectory(prefix="vertex-local-run-benchmark-") as folder:
-        data, source = Path(folder) / "data", Path(folder) / "digits"
+    with create_data_folder() as data, tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "digits"
         shutil.copytree(EXAMPLE, source)
         try:
-            with running(data) as emulator:
-                environment = _environment(data)
-                for what, theirs, ours, runs in (
-                    ("first:", _local_run_of_source, _job_of_new_source, 1),
-                    ("edited:", _local_run_of_source, _job_of_source, EDITED_RUNS),
-                    ("unedited:", _local_run_of_image, _job_of_image, UNCHANGED_RUNS),
+            with run_emulator(data) as emulator:
+                environment = _read_environment(data)
+                for name, theirs, ours, runs in (
+                    ("first:", _local_run_source, _submit_new_source, 1),
+                    ("edited:", _local_run_source, _submit_source, EDITED_RUNS),
+                    ("unedited:", _local_run_image, _submit_image, UNCHANGED_RUNS),
                 ):
-                    yield from _compared(what, (theirs, ours), runs, emulator, environment, source)
+                    yield from _compare_runs(name, (theirs, ours), runs, emulator, environment, source)
         finally:
-            command = [sys.executable, "-m", "vertex_emulator", "reset", "--yes", "--data", str(data)]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             subprocess.run(["docker", "image", "rm", "--force", IMAGE], check=False, capture_output=True)
 
 
 Measured = Callable[[Emulator, dict[str, str], Path], None]
 
 
-def _compared(
-    what: str, both: tuple[Measured, Measured], runs: int, emulator: Emulator, environment: dict[str, str], source: Path
+def _compare_runs(
+    name: str, sides: tuple[Measured, Measured], runs: int, emulator: Emulator, variables: dict[str, str], source: Path
 ) -> Iterator[str]:
-    times: list[list[float]] = [[] for _ in both]
+    times: list[list[float]] = [[] for _ in sides]
     for number in range(runs):
-        for measured, taken in zip(both, times, strict=True):
+        for run, seconds in zip(sides, times, strict=True):
             with (source / "trainer.py").open("a") as file:
                 file.write(f"# edit {number}\n")
             begin = time.perf_counter()
-            measured(emulator, environment, source)
-            taken.append(time.perf_counter() - begin)
-    theirs, ours = (statistics.median(taken) for taken in times)
-    yield f"{what:9} gcloud local-run {theirs:6.2f} s   (median of {runs}, alternating)"
-    yield f"{what:9} a job here       {ours:6.2f} s   ratio {ours / theirs:.2f}"
+            run(emulator, variables, source)
+            seconds.append(time.perf_counter() - begin)
+    theirs, ours = map(statistics.median, times)
+    yield f"{name:9} gcloud local-run {theirs:6.2f} s   (median of {runs}, alternating)"
+    yield f"{name:9} a job here       {ours:6.2f} s   ratio {ours / theirs:.2f}"
 
 
-def _local_run_of_source(_: Emulator, environment: dict[str, str], source: Path) -> None:
-    """Builds an image without a cache, as local-run always does, and runs it."""
+def _local_run_source(_: Emulator, environment: dict[str, str], source: Path) -> None:
+    """Build an image without a cache, as local-run always does, and run it."""
     package = [f"--executor-image-uri={BASE}", f"--local-package-path={source}", "--script=trainer.py"]
-    said = _gcloud(environment, "local-run", *package, "--", *FLAGS)
-    for image in re.findall(r"using custom image: (\S+)\.\s", said):
+    output = _run_gcloud(environment, "local-run", *package, "--", *FLAGS)
+    for image in re.findall(r"using custom image: (\S+)\.\s", output):
         subprocess.run(["docker", "image", "rm", "--force", image], check=True, capture_output=True)
 
 
-def _local_run_of_image(_: Emulator, environment: dict[str, str], _source: Path) -> None:
-    _gcloud(environment, "local-run", f"--executor-image-uri={IMAGE}", "--", *FLAGS)
+def _local_run_image(_: Emulator, environment: dict[str, str], _source: Path) -> None:
+    _run_gcloud(environment, "local-run", f"--executor-image-uri={IMAGE}", "--", *FLAGS)
 
 
-def _job_of_new_source(emulator: Emulator, environment: dict[str, str], source: Path) -> None:
-    _build(source, "--no-cache")
-    _job_of_image(emulator, environment, source)
+def _submit_new_source(emulator: Emulator, environment: dict[str, str], source: Path) -> None:
+    _build_image(source, "--no-cache")
+    _submit_image(emulator, environment, source)
 
 
-def _job_of_source(emulator: Emulator, environment: dict[str, str], source: Path) -> None:
-    """Builds the image with Docker's cache, as this project does, and runs a job of it."""
-    _build(source)
-    _job_of_image(emulator, environment, source)
+def _submit_source(emulator: Emulator, environment: dict[str, str], source: Path) -> None:
+    """Build the image with Docker's cache, as this project does, and run a job with it."""
+    _build_image(source)
+    _submit_image(emulator, environment, source)
 
 
-def _job_of_image(emulator: Emulator, environment: dict[str, str], _source: Path) -> None:
+def _submit_image(emulator: Emulator, environment: dict[str, str], _source: Path) -> None:
     pool = f"--worker-pool-spec=machine-type=n1-standard-4,container-image-uri={IMAGE}"
     flags = ["--display-name=benchmark", "--format=value(name)", f"--args={','.join(FLAGS)}"]
-    name = _gcloud(environment, "create", pool, *flags).split()[-1]
+    name = _run_gcloud(environment, "create", pool, *flags).split()[-1]
     while (job := emulator.call("GET", f"v1/{name}"))["state"] not in ENDED:
         time.sleep(POLL_SECONDS)
     if job["state"] != "JOB_STATE_SUCCEEDED":
         raise RuntimeError(f"{name} did not succeed: {job.get('error')}")
 
 
-def _build(source: Path, *flags: str) -> None:
+def _build_image(source: Path, *flags: str) -> None:
     subprocess.run(["docker", "build", "--quiet", *flags, "--tag", IMAGE, str(source)], check=True, capture_output=True)
 
 
-def _gcloud(environment: dict[str, str], *arguments: str) -> str:
+def _run_gcloud(environment: dict[str, str], *arguments: str) -> str:
     command = ["gcloud", "ai", "custom-jobs", *arguments]
     return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
 
 
-def _environment(data: Path) -> dict[str, str]:
-    """The environment of a shell that evaluated `vertex-emulator env`."""
+def _read_environment(data: Path) -> dict[str, str]:
+    """Return the environment of a shell that evaluated `vertex-emulator env`."""
     script = 'eval "$("$0" -m vertex_emulator env --data "$1")" && exec env -0'
     done = subprocess.run(["sh", "-c", script, sys.executable, str(data)], check=True, capture_output=True, text=True)
     return os.environ | dict(line.split("=", 1) for line in done.stdout.split("\0") if line)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.counting_proxy import CountingProxy
-from benchmarks.emulator import IMAGE, Emulator, running
+from benchmarks.emulator import IMAGE, Emulator, run_emulator
 from benchmarks.programs import (
     PARENT,
     Cost,
@@ -99,7 +99,7 @@ def _run_full_emulator(data: Path) -> Iterator[Emulator]:
     """Run an emulator without room for another job, so that all jobs wait."""
     data.mkdir()
     try:
-        with running(data) as emulator:
+        with run_emulator(data) as emulator:
             capacity = emulator.call("GET", "vertex_emulator/status")["replicas"]["capacity"]
             container = {"imageUri": IMAGE, "command": ["sleep", "3600"]}
             pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": container}

@@ -25,7 +25,7 @@ ONE_THREAD = {"RAYON_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def run_benchmark(name: str = "", seeds: int = SEEDS) -> Iterator[str]:
-    """A line for each problem whose name holds `name`, then time and memory of a single suggestion."""
+    """Render a line per problem whose name contains `name`, then time and memory of a single suggestion."""
     os.environ |= ONE_THREAD
     yield f"median regret, {TRIALS} trials, {seeds} seeds   one at a time (at most), four (at most), random search"
     processes = min(os.cpu_count() or 1, 4)
@@ -33,60 +33,58 @@ def run_benchmark(name: str = "", seeds: int = SEEDS) -> Iterator[str]:
         for index, problem in enumerate(PROBLEMS):
             if name in problem.name.lower():
                 tasks = [(index, seed, at_once) for at_once in AT_ONCE for seed in range(seeds)]
-                found = pool.map(_regret, tasks, chunksize=1)
-                yield _row(problem, found[:seeds], found[seeds:])
+                regrets = pool.map(_compute_task_regret, tasks, chunksize=1)
+                yield _render_row(problem, regrets[:seeds], regrets[seeds:])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    seconds = suggestion_seconds()
+    seconds = time_suggestion()
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     yield f"a suggestion after {MANY_TRIALS} trials  {seconds:6.2f} s   at most 0.5 (median of 5)"
     yield f"memory that it takes            {(after - before) / 1e3:6.0f} MB  with numpy and egobox, which stay"
 
 
-def regret(problem: SyntheticStudy, seed: int, at_once: int, algorithm: str = "ALGORITHM_UNSPECIFIED") -> float:
-    """The best of a study's trials, `at_once` of them running at any time, the oldest ending first."""
-    study_spec = _spec(problem, algorithm)
+def compute_regret(problem: SyntheticStudy, seed: int, at_once: int, algorithm: str = "ALGORITHM_UNSPECIFIED") -> float:
+    """Return the best regret of a study whose trials run `at_once` at a time and end in order."""
+    study_spec: Any = problem.study_spec(algorithm)
     observations: list[Observation] = []
     for ended in range(TRIALS):
         while len(observations) < min(TRIALS, ended + at_once):
             observations.append(Observation(suggest_parameters(study_spec, observations, seed), "ACTIVE"))
-        observations[ended] = _evaluated(problem, observations[ended])
+        observations[ended] = _evaluate(problem, observations[ended])
     return min(observation.metrics["regret"] for observation in observations)
 
 
-def suggestion_seconds() -> float:
-    """The time of a suggestion in the widest space, with all trials at random."""
+def time_suggestion() -> float:
+    """Return the median seconds of a suggestion after MANY_TRIALS random trials in the widest space."""
     problem = PROBLEMS[-1]
+    random_spec: Any = problem.study_spec("RANDOM_SEARCH")
+    study_spec: Any = problem.study_spec("ALGORITHM_UNSPECIFIED")
     observations: list[Observation] = []
     for _ in range(MANY_TRIALS):
-        point = suggest_parameters(_spec(problem, "RANDOM_SEARCH"), observations, 1)
-        observations.append(_evaluated(problem, Observation(point, "ACTIVE")))
+        point = suggest_parameters(random_spec, observations, 1)
+        observations.append(_evaluate(problem, Observation(point, "ACTIVE")))
     seconds = []
     for seed in range(5):
         begin = time.perf_counter()
-        suggest_parameters(_spec(problem), observations, seed)
+        suggest_parameters(study_spec, observations, seed)
         seconds.append(time.perf_counter() - begin)
     return statistics.median(seconds)
 
 
-def _evaluated(problem: SyntheticStudy, running: Observation) -> Observation:
+def _evaluate(problem: SyntheticStudy, running: Observation) -> Observation:
     return Observation(running.parameters, "SUCCEEDED", {"regret": problem.regret(running.parameters)})
 
 
-def _spec(problem: SyntheticStudy, algorithm: str = "ALGORITHM_UNSPECIFIED") -> Any:
-    return problem.study_spec(algorithm)
-
-
-def _regret(task: tuple[int, int, int]) -> float:
+def _compute_task_regret(task: tuple[int, int, int]) -> float:
     index, seed, at_once = task
-    return regret(PROBLEMS[index], seed, at_once)
+    return compute_regret(PROBLEMS[index], seed, at_once)
 
 
-def _row(problem: SyntheticStudy, one: Sequence[float], four: Sequence[float]) -> str:
-    random = statistics.median(regret(problem, seed, 1, "RANDOM_SEARCH") for seed in range(SEEDS))
+def _render_row(problem: SyntheticStudy, one: Sequence[float], four: Sequence[float]) -> str:
+    random = statistics.median(compute_regret(problem, seed, 1, "RANDOM_SEARCH") for seed in range(SEEDS))
     anchors = (problem.one_at_a_time, problem.four_at_a_time)
     columns = [
-        f"{statistics.median(found):13.2g} {'' if anchor is None else f'({anchor:.3g})':9}"
-        for found, anchor in zip((one, four), anchors, strict=True)
+        f"{statistics.median(regrets):13.2g} {'' if anchor is None else f'({anchor:.3g})':9}"
+        for regrets, anchor in zip((one, four), anchors, strict=True)
     ]
     return f"{problem.name:16}{columns[0]}{columns[1]}{random:9.2g}"
 

@@ -24,13 +24,8 @@ example:
   eval "$(vertex-emulator env)"
   gcloud ai custom-jobs list
 """
-_SERVER_PACKAGES = (
-    "egobox",
-    "google_crc32c",
-    "numpy",
-    "starlette",
-    "uvicorn",
-)  # the extra `emulator` of the distribution
+# The extra `emulator` of the distribution.
+_SERVER_PACKAGES = ("egobox", "google_crc32c", "numpy", "starlette", "uvicorn")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in ("vertex_api", "vertex_emulator"):
             raise
-        print(f"vertex-emulator: {_missing_package_text(error.name or str(error))}", file=sys.stderr)
+        print(f"vertex-emulator: {_render_missing_package(error.name or str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -65,7 +60,7 @@ def _run_command(options: argparse.Namespace) -> int:
         case "serve":
             for package in _SERVER_PACKAGES:
                 if importlib.util.find_spec(package) is None:
-                    raise EmulatorError(_missing_package_text(package))
+                    raise EmulatorError(_render_missing_package(package))
             from vertex_emulator.server import serve
 
             logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -87,11 +82,8 @@ def _run_command(options: argparse.Namespace) -> int:
         case "logs":
             # A terminal that cannot show a character gets its number.
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-            return _print_lines(
-                commands.read_job_log(
-                    options.data, options.job, options.follow, options.task, options.trial, options.raw
-                )
-            )
+            selection = (options.follow, options.task, options.trial, options.raw)
+            return _print_lines(commands.read_job_log(options.data, options.job, *selection))
         case _:  # reset
             question = f"Remove all jobs, their containers and logs in {options.data}? [y/N] "
             if not options.yes and input(question).strip().lower() not in ("y", "yes"):
@@ -106,7 +98,7 @@ def _print_lines(lines: Iterable[str]) -> int:
     return 0
 
 
-def _missing_package_text(package: str) -> str:
+def _render_missing_package(package: str) -> str:
     return f"{package} is not installed; pip install 'vertex-training[emulator]'"
 
 

@@ -8,11 +8,13 @@ order.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from vertex_api.types import StudySpecParameterSpec
 from vertex_emulator.search.scale import Scale, scale_from_unit, scale_to_unit
 
 Value = float | int | str
+ListedValue = TypeVar("ListedValue", float, str)
 
 
 @dataclass(frozen=True)
@@ -72,18 +74,25 @@ class Integers:
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """DISCRETE: a list of numbers. The scale says how far apart they are, and all are equally likely."""
-
-    values: tuple[float, ...]
-    scale: Scale
+class _ListedValues(Generic[ListedValue]):
+    values: tuple[ListedValue, ...]
 
     @property
     def count(self) -> int:
         return len(self.values)
 
-    def value_at_quantile(self, quantile: float) -> float:
-        return self.values[_index_at_quantile(quantile, self.count)]
+    def value_at_quantile(self, quantile: float) -> ListedValue:
+        return self.values[min(int(quantile * self.count), self.count - 1)]
+
+    def __iter__(self) -> Iterator[ListedValue]:
+        return iter(self.values)
+
+
+@dataclass(frozen=True)
+class Numbers(_ListedValues[float]):
+    """DISCRETE: a list of numbers. The scale says how far apart they are, and all are equally likely."""
+
+    scale: Scale
 
     def get_position(self, value: Value) -> float:
         return scale_to_unit(float(value), self.values[0], self.values[-1], self.scale)
@@ -91,31 +100,16 @@ class Numbers:
     def find_nearest_value(self, position: float) -> float:
         return min(self.values, key=lambda value: abs(self.get_position(value) - position))
 
-    def __iter__(self) -> Iterator[float]:
-        return iter(self.values)
-
 
 @dataclass(frozen=True)
-class Categories:
+class Categories(_ListedValues[str]):
     """CATEGORICAL: a list of strings without an order. A position is an index into it."""
-
-    values: tuple[str, ...]
-
-    @property
-    def count(self) -> int:
-        return len(self.values)
-
-    def value_at_quantile(self, quantile: float) -> str:
-        return self.values[_index_at_quantile(quantile, self.count)]
 
     def get_position(self, value: Value) -> float:
         return float(self.values.index(str(value)))
 
     def find_nearest_value(self, position: float) -> str:
         return self.values[min(max(round(position), 0), self.count - 1)]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.values)
 
 
 Domain = Interval | Integers | Numbers | Categories
@@ -133,7 +127,3 @@ def build_domain(spec: StudySpecParameterSpec) -> Domain:
     if "discreteValueSpec" in spec:
         return Numbers(tuple(map(float, spec["discreteValueSpec"]["values"])), scale)
     return Categories(tuple(spec["categoricalValueSpec"]["values"]))
-
-
-def _index_at_quantile(quantile: float, count: int) -> int:
-    return min(int(quantile * count), count - 1)

@@ -48,13 +48,13 @@ def find_early_stopping_reason(
 
     `running` are the trial's measurements and `completed` those of each succeeded trial.
     """
-    found = []
+    reasons = []
     for objective in list_objectives(study_spec):
         reason = _apply_rule(study_spec, objective, running, completed)
         if reason is None:
             return None
-        found.append(f"{objective.id}: {reason}")
-    return "; ".join(found)
+        reasons.append(f"{objective.id}: {reason}")
+    return "; ".join(reasons)
 
 
 def apply_median_rule(curve: LearningCurve, completed: Sequence[LearningCurve]) -> str | None:
@@ -75,7 +75,7 @@ def apply_decay_curve_rule(curve: LearningCurve, completed: Sequence[LearningCur
 
     Google fits a Gaussian process to the curves. Here the final best value of the completed trials is regressed on
     their best value at the moment that the running trial has come to: a straight line with a normal error, which needs
-    `_REGRESSION_TRIALS` complete curves. "Very low probability" is below `HOPELESS`.
+    `_REGRESSION_TRIALS` complete curves. "Very low probability" is below `MIN_CHANCE_TO_WIN`.
     """
     if not curve.at:
         return None
@@ -118,33 +118,33 @@ def apply_convex_rule(spec: Mapping[str, Any], curve: LearningCurve, completed: 
     projected_loss = record.losses[-1] + slope * (last - now)
     best = min(other.best_loss for other in completed)
     if slope < 0 and projected_loss > best:
-        return f"even at its present slope it does not projected_loss the best of {len(completed)} completed trials"
+        return f"even at its present slope it does not reach the best of {len(completed)} completed trials"
     return None
 
 
 def _apply_rule(
     study_spec: StudySpec, objective: Metric, running: Measurements, completed: Sequence[Measurements]
 ) -> str | None:
-    def curves(spec: Mapping[str, Any]) -> tuple[LearningCurve, list[LearningCurve]]:
-        elapsed = bool(spec.get("useElapsedDuration"))
-        curve, *others = (_build_curve(trial, objective, elapsed) for trial in (running, *completed))
+    def build_curves(spec: Mapping[str, Any]) -> tuple[LearningCurve, list[LearningCurve]]:
+        uses_elapsed = bool(spec.get("useElapsedDuration"))
+        curve, *others = (_build_curve(trial, objective, uses_elapsed) for trial in (running, *completed))
         return curve, [other for other in others if other.at]
 
     if "medianAutomatedStoppingSpec" in study_spec:
-        return apply_median_rule(*curves(study_spec["medianAutomatedStoppingSpec"]))
+        return apply_median_rule(*build_curves(study_spec["medianAutomatedStoppingSpec"]))
     if "decayCurveStoppingSpec" in study_spec:
-        return apply_decay_curve_rule(*curves(study_spec["decayCurveStoppingSpec"]))
+        return apply_decay_curve_rule(*build_curves(study_spec["decayCurveStoppingSpec"]))
     if "convexAutomatedStoppingSpec" in study_spec:
         spec = study_spec["convexAutomatedStoppingSpec"]
-        return apply_convex_rule(spec, *curves(spec))
+        return apply_convex_rule(spec, *build_curves(spec))
     return None
 
 
-def _build_curve(trial: Measurements, objective: Metric, elapsed: bool) -> LearningCurve:
+def _build_curve(trial: Measurements, objective: Metric, uses_elapsed: bool) -> LearningCurve:
     points = [
-        (found.elapsed if elapsed else float(found.step_count), loss)
-        for found in trial
-        if (loss := objective.loss(found.metrics)) is not None
+        (measurement.elapsed if uses_elapsed else float(measurement.step_count), loss)
+        for measurement in trial
+        if (loss := objective.loss(measurement.metrics)) is not None
     ]
     points.sort(key=lambda point: point[0])
     return LearningCurve(tuple(at for at, _ in points), tuple(loss for _, loss in points))

@@ -7,7 +7,7 @@ Scale = Literal["SCALE_TYPE_UNSPECIFIED", "UNIT_LINEAR_SCALE", "UNIT_LOG_SCALE",
 
 
 def scale_to_unit(value: float, lower: float, upper: float, scale: Scale) -> float:
-    """The position of `value` from 0 (`lower`) to 1 (`upper`); 0.5 where the bounds are equal.
+    """Return the position of `value` from 0 (`lower`) to 1 (`upper`); 0.5 where the bounds are equal.
 
     A log scale spreads out the values near `lower`, a reverse log scale those near `upper` (discovery document,
     ScaleType); both need `lower` above 0.
@@ -22,7 +22,7 @@ def scale_to_unit(value: float, lower: float, upper: float, scale: Scale) -> flo
 
 
 def scale_from_unit(unit: float, lower: float, upper: float, scale: Scale) -> float:
-    """The value at position `unit`, the inverse of `scale_to_unit`; rounding never takes it out of the bounds."""
+    """Return the value at position `unit`, the inverse of `scale_to_unit`; it is always within the bounds."""
     if scale == "UNIT_LOG_SCALE":
         value = math.exp(math.log(lower) * (1 - unit) + math.log(upper) * unit)
     elif scale == "UNIT_REVERSE_LOG_SCALE":

@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Surrogate:
-    """A fit_kernel model of one quantity over the space's features (0 to 1 each).
+    """A Gaussian process model of one quantity over the space's features (0 to 1 each).
 
     `gaussian_process` is fitted to values standardized by `mean` and `deviation` (standard deviation).
     """
