@@ -6,8 +6,8 @@ from typing import Any
 from vertex_api.kinds import Kind
 from vertex_api.names import ResourceName
 from vertex_api.scalars import quote_value
-from vertex_api.validation.canonical import CanonicalSpec, restore_spec
-from vertex_api.validation.rules import KeyPath, Violation
+from vertex_api.validation.canonical import restore_spec
+from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape import format_path
 
 from ..errors import SubmitFailed
@@ -52,36 +52,28 @@ def find_adoption_violations(
 def fetch_adopted_job(api: Target, inputs: JobInputs, name: str, results: Mapping[str, str]) -> Mapping[str, Any]:
     """Return the job to adopt. Raises VertexError, and SubmitFailed if it differs from what is declared."""
     job = api.client.get(ResourceName.parse(name))
-    if lines := list(render_differences(inputs.spec, job, inputs.reference_values(results))):
+    actual = restore_spec(inputs.spec.kind, job).fields
+    if lines := list(_render_differences(inputs.spec.fields, actual, inputs.reference_values(results))):
         advice = "declare what it has, or take lifecycle.adopt out to run what is declared"
         raise SubmitFailed("\n".join([f"{inputs.failure}, as it is not the job that is declared:", *lines, advice]))
     return job
 
 
-def render_differences(declared: CanonicalSpec, job: Mapping[str, Any], values: Tables) -> Iterator[str]:
-    """Yield a line for each declared field in which a job differs, with both values. Other fields may be anything.
-
-    `values` are those of references in the declared spec.
-    """
-    actual = restore_spec(declared.kind, job).fields
-    for path, message in _find_differences(declared.fields, actual, values, ()):
-        yield f"  {format_path(path)}: {message}"
-
-
-def _find_differences(declared: Any, actual: Any, values: Tables, path: KeyPath) -> Iterator[Violation]:
+def _render_differences(declared: Any, actual: Any, values: Tables, path: KeyPath = ()) -> Iterator[str]:
+    """Yield a line for each declared field in which a job differs, with both values. Other fields may be anything."""
     if isinstance(declared, Mapping) and isinstance(actual, Mapping):
         for key, value in declared.items():
             # A message that the job lacks equals an empty one.
             empty: Any = {} if isinstance(value, Mapping) else None
-            yield from _find_differences(value, actual.get(key, empty), values, (*path, key))
+            yield from _render_differences(value, actual.get(key, empty), values, (*path, key))
     elif isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
         for index, pair in enumerate(zip(declared, actual, strict=True)):
-            yield from _find_differences(*pair, values, (*path, index))
+            yield from _render_differences(*pair, values, (*path, index))
     elif not drift.is_equal(declared, actual, values):
-        yield path, _difference_text(declared, actual, values)
+        yield f"  {format_path(path)}: {_describe_difference(declared, actual, values)}"
 
 
-def _difference_text(declared: Any, actual: Any, values: Tables) -> str:
+def _describe_difference(declared: Any, actual: Any, values: Tables) -> str:
     if any(reference.startswith("secrets.") for _, reference in references.find_references(declared)):
         return f"the job has another value than {quote_value(declared)}"  # which may be a secret too
     if isinstance(declared, list) and isinstance(actual, list) and isinstance(declared[0], Mapping):

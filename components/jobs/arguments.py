@@ -1,6 +1,7 @@
 """Arguments of a job in a program: validated by the rules for declarations, with the same messages."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import pulumi
@@ -9,11 +10,12 @@ from vertex_api.kinds import Kind
 from vertex_api.spelling import suggestion_text
 from vertex_api.validation.canonical import CanonicalSpec, validate_spec
 from vertex_api.validation.rules import Violation
-from vertex_api.validation.shape import FieldProblem, format_path, validate_shape
+from vertex_api.validation.shape import format_path, validate_shape
 
 from ..errors import DeclarationErrors, Problem
 from ..runtime.outputs import has_output
 from ..schema import formats, references, shapes
+from ..schema.references import has_unresolved_references
 from .dependencies import unknown_result_message
 from .recovery.labels import find_label_violations
 from .results import split_reference
@@ -38,25 +40,19 @@ def validate_arguments(
     secrets: Mapping[str, Any],
     available_results: AvailableResults,
 ) -> tuple[pulumi.Input[CanonicalSpec | None], shapes.Lifecycle]:
-    """Return the spec and the lifecycle of a job in canonical form.
+    """Return the spec and the lifecycle of a job in canonical form. Raises DeclarationErrors with every problem.
 
     `labels` are those of the foundation. Only the references are validated of a spec that has outputs of other
     resources in it: its canonical form is an output too, None if it has problems, which the provider then reports.
-
-    Raises:
-        DeclarationErrors: with every problem.
     """
     file_only = lifecycle.keys() & _FILE_ONLY_KEYS.keys()
     canonical_lifecycle, lifecycle_problems = validate_shape(
         shapes.Lifecycle, {key: value for key, value in lifecycle.items() if key not in file_only}
     )
     is_adopted = "adopt" in lifecycle
-
-    def validate(spec: Any) -> tuple[CanonicalSpec | None, list[FieldProblem]]:
-        return validate_spec(
-            kind, spec, is_name_required=not is_adopted, has_unresolved_references=references.has_unresolved_references
-        )
-
+    validate = partial(
+        validate_spec, kind, is_name_required=not is_adopted, has_unresolved_references=has_unresolved_references
+    )
     violations: list[Violation] = []
     if not formats.is_valid_name(name):
         violations.append(((), f'"{name}" must be {formats.NAME_FORM}'))
@@ -102,9 +98,7 @@ def _find_reference_violations(
         else:
             job, result = split_reference(name, available_results)
             if job not in available_results:
-                yield (
-                    path,
-                    f"${{{reference}}} is of none of the jobs of this job{suggestion_text(job, available_results)}",
-                )
+                suggestion = suggestion_text(job, available_results)
+                yield path, f"${{{reference}}} is of none of the jobs of this job{suggestion}"
             elif (known := available_results[job]) is not None and result not in known:
                 yield path, unknown_result_message(name, job, result, known)

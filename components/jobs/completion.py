@@ -17,7 +17,7 @@ from ..runtime.foundation import Foundation
 from . import waiting
 from .job import CustomJob, HyperparameterTuningJob, TrainingPipeline
 from .recovery.orphans import find_undeclared_jobs
-from .recovery.session import UpdateSession, current_session
+from .recovery.session import current_session
 from .results import summarize_job
 
 UNDECLARED_MESSAGE = (
@@ -43,16 +43,13 @@ class CompletionProvider(Provider):
         try:
             return waiting.wait_for_jobs(props["parent"], props["owner"], props["jobs"], deadlines)
         except TrainingFailed as error:
-            if undeclared := _find_undeclared_jobs(props["parent"], props["owner"], current_session()):
+            undeclared: list[str] = []
+            with suppress(VertexError):  # the failure to report is the training's
+                if ledger := current_session().get_ledger(props["owner"]):
+                    undeclared = find_undeclared_jobs(target.connect(props["parent"]), ledger)
+            if undeclared:
                 raise TrainingFailed(f"{error}\n{UNDECLARED_MESSAGE.format(', '.join(undeclared))}") from error
             raise
-
-
-def _find_undeclared_jobs(parent: str, stack: str, session: UpdateSession) -> list[str]:
-    ledger = session.get_ledger(stack)
-    with suppress(VertexError):  # the failure to report is the training's
-        return find_undeclared_jobs(target.connect(parent), ledger) if ledger else []
-    return []
 
 
 class Completion(dynamic.Resource, module="vertex", name="Completion"):

@@ -56,7 +56,8 @@ def failure_report(api: Target, name: str, job: Job) -> str:
         log_lines = api.client.log_lines(logged_job, MAX_LOG_LINES, replica_name)
     except VertexError as error:
         log_lines = [f"(its log cannot be read: {error})"]
-    trial_reasons = _get_failure_reasons(tuning_job)
+    rows = trials.summarize_trials(tuning_job)
+    trial_reasons = {row["id"]: row["infeasibleReason"] for row in rows if "infeasibleReason" in row}
     causes = [*find_unreported_metrics(tuning_job), *find_likely_causes([reason, *trial_reasons.values(), *log_lines])]
     return "\n".join(
         [
@@ -88,9 +89,9 @@ def find_unreported_metrics(job: Job) -> Iterator[str]:
     for metric, ids in trials.find_unreported_metrics(job).items():
         others = sorted(set().union(*(trials.list_reported_metrics(by_id[id_]) for id_ in ids)) - study_metrics)
         reasons = [by_id[id_]["infeasibleReason"] for id_ in ids if "infeasibleReason" in by_id[id_]]
-        hint = (
-            f" They reported {', '.join(others)}." if others else f" Trial {ids[-1]}: {reasons[-1]}" if reasons else ""
-        )
+        hint = f" Trial {ids[-1]}: {reasons[-1]}" if reasons else ""
+        if others:
+            hint = f" They reported {', '.join(others)}."
         yield (
             f"metric `{metric}` was never reported by {len(ids)} of {trials.count_ended_trials(job)} trials: call "
             f"hypertune.HyperTune().report_hyperparameter_tuning_metric(hyperparameter_metric_tag='{metric}', "
@@ -104,9 +105,3 @@ def _render_failed_trials(reasons: Mapping[str, str]) -> Iterator[str]:
         yield f"  trial {id_}: {reason}"
     if len(reasons) > MAX_TRIALS:
         yield f"  and {len(reasons) - MAX_TRIALS} more trials failed"
-
-
-def _get_failure_reasons(job: Job) -> dict[str, str]:
-    """Return the reasons of failed trials by number, in order."""
-    rows = trials.summarize_trials(job)
-    return {row["id"]: row["infeasibleReason"] for row in rows if "infeasibleReason" in row}

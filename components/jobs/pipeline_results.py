@@ -1,7 +1,7 @@
 """Results of a training pipeline: its model, and its job with the trials of that job."""
 
-import contextlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 from vertex_api.errors import NotFound
@@ -26,26 +26,33 @@ def is_pipeline(job: Job) -> bool:
 def attach_tuning_jobs(api: Target, stack: str, jobs: Mapping[str, Job]) -> dict[str, Job]:
     """Return the jobs by name, with its tuning job in each pipeline that runs one: one more list call if there is one.
 
-    A tuning job that is not listed with its pipeline's labels is fetched by name: whether Vertex AI gives it these
-    labels is not documented.
+    Whether Vertex AI gives the tuning job its pipeline's labels is not documented.
     """
-    tuning_names = {name: _get_tuning_job_name(job) for name, job in jobs.items() if is_pipeline(job)}
-    pipeline_names = {tuning_name: name for name, tuning_name in tuning_names.items() if tuning_name}
-    if not pipeline_names:
-        return dict(jobs)
-    listed = api.client.list(HYPERPARAMETER_TUNING_JOB, api.parent, build_stack_filter(stack))
-    tuning_jobs = {job["name"]: job for job in listed if job["name"] in pipeline_names}
-    for tuning_name in pipeline_names.keys() - tuning_jobs.keys():
-        with contextlib.suppress(NotFound):
-            tuning_jobs[tuning_name] = api.client.get(ResourceName.parse(tuning_name))
-    attached = {pipeline_names[tuning_name]: job for tuning_name, job in tuning_jobs.items()}
-    return {**jobs, **{name: {**jobs[name], TUNING_JOB: job} for name, job in attached.items()}}
+    tuning_names = {name: tuning for name, job in jobs.items() if (tuning := _get_tuning_job_name(job))}
+    tuning_jobs = fetch_stack_jobs(api, stack, set(tuning_names.values()))
+    attached = {name: tuning_jobs[tuning] for name, tuning in tuning_names.items() if tuning in tuning_jobs}
+    return {**jobs, **{name: {**jobs[name], TUNING_JOB: tuning_job} for name, tuning_job in attached.items()}}
+
+
+def fetch_stack_jobs(api: Target, stack: str, resource_names: Collection[str]) -> dict[str, Job]:
+    """Return those of the jobs that exist, by resource name.
+
+    This takes one list call per collection, and a call for each job that is not listed with the stack's labels.
+    """
+    jobs: dict[str, Job] = {}
+    for kind in {ResourceName.parse(name).kind for name in resource_names}:
+        listed = api.client.list(kind, api.parent, build_stack_filter(stack))
+        jobs |= {job["name"]: job for job in listed if job["name"] in resource_names}
+    for name in set(resource_names) - jobs.keys():
+        with suppress(NotFound):
+            jobs[name] = api.client.get(ResourceName.parse(name))
+    return jobs
 
 
 def fetch_tuning_job(api: Target, job: Job) -> Job:
     """Return the tuning job that a pipeline runs, with one call; any other job itself. Raises VertexError."""
     if tuning_name := _get_tuning_job_name(job):
-        with contextlib.suppress(NotFound):
+        with suppress(NotFound):
             return api.client.get(ResourceName.parse(tuning_name))
     return job
 

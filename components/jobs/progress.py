@@ -62,12 +62,9 @@ def describe_change(name: str, previous_run: Mapping[str, Any], run: Mapping[str
 
 def _describe_status(job: Job) -> str:
     state, tuning_job = strip_state_prefix(job["state"]), job.get(TUNING_JOB, job)
-    if (
-        state == "RUNNING"
-        and "startTime" in job
-        and (minutes := _minutes_since_creation(job, _parse_time(job["startTime"])))
-    ):
-        state += f" after {minutes} min in the queue"
+    if state == "RUNNING" and "startTime" in job:
+        minutes = _count_minutes_since_creation(job, _parse_time(job["startTime"]))
+        state += f" after {minutes} min in the queue" if minutes else ""
     if "studySpec" not in tuning_job:
         return state
     metric = list_objectives(tuning_job["studySpec"])[0].id
@@ -98,15 +95,10 @@ def _count_text(jobs: Mapping[str, Job]) -> str:
 def _describe_queued_jobs(jobs: Mapping[str, Job], now: float) -> Iterator[str]:
     """Yield, for each state, the jobs that have not begun to run after a minute, since when, and why."""
     for state, reason in _QUEUE_REASONS.items():
-        waiting = {
-            name: _minutes_since_creation(job, now)
-            for name, job in jobs.items()
-            if strip_state_prefix(job["state"]) == state
-        }
-        longest_first = sorted((name for name, minutes in waiting.items() if minutes), key=lambda name: -waiting[name])
-        if longest_first:
-            minutes = waiting[longest_first[0]]
-            yield f"{_join_names(longest_first)} {state} for {minutes} min, as {reason}"
+        queued = [name for name, job in jobs.items() if strip_state_prefix(job["state"]) == state]
+        minutes = {name: _count_minutes_since_creation(jobs[name], now) for name in queued}
+        if longest_first := sorted(filter(minutes.get, queued), key=lambda name: -minutes[name]):
+            yield f"{_join_names(longest_first)} {state} for {minutes[longest_first[0]]} min, as {reason}"
 
 
 def _join_names(names: list[str]) -> str:
@@ -114,7 +106,7 @@ def _join_names(names: list[str]) -> str:
     return ", ".join(names[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _minutes_since_creation(job: Job, moment: float) -> int:
+def _count_minutes_since_creation(job: Job, moment: float) -> int:
     """Return the whole minutes from a job's creation to a moment in seconds since 1970."""
     return max(0, int((moment - _parse_time(job["createTime"])) // 60))
 

@@ -15,9 +15,8 @@ from vertex_api.validation.pipeline_tasks import get_backing_job_name
 from vertex_api.validation.shape import get_value_at
 
 from ..runtime import target
-from ..runtime.api_errors import api_errors_as
 from ..runtime.engine import Provider
-from ..runtime.target import Target
+from ..runtime.target import Target, api_errors_as
 from ..schema import references
 from . import adoption, drift, progress, results
 from .inputs import JobInputs

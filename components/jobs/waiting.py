@@ -2,21 +2,19 @@
 
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from math import inf
 from types import MappingProxyType
 from typing import Any
 
-from vertex_api.errors import NotFound, QuotaExceeded, Unavailable
+from vertex_api.errors import QuotaExceeded, Unavailable
 from vertex_api.names import ResourceName
 from vertex_api.states import SUCCEEDED_STATES, TERMINAL_STATES
 
 from ..errors import TrainingFailed
 from ..runtime import engine, target
 from . import failures
-from .pipeline_results import TUNING_JOB, attach_tuning_jobs
+from .pipeline_results import TUNING_JOB, attach_tuning_jobs, fetch_stack_jobs
 from .progress import Progress
-from .recovery.labels import build_stack_filter
 from .results import summarize_job
 
 Job = Mapping[str, Any]
@@ -35,10 +33,10 @@ def wait_for_jobs(
     """
     progress = Progress()
     jobs: dict[str, Job] = {}
+    pending = dict(names)
     start = last_contact = time.monotonic()
     while True:
         engine.ensure_alive("waiting")
-        pending = {name: names[name] for name in names if not (name in jobs and _has_ended(jobs[name]))}
         try:
             latest = fetch_jobs(parent, stack, pending)
         except (Unavailable, QuotaExceeded) as error:
@@ -50,7 +48,7 @@ def wait_for_jobs(
             _print_lines(*progress.render_changes(jobs, time.time()))
             if missing := pending.keys() - latest.keys():
                 raise TrainingFailed(f"{', '.join(sorted(missing))}: deleted while waited for; run `pulumi refresh`")
-            if failed := [name for name, job in latest.items() if _has_failed(job)]:
+            if failed := [name for name in latest if jobs[name]["state"] in TERMINAL_STATES - SUCCEEDED_STATES]:
                 api = target.connect(parent)
                 raise TrainingFailed("\n".join(failures.failure_report(api, name, jobs[name]) for name in failed))
             if all(map(_has_ended, jobs.values())):
@@ -69,25 +67,13 @@ def wait_for_jobs(
 
 
 def fetch_jobs(parent: str, stack: str, names: Mapping[str, str]) -> dict[str, Job]:
-    """Return the jobs as they are now, by name; those that are gone are left out. `names` are their resource names.
+    """Return the jobs as they are now, by name, with the tuning jobs of pipelines; those that are gone are left out.
 
-    This takes one list call per collection, and a call for each job that is not listed with the stack's labels because
-    it was adopted. Pipelines have their tuning jobs with them (see `attach_tuning_jobs`).
+    `names` are their resource names.
     """
     api = target.connect(parent)
-    names_by_resource = {resource: name for name, resource in names.items()}
-    jobs: dict[str, Job] = {}
-    for kind in {ResourceName.parse(resource).kind for resource in names_by_resource}:
-        listed = api.client.list(kind, api.parent, build_stack_filter(stack))
-        jobs |= {names_by_resource[job["name"]]: job for job in listed if job["name"] in names_by_resource}
-    for name in names.keys() - jobs.keys():
-        with suppress(NotFound):
-            jobs[name] = api.client.get(ResourceName.parse(names[name]))
-    return attach_tuning_jobs(api, stack, jobs)
-
-
-def _has_failed(job: Job) -> bool:
-    return _has_ended(job) and job["state"] not in SUCCEEDED_STATES
+    jobs = fetch_stack_jobs(api, stack, set(names.values()))
+    return attach_tuning_jobs(api, stack, {name: jobs[names[name]] for name in names if names[name] in jobs})
 
 
 def _has_ended(job: Job) -> bool:

@@ -3,13 +3,11 @@
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from pulumi import log
 
-_ENGINE = "pulumi"
 _DEBUG_OPTION = re.compile(r"--debug\b|--verbose\b|-(?!-)\w*[dv]")
 """`--debug` and `-d` print debug messages, `--verbose` and `-v` from 3 on log them (Pulumi 3.259, `eventSink.Debugf`).
 
@@ -28,7 +26,7 @@ def silence_unless_requested() -> None:
     """
     arguments = find_engine_arguments(os.getppid())
     if arguments is not None and not requests_debug_output(arguments):
-        log.debug = _discard
+        log.debug = lambda *_message, **_options: None
 
 
 def requests_debug_output(arguments: Sequence[str]) -> bool:
@@ -38,23 +36,17 @@ def requests_debug_output(arguments: Sequence[str]) -> bool:
 
 def find_engine_arguments(pid: int) -> list[str] | None:
     """Return the arguments of the `pulumi` that started the process `pid`, or `None` if none can be found."""
-    for command in _ancestor_commands(pid):
-        if command and Path(command[0]).name == _ENGINE:
+    for _ in range(_MAX_ANCESTORS):
+        try:
+            pid, command = _read_parent_and_command(pid)
+        except (OSError, ValueError, subprocess.SubprocessError):
+            break
+        if command and Path(command[0]).name == "pulumi":
             return command[1:]
     return None
 
 
-def _ancestor_commands(pid: int) -> Iterator[list[str]]:
-    """Yield the command line of a process, of its parent, and so on."""
-    for _ in range(_MAX_ANCESTORS):
-        try:
-            pid, command = _read_process(pid)
-        except (OSError, ValueError, subprocess.SubprocessError):
-            return
-        yield command
-
-
-def _read_process(pid: int) -> tuple[int, list[str]]:
+def _read_parent_and_command(pid: int) -> tuple[int, list[str]]:
     """Return a process's parent and its command line: from /proc, or from `ps`, which takes ten times as long."""
     process = Path(f"/proc/{pid}")
     if process.is_dir():
@@ -64,7 +56,3 @@ def _read_process(pid: int) -> tuple[int, list[str]]:
     command = ["ps", "-o", "ppid=", "-o", "args=", "-p", str(pid)]
     parent, *arguments = subprocess.run(command, check=True, capture_output=True, text=True, timeout=5).stdout.split()
     return int(parent), arguments
-
-
-def _discard(*_message: Any, **_options: Any) -> None:
-    """Take the place of `pulumi.log.debug`."""

@@ -4,7 +4,6 @@ It is detached, in a session of its own with all three streams redirected: other
 with the provider, or waits for its pipes to close.
 """
 
-import contextlib
 import fcntl
 import http.client
 import json
@@ -13,7 +12,6 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import EmulatorFailed
@@ -40,7 +38,7 @@ def start_emulator(port: int | None = None) -> str:
 
 def stop_emulator(*, only_if_idle: bool = False) -> None:
     """Stop the emulator, with `only_if_idle` unless jobs are active; print what happens. Raises EmulatorFailed."""
-    command = [*_build_command("stop"), *(["--if-idle"] if only_if_idle else [])]
+    command = _build_command("stop", *(["--if-idle"] if only_if_idle else []))
     done = subprocess.run(command, cwd=_FOLDER, env=_build_environment(), capture_output=True, text=True, check=False)
     if done.stdout.strip():
         print(done.stdout.strip(), flush=True)  # noqa: T201
@@ -63,14 +61,15 @@ def _start_process(port: int | None) -> str:
         data.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EmulatorFailed(f"the emulator's folder {data} cannot be created: {error.strerror}") from error
-    with _lock_start(data):
+    with (data / "start.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         if url := _find_running_url():
             return url
         log = data / "emulator.log"
         with log.open("ab") as stream:
             log_start = stream.tell()
             process = subprocess.Popen(
-                [*_build_command("serve"), *([f"--port={port}"] if port else [])],
+                _build_command("serve", *([f"--port={port}"] if port else [])),
                 cwd=_FOLDER,
                 env=_build_environment(),
                 stdin=subprocess.DEVNULL,
@@ -90,20 +89,13 @@ def _start_process(port: int | None) -> str:
         raise EmulatorFailed(f"the emulator does not answer after {START_SECONDS:.0f} s; its log is {log}")
 
 
-def _build_command(verb: str) -> list[str]:
-    return [sys.executable, "-m", "vertex_emulator", verb, f"--data={get_data_folder()}"]
+def _build_command(verb: str, *options: str) -> list[str]:
+    return [sys.executable, "-m", "vertex_emulator", verb, f"--data={get_data_folder()}", *options]
 
 
 def _build_environment() -> dict[str, str]:
     """Return the environment without the variables of Pulumi's plugins, which hold the stack's secrets."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PULUMI_")}
-
-
-@contextlib.contextmanager
-def _lock_start(data: Path) -> Iterator[None]:
-    with (data / "start.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _get_last_line(text: str) -> str:

@@ -1,11 +1,13 @@
 """Target: the API that a resource's calls go to. It is resolved for each call, so that no address is an input."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol
 
 from vertex_api.client import Endpoint, JobClient, RestClient
+from vertex_api.errors import VertexError
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_api.names import ResourceName
 
@@ -19,35 +21,18 @@ ENDPOINT_VARIABLES = ("CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM", "CLOUDSDK_AP
 """gcloud's own variables for another address of an API; the emulator's `env` prints them."""
 
 
-class Links(Protocol):
-    """Where people look at a job."""
-
-    def get_page(self, name: ResourceName) -> str:
-        """Return the address of a job's page."""
-
-    def get_logs(self, name: ResourceName) -> str:
-        """Return the command that prints a job's log; for a pipeline in the cloud, which has no log, its page."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """An API that is ready for calls: its `client`, the `parent` of jobs (`projects/P/locations/R`), and `links`."""
-
-    client: JobClient
-    parent: str
-    links: Links
-
-
 @dataclass(frozen=True)
 class EmulatorLinks:
-    """The emulator's page, at `url`."""
+    """The emulator's page at `url`, and its command line."""
 
     url: str
 
     def get_page(self, name: ResourceName) -> str:
+        """Return the address of a job's page."""
         return f"{self.url}/jobs/{name.kind.collection}/{name.id}"
 
     def get_logs(self, name: ResourceName) -> str:
+        """Return the command that prints a job's log."""
         return f"vertex-emulator logs {name.id}"
 
 
@@ -61,16 +46,24 @@ class ConsoleLinks:
     project: str
 
     def get_page(self, name: ResourceName) -> str:
-        return (
-            f"https://console.cloud.google.com/vertex-ai/locations/{name.region}/training/{name.id}"
-            f"?project={self.project}"
-        )
+        """Return the address of a job's page."""
+        page = f"https://console.cloud.google.com/vertex-ai/locations/{name.region}/training/{name.id}"
+        return f"{page}?project={self.project}"
 
     def get_logs(self, name: ResourceName) -> str:
-        group = _GCLOUD_GROUPS.get(name.kind)
-        if group is None:
+        """Return the command that prints a job's log; for a pipeline, which has no log, its page."""
+        if (group := _GCLOUD_GROUPS.get(name.kind)) is None:
             return self.get_page(name)
         return f"gcloud ai {group} stream-logs {name.id} --region={name.region} --project={self.project}"
+
+
+@dataclass(frozen=True)
+class Target:
+    """An API that is ready for calls: its `client`, the `parent` of jobs (`projects/P/locations/R`), and `links`."""
+
+    client: JobClient
+    parent: str
+    links: EmulatorLinks | ConsoleLinks
 
 
 def connect(parent: str) -> Target:
@@ -92,6 +85,15 @@ def _get_cloud_endpoint(region: str) -> Endpoint:
     google = Endpoint.cloud(region)
     jobs, logging = (os.environ.get(variable, "").rstrip("/") for variable in ENDPOINT_VARIABLES)
     return Endpoint(jobs or google.jobs, logging or google.logging)
+
+
+@contextmanager
+def api_errors_as(failed_action: str) -> Iterator[None]:
+    """Raise SubmitFailed in place of a VertexError, as one line: `<failed_action>: <what the API answered>`."""
+    try:
+        yield
+    except VertexError as error:
+        raise SubmitFailed(f"{failed_action}: {error}") from error
 
 
 @cache

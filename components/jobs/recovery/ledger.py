@@ -20,8 +20,8 @@ from pulumi import dynamic
 from vertex_api.kinds import KINDS
 
 from ...runtime import target
-from ...runtime.api_errors import api_errors_as
 from ...runtime.engine import Provider
+from ...runtime.target import api_errors_as
 from ...schema.job_declaration import JobDeclaration, get_deletion_policy
 from . import tokens
 from .labels import MARK_LABEL, build_stack_filter
