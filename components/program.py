@@ -17,10 +17,10 @@ def run(program: Callable[[], None]) -> None:
     debug_messages.silence_unless_requested()
     gc.disable()  # a program of seconds has little to collect, and with 1,000 jobs it costs a tenth of a preview
 
-    async def main() -> None:
+    async def run_and_begin_registrations() -> None:
         program()
         # Lets the registrations begin. Pulumi awaits registrations one after the other once they have begun; before,
         # it waits for any of their outputs, again after each (`pulumi.runtime.stack.wait_for_rpcs`).
         await asyncio.sleep(0)
 
-    pulumi.run(main)
+    pulumi.run(run_and_begin_registrations)

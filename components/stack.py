@@ -27,7 +27,7 @@ from .settings import guardrails
 from .settings.settings import Settings
 
 JobResource = CustomJob | HyperparameterTuningJob | TrainingPipeline
-
+Results = pulumi.Output[Mapping[str, Any]]
 _RESOURCE_TYPES: dict[str, type[JobResource]] = {
     CUSTOM_JOB.collection: CustomJob,
     HYPERPARAMETER_TUNING_JOB.collection: HyperparameterTuningJob,
@@ -62,7 +62,7 @@ class Images:
             name: self.built[name].reference
             if name in self.built
             else image.get("uri")
-            or get_promoted_image(stacks[image["stack"]], name).apply(
+            or _get_promoted_image(stacks[image["stack"]], name).apply(
                 guardrails.create_image_check(settings.guardrails, name)
             )
             for name, image in settings.images.items()
@@ -100,7 +100,7 @@ class Jobs:
         self._settings, self._foundation, self._images, self._packages = settings, foundation, images, packages
         self._declarations = {job.name: job for job in settings.jobs}
         self.resources: dict[str, JobResource] = {}
-        self._completed_results: dict[str, pulumi.Output[Mapping[str, Any]]] = {}
+        self._completed_results: dict[str, Results] = {}
         stage_completions: list[Completion] = []
         levels = stages.compute_levels({job.name: job.upstream_jobs for job in settings.jobs})
         upstream_jobs = frozenset().union(*(job.upstream_jobs for job in settings.jobs))
@@ -115,27 +115,21 @@ class Jobs:
                     waited_jobs[declaration.name] = job
             if waited_jobs:
                 stage_completions.append(self._create_completion(f"stage-{level + 1}", waited_jobs))
-        last_jobs = {
-            job.name: self.resources[job.name]
-            for job in settings.jobs
-            if job.lifecycle.get("wait") and job.name not in upstream_jobs
-        }
-        if last_jobs:
-            self._create_completion("completion", last_jobs)
+        last_names = [job.name for job in settings.jobs if job.lifecycle.get("wait") and job.name not in upstream_jobs]
+        if last_names:
+            self._create_completion("completion", {name: self.resources[name] for name in last_names})
 
     @property
-    def results(self) -> pulumi.Output[Mapping[str, Any]]:
+    def results(self) -> Results:
         """The results of all jobs that were waited for, by name."""
-        return reduce(_merge, dict.fromkeys(self._completed_results.values()), pulumi.Output.from_input({}))
+        return reduce(_merge_results, dict.fromkeys(self._completed_results.values()), pulumi.Output.from_input({}))
 
     def get_latest_run(self, name: str) -> pulumi.Output[Mapping[str, Any]]:
         """Return a job's run. Of a job that was waited for, it has the final state, and the rest is in its results."""
         run = self.resources[name].run
         if name not in self._completed_results:
             return run
-        state = self._completed_results[name].apply(
-            lambda results: {"state": results[name]["state"]} if results else {}
-        )
+        state = self._completed_results[name].apply(lambda results: results and {"state": results[name]["state"]})
         return run.apply(
             lambda run: state.apply(lambda state: {**{key: run[key] for key in (*_RUN_KEYS, "state")}, **state})
         )
@@ -165,7 +159,7 @@ class Jobs:
         ]
         return _RESOURCE_TYPES[declaration.kind.collection](
             declaration.name,
-            cast(Any, resolve_spec(declaration.spec, tables)),
+            cast(Any, _resolve_spec(declaration.spec, tables)),
             foundation=self._foundation,
             lifecycle=declaration.lifecycle,
             secrets={name: self._settings.secrets[name] for name in sorted(names["secrets"])},
@@ -175,35 +169,31 @@ class Jobs:
 
     def _get_known_model_dirs(self, result_references: Iterable[str]) -> dict[str, pulumi.Input[str]]:
         """Return those results that a preview knows: model folders of jobs that are neither tuning jobs nor adopted."""
-        parts = {reference: split_reference(reference, self.resources) for reference in result_references}
-        return {
-            reference: cast(pulumi.Input[str], self.resources[name].model_dir)
-            for reference, (name, result) in parts.items()
-            if result == MODEL_DIR
-            and not self._declarations[name].spec.study
-            and not self._declarations[name].is_adopted
-        }
+        model_dirs: dict[str, pulumi.Input[str]] = {}
+        for reference in result_references:
+            name, result = split_reference(reference, self.resources)
+            job = self._declarations[name]
+            if result == MODEL_DIR and not job.spec.study and not job.is_adopted:
+                model_dirs[reference] = cast(pulumi.Input[str], self.resources[name].model_dir)
+        return model_dirs
 
 
-def resolve_spec(
+def _resolve_spec(
     spec: CanonicalSpec, tables: Mapping[str, Mapping[str, pulumi.Input[str]]]
 ) -> CanonicalSpec | pulumi.Output[CanonicalSpec]:
     """Return a spec with its references into `tables` resolved: at once, unless an image comes from another stack."""
     return apply_when_known(lambda tables: spec.transform(lambda fields: references.resolve(fields, tables)), tables)
 
 
-def get_promoted_image(stack: pulumi.StackReference, name: str) -> pulumi.Output[str]:
+def _get_promoted_image(stack: pulumi.StackReference, name: str) -> pulumi.Output[str]:
     """Return the URI, with digest, of the image that another stack has built. Raises ImageNotPromoted."""
 
     def find_uri(pinned: Any) -> str:
-        uri = (pinned or {}).get(name)
-        if uri is None:
-            known = ", ".join(sorted(pinned or {})) or "none"
-            raise ImageNotPromoted(
-                f"images.{name}: the stack {stack._name} has no image of this name (it has {known}); "
-                "run `pulumi up` there first"
-            )
-        return str(uri)
+        if (uri := (pinned or {}).get(name)) is not None:
+            return str(uri)
+        place = f"images.{name}: the stack {stack._name}"
+        known = ", ".join(sorted(pinned or {})) or "none"
+        raise ImageNotPromoted(f"{place} has no image of this name (it has {known}); run `pulumi up` there first")
 
     return stack.get_output("pinnedImages").apply(find_uri)
 
@@ -221,7 +211,5 @@ def export_outputs(images: Images, jobs: Jobs) -> None:
     pulumi.export("results", jobs.results)
 
 
-def _merge(
-    results: pulumi.Output[Mapping[str, Any]], more: pulumi.Output[Mapping[str, Any]]
-) -> pulumi.Output[Mapping[str, Any]]:
+def _merge_results(results: Results, more: Results) -> Results:
     return results.apply(lambda results: more.apply(lambda more: {**results, **more}))

@@ -32,13 +32,13 @@ class CompletionProvider(Provider):
     input_names = ("owner", "parent", "jobs", "deadlines")
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        return dynamic.CreateResult("completion", {**props, "results": self._wait(props)})
+        return dynamic.CreateResult("completion", {**props, "results": self._wait_for_jobs(props)})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         jobs = waiting.fetch_jobs(props["parent"], props["owner"], props["jobs"])
         return self.build_read_result(id_, props, results={name: summarize_job(job) for name, job in jobs.items()})
 
-    def _wait(self, props: dict[str, Any]) -> dict[str, Any]:
+    def _wait_for_jobs(self, props: dict[str, Any]) -> dict[str, Any]:
         deadlines = {name: parse_seconds(deadline) for name, deadline in (props.get("deadlines") or {}).items()}
         try:
             return waiting.wait_for_jobs(props["parent"], props["owner"], props["jobs"], deadlines)

@@ -50,8 +50,8 @@ def find_dependency_violations(
     upstream_jobs = set[str]().union(*links.values())
     for job in jobs:
         if "deadline" in job.lifecycle and not job.lifecycle.get("wait") and job.name not in upstream_jobs:
-            message = "is for a job that is waited for: add wait: true, or take it out; what ends a job is "
-            yield job, ("lifecycle", "deadline"), f"{message}scheduling.timeout"
+            advice = "add wait: true, or take it out; what ends a job is scheduling.timeout"
+            yield job, ("lifecycle", "deadline"), f"is for a job that is waited for: {advice}"
 
 
 def unknown_result_message(reference: str, job_name: str, result: str, available_results: Sequence[str]) -> str:
@@ -79,9 +79,8 @@ def link_jobs(jobs: Sequence[JobDeclaration], result_references: ResultReference
         if referenced_jobs[job.name]:
             spec = spec.transform(lambda fields: references.resolve(fields, {references.JOBS: model_dirs}))
             inherited = {split_reference(result, names)[0] for result in results.find_result_references(spec)}
-        linked_jobs[job.name] = replace(
-            job, valid_spec=spec, referenced_jobs=frozenset(referenced_jobs[job.name] | inherited)
-        )
+        all_referenced = frozenset(referenced_jobs[job.name] | inherited)
+        linked_jobs[job.name] = replace(job, valid_spec=spec, referenced_jobs=all_referenced)
         if folder := spec.model_dir:
             model_dirs[f"{job.name}.{results.MODEL_DIR}"] = folder
     return tuple(linked_jobs[job.name] for job in jobs)

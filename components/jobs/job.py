@@ -76,20 +76,16 @@ class _Job(dynamic.Resource, Generic[Spec]):
         # A job that is adopted anew is another upstream job.
         self._rerun, self._upstream_ids = rerun, [*run_ids, *([adopt] if adopt else [])]
         # What an adopted job has beside what is declared stays as it is.
-        self._spec = (
-            canonical
-            if adopt
-            else apply_when_known(
+        self._spec = canonical
+        if not adopt:
+            self._spec = apply_when_known(
                 lambda spec, run_ids: spec and complete_spec(spec, rerun, foundation, name, run_ids), canonical, run_ids
             )
-        )
         props: dict[str, Any] = {
             "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}",
             "parent": foundation.parent,
             # The provider's `check` reports the problems of a spec that has had to wait for outputs.
-            "spec": apply_when_known(
-                lambda canonical, given: canonical.fields if canonical else given, self._spec, spec
-            ),
+            "spec": apply_when_known(lambda valid, source: valid.fields if valid else source, self._spec, spec),
             "run": None,
         }
         if rerun:
@@ -129,10 +125,7 @@ class _Job(dynamic.Resource, Generic[Spec]):
 
     @property
     def model_dir(self) -> pulumi.Input[str | None]:
-        """The folder of the job's model, known in a preview; None for a tuning job, whose best trial has it.
-
-        None too for a spec with problems, which the provider's `check` reports.
-        """
+        """The folder of the job's model, known in a preview; None for a tuning job and for a spec with problems."""
         return apply_when_known(lambda spec: spec and spec.model_dir, self._spec)
 
 
@@ -159,10 +152,9 @@ def complete_spec(
 ) -> CanonicalSpec:
     """Return the spec with what it leaves out: one replica a pool, the foundation's defaults, a folder for each run."""
     job_spec = {**foundation.job_defaults, **spec.job_spec}
-    job_spec["workerPoolSpecs"] = [
-        {"replicaCount": 1, **pool} if pool else pool for pool in job_spec["workerPoolSpecs"]
-    ]
-    fields = _with_value(spec.fields, spec.job_spec_path, job_spec)
+    pools = job_spec["workerPoolSpecs"]
+    job_spec["workerPoolSpecs"] = [{"replicaCount": 1, **pool} if pool else pool for pool in pools]
+    fields = _replace_value(spec.fields, spec.job_spec_path, job_spec)
     if foundation.labels:
         fields["labels"] = {**foundation.labels, **fields.get("labels", {})}
     if foundation.encryption_key is not None:
@@ -173,7 +165,7 @@ def complete_spec(
     return whole
 
 
-def _with_value(fields: Mapping[Any, Any], path: KeyPath, value: Any) -> dict[Any, Any]:
+def _replace_value(fields: Mapping[Any, Any], path: KeyPath, value: Any) -> dict[Any, Any]:
     """Return the fields with another value at a path."""
     first, *rest = path
-    return {**fields, first: _with_value(fields[first], tuple(rest), value) if rest else value}
+    return {**fields, first: _replace_value(fields[first], tuple(rest), value) if rest else value}

@@ -37,14 +37,14 @@ class Progress:
                 self._statuses[name] = status
                 changed[name] = job
         if len(changed) > _MAX_NAMES:
-            lines = [*_render_groups(changed), _count_text(jobs)]
+            lines = [*_render_states(changed), _render_counts(jobs)]
         else:
             lines = [f"{name}: {self._statuses[name]}" for name in changed]
         queued = list(_describe_queued_jobs(jobs, now))
         if self._last_time is None or (lines and not queued):
             self._last_time = now
         elif now - self._last_time > HEARTBEAT_SECONDS:
-            lines.append("; ".join([f"waiting: {_count_text(jobs)}", *queued]))
+            lines.append("; ".join([f"waiting: {_render_counts(jobs)}", *queued]))
             self._last_time = now
         return lines
 
@@ -73,7 +73,7 @@ def _describe_status(job: Job) -> str:
     return f"{state}, {trials.count_ended_trials(tuning_job)} of {tuning_job['maxTrialCount']} trials done{best}"
 
 
-def _render_groups(jobs: Mapping[str, Job]) -> Iterator[str]:
+def _render_states(jobs: Mapping[str, Job]) -> Iterator[str]:
     """Yield one line for each state: many jobs that change at once would flood the screen."""
     by_state: dict[str, list[str]] = {}
     for name, job in jobs.items():
@@ -82,7 +82,7 @@ def _render_groups(jobs: Mapping[str, Job]) -> Iterator[str]:
         yield f"{state}: {_join_names(names)}"
 
 
-def _count_text(jobs: Mapping[str, Job]) -> str:
+def _render_counts(jobs: Mapping[str, Job]) -> str:
     done = sum(job["state"] in TERMINAL_STATES for job in jobs.values())
     text = f"{done} of {len(jobs)} jobs done"
     tuning_jobs = [tuning_job for job in jobs.values() if "studySpec" in (tuning_job := job.get(TUNING_JOB, job))]

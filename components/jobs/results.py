@@ -43,10 +43,8 @@ def list_available_results(spec: CanonicalSpec) -> list[str]:
     if spec.kind == TRAINING_PIPELINE:
         names += ["backingJob", *(["model"] if "modelToUpload" in spec.fields else [])]
     if study := spec.study:
-        ids = dict.fromkeys(
-            parameter["parameterId"] for parameter, _, _ in parameters.walk_parameters(study["parameters"], ())
-        )
-        names += ["bestTrial.id", *(f"bestTrial.parameters.{id_}" for id_ in ids)]
+        ids = (parameter["parameterId"] for parameter, _, _ in parameters.walk_parameters(study["parameters"], ()))
+        names += ["bestTrial.id", *(f"bestTrial.parameters.{id_}" for id_ in dict.fromkeys(ids))]
         names += [f"bestTrial.metrics.{metric['metricId']}" for metric in study["metrics"]]
     return names
 
@@ -67,10 +65,8 @@ def fetch_results(api: Target, inputs: JobInputs) -> dict[str, str]:
     paths = {reference: split_reference(reference, upstream_jobs) for reference in find_result_references(inputs.spec)}
     for reference, (name, _) in sorted(paths.items()):
         if name not in upstream_jobs:
-            names = ", ".join(upstream_jobs) or "none"
-            raise SubmitFailed(
-                f"{inputs.failure}: ${{{references.JOBS}.{reference}}} is not a result of its upstream jobs: {names}"
-            )
+            place, names = f"{inputs.failure}: ${{{references.JOBS}.{reference}}}", ", ".join(upstream_jobs) or "none"
+            raise SubmitFailed(f"{place} is not a result of its upstream jobs: {names}")
     jobs = {name: api.client.get(ResourceName.parse(upstream_jobs[name])) for name, _ in sorted(paths.values())}
     for name, job in jobs.items():
         if job["state"] not in SUCCEEDED_STATES:
@@ -81,7 +77,7 @@ def fetch_results(api: Target, inputs: JobInputs) -> dict[str, str]:
     for reference, (name, path) in sorted(paths.items()):
         value = _get_value(job_results[name], path)
         if value is None:
-            reason = _missing_result_reason(name, path, job_results[name])
+            reason = _explain_missing_result(name, path, job_results[name])
             raise SubmitFailed(f"{inputs.failure}: ${{{references.JOBS}.{reference}}} does not exist: {reason}")
         values[reference] = references.to_text(value)
     return values
@@ -103,8 +99,7 @@ def summarize_job(job: Job) -> dict[str, Any]:
         result, job = result | get_created_names(job), get_training_job(job)
     if "studySpec" not in job:
         return result | _get_model_dir(job["jobSpec"])
-    best_trial = trials.find_best_trial(job)
-    if best_trial:
+    if best_trial := trials.find_best_trial(job):
         result |= _get_model_dir(job["trialJobSpec"], best_trial["id"])
     if len(list_objectives(job["studySpec"])) > 1:
         result["paretoTrials"] = trials.find_pareto_front(job)
@@ -126,7 +121,7 @@ def _get_value(result: Any, path: str) -> Any:
     return result.get(path) if isinstance(result, Mapping) else None
 
 
-def _missing_result_reason(name: str, path: str, result: Mapping[str, Any]) -> str:
+def _explain_missing_result(name: str, path: str, result: Mapping[str, Any]) -> str:
     if path.startswith("bestTrial."):
         best_trial = result.get("bestTrial")
         if not best_trial:

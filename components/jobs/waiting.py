@@ -60,7 +60,7 @@ def wait_for_jobs(
         pending = {name: names[name] for name in pending if not (name in jobs and _has_ended(jobs[name]))}
         remaining = {name: deadlines.get(name, inf) - waited for name in pending}
         if overdue := [name for name, seconds in remaining.items() if seconds <= 0]:
-            messages = (_overdue_message(parent, name, names[name], jobs.get(name), waited) for name in overdue)
+            messages = (_render_overdue_message(parent, name, names[name], jobs.get(name), waited) for name in overdue)
             raise TrainingFailed("\n".join(messages))
         # Often for jobs of seconds on a laptop, rarely for jobs of hours.
         time.sleep(min(max(0.3, waited / 20), 15, *remaining.values()))
@@ -80,7 +80,7 @@ def _has_ended(job: Job) -> bool:
     return job["state"] in TERMINAL_STATES
 
 
-def _overdue_message(parent: str, name: str, resource_name: str, job: Job | None, waited: float) -> str:
+def _render_overdue_message(parent: str, name: str, resource_name: str, job: Job | None, waited: float) -> str:
     state = job["state"] if job else "of unknown state"
     page = target.connect(parent).links.get_page(ResourceName.parse(resource_name))
     return (

@@ -14,6 +14,7 @@ from vertex_api.names import ResourceName
 from ..errors import SubmitFailed
 from . import emulator_process
 
+_GCLOUD_GROUPS = {CUSTOM_JOB: "custom-jobs", HYPERPARAMETER_TUNING_JOB: "hp-tuning-jobs"}
 LOCAL_PREFIX = "//local/"
 """The prefix of full resource names on this machine."""
 CLOUD_PREFIX = "//aiplatform.googleapis.com/"
@@ -34,9 +35,6 @@ class EmulatorLinks:
     def get_logs(self, name: ResourceName) -> str:
         """Return the command that prints a job's log."""
         return f"vertex-emulator logs {name.id}"
-
-
-_GCLOUD_GROUPS = {CUSTOM_JOB: "custom-jobs", HYPERPARAMETER_TUNING_JOB: "hp-tuning-jobs"}
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ engine calls a provider. Everything behind a border takes a `CanonicalSpec`.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, cast
 
 from vertex_api.catalog.job_defaults import get_model_directory
 from vertex_api.kinds import TRAINING_PIPELINE, Kind
@@ -51,8 +51,7 @@ class CanonicalSpec:
     @property
     def job_spec(self) -> Mapping[str, Any]:
         """The CustomJobSpec: of a tuning job that of each trial."""
-        job_spec: Mapping[str, Any] = get_value_at(self.fields, self.job_spec_path)
-        return job_spec
+        return cast(Mapping[str, Any], get_value_at(self.fields, self.job_spec_path))
 
     @property
     def model_dir(self) -> str | None:
@@ -87,12 +86,9 @@ def validate_spec(
     """
     is_unnamed = not is_name_required and isinstance(body, Mapping) and not body.keys() & {_NAME, "display_name"}
     named = {**body, _NAME: kind.type} if is_unnamed else body
-    if kind == TRAINING_PIPELINE:
-        fields, problems = pipelines.validate_declared_pipeline(
-            named, has_unresolved_references=has_unresolved_references
-        )
-    else:
-        fields, problems = validate_job(kind, named, has_unresolved_references=has_unresolved_references)
+    is_pipeline = kind == TRAINING_PIPELINE
+    validate = pipelines.validate_declared_pipeline if is_pipeline else partial(validate_job, kind)
+    fields, problems = validate(named, has_unresolved_references=has_unresolved_references)
     if problems:
         return None, problems
     return CanonicalSpec(kind, {key: fields[key] for key in fields if not (is_unnamed and key == _NAME)}), []

@@ -34,8 +34,5 @@ def find_label_violations(labels: Mapping[str, str], stack_labels: Collection[st
             yield (name,), "is a label that the stack gives its jobs itself; take another name"
     count, max_count = len({*labels, *stack_labels}), MAX_LABELS - len(OWN_LABELS)
     if len(stack_labels) <= max_count < count <= MAX_LABELS:
-        included = ", with those of the stack file" if stack_labels else ""
-        yield (
-            (),
-            f"has {count} labels{included}; at most {max_count} are allowed, as {len(OWN_LABELS)} are the stack's own",
-        )
+        total = f"{count} labels{', with those of the stack file' if stack_labels else ''}"
+        yield (), f"has {total}; at most {max_count} are allowed, as {len(OWN_LABELS)} are the stack's own"

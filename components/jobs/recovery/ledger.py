@@ -45,10 +45,8 @@ class LedgerProvider(Provider):
         inputs["kept"] = sorted({*olds.get("kept", []), *news["kept"]})
         previous_jobs = olds.get("jobs", {})
         # With the collection, because a job that changes its kind leaves its old collection.
-        has_moved = olds.get("parent", inputs["parent"]) != inputs["parent"]
-        if gone := {
-            name: kind for name, kind in previous_jobs.items() if has_moved or inputs["jobs"].get(name) != kind
-        }:
+        current_jobs = inputs["jobs"] if olds.get("parent", inputs["parent"]) == inputs["parent"] else {}
+        if gone := {name: kind for name, kind in previous_jobs.items() if current_jobs.get(name) != kind}:
             inputs["gone"] = gone
         if goings := int(olds.get("goings", 0)) + bool(gone):
             inputs["goings"] = goings
@@ -79,11 +77,7 @@ class Ledger(dynamic.Resource, module="vertex", name="Ledger"):
     """Records the names of jobs. Jobs in `parent` that depend on it are found again after `pulumi` was killed."""
 
     def __init__(
-        self,
-        name: str,
-        jobs: Iterable[JobDeclaration],
-        parent: str,
-        opts: pulumi.ResourceOptions | None = None,
+        self, name: str, jobs: Iterable[JobDeclaration], parent: str, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         props = {
             "stack": f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}",

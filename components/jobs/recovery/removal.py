@@ -23,8 +23,7 @@ def remove_job(client: JobClient, name: ResourceName, display_name: str, *, keep
     """
     with suppress(NotFound):
         if client.get(name)["state"] not in TERMINAL_STATES:
-            _cancel_job(client, name)
-            _wait_for_end(client, name, display_name)
+            _cancel_and_wait(client, name, display_name)
         if not keep_record:
             if name.kind == TRAINING_PIPELINE:
                 _delete_backing_job(client, name)
@@ -43,20 +42,16 @@ def _delete_backing_job(client: JobClient, name: ResourceName) -> None:
             client.delete(ResourceName.parse(job))
 
 
-def _cancel_job(client: JobClient, name: ResourceName) -> None:
+def _cancel_and_wait(client: JobClient, name: ResourceName, display_name: str) -> None:
     try:
         client.cancel(name)
     except InvalidRequest:
         if client.get(name)["state"] not in TERMINAL_STATES:
             raise
-
-
-def _wait_for_end(client: JobClient, name: ResourceName, display_name: str) -> None:
     deadline, pause = time.monotonic() + CANCEL_SECONDS, 0.1
     while (state := client.get(name)["state"]) not in TERMINAL_STATES:
         if time.monotonic() > deadline:
-            raise SubmitFailed(
-                f"{display_name}: still {state} {CANCEL_SECONDS:.0f} s after it was cancelled; run this again"
-            )
+            since = f"{CANCEL_SECONDS:.0f} s after it was cancelled"
+            raise SubmitFailed(f"{display_name}: still {state} {since}; run this again")
         time.sleep(pause)
         pause = min(pause * 1.5, 5)

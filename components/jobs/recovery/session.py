@@ -68,17 +68,15 @@ class UpdateSession:
     def find_equivalent_job(self, api: Target, kind: Kind, stack: str, token: str) -> Job | None:
         """Return the newest job with a token that is active or has succeeded, as it is now; None if there is none.
 
-        Jobs are listed once in a run: those that it submits have tokens that no other of its resources has, and those
-        that it deletes are left out. A listed job is fetched again, because its state may have changed since.
-
-        A job that a killed run has posted is in the list as soon as lists show what was created. Google promises that
-        of `get` alone (AIP-121); lists that lag are not known of jobs. Raises VertexError.
+        Jobs are listed once in a run, without those that it deletes. A listed job is fetched again, because its state
+        may have changed since. A list might lag behind what a killed run has posted: Google promises fresh results of
+        `get` alone (AIP-121), but no lag is known of jobs. Raises VertexError.
         """
         rows = self._list_rows(api, kind, stack, token)
-        while row := _find_newest_usable(rows):
+        while row := _find_newest_usable_job(rows):
             with suppress(NotFound):
                 job = api.client.get(ResourceName.parse(row["name"]))
-                if _find_newest_usable([job]):
+                if _find_newest_usable_job([job]):
                     return job
             rows.remove(row)
         return None
@@ -115,11 +113,11 @@ class _Listing:
         """The first call lists, and others wait for it; after a failure the next one lists again."""
         with self._lock:
             if self._rows is None:
-                self._rows = _group_by_label(api.client.list(kind, api.parent, labels.build_stack_filter(stack)))
+                self._rows = _group_rows_by_label(api.client.list(kind, api.parent, labels.build_stack_filter(stack)))
             return self._rows
 
 
-def _group_by_label(jobs: Iterable[Job]) -> Rows:
+def _group_rows_by_label(jobs: Iterable[Job]) -> Rows:
     rows: dict[str, list[Mapping[str, str]]] = {}
     for job in jobs:
         row = {field: job[field] for field in ("name", "state", "createTime")}
@@ -128,6 +126,6 @@ def _group_by_label(jobs: Iterable[Job]) -> Rows:
     return rows
 
 
-def _find_newest_usable(jobs: Iterable[Job]) -> Job | None:
+def _find_newest_usable_job(jobs: Iterable[Job]) -> Job | None:
     usable = [job for job in jobs if strip_state_prefix(job["state"]) not in _UNUSABLE_STATES]
     return max(usable, key=lambda job: datetime.fromisoformat(job["createTime"]), default=None)
