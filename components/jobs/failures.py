@@ -100,7 +100,6 @@ def find_unreported_metrics(job: Job) -> Iterator[str]:
 
 
 def _render_failed_trials(reasons: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each of the last trials that failed."""
     for id_, reason in list(reasons.items())[-MAX_TRIALS:]:
         yield f"  trial {id_}: {reason}"
     if len(reasons) > MAX_TRIALS:

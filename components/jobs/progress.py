@@ -75,11 +75,9 @@ def _describe_status(job: Job) -> str:
 
 def _render_states(jobs: Mapping[str, Job]) -> Iterator[str]:
     """Yield one line for each state: many jobs that change at once would flood the screen."""
-    by_state: dict[str, list[str]] = {}
-    for name, job in jobs.items():
-        by_state.setdefault(strip_state_prefix(job["state"]), []).append(name)
-    for state, names in by_state.items():
-        yield f"{state}: {_join_names(names)}"
+    states = {name: strip_state_prefix(job["state"]) for name, job in jobs.items()}
+    for state in dict.fromkeys(states.values()):
+        yield f"{state}: {_join_names([name for name in jobs if states[name] == state])}"
 
 
 def _render_counts(jobs: Mapping[str, Job]) -> str:

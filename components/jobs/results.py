@@ -1,7 +1,4 @@
-"""Results of jobs, and references to them such as `${jobs.tune.bestTrial.parameters.lr}`.
-
-This module has references without their table: `tune.bestTrial.parameters.lr`.
-"""
+"""Results of jobs, and references to them without their table: `tune.bestTrial.parameters.lr`."""
 
 from collections.abc import Container, Mapping
 from typing import Any
@@ -84,13 +81,12 @@ def fetch_results(api: Target, inputs: JobInputs) -> dict[str, str]:
 
 
 def summarize_job(job: Job) -> dict[str, Any]:
-    """Return the results of a job: `state`, `modelDir`, and of a tuning job `bestTrial` and `trials`.
+    """Return the results of a job: the API's `state`, `modelDir`, and of a tuning job `bestTrial` and `trials`.
 
     A failed job has an `error`. `modelDir` of a tuning job is that of its best trial. With several objectives,
     `paretoTrials` are those that no other trial beats in all of them. `unreported` has, by metric, the ids of trials
-    that ended without it. A pipeline has the results of the job that it runs, and `backingJob` and `model`. States are
-    the API's own: `JOB_STATE_SUCCEEDED`, and of a pipeline `PIPELINE_STATE_SUCCEEDED`. Trials are rows as
-    `vertex_api.studies.trials` makes them.
+    that ended without it. A pipeline has the results of the job that it runs, and `backingJob` and `model`. Trials are
+    rows as `vertex_api.studies.trials` makes them.
     """
     result: dict[str, Any] = {"state": job["state"]}
     if "error" in job:

@@ -21,8 +21,8 @@ def silence_unless_requested() -> None:
     """Stop the SDK from sending debug messages that the engine would drop.
 
     The SDK sends four of them a resource, each by an RPC that blocks the program: a quarter of a preview of 1,000
-    jobs. The engine does not tell its programs whether it shows them, so its command line is read. Where that cannot be
-    done (on Windows, in a program of the Automation API) they are sent as ever.
+    jobs. Whether they are shown is read from the engine's command line. Where that is impossible (on Windows, in a
+    program of the Automation API) they are sent.
     """
     arguments = find_engine_arguments(os.getppid())
     if arguments is not None and not requests_debug_output(arguments):

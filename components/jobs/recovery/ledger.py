@@ -96,10 +96,9 @@ def _read_contents(id_: str, inputs: dict[str, Any]) -> LedgerContents:
 def _remove_marked_jobs(
     parent: str, stack: str, collections: Iterable[str], is_removable: Callable[[str], bool], session: UpdateSession
 ) -> None:
-    """Remove the jobs that have a mark for which `is_removable` is true and that no state records.
+    """Remove the jobs with a mark for which `is_removable` is true that no state records.
 
-    Jobs that this run has deleted or kept already are left alone: the ledger does not know the names of those that only
-    `pulumi up --target` has kept.
+    Jobs that this run has deleted or kept already stay: the ledger may not know that `pulumi up --target` kept them.
     """
     with api_errors_as("jobs of an interrupted run: not removed"):
         api = target.connect(parent)

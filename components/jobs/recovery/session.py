@@ -94,11 +94,7 @@ class UpdateSession:
 
 @cache
 def current_session() -> UpdateSession:
-    """Return the session of this process.
-
-    Pulumi pickles providers into the state, so they hold nothing themselves. It starts one process for all providers of
-    a run, and ends it with the run: what they share lives as long as this process.
-    """
+    """Return the session of this process, which Pulumi starts and ends with each run, for all providers."""
     return UpdateSession()
 
 
