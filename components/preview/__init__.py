@@ -1,1 +1,1 @@
-"""What a preview says beside its diff: cost, quota and availability."""
+"""What a preview shows besides its diff: cost, quota and availability."""

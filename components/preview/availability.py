@@ -1,4 +1,4 @@
-"""What a preview says of regions: which accelerators the stack asks for where they are not known to be."""
+"""Warnings of a preview about accelerators that the stack's region does not offer, or about an unknown region."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -20,22 +20,21 @@ from ..settings import google_cloud
 from ..settings.settings import Settings
 
 MAX_NAMES = 3
-"""Of more jobs that ask for one accelerator, only so many are named."""
+"""How many of the jobs that use an accelerator a warning names."""
 
 
 def show_availability(settings: Settings) -> None:
-    """Warns in a preview of the target gcp, once, of what the region may not have. No resource knows of it."""
+    """Warn in a preview of the target gcp about accelerators that the region may not have."""
     if settings.cloud is not None and pulumi.runtime.is_dry_run():
         machines = [pool for _, pool in google_cloud.iterate_pools(settings.cloud)]
-        found = render_availability_lines(settings.region, settings.jobs, machines)
-        if found:
-            pulumi.warn("\n".join(found))
+        if lines := render_availability_lines(settings.region, settings.jobs, machines):
+            pulumi.warn("\n".join(lines))
 
 
 def render_availability_lines(
     region: str, jobs: Iterable[JobDeclaration], machines: Iterable[Mapping[str, Any]]
 ) -> list[str]:
-    """The lines: a region that is not known, or each accelerator that is not known to be there; none if all is well.
+    """Return a line for an unknown region, or for each accelerator that the region does not offer.
 
     `machines` are the pools of the stack's own persistent resource.
     """
@@ -43,20 +42,13 @@ def render_availability_lines(
         near = find_closest_name(region, REGIONS)
         guess = f"; did you mean {near}?" if near else "."
         return [f"{region} is not known as a region with training as of {AS_OF}{guess} See {PAGE}"]
-    asking: dict[str, list[str]] = {}
-    for job in jobs:
-        for name in find_unavailable_accelerators(job.spec, region):
-            asking.setdefault(name, []).append(job.name)
-    for name in find_unavailable_in_pools(machines, region):
-        asking.setdefault(name, []).append(google_cloud.PERSISTENT_RESOURCE)
-    said = [_render_line(name, region, asking[name], regions_by_accelerator()) for name in sorted(asking)]
-    return [*said, f"Tables change: see {PAGE}"] if said else []
-
-
-def _render_line(name: str, region: str, jobs: list[str], known: Mapping[str, tuple[str, ...]]) -> str:
-    others = f" and {len(jobs) - MAX_NAMES} more" if len(jobs) > MAX_NAMES else ""
-    places = ", ".join(known.get(name, ())) or "no region that is known"
-    return (
-        f"{name} is not offered for training in {region} as of {AS_OF} "
-        f"({', '.join(jobs[:MAX_NAMES])}{others}); offered in {places}"
-    )
+    unavailable = {job.name: find_unavailable_accelerators(job.spec, region) for job in jobs}
+    unavailable[google_cloud.PERSISTENT_RESOURCE] = find_unavailable_in_pools(machines, region)
+    lines = []
+    for accelerator in sorted(set().union(*unavailable.values())):
+        users = [name for name, accelerators in unavailable.items() if accelerator in accelerators]
+        others = f" and {len(users) - MAX_NAMES} more" if len(users) > MAX_NAMES else ""
+        places = ", ".join(regions_by_accelerator().get(accelerator, ())) or "no known region"
+        absence = f"{accelerator} is not offered for training in {region} as of {AS_OF}"
+        lines.append(f"{absence} ({', '.join(users[:MAX_NAMES])}{others}); offered in {places}")
+    return [*lines, f"Tables change: see {PAGE}"] if lines else []

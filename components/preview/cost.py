@@ -1,5 +1,6 @@
-"""What a preview says of cost and quota: a line for each job, one for machines that stay, and one for the stack."""
+"""The cost and quota that a preview shows: a row for each job, for the persistent resource, and for the stack."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import date
 
@@ -14,30 +15,29 @@ from ..settings import google_cloud
 from ..settings.settings import Settings
 
 MAX_LINES = 10
-"""Of more jobs, only so many are shown: the dearest."""
+"""How many jobs are shown: the most expensive ones."""
 _EXCLUDED = "on demand, without taxes, network, storage, logs, discounts"
 
 
 def show_cost(settings: Settings) -> None:
-    """Says in a preview of the target gcp, once, what the stack costs and needs. No resource knows of it."""
+    """Log in a preview of the target gcp what the stack costs and which quotas it needs."""
     if settings.costs and pulumi.runtime.is_dry_run():
-        pulumi.log.info(
-            "\n".join(render_cost_lines(settings.region, settings.costs, estimate_quotas(settings), date.today()))
-        )
+        lines = render_cost_lines(settings.region, settings.costs, estimate_quotas(settings), date.today())
+        pulumi.log.info("\n".join(lines))
 
 
 def estimate_quotas(settings: Settings) -> dict[str, dict[str, int]]:
-    """What each of `settings.costs` needs of each quota, by the same names."""
-    found = {job.name: estimate_quota(job.spec) for job in settings.jobs}
+    """Return how much of each quota each of `settings.costs` needs, by the same names."""
+    quotas = {job.name: estimate_quota(job.spec) for job in settings.jobs}
     if machines := [pool for _, pool in google_cloud.iterate_pools(settings.cloud or {})]:
-        found[google_cloud.PERSISTENT_RESOURCE] = persistent_resource.estimate_pool_quota(machines)
-    return found
+        quotas[google_cloud.PERSISTENT_RESOURCE] = persistent_resource.estimate_pool_quota(machines)
+    return quotas
 
 
 def render_cost_lines(
     region: str, costs: Mapping[str, Cost], quotas: Mapping[str, Mapping[str, int]], today: date
 ) -> list[str]:
-    """The lines: the sum, a table of jobs (dearest first), what the figures are, and what is to be known of them."""
+    """Return the sum, a table of jobs (most expensive first), what the figures mean, and notes, as lines."""
     names = sorted(costs, key=lambda name: (*_sort_key(costs[name]), name))
     shown, hidden = names[:MAX_LINES], names[MAX_LINES:]
     rows = [("job", "an hour", "at most", "within", "quota")]
@@ -53,23 +53,23 @@ def render_cost_lines(
     heading = [f"Cost in {region}: {hourly} USD an hour"]
     heading += [f"{total} USD at most"] if len(endless) < len(names) else []
     heading += [f"{name} without an end" for name in endless]
-    said = [
+    lines = [
         # The engine shows the first line alone while it is at work.
         ", ".join(heading),
-        *_align(rows),
+        *_align_columns(rows),
         f"  list-price estimate, {as_of}{_EXCLUDED}",
         f"  quota: what each job takes while it runs, and all at once; {METRIC_PREFIX}NAME",
     ]
     if any(UNKNOWN_METRIC_MARK in row[-1] for row in rows):
-        said.append(f"  {UNKNOWN_METRIC_MARK} the name of this quota is not on file")
-    said += _render_remarks(costs, shown)
+        lines.append(f"  {UNKNOWN_METRIC_MARK} the name of this quota is not on file")
+    lines += _render_notes(costs, shown)
     if days and is_old(min(days), today):
-        said.append(f"  The prices as of {min(days)} are more than 90 days old: python -m tools.refresh_prices")
-    return said
+        lines.append(f"  The prices as of {min(days)} are more than 90 days old: python -m tools.refresh_prices")
+    return lines
 
 
 def _sort_key(cost: Cost) -> tuple[bool, bool, float]:
-    """What has no end comes first, so that it is always seen; then what has no price: it may be the dearest."""
+    """Endless costs come first, so that they are always seen, then those without a price: they may be the highest."""
     return not cost.is_endless, not cost.missing, -cost.total
 
 
@@ -82,52 +82,45 @@ def _render_row(name: str, cost: Cost, quota: Mapping[str, int]) -> tuple[str, s
 
 
 def _sum_texts(costs: Mapping[str, Cost], names: list[str]) -> tuple[str, str]:
-    """USD per hour of what has a price, and at most of what has an end too."""
+    """Return the sum per hour of all priced costs in USD, and the total of those that are not endless."""
     priced = [costs[name] for name in names if not costs[name].missing]
     total = sum(each.total for each in priced if not each.is_endless)
     return f"{sum(each.hourly for each in priced):,.2f}", f"{total:,.2f}"
 
 
 def _sum_quotas(quotas: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for each in quotas.values():
-        for name, amount in each.items():
-            found[name] = found.get(name, 0) + amount
-    return found
+    return dict(sum((Counter(quota) for quota in quotas.values()), Counter()))
 
 
-def _quota_text(needed: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {amount:,}" for name, amount in needed.items()) or "none"
+def _quota_text(quota: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {amount:,}" for name, amount in quota.items()) or "none"
 
 
-def _render_remarks(costs: Mapping[str, Cost], names: list[str]) -> list[str]:
-    """What is to be known of what is shown, and what the sum is without."""
-    said = [f"  {name}: {note}" for name in names for note in costs[name].notes]
-    said += [
-        f"  {name}: no price on file for {', '.join(costs[name].missing)}" for name in names if costs[name].missing
-    ]
+def _render_notes(costs: Mapping[str, Cost], names: list[str]) -> list[str]:
+    lines = [f"  {name}: {note}" for name in names for note in costs[name].notes]
+    missing = {name: ", ".join(costs[name].missing) for name in names if costs[name].missing}
+    lines += [f"  {name}: no price on file for {missing[name]}" for name in missing]
     unpriced = [each for each in costs.values() if each.missing]
     count = sum(not each.is_endless for each in unpriced)
     without = [f"{count} job{'s' if count > 1 else ''}"] if count else []
     without += [google_cloud.PERSISTENT_RESOURCE] if count < len(unpriced) else []
     if without:
-        said.append(f"  The sum is without {' and '.join(without)} with no price on file")
-    return said
+        lines.append(f"  The sum is without {' and '.join(without)} with no price on file")
+    return lines
 
 
 def _duration_text(seconds: float) -> str:
-    """Days, hours, minutes or seconds, whichever is whole and largest."""
+    """Return a duration in the largest unit in which it is whole."""
     for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
         if seconds >= length and seconds % length == 0:
             return f"{seconds / length:.0f} {'day' if seconds == 86400 else unit}"
     return f"{seconds:g} s"
 
 
-def _align(rows: list[tuple[str, str, str, str, str]]) -> list[str]:
-    """Names and texts to the left, figures to the right."""
+def _align_columns(rows: list[tuple[str, str, str, str, str]]) -> list[str]:
     align: tuple[Callable[..., str], ...] = (str.ljust, str.rjust, str.rjust, str.ljust, str.ljust)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        "  " + "  ".join(side(cell, width) for side, cell, width in zip(align, row, widths, strict=True)).rstrip()
+        "  " + "  ".join(justify(cell, width) for justify, cell, width in zip(align, row, widths, strict=True)).rstrip()
         for row in rows
     ]

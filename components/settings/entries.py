@@ -67,7 +67,7 @@ def load_entries(
         sections, misplaced = _split_sections(source, content)
         problems += misplaced
         for entry in sections:
-            if message := _name_problem(entry, entries):
+            if message := _get_name_problem(entry, entries):
                 problems.append(entry.problem((), message))
                 continue
             merged, unmergeable = _load_spec_file(entry, root)
@@ -83,8 +83,7 @@ def _split_sections(source: SourceFile, content: Mapping[str, Any]) -> tuple[lis
         if section.startswith(_EXTENSION_PREFIX):
             continue
         if section not in SECTIONS:
-            message = f"unknown field{suggestion_text(section, SECTIONS)}"
-            problems.append(source.problem((section,), message))
+            problems.append(source.problem((section,), f"unknown field{suggestion_text(section, SECTIONS)}"))
         elif isinstance(values, Mapping):
             entries += [Entry(source, section, name, value) for name, value in values.items()]
         elif values is not None:
@@ -92,12 +91,11 @@ def _split_sections(source: SourceFile, content: Mapping[str, Any]) -> tuple[lis
     return entries, problems
 
 
-def _name_problem(entry: Entry, entries: Entries) -> str | None:
+def _get_name_problem(entry: Entry, entries: Entries) -> str | None:
     # Jobs of all kinds share their names, so that results can be looked up by name.
     for section in KINDS if entry.section in KINDS else (entry.section,):
         if other := entries[section].get(entry.name):
-            place = other.source.place((section, entry.name))
-            return f'"{entry.name}" is declared already, at {place}'
+            return f'"{entry.name}" is declared already, at {other.source.place((section, entry.name))}'
     if entry.section != "vars" and not formats.is_valid_name(entry.name):
         return f'"{entry.name}" must be {formats.NAME_FORM}'
     return None
@@ -114,7 +112,4 @@ def _load_spec_file(entry: Entry, root: Path) -> tuple[Entry | None, list[Proble
     if problems:
         return None, problems
     job, spec_file, duplicates = merge_spec_file(KINDS[entry.section], entry.value, source, content)
-    return (
-        replace(entry, value=job, spec_file=spec_file),
-        [entry.problem(*violation) for violation in duplicates],
-    )
+    return replace(entry, value=job, spec_file=spec_file), [entry.problem(*violation) for violation in duplicates]

@@ -42,18 +42,13 @@ def find_violations(values: Mapping[str, Any]) -> Iterator[Violation]:
         yield from resource.find_label_violations(reduce(lambda part, key: part.get(key, {}), path, values), path)
     yield from ((("labels", *path), message) for path, message in find_label_violations(values.get("labels", {})))
     for key, choices in _CHOICES.items():
-        part = values.get(key, {})
-        made = choices[-1]
-        if len(given := [choice for choice in choices if choice in part]) > 1:
-            yield (key,), f"takes one of {', '.join(choices)}, not {' and '.join(given)}"
-        if _is_created_here(key, part) or made in part:
-            continue
-        for field in _ONLY_IF_CREATED[key]:
-            if field in part:
-                yield (
-                    (key, field),
-                    f"has no effect on an existing resource; remove it, or name the resource with {made}",
-                )
+        part, name_key = values.get(key, {}), choices[-1]
+        chosen = [choice for choice in choices if choice in part]
+        if len(chosen) > 1:
+            yield (key,), f"takes one of {', '.join(choices)}, not {' and '.join(chosen)}"
+        if chosen and name_key not in chosen:
+            message = f"has no effect on an existing resource; remove it, or name the resource with {name_key}"
+            yield from (((key, field), message) for field in _ONLY_IF_CREATED[key] if field in part)
     yield from _find_network_violations(values.get("network"))
     for at, pool in iterate_pools(values):
         yield from _find_pool_violations(pool, at)
@@ -84,7 +79,7 @@ def add_default_names(pulumi_project: str, stack: str, values: Mapping[str, Any]
 
 
 def _is_created_here(key: str, part: Mapping[str, Any]) -> bool:
-    """Whether the stack creates the resource of a key (`registry`, `identity`, `bucket`); else it exists already."""
+    """Whether the stack creates the resource of a key (`registry`, `identity`, `bucket`)."""
     return not any(choice in part for choice in _CHOICES[key][:-1])
 
 
@@ -114,20 +109,21 @@ def _find_network_violations(network: Mapping[str, Any] | None) -> Iterator[Viol
 def _find_pool_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     machine = pool["machineSpec"]
     yield from machine_spec.find_machine_violations(machine, (*at, "machineSpec"))
+    message = "is not supported for a persistent resource by Pulumi's Google Cloud provider; remove it"
     for field in sorted(machine.keys() - {"machineType", "acceleratorType", "acceleratorCount"}):
-        yield (
-            (*at, "machineSpec", field),
-            "is not supported for a persistent resource by Pulumi's Google Cloud provider; remove it",
-        )
+        yield (*at, "machineSpec", field), message
     yield from worker_pools.find_disk_violations(pool.get("diskSpec", {}), (*at, "diskSpec"))
     if scaling := pool.get("autoscalingSpec"):
         # The service's own client says so of AutoscalingSpec.
-        least, most = scaling["minReplicaCount"], scaling["maxReplicaCount"]
-        count = pool.get("replicaCount", least)
-        if least >= most:
-            yield (*at, "autoscalingSpec", "minReplicaCount"), f"{least} must be below maxReplicaCount, {most}"
-        elif not least <= count <= most:
-            yield (*at, "replicaCount"), f"{count} must be one of {least} to {most}, between which they are scaled"
+        minimum, maximum = scaling["minReplicaCount"], scaling["maxReplicaCount"]
+        count = pool.get("replicaCount", minimum)
+        if minimum >= maximum:
+            yield (*at, "autoscalingSpec", "minReplicaCount"), f"{minimum} must be below maxReplicaCount, {maximum}"
+        elif not minimum <= count <= maximum:
+            yield (
+                (*at, "replicaCount"),
+                f"{count} must be between the limits of autoscalingSpec, {minimum} and {maximum}",
+            )
 
 
 def _find_region_mismatches(values: Mapping[str, Any]) -> Iterator[Violation]:
@@ -138,23 +134,20 @@ def _find_region_mismatches(values: Mapping[str, Any]) -> Iterator[Violation]:
     location = values.get("bucket", {}).get("location", region).lower()
     if location != region:
         yield ("bucket", "location"), f'"{location}" must be the region of the jobs, {region}: Vertex AI refuses others'
-    keys = {("kmsKey",): values.get("kmsKey"), ("bucket", "kmsKey"): values.get("bucket", {}).get("kmsKey")}
-    for path, key in keys.items():
-        if key is not None and key.split("/")[3] != region:
-            yield path, f'the key is in "{key.split("/")[3]}"; it must be in the region of the jobs, {region}'
-    attachment = values.get("network", {}).get("attachment", {}).get("existing")
-    if attachment is not None and attachment.split("/")[3] != region:
-        message = f'the attachment is in "{attachment.split("/")[3]}"; it must be in the region of the jobs, {region}'
-        yield ("network", "attachment", "existing"), message
+    for path in (("kmsKey",), ("bucket", "kmsKey"), ("network", "attachment", "existing")):
+        name = reduce(lambda part, key: part.get(key, {}), path, values)
+        if name and (location := name.split("/")[3]) != region:
+            resource_type = "key" if path[-1] == "kmsKey" else "attachment"
+            yield path, f'the {resource_type} is in "{location}"; it must be in the region of the jobs, {region}'
 
 
-def _to_slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+def _to_slug(*parts: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")
 
 
-def _generate_name(length: int, *parts: str, before: str = "") -> str:
+def _generate_name(length: int, *parts: str, prefix: str = "") -> str:
     """Return a name of at most this length. A digest of all parts keeps truncated names apart."""
-    name = before + _to_slug("-".join(parts))
+    name = prefix + _to_slug(*parts)
     if len(name) <= length:
         return name
     digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGEST_LENGTH]
@@ -163,5 +156,5 @@ def _generate_name(length: int, *parts: str, before: str = "") -> str:
 
 def _generate_account_id(*parts: str) -> str:
     """A service account's id has 6 to 30 characters and begins with a letter."""
-    slug = _to_slug("-".join(parts))
-    return _generate_name(30, *parts, before="" if len(slug) >= 6 and slug[0].isalpha() else "train-")
+    slug = _to_slug(*parts)
+    return _generate_name(30, *parts, prefix="" if len(slug) >= 6 and slug[0].isalpha() else "train-")

@@ -91,31 +91,27 @@ def find_budget_violations(
     """
     limits = {rule: limit for rule in _LIMITS if isinstance(limit := rules.get(rule), float)}
     for name, each in costs.items():
-        held = [rule for rule in limits if isfinite(_get_usd(each, rule))]
+        rule = min((rule for rule in limits if isfinite(_get_usd(each, rule))), default=None)
         # An unknown machine type is reported by machineTypes already.
-        missing = [
-            one for one in each.missing if "machineTypes" not in rules or not references.has_unresolved_references(one)
-        ]
-        if held and missing:
-            message = f"no price on file for {', '.join(missing)} in {region}; add it under vertex-training:prices"
-            yield name, min(held), f"guardrails.{min(held)}: {message}"
+        is_reported = references.has_unresolved_references if "machineTypes" in rules else lambda _: False
+        missing = ", ".join(item for item in each.missing if not is_reported(item))
+        if rule and missing:
+            message = f"no price on file for {missing} in {region}; add it under vertex-training:prices"
+            yield name, rule, f"guardrails.{rule}: {message}"
     for rule, limit in limits.items():
         priced = {name: _get_usd(each, rule) for name, each in costs.items() if not each.missing}
         usd = {name: each for name, each in priced.items() if isfinite(each)}
-        alone = [name for name in usd if usd[name] > limit]
+        expensive = [name for name in usd if usd[name] > limit]
         unit = "USD an hour" if rule == "maxHourlyCost" else "USD at most"
-        whom = (
-            f"all jobs and {google_cloud.PERSISTENT_RESOURCE}"
-            if google_cloud.PERSISTENT_RESOURCE in usd
-            else "all jobs"
-        )
-        words = f"{unit} by list price; allowed: {limit:.2f} for {whom}"
-        for name in alone:
-            yield name, rule, f"guardrails.{rule}: {usd[name]:.2f} {words}"
-        if not alone and sum(usd.values()) > limit:
-            dearest = sorted(usd, key=lambda name: -usd[name])[:_MAX_NAMES]
-            named = ", ".join(f"{name} {usd[name]:.2f}" for name in dearest)
-            yield None, rule, f"{sum(usd.values()):.2f} {words}; most expensive: {named}"
+        resource = google_cloud.PERSISTENT_RESOURCE
+        limit_text = f"allowed: {limit:.2f} for all jobs{f' and {resource}' if resource in usd else ''}"
+        for name in expensive:
+            yield name, rule, f"guardrails.{rule}: {usd[name]:.2f} {unit} by list price; {limit_text}"
+        if not expensive and sum(usd.values()) > limit:
+            names = sorted(usd, key=lambda name: -usd[name])[:_MAX_NAMES]
+            items = ", ".join(f"{name} {usd[name]:.2f}" for name in names)
+            message = f"{sum(usd.values()):.2f} {unit} by list price; {limit_text}; most expensive: {items}"
+            yield None, rule, message
 
 
 def create_image_check(rules: shapes.Guardrails | None, name: str) -> Callable[[str], str]:
@@ -134,12 +130,9 @@ def create_image_check(rules: shapes.Guardrails | None, name: str) -> Callable[[
 
 
 def _find_type_violations(rules: shapes.Guardrails, spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    kind, _ = get_accelerator(spec)
-    for rule, field, value in (
-        ("machineTypes", "machineType", spec.get("machineType")),
-        ("acceleratorTypes", "acceleratorType", kind),
-    ):
-        allowed = rules.get(rule)
+    types = {"machineType": spec.get("machineType"), "acceleratorType": get_accelerator(spec)[0]}
+    for field, value in types.items():
+        allowed = rules.get(rule := f"{field}s")
         if not isinstance(allowed, list) or value is None:
             continue
         if references.has_unresolved_references(value):
@@ -156,10 +149,9 @@ def _find_image_violations(
     if allowed is None or uri is None:
         return
     name = uri.removeprefix("${images.").removesuffix("}")
-    if name in images:
-        if "uri" not in images[name]:
-            return
-        uri = images[name]["uri"]
+    if name in images and "uri" not in images[name]:
+        return
+    uri = images[name]["uri"] if name in images else uri
     if references.has_unresolved_references(uri):
         yield at, f'guardrails.registries: "{uri}" {_UNKNOWN_YET}'
     elif not _is_in_registries(uri, allowed):
@@ -180,18 +172,17 @@ def _get_usd(cost: Cost, rule: str) -> float:
 
 
 def _find_excess(rule: str, rules: Mapping[str, Any], count: int, at: KeyPath, what: str) -> Iterator[Violation]:
-    most = rules.get(rule)
-    if most is not None and count > most:
-        yield at, f"guardrails.{rule}: {count} {what}; at most {most} are allowed here"
+    if (limit := rules.get(rule)) is not None and count > limit:
+        yield at, f"guardrails.{rule}: {count} {what}; at most {limit} are allowed here"
 
 
 def _find_timeout_violations(rules: shapes.Guardrails, job_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    given, longest = get_timeout(job_spec), rules.get("maxTimeout")
-    if given is None and rules.get("requireTimeout"):
-        yield at, f'guardrails.requireTimeout: is required here, such as "{longest or "3600s"}"'
-    elif longest is not None and parse_seconds(given or DEFAULT_TIMEOUT) > parse_seconds(longest):
-        shown = f'"{given}"' if given else f'seven days ("{DEFAULT_TIMEOUT}"), the default,'
-        yield at, f'guardrails.maxTimeout: {shown} is longer than the "{longest}" that is allowed here'
+    timeout, limit = get_timeout(job_spec), rules.get("maxTimeout")
+    if timeout is None and rules.get("requireTimeout"):
+        yield at, f'guardrails.requireTimeout: is required here, such as "{limit or "3600s"}"'
+    elif limit is not None and parse_seconds(timeout or DEFAULT_TIMEOUT) > parse_seconds(limit):
+        timeout_text = f'"{timeout}"' if timeout else f'seven days ("{DEFAULT_TIMEOUT}"), the default,'
+        yield at, f'guardrails.maxTimeout: {timeout_text} is longer than the "{limit}" that is allowed here'
 
 
 def _list_text(allowed: Sequence[str]) -> str:

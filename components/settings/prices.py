@@ -1,4 +1,4 @@
-"""The prices of a stack: those on file, and those of its stack file instead."""
+"""The prices of a stack: those on file, overridden by those of its stack file."""
 
 from collections.abc import Iterator
 from datetime import date, timedelta
@@ -16,8 +16,7 @@ _MAX_LEAD = timedelta(days=1)
 
 
 def find_violations(given: shapes.Prices, own_region: str | None = None) -> Iterator[Violation]:
-    """What is wrong with a stack's own prices: names and regions that nothing is priced by, prices below zero, what is
-    no day. The stack's own region is one, known or not."""
+    """Find unknown names and regions, negative prices and wrong dates in a stack's prices. `own_region` is valid."""
     try:
         if date.fromisoformat(given["asOf"]) > date.today() + _MAX_LEAD:
             yield ("asOf",), f'"{given["asOf"]}" must not be in the future'
@@ -25,15 +24,15 @@ def find_violations(given: shapes.Prices, own_region: str | None = None) -> Iter
         yield ("asOf",), f'"{given["asOf"]}" is not a date, such as 2026-07-30'
     if not given["source"].strip():
         yield ("source",), "is empty; write where the prices come from"
-    regions_known = REGIONS | {region for _, _, region in prices.load_prices().table} | {own_region}
+    known_regions = REGIONS | {region for _, _, region in prices.load_prices().table} | {own_region}
     for kind, known in list_priceable_names().items():
         for name, regions in given.get(kind, {}).items():  # type: ignore[attr-defined]
             if name not in known:
                 yield (kind, name), f"is not a name that has a price{suggestion_text(name, known)}"
             for region, usd in regions.items():
-                if region not in regions_known:
-                    found = find_closest_name(region, REGIONS)
-                    hint = f"; did you mean {found}?" if found else ", such as us-central1"
+                if region not in known_regions:
+                    closest = find_closest_name(region, REGIONS)
+                    hint = f"; did you mean {closest}?" if closest else ", such as us-central1"
                     yield (kind, name, region), f"is not a known region{hint}"
                 if usd < 0:
                     yield (kind, name, region), f"{usd} is below zero"

@@ -34,9 +34,8 @@ def validate_stack_values(config: Mapping[str, Any]) -> tuple[dict[str, Any], li
     declarations = {key: value for key, value in config.items() if key in SECTIONS}
     values, misshapen = validate_shape(shapes.Stack, {key: config[key] for key in config.keys() - SECTIONS})
     valid_part = extract_valid_part(shapes.Stack, values, misshapen)
-    problems = (
-        check_partially(_find_target_violations, valid_part) if ("target",) not in valid_part.removed_paths else []
-    )
+    has_target = ("target",) not in valid_part.removed_paths
+    problems = check_partially(_find_target_violations, valid_part) if has_target else []
     # Messages quote values, and a secret's value must not be shown.
     violations = [
         (each.path, "must be a string" if each.path[0] == "secrets" and len(each.path) > 1 else each.message)
@@ -58,9 +57,8 @@ def _find_target_violations(values: Mapping[str, Any]) -> Iterable[Violation]:
             for path, message in prices.find_violations(values["prices"], values.get("region")):
                 yield ("prices", *path), message
     else:
-        for key in shapes.Cloud.__annotations__:
-            if key in values:
-                yield (key,), "is for the target gcp, and the target here is local"
+        message = "is for the target gcp, and the target here is local"
+        yield from (((key,), message) for key in shapes.Cloud.__annotations__ if key in values)
 
 
 def _decode(text: str) -> Any:
