@@ -89,7 +89,10 @@ def _sum_texts(costs: Mapping[str, Cost], names: list[str]) -> tuple[str, str]:
 
 
 def _sum_quotas(quotas: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    return dict(sum((Counter(quota) for quota in quotas.values()), Counter()))
+    total = Counter[str]()
+    for quota in quotas.values():
+        total.update(quota)
+    return total
 
 
 def _quota_text(quota: Mapping[str, int]) -> str:

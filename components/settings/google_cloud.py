@@ -122,7 +122,7 @@ def _find_pool_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Viol
         elif not minimum <= count <= maximum:
             yield (
                 (*at, "replicaCount"),
-                f"{count} must be between the limits of autoscalingSpec, {minimum} and {maximum}",
+                f"{count} must be from {minimum} to {maximum}, the limits of autoscalingSpec",
             )
 
 
@@ -135,7 +135,7 @@ def _find_region_mismatches(values: Mapping[str, Any]) -> Iterator[Violation]:
     if location != region:
         yield ("bucket", "location"), f'"{location}" must be the region of the jobs, {region}: Vertex AI refuses others'
     for path in (("kmsKey",), ("bucket", "kmsKey"), ("network", "attachment", "existing")):
-        name = reduce(lambda part, key: part.get(key, {}), path, values)
+        name: Any = reduce(lambda part, key: part.get(key, {}), path, values)
         if name and (location := name.split("/")[3]) != region:
             resource_type = "key" if path[-1] == "kmsKey" else "attachment"
             yield path, f'the {resource_type} is in "{location}"; it must be in the region of the jobs, {region}'

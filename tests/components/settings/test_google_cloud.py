@@ -208,7 +208,7 @@ def test_regions_of_buckets_are_read_in_either_case_and_those_of_registries_are_
                 "autoscalingSpec": {"minReplicaCount": 2, "maxReplicaCount": 4},
                 "replicaCount": 1,
             },
-            "replicaCount: 1 must be one of 2 to 4, between which they are scaled",
+            "replicaCount: 1 must be from 2 to 4, the limits of autoscalingSpec",
         ),
     ],
 )
