@@ -60,21 +60,20 @@ def parse_declarations(
         "secrets": stack_values.get("secrets", {}),
     }
     tables = {"vars": variables, "images": google_images}
-    resolutions = [
-        resolve_entry(entry, names, tables) for section in SECTIONS[1:] for entry in entries[section].values()
-    ]
+    declared = [entry for section in SECTIONS[1:] for entry in entries[section].values()]
+    resolutions = [resolve_entry(entry, names, tables) for entry in declared]
     images, packages, jobs = {}, {}, list[JobDeclaration]()
     for resolution in resolutions:
         entry = resolution.entry
         if entry.section == "images":
-            images[entry.name], found = _parse(shapes.Image, resolution, partial(find_image_violations, root))
+            images[entry.name], violations = _parse(shapes.Image, resolution, partial(find_image_violations, root))
         elif entry.section == "packages":
             check = partial(find_python_package_violations, root)
-            packages[entry.name], found = _parse(shapes.PythonPackage, resolution, check)
+            packages[entry.name], violations = _parse(shapes.PythonPackage, resolution, check)
         else:
-            job, found = _parse_job(resolution)
+            job, violations = _parse_job(resolution)
             jobs.append(job)
-        problems += [entry.problem(*violation) for violation in (*resolution.violations, *found)]
+        problems += [entry.problem(*violation) for violation in (*resolution.violations, *violations)]
     results = {resolution.entry.name: resolution.results for resolution in resolutions if resolution.results}
     if results or any(job.lifecycle.keys() & {"after", "deadline"} for job in jobs):
         for job, path, message in dependencies.find_dependency_violations(jobs, results):
@@ -89,8 +88,7 @@ def parse_declarations(
 
 def _find_references_in_var(value: Any) -> Iterable[Violation]:
     for path, reference in references.find_references(value):
-        message = f"${{{reference}}} must be written where the var is used; vars hold plain values"
-        yield path, message
+        yield path, f"${{{reference}}} must be written where the var is used; vars hold plain values"
     yield from references.find_unclosed_references(value)
 
 
@@ -105,9 +103,9 @@ def _parse_job(resolution: Resolution) -> tuple[JobDeclaration, list[Violation]]
     kind, name, declared = KINDS[resolution.entry.section], resolution.entry.name, resolution.value
     if not isinstance(declared, Mapping):
         return JobDeclaration(kind, name, None, {}), [((), MUST_BE_OBJECT)]
-    given = declared.get(job_keys.LIFECYCLE)
-    found, misshapen = validate_shape(shapes.Lifecycle, {} if given is None else given)
-    lifecycle: shapes.Lifecycle = {} if misshapen else found
+    lifecycle_value = declared.get(job_keys.LIFECYCLE)
+    valid_lifecycle, misshapen = validate_shape(shapes.Lifecycle, {} if lifecycle_value is None else lifecycle_value)
+    lifecycle: shapes.Lifecycle = {} if misshapen else valid_lifecycle
     violations: list[Violation] = [((job_keys.LIFECYCLE, *each.path), each.message) for each in misshapen]
     is_adopted = "adopt" in lifecycle  # so it has a name already
     # The fields of a spec file have been merged.
@@ -126,10 +124,8 @@ def _parse_job(resolution: Resolution) -> tuple[JobDeclaration, list[Violation]]
     results = dict(resolution.results)
     for problem in problems:
         result = results.get(problem.path)
-        message = f"${{{references.JOBS}.{result}}} {_RESULT_AS_VALUE}" if result else None
-        violations.append(
-            (problem.path, message or job_keys.misplaced_key_message(kind, problem.path) or problem.message)
-        )
+        message = job_keys.misplaced_key_message(kind, problem.path) or problem.message
+        violations.append((problem.path, f"${{{references.JOBS}.{result}}} {_RESULT_AS_VALUE}" if result else message))
     return JobDeclaration(kind, name, spec, lifecycle), violations
 
 

@@ -22,10 +22,7 @@ _EXTENSION_PREFIX = "x-"  # as in Compose files: for anchors that jobs refer to
 
 @dataclass(frozen=True)
 class Entry:
-    """One var, image, package or job as it is written: its `value` stands at `section` and `name` of `source`.
-
-    If a job has a `spec_file`, its `value` has the fields of both.
-    """
+    """A var, image, package or job as it is written. The `value` of a job with a `spec_file` has the fields of both."""
 
     source: SourceFile
     section: str
@@ -34,7 +31,7 @@ class Entry:
     spec_file: SpecFile | None = None
 
     def problem(self, path: KeyPath, message: str) -> Problem:
-        """Return a problem at a path of the value, with the place of what stands there."""
+        """Return a problem at a path of the value, with its file and line."""
         if self.spec_file and self.spec_file.provides(path):
             return self.spec_file.problem(path, message)
         return self.source.problem((self.section, self.name, *path), message)

@@ -50,11 +50,8 @@ def find_duplicate_adoptions(jobs: Iterable[JobDeclaration]) -> list[tuple[JobDe
 
 
 def _find_adoption_violations(job: JobDeclaration, stack_values: Mapping[str, Any]) -> Iterator[Violation]:
-    place = (
-        stack_values.get("project", "local"),
-        stack_values.get("projectNumber"),
-        stack_values.get("region", "us-central1"),
-    )
+    project, region_name = stack_values.get("project", "local"), stack_values.get("region", "us-central1")
+    place = (project, stack_values.get("projectNumber"), region_name)
     for message in adoption.find_adoption_violations(job.kind, job.lifecycle["adopt"], *place):
         yield ("lifecycle", "adopt"), message
     if job.lifecycle.get("rerun"):
@@ -64,12 +61,12 @@ def _find_adoption_violations(job: JobDeclaration, stack_values: Mapping[str, An
 def _find_likely_mistakes(
     job: JobDeclaration, images: Mapping[str, shapes.Image], is_on_google_cloud: bool
 ) -> Iterable[Violation]:
-    """One violation for each path: the last rule's."""
+    """Find likely mistakes, one for each path: that of the last rule."""
     kind, fields = job.spec.training_job.kind, job.spec.training_job.fields
-    found = [*likely_mistakes.find_likely_mistakes(kind, fields)]
+    mistakes = [*likely_mistakes.find_likely_mistakes(kind, fields)]
     if is_on_google_cloud:
-        found += likely_mistakes.find_foreign_executors(kind, fields)
-    problems = collect_problems(found, fields, references.has_unresolved_references)
+        mistakes += likely_mistakes.find_foreign_executors(kind, fields)
+    problems = collect_problems(mistakes, fields, references.has_unresolved_references)
     messages = {job.spec.locate(problem.path): problem.message for problem in problems}
     messages.update(likely_mistakes.find_missing_serving_container(job.spec.fields))
     messages.update(find_unreferenced_images(job.spec, images))

@@ -17,10 +17,9 @@ _JOB_TABLES = ("vars", "images", "packages", "secrets", references.JOBS)
 
 @dataclass(frozen=True)
 class Resolution:
-    """The `value` of an entry with its vars filled in, and the `violations` of its references.
+    """The `value` of an entry with its vars filled in, the `used_vars`, and the `violations` of its references.
 
-    `used_vars` are the names of these vars. `results` are the references to results of jobs, each with its path and
-    without its table: `(("jobSpec", …), "tune.modelDir")`.
+    `results` are the references to results of jobs with their paths: `(("jobSpec", …), "tune.modelDir")`.
     """
 
     entry: Entry
@@ -33,7 +32,7 @@ class Resolution:
 def resolve_entry(entry: Entry, names: Mapping[str, Collection[str] | None], tables: references.Tables) -> Resolution:
     """Fill in the references of an entry into `tables`, and check all others.
 
-    `names` are those that are declared in each table; None for a table that is invalid, in which all names pass.
+    `names` are the declared names of each table, or None for an invalid table, in which all names pass.
     """
     unclosed = dict(references.find_unclosed_references(entry.value))
     violations = list(unclosed.items())
@@ -50,8 +49,7 @@ def resolve_entry(entry: Entry, names: Mapping[str, Collection[str] | None], tab
         elif table == references.JOBS:
             results.append((path, name))
         elif (known := names[table]) is not None and name not in known:
-            message = f"${{{reference}}} is not declared{suggestion_text(name, known)}"
-            violations.append((path, message))
+            violations.append((path, f"${{{reference}}} is not declared{suggestion_text(name, known)}"))
     return Resolution(entry, references.resolve(entry.value, tables), violations, used_vars, results)
 
 

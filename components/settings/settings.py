@@ -21,7 +21,7 @@ from .stack_values import NAMESPACE, decode_config, validate_stack_values
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that the program needs to know.
+    """The valid settings of a stack.
 
     `root` is the project's folder, `project` and `region` are Google Cloud's. `cloud` is None unless the target is
     `gcp`; it has names for all resources that the stack creates. `costs` are those of the jobs by name, and that of
@@ -68,13 +68,10 @@ class Settings:
             problems += [entry.problem(*each) for each in find_job_violations(job, declared.images, values)]
         for job, message in find_duplicate_adoptions(declared.jobs):
             problems.append(entries[job.kind.collection][job.name].problem(("lifecycle", "adopt"), message))
-        if "guardrails" in values:
-            for path, message in guardrails.find_machine_violations(values["guardrails"], values):
-                problems.append(stack_file.problem(path, message))
+        if rules := values.get("guardrails"):
+            problems += [stack_file.problem(*each) for each in guardrails.find_machine_violations(rules, values)]
             kinds = {job.name: job.kind for job in declared.jobs}
-            for name, rule, message in guardrails.find_budget_violations(
-                values["guardrails"], costs, values.get("region", "")
-            ):
+            for name, rule, message in guardrails.find_budget_violations(rules, costs, values.get("region", "")):
                 if name in kinds:
                     problems.append(entries[kinds[name].collection][name].problem((), message))
                 else:
@@ -111,8 +108,8 @@ def _estimate_costs(jobs: Iterable[JobDeclaration], stack_values: Mapping[str, A
         return {}
     region, known = stack_values["region"], prices.merge_prices(stack_values.get("prices"))
     costs = {job.name: estimate_cost(job.spec, region, known) for job in jobs if job.valid_spec}
-    if machines := [pool for _, pool in google_cloud.iterate_pools(stack_values)]:
-        costs[google_cloud.PERSISTENT_RESOURCE] = persistent_resource.estimate_pool_cost(machines, region, known)
+    if pools := [pool for _, pool in google_cloud.iterate_pools(stack_values)]:
+        costs[google_cloud.PERSISTENT_RESOURCE] = persistent_resource.estimate_pool_cost(pools, region, known)
     return costs
 
 

@@ -1,4 +1,4 @@
-"""Jobs whose fields stand in a file of their own, as `gcloud --config` and the REST API take it."""
+"""Spec files: fields of a job in a file of their own, as `gcloud --config` and the REST API accept it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,8 +37,8 @@ class SpecFile:
 
         A path that neither has belongs to the one that has more of it.
         """
-        depth = _depth(self.fields, path)
-        return depth > 0 and depth >= _depth(self.declared, path)
+        depth = _measure_depth(self.fields, path)
+        return depth > 0 and depth >= _measure_depth(self.declared, path)
 
     def problem(self, path: KeyPath, message: str) -> Problem:
         """Return a problem at a path of the job, with the file's line."""
@@ -49,14 +49,10 @@ class SpecFile:
 
 
 def find_spec_file(spec: Any, root: Path) -> tuple[str, list[Violation]]:
-    """Return the name of the file that a job's `spec` names, relative to the project's folder `root`.
-
-    With violations, if it names none.
-    """
+    """Return the file that a job's `spec` names, relative to the project's folder `root`, or violations."""
     named, problems = validate_shape(shapes.SpecFile, spec)
     if isinstance(spec, str):
-        message = f"must be an object with named fields; write spec: {{file: {spec}}}"
-        return "", [((SPEC,), message)]
+        return "", [((SPEC,), f"must be an object with named fields; write spec: {{file: {spec}}}")]
     if problems:
         return "", [((SPEC, *problem.path), problem.message) for problem in problems]
     name = named["file"]
@@ -111,7 +107,7 @@ def _get_spelling(fields: Mapping[str, Any], key: Any) -> str | None:
     return next((name for name in fields if name == key or to_camel(name) == to_camel(str(key))), None)
 
 
-def _depth(value: Any, path: KeyPath) -> int:
+def _measure_depth(value: Any, path: KeyPath) -> int:
     """Return how many parts of a path a value has."""
     for depth, part in enumerate(path):
         if isinstance(value, list) and isinstance(part, int) and part < len(value):
