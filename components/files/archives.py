@@ -36,13 +36,13 @@ class ArchiveContent:
             for path in self.digests:
                 name = posixpath.join(top_folder, path)
                 if path in self.texts:
-                    add_text(tar, name, self.texts[path])
+                    add_text_file(tar, name, self.texts[path])
                 else:
                     tar.inodes.clear()  # type: ignore[attr-defined]  # or files that share their bytes become links
                     tar.add(self.folder / self.files[path], name, recursive=False, filter=_strip_metadata)
 
 
-def add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
+def add_text_file(tar: tarfile.TarFile, name: str, text: str) -> None:
     """Add a text to an archive as a file of this name."""
     entry, content = tarfile.TarInfo(name), text.encode()
     entry.size = len(content)

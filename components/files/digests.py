@@ -65,12 +65,12 @@ def compute_file_digests(folder: Path, paths: Collection[str]) -> dict[str, str]
     """
     start = time.time_ns()
     root = f"{folder}/"
-    packed = read_signatures(root, paths)
-    if len(paths) <= MAX_UNCACHED_FILES and sum_file_sizes(packed) <= MAX_UNCACHED_BYTES:
+    signatures = read_signatures(root, paths)
+    if len(paths) <= MAX_UNCACHED_FILES and sum_file_sizes(signatures) <= MAX_UNCACHED_BYTES:
         return {path: _hash_file(root + path)[1] for path in paths}
     cache_file = get_cache_file("digests", _CACHE_FORMAT, os.fsencode(folder.resolve()))
     cached = _parse_cache(read_cache_file(cache_file))
-    current = dict(zip(paths, split_signatures(packed), strict=True))
+    current = dict(zip(paths, split_signatures(signatures), strict=True))
     unchanged = {path: cached[path] for path in paths if path in cached and cached[path][0] == current[path]}
     hashed = _hash_files(root, [path for path in paths if path not in unchanged])
     # Neither files that changed while they were read, nor files whose next change may have the same times.
@@ -86,9 +86,9 @@ def compute_file_digests(folder: Path, paths: Collection[str]) -> dict[str, str]
 def _parse_cache(content: bytes | None) -> dict[str, SignedDigest]:
     if content is None:
         return {}
-    json_text, _, packed = content.partition(b"\n")
+    json_text, _, signatures = content.partition(b"\n")
     digests: dict[str, str] = json.loads(json_text)
-    return dict(zip(digests, zip(split_signatures(packed), digests.values(), strict=True), strict=True))
+    return dict(zip(digests, zip(split_signatures(signatures), digests.values(), strict=True), strict=True))
 
 
 def _serialize_cache(entries: Mapping[str, SignedDigest]) -> bytes:

@@ -36,19 +36,19 @@ def read_signatures(root: str, paths: Collection[str]) -> bytes:
         return b"".join(pack_signature(os.lstat(file)) for file in files)
 
 
-def split_signatures(packed: bytes) -> list[bytes]:
+def split_signatures(signatures: bytes) -> list[bytes]:
     """Split what `read_signatures` returned into one signature per file."""
-    return [packed[start : start + _SIGNATURE.size] for start in range(0, len(packed), _SIGNATURE.size)]
+    return [signatures[start : start + _SIGNATURE.size] for start in range(0, len(signatures), _SIGNATURE.size)]
 
 
-def sum_file_sizes(packed: bytes) -> int:
+def sum_file_sizes(signatures: bytes) -> int:
     """Return the total size in bytes of the files with these signatures."""
-    return sum(fields[0] for fields in _SIGNATURE.iter_unpack(packed))
+    return sum(fields[0] for fields in _SIGNATURE.iter_unpack(signatures))
 
 
-def is_stable(packed: bytes, now_ns: int) -> bool:
+def is_stable(signatures: bytes, now_ns: int) -> bool:
     """Whether any change after `now_ns` changes the signatures, because no file changed shortly before.
 
     Git calls a file "racily clean" otherwise: its next change may have the same times.
     """
-    return all(max(fields[1:3]) < now_ns - STABLE_AFTER_NS for fields in _SIGNATURE.iter_unpack(packed))
+    return all(max(fields[1:3]) < now_ns - STABLE_AFTER_NS for fields in _SIGNATURE.iter_unpack(signatures))

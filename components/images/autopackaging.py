@@ -70,18 +70,20 @@ def _render_instructions(package: shapes.Package, available_files: Collection[st
     yield "ENV PYTHONDONTWRITEBYTECODE=1"
     if is_prebuilt:
         yield "RUN rm -rf /var/sitecustomize"
-    copy_folders = [_render_copy(folder, folder) for folder in list_source_folders(package, available_files)]
+    copy_folders = [
+        _render_copy_instruction(folder, folder) for folder in list_source_folders(package, available_files)
+    ]
     if SETUP in available_files:
         for name in (SETUP, *_list_setup_inputs(available_files)):
-            yield _render_copy(name, name)
+            yield _render_copy_instruction(name, name)
         yield from copy_folders
         yield f"RUN {pip} ."
     if REQUIREMENTS in available_files:
-        yield _render_copy(REQUIREMENTS, REQUIREMENTS)
+        yield _render_copy_instruction(REQUIREMENTS, REQUIREMENTS)
         yield f"RUN {pip} -r ./{REQUIREMENTS}"
     for extra in package.get("extraPackages", []):
         name = posixpath.basename(extra)
-        yield _render_copy(extra, name)
+        yield _render_copy_instruction(extra, name)
         yield f"RUN {pip} {shlex.quote(name)}"
     for requirement in package.get("requirements", []):
         yield f"RUN {pip} --upgrade {shlex.quote(requirement)}"
@@ -102,5 +104,5 @@ def _list_setup_inputs(available_files: Collection[str]) -> list[str]:
     return [name for name in SETUP_INPUTS if name in available_files] if SETUP in available_files else []
 
 
-def _render_copy(source: str, destination: str) -> str:
+def _render_copy_instruction(source: str, destination: str) -> str:
     return f"COPY {json.dumps([posixpath.normpath(posixpath.join(PACKAGE_FOLDER, source)), destination])}"

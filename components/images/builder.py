@@ -14,7 +14,7 @@ from .context import BuildContext
 
 Report = Callable[[str], None]
 """Called with each line of progress."""
-_STEP = re.compile(r"Step \d+/\d+ : |#\d+ \[.*\d+/\d+\] ")
+_STEP_LINE = re.compile(r"Step \d+/\d+ : |#\d+ \[.*\d+/\d+\] ")
 """How the classic builder and BuildKit announce a step."""
 MAX_QUOTED_LINES = 12
 """How many of the last lines of a failed build an error quotes."""
@@ -53,7 +53,7 @@ class Buildx:
             assert process.stdout
             lines = list(_report_steps(process.stdout, report))
         if process.returncode:
-            raise _build_error(uri, lines)
+            raise _create_build_failure(uri, lines)
 
 
 class ClassicBuilder:
@@ -84,12 +84,12 @@ class ClassicBuilder:
                     decode=True,
                 )
             except docker.errors.APIError as error:
-                raise _build_error(uri, [str(error.explanation or error)]) from error
+                raise _create_build_failure(uri, [str(error.explanation or error)]) from error
             for message in messages:
                 lines += _report_steps(str(message.get("stream", "")).splitlines(), report)
                 errors += [str(message["error"])] if "error" in message else []
         if errors:
-            raise _build_error(uri, [*lines, *errors])
+            raise _create_build_failure(uri, [*lines, *errors])
 
 
 def choose_builder() -> Builder:
@@ -119,11 +119,11 @@ def connect_to_docker() -> Any:
 def _report_steps(lines: Iterable[str], report: Report) -> Iterator[str]:
     """Yield all lines that are not blank, and report those that start a step of the Dockerfile."""
     for text in filter(None, map(str.rstrip, lines)):
-        if _STEP.match(text):
+        if _STEP_LINE.match(text):
             report(text)
         yield text
 
 
-def _build_error(uri: str, lines: list[str]) -> BuildFailed:
+def _create_build_failure(uri: str, lines: list[str]) -> BuildFailed:
     quoted = "\n".join(f"  {line}" for line in lines[-MAX_QUOTED_LINES:])
     return BuildFailed(f"{uri} cannot be built; the last lines of its build:\n{quoted}")

@@ -15,10 +15,10 @@ from tempfile import TemporaryDirectory
 from typing import IO
 
 from ..errors import ContextUnusable
-from ..files.archives import add_text
+from ..files.archives import add_text_file
 from .context import BuildContext
 
-_IGNORE = ".dockerignore"
+_IGNORE_FILE = ".dockerignore"
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def open_buildkit_input(context: BuildContext) -> Iterator[tuple[str, str, IO[by
                 ) from None
             (folder / context.dockerfile).unlink()
             # Replaces a .dockerignore in the folder, which is already applied.
-            dockerfile.with_suffix(_IGNORE).touch()
+            dockerfile.with_suffix(_IGNORE_FILE).touch()
             yield str(dockerfile), str(folder), subprocess.DEVNULL
 
 
@@ -54,9 +54,9 @@ def open_classic_input(context: BuildContext) -> Iterator[IO[bytes]]:
     """Yield the archive that the daemon's classic builder takes."""
     with context.create_archive() as archive:
         # If the context contains .dockerignore, the daemon reads there what to remove.
-        if context.is_dockerfile_ignored and _IGNORE not in context.file_digests:
+        if context.is_dockerfile_ignored and _IGNORE_FILE not in context.file_digests:
             with tarfile.open(fileobj=archive, mode="a") as tar:
                 pattern = re.sub(r"([*?\[\]\\!#])", r"\\\1", context.dockerfile)
-                add_text(tar, _IGNORE, f"{_IGNORE}\n{pattern}\n")
+                add_text_file(tar, _IGNORE_FILE, f"{_IGNORE_FILE}\n{pattern}\n")
             archive.seek(0)
         yield archive

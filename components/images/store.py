@@ -14,9 +14,9 @@ from .builder import Report, connect_to_docker
 
 LOCAL_PREFIX = "localhost/"
 """The prefix of URIs of images that stay in the daemon: there is no registry of that name."""
-_GOOGLE = re.compile(r"([a-z0-9-]+-docker[.]pkg[.]dev|([a-z]+[.])?gcr[.]io)")
-_ABSENT = re.compile(r"manifest unknown|not found|name unknown|does not exist", re.IGNORECASE)
-_IMMUTABLE = re.compile(r"immutab", re.IGNORECASE)
+_GOOGLE_HOST = re.compile(r"([a-z0-9-]+-docker[.]pkg[.]dev|([a-z]+[.])?gcr[.]io)")
+_ABSENT_MESSAGE = re.compile(r"manifest unknown|not found|name unknown|does not exist", re.IGNORECASE)
+_IMMUTABLE_MESSAGE = re.compile(r"immutab", re.IGNORECASE)
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
@@ -59,7 +59,7 @@ class Registry:
             try:
                 return str(client.images.get_registry_data(uri, auth_config=credentials).id)
             except docker.errors.APIError as error:
-                if error.status_code == 404 or _ABSENT.search(str(error.explanation)):
+                if error.status_code == 404 or _ABSENT_MESSAGE.search(str(error.explanation)):
                     return None
                 raise
 
@@ -68,13 +68,13 @@ class Registry:
         digest, credentials = None, _get_credentials(uri)
         with closing(connect_to_docker()) as client, _translate_errors(uri, credentials):
             messages = client.api.push(repository, tag, stream=True, decode=True, auth_config=credentials)
-            for message in _report_layers(messages, report):
+            for message in _report_pushed_layers(messages, report):
                 if "error" in message:
-                    error = _redact(str(message["error"]), credentials)
+                    error = _redact_credentials(str(message["error"]), credentials)
                     # If tags are immutable, someone else may have pushed this image first.
-                    if _IMMUTABLE.search(error) and (digest := self.get_digest(uri)):
+                    if _IMMUTABLE_MESSAGE.search(error) and (digest := self.get_digest(uri)):
                         return digest
-                    raise RegistryRefused(f"{uri} cannot be pushed: {error}; {_get_remedy(uri)}")
+                    raise RegistryRefused(f"{uri} cannot be pushed: {error}; {_describe_remedy(uri)}")
                 digest = message.get("aux", {}).get("Digest", digest)
         if digest is None:
             raise RegistryRefused(f"{uri} was pushed, but the registry gave it no digest; run `pulumi up` again")
@@ -86,7 +86,7 @@ def get_image_store(uri: str) -> ImageStore:
     return Daemon() if uri.startswith(LOCAL_PREFIX) else Registry()
 
 
-def _report_layers(messages: Iterator[dict[str, Any]], report: Report) -> Iterator[dict[str, Any]]:
+def _report_pushed_layers(messages: Iterator[dict[str, Any]], report: Report) -> Iterator[dict[str, Any]]:
     """Yield all messages of a push, and report how many of its layers are pushed whenever one is."""
     is_pushed: dict[str, bool] = {}
     for message in messages:
@@ -101,7 +101,7 @@ def _report_layers(messages: Iterator[dict[str, Any]], report: Report) -> Iterat
 
 def _get_credentials(uri: str) -> Mapping[str, str] | None:
     """Return credentials for a registry of Google's; `None` for others, whose credentials Docker looks up."""
-    if not _GOOGLE.fullmatch(uri.partition("/")[0]):
+    if not _GOOGLE_HOST.fullmatch(uri.partition("/")[0]):
         return None
     import google.auth
     from google.auth import exceptions
@@ -127,13 +127,13 @@ def _translate_errors(uri: str, credentials: Mapping[str, str] | None) -> Iterat
     try:
         yield
     except docker.errors.APIError as error:
-        explanation = _redact(str(error.explanation or error.response.reason), credentials)
-        raise RegistryRefused(f"{uri}: its registry refuses: {explanation}; {_get_remedy(uri)}") from error
+        explanation = _redact_credentials(str(error.explanation or error.response.reason), credentials)
+        raise RegistryRefused(f"{uri}: its registry refuses: {explanation}; {_describe_remedy(uri)}") from error
     except requests.RequestException as error:
         raise RegistryRefused(f"{uri}: the connection to Docker was lost; run `pulumi up` again to continue") from error
 
 
-def _redact(text: str, credentials: Mapping[str, str] | None) -> str:
+def _redact_credentials(text: str, credentials: Mapping[str, str] | None) -> str:
     """Return a registry's text as one line, without the token or the header that carried it, which it may repeat."""
     if credentials:
         import docker
@@ -143,9 +143,9 @@ def _redact(text: str, credentials: Mapping[str, str] | None) -> str:
     return " ".join(text.split())[:300]
 
 
-def _get_remedy(uri: str) -> str:
+def _describe_remedy(uri: str) -> str:
     host = uri.partition("/")[0]
     advice = f"log in with `docker login {host}`, or check that it is reachable"
-    if _GOOGLE.fullmatch(host):
+    if _GOOGLE_HOST.fullmatch(host):
         advice = "your account needs roles/artifactregistry.writer on the repository"
     return f"{advice}; layers that were pushed are not sent again"

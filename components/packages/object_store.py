@@ -29,10 +29,10 @@ class EmulatorBuckets:
     """
 
     def has_object(self, uri: str) -> bool:
-        return self._get_file(uri).is_file()
+        return self._get_object_file(uri).is_file()
 
     def create_object(self, uri: str, content: bytes) -> None:
-        file = self._get_file(uri)
+        file = self._get_object_file(uri)
         try:
             # Open to every user, because containers run as any user.
             for missing in [folder for folder in reversed(file.parents) if not folder.exists()]:
@@ -45,7 +45,7 @@ class EmulatorBuckets:
         except OSError as error:
             raise UploadFailed(f"{uri} cannot be written to {file}: {error.strerror}") from error
 
-    def _get_file(self, uri: str) -> Path:
+    def _get_object_file(self, uri: str) -> Path:
         return emulator_process.get_data_folder() / "gcs" / uri.removeprefix("gs://")
 
 

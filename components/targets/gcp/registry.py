@@ -75,7 +75,7 @@ class ImageRegistry(pulumi.ComponentResource):
     def _create_repository(
         self, name: str, repository: Repository, registry: shapes.Registry, project: str, project_number: str
     ) -> None:
-        key_grants: list[pulumi.Resource] = []
+        key_grants = []
         # The number of another project is unknown here: its owner grants the use of the key there.
         if "kmsKey" in registry and repository.project == project:
             agent = projects.ServiceIdentity(

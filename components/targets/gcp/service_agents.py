@@ -21,12 +21,12 @@ class ServiceAgents:
     @property
     def vertex(self) -> str:
         """The Vertex AI Service Agent, which manages jobs, uses keys and peers DNS zones."""
-        return self._format_member("gcp-sa-aiplatform")
+        return self._build_member("gcp-sa-aiplatform")
 
     @property
     def custom_code(self) -> str:
         """The Custom Code Service Agent, which pulls training images and runs jobs without an account of their own."""
-        return self._format_member("gcp-sa-aiplatform-cc")
+        return self._build_member("gcp-sa-aiplatform-cc")
 
     @property
     def legacy(self) -> str:
@@ -36,19 +36,19 @@ class ServiceAgents:
     @property
     def artifact_registry(self) -> str:
         """The agent of Artifact Registry, which encrypts repositories."""
-        return self._format_member("gcp-sa-artifactregistry")
+        return self._build_member("gcp-sa-artifactregistry")
 
     @property
     def storage(self) -> str:
         """The agent of Cloud Storage, which encrypts buckets."""
-        return self._format_member("gs-project-accounts")
+        return self._build_member("gs-project-accounts")
 
     @property
     def image_readers(self) -> dict[str, str]:
         """Both agents that need to read training images, by a short name (vertex-ai-samples#2176)."""
         return {"vertex": self.vertex, "custom-code": self.custom_code}
 
-    def _format_member(self, service: str) -> str:
+    def _build_member(self, service: str) -> str:
         return f"serviceAccount:service-{self.project_number}@{service}.iam.gserviceaccount.com"
 
 

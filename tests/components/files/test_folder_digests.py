@@ -84,14 +84,14 @@ def another_inode(file: Path) -> None:
     other.replace(file)
 
 
-def swapped(one: Path, other: Path) -> None:
+def swap_files(one: Path, other: Path) -> None:
     between = one.with_name("between")
     one.rename(between)
     other.rename(one)
     between.rename(other)
 
 
-def in_place_of(file: Path, put: Callable[[Path], object]) -> None:
+def replace_file(file: Path, put: Callable[[Path], object]) -> None:
     file.unlink()
     put(file)
 
@@ -100,19 +100,19 @@ EDITS: dict[str, Edit] = {
     "other bytes": lambda folder: (folder / "part/000").write_text("other"),
     "other bytes, of the same size at the same time": lambda folder: same_size_and_time(folder / "part/000"),
     "another file of the same size and time": lambda folder: another_inode(folder / "part/000"),
-    "two files that swap their names": lambda folder: swapped(folder / "part/000", folder / "part/001"),
+    "two files that swap their names": lambda folder: swap_files(folder / "part/000", folder / "part/001"),
     "an executable bit": lambda folder: (folder / "part/000").chmod(0o755),
-    "a link in place of a file": lambda folder: in_place_of(
+    "a link in place of a file": lambda folder: replace_file(
         folder / "part/000", lambda file: file.symlink_to("../part/001")
     ),
-    "a link that leads elsewhere": lambda folder: in_place_of(
+    "a link that leads elsewhere": lambda folder: replace_file(
         folder / "link", lambda file: file.symlink_to("part/001")
     ),
-    "a folder in place of a file": lambda folder: in_place_of(
+    "a folder in place of a file": lambda folder: replace_file(
         folder / "part/000", lambda file: [file.mkdir(), (file / "below").touch()]
     ),
-    "an empty folder in place of a file": lambda folder: in_place_of(folder / "part/000", Path.mkdir),
-    "a pipe in place of a file": lambda folder: in_place_of(folder / "part/000", os.mkfifo),
+    "an empty folder in place of a file": lambda folder: replace_file(folder / "part/000", Path.mkdir),
+    "a pipe in place of a file": lambda folder: replace_file(folder / "part/000", os.mkfifo),
     "a new file": lambda folder: (folder / "part/new").touch(),
     "a file less": lambda folder: (folder / "part/000").unlink(),
     "another name": lambda folder: (folder / "part/000").rename(folder / "part/other"),

@@ -23,7 +23,7 @@ def context(folder: Path, files: dict[str, str] = FILES) -> BuildContext:
     return DockerfileContext(folder, "Dockerfile", build_args={}, target=None, platform="linux/amd64")
 
 
-def fresh(context: BuildContext) -> BuildContext:
+def copy_context(context: BuildContext) -> BuildContext:
     """The same context, looked at anew."""
     return replace(context)
 
@@ -33,7 +33,7 @@ def members(context: BuildContext) -> dict[str, tarfile.TarInfo]:
         return {member.name: member for member in tar.getmembers()}
 
 
-def archived(context: BuildContext) -> bytes:
+def read_archive(context: BuildContext) -> bytes:
     with context.create_archive() as archive:
         return archive.read()
 
@@ -41,7 +41,7 @@ def archived(context: BuildContext) -> bytes:
 def test_the_digest_does_not_depend_on_the_place(tmp_path: Path) -> None:
     one, other = context(tmp_path / "one"), context(tmp_path / "far" / "other")
     assert one.digest == other.digest
-    assert archived(one) == archived(other)
+    assert read_archive(one) == read_archive(other)
 
 
 def test_the_order_of_creation_does_not_matter(tmp_path: Path) -> None:
@@ -50,16 +50,16 @@ def test_the_order_of_creation_does_not_matter(tmp_path: Path) -> None:
     one, other = context(tmp_path / "one"), context(tmp_path / "other", {name: FILES[name] for name in names})
     assert names != list(FILES)
     assert one.digest == other.digest
-    assert archived(one) == archived(other)
+    assert read_archive(one) == read_archive(other)
 
 
 def test_times_do_not_matter(tmp_path: Path) -> None:
     one = context(tmp_path)
-    before = archived(one)
+    before = read_archive(one)
     for file in tmp_path.rglob("*"):
         os.utime(file, (1_000_000, 1_000_000))
-    assert fresh(one).digest == one.digest
-    assert archived(fresh(one)) == before
+    assert copy_context(one).digest == one.digest
+    assert read_archive(copy_context(one)) == before
 
 
 @pytest.mark.parametrize("umask", [0o077, 0o002, 0o000])
@@ -72,15 +72,15 @@ def test_the_umask_does_not_matter(tmp_path: Path, umask: int) -> None:
         os.umask(previous)
     assert (tmp_path / "one/train.py").stat().st_mode != (tmp_path / "other/train.py").stat().st_mode
     assert one.digest == other.digest
-    assert archived(one) == archived(other)
+    assert read_archive(one) == read_archive(other)
 
 
 def test_empty_folders_do_not_matter(tmp_path: Path) -> None:
     one = context(tmp_path)
-    before = archived(one)
+    before = read_archive(one)
     (tmp_path / "cache" / "deep").mkdir(parents=True)
-    assert fresh(one).digest == one.digest
-    assert archived(fresh(one)) == before
+    assert copy_context(one).digest == one.digest
+    assert read_archive(copy_context(one)) == before
 
 
 def test_hard_links_are_archived_as_files(tmp_path: Path) -> None:
@@ -89,10 +89,10 @@ def test_hard_links_are_archived_as_files(tmp_path: Path) -> None:
     (linked.folder / "copy.py").unlink()
     (linked.folder / "copy.py").hardlink_to(linked.folder / "train.py")
     assert linked.digest == copied.digest
-    assert archived(linked) == archived(copied)
+    assert read_archive(linked) == read_archive(copied)
 
 
-def relinked(link: Path, target: str) -> None:
+def replace_link(link: Path, target: str) -> None:
     link.unlink()
     link.symlink_to(target)
 
@@ -109,10 +109,10 @@ EDITS: dict[str, Callable[[Path], object]] = {
     "line endings": lambda folder: (folder / "train.py").write_bytes(b"print(1)\r\n"),
     "a line's end": lambda folder: (folder / "train.py").write_text("print(1)"),
     "the case of a file's name": lambda folder: (folder / "train.py").rename(folder / "Train.py"),
-    "a link's target": lambda folder: relinked(folder / "link", "data/deep/b"),
+    "a link's target": lambda folder: replace_link(folder / "link", "data/deep/b"),
     "a file that is no longer ignored": lambda folder: (folder / ".dockerignore").unlink(),
     "the Dockerfile": lambda folder: (folder / "Dockerfile").write_text("FROM scratch\n"),
-    "a link in place of a file": lambda folder: relinked(folder / "data/deep/b", "../a.csv"),
+    "a link in place of a file": lambda folder: replace_link(folder / "data/deep/b", "../a.csv"),
 }
 
 
@@ -122,7 +122,7 @@ def test_the_digest_changes_with(tmp_path: Path, edit: str) -> None:
     (tmp_path / "link").symlink_to("train.py")
     before = one.digest
     EDITS[edit](tmp_path)
-    assert fresh(one).digest != before
+    assert copy_context(one).digest != before
 
 
 NO_EDITS: dict[str, Callable[[Path], object]] = {
@@ -149,10 +149,10 @@ def test_the_digest_does_not_change_with(tmp_path: Path, edit: str) -> None:
     one = context(tmp_path / "context", FILES | {".dockerignore": IGNORING, "notes.md": "x"})
     (tmp_path / "outside").touch()
     (one.folder / "link").symlink_to("../outside")
-    before, sent = one.digest, archived(one)
+    before, sent = one.digest, read_archive(one)
     NO_EDITS[edit](one.folder)
-    assert fresh(one).digest == before
-    assert archived(fresh(one)) == sent
+    assert copy_context(one).digest == before
+    assert read_archive(copy_context(one)) == sent
 
 
 def test_the_digest_changes_with_the_names_of_secrets(tmp_path: Path) -> None:
@@ -209,9 +209,9 @@ def test_a_link_is_hashed_by_its_target_path(tmp_path: Path) -> None:
     ]
     digest = one.file_digests["link"]
     (one.folder / "train.py").write_text("print(2)\n")
-    assert fresh(one).file_digests["link"] == digest
-    relinked(one.folder / "link", "data/a.csv")
-    assert fresh(one).file_digests["link"] != digest
+    assert copy_context(one).file_digests["link"] == digest
+    replace_link(one.folder / "link", "data/a.csv")
+    assert copy_context(one).file_digests["link"] != digest
 
 
 def test_a_link_differs_from_a_file_with_its_target(tmp_path: Path) -> None:
@@ -231,9 +231,9 @@ def test_ignored_files_are_neither_hashed_nor_sent(tmp_path: Path) -> None:
     for name in IGNORED:
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text("changed")
-    assert fresh(one).digest == one.digest
+    assert copy_context(one).digest == one.digest
     (tmp_path / "data/a.csv").write_text("changed")
-    assert fresh(one).digest != one.digest
+    assert copy_context(one).digest != one.digest
 
 
 def test_links_stay_links_beside_a_dockerignore(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def docker(*arguments: str, buildkit: bool = True) -> bytes:
     return subprocess.run(["docker", *arguments], env=environment, check=True, capture_output=True).stdout
 
 
-def files_of(archive: tarfile.TarFile) -> set[str]:
+def list_files(archive: tarfile.TarFile) -> set[str]:
     return {member.name for member in archive if not member.isdir()}
 
 
@@ -183,7 +183,7 @@ def buildx(plugin: Path, folder: Path, contexts: dict[str, BuildContext]) -> dic
     copied = {}
     for name, tried in names.items():
         with tarfile.open(folder / f"{name}.tar") as files:
-            copied[tried] = files_of(files)
+            copied[tried] = list_files(files)
     return copied
 
 
@@ -214,11 +214,11 @@ def classic(contexts: dict[str, BuildContext]) -> dict[str, set[str]]:
             copied[tried] = set()
             for layer in images[tag]["Layers"]:
                 with tarfile.open(fileobj=files.extractfile(layer)) as content:
-                    copied[tried] |= files_of(content)
+                    copied[tried] |= list_files(content)
     return copied
 
 
-def sent(context: BuildContext, copied: set[str]) -> set[str]:
+def list_sent_files(context: BuildContext, copied: set[str]) -> set[str]:
     """The Dockerfile is sent whether it is copied or not: it is what is built."""
     return copied | {context.dockerfile}
 
@@ -243,7 +243,7 @@ def with_classic_builder(tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 @pytest.mark.parametrize("tried", RULES)
 def test_buildkit_copies_what_the_context_has(tmp_path: Path, with_buildkit: dict[str, set[str]], tried: str) -> None:
     context = tree(tmp_path, RULES[tried])
-    assert set(context.file_digests) == sent(context, with_buildkit[tried])
+    assert set(context.file_digests) == list_sent_files(context, with_buildkit[tried])
 
 
 @pytest.mark.parametrize("tried", SAME_WITH_CLASSIC)
@@ -251,7 +251,7 @@ def test_the_classic_builder_copies_what_the_context_has(
     tmp_path: Path, with_classic_builder: dict[str, set[str]], tried: str
 ) -> None:
     context = tree(tmp_path, RULES[tried])
-    assert set(context.file_digests) == sent(context, with_classic_builder[tried])
+    assert set(context.file_digests) == list_sent_files(context, with_classic_builder[tried])
 
 
 def test_the_ignore_file_of_a_dockerfile_wins(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_the_ignore_file_of_a_dockerfile_wins(tmp_path: Path) -> None:
         (folder / "src/Dockerfile.gpu.dockerignore").write_text(ignore)
     for ignore, copied in buildx(tests.buildx.program(), tmp_path, contexts).items():
         files = set(contexts[ignore].files)
-        assert files == sent(contexts[ignore], copied), ignore
+        assert files == list_sent_files(contexts[ignore], copied), ignore
         assert "b/a" in files, "an empty one wins too"
 
 

@@ -43,7 +43,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def archived(context: PackageContext) -> dict[str, bytes]:
+def read_archive(context: PackageContext) -> dict[str, bytes]:
     with context.create_archive() as archive, tarfile.open(fileobj=archive) as tar:
         return {member.name: stream.read() for member in tar.getmembers() if (stream := tar.extractfile(member))}
 
@@ -52,7 +52,7 @@ def test_the_context_has_the_copied_files_and_a_dockerfile(project: Path) -> Non
     one = context(project)
     expected = ["data/deep/a.csv", "dep/foo.tar.gz", "requirements.txt", "trainer/task.py", "trainer/util.py"]
     assert list(one.file_digests) == ["Dockerfile", *(f"package/{path}" for path in expected)]
-    held = archived(one)
+    held = read_archive(one)
     assert held.pop("Dockerfile").decode() == one.dockerfile_text
     assert held == {f"package/{path}": FILES[f"t/{path}"].encode() for path in expected}
 
@@ -68,8 +68,8 @@ def test_a_top_level_script_copies_the_whole_path(
         "package/notes.md",
         "package/other/unused.py",
     }
-    assert archived(one)["package/Dockerfile"] == b"FROM other\n"
-    assert b"FROM python:3.11" in archived(one)["Dockerfile"]
+    assert read_archive(one)["package/Dockerfile"] == b"FROM other\n"
+    assert b"FROM python:3.11" in read_archive(one)["Dockerfile"]
 
 
 EDITS: dict[str, Callable[[Path], object]] = {
@@ -128,10 +128,10 @@ LEFT_OUT: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("edit", LEFT_OUT)
 def test_the_digest_and_the_archive_are_the_same_after(project: Path, edit: str) -> None:
     one = context(project)
-    digest, held = one.digest, archived(one)
+    digest, held = one.digest, read_archive(one)
     LEFT_OUT[edit](project / "t")
     assert context(project).digest == digest
-    assert archived(context(project)) == held
+    assert read_archive(context(project)) == held
 
 
 def test_the_digest_is_the_same_under_another_path(project: Path) -> None:

@@ -48,7 +48,7 @@ def props(
     gc.collect()
 
 
-def served(there: Registry, uri: str) -> tuple[str, str]:
+def fetch_served_digest(there: Registry, uri: str) -> tuple[str, str]:
     """The digest that a registry gives to a tag, and that of the manifest it sends."""
     name, _, tag = uri.removeprefix(f"{there.host}/").partition(":")
     login = base64.b64encode(f"team:{PASSWORD}".encode()).decode()
@@ -63,7 +63,7 @@ def test_the_digest_is_that_of_the_registry_manifest(props: dict[str, Any], ther
     provider = TrainingImageProvider()
     created = provider.create(props)
     assert created.outs
-    assert served(there, props["uri"]) == (created.outs["digest"], created.outs["digest"])
+    assert fetch_served_digest(there, props["uri"]) == (created.outs["digest"], created.outs["digest"])
     assert provider.read(created.id, created.outs).outs == created.outs
     with closing(docker.from_env()) as client:
         # By its digest it can be pulled, as another stack does.

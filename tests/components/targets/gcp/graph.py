@@ -1,4 +1,4 @@
-"""What components would create, found out with Pulumi's mocks: no engine, no provider."""
+"""What components would create, according to Pulumi's mocks: no engine, no provider."""
 
 import asyncio
 import gc
@@ -14,7 +14,7 @@ from pulumi.runtime import mocks, stack
 
 @dataclass
 class Graph:
-    """What was registered, by `Type/name` (`Repository/registry`), which parents and dependencies are named by too."""
+    """What was registered, by `Type/name` (such as `Repository/registry`); parents and dependencies are named alike."""
 
     inputs: dict[str, dict[str, Any]] = field(default_factory=dict)
     requests: dict[str, Any] = field(default_factory=dict)
@@ -39,7 +39,7 @@ def short(urn: str) -> str:
 
 
 def graph(program: Callable[[], Any], outputs: Mapping[str, Mapping[str, Any]] | None = None) -> Graph:
-    """What a program registers. `outputs` has, by kind, what a provider would know beside the inputs."""
+    """Return what a program registers. `outputs` has, by kind, what a provider adds to the inputs."""
     found = Graph()
 
     class Monitor(mocks.MockMonitor):
@@ -82,6 +82,6 @@ def graph(program: Callable[[], Any], outputs: Mapping[str, Mapping[str, Any]] |
 
 
 def forget_loops() -> None:
-    """Collects the event loops that Pulumi's threads have left, lest Python complains of them in a later test."""
+    """Collect the event loops that Pulumi's threads have not closed, so that no later test warns of them."""
     with warnings.catch_warnings(action="ignore", category=ResourceWarning):
         gc.collect()

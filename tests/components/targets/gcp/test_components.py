@@ -1,4 +1,4 @@
-"""Each component alone: what it makes, under which parent, after what, and that its caller has the last word."""
+"""Each component alone: what it creates, under which parent, after what, and that its caller's options win."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -37,7 +37,7 @@ MACHINES: shapes.PersistentResource = {"name": "training", "resourcePools": [POO
 
 @pytest.fixture(scope="module", autouse=True)
 def collected() -> Iterator[None]:
-    """Nothing of those loops is left for a later test."""
+    """Close the event loops, so that no later test warns of them."""
     yield
     forget_loops()
 
@@ -46,12 +46,12 @@ def agent(service: str) -> str:
     return f"serviceAccount:service-{NUMBER}@{service}.iam.gserviceaccount.com"
 
 
-def registry(**said: Any) -> Graph:
-    return graph(lambda: ImageRegistry("images", shapes.Registry(**said), **WHERE))
+def registry(**declared: Any) -> Graph:
+    return graph(lambda: ImageRegistry("images", shapes.Registry(**declared), **WHERE))
 
 
-def bucket(**said: Any) -> Graph:
-    return graph(lambda: StagingBucket("out", shapes.Bucket(**said), member=MEMBER, **WHERE))
+def bucket(**declared: Any) -> Graph:
+    return graph(lambda: StagingBucket("out", shapes.Bucket(**declared), member=MEMBER, **WHERE))
 
 
 def access(grants: Grants) -> Graph:
@@ -103,8 +103,8 @@ def test_all_components_can_share_a_name() -> None:
 
 
 def test_a_stack_requires_only_the_apis_it_uses() -> None:
-    def beyond(**said: Any) -> set[str]:
-        return list_required_apis(shapes.Cloud(**{"registry": {}, "bucket": {}, **said})) - set(ALWAYS_REQUIRED)
+    def beyond(**declared: Any) -> set[str]:
+        return list_required_apis(shapes.Cloud(**{"registry": {}, "bucket": {}, **declared})) - set(ALWAYS_REQUIRED)
 
     assert beyond() == set()
     assert beyond(kmsKey=KEY) == beyond(registry={"kmsKey": KEY}) == beyond(bucket={"kmsKey": KEY}) == {"cloudkms"}
@@ -207,9 +207,9 @@ def test_grants_outside_the_project_are_created() -> None:
     assert set(access(Grants(None)).inputs) == {"ServiceAgentAccess/access", "ServiceIdentity/access"}
 
 
-def network(said: shapes.Network) -> tuple[Graph, JobNetwork]:
+def network(declared: shapes.Network) -> tuple[Graph, JobNetwork]:
     made: list[JobNetwork] = []
-    found = graph(lambda: made.append(JobNetwork("net", said, project="acme", region="europe-west4")))
+    found = graph(lambda: made.append(JobNetwork("net", declared, project="acme", region="europe-west4")))
     return found, made[0]
 
 
@@ -254,10 +254,10 @@ def test_machines_have_network_key_and_labels_of_jobs() -> None:
         "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 200},
     }
 
-    def made(fields: Mapping[str, Any], **said: Any) -> dict[str, Any]:
+    def made(fields: Mapping[str, Any], **declared: Any) -> dict[str, Any]:
         machines: shapes.PersistentResource = {"name": "training", "resourcePools": [pool]}
         where = {"project": "acme", "region": "europe-west4", "network": fields}
-        found = graph(lambda: PersistentResource("machines", machines, **where, **said))
+        found = graph(lambda: PersistentResource("machines", machines, **where, **declared))
         return found.inputs["AiPersistentResource/machines"]
 
     own = {"serviceAccountSpec": {"enableCustomServiceAccount": True}}

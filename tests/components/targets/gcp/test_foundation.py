@@ -118,7 +118,7 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
     return graph(program, KNOWN_LATER)
 
 
-def of_foundation(known: Settings, options: pulumi.ResourceOptions | None = None) -> Graph:
+def build_foundation_graph(known: Settings, options: pulumi.ResourceOptions | None = None) -> Graph:
     """The foundation alone."""
     assert known.cloud
     cloud = known.cloud
@@ -146,9 +146,9 @@ def test_tokens_are_those_that_states_have_recorded(whole: Graph) -> None:
 def test_services_are_enabled_first(whole: Graph) -> None:
     services = PARTS["Services/services"]
     for name in MADE - services | ABOVE:
-        assert services <= before(whole, name), name
+        assert services <= list_upstream(whole, name), name
     for name in services:
-        assert not before(whole, name) & MADE
+        assert not list_upstream(whole, name) & MADE
 
 
 def test_a_job_waits_for_grants_image_and_package(whole: Graph) -> None:
@@ -159,14 +159,14 @@ def test_a_job_waits_for_grants_image_and_package(whole: Graph) -> None:
 
 def test_images_and_packages_wait_for_repository_and_bucket(whole: Graph) -> None:
     assert "Repository/registry" in whole.needs("TrainingImage/trainer")
-    assert "Bucket/bucket" in before(whole, "PythonPackage/script")
+    assert "Bucket/bucket" in list_upstream(whole, "PythonPackage/script")
 
 
 def test_grants_wait_for_their_member_and_resource(whole: Graph) -> None:
     for name in PARTS["ServiceAgentAccess/access"] - {"ServiceIdentity/access"}:
-        assert before(whole, name) >= {"ServiceIdentity/access", "Repository/registry"}, name
-        assert name in before(whole, "AiPersistentResource/machines")
-    assert before(whole, "BucketIAMMember/bucket-write") >= {"Bucket/bucket", "Account/identity"}
+        assert list_upstream(whole, name) >= {"ServiceIdentity/access", "Repository/registry"}, name
+        assert name in list_upstream(whole, "AiPersistentResource/machines")
+    assert list_upstream(whole, "BucketIAMMember/bucket-write") >= {"Bucket/bucket", "Account/identity"}
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_grants_wait_for_their_member_and_resource(whole: Graph) -> None:
     ],
 )
 def test_the_real_provider_has_every_property(tmp_path: Path, stack: dict[str, Any]) -> None:
-    made = of_foundation(settings(tmp_path, **stack))
+    made = build_foundation_graph(settings(tmp_path, **stack))
     resources = {name: request.type for name, request in made.requests.items() if request.custom and name != LEDGER}
     assert resources
     assert {name: list(problems(token, made.inputs[name])) for name, token in resources.items()} == {
@@ -201,7 +201,7 @@ def test_the_grants_equal_the_documented_table(tmp_path: Path) -> None:
         "identity": {"existing": theirs},
         "bucket": {"existing": "theirs"},
     }
-    found = [list(of_foundation(settings(tmp_path, **stack)).inputs.values()) for stack in (dev, prod)]
+    found = [list(build_foundation_graph(settings(tmp_path, **stack)).inputs.values()) for stack in (dev, prod)]
     on = {key: f"`{part}`" for part, key in keys.items()} | {
         "team-dev": "the repository",
         "acme-dev": "the project",
@@ -241,15 +241,15 @@ def test_options_of_the_caller_apply_to_all_resources(tmp_path: Path) -> None:
     assert made.parent(CLOUD) == "Training/above"
     for name in {CLOUD, *PARTS, *MADE}:
         assert made.requests[name].protect, name
-        assert "Service/first-iam" in before(made, name), name
+        assert "Service/first-iam" in list_upstream(made, name), name
 
 
 def test_protection_applies_only_where_declared(tmp_path: Path) -> None:
-    made = of_foundation(settings(tmp_path, bucket={"protect": True}))
+    made = build_foundation_graph(settings(tmp_path, bucket={"protect": True}))
     assert [name for name, request in made.requests.items() if request.protect] == ["Bucket/bucket"]
 
 
-def before(made: Graph, name: str) -> set[str]:
+def list_upstream(made: Graph, name: str) -> set[str]:
     """All that is there before the engine is told of a resource: what it and its parents need, and so on."""
     found: set[str] = set()
     pending = [name]
