@@ -46,11 +46,11 @@ def categorical(name: str, *values: str) -> dict[str, Any]:
     return {"parameterId": name, "categoricalValueSpec": {"values": list(values)}}
 
 
-def _cube(dimensions: int, lower: float, upper: float) -> list[dict[str, Any]]:
+def _build_cube(dimensions: int, lower: float, upper: float) -> list[dict[str, Any]]:
     return [double(f"x{axis}", lower, upper) for axis in range(dimensions)]
 
 
-def _branin(point: Point) -> float:
+def _compute_branin(point: Point) -> float:
     x, y = point["x0"], point["x1"]
     bowl = (y - 5.1 / (4 * math.pi**2) * x**2 + 5 / math.pi * x - 6) ** 2
     return float(bowl + 10 * (1 - 1 / (8 * math.pi)) * math.cos(x) + 10 - 0.39788735772973816)
@@ -70,7 +70,11 @@ _HARTMANN_P = (
 )
 
 
-def _hartmann(point: Point) -> float:
+def _compute_scaled_branin(point: Point) -> float:
+    return _compute_branin({"x0": 15 * point["x0"] - 5, "x1": 15 * point["x1"]})
+
+
+def _compute_hartmann(point: Point) -> float:
     total = 3.32236801141551
     for weight, row, place in zip((1, 1.2, 3, 3.2), _HARTMANN_A, _HARTMANN_P, strict=True):
         total -= weight * math.exp(
@@ -79,25 +83,25 @@ def _hartmann(point: Point) -> float:
     return max(total, 0.0)
 
 
-def _rosenbrock(point: Point) -> float:
+def _compute_rosenbrock(point: Point) -> float:
     x = [point[f"x{axis}"] for axis in range(4)]
     return float(sum(100 * (x[i + 1] - x[i] ** 2) ** 2 + (1 - x[i]) ** 2 for i in range(3)))
 
 
-def _ackley(point: Point) -> float:
+def _compute_ackley(point: Point) -> float:
     x = [point[f"x{axis}"] for axis in range(5)]
     near = -20 * math.exp(-0.2 * math.sqrt(sum(value**2 for value in x) / 5))
     return near - math.exp(sum(math.cos(2 * math.pi * value) for value in x) / 5) + 20 + math.e
 
 
-def _levy(point: Point) -> float:
+def _compute_levy(point: Point) -> float:
     w = [1 + (point[f"x{axis}"] - 1) / 4 for axis in range(3)]
     middle = sum((value - 1) ** 2 * (1 + 10 * math.sin(math.pi * value + 1) ** 2) for value in w[:-1])
     last = (w[-1] - 1) ** 2 * (1 + math.sin(2 * math.pi * w[-1]) ** 2)
     return math.sin(math.pi * w[0]) ** 2 + float(middle) + float(last)
 
 
-def _network(point: Point) -> float:
+def _compute_network_loss(point: Point) -> float:
     """A trainer as users have it: the best rate depends on the batch, the best depth on nothing, adam wins."""
     rate = math.log10(point["rate"]) + 3 - 0.3 * math.log2(point["batch"] / 64)
     decay = (math.log10(point["decay"]) + 4) / 4
@@ -107,7 +111,7 @@ def _network(point: Point) -> float:
     return rate**2 + decay**2 + depth**2 + batch**2 + lost
 
 
-def _family(point: Point) -> float:
+def _compute_family_loss(point: Point) -> float:
     """Three kinds of model with parameters of their own; the network is best, when it is deep enough and wide."""
     if point["model"] == "linear":
         return 0.5 + 0.2 * (math.log10(point["l2"]) + 2) ** 2
@@ -122,7 +126,7 @@ def _family(point: Point) -> float:
     )
 
 
-def _under(kind: str, values: list[Any], child: dict[str, Any]) -> dict[str, Any]:
+def _build_condition(kind: str, values: list[Any], child: dict[str, Any]) -> dict[str, Any]:
     return {kind: {"values": values}, "parameterSpec": child}
 
 
@@ -134,18 +138,20 @@ _NETWORK = [
     categorical("optimizer", "sgd", "rmsprop", "adam", "lion"),
 ]
 _LAYERS = integer("layers", 1, 6) | {
-    "conditionalParameterSpecs": [_under("parentIntValues", [2, 3, 4, 5, 6], discrete("width", 16, 32, 64, 128, 256))]
+    "conditionalParameterSpecs": [
+        _build_condition("parentIntValues", [2, 3, 4, 5, 6], discrete("width", 16, 32, 64, 128, 256))
+    ]
 }
 _FAMILY = [
     categorical("model", "linear", "trees", "network")
     | {
         "conditionalParameterSpecs": [
-            _under("parentCategoricalValues", ["linear"], double("l2", 1e-6, 10.0, "UNIT_LOG_SCALE")),
-            _under("parentCategoricalValues", ["trees"], integer("depth", 1, 16)),
-            _under("parentCategoricalValues", ["trees"], double("shrinkage", 1e-4, 1.0, "UNIT_LOG_SCALE")),
-            _under("parentCategoricalValues", ["network"], _LAYERS),
-            _under("parentCategoricalValues", ["network"], double("rate", 1e-6, 1.0, "UNIT_LOG_SCALE")),
-            _under("parentCategoricalValues", ["network"], double("dropout", 0.0, 0.9)),
+            _build_condition("parentCategoricalValues", ["linear"], double("l2", 1e-6, 10.0, "UNIT_LOG_SCALE")),
+            _build_condition("parentCategoricalValues", ["trees"], integer("depth", 1, 16)),
+            _build_condition("parentCategoricalValues", ["trees"], double("shrinkage", 1e-4, 1.0, "UNIT_LOG_SCALE")),
+            _build_condition("parentCategoricalValues", ["network"], _LAYERS),
+            _build_condition("parentCategoricalValues", ["network"], double("rate", 1e-6, 1.0, "UNIT_LOG_SCALE")),
+            _build_condition("parentCategoricalValues", ["network"], double("dropout", 0.0, 0.9)),
         ]
     }
 ]
@@ -153,12 +159,16 @@ _FAMILY = [
 # The numbers: medians over 20 seeds after 50 trials of egobox alone, and of a tree-structured Parzen estimator.
 PROBLEMS = [
     SyntheticStudy(
-        "Branin, 2", _cube(2, 0.0, 1.0), lambda p: _branin({"x0": 15 * p["x0"] - 5, "x1": 15 * p["x1"]}), 1e-6, 0.109
+        "Branin, 2",
+        _build_cube(2, 0.0, 1.0),
+        lambda p: _compute_branin({"x0": 15 * p["x0"] - 5, "x1": 15 * p["x1"]}),
+        1e-6,
+        0.109,
     ),
-    SyntheticStudy("Hartmann, 6", _cube(6, 0.0, 1.0), _hartmann, 0.014, 0.330),
-    SyntheticStudy("Rosenbrock, 4", _cube(4, -2.0, 2.0), _rosenbrock, 3.78, 9.09),
-    SyntheticStudy("Ackley, 5", _cube(5, -15.0, 30.0), _ackley, 3.08, 8.83),
-    SyntheticStudy("Levy, 3", _cube(3, -10.0, 10.0), _levy, 0.364, 0.271),
-    SyntheticStudy("mixed kinds, 5", _NETWORK, _network),
-    SyntheticStudy("conditional, 8", _FAMILY, _family),
+    SyntheticStudy("Hartmann, 6", _build_cube(6, 0.0, 1.0), _compute_hartmann, 0.014, 0.330),
+    SyntheticStudy("Rosenbrock, 4", _build_cube(4, -2.0, 2.0), _compute_rosenbrock, 3.78, 9.09),
+    SyntheticStudy("Ackley, 5", _build_cube(5, -15.0, 30.0), _compute_ackley, 3.08, 8.83),
+    SyntheticStudy("Levy, 3", _build_cube(3, -10.0, 10.0), _compute_levy, 0.364, 0.271),
+    SyntheticStudy("mixed kinds, 5", _NETWORK, _compute_network_loss),
+    SyntheticStudy("conditional, 8", _FAMILY, _compute_family_loss),
 ]

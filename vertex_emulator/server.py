@@ -95,7 +95,7 @@ def _run_server(data: DataFolder, database: Database, listener: socket.socket, h
 
 @contextlib.contextmanager
 def _ignore_stop_signals() -> Iterator[None]:
-    """uvicorn raises the signal that stopped it once more when it is done; by then there is nothing left to stop."""
+    """Ignore SIGTERM and SIGINT in the block: uvicorn raises the signal that stopped it once more at its end."""
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
@@ -105,7 +105,7 @@ def _ignore_stop_signals() -> Iterator[None]:
 
 
 def _open_listener(host: str, port: int | None, database: Database) -> socket.socket:
-    """A listening socket on the port asked for, else on the last one (so that links stay valid), else on a free one."""
+    """Open a socket on the requested port, else on the last one (so that links stay valid), else on a free one."""
     with database.read_transaction() as transaction:
         remembered = transaction.get_setting("port")
     candidates = [port] if port is not None else [*([int(remembered)] if remembered else []), 0]
@@ -144,8 +144,8 @@ def _build_url(host: str, port: int) -> str:
 def _ensure_emulator_id(database: Database) -> str:
     """Return the id that labels the containers of this data folder, and create it at the first start."""
     with database.write_transaction() as transaction:
-        known = transaction.get_setting("emulator")
-        if known is None:
-            known = token_hex(6)
-            transaction.set_setting("emulator", known)
-    return known
+        emulator_id = transaction.get_setting("emulator")
+        if emulator_id is None:
+            emulator_id = token_hex(6)
+            transaction.set_setting("emulator", emulator_id)
+    return emulator_id

@@ -45,11 +45,11 @@ def build_service_environment(job: Job, replica: Replica, metric_id: str | None 
     if "tensorboard" in spec:
         environment["AIP_TENSORBOARD_RESOURCE_NAME"] = spec["tensorboard"]
     if "experiment" in spec:
-        environment["AIP_EXPERIMENT_NAME"] = _last_segment(spec["experiment"])
+        environment["AIP_EXPERIMENT_NAME"] = _get_last_segment(spec["experiment"])
     if "experimentRun" in spec:
         # The context of a run is called EXPERIMENT-RUN; Google's SDK takes the run's own name.
-        prefix = f"{_last_segment(spec.get('experiment', ''))}-"
-        environment["AIP_EXPERIMENT_RUN_NAME"] = _last_segment(spec["experimentRun"]).removeprefix(prefix)
+        prefix = f"{_get_last_segment(spec.get('experiment', ''))}-"
+        environment["AIP_EXPERIMENT_RUN_NAME"] = _get_last_segment(spec["experimentRun"]).removeprefix(prefix)
     if job.trial is not None:
         environment["CLOUD_ML_TRIAL_ID"] = str(job.trial)
         environment["CLOUD_ML_HP_METRIC_FILE"] = METRIC_FILE
@@ -58,14 +58,14 @@ def build_service_environment(job: Job, replica: Replica, metric_id: str | None 
     return environment
 
 
-def _last_segment(resource_name: str) -> str:
+def _get_last_segment(resource_name: str) -> str:
     return resource_name.rpartition("/")[2]
 
 
 def _serialize_program(job: Job, replica: Replica) -> str:
-    """What CLOUD_ML_JOB and the `job` of CLUSTER_SPEC hold: the Python package's fields, empty for a container.
+    """Serialize the Python package for CLOUD_ML_JOB and the `job` of CLUSTER_SPEC; fields are empty for a container.
 
-    Seen in the logs and environments of real jobs; the arguments are as they were given, `$(VAR)` unexpanded.
+    As in the logs and environments of real jobs; `$(VAR)` in arguments is not expanded.
     """
     package = job.spec["jobSpec"]["workerPoolSpecs"][replica.pool].get("pythonPackageSpec", {})
     program = {

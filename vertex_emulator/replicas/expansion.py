@@ -13,13 +13,10 @@ def expand_references(text: str, values: Mapping[str, str]) -> str:
     (its documentation on dependent environment variables; Vertex's containers run under it).
     """
 
-    def value(match: re.Match[str]) -> str:
-        name = match.group(1)
-        if name is None:
-            return "$"
-        return values.get(name, match.group(0))
+    def get_value(match: re.Match[str]) -> str:
+        return "$" if match[1] is None else values.get(match[1], match[0])
 
-    return _REFERENCE.sub(value, text)
+    return _REFERENCE.sub(get_value, text)
 
 
 def escape_references(text: str) -> str:

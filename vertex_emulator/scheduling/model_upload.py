@@ -18,10 +18,10 @@ def choose_model_id(transaction: Transaction, location: Location, model_id: str,
         parsed = parse_model_name(parent_model)
         if parsed is None or parsed[0].name != location.name:
             raise ModelUploadRejected("NOT_FOUND", f'The parent model "{parent_model}" is no model of {location.name}.')
-        found = parsed[1].partition("@")[0]
-        if not transaction.models.list_versions(location, found):
-            raise ModelUploadRejected("NOT_FOUND", f"The Model {location.name}/models/{found} does not exist.")
-        return found
+        parent_id = parsed[1].partition("@")[0]
+        if not transaction.models.list_versions(location, parent_id):
+            raise ModelUploadRejected("NOT_FOUND", f"The Model {location.name}/models/{parent_id} does not exist.")
+        return parent_id
     if model_id and transaction.models.list_versions(location, model_id):
         raise ModelUploadRejected("ALREADY_EXISTS", f"The Model {location.name}/models/{model_id} already exists.")
     return model_id or generate_id()

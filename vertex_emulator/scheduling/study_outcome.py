@@ -76,4 +76,4 @@ def get_final_metrics(trial: Trial) -> dict[str, float] | None:
     """Return the values of a trial's final measurement by metric id; None without one."""
     if trial.final is None:
         return None
-    return {found["metricId"]: found["value"] for found in trial.final["metrics"]}
+    return {metric["metricId"]: metric["value"] for metric in trial.final["metrics"]}

@@ -23,10 +23,12 @@ def refresh_trial(study: Job, trial: Trial, job: Job, metric_text: str) -> Trial
         latest = measurements.parse_metric_file(metric_text, metric_ids, started / 10**9)
         # Rounded as a Duration is stored, so that reading the file again gives equal measurements.
         known = measurements.merge_measurements(
-            known, [replace(found, elapsed=round(found.elapsed, 6)) for found in latest]
+            known, [replace(measurement, elapsed=round(measurement.elapsed, 6)) for measurement in latest]
         )
     trial = replace(
-        trial, started=started, measurements=tuple(measurements.format_measurement(found) for found in known)
+        trial,
+        started=started,
+        measurements=tuple(measurements.format_measurement(measurement) for measurement in known),
     )
     if not job.is_terminal:
         if job.state == CANCELLING:

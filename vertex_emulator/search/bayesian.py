@@ -57,13 +57,13 @@ def suggest_bayesian_point(
 def _draw_design_point(space: Space, index: int, size: int, seed: int) -> dict[str, Value]:
     """Draw point `index` of a Latin hypercube of `size` points, each in its own slice of every axis."""
 
-    def value(parameter: Parameter) -> Value:
+    def draw_value(parameter: Parameter) -> Value:
         random = create_generator(seed, "design", axes.index(parameter))
         slices = random.sample(range(size), size)
         return parameter.domain.value_at_quantile((slices[index] + random.random()) / size)
 
     axes = space.axes
-    return map_values_by_id(space.assign_values(value))
+    return map_values_by_id(space.assign_values(draw_value))
 
 
 def _optimize_acquisition(
@@ -85,16 +85,16 @@ def _optimize_acquisition(
 
     def fit_model(values: Sequence[float]) -> surrogate.Surrogate | None:
         fitted_values = np.array([values[index] for index in fitted])
-        found = surrogate.fit_surrogate(encoder.to_features(rows), fitted_values, random.getrandbits(31))
-        if found is None or not running:
-            return found
-        return found.condition_on_pending(encoder.to_features(np.array(running)))
+        model = surrogate.fit_surrogate(encoder.to_features(rows), fitted_values, random.getrandbits(31))
+        if model is None or not running:
+            return model
+        return model.condition_on_pending(encoder.to_features(np.array(running)))
 
     excess_lists = [
         excesses for safety in list_safety_metrics(study_spec) if (excesses := impute_failures(safety.excess, ended))
     ]
     objective = fit_model(losses)
-    safety_models = [found for found in map(fit_model, excess_lists) if found is not None]
+    safety_models = [model for model in map(fit_model, excess_lists) if model is not None]
     if objective is None and not safety_models:
         return None
     best = [fitted.index(index) for index in safe[:_BEST_TRIALS] if index in fitted]
