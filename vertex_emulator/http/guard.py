@@ -36,7 +36,7 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 headers[VERSION_HEADER] = self._version
                 headers["x-content-type-options"] = "nosniff"
-                headers.setdefault("cache-control", "no-database")
+                headers.setdefault("cache-control", "no-store")
                 headers.setdefault("content-security-policy", "default-src 'none'; frame-ancestors 'none'")
             await send(message)
 

@@ -42,7 +42,9 @@ def test_the_page_runs_only_what_it_brings_and_nobody_may_frame_it(shared: Runni
 
 
 def test_answers_of_the_api_may_run_nothing(shared: RunningEmulator) -> None:
-    assert "default-src 'none'" in get(shared, f"/v1/{PARENT}/customJobs").headers["content-security-policy"]
+    headers = get(shared, f"/v1/{PARENT}/customJobs").headers
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert headers["cache-control"] == "no-store"
 
 
 def test_assets_are_asked_for_again_only_when_they_have_changed(shared: RunningEmulator) -> None:

@@ -1,4 +1,4 @@
-"""One log entry as Vertex writes it, and what a filter sees of it."""
+"""A log entry as Vertex writes it, and the fields of it that a filter can name."""
 
 import json
 from collections.abc import Mapping
@@ -9,39 +9,29 @@ from vertex_emulator.replicas.executor import LogLine
 from vertex_emulator.times import format_time
 
 SEVERITIES = ("DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY")
-FIELDS = frozenset(
-    {
-        "resource.type",
-        "logName",
-        "log_name",
-        "timestamp",
-        "severity",
-        "insertId",
-        "insert_id",
-        "textPayload",
-        "text_payload",
-    }
-)
+_PAYLOAD = ("textPayload", "text_payload")
+FIELDS = {"resource.type", "logName", "log_name", "timestamp", "severity", "insertId", "insert_id", *_PAYLOAD}
 MAP_FIELDS = ("resource.labels.", "labels.")
 
 Entry = dict[str, Any]
-Key = tuple[int, str]  # time in nanoseconds and insertId: the order of entries, in Cloud Logging too
+EntryKey = tuple[int, str]  # time in nanoseconds and insertId: the order of entries, in Cloud Logging too
+KeyedEntry = tuple[EntryKey, Entry]
 
 
-def service_entry(job: Job, line: ServiceMessage) -> tuple[Key, Entry]:
-    """A line of the service itself."""
-    key = (line.at, f"{line.at}-service-{line.sequence:012d}")
-    return key, _entry(job, "service", key, line.severity, line.text)
+def build_service_entry(job: Job, message: ServiceMessage) -> KeyedEntry:
+    """Return the entry of a message that the service wrote."""
+    key = (message.at, f"{message.at}-service-{message.sequence:012d}")
+    return key, _build_entry(job, "service", key, message.severity, message.text)
 
 
-def replica_entry(job: Job, replica: Replica, line: LogLine, same: int) -> tuple[Key, Entry]:
-    """A line of a container; `same` counts the lines before it that have the same time."""
-    key = (line.at, f"{line.at}-{replica.task}-{job.trial or 0:06d}-{replica.attempt:03d}-{same:06d}{line.stream}")
-    return key, _entry(job, replica.task, key, "ERROR" if line.stream == "e" else "INFO", line.text)
+def build_replica_entry(job: Job, replica: Replica, line: LogLine, number: int) -> KeyedEntry:
+    """Return the entry of a container's line; `number` counts the lines before it that have the same time."""
+    key = (line.at, f"{line.at}-{replica.task}-{job.trial or 0:06d}-{replica.attempt:03d}-{number:06d}{line.stream}")
+    return key, _build_entry(job, replica.task, key, "ERROR" if line.stream == "e" else "INFO", line.text)
 
 
-def field(entry: Entry, name: str) -> str | None:
-    """The text of a field that a filter names; severities as ranks, which compare in their order."""
+def get_field(entry: Entry, name: str) -> str | None:
+    """Return the text of a field that a filter names; severities as ranks, which compare in their order."""
     match name:
         case "severity":
             return str(SEVERITIES.index(entry["severity"]))
@@ -59,8 +49,8 @@ def field(entry: Entry, name: str) -> str | None:
     return labels.get(name.removeprefix("labels.")) if name.startswith("labels.") else entry.get(name)
 
 
-def _entry(job: Job, task: str, key: Key, severity: str, text: str) -> Entry:
-    """A line that is a JSON object becomes jsonPayload, its `severity` is lifted (as in the logs of real jobs)."""
+def _build_entry(job: Job, task: str, key: EntryKey, severity: str, text: str) -> Entry:
+    """Return an entry; a text that is a JSON object becomes jsonPayload and sets the severity, as in real jobs."""
     at, insert_id = key
     labels = {"ml.googleapis.com/job_id/log_area": "root"}
     if job.trial is not None:
@@ -78,7 +68,7 @@ def _entry(job: Job, task: str, key: Key, severity: str, text: str) -> Entry:
         "severity": severity,
         "labels": labels,
     }
-    payload = _json_object(text)
+    payload = _parse_json_object(text)
     if payload is None:
         entry["textPayload"] = text
     else:
@@ -88,8 +78,8 @@ def _entry(job: Job, task: str, key: Key, severity: str, text: str) -> Entry:
     return entry
 
 
-def _json_object(text: str) -> dict[str, Any] | None:
-    """The object in a line; None for one that no JSON reply can hold: Python writes NaN, and halves of characters."""
+def _parse_json_object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object in a line, None for what no reply can contain: NaN, lone surrogates."""
     if not text.startswith("{"):
         return None
     try:

@@ -127,7 +127,8 @@ def test_lines_of_one_moment_in_different_trials_are_told_apart(log: Log) -> Non
         log.add(f"1{trial}", log.lines(10), study="1", trial=trial)
     found = [line for page in log.pages(CONTAINERS) for line in page]
     assert found == [f"line {i}" for i in range(10) for _ in range(3)]
-    ids = [entry["insertId"] for entry in log.entries.last("1", 100)]
+    body = {"filter": 'resource.labels.job_id="1"', "pageSize": 100}
+    ids = [entry["insertId"] for entry in log.entries.list_entries(body)["entries"]]
     assert len(set(ids)) == len(ids) == 30
 
 
