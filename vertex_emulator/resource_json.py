@@ -19,8 +19,7 @@ def serialize_job(job: Job, trials: Iterable[Trial] = ()) -> dict[str, Any]:
     body |= format_times(createTime=job.created, startTime=job.started, endTime=job.ended, updateTime=job.updated)
     if job.is_terminal and job.ending is not None and job.ending.error is not None:
         body["error"] = job.ending.error
-    trial_bodies = [serialize_trial(job, trial) for trial in trials]
-    if job.kind == HYPERPARAMETER_TUNING_JOB and trial_bodies:
+    if job.kind == HYPERPARAMETER_TUNING_JOB and (trial_bodies := [serialize_trial(job, trial) for trial in trials]):
         body["trials"] = trial_bodies
     return body
 
@@ -39,7 +38,7 @@ def serialize_pipeline(pipeline: Job, progress: PipelineProgress | None) -> dict
 
 
 def get_api_state(job: Job) -> str:
-    """The state under the API's name: PIPELINE_STATE_… for a pipeline, JOB_STATE_… for other jobs."""
+    """Return the state under the API's name: PIPELINE_STATE_… for a pipeline, JOB_STATE_… for other jobs."""
     if job.kind == TRAINING_PIPELINE:
         return job.state.replace("JOB_STATE_", "PIPELINE_STATE_")
     return job.state
@@ -107,11 +106,11 @@ def convert_to_version(reply: Mapping[str, Any], version: str) -> dict[str, Any]
     if not reply.get("done"):
         return dict(reply)
     prefix = _TYPE_PREFIX.replace(".v1.", f".{version}.")
-    typed = {field: reply[field] for field in ("metadata", "response")}
-    renamed = {
-        field: {**value, "@type": value["@type"].replace(_TYPE_PREFIX, prefix)} for field, value in typed.items()
+    typed = ((field, reply[field]) for field in ("metadata", "response"))
+    return {
+        **reply,
+        **{field: {**value, "@type": value["@type"].replace(_TYPE_PREFIX, prefix)} for field, value in typed},
     }
-    return {**reply, **renamed}
 
 
 def format_times(**moments: int | None) -> dict[str, str]:

@@ -38,13 +38,8 @@ class ModelService:
             raise build_invalid_argument_error(problems)
         with self.database.write_transaction() as transaction:
             try:
-                version = upload_model(
-                    transaction,
-                    location,
-                    request["model"],
-                    request.get("modelId", ""),
-                    request.get("parentModel", ""),
-                )
+                names = (request.get("modelId", ""), request.get("parentModel", ""))
+                version = upload_model(transaction, location, request["model"], *names)
             except ModelUploadRejected as error:
                 raise ApiError(error.status, str(error)) from error
             response = {

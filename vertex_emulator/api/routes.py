@@ -55,22 +55,18 @@ def build_routes(
     jobs: JobService, models: ModelService, operations: OperationService, logging: LoggingService, admin: AdminService
 ) -> list[BaseRoute]:
     """Return every route of the API; path parameters are passed to the handler as arguments of the same names."""
+    one_job, one_model = "/{location:location}/{kind:kind}/{job_id:id}", "/{location:location}/models/{model:id}"
     training = [
         _route("GET", "/{location:location}/{kind:kind}", jobs.list_jobs, LIST_PARAMETERS),
         _route("POST", "/{location:location}/{kind:kind}", jobs.create, has_body=True),
-        _route("GET", "/{location:location}/{kind:kind}/{job_id:id}", jobs.get),
-        _route("DELETE", "/{location:location}/{kind:kind}/{job_id:id}", jobs.delete),
-        _route("POST", "/{location:location}/{kind:kind}/{job_id:id}:cancel", jobs.cancel),
+        _route("GET", one_job, jobs.get),
+        _route("DELETE", one_job, jobs.delete),
+        _route("POST", f"{one_job}:cancel", jobs.cancel),
         _route("GET", "/{location:location}/models", models.list_models, ORDERED_LIST_PARAMETERS),
         _route("POST", "/{location:location}/models:upload", models.upload, has_body=True),
-        _route("GET", "/{location:location}/models/{model:id}", models.get),
-        _route("DELETE", "/{location:location}/models/{model:id}", models.delete),
-        _route(
-            "GET",
-            "/{location:location}/models/{model:id}:listVersions",
-            models.list_versions,
-            ORDERED_LIST_PARAMETERS,
-        ),
+        _route("GET", one_model, models.get),
+        _route("DELETE", one_model, models.delete),
+        _route("GET", f"{one_model}:listVersions", models.list_versions, ORDERED_LIST_PARAMETERS),
         _route("GET", "/{parent:parent}/operations", operations.list_operations, OPERATION_LIST_PARAMETERS),
         _route("GET", "/{name:operation}", operations.get),
         _route("DELETE", "/{name:operation}", operations.delete),
@@ -149,9 +145,8 @@ def not_found_error(path: str) -> ApiError:
 
 def unimplemented_error(method: str, path: str) -> ApiError:
     """Return the error for a method that the API has, or may have, and this emulator does not."""
-    return ApiError(
-        "UNIMPLEMENTED", f"This emulator has no method {method} {path} (docs/fidelity.md lists what it has)."
-    )
+    message = f"This emulator has no method {method} {path} (docs/fidelity.md lists what it has)."
+    return ApiError("UNIMPLEMENTED", message)
 
 
 class _LocationConvertor(Convertor[Location]):

@@ -39,9 +39,8 @@ def _tokenize(text: str) -> Iterator[tuple[str, str, int]]:
     while position < end:
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
-            raise InvalidFilter(
-                f"cannot read the filter at character {position + 1}: {text[position : position + 20]!r}"
-            )
+            rest = text[position : position + 20]
+            raise InvalidFilter(f"cannot read the filter at character {position + 1}: {rest!r}")
         yield match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)
         position = match.end()
 
@@ -80,7 +79,7 @@ class _Parser:
         if self._peek() == ("punctuation", "("):
             self._index += 1
             inner = self.parse_conjunction(depth + 1)
-            self._take("punctuation", ")")
+            self._take_token("punctuation", ")")
             return inner
         return self.parse_comparison()
 
@@ -95,12 +94,12 @@ class _Parser:
 
     def parse_comparison(self) -> Comparison:
         field = self._parse_field()
-        operator = self._take("operator")
-        kind, value = self._next("a value")
+        operator = self._take_token("operator")
+        kind, value = self._take_any_token("a value")
         if kind == "quoted":
             return Comparison(field, operator, _unquote(value))
         if kind != "word":
-            raise self._error(f"a value after {field}{operator}", back=1)
+            raise self._missing_token_error(f"a value after {field}{operator}", back=1)
         # An unquoted time contains colons, which are operators elsewhere.
         while (adjacent := self._take_adjacent()) is not None:
             value += adjacent
@@ -108,15 +107,15 @@ class _Parser:
 
     def expect_end(self) -> None:
         if self._index < len(self._tokens):
-            raise self._error("the end")
+            raise self._missing_token_error("the end")
 
     def _parse_field(self) -> str:
-        kind, text = self._next("a field name")
+        kind, text = self._take_any_token("a field name")
         if kind not in ("word", "quoted") or text in ("AND", "OR"):
-            raise self._error("a field name", back=1)
+            raise self._missing_token_error("a field name", back=1)
         field = _unquote(text) if kind == "quoted" else text
         while field.endswith(".") and self._peek_kind() == "quoted":
-            field += _unquote(self._take("quoted"))
+            field += _unquote(self._take_token("quoted"))
         return field
 
     def _take_adjacent(self) -> str | None:
@@ -137,20 +136,20 @@ class _Parser:
         token = self._peek()
         return token[0] if token else None
 
-    def _next(self, expected: str) -> tuple[str, str]:
+    def _take_any_token(self, expected: str) -> tuple[str, str]:
         token = self._peek()
         if token is None:
-            raise self._error(expected)
+            raise self._missing_token_error(expected)
         self._index += 1
         return token
 
-    def _take(self, kind: str, text: str | None = None) -> str:
-        actual_kind, value = self._next(text or f"an {kind}")
+    def _take_token(self, kind: str, text: str | None = None) -> str:
+        actual_kind, value = self._take_any_token(text or f"an {kind}")
         if actual_kind != kind or (text is not None and value != text):
-            raise self._error(text or f"an {kind}", back=1)
+            raise self._missing_token_error(text or f"an {kind}", back=1)
         return value
 
-    def _error(self, expected: str, back: int = 0) -> InvalidFilter:
+    def _missing_token_error(self, expected: str, back: int = 0) -> InvalidFilter:
         index = self._index - back
         where = f"at {self._text[self._tokens[index][2] :][:20]!r}" if index < len(self._tokens) else "at its end"
         return InvalidFilter(f"the filter lacks {expected} {where}")

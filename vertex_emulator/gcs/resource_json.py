@@ -28,7 +28,7 @@ def serialize_bucket(base: str, bucket: str, path: Path) -> dict[str, Any]:
         "storageClass": "STANDARD",
         "timeCreated": format_time(status.st_ctime_ns),
         "updated": format_time(status.st_mtime_ns),
-        "etag": _etag(status.st_mtime_ns),
+        "etag": f"{status.st_mtime_ns:x}",
     }
 
 
@@ -50,7 +50,7 @@ def serialize_object(base: str, stored: StoredObject, checksums: Mapping[str, st
         "size": str(stored.size),
         "timeCreated": moment,
         "updated": moment,
-        "etag": _etag(stored.generation),
+        "etag": f"{stored.generation:x}",
         **checksums,
     }
 
@@ -67,7 +67,3 @@ def check_metadata(metadata: Mapping[str, Any]) -> None:
         text = "is not stored: objects are files here (docs/fidelity.md)"
         message = f"{', '.join(unsupported)}: {text}; leave it out."
         raise ApiError("INVALID_ARGUMENT", message, [(field, text) for field in unsupported])
-
-
-def _etag(generation: int) -> str:
-    return f"{generation:x}"

@@ -36,9 +36,9 @@ class UploadRoutes:
         for prefix in ("", "/resumable"):
             objects = f"{prefix}/upload/storage/v1/b/{{bucket}}/o"
             routes += [
-                Route(objects, self._upload, methods=["POST"]),
-                Route(objects, self._continue, methods=["PUT"]),
-                Route(objects, self._cancel, methods=["DELETE"]),
+                Route(objects, self._receive_upload, methods=["POST"]),
+                Route(objects, self._receive_chunk, methods=["PUT"]),
+                Route(objects, self._cancel_upload, methods=["DELETE"]),
             ]
         return routes
 
@@ -48,23 +48,23 @@ class UploadRoutes:
         self.objects.make_bucket(name)
         return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.get_bucket(name)))
 
-    async def _upload(self, request: Request) -> Response:
+    async def _receive_upload(self, request: Request) -> Response:
         query = check_query(request, {"uploadType", "name", "predefinedAcl", *_EXPECTED})
         if "content-encoding" in request.headers:
             raise ApiError("INVALID_ARGUMENT", "Content-Encoding: send the body as it is to be stored", http=415)
         match query.get("uploadType"):
             case "media":
-                upload = self._begin(request, {})
-                return await self._finish(request, upload, request.stream())
+                upload = self._begin_upload(request, {})
+                return await self._receive_content(request, upload, request.stream())
             case "multipart":
-                return await self._multipart(request)
+                return await self._receive_multipart(request)
             case "resumable":
-                upload = self._begin(request, await read_json_object(request))
+                upload = self._begin_upload(request, await read_json_object(request))
                 url = f"{get_base_url(request)}{request.url.path}?uploadType=resumable&upload_id={upload.id}"
                 return Response(headers={"location": url, "x-guploader-uploadid": upload.id})
         raise ApiError("INVALID_ARGUMENT", "uploadType must be media, multipart or resumable")
 
-    async def _multipart(self, request: Request) -> Response:
+    async def _receive_multipart(self, request: Request) -> Response:
         parser = MultipartParser(request.headers.get("content-type", ""))
         stream = request.stream()
         first = b""
@@ -72,31 +72,31 @@ class UploadRoutes:
             first += parser.feed(part)
             if parser.metadata is not None:
                 break
-        upload = self._begin(request, parser.metadata or {})
+        upload = self._begin_upload(request, parser.metadata or {})
 
-        async def media() -> AsyncIterator[bytes]:
+        async def iterate_media() -> AsyncIterator[bytes]:
             yield first
             async for part in stream:
                 yield parser.feed(part)
             yield parser.finish()
 
-        return await self._finish(request, upload, media())
+        return await self._receive_content(request, upload, iterate_media())
 
-    def _begin(self, request: Request, metadata: Mapping[str, object]) -> Upload:
+    def _begin_upload(self, request: Request, metadata: Mapping[str, object]) -> Upload:
         check_metadata(metadata)
         fields = {**metadata, **request.query_params}
         expected = {field: str(fields[field]) for field in _EXPECTED if fields.get(field)}
         return self.uploads.begin(request.path_params["bucket"], str(fields.get("name") or ""), expected)
 
-    async def _finish(self, request: Request, upload: Upload, media: AsyncIterator[bytes]) -> Response:
+    async def _receive_content(self, request: Request, upload: Upload, media: AsyncIterator[bytes]) -> Response:
         """Receive the whole content in this request; an interrupted upload is deleted."""
         try:
-            await _write(media, upload.write)
-            return await self._complete(request, upload)
+            await _write_media(media, upload.write)
+            return await self._complete_upload(request, upload)
         finally:
             self.uploads.discard(upload)
 
-    async def _continue(self, request: Request) -> Response:
+    async def _receive_chunk(self, request: Request) -> Response:
         """Receive a chunk by its Content-Range, or answer how much has arrived (Cloud Storage, "Resumable uploads")."""
         upload = self.uploads.find(request.query_params.get("upload_id", ""))
         start, end, total = _parse_content_range(request.headers.get("content-range"))
@@ -104,23 +104,23 @@ class UploadRoutes:
         if received is not None and (start is None or start <= received):
             if start is not None:
                 upload.truncate(start)
-                await _write(request.stream(), upload.write)
+                await _write_media(request.stream(), upload.write)
             received = upload.received_bytes
         if received is None or (end is None and total is None and start is not None) or received == total:
-            return await self._complete(request, upload)
+            return await self._complete_upload(request, upload)
         return Response(status_code=308, headers={"range": f"bytes=0-{received - 1}"} if received else {})
 
-    def _cancel(self, request: Request) -> Response:
+    def _cancel_upload(self, request: Request) -> Response:
         self.uploads.discard(self.uploads.find(request.query_params.get("upload_id", "")))
         return Response(status_code=499)  # as Cloud Storage does
 
-    async def _complete(self, request: Request, upload: Upload) -> Response:
+    async def _complete_upload(self, request: Request, upload: Upload) -> Response:
         expected = _parse_hashes(request.headers.get("x-goog-hash", ""))
         stored, checksums = await to_thread.run_sync(lambda: self.uploads.finish(upload, expected))
         return JSONResponse(serialize_object(get_base_url(request), stored, checksums))
 
 
-async def _write(media: AsyncIterator[bytes], write: Callable[[bytes], None]) -> None:
+async def _write_media(media: AsyncIterator[bytes], write: Callable[[bytes], None]) -> None:
     batch = bytearray()
     async for part in media:
         batch += part

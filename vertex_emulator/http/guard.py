@@ -49,14 +49,12 @@ class Guard:
     def _find_access_error(self, headers: Headers) -> ApiError | None:
         host = headers.get("host", "")
         if not self._is_allowed(get_host(f"//{host}")):
-            return ApiError(
-                "PERMISSION_DENIED", f'Host "{host}" is rejected: the emulator only accepts requests to this machine.'
-            )
+            message = f'Host "{host}" is rejected: the emulator only accepts requests to this machine.'
+            return ApiError("PERMISSION_DENIED", message)
         for origin in headers.getlist("origin"):
             if not self._is_allowed(get_host(origin)):
-                return ApiError(
-                    "PERMISSION_DENIED", f'Origin "{origin}" is rejected: only pages of this machine may send requests.'
-                )
+                message = f'Origin "{origin}" is rejected: only pages of this machine may send requests.'
+                return ApiError("PERMISSION_DENIED", message)
         return None
 
     def _is_allowed(self, host: str | None) -> bool:

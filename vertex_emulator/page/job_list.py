@@ -11,8 +11,7 @@ from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import CANCELLED, FAILED, SUCCEEDED, Job
 from vertex_emulator.errors import ApiError
-from vertex_emulator.resource_json import get_api_state
-from vertex_emulator.times import format_time
+from vertex_emulator.resource_json import format_times, get_api_state
 
 PAGE_SIZE = 100
 _MAX_SCANNED = 2000  # of a search that finds little, so that the database is not held for long
@@ -46,19 +45,19 @@ def parse_query(parameters: QueryParams) -> Query:
 
 def list_jobs(database: Database, query: Query) -> dict[str, Any]:
     """Return `jobs`, the newest first, and `next`, the `before` of the next page, null if there is none."""
-    shown: list[dict[str, Any]] = []
+    summaries: list[dict[str, Any]] = []
     last = None
     with database.read_transaction() as transaction:
         jobs = _get_jobs_by_id(transaction, query.ids) if query.ids else transaction.list_jobs(before=query.before)
         for job in islice(jobs, _MAX_SCANNED):
-            if len(shown) == PAGE_SIZE and not query.ids:
+            if len(summaries) == PAGE_SIZE and not query.ids:
                 break
             last = job.sequence
             if _matches(job, query):
-                shown.append(_serialize_summary(transaction, job))
+                summaries.append(_serialize_summary(transaction, job))
         else:
             last = last if next(jobs, None) is not None else None
-    return {"jobs": shown, "next": last}
+    return {"jobs": summaries, "next": last}
 
 
 def _get_jobs_by_id(transaction: Transaction, ids: tuple[str, ...]) -> Iterator[Job]:
@@ -77,7 +76,7 @@ def _get_state_group(job: Job) -> str:
 
 
 def _serialize_summary(transaction: Transaction, job: Job) -> dict[str, Any]:
-    shown: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "sequence": job.sequence,
         "id": job.id,
         "collection": job.kind.collection,
@@ -86,11 +85,8 @@ def _serialize_summary(transaction: Transaction, job: Job) -> dict[str, Any]:
         "state": get_api_state(job),
         "project": job.location.project,
         "region": job.location.region,
-        "createTime": format_time(job.created),
+        **format_times(createTime=job.created, startTime=job.started, endTime=job.ended),
     }
-    for field, moment in (("startTime", job.started), ("endTime", job.ended)):
-        if moment is not None:
-            shown[field] = format_time(moment)
     if job.kind == HYPERPARAMETER_TUNING_JOB:
-        shown["trials"] = {"ended": transaction.count_ended_trials(job.id), "most": job.spec["maxTrialCount"]}
-    return shown
+        summary["trials"] = {"ended": transaction.count_ended_trials(job.id), "most": job.spec["maxTrialCount"]}
+    return summary

@@ -9,7 +9,7 @@ from vertex_api.catalog.job_defaults import get_output_directories
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
 from vertex_api.validation.pipeline_tasks import backing_kind
 from vertex_emulator.database import Database
-from vertex_emulator.database.records import Job, PipelineProgress
+from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.gcs import buckets
 from vertex_emulator.page.study_view import build_study_view
@@ -19,7 +19,7 @@ from vertex_emulator.resource_json import serialize_job, serialize_pipeline
 
 @dataclass(frozen=True)
 class JobViews:
-    """Jobs from the database, and what their containers are doing."""
+    """The views of single jobs: their records in the database, and the states of their containers."""
 
     database: Database
     executor: Executor
@@ -28,10 +28,10 @@ class JobViews:
     def build_view(self, collection: str, job_id: str) -> dict[str, Any] | None:
         """Return all that the page shows of a job, None if there is no job of this kind and id.
 
-        `job` as the API answers it (a study's trials left out), `kind`, `place` (`project`, `region`), `outputs`
-        (`label`, `uri`, `path`), `replicas`, `log` (whose entries: `job`, `trial` or null, `tasks`), `study` (see
-        `build_study_view`) for a tuning job and `parent` (`collection`, `id`, `trial`) for a trial's job;
-        `task` (`collection`, `id` of its job, and the `model` it uploaded or null) for a pipeline that has begun.
+        The fields are `job` as the API returns it (without a study's trials), `kind`, `place` (`project`, `region`),
+        `outputs` (`label`, `uri`, `path`), `replicas`, and `log` (the `job`, `trial` or null, and `tasks` of its
+        entries). A tuning job also has `study` (see `build_study_view`), a trial's job has `parent` (`collection`,
+        `id`, `trial`), and a running pipeline has `task` (`collection` and `id` of its job, its `model` or null).
         """
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(job_id)
@@ -39,29 +39,27 @@ class JobViews:
             progress = transaction.pipelines.get_progress([job_id]).get(job_id)
         if job is None or job.kind != KINDS.get(collection):
             return None
-        kind, shown_id = job.visible_resource
-        shown: dict[str, Any] = {
+        kind, visible_id = job.visible_resource
+        tasks = [replica.task for replica in job.requested_replicas]
+        view: dict[str, Any] = {
             "job": serialize_job(job) if job.kind != TRAINING_PIPELINE else serialize_pipeline(job, progress),
             "kind": job.kind.type,
             "place": {"project": job.location.project, "region": job.location.region},
-            "outputs": [*self._outputs(job)],
-            "replicas": [*self._replicas(job)],
-            "log": {
-                "job": shown_id,
-                "trial": job.trial,
-                "tasks": ["service", *(place.task for place in job.requested_replicas)],
-            },
+            "outputs": [*self._list_outputs(job)],
+            "replicas": [*self._list_replicas(job)],
+            "log": {"job": visible_id, "trial": job.trial, "tasks": ["service", *tasks]},
         }
         if job.study is not None:
-            shown["parent"] = {"collection": kind.collection, "id": job.study, "trial": job.trial}
+            view["parent"] = {"collection": kind.collection, "id": job.study, "trial": job.trial}
         if progress is not None:
-            shown["task"] = _task(job, progress)
+            task_collection = backing_kind(job.spec).collection
+            view["task"] = {"collection": task_collection, "id": progress.job, "model": progress.model}
         if job.kind == HYPERPARAMETER_TUNING_JOB:
-            shown["study"] = build_study_view(job, trials)
-        return shown
+            view["study"] = build_study_view(job, trials)
+        return view
 
-    def _outputs(self, job: Job) -> Iterator[dict[str, str]]:
-        """The base output directory, and the folders in it that a custom job is told of."""
+    def _list_outputs(self, job: Job) -> Iterator[dict[str, str]]:
+        """Yield the base output directory and, for a custom job, the folders in it that its environment names."""
         spec = job.spec.get("jobSpec") or job.spec.get("trialJobSpec") or {}
         base = spec.get("baseOutputDirectory", {}).get("outputUriPrefix")
         if not base:
@@ -72,25 +70,26 @@ class JobViews:
         for label, uri in folders.items():
             yield {"label": label, "uri": uri, "path": str(buckets.resolve_folder(self.buckets, uri))}
 
-    def _replicas(self, job: Job) -> Iterator[dict[str, Any]]:
+    def _list_replicas(self, job: Job) -> Iterator[dict[str, Any]]:
         pools = job.spec.get("jobSpec", {}).get("workerPoolSpecs", [])
-        found = self._statuses(job)
-        for place in job.requested_replicas:
-            status = found.get(place.task, {})
+        statuses = self._get_statuses_by_task(job)
+        for replica in job.requested_replicas:
+            status = statuses.get(replica.task, {})
+            pool = pools[replica.pool]
             yield {
-                "task": place.task,
-                "image": _image(pools[place.pool]),
-                "machine": pools[place.pool].get("machineSpec", {}).get("machineType", ""),
-                "state": _state(status, job),
+                "task": replica.task,
+                "image": _get_image(pool),
+                "machine": pool.get("machineSpec", {}).get("machineType", ""),
+                "state": _get_replica_state(status, job),
                 "exitCode": status["exit_code"] if status.get("phase") == "exited" else None,
                 "attempt": status.get("attempt", 0) + 1,
             }
 
-    def _statuses(self, job: Job) -> dict[str, Mapping[str, Any]]:
-        """What is known of each task's latest attempt, by the task's name."""
+    def _get_statuses_by_task(self, job: Job) -> dict[str, Mapping[str, Any]]:
+        """Return the status of each task's latest attempt, as far as it is known."""
         if job.is_terminal:
-            latest = sorted(job.replica_outcomes, key=lambda found: int(found.get("attempt", 0)))
-            return {f"workerpool{found['pool']}-{found['index']}": {"phase": "exited", **found} for found in latest}
+            latest = sorted(job.replica_outcomes, key=lambda outcome: int(outcome.get("attempt", 0)))
+            return {f"workerpool{each['pool']}-{each['index']}": {"phase": "exited", **each} for each in latest}
         try:
             statuses = self.executor.get_statuses(job.id)
         except ExecutorUnavailable:
@@ -101,17 +100,13 @@ class JobViews:
         }
 
 
-def _task(pipeline: Job, progress: PipelineProgress) -> dict[str, Any]:
-    return {"collection": backing_kind(pipeline.spec).collection, "id": progress.job, "model": progress.model}
-
-
-def _image(pool: Mapping[str, Any]) -> str:
+def _get_image(pool: Mapping[str, Any]) -> str:
     return str(
         pool.get("containerSpec", {}).get("imageUri") or pool.get("pythonPackageSpec", {}).get("executorImageUri", "")
     )
 
 
-def _state(status: Mapping[str, Any], job: Job) -> str:
+def _get_replica_state(status: Mapping[str, Any], job: Job) -> str:
     match status.get("phase"):
         case "running":
             return "RUNNING"

@@ -1,6 +1,6 @@
 """The routes of the page: HTML and assets, the JSON that it shows, and the event stream that keeps it current."""
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,44 +29,44 @@ class Page:
     def routes(self) -> Iterable[BaseRoute]:
         """Return the routes: HTML at `/`, `/jobs/…` and `/files`; JSON and downloads below `/vertex_emulator/page`."""
         return [
-            Route("/", self._frame),
-            Route("/jobs/{collection}/{id}", self._job_frame),
-            Route("/files", self._frame),
+            Route("/", self._serve_frame),
+            Route("/jobs/{collection}/{id}", self._serve_job_frame),
+            Route("/files", self._serve_frame),
             Mount("/assets", Assets()),
-            Route("/vertex_emulator/page/events", self._events),
-            Route("/vertex_emulator/page/jobs", self._jobs),
-            Route("/vertex_emulator/page/jobs/{collection}/{id}", self._job),
-            Route("/vertex_emulator/page/files", self._files),
-            Route("/vertex_emulator/page/download", self._download),
+            Route("/vertex_emulator/page/events", self._stream_events),
+            Route("/vertex_emulator/page/jobs", self._list_jobs),
+            Route("/vertex_emulator/page/jobs/{collection}/{id}", self._get_job),
+            Route("/vertex_emulator/page/files", self._list_folder),
+            Route("/vertex_emulator/page/download", self._download_file),
         ]
 
-    def _frame(self, _request: Request) -> Response:
-        return _frame()
+    def _serve_frame(self, _request: Request) -> Response:
+        return _frame_response()
 
-    def _job_frame(self, request: Request) -> Response:
+    def _serve_job_frame(self, request: Request) -> Response:
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(request.path_params["id"])
         has_job = job is not None and job.kind == KINDS.get(request.path_params["collection"])
-        return _frame(200 if has_job else 404)
+        return _frame_response(200 if has_job else 404)
 
-    async def _events(self, request: Request) -> Response:
-        events: AsyncIterator[str] = stream.stream_events(self.database.changes, request.query_params.get("job"))
+    async def _stream_events(self, request: Request) -> Response:
+        events = stream.stream_events(self.database.changes, request.query_params.get("job"))
         return StreamingResponse(events, media_type="text/event-stream")
 
-    def _jobs(self, request: Request) -> Response:
+    def _list_jobs(self, request: Request) -> Response:
         return JSONResponse(job_list.list_jobs(self.database, job_list.parse_query(request.query_params)))
 
-    def _job(self, request: Request) -> Response:
+    def _get_job(self, request: Request) -> Response:
         collection, job_id = request.path_params["collection"], request.path_params["id"]
         view = JobViews(self.database, self.executor, self.buckets).build_view(collection, job_id)
         if view is None:
             raise ApiError("NOT_FOUND", f"There is no job {collection}/{job_id} here.")
         return JSONResponse(view)
 
-    def _files(self, request: Request) -> Response:
+    def _list_folder(self, request: Request) -> Response:
         return JSONResponse(self._call_with_uri(request, files.list_folder))
 
-    def _download(self, request: Request) -> Response:
+    def _download_file(self, request: Request) -> Response:
         path: Path = self._call_with_uri(request, files.get_file)
         # HTML that training code wrote must not run with the rights of the emulator's own pages.
         headers = {"content-security-policy": "default-src 'none'; sandbox"}
@@ -76,5 +76,5 @@ class Page:
         return function(self.buckets, request.query_params.get("uri", files.ROOT))
 
 
-def _frame(code: int = 200) -> Response:
+def _frame_response(code: int = 200) -> Response:
     return FileResponse(FOLDER / "page.html", status_code=code, headers=FRAME_HEADERS)

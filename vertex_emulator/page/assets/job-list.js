@@ -143,7 +143,7 @@ function JobRow({ row }) {
 }
 
 function Empty({ isFiltered, clear }) {
-  if (isFiltered) return html`<div class="empty"><p>No job is like that.</p><p><button type="button" onClick=${clear}>Show all jobs</button></p></div>`;
+  if (isFiltered) return html`<div class="empty"><p>No job matches the search.</p><p><button type="button" onClick=${clear}>Show all jobs</button></p></div>`;
   return html`<div class="empty"><p>No jobs yet.</p>
     <p>Submit one with <code>make up</code>, with <code>gcloud ai custom-jobs create</code>, or with a client of the API
     at <code>${location.origin}</code>. It appears here at once.</p></div>`;

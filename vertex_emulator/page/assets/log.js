@@ -72,7 +72,7 @@ export function Log({ source, trials, isOver }) {
       </div>
     </div>
     ${error && html`<p class="notice failed" role="alert">The log cannot be read: ${error}</p>`}
-    ${hasOlder && html`<p class="under">The last lines; <code>python -m vertex_emulator logs</code> prints all of them.</p>`}
+    ${hasOlder && html`<p class="under">Only the last lines are shown; <code>vertex-emulator logs</code> prints all of them.</p>`}
     <div class="log-frame">
       <div class=${`log ${isWrapped ? "wrapped" : ""} ${trials ? "of-trials" : ""}`} ref=${place} role="log" aria-live="off" aria-label="Log lines" tabindex="0"></div>
       ${count === 0 && html`<p class="nothing muted">${isOver ? "No lines." : "No lines yet."}</p>`}

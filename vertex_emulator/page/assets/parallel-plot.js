@@ -94,5 +94,5 @@ function short(text, most) {
 function summaryOf({ trials, best }, axes) {
   const winners = trials.filter((trial) => best.includes(trial.id)).slice(0, 3);
   const said = winners.map((trial) => `Best: trial ${trial.id}, ${axes.filter((axis) => axis.of(trial) !== undefined).map((axis) => `${axis.label} ${value(axis.of(trial))}`).join(", ")}.`);
-  return `Parallel coordinates of ${trials.length} trials over ${axes.map((axis) => axis.label).join(", ")}. ${said.join(" ")} The table of trials holds all values.`;
+  return `Parallel coordinates of ${trials.length} trials over ${axes.map((axis) => axis.label).join(", ")}. ${said.join(" ")} The table of trials has all values.`;
 }

@@ -6,6 +6,6 @@ import("/assets/main.js").then(
     const starts = Number(sessionStorage.getItem("starts") ?? 0) + 1;
     sessionStorage.setItem("starts", starts);
     if (starts <= 3) setTimeout(() => location.reload(), 300 * starts);
-    else document.body.append(`The page cannot be started: ${error.message}. Load it again.`);
+    else document.body.append(`The page cannot start: ${error.message}. Reload it.`);
   },
 );

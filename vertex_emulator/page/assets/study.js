@@ -50,7 +50,7 @@ function Best({ study: { best, trials, metrics, parameters } }) {
   if (!winners.length) return html`<p class="notice">${trials.length ? "No trial has succeeded yet." : "No trials yet: the first is being prepared."}</p>`;
   if (winners.length > 1) {
     return html`<section class="notice best" aria-labelledby="best-title"><h2 id="best-title"><span class="star" aria-hidden="true">★</span> ${winners.length} best trials</h2>
-      <p>No other trial is as good as one of them in every metric and better in one.</p>
+      <p>No other trial is at least as good in every metric and better in one.</p>
       <ul>${winners.slice(0, MOST_BEST_LISTED).map(({ id, metrics: values }) => html`<li key=${id}>Trial ${id}: ${metrics.map((metric) => html`<span class="chip" title=${String(values[metric.id])}>${metric.id} = ${value(values[metric.id])}</span> `)}</li>`)}</ul>
       ${winners.length > MOST_BEST_LISTED && html`<p class="muted">The table marks all of them.</p>`}</section>`;
   }

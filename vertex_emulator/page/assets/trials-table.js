@@ -46,7 +46,7 @@ export function TrialsTable({ study, marked, mark, picked, pick }) {
   }, [marked, rows]);
   const markRow = (event) => mark(event.target.closest("tr")?.dataset.trial ?? null);
   return html`<${Wide} label="Table of trials"><table class="trials">
-    <caption class="for-readers">Trials; the headings' buttons sort</caption>
+    <caption class="for-readers">Trials; use the buttons in the headings to sort</caption>
     <thead><tr>${columns.map((column) => html`<${Heading} key=${column.key} column=${column} order=${order} setOrder=${setOrder} />`)}
       ${hasReasons && html`<th scope="col">Reason</th>`}</tr></thead>
     <tbody ref=${body} onMouseOver=${markRow} onMouseLeave=${() => mark(null)} onfocusin=${markRow} onfocusout=${() => mark(null)}>${rows}</tbody>
