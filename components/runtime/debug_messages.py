@@ -53,6 +53,6 @@ def _read_parent_and_command(pid: int) -> tuple[int, list[str]]:
         # The fields after the program's name, which is in brackets: state, parent, ...
         parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
         return int(parent), (process / "cmdline").read_text().rstrip("\0").split("\0")
-    command = ["ps", "-o", "ppid=", "-o", "args=", "-p", str(pid)]
+    command = ["ps", "-ww", "-o", "ppid=", "-o", "args=", "-p", str(pid)]
     parent, *arguments = subprocess.run(command, check=True, capture_output=True, text=True, timeout=5).stdout.split()
     return int(parent), arguments
