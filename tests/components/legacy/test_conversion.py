@@ -41,13 +41,13 @@ def test_the_corpus_is_large_and_each_job_has_its_declaration() -> None:
 
 
 @pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.stem)
-def test_a_job_becomes_the_declaration_that_was_looked_over(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_converted_job_equals_its_golden_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["convert-legacy", str(file)]) == 0
     assert capsys.readouterr() == (golden(file).read_text(), "")
 
 
 @pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.stem)
-def test_a_declaration_is_a_job_that_vertex_ai_takes(file: Path) -> None:
+def test_converted_jobs_are_valid_vertex_jobs(file: Path) -> None:
     ((collection, jobs),) = yaml.safe_load(golden(file).read_text()).items()
     ((name, body),) = jobs.items()
     assert validate_job(KINDS[collection], {"displayName": name, **body})[1] == []
@@ -59,7 +59,7 @@ def test_all_of_them_preview_clean_as_one_stack() -> None:
 
 
 @pytest.mark.parametrize("file", CORPUS, ids=lambda file: file.stem)
-def test_what_is_written_reads_back_as_what_was_converted(file: Path) -> None:
+def test_rendered_yaml_parses_to_the_converted_fields(file: Path) -> None:
     fields, problems = convert_job(yaml.safe_load(file.read_text()), file.stem)
     assert problems == []
     assert yaml.safe_load(render_yaml(fields)) == plain(fields)
@@ -132,7 +132,7 @@ def test_field_names_are_the_api_s_in_its_own_order() -> None:
     assert all("_" not in name for name in names(body))
 
 
-def test_a_machine_type_that_vertex_ai_has_not_becomes_the_one_that_google_names() -> None:
+def test_missing_machine_types_are_replaced() -> None:
     accelerator = {"acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": 1}}
     fields, problems = convert_job({"masterType": "n1-highcpu-8", "masterConfig": accelerator}, "j")
     pool = fields["customJobs"]["j"]["jobSpec"]["workerPoolSpecs"][0]

@@ -39,7 +39,7 @@ def test_machines_that_stay_are_named_as_jobs_are(tmp_path: Path) -> None:
     )
 
 
-def test_where_all_is_offered_nothing_is_said(tmp_path: Path) -> None:
+def test_available_accelerators_cause_no_warning(tmp_path: Path) -> None:
     assert render_availability_lines("us-central1", settings(tmp_path, "a").jobs, []) == []
 
 

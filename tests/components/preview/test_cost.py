@@ -59,7 +59,7 @@ def test_the_guardrails_of_the_page_refuse_what_it_says(tmp_path: Path) -> None:
     assert re.findall(r"^```\n(2 problems.*?)\n```", PAGE, re.MULTILINE | re.DOTALL) == [str(refused.value)]
 
 
-def test_of_many_jobs_the_dearest_are_shown_and_the_sum_is_of_all() -> None:
+def test_only_the_most_expensive_jobs_are_shown() -> None:
     found = shown({f"job-{index}": job(index) for index in range(1000)})
     named = [line.split()[0] for line in found if line.startswith("  job-")]
     assert named == [f"job-{index}" for index in range(999, 999 - MAX_LINES, -1)]

@@ -10,7 +10,7 @@ VARS = {"vars": {"epochs": 20, "rate": 0.5, "deep": True, "name": "digits", "lis
 
 
 @pytest.mark.parametrize("name", VARS["vars"])
-def test_a_string_that_is_nothing_but_a_reference_becomes_the_value_with_its_type(name: str) -> None:
+def test_a_lone_reference_keeps_the_value_type(name: str) -> None:
     value = resolve(f"${{vars.{name}}}", VARS)
     assert value == VARS["vars"][name]
     assert type(value) is type(VARS["vars"][name])
@@ -26,7 +26,7 @@ def test_a_string_that_is_nothing_but_a_reference_becomes_the_value_with_its_typ
         ("--list=${vars.list}", '--list=["a", 1]'),
     ],
 )
-def test_a_reference_inside_a_text_becomes_text_written_as_json_writes_it(text: str, result: str) -> None:
+def test_references_inside_text_become_json_text(text: str, result: str) -> None:
     assert resolve(text, VARS) == result
 
 

@@ -44,7 +44,7 @@ def test_keys_are_equal_in_mappings_of_their_own() -> None:
     assert (content, problems) == ({"images": {"a": {"uri": "x"}, "b": {"uri": "x"}}}, [])
 
 
-def test_a_merged_mapping_may_be_overridden_which_is_what_merging_is_for() -> None:
+def test_merged_keys_can_be_overridden() -> None:
     text = "vars:\n  base: &base {cpu: 1, gpu: 0}\n  big: {<<: *base, gpu: 2}\n"
     assert source(text).parse() == (
         {"vars": {"base": {"cpu": 1, "gpu": 0}, "big": {"cpu": 1, "gpu": 2}}},

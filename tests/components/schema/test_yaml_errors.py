@@ -52,6 +52,6 @@ def said(text: str) -> tuple[int, str]:
         ("a: 1\nb: [x, 0x_]\n", 2, '0x_ looks like a date or a number and is not one; write "0x_" in quotes'),
     ],
 )
-def test_a_slip_is_said_by_what_it_is_and_how_it_is_mended(text: str, line: int, sentence: str) -> None:
+def test_syntax_errors_are_explained_with_a_fix(text: str, line: int, sentence: str) -> None:
     found, problem = said(text)
     assert (found, problem.startswith(sentence)) == (line, True), problem

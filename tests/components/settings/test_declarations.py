@@ -150,9 +150,7 @@ def test_a_job_is_canonical_with_its_vars_filled_in_and_the_other_references_kep
         ),
     ],
 )
-def test_one_slip_is_one_line_that_names_file_line_key_and_remedy(
-    tmp_path: Path, right: str, wrong: str, problem: str
-) -> None:
+def test_a_mistake_is_one_problem_with_its_place(tmp_path: Path, right: str, wrong: str, problem: str) -> None:
     assert JOB.count(right) == 1
     assert problems(tmp_path, INCLUDING, jobs=JOB.replace(right, wrong)) == [problem]
 
