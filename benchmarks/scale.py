@@ -14,30 +14,46 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from benchmarks.counting_proxy import CountingProxy
 from benchmarks.emulator import IMAGE, Emulator, run_emulator
 from benchmarks.programs import (
     PARENT,
     Cost,
-    Program,
     compare_costs,
     measure_command,
     short_job_spec,
     write_noop_program,
     write_our_program,
 )
+from tests.forwarding_proxy import ForwardingProxy
 from tools.setup.folders import CHECKOUT
 
 JOBS = 1_000
 ROUNDS = 3
-_UP = ("up", "--yes", "--skip-preview")
+MAX_RATIOS = {"up": 1.2, "up without a change": 1.15, "preview without a change": 1.15}
 _CASES = {
-    "up": _UP,
-    "up without a change": (*_UP, "--expect-no-changes"),
+    "up": ("up", "--yes", "--skip-preview"),
+    "up without a change": ("up", "--yes", "--skip-preview", "--expect-no-changes"),
     "preview without a change": ("preview", "--expect-no-changes"),
 }
-MAX_RATIOS = dict(zip(_CASES, (1.2, 1.15, 1.15), strict=True))
+_COLLECTIONS = ("customJobs", "hyperparameterTuningJobs", "trainingPipelines", "operations")
+
+
+class CountingProxy(ForwardingProxy):
+    """Forwards to `upstream`; `calls` counts them by verb and collection."""
+
+    def __init__(self, upstream: str) -> None:
+        super().__init__(upstream)
+        self.calls: Counter[str] = Counter()
+
+    def carried(self, method: str, path: str) -> None:
+        """Count a call under the name that Google's pages have for it, such as `list customJobs`."""
+        parts = urlsplit(path).path.split("/")
+        collection = next((part for part in parts if part.partition(":")[0] in _COLLECTIONS), None)
+        custom_verb = parts[-1].partition(":")[2]
+        verb = {"GET": "list" if parts[-1] == collection else "get", "POST": "create", "DELETE": "delete"}[method]
+        self.calls[f"{custom_verb or verb} {collection}" if collection else f"{method} {parts[-1]}"] += 1
 
 
 def run_benchmark() -> Iterator[str]:
@@ -46,8 +62,8 @@ def run_benchmark() -> Iterator[str]:
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory() as folder:
             bare = _measure_bare_calls(Path(folder, "bare"))
-            noop = write_noop_program(Path(folder), JOBS)
-            with _serve_our_program(Path(folder)) as (ours, _emulator):
+            ours, noop = write_our_program(Path(folder), JOBS), write_noop_program(Path(folder), JOBS)
+            with _run_full_emulator(ours.root / ".emulator"):
                 for case, arguments in _CASES.items():
                     noop_cost = noop.run(*arguments)
                     costs[case].append((ours.run(*arguments), noop_cost, *([bare] if case == "up" else [])))
@@ -61,25 +77,20 @@ def run_benchmark() -> Iterator[str]:
 def _count_calls() -> dict[str, Counter[str]]:
     """Return how often each method of the API is called, in runs apart from those that are timed."""
     counts = {}
-    with tempfile.TemporaryDirectory() as folder, _serve_our_program(Path(folder)) as (program, emulator):
-        file = program.root / ".emulator" / "endpoint.json"
-        endpoint = json.loads(file.read_text())
-        for case, arguments in _CASES.items():
-            proxy = CountingProxy(emulator.url)
-            with proxy.serving() as url:
-                file.write_text(json.dumps({**endpoint, "url": url}))
-                program.run(*arguments)
-            # The check whether the emulator runs is not part of the API.
-            counts[case] = Counter({call: n for call, n in proxy.calls.items() if call != "GET healthz"})
-        file.write_text(json.dumps(endpoint))
+    with tempfile.TemporaryDirectory() as folder:
+        program = write_our_program(Path(folder), JOBS)
+        data = program.root / ".emulator"
+        with _run_full_emulator(data) as emulator:
+            endpoint = (data / "endpoint.json").read_text()
+            for case, arguments in _CASES.items():
+                proxy = CountingProxy(emulator.url)
+                with proxy.serving() as url:
+                    (data / "endpoint.json").write_text(json.dumps({**json.loads(endpoint), "url": url}))
+                    program.run(*arguments)
+                # The check whether the emulator runs is not part of the API.
+                counts[case] = Counter({call: n for call, n in proxy.calls.items() if call != "GET healthz"})
+            (data / "endpoint.json").write_text(endpoint)
     return counts
-
-
-@contextmanager
-def _serve_our_program(folder: Path) -> Iterator[tuple[Program, Emulator]]:
-    program = write_our_program(folder, JOBS)
-    with _run_full_emulator(program.root / ".emulator") as emulator:
-        yield program, emulator
 
 
 def _measure_bare_calls(folder: Path) -> Cost:
