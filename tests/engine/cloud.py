@@ -39,5 +39,5 @@ class CloudProject(Project):
         self.declare()
 
     def read_provider_calls(self) -> list[dict[str, Any]]:
-        """What the stand-in was told, in order: `operation`, `type`, `name`, `inputs`."""
+        """Return the recorded calls of the provider, in order: `operation`, `type`, `name`, `inputs`."""
         return [json.loads(line) for line in self.record.read_text().splitlines()]

@@ -23,7 +23,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 @pytest.fixture(scope="module")
 def vertex(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator]:
-    """What takes the jobs in Vertex AI's place."""
+    """An emulator that takes the jobs in place of Vertex AI."""
     emulator = RunningEmulator(tmp_path_factory.mktemp("vertex") / "data")
     yield emulator
     emulator.close()

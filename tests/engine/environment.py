@@ -9,7 +9,7 @@ from tests.engine.project import CHECKOUT
 
 
 def link_environment(project: Path) -> None:
-    """The packages of this checkout's environment, as if set-up had installed them for the project."""
+    """Link the packages of this checkout's environment, as if set-up had installed them for the project."""
     folder = project / ".venv"
     folder.unlink(missing_ok=True)
     folder.mkdir()

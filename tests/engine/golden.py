@@ -9,5 +9,5 @@ _FOLDER = Path(__file__).parent / "golden"
 
 
 def load_golden_steps(case: str) -> list[dict[str, Any]]:
-    """The expected steps of a case, in the form and the order of `Project.steps`."""
+    """Return the expected steps of a case, in the form and the order of `Project.steps`."""
     return list(yaml.safe_load((_FOLDER / f"{case}.yaml").read_text()))

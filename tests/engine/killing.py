@@ -10,7 +10,7 @@ from tests.vertex_emulator.running import until
 
 
 def kill_pulumi_at(project: Project, method: str, path: str, verb: str) -> None:
-    """A run whose engine is killed while the provider waits for the answer to a call, and whose lock is taken away."""
+    """Run `pulumi`, kill it while the provider waits for the answer to a call, and remove its lock."""
     started = project.start_emulator()
     proxy = StallingProxy(started["url"], method, path)
     with proxy.serving() as url:
@@ -27,7 +27,7 @@ def kill_pulumi_at(project: Project, method: str, path: str, verb: str) -> None:
 
 
 def _providers(project: Project) -> list[str]:
-    """The provider processes that run in the project's folder."""
+    """Return the provider processes that run in the project's folder."""
     found = []
     for process in Path("/proc").iterdir():
         with suppress(OSError):

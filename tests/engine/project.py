@@ -94,7 +94,7 @@ class Project:
         return container
 
     def declare(self) -> None:
-        """Writes the declarations and the stack file."""
+        """Write the declarations and the stack file."""
         (self.root / "training" / "jobs.yaml").write_text(yaml.safe_dump(self.declarations, sort_keys=False))
         stack_file = self.root / "stacks" / f"Pulumi.{self.name}.yaml"
         known = yaml.safe_load(stack_file.read_text()) if stack_file.exists() else {}
@@ -116,17 +116,17 @@ class Project:
             stack_file.write_text(yaml.safe_dump({"encryptionsalt": salt, "config": self.stack}))
 
     def edit_code(self) -> None:
-        """Changes what the trainer's file says, and nothing of what it does."""
+        """Add a comment to the trainer's file."""
         file = self.root / "trainer" / "train.py"
         file.write_text(file.read_text() + "\n# edited\n")
 
     def use_own_image(self, whose: str) -> None:
-        """Makes the trainer's image one that no other test builds or removes meanwhile."""
+        """Give the trainer's image a content that no other test builds or removes meanwhile."""
         file = self.root / "trainer" / "train.py"
         file.write_text(f"{file.read_text()}\n# {whose}\n")
 
     def start_pulumi(self, *arguments: str) -> "subprocess.Popen[str]":
-        """A `pulumi` that runs on while the test goes on."""
+        """Start `pulumi` in the background."""
         return subprocess.Popen(
             ["pulumi", *arguments, "--non-interactive"],
             cwd=self.root,
@@ -137,7 +137,7 @@ class Project:
         )
 
     def pulumi(self, *arguments: str, fails: bool = False) -> str:
-        """What `pulumi` prints; a test fails when it ends otherwise than it should."""
+        """Run `pulumi` and return its output; `fails` is whether it must fail."""
         process = self.start_pulumi(*arguments)
         output, _ = process.communicate(timeout=240)
         assert (process.returncode != 0) == fails, output
@@ -145,15 +145,15 @@ class Project:
         return output
 
     def up(self, *options: str, fails: bool = False) -> str:
-        """`pulumi up` without a question."""
+        """Run `pulumi up` without a prompt and return its output."""
         return self.pulumi("up", "--yes", "--skip-preview", "--stack", self.name, *options, fails=fails)
 
     def steps(self) -> list[dict[str, Any]]:
-        """What a preview would do, without what stays the same: `op`, `type`, `name` and the `changed` paths."""
+        """Return the changes that a preview shows: `op`, `type`, `name` and the `changed` paths."""
         return steps(self.root, self.environment, self.name)
 
     def assert_no_changes(self) -> None:
-        """A second preview has nothing to do."""
+        """Assert that a preview shows no changes."""
         self.pulumi("preview", "--stack", self.name, "--expect-no-changes")
 
     def outputs(self) -> dict[str, Any]:
@@ -166,12 +166,12 @@ class Project:
         return {item["urn"].rpartition("::")[2]: item for item in state["deployment"].get("resources", [])}
 
     def run_emulator(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """Runs a command of the emulator."""
+        """Run a command of the emulator."""
         command = [sys.executable, "-m", "vertex_emulator", *arguments, f"--data={self.data}"]
         return subprocess.run(command, cwd=self.root, capture_output=True, text=True, check=False, timeout=60)
 
     def start_emulator(self) -> dict[str, Any]:
-        """Starts the emulator as the provider does, and says where it is."""
+        """Start the emulator as the provider does, and return its endpoint."""
         command = [
             sys.executable,
             "-c",
@@ -191,7 +191,7 @@ class Project:
         return str(self.query_database("SELECT value FROM settings WHERE key = 'emulator'"))
 
     def query_database(self, query: str) -> Any:
-        """The first value that the emulator's database answers, whether it runs or not."""
+        """Return the first value of a query's result from the emulator's database."""
         with closing(sqlite3.connect(self.data / "emulator.db")) as store:
             return store.execute(query).fetchone()[0]
 
@@ -206,7 +206,7 @@ class Project:
         return dict(json.loads((self.data / "endpoint.json").read_text()))
 
     def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """A call of the emulator's API, below `/v1`."""
+        """Call the emulator's API below `/v1`, and return the answer."""
         request = urllib.request.Request(
             f"{self.endpoint()['url']}/v1/{path}",
             method=method,
@@ -217,7 +217,7 @@ class Project:
             return dict(json.load(reply))
 
     def list_jobs(self, collection: str = "customJobs") -> list[dict[str, Any]]:
-        """The jobs that the emulator holds."""
+        """Return the emulator's jobs."""
         return list(self.request("GET", f"{PARENT}/{collection}").get(collection, []))
 
 
@@ -249,7 +249,7 @@ def _package_list() -> Path:
 
 
 def steps(root: Path, environment: dict[str, str], stack: str) -> list[dict[str, Any]]:
-    """What a preview in a project would do, without what stays the same: `op`, `type`, `name`, `changed` paths."""
+    """Return the changes that a preview shows: `op`, `type`, `name` and the `changed` paths."""
     # The JSON stands alone on stdout.
     done = subprocess.run(
         ["pulumi", "preview", "--json", "--stack", stack, "--non-interactive"],
@@ -266,7 +266,7 @@ def steps(root: Path, environment: dict[str, str], stack: str) -> list[dict[str,
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process runs; one that has ended and waits for its parent does not."""
+    """Return whether a process runs and is not a zombie."""
     try:
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     except FileNotFoundError:

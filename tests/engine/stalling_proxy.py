@@ -30,7 +30,7 @@ class StallingProxy(ForwardingProxy):
                 self.release.set()
 
     def carried(self, method: str, path: str) -> None:
-        """Waits with the one answer."""
+        """Delay the answer of the one call."""
         self.seen.append(f"{method} {path.partition('?')[0]}")
         verb, part = self.stalled
         if method == verb and part in path and not self.reached.is_set():

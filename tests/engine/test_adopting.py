@@ -11,7 +11,7 @@ MADE = "gcp:storage/bucket:Bucket"
 
 
 def list_created(cloud: CloudProject) -> list[tuple[str, dict[str, Any]]]:
-    """Kind and inputs of what was made, without the services."""
+    """Return kind and inputs of each created resource, without the services."""
     made = [line for line in cloud.read_provider_calls() if line["operation"] == "create"]
     found = [(line["type"].rpartition(":")[2], line["inputs"]) for line in made]
     return [(kind, inputs) for kind, inputs in found if kind != "Service"]

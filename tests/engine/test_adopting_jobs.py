@@ -31,7 +31,7 @@ print(submitted.resource_name)
 
 
 def run_client(vertex: RunningEmulator, *command: str) -> str:
-    """The last line that a client prints, in a shell that `vertex-emulator env` has set up."""
+    """Run a client in a shell that `vertex-emulator env` has set up, and return the last line it prints."""
     environment = variables(vertex.data, {}, "--project", PROJECT, "--region", REGION)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -45,7 +45,7 @@ def pools(*arguments: str) -> list[dict[str, Any]]:
 
 
 def submit_with_sdk(vertex: RunningEmulator) -> dict[str, Any]:
-    """A job of Google's SDK, with a name, labels, a staging folder and options of its own."""
+    """Submit a job with Google's SDK, with a name, labels, a staging folder and options."""
     job = {
         "display_name": "by the SDK",
         "worker_pool_specs": pools("3"),

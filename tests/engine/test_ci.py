@@ -1,4 +1,4 @@
-"""The steps of the recipes in docs/ci.md, as they stand there, in the shells of GitHub's and GitLab's runners."""
+"""The recipes of docs/ci.md, in the shells of GitHub's and GitLab's runners."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def run(project: CloudProject, command: list[str]) -> "subprocess.CompletedProce
 
 
 def run_github_job(project: CloudProject, job: str) -> "subprocess.CompletedProcess[str]":
-    """The job up to the first step that fails."""
+    """Run a job of the workflow up to the first step that fails."""
     for command in recipes.github_steps(job, EXPRESSIONS):
         done = run(project, command)
         if done.returncode:
@@ -59,7 +59,7 @@ def run_github_job(project: CloudProject, job: str) -> "subprocess.CompletedProc
 
 
 def run_gitlab_job(project: CloudProject, job: str) -> "subprocess.CompletedProcess[str]":
-    """The job; what it would write to /tmp lies beside the project."""
+    """Run a job of the pipeline; what it writes to /tmp lies beside the project."""
     script = recipes.gitlab_script(job).replace("/tmp/", f"{project.root.parent}/")
     return run(project, ["bash", "-c", script])
 

@@ -1,4 +1,4 @@
-"""All specs that people write stand in one stack, and the engine previews it."""
+"""The engine previews one stack with all specs of the corpus."""
 
 from collections import Counter
 

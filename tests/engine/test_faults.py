@@ -1,4 +1,4 @@
-"""What is left when something goes wrong: one clear error, nothing half done, and a next `up` that goes on."""
+"""Failures: one clear error, no partial results, and a next `up` that continues."""
 
 import os
 import signal

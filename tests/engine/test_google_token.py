@@ -100,13 +100,13 @@ def test_a_rejected_or_missing_token_is_one_error(
 
 
 def collect_remains(cloud: CloudProject, daemon: DockerDaemon) -> list[str]:
-    """What stays of a stack: all that its backend keeps of it, and Docker's log."""
+    """Return all that the stack's backend stores, and Docker's log."""
     state = list(cloud.root.parent.glob("state/**/*.json"))
     assert state
     return [file.read_text(errors="replace") for file in (*state, daemon.folder / "log")]
 
 
 def assert_no_token_in(account: TokensStandIn, seen: list[str]) -> None:
-    """No text holds a token or the key that tokens are given for."""
+    """Assert that no text holds a token, or the key that tokens are issued for."""
     for canary in (TOKEN, account.private_key):
         assert [text[:2000] for text in seen if canary in text] == []

@@ -1,4 +1,4 @@
-"""`pulumi` killed while it does something, and the declarations edited before the next run: nothing is left over."""
+"""`pulumi` is killed and the declarations are edited before the next run: no orphan is left."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What reviewers and engineers see of a stack's life, through the real engine, Docker and the emulator."""
+"""The life of a stack through the real engine, Docker and the emulator."""
 
 from contextlib import closing
 
@@ -228,6 +228,6 @@ def test_destroy_leaves_the_emulator_to_jobs_of_others(project: Project) -> None
 
 
 def _read_tag_time(project: Project) -> str:
-    """When the trainer's image was built or named last."""
+    """Return when the trainer's image was last built or tagged."""
     with closing(docker.from_env()) as client:
         return str(client.images.get(project.outputs()["images"]["trainer"]).attrs["Metadata"]["LastTagTime"])

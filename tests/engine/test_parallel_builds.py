@@ -43,7 +43,7 @@ server.serve_forever()
 
 @pytest.fixture
 def meeting_point() -> Iterator[Container]:
-    """Where builds meet: a server on the network that they run in."""
+    """A server on the builds' network where builds wait for each other."""
     with closing(docker.from_env()) as client:
         container = client.containers.run(IMAGE, ["python", "-c", MEETING_POINT], detach=True)
         try:

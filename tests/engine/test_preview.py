@@ -1,4 +1,4 @@
-"""Preview is sacred: it reads files, and does nothing else."""
+"""A preview reads files and does nothing else."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ WITNESS = Path(__file__).parent / "witness"
 
 
 def record_processes(project: Project, reports: Path) -> list[dict[str, Any]]:
-    """What each Python process of a preview reports, without Docker."""
+    """Run a preview without Docker, and return what each Python process reports."""
     reports.mkdir()
     project.environment |= {"PYTHONPATH": str(WITNESS), "WITNESS": str(reports), "DOCKER_HOST": "unix:///nonexistent"}
     project.pulumi("preview", "--stack", "local")

@@ -52,7 +52,7 @@ def cloud(tmp_path: Path, vertex: RunningEmulator, local_registry: Registry) -> 
 
 
 def digest(local_registry: Registry, uri: str) -> str:
-    """What the registry itself has under a tag."""
+    """Return the digest that the registry has for a tag."""
     with closing(docker.from_env()) as client:
         login = {"username": "team", "password": PASSWORD}
         return str(client.images.get_registry_data(uri, auth_config=login).id)
@@ -141,13 +141,13 @@ def test_a_build_secret_is_used_but_never_shown(cloud: CloudProject, local_regis
 
 
 def _set_secret(cloud: CloudProject) -> None:
-    """Declares the secret `token`, as a team does it."""
+    """Set the secret `token` as a user does."""
     cloud.declare()
     cloud.pulumi("config", "set", "--secret", "--path", "vertex-training:secrets.token", TOKEN, "--stack", "dev")
 
 
 def _collect_readable_texts(cloud: CloudProject) -> list[str]:
-    """What can be read of a stack before, while and after it comes up, and of the image it has built."""
+    """Bring the stack up, and return all that can be read of it and of its image."""
     seen = [cloud.pulumi("preview", "--diff", "--stack", "dev"), cloud.pulumi("preview", "--json", "--stack", "dev")]
     seen += [cloud.up(), cloud.pulumi("stack", "export", "--stack", "dev")]
     seen.append(cloud.pulumi("stack", "output", "--json", "--stack", "dev"))
@@ -160,7 +160,7 @@ def _collect_readable_texts(cloud: CloudProject) -> list[str]:
 
 
 def _read_layers(saved: bytes) -> str:
-    """All files of a saved image and of its layers, as text."""
+    """Return all files of a saved image and of its layers, as text."""
     texts = []
     with tarfile.open(fileobj=io.BytesIO(saved)) as archive:
         for member in archive:
@@ -170,14 +170,14 @@ def _read_layers(saved: bytes) -> str:
 
 
 def _find_texts_with(canary: str, seen: list[str], cloud: CloudProject) -> list[str]:
-    """Which of the texts hold a canary; all that its backend keeps of the stack is one of them."""
+    """Return the texts that hold a canary, including the files of the stack's backend."""
     state = [file.read_text(errors="replace") for file in cloud.root.parent.glob("state/**/*.json")]
     assert state
     return [text[:2000] for text in [*seen, *state] if canary in text]
 
 
 def _write_prod_stack(cloud: CloudProject, stack: str) -> Path:
-    """A stack file that runs what the stack `dev` has built."""
+    """Write a stack file that runs what the stack `dev` has built."""
     config = {
         **cloud.stack,
         "vertex-training:include": ["training/jobs.yaml"],
@@ -191,7 +191,7 @@ def _write_prod_stack(cloud: CloudProject, stack: str) -> Path:
 
 
 def _strip_values(preview: str) -> str:
-    """A preview without texts and ids, which differ from project to project."""
+    """Return a preview without texts and ids, which differ from project to project."""
     return re.sub(r'"[^"]*"|(?<=\[id=).*(?=\])|(?<=\[urn=).*(?=\])', "", preview)
 
 

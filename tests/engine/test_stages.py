@@ -15,12 +15,12 @@ def pool(*args: str) -> dict[str, Any]:
 
 
 def custom_job(*args: str, **lifecycle: Any) -> dict[str, Any]:
-    """A custom job with these arguments."""
+    """Return a custom job with these arguments."""
     return {"jobSpec": {"workerPoolSpecs": [pool(*args)]}, **({"lifecycle": lifecycle} if lifecycle else {})}
 
 
 def declare(project: Project) -> None:
-    """A search, a training with the best of it and the registration of its model; and two jobs of their own."""
+    """Declare a search, a training with its best parameters, the registration of its model, and two separate jobs."""
     study = {
         **SEARCH["studySpec"],
         "algorithm": "GRID_SEARCH",

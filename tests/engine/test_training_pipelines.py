@@ -11,7 +11,7 @@ CANARY = "canary-4711"
 
 
 def pipeline(project: Project, inputs: dict[str, Any], name: str = "piped") -> dict[str, Any]:
-    """Declares a pipeline alone, with a model that is served by an image of another stack."""
+    """Declare a pipeline alone, with a model that is served by an image of another stack."""
     declared = {
         "trainingTaskInputs": inputs,
         "modelToUpload": {"containerSpec": {"imageUri": "${images.serving}"}},

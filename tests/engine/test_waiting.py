@@ -14,7 +14,7 @@ REPORT = "import json, os; open(os.environ['CLOUD_ML_HP_METRIC_FILE'], 'w').writ
 
 
 def search(metric: str) -> dict[str, Any]:
-    """A tuning job of two trials that report a metric; the study's is `score`."""
+    """Return a tuning job of two trials that report a metric; the study's is `score`."""
     job: dict[str, Any] = json.loads(json.dumps(SEARCH)) | {"maxTrialCount": 2, "lifecycle": {}}
     container = {"imageUri": IMAGE, "command": ["python3", "-c", REPORT % metric]}
     job["trialJobSpec"]["workerPoolSpecs"][0]["containerSpec"] = container
