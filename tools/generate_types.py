@@ -23,6 +23,7 @@ from google.cloud import aiplatform_v1
 PREFIX = "GoogleCloudAiplatformV1"
 ROOTS = ("CustomJob", "HyperparameterTuningJob", "TrainingPipeline", "UploadModelRequest")
 TARGET = Path(__file__).parents[1] / "vertex_api" / "types.py"
+MAX_LINE_LENGTH = 120
 MAY_BE_EMPTY = {("EnvVar", "value")}
 """Required texts whose empty value says something, and is left out by clients."""
 SCALARS = {
@@ -84,24 +85,26 @@ class Writer:
 
     def __init__(self, schemas: dict[str, Schema]) -> None:
         self.schemas = schemas
-        self.known = collect_enums({shorten_schema_id(schema_id) for schema_id in list_reachable_schemas(schemas)})
-        self.used: dict[str, dict[str, int]] = {}
+        self.known_enums = collect_enums(
+            {shorten_schema_id(schema_id) for schema_id in list_reachable_schemas(schemas)}
+        )
+        self.used_enums: dict[str, dict[str, int]] = {}
 
-    def type_of(self, field: Schema) -> str:
+    def render_type(self, field: Schema) -> str:
         if "$ref" in field:
             return f'"{shorten_schema_id(field["$ref"])}"'
         if "enum" in field:
-            name, numbers = self.known[frozenset(field["enum"])]
-            self.used[name] = numbers
+            name, numbers = self.known_enums[frozenset(field["enum"])]
+            self.used_enums[name] = numbers
             return name
         if field["type"] == "array":
-            return f"list[{self.type_of(field['items'])}]"
+            return f"list[{self.render_type(field['items'])}]"
         if field["type"] == "object":
-            return f"dict[str, {self.type_of(field['additionalProperties'])}]"
+            return f"dict[str, {self.render_type(field['additionalProperties'])}]"
         return SCALARS[field["type"], field.get("format")]
 
-    def annotation(self, owner: str, name: str, field: Schema) -> str:
-        annotation = self.type_of(field)
+    def annotate(self, owner: str, name: str, field: Schema) -> str:
+        annotation = self.render_type(field)
         if field.get("readOnly"):
             return f"OutputOnly[{annotation}]"
         # Zeros are left out of proto JSON, so only what has no zero can be required.
@@ -110,17 +113,22 @@ class Writer:
             return f"Required[{annotation}]"
         return annotation
 
-    def typed_dict(self, schema_id: str) -> str:
-        schema = self.schemas[schema_id]
-        sentence = re.split(r"(?<=\.)\s", schema.get("description", f"{shorten_schema_id(schema_id)}."))[0]
-        doc = "\n    ".join(textwrap.wrap(f'"""{sentence}"""', 104))
-        fields = [
-            f"    {name}: {self.annotation(shorten_schema_id(schema_id), name, field)}"
-            for name, field in schema.get("properties", {}).items()
-        ]
-        return f"@_message\nclass {shorten_schema_id(schema_id)}(TypedDict, total=False):\n    {doc}\n\n" + "\n".join(
-            fields
-        )
+    def write_class(self, schema_id: str) -> str:
+        schema, name = self.schemas[schema_id], shorten_schema_id(schema_id)
+        sentence = re.split(r"(?<=\.)\s", schema.get("description", f"{name}."))[0]
+        doc = "\n    ".join(textwrap.wrap(f'"""{sentence}"""', MAX_LINE_LENGTH - 4))
+        properties = schema.get("properties", {})
+        fields = [f"    {field}: {self.annotate(name, field, properties[field])}" for field in properties]
+        return f"class {name}(Message, total=False):\n    {doc}\n\n" + "\n".join(fields)
+
+
+def write_enum(name: str, numbers: dict[str, int]) -> str:
+    values, marks = json.dumps(list(numbers))[1:-1], f"Numbered({', '.join(map(str, numbers.values()))})"
+    line = f"{name} = Annotated[Literal[{values}], {marks}]"
+    if len(line) <= MAX_LINE_LENGTH:
+        return line
+    table = textwrap.fill(values, MAX_LINE_LENGTH, initial_indent="    ", subsequent_indent="    ")
+    return f"{name} = Annotated[Literal[\n{table}\n], {marks}]"
 
 
 HEADER = '''"""The training API's messages: generated from its discovery document, do not edit.
@@ -139,25 +147,25 @@ from vertex_api.scalars import Boolean, Double, Duration, Int32, Int64, Numbered
 
 REVISION = "{revision}"
 
-_message = with_config(
+
+@with_config(
     ConfigDict(
         extra="forbid", alias_generator=to_snake, validate_by_name=True, validate_by_alias=True, loc_by_alias=False
     )
 )
+class Message(TypedDict, total=False):
+    """A message of the API, with its fields in either spelling and no others."""
 '''
 
 
 def generate(document: Schema) -> str:
     """The text of vertex_api/types.py for a discovery document."""
     writer = Writer(document["schemas"])
-    classes = [writer.typed_dict(schema_id) for schema_id in list_reachable_schemas(document["schemas"])]
-    aliases = []
-    for name, numbers in sorted(writer.used.items()):
-        literal = ", ".join(f'"{value}"' for value in numbers)
-        table = ", ".join(f'"{value}": {number}' for value, number in numbers.items())
-        aliases.append(f"{name} = Annotated[Literal[{literal}], Numbered({{{table}}})]")
+    classes = [writer.write_class(schema_id) for schema_id in list_reachable_schemas(document["schemas"])]
+    enums = [write_enum(name, numbers) for name, numbers in sorted(writer.used_enums.items())]
     header = HEADER.format(api=document["name"], version=document["version"], revision=document["revision"])
-    text = header + "\n" + "\n".join(aliases) + "\n\n\n" + "\n\n\n".join(classes) + "\n"
+    tables = "\n".join(["# fmt: off", *enums, "# fmt: on"])
+    text = "\n\n\n".join([f"{header}\n\n{tables}", *classes]) + "\n"
     formatter = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET), "-"]
     return subprocess.run(formatter, input=text, capture_output=True, text=True, check=True).stdout
 
@@ -174,7 +182,7 @@ def main() -> int:
             return 1
         return 0
     TARGET.write_text(text)
-    print(f"{TARGET.relative_to(Path.cwd())}: {text.count('class ')} messages")
+    print(f"{TARGET.relative_to(Path.cwd())}: {text.count('(Message,')} messages")
     return 0
 
 

@@ -8,9 +8,8 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticOmit, core_schema
@@ -125,24 +124,24 @@ def _timestamp(value: object) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}{_fraction(match[2] or '')}Z"
 
 
-@dataclass(frozen=True)
 class Numbered:
-    """The numbers of an enum's names in the API's protos, which clients may send in place of the names."""
+    """The numbers of an enum's names in the API's protos, in the order of the names. Clients may send either."""
 
-    numbers: Mapping[str, int]
+    def __init__(self, *numbers: int) -> None:
+        self._numbers = numbers
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        names = {number: name for name, number in self.numbers.items()}
+        names = dict(zip(self._numbers, get_args(source), strict=True))
 
-        def name_of(value: object) -> str:
-            if isinstance(value, str) and value in self.numbers:
+        def parse_name(value: object) -> str:
+            if isinstance(value, str) and value in names.values():
                 return value
             if isinstance(value, int | float) and not isinstance(value, bool) and value in names:
                 return names[int(value)]
-            choices = ", ".join(name for name in self.numbers if not name.endswith("_UNSPECIFIED"))
-            raise _refuse(value, f"is not one of {choices}{_UNNAMED.get(next(iter(self.numbers)), '')}")
+            choices = ", ".join(name for name in names.values() if not name.endswith("_UNSPECIFIED"))
+            raise _refuse(value, f"is not one of {choices}{_UNNAMED.get(next(iter(names.values())), '')}")
 
-        return core_schema.no_info_before_validator_function(name_of, handler(source))
+        return core_schema.no_info_before_validator_function(parse_name, handler(source))
 
 
 def _output_only(_value: object, info: ValidationInfo) -> object:

@@ -14,246 +14,84 @@ from vertex_api.scalars import Boolean, Double, Duration, Int32, Int64, Numbered
 
 REVISION = "20261106"
 
-_message = with_config(
+
+@with_config(
     ConfigDict(
         extra="forbid", alias_generator=to_snake, validate_by_name=True, validate_by_alias=True, loc_by_alias=False
     )
 )
-
-AcceleratorType = Annotated[
-    Literal[
-        "ACCELERATOR_TYPE_UNSPECIFIED",
-        "NVIDIA_TESLA_K80",
-        "NVIDIA_TESLA_P100",
-        "NVIDIA_TESLA_V100",
-        "NVIDIA_TESLA_P4",
-        "NVIDIA_TESLA_T4",
-        "NVIDIA_TESLA_A100",
-        "NVIDIA_A100_80GB",
-        "NVIDIA_L4",
-        "NVIDIA_H100_80GB",
-        "NVIDIA_H100_MEGA_80GB",
-        "NVIDIA_H200_141GB",
-        "NVIDIA_B200",
-        "NVIDIA_GB200",
-        "NVIDIA_RTX_PRO_6000",
-        "TPU_V2",
-        "TPU_V3",
-        "TPU_V4_POD",
-        "TPU_V5_LITEPOD",
-    ],
-    Numbered(
-        {
-            "ACCELERATOR_TYPE_UNSPECIFIED": 0,
-            "NVIDIA_TESLA_K80": 1,
-            "NVIDIA_TESLA_P100": 2,
-            "NVIDIA_TESLA_V100": 3,
-            "NVIDIA_TESLA_P4": 4,
-            "NVIDIA_TESLA_T4": 5,
-            "NVIDIA_TESLA_A100": 8,
-            "NVIDIA_A100_80GB": 9,
-            "NVIDIA_L4": 11,
-            "NVIDIA_H100_80GB": 13,
-            "NVIDIA_H100_MEGA_80GB": 14,
-            "NVIDIA_H200_141GB": 15,
-            "NVIDIA_B200": 16,
-            "NVIDIA_GB200": 17,
-            "NVIDIA_RTX_PRO_6000": 18,
-            "TPU_V2": 6,
-            "TPU_V3": 7,
-            "TPU_V4_POD": 10,
-            "TPU_V5_LITEPOD": 12,
-        }
-    ),
-]
-ExamplesExampleGcsSourceDataFormat = Annotated[
-    Literal["DATA_FORMAT_UNSPECIFIED", "JSONL"], Numbered({"DATA_FORMAT_UNSPECIFIED": 0, "JSONL": 1})
-]
-ExplanationMetadataInputMetadataEncoding = Annotated[
-    Literal[
-        "ENCODING_UNSPECIFIED",
-        "IDENTITY",
-        "BAG_OF_FEATURES",
-        "BAG_OF_FEATURES_SPARSE",
-        "INDICATOR",
-        "COMBINED_EMBEDDING",
-        "CONCAT_EMBEDDING",
-    ],
-    Numbered(
-        {
-            "ENCODING_UNSPECIFIED": 0,
-            "IDENTITY": 1,
-            "BAG_OF_FEATURES": 2,
-            "BAG_OF_FEATURES_SPARSE": 3,
-            "INDICATOR": 4,
-            "COMBINED_EMBEDDING": 5,
-            "CONCAT_EMBEDDING": 6,
-        }
-    ),
-]
-ExplanationMetadataInputMetadataVisualizationColorMap = Annotated[
-    Literal["COLOR_MAP_UNSPECIFIED", "PINK_GREEN", "VIRIDIS", "RED", "GREEN", "RED_GREEN", "PINK_WHITE_GREEN"],
-    Numbered(
-        {
-            "COLOR_MAP_UNSPECIFIED": 0,
-            "PINK_GREEN": 1,
-            "VIRIDIS": 2,
-            "RED": 3,
-            "GREEN": 4,
-            "RED_GREEN": 6,
-            "PINK_WHITE_GREEN": 5,
-        }
-    ),
-]
-ExplanationMetadataInputMetadataVisualizationOverlayType = Annotated[
-    Literal["OVERLAY_TYPE_UNSPECIFIED", "NONE", "ORIGINAL", "GRAYSCALE", "MASK_BLACK"],
-    Numbered({"OVERLAY_TYPE_UNSPECIFIED": 0, "NONE": 1, "ORIGINAL": 2, "GRAYSCALE": 3, "MASK_BLACK": 4}),
-]
-ExplanationMetadataInputMetadataVisualizationPolarity = Annotated[
-    Literal["POLARITY_UNSPECIFIED", "POSITIVE", "NEGATIVE", "BOTH"],
-    Numbered({"POLARITY_UNSPECIFIED": 0, "POSITIVE": 1, "NEGATIVE": 2, "BOTH": 3}),
-]
-ExplanationMetadataInputMetadataVisualizationType = Annotated[
-    Literal["TYPE_UNSPECIFIED", "PIXELS", "OUTLINES"], Numbered({"TYPE_UNSPECIFIED": 0, "PIXELS": 1, "OUTLINES": 2})
-]
-JobState = Annotated[
-    Literal[
-        "JOB_STATE_UNSPECIFIED",
-        "JOB_STATE_QUEUED",
-        "JOB_STATE_PENDING",
-        "JOB_STATE_RUNNING",
-        "JOB_STATE_SUCCEEDED",
-        "JOB_STATE_FAILED",
-        "JOB_STATE_CANCELLING",
-        "JOB_STATE_CANCELLED",
-        "JOB_STATE_PAUSED",
-        "JOB_STATE_EXPIRED",
-        "JOB_STATE_UPDATING",
-        "JOB_STATE_PARTIALLY_SUCCEEDED",
-    ],
-    Numbered(
-        {
-            "JOB_STATE_UNSPECIFIED": 0,
-            "JOB_STATE_QUEUED": 1,
-            "JOB_STATE_PENDING": 2,
-            "JOB_STATE_RUNNING": 3,
-            "JOB_STATE_SUCCEEDED": 4,
-            "JOB_STATE_FAILED": 5,
-            "JOB_STATE_CANCELLING": 6,
-            "JOB_STATE_CANCELLED": 7,
-            "JOB_STATE_PAUSED": 8,
-            "JOB_STATE_EXPIRED": 9,
-            "JOB_STATE_UPDATING": 10,
-            "JOB_STATE_PARTIALLY_SUCCEEDED": 11,
-        }
-    ),
-]
-ModelDeploymentResourcesType = Annotated[
-    Literal["DEPLOYMENT_RESOURCES_TYPE_UNSPECIFIED", "DEDICATED_RESOURCES", "AUTOMATIC_RESOURCES", "SHARED_RESOURCES"],
-    Numbered(
-        {
-            "DEPLOYMENT_RESOURCES_TYPE_UNSPECIFIED": 0,
-            "DEDICATED_RESOURCES": 1,
-            "AUTOMATIC_RESOURCES": 2,
-            "SHARED_RESOURCES": 3,
-        }
-    ),
-]
-ModelExportFormatExportableContent = Annotated[
-    Literal["EXPORTABLE_CONTENT_UNSPECIFIED", "ARTIFACT", "IMAGE"],
-    Numbered({"EXPORTABLE_CONTENT_UNSPECIFIED": 0, "ARTIFACT": 1, "IMAGE": 2}),
-]
-ModelSourceInfoModelSourceType = Annotated[
-    Literal[
-        "MODEL_SOURCE_TYPE_UNSPECIFIED",
-        "AUTOML",
-        "CUSTOM",
-        "BQML",
-        "MODEL_GARDEN",
-        "GENIE",
-        "CUSTOM_TEXT_EMBEDDING",
-        "MARKETPLACE",
-    ],
-    Numbered(
-        {
-            "MODEL_SOURCE_TYPE_UNSPECIFIED": 0,
-            "AUTOML": 1,
-            "CUSTOM": 2,
-            "BQML": 3,
-            "MODEL_GARDEN": 4,
-            "GENIE": 5,
-            "CUSTOM_TEXT_EMBEDDING": 6,
-            "MARKETPLACE": 7,
-        }
-    ),
-]
-PipelineState = Annotated[
-    Literal[
-        "PIPELINE_STATE_UNSPECIFIED",
-        "PIPELINE_STATE_QUEUED",
-        "PIPELINE_STATE_PENDING",
-        "PIPELINE_STATE_RUNNING",
-        "PIPELINE_STATE_SUCCEEDED",
-        "PIPELINE_STATE_FAILED",
-        "PIPELINE_STATE_CANCELLING",
-        "PIPELINE_STATE_CANCELLED",
-        "PIPELINE_STATE_PAUSED",
-    ],
-    Numbered(
-        {
-            "PIPELINE_STATE_UNSPECIFIED": 0,
-            "PIPELINE_STATE_QUEUED": 1,
-            "PIPELINE_STATE_PENDING": 2,
-            "PIPELINE_STATE_RUNNING": 3,
-            "PIPELINE_STATE_SUCCEEDED": 4,
-            "PIPELINE_STATE_FAILED": 5,
-            "PIPELINE_STATE_CANCELLING": 6,
-            "PIPELINE_STATE_CANCELLED": 7,
-            "PIPELINE_STATE_PAUSED": 8,
-        }
-    ),
-]
-PresetsModality = Annotated[
-    Literal["MODALITY_UNSPECIFIED", "IMAGE", "TEXT", "TABULAR"],
-    Numbered({"MODALITY_UNSPECIFIED": 0, "IMAGE": 1, "TEXT": 2, "TABULAR": 3}),
-]
-PresetsQuery = Annotated[Literal["PRECISE", "FAST"], Numbered({"PRECISE": 0, "FAST": 1})]
-ReservationAffinityType = Annotated[
-    Literal["TYPE_UNSPECIFIED", "NO_RESERVATION", "ANY_RESERVATION", "SPECIFIC_RESERVATION"],
-    Numbered({"TYPE_UNSPECIFIED": 0, "NO_RESERVATION": 1, "ANY_RESERVATION": 2, "SPECIFIC_RESERVATION": 3}),
-]
-SchedulingStrategy = Annotated[
-    Literal["STRATEGY_UNSPECIFIED", "ON_DEMAND", "LOW_COST", "STANDARD", "SPOT", "FLEX_START"],
-    Numbered({"STRATEGY_UNSPECIFIED": 0, "ON_DEMAND": 1, "LOW_COST": 2, "STANDARD": 3, "SPOT": 4, "FLEX_START": 6}),
-]
-StudySpecAlgorithm = Annotated[
-    Literal["ALGORITHM_UNSPECIFIED", "GRID_SEARCH", "RANDOM_SEARCH"],
-    Numbered({"ALGORITHM_UNSPECIFIED": 0, "GRID_SEARCH": 2, "RANDOM_SEARCH": 3}),
-]
-StudySpecMeasurementSelectionType = Annotated[
-    Literal["MEASUREMENT_SELECTION_TYPE_UNSPECIFIED", "LAST_MEASUREMENT", "BEST_MEASUREMENT"],
-    Numbered({"MEASUREMENT_SELECTION_TYPE_UNSPECIFIED": 0, "LAST_MEASUREMENT": 1, "BEST_MEASUREMENT": 2}),
-]
-StudySpecMetricSpecGoalType = Annotated[
-    Literal["GOAL_TYPE_UNSPECIFIED", "MAXIMIZE", "MINIMIZE"],
-    Numbered({"GOAL_TYPE_UNSPECIFIED": 0, "MAXIMIZE": 1, "MINIMIZE": 2}),
-]
-StudySpecObservationNoise = Annotated[
-    Literal["OBSERVATION_NOISE_UNSPECIFIED", "LOW", "HIGH"],
-    Numbered({"OBSERVATION_NOISE_UNSPECIFIED": 0, "LOW": 1, "HIGH": 2}),
-]
-StudySpecParameterSpecScaleType = Annotated[
-    Literal["SCALE_TYPE_UNSPECIFIED", "UNIT_LINEAR_SCALE", "UNIT_LOG_SCALE", "UNIT_REVERSE_LOG_SCALE"],
-    Numbered({"SCALE_TYPE_UNSPECIFIED": 0, "UNIT_LINEAR_SCALE": 1, "UNIT_LOG_SCALE": 2, "UNIT_REVERSE_LOG_SCALE": 3}),
-]
-TrialState = Annotated[
-    Literal["STATE_UNSPECIFIED", "REQUESTED", "ACTIVE", "STOPPING", "SUCCEEDED", "INFEASIBLE"],
-    Numbered({"STATE_UNSPECIFIED": 0, "REQUESTED": 1, "ACTIVE": 2, "STOPPING": 3, "SUCCEEDED": 4, "INFEASIBLE": 5}),
-]
+class Message(TypedDict, total=False):
+    """A message of the API, with its fields in either spelling and no others."""
 
 
-@_message
-class CustomJob(TypedDict, total=False):
+# fmt: off
+AcceleratorType = Annotated[Literal[
+    "ACCELERATOR_TYPE_UNSPECIFIED", "NVIDIA_TESLA_K80", "NVIDIA_TESLA_P100", "NVIDIA_TESLA_V100", "NVIDIA_TESLA_P4",
+    "NVIDIA_TESLA_T4", "NVIDIA_TESLA_A100", "NVIDIA_A100_80GB", "NVIDIA_L4", "NVIDIA_H100_80GB",
+    "NVIDIA_H100_MEGA_80GB", "NVIDIA_H200_141GB", "NVIDIA_B200", "NVIDIA_GB200", "NVIDIA_RTX_PRO_6000", "TPU_V2",
+    "TPU_V3", "TPU_V4_POD", "TPU_V5_LITEPOD"
+], Numbered(0, 1, 2, 3, 4, 5, 8, 9, 11, 13, 14, 15, 16, 17, 18, 6, 7, 10, 12)]
+ExamplesExampleGcsSourceDataFormat = Annotated[Literal["DATA_FORMAT_UNSPECIFIED", "JSONL"], Numbered(0, 1)]
+ExplanationMetadataInputMetadataEncoding = Annotated[Literal[
+    "ENCODING_UNSPECIFIED", "IDENTITY", "BAG_OF_FEATURES", "BAG_OF_FEATURES_SPARSE", "INDICATOR", "COMBINED_EMBEDDING",
+    "CONCAT_EMBEDDING"
+], Numbered(0, 1, 2, 3, 4, 5, 6)]
+ExplanationMetadataInputMetadataVisualizationColorMap = Annotated[Literal[
+    "COLOR_MAP_UNSPECIFIED", "PINK_GREEN", "VIRIDIS", "RED", "GREEN", "RED_GREEN", "PINK_WHITE_GREEN"
+], Numbered(0, 1, 2, 3, 4, 6, 5)]
+ExplanationMetadataInputMetadataVisualizationOverlayType = Annotated[Literal[
+    "OVERLAY_TYPE_UNSPECIFIED", "NONE", "ORIGINAL", "GRAYSCALE", "MASK_BLACK"
+], Numbered(0, 1, 2, 3, 4)]
+ExplanationMetadataInputMetadataVisualizationPolarity = Annotated[Literal[
+    "POLARITY_UNSPECIFIED", "POSITIVE", "NEGATIVE", "BOTH"
+], Numbered(0, 1, 2, 3)]
+ExplanationMetadataInputMetadataVisualizationType = Annotated[Literal[
+    "TYPE_UNSPECIFIED", "PIXELS", "OUTLINES"
+], Numbered(0, 1, 2)]
+JobState = Annotated[Literal[
+    "JOB_STATE_UNSPECIFIED", "JOB_STATE_QUEUED", "JOB_STATE_PENDING", "JOB_STATE_RUNNING", "JOB_STATE_SUCCEEDED",
+    "JOB_STATE_FAILED", "JOB_STATE_CANCELLING", "JOB_STATE_CANCELLED", "JOB_STATE_PAUSED", "JOB_STATE_EXPIRED",
+    "JOB_STATE_UPDATING", "JOB_STATE_PARTIALLY_SUCCEEDED"
+], Numbered(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)]
+ModelDeploymentResourcesType = Annotated[Literal[
+    "DEPLOYMENT_RESOURCES_TYPE_UNSPECIFIED", "DEDICATED_RESOURCES", "AUTOMATIC_RESOURCES", "SHARED_RESOURCES"
+], Numbered(0, 1, 2, 3)]
+ModelExportFormatExportableContent = Annotated[Literal[
+    "EXPORTABLE_CONTENT_UNSPECIFIED", "ARTIFACT", "IMAGE"
+], Numbered(0, 1, 2)]
+ModelSourceInfoModelSourceType = Annotated[Literal[
+    "MODEL_SOURCE_TYPE_UNSPECIFIED", "AUTOML", "CUSTOM", "BQML", "MODEL_GARDEN", "GENIE", "CUSTOM_TEXT_EMBEDDING",
+    "MARKETPLACE"
+], Numbered(0, 1, 2, 3, 4, 5, 6, 7)]
+PipelineState = Annotated[Literal[
+    "PIPELINE_STATE_UNSPECIFIED", "PIPELINE_STATE_QUEUED", "PIPELINE_STATE_PENDING", "PIPELINE_STATE_RUNNING",
+    "PIPELINE_STATE_SUCCEEDED", "PIPELINE_STATE_FAILED", "PIPELINE_STATE_CANCELLING", "PIPELINE_STATE_CANCELLED",
+    "PIPELINE_STATE_PAUSED"
+], Numbered(0, 1, 2, 3, 4, 5, 6, 7, 8)]
+PresetsModality = Annotated[Literal["MODALITY_UNSPECIFIED", "IMAGE", "TEXT", "TABULAR"], Numbered(0, 1, 2, 3)]
+PresetsQuery = Annotated[Literal["PRECISE", "FAST"], Numbered(0, 1)]
+ReservationAffinityType = Annotated[Literal[
+    "TYPE_UNSPECIFIED", "NO_RESERVATION", "ANY_RESERVATION", "SPECIFIC_RESERVATION"
+], Numbered(0, 1, 2, 3)]
+SchedulingStrategy = Annotated[Literal[
+    "STRATEGY_UNSPECIFIED", "ON_DEMAND", "LOW_COST", "STANDARD", "SPOT", "FLEX_START"
+], Numbered(0, 1, 2, 3, 4, 6)]
+StudySpecAlgorithm = Annotated[Literal["ALGORITHM_UNSPECIFIED", "GRID_SEARCH", "RANDOM_SEARCH"], Numbered(0, 2, 3)]
+StudySpecMeasurementSelectionType = Annotated[Literal[
+    "MEASUREMENT_SELECTION_TYPE_UNSPECIFIED", "LAST_MEASUREMENT", "BEST_MEASUREMENT"
+], Numbered(0, 1, 2)]
+StudySpecMetricSpecGoalType = Annotated[Literal["GOAL_TYPE_UNSPECIFIED", "MAXIMIZE", "MINIMIZE"], Numbered(0, 1, 2)]
+StudySpecObservationNoise = Annotated[Literal["OBSERVATION_NOISE_UNSPECIFIED", "LOW", "HIGH"], Numbered(0, 1, 2)]
+StudySpecParameterSpecScaleType = Annotated[Literal[
+    "SCALE_TYPE_UNSPECIFIED", "UNIT_LINEAR_SCALE", "UNIT_LOG_SCALE", "UNIT_REVERSE_LOG_SCALE"
+], Numbered(0, 1, 2, 3)]
+TrialState = Annotated[Literal[
+    "STATE_UNSPECIFIED", "REQUESTED", "ACTIVE", "STOPPING", "SUCCEEDED", "INFEASIBLE"
+], Numbered(0, 1, 2, 3, 4, 5)]
+# fmt: on
+
+
+class CustomJob(Message, total=False):
     """Represents a job that runs custom workloads such as a Docker container or a Python package."""
 
     createTime: OutputOnly[Timestamp]
@@ -272,8 +110,7 @@ class CustomJob(TypedDict, total=False):
     webAccessUris: OutputOnly[dict[str, String]]
 
 
-@_message
-class HyperparameterTuningJob(TypedDict, total=False):
+class HyperparameterTuningJob(Message, total=False):
     """Represents a HyperparameterTuningJob."""
 
     createTime: OutputOnly[Timestamp]
@@ -296,8 +133,7 @@ class HyperparameterTuningJob(TypedDict, total=False):
     updateTime: OutputOnly[Timestamp]
 
 
-@_message
-class TrainingPipeline(TypedDict, total=False):
+class TrainingPipeline(Message, total=False):
     """The TrainingPipeline orchestrates tasks associated with training a Model."""
 
     createTime: OutputOnly[Timestamp]
@@ -319,8 +155,7 @@ class TrainingPipeline(TypedDict, total=False):
     updateTime: OutputOnly[Timestamp]
 
 
-@_message
-class UploadModelRequest(TypedDict, total=False):
+class UploadModelRequest(Message, total=False):
     """Request message for ModelService.UploadModel."""
 
     model: Required["Model"]
@@ -329,26 +164,22 @@ class UploadModelRequest(TypedDict, total=False):
     serviceAccount: String
 
 
-@_message
-class EncryptionSpec(TypedDict, total=False):
-    """Represents a customer-managed encryption key specification that can be applied to a Vertex AI
-    resource."""
+class EncryptionSpec(Message, total=False):
+    """Represents a customer-managed encryption key specification that can be applied to a Vertex AI resource."""
 
     kmsKeyName: Required[String]
 
 
-@_message
-class Status(TypedDict, total=False):
-    """The `Status` type defines a logical error model that is suitable for different programming
-    environments, including REST APIs and RPC APIs."""
+class Status(Message, total=False):
+    """The `Status` type defines a logical error model that is suitable for different programming environments,
+    including REST APIs and RPC APIs."""
 
     code: Int32
     details: list[dict[str, Any]]
     message: String
 
 
-@_message
-class CustomJobSpec(TypedDict, total=False):
+class CustomJobSpec(Message, total=False):
     """Represents the spec of a CustomJob."""
 
     baseOutputDirectory: "GcsDestination"
@@ -368,8 +199,7 @@ class CustomJobSpec(TypedDict, total=False):
     workerPoolSpecs: Required[list["WorkerPoolSpec"]]
 
 
-@_message
-class StudySpec(TypedDict, total=False):
+class StudySpec(Message, total=False):
     """Represents specification of a Study."""
 
     algorithm: StudySpecAlgorithm
@@ -383,8 +213,7 @@ class StudySpec(TypedDict, total=False):
     studyStoppingConfig: "StudySpecStudyStoppingConfig"
 
 
-@_message
-class Trial(TypedDict, total=False):
+class Trial(Message, total=False):
     """A message representing a Trial."""
 
     clientId: OutputOnly[String]
@@ -401,8 +230,7 @@ class Trial(TypedDict, total=False):
     webAccessUris: OutputOnly[dict[str, String]]
 
 
-@_message
-class InputDataConfig(TypedDict, total=False):
+class InputDataConfig(Message, total=False):
     """Specifies Vertex AI owned input data to be used for training, and possibly evaluating, the Model."""
 
     annotationSchemaUri: String
@@ -419,8 +247,7 @@ class InputDataConfig(TypedDict, total=False):
     timestampSplit: "TimestampSplit"
 
 
-@_message
-class Model(TypedDict, total=False):
+class Model(Message, total=False):
     """A trained machine learning Model."""
 
     artifactUri: String
@@ -460,23 +287,20 @@ class Model(TypedDict, total=False):
     versionUpdateTime: OutputOnly[Timestamp]
 
 
-@_message
-class GcsDestination(TypedDict, total=False):
+class GcsDestination(Message, total=False):
     """The Google Cloud Storage location where the output is to be written to."""
 
     outputUriPrefix: Required[String]
 
 
-@_message
-class PscInterfaceConfig(TypedDict, total=False):
+class PscInterfaceConfig(Message, total=False):
     """Configuration for PSC-I."""
 
     dnsPeeringConfigs: list["DnsPeeringConfig"]
     networkAttachment: String
 
 
-@_message
-class Scheduling(TypedDict, total=False):
+class Scheduling(Message, total=False):
     """All parameters related to queuing and scheduling of custom jobs."""
 
     disableRetries: Boolean
@@ -486,8 +310,7 @@ class Scheduling(TypedDict, total=False):
     timeout: Duration
 
 
-@_message
-class WorkerPoolSpec(TypedDict, total=False):
+class WorkerPoolSpec(Message, total=False):
     """Represents the spec of a worker pool in a job."""
 
     containerSpec: "ContainerSpec"
@@ -499,8 +322,7 @@ class WorkerPoolSpec(TypedDict, total=False):
     replicaCount: Int64
 
 
-@_message
-class StudySpecConvexAutomatedStoppingSpec(TypedDict, total=False):
+class StudySpecConvexAutomatedStoppingSpec(Message, total=False):
     """Configuration for ConvexAutomatedStoppingSpec."""
 
     learningRateParameterName: String
@@ -511,26 +333,21 @@ class StudySpecConvexAutomatedStoppingSpec(TypedDict, total=False):
     useElapsedDuration: Boolean
 
 
-@_message
-class StudySpecDecayCurveAutomatedStoppingSpec(TypedDict, total=False):
-    """The decay curve automated stopping rule builds a Gaussian Process Regressor to predict the final
-    objective value of a Trial based on the already completed Trials and the intermediate measurements of
-    the current Trial."""
+class StudySpecDecayCurveAutomatedStoppingSpec(Message, total=False):
+    """The decay curve automated stopping rule builds a Gaussian Process Regressor to predict the final objective value
+    of a Trial based on the already completed Trials and the intermediate measurements of the current Trial."""
 
     useElapsedDuration: Boolean
 
 
-@_message
-class StudySpecMedianAutomatedStoppingSpec(TypedDict, total=False):
-    """The median automated stopping rule stops a pending Trial if the Trial's best objective_value is
-    strictly below the median 'performance' of all completed Trials reported up to the Trial's last
-    measurement."""
+class StudySpecMedianAutomatedStoppingSpec(Message, total=False):
+    """The median automated stopping rule stops a pending Trial if the Trial's best objective_value is strictly below
+    the median 'performance' of all completed Trials reported up to the Trial's last measurement."""
 
     useElapsedDuration: Boolean
 
 
-@_message
-class StudySpecMetricSpec(TypedDict, total=False):
+class StudySpecMetricSpec(Message, total=False):
     """Represents a metric to optimize."""
 
     goal: StudySpecMetricSpecGoalType
@@ -538,8 +355,7 @@ class StudySpecMetricSpec(TypedDict, total=False):
     safetyConfig: "StudySpecMetricSpecSafetyMetricConfig"
 
 
-@_message
-class StudySpecParameterSpec(TypedDict, total=False):
+class StudySpecParameterSpec(Message, total=False):
     """Represents a single parameter to optimize."""
 
     categoricalValueSpec: "StudySpecParameterSpecCategoricalValueSpec"
@@ -551,8 +367,7 @@ class StudySpecParameterSpec(TypedDict, total=False):
     scaleType: StudySpecParameterSpecScaleType
 
 
-@_message
-class StudySpecStudyStoppingConfig(TypedDict, total=False):
+class StudySpecStudyStoppingConfig(Message, total=False):
     """The configuration (stopping conditions) for automated stopping of a Study."""
 
     maxDurationNoProgress: Duration
@@ -564,8 +379,7 @@ class StudySpecStudyStoppingConfig(TypedDict, total=False):
     shouldStopAsap: Boolean
 
 
-@_message
-class Measurement(TypedDict, total=False):
+class Measurement(Message, total=False):
     """A message representing a Measurement of a Trial."""
 
     elapsedDuration: OutputOnly[Duration]
@@ -573,33 +387,29 @@ class Measurement(TypedDict, total=False):
     stepCount: OutputOnly[Int64]
 
 
-@_message
-class TrialParameter(TypedDict, total=False):
+class TrialParameter(Message, total=False):
     """A message representing a parameter to be tuned."""
 
     parameterId: OutputOnly[String]
     value: OutputOnly[Any]
 
 
-@_message
-class BigQueryDestination(TypedDict, total=False):
+class BigQueryDestination(Message, total=False):
     """The BigQuery location for the output content."""
 
     outputUri: Required[String]
 
 
-@_message
-class FilterSplit(TypedDict, total=False):
-    """Assigns input data to training, validation, and test sets based on the given filters, data pieces not
-    matched by any filter are ignored."""
+class FilterSplit(Message, total=False):
+    """Assigns input data to training, validation, and test sets based on the given filters, data pieces not matched by
+    any filter are ignored."""
 
     testFilter: Required[String]
     trainingFilter: Required[String]
     validationFilter: Required[String]
 
 
-@_message
-class FractionSplit(TypedDict, total=False):
+class FractionSplit(Message, total=False):
     """Assigns the input data to training, validation, and test sets as per the given fractions."""
 
     testFraction: Double
@@ -607,17 +417,15 @@ class FractionSplit(TypedDict, total=False):
     validationFraction: Double
 
 
-@_message
-class PredefinedSplit(TypedDict, total=False):
+class PredefinedSplit(Message, total=False):
     """Assigns input data to training, validation, and test sets based on the value of a provided key."""
 
     key: Required[String]
 
 
-@_message
-class StratifiedSplit(TypedDict, total=False):
-    """Assigns input data to the training, validation, and test sets so that the distribution of values
-    found in the categorical column (as specified by the `key` field) is mirrored within each split."""
+class StratifiedSplit(Message, total=False):
+    """Assigns input data to the training, validation, and test sets so that the distribution of values found in the
+    categorical column (as specified by the `key` field) is mirrored within each split."""
 
     key: Required[String]
     testFraction: Double
@@ -625,8 +433,7 @@ class StratifiedSplit(TypedDict, total=False):
     validationFraction: Double
 
 
-@_message
-class TimestampSplit(TypedDict, total=False):
+class TimestampSplit(Message, total=False):
     """Assigns input data to training, validation, and test sets based on a provided timestamps."""
 
     key: Required[String]
@@ -635,16 +442,14 @@ class TimestampSplit(TypedDict, total=False):
     validationFraction: Double
 
 
-@_message
-class ModelBaseModelSource(TypedDict, total=False):
+class ModelBaseModelSource(Message, total=False):
     """User input field to specify the base model source."""
 
     genieSource: "GenieSource"
     modelGardenSource: "ModelGardenSource"
 
 
-@_message
-class Checkpoint(TypedDict, total=False):
+class Checkpoint(Message, total=False):
     """Describes the machine learning model version checkpoint."""
 
     checkpointId: String
@@ -652,8 +457,7 @@ class Checkpoint(TypedDict, total=False):
     step: Int64
 
 
-@_message
-class ModelContainerSpec(TypedDict, total=False):
+class ModelContainerSpec(Message, total=False):
     """Specification of a container for serving predictions."""
 
     args: list[String]
@@ -672,8 +476,7 @@ class ModelContainerSpec(TypedDict, total=False):
     startupProbe: "Probe"
 
 
-@_message
-class ModelDataStats(TypedDict, total=False):
+class ModelDataStats(Message, total=False):
     """Stats of data used for train or evaluate the Model."""
 
     testAnnotationsCount: Int64
@@ -684,8 +487,7 @@ class ModelDataStats(TypedDict, total=False):
     validationDataItemsCount: Int64
 
 
-@_message
-class DeployedModelRef(TypedDict, total=False):
+class DeployedModelRef(Message, total=False):
     """Points to a DeployedModel."""
 
     checkpointId: String
@@ -693,31 +495,27 @@ class DeployedModelRef(TypedDict, total=False):
     endpoint: String
 
 
-@_message
-class ExplanationSpec(TypedDict, total=False):
+class ExplanationSpec(Message, total=False):
     """Specification of Model explanation."""
 
     metadata: "ExplanationMetadata"
     parameters: Required["ExplanationParameters"]
 
 
-@_message
-class ModelSourceInfo(TypedDict, total=False):
+class ModelSourceInfo(Message, total=False):
     """Detail description of the source information of the model."""
 
     copy: Boolean
     sourceType: ModelSourceInfoModelSourceType
 
 
-@_message
-class ModelOriginalModelInfo(TypedDict, total=False):
+class ModelOriginalModelInfo(Message, total=False):
     """Contains information about the original Model if this Model is a copy."""
 
     model: OutputOnly[String]
 
 
-@_message
-class PredictSchemata(TypedDict, total=False):
+class PredictSchemata(Message, total=False):
     """Contains the schemata used in Model's predictions and explanations via PredictionService.Predict,
     PredictionService.Explain and BatchPredictionJob."""
 
@@ -726,16 +524,14 @@ class PredictSchemata(TypedDict, total=False):
     predictionSchemaUri: String
 
 
-@_message
-class ModelExportFormat(TypedDict, total=False):
+class ModelExportFormat(Message, total=False):
     """Represents export format supported by the Model."""
 
     exportableContents: OutputOnly[list[ModelExportFormatExportableContent]]
     id: OutputOnly[String]
 
 
-@_message
-class DnsPeeringConfig(TypedDict, total=False):
+class DnsPeeringConfig(Message, total=False):
     """DNS peering configuration."""
 
     domain: Required[String]
@@ -743,8 +539,7 @@ class DnsPeeringConfig(TypedDict, total=False):
     targetProject: Required[String]
 
 
-@_message
-class ContainerSpec(TypedDict, total=False):
+class ContainerSpec(Message, total=False):
     """The spec of a Container."""
 
     args: list[String]
@@ -753,16 +548,14 @@ class ContainerSpec(TypedDict, total=False):
     imageUri: Required[String]
 
 
-@_message
-class DiskSpec(TypedDict, total=False):
+class DiskSpec(Message, total=False):
     """Represents the spec of disk options."""
 
     bootDiskSizeGb: Int32
     bootDiskType: String
 
 
-@_message
-class LustreMount(TypedDict, total=False):
+class LustreMount(Message, total=False):
     """Represents a mount configuration for Lustre file system."""
 
     filesystem: Required[String]
@@ -771,8 +564,7 @@ class LustreMount(TypedDict, total=False):
     volumeHandle: Required[String]
 
 
-@_message
-class MachineSpec(TypedDict, total=False):
+class MachineSpec(Message, total=False):
     """Specification of a single machine."""
 
     acceleratorCount: Int32
@@ -783,8 +575,7 @@ class MachineSpec(TypedDict, total=False):
     tpuTopology: String
 
 
-@_message
-class NfsMount(TypedDict, total=False):
+class NfsMount(Message, total=False):
     """Represents a mount configuration for Network File System (NFS) to mount."""
 
     mountPoint: Required[String]
@@ -792,8 +583,7 @@ class NfsMount(TypedDict, total=False):
     server: Required[String]
 
 
-@_message
-class PythonPackageSpec(TypedDict, total=False):
+class PythonPackageSpec(Message, total=False):
     """The spec of a Python packaged code."""
 
     args: list[String]
@@ -803,24 +593,21 @@ class PythonPackageSpec(TypedDict, total=False):
     pythonModule: Required[String]
 
 
-@_message
-class StudySpecMetricSpecSafetyMetricConfig(TypedDict, total=False):
+class StudySpecMetricSpecSafetyMetricConfig(Message, total=False):
     """Used in safe optimization to specify threshold levels and risk tolerance."""
 
     desiredMinSafeTrialsFraction: Double
     safetyThreshold: Double
 
 
-@_message
-class StudySpecParameterSpecCategoricalValueSpec(TypedDict, total=False):
+class StudySpecParameterSpecCategoricalValueSpec(Message, total=False):
     """Value specification for a parameter in `CATEGORICAL` type."""
 
     defaultValue: String
     values: Required[list[String]]
 
 
-@_message
-class StudySpecParameterSpecConditionalParameterSpec(TypedDict, total=False):
+class StudySpecParameterSpecConditionalParameterSpec(Message, total=False):
     """Represents a parameter spec with condition from its parent parameter."""
 
     parameterSpec: Required["StudySpecParameterSpec"]
@@ -829,16 +616,14 @@ class StudySpecParameterSpecConditionalParameterSpec(TypedDict, total=False):
     parentIntValues: "StudySpecParameterSpecConditionalParameterSpecIntValueCondition"
 
 
-@_message
-class StudySpecParameterSpecDiscreteValueSpec(TypedDict, total=False):
+class StudySpecParameterSpecDiscreteValueSpec(Message, total=False):
     """Value specification for a parameter in `DISCRETE` type."""
 
     defaultValue: Double
     values: Required[list[Double]]
 
 
-@_message
-class StudySpecParameterSpecDoubleValueSpec(TypedDict, total=False):
+class StudySpecParameterSpecDoubleValueSpec(Message, total=False):
     """Value specification for a parameter in `DOUBLE` type."""
 
     defaultValue: Double
@@ -846,8 +631,7 @@ class StudySpecParameterSpecDoubleValueSpec(TypedDict, total=False):
     minValue: Double
 
 
-@_message
-class StudySpecParameterSpecIntegerValueSpec(TypedDict, total=False):
+class StudySpecParameterSpecIntegerValueSpec(Message, total=False):
     """Value specification for a parameter in `INTEGER` type."""
 
     defaultValue: Int64
@@ -855,31 +639,27 @@ class StudySpecParameterSpecIntegerValueSpec(TypedDict, total=False):
     minValue: Int64
 
 
-@_message
-class StudyTimeConstraint(TypedDict, total=False):
+class StudyTimeConstraint(Message, total=False):
     """Time-based Constraint for Study"""
 
     endTime: Timestamp
     maxDuration: Duration
 
 
-@_message
-class MeasurementMetric(TypedDict, total=False):
+class MeasurementMetric(Message, total=False):
     """A message representing a metric in the measurement."""
 
     metricId: OutputOnly[String]
     value: OutputOnly[Double]
 
 
-@_message
-class GenieSource(TypedDict, total=False):
+class GenieSource(Message, total=False):
     """Contains information about the source of the models generated from Generative AI Studio."""
 
     baseModelUri: Required[String]
 
 
-@_message
-class ModelGardenSource(TypedDict, total=False):
+class ModelGardenSource(Message, total=False):
     """Contains information about the source of the models generated from Model Garden."""
 
     publicModelName: Required[String]
@@ -887,25 +667,22 @@ class ModelGardenSource(TypedDict, total=False):
     versionId: String
 
 
-@_message
-class EnvVar(TypedDict, total=False):
+class EnvVar(Message, total=False):
     """Represents an environment variable present in a Container or Python Module."""
 
     name: Required[String]
     value: String
 
 
-@_message
-class Port(TypedDict, total=False):
+class Port(Message, total=False):
     """Represents a network port in a container."""
 
     containerPort: Int32
 
 
-@_message
-class Probe(TypedDict, total=False):
-    """Probe describes a health check to be performed against a container to determine whether it is alive
-    or ready to receive traffic."""
+class Probe(Message, total=False):
+    """Probe describes a health check to be performed against a container to determine whether it is alive or ready to
+    receive traffic."""
 
     exec: "ProbeExecAction"
     failureThreshold: Int32
@@ -918,8 +695,7 @@ class Probe(TypedDict, total=False):
     timeoutSeconds: Int32
 
 
-@_message
-class ExplanationMetadata(TypedDict, total=False):
+class ExplanationMetadata(Message, total=False):
     """Metadata describing the Model's input and output for explanation."""
 
     featureAttributionsSchemaUri: String
@@ -928,8 +704,7 @@ class ExplanationMetadata(TypedDict, total=False):
     outputs: dict[str, "ExplanationMetadataOutputMetadata"]
 
 
-@_message
-class ExplanationParameters(TypedDict, total=False):
+class ExplanationParameters(Message, total=False):
     """Parameters to configure explaining for Model's predictions."""
 
     examples: "Examples"
@@ -940,54 +715,47 @@ class ExplanationParameters(TypedDict, total=False):
     xraiAttribution: "XraiAttribution"
 
 
-@_message
-class ReservationAffinity(TypedDict, total=False):
-    """A ReservationAffinity can be used to configure a Vertex AI resource (e.g., a DeployedModel) to draw
-    its Compute Engine resources from a Shared Reservation, or exclusively from on-demand capacity."""
+class ReservationAffinity(Message, total=False):
+    """A ReservationAffinity can be used to configure a Vertex AI resource (e.g., a DeployedModel) to draw its Compute
+    Engine resources from a Shared Reservation, or exclusively from on-demand capacity."""
 
     key: String
     reservationAffinityType: ReservationAffinityType
     values: list[String]
 
 
-@_message
-class StudySpecParameterSpecConditionalParameterSpecCategoricalValueCondition(TypedDict, total=False):
+class StudySpecParameterSpecConditionalParameterSpecCategoricalValueCondition(Message, total=False):
     """Represents the spec to match categorical values from parent parameter."""
 
     values: Required[list[String]]
 
 
-@_message
-class StudySpecParameterSpecConditionalParameterSpecDiscreteValueCondition(TypedDict, total=False):
+class StudySpecParameterSpecConditionalParameterSpecDiscreteValueCondition(Message, total=False):
     """Represents the spec to match discrete values from parent parameter."""
 
     values: Required[list[Double]]
 
 
-@_message
-class StudySpecParameterSpecConditionalParameterSpecIntValueCondition(TypedDict, total=False):
+class StudySpecParameterSpecConditionalParameterSpecIntValueCondition(Message, total=False):
     """Represents the spec to match integer values from parent parameter."""
 
     values: Required[list[Int64]]
 
 
-@_message
-class ProbeExecAction(TypedDict, total=False):
+class ProbeExecAction(Message, total=False):
     """ExecAction specifies a command to execute."""
 
     command: list[String]
 
 
-@_message
-class ProbeGrpcAction(TypedDict, total=False):
+class ProbeGrpcAction(Message, total=False):
     """GrpcAction checks the health of a container using a gRPC service."""
 
     port: Int32
     service: String
 
 
-@_message
-class ProbeHttpGetAction(TypedDict, total=False):
+class ProbeHttpGetAction(Message, total=False):
     """HttpGetAction describes an action based on HTTP Get requests."""
 
     host: String
@@ -997,16 +765,14 @@ class ProbeHttpGetAction(TypedDict, total=False):
     scheme: String
 
 
-@_message
-class ProbeTcpSocketAction(TypedDict, total=False):
+class ProbeTcpSocketAction(Message, total=False):
     """TcpSocketAction probes the health of a container by opening a TCP socket connection."""
 
     host: String
     port: Int32
 
 
-@_message
-class ExplanationMetadataInputMetadata(TypedDict, total=False):
+class ExplanationMetadataInputMetadata(Message, total=False):
     """Metadata of the input of a feature."""
 
     denseShapeTensorName: String
@@ -1023,8 +789,7 @@ class ExplanationMetadataInputMetadata(TypedDict, total=False):
     visualization: "ExplanationMetadataInputMetadataVisualization"
 
 
-@_message
-class ExplanationMetadataOutputMetadata(TypedDict, total=False):
+class ExplanationMetadataOutputMetadata(Message, total=False):
     """Metadata of the prediction output to be explained."""
 
     displayNameMappingKey: String
@@ -1032,8 +797,7 @@ class ExplanationMetadataOutputMetadata(TypedDict, total=False):
     outputTensorName: String
 
 
-@_message
-class Examples(TypedDict, total=False):
+class Examples(Message, total=False):
     """Example-based explainability that returns the nearest neighbors from the provided dataset."""
 
     exampleGcsSource: "ExamplesExampleGcsSource"
@@ -1042,44 +806,39 @@ class Examples(TypedDict, total=False):
     presets: "Presets"
 
 
-@_message
-class IntegratedGradientsAttribution(TypedDict, total=False):
-    """An attribution method that computes the Aumann-Shapley value taking advantage of the model's fully
-    differentiable structure."""
+class IntegratedGradientsAttribution(Message, total=False):
+    """An attribution method that computes the Aumann-Shapley value taking advantage of the model's fully differentiable
+    structure."""
 
     blurBaselineConfig: "BlurBaselineConfig"
     smoothGradConfig: "SmoothGradConfig"
     stepCount: Int32
 
 
-@_message
-class SampledShapleyAttribution(TypedDict, total=False):
-    """An attribution method that approximates Shapley values for features that contribute to the label
-    being predicted."""
+class SampledShapleyAttribution(Message, total=False):
+    """An attribution method that approximates Shapley values for features that contribute to the label being
+    predicted."""
 
     pathCount: Int32
 
 
-@_message
-class XraiAttribution(TypedDict, total=False):
-    """An explanation method that redistributes Integrated Gradients attributions to segmented regions,
-    taking advantage of the model's fully differentiable structure."""
+class XraiAttribution(Message, total=False):
+    """An explanation method that redistributes Integrated Gradients attributions to segmented regions, taking advantage
+    of the model's fully differentiable structure."""
 
     blurBaselineConfig: "BlurBaselineConfig"
     smoothGradConfig: "SmoothGradConfig"
     stepCount: Int32
 
 
-@_message
-class ProbeHttpHeader(TypedDict, total=False):
+class ProbeHttpHeader(Message, total=False):
     """HttpHeader describes a custom header to be used in HTTP probes"""
 
     name: String
     value: String
 
 
-@_message
-class ExplanationMetadataInputMetadataFeatureValueDomain(TypedDict, total=False):
+class ExplanationMetadataInputMetadataFeatureValueDomain(Message, total=False):
     """Domain details of the input feature value."""
 
     maxValue: Double
@@ -1088,8 +847,7 @@ class ExplanationMetadataInputMetadataFeatureValueDomain(TypedDict, total=False)
     originalStddev: Double
 
 
-@_message
-class ExplanationMetadataInputMetadataVisualization(TypedDict, total=False):
+class ExplanationMetadataInputMetadataVisualization(Message, total=False):
     """Visualization configurations for image explanation."""
 
     clipPercentLowerbound: Double
@@ -1100,31 +858,27 @@ class ExplanationMetadataInputMetadataVisualization(TypedDict, total=False):
     type: ExplanationMetadataInputMetadataVisualizationType
 
 
-@_message
-class ExamplesExampleGcsSource(TypedDict, total=False):
+class ExamplesExampleGcsSource(Message, total=False):
     """The Cloud Storage input instances."""
 
     dataFormat: ExamplesExampleGcsSourceDataFormat
     gcsSource: "GcsSource"
 
 
-@_message
-class Presets(TypedDict, total=False):
+class Presets(Message, total=False):
     """Preset configuration for example-based explanations"""
 
     modality: PresetsModality
     query: PresetsQuery
 
 
-@_message
-class BlurBaselineConfig(TypedDict, total=False):
+class BlurBaselineConfig(Message, total=False):
     """Config for blur baseline."""
 
     maxBlurSigma: Double
 
 
-@_message
-class SmoothGradConfig(TypedDict, total=False):
+class SmoothGradConfig(Message, total=False):
     """Config for SmoothGrad approximation of gradients."""
 
     featureNoiseSigma: "FeatureNoiseSigma"
@@ -1132,22 +886,19 @@ class SmoothGradConfig(TypedDict, total=False):
     noisySampleCount: Int32
 
 
-@_message
-class GcsSource(TypedDict, total=False):
+class GcsSource(Message, total=False):
     """The Google Cloud Storage location for the input content."""
 
     uris: Required[list[String]]
 
 
-@_message
-class FeatureNoiseSigma(TypedDict, total=False):
+class FeatureNoiseSigma(Message, total=False):
     """Noise sigma by features."""
 
     noiseSigma: list["FeatureNoiseSigmaNoiseSigmaForFeature"]
 
 
-@_message
-class FeatureNoiseSigmaNoiseSigmaForFeature(TypedDict, total=False):
+class FeatureNoiseSigmaNoiseSigmaForFeature(Message, total=False):
     """Noise sigma for a single feature."""
 
     name: String

@@ -7,9 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from vertex_api import scalars
 
-Colour = Annotated[
-    Literal["COLOUR_UNSPECIFIED", "RED", "BLUE"], scalars.Numbered({"COLOUR_UNSPECIFIED": 0, "RED": 1, "BLUE": 5})
-]
+Colour = Annotated[Literal["COLOUR_UNSPECIFIED", "RED", "BLUE"], scalars.Numbered(0, 1, 5)]
 
 
 def canonical(kind: Any, value: object) -> object:
