@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
+from pydantic.alias_generators import to_snake
+
 from vertex_api import errors
 from vertex_api.kinds import TRAINING_PIPELINE, Kind
 from vertex_api.names import ResourceName
@@ -66,25 +68,25 @@ class RestClient:
         self._endpoint = endpoint
 
     def create(self, kind: Kind, parent: str, job: Job) -> Job:
-        return self._call("create", kind, parent=parent, **{_snake(kind.type): self._message(kind, job)})
+        return self._call("create", kind, parent=parent, **{to_snake(kind.type): self._parse_message(kind, job)})
 
     def get(self, name: ResourceName) -> Job:
         return self._call("get", name.kind, name=str(name))
 
     def list(self, kind: Kind, parent: str, filter: str) -> Sequence[Job]:
         with _translate_errors():
-            pages = self._method("list", kind)(
+            pages = self._get_method("list", kind)(
                 request={"parent": parent, "filter": filter, "page_size": 100}, timeout=CALL_TIMEOUT
             )
-            return [_json(job) for job in pages]
+            return [_to_job(job) for job in pages]
 
     def cancel(self, name: ResourceName) -> None:
         with _translate_errors():
-            self._method("cancel", name.kind)(request={"name": str(name)}, timeout=CALL_TIMEOUT)
+            self._get_method("cancel", name.kind)(request={"name": str(name)}, timeout=CALL_TIMEOUT)
 
     def delete(self, name: ResourceName) -> None:
         with _translate_errors():
-            operation = self._method("delete", name.kind)(request={"name": str(name)}, timeout=CALL_TIMEOUT)
+            operation = self._get_method("delete", name.kind)(request={"name": str(name)}, timeout=CALL_TIMEOUT)
             operation.result(timeout=CALL_TIMEOUT)
 
     def log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
@@ -101,19 +103,19 @@ class RestClient:
             reply = self._session.post(f"{self._endpoint.logging}/v2/entries:list", json=body, timeout=CALL_TIMEOUT)
             if not reply.ok:
                 raise from_http_response(reply)
-            return [_line(entry) for entry in reversed(reply.json().get("entries", []))]
+            return [_render_log_line(entry) for entry in reversed(reply.json().get("entries", []))]
 
     def _call(self, verb: str, kind: Kind, **request: Any) -> Job:
         with _translate_errors():
-            return _json(self._method(verb, kind)(request=request, timeout=CALL_TIMEOUT))
+            return _to_job(self._get_method(verb, kind)(request=request, timeout=CALL_TIMEOUT))
 
-    def _method(self, verb: str, kind: Kind) -> Callable[..., Any]:
+    def _get_method(self, verb: str, kind: Kind) -> Callable[..., Any]:
         plural = kind.collection if verb == "list" else kind.type
         service = self._pipelines if kind == TRAINING_PIPELINE else self._jobs
-        method: Callable[..., Any] = getattr(service, f"{verb}_{_snake(plural)}")
+        method: Callable[..., Any] = getattr(service, f"{verb}_{to_snake(plural)}")
         return method
 
-    def _message(self, kind: Kind, job: Job) -> Any:
+    def _parse_message(self, kind: Kind, job: Job) -> Any:
         from google.cloud import aiplatform_v1
         from google.protobuf import json_format
 
@@ -138,9 +140,9 @@ class RestClient:
     def _session(self) -> Any:
         from google.auth.transport.requests import AuthorizedSession
 
-        return self._direct(AuthorizedSession(self._credentials))
+        return self._bypass_proxies(AuthorizedSession(self._credentials))
 
-    def _direct(self, session: Any) -> Any:
+    def _bypass_proxies(self, session: Any) -> Any:
         """A session that goes to a server on this machine past the proxies that are set for the internet."""
         session.trust_env = not self._endpoint.jobs.startswith("http://")
         return session
@@ -150,35 +152,31 @@ class RestClient:
         from google.cloud.aiplatform_v1 import JobServiceClient
         from google.cloud.aiplatform_v1.services.job_service.transports.rest import JobServiceRestTransport
 
-        return JobServiceClient(transport=self._over(JobServiceRestTransport))
+        return JobServiceClient(transport=self._build_transport(JobServiceRestTransport))
 
     @cached_property
     def _pipelines(self) -> Any:
         from google.cloud.aiplatform_v1 import PipelineServiceClient
         from google.cloud.aiplatform_v1.services.pipeline_service.transports.rest import PipelineServiceRestTransport
 
-        return PipelineServiceClient(transport=self._over(PipelineServiceRestTransport))
+        return PipelineServiceClient(transport=self._build_transport(PipelineServiceRestTransport))
 
-    def _over(self, rest: Callable[..., Any]) -> Any:
+    def _build_transport(self, rest: Callable[..., Any]) -> Any:
         """A transport of a service's own class."""
         scheme, _, host = self._endpoint.jobs.partition("://")
         transport = rest(host=host, url_scheme=scheme, credentials=self._credentials)
-        self._direct(transport._session)
+        self._bypass_proxies(transport._session)
         return transport
 
 
-def _snake(name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
-
-
-def _json(message: Any) -> Job:
+def _to_job(message: Any) -> Job:
     from google.protobuf import json_format
 
     job: Job = json_format.MessageToDict(type(message).pb(message))
     return job
 
 
-def _line(entry: dict[str, Any]) -> str:
+def _render_log_line(entry: dict[str, Any]) -> str:
     payload = entry.get("jsonPayload", {})
     return str(entry.get("textPayload") or payload.get("message") or payload)
 
@@ -208,7 +206,7 @@ def _translate_errors() -> Iterator[None]:
     except TimeoutError as error:
         raise errors.Unavailable(f"still not done after {CALL_TIMEOUT:.0f} s") from error
     except (requests.RequestException, auth.TransportError) as error:
-        raise errors.Unavailable(f"no answer from {_address(error)}: {_cause(error)}") from error
+        raise errors.Unavailable(f"no answer from {_find_address(error)}: {_find_root_cause(error)}") from error
     except auth.GoogleAuthError as error:
         raise errors.PermissionDenied(
             "no valid Google credentials: run `gcloud auth application-default login`, "
@@ -222,12 +220,12 @@ def _error_text(error: Any) -> str:
     return said if len(said) <= 500 else f"{said[:497]}..."
 
 
-def _address(error: Any) -> str:
+def _find_address(error: Any) -> str:
     request = getattr(error, "request", None)
     return "/".join(request.url.split("/")[:3]) if request is not None else "the API"
 
 
-def _cause(error: BaseException) -> str:
+def _find_root_cause(error: BaseException) -> str:
     """The system's own word for what went wrong below the layers of HTTP libraries."""
     while cause := error.__cause__ or error.__context__:
         error = cause

@@ -36,41 +36,41 @@ def quote_value(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _refuse(value: object, message: str) -> PydanticCustomError:
+def _build_error(value: object, message: str) -> PydanticCustomError:
     return PydanticCustomError("scalar", "{message}", {"message": f"{quote_value(value)} {message}"})
 
 
-def _integer(bits: int) -> BeforeValidator:
+def _build_integer_validator(bits: int) -> BeforeValidator:
     def integer(value: object) -> int:
         if isinstance(value, str) and re.fullmatch(r"-?\d+", value):
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
-            raise _refuse(value, "is not a whole number")
+            raise _build_error(value, "is not a whole number")
         if abs(value) > _LARGEST[bits]:
-            raise _refuse(value, f"does not fit into {bits} bits")
+            raise _build_error(value, f"does not fit into {bits} bits")
         return int(value)
 
     return BeforeValidator(integer)
 
 
-def _double(value: object) -> float:
+def _parse_double(value: object) -> float:
     if isinstance(value, str):
         try:
             value = float(value)
         except ValueError:
-            raise _refuse(value, "is not a number") from None
+            raise _build_error(value, "is not a number") from None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _refuse(value, "is not a number")
+        raise _build_error(value, "is not a number")
     try:
         value = float(value)
     except OverflowError:
-        raise _refuse(value, "is too large for a number") from None
+        raise _build_error(value, "is too large for a number") from None
     if not math.isfinite(value):
-        raise _refuse(value, "is not a finite number")
+        raise _build_error(value, "is not a finite number")
     return value
 
 
-def _string(value: object) -> str:
+def _parse_string(value: object) -> str:
     if isinstance(value, str):
         return value
     raise PydanticCustomError("scalar", "{message}", {"message": not_a_string_message(value)})
@@ -85,23 +85,23 @@ def not_a_string_message(value: object) -> str:
     return f'{quote_value(value)} is not a string; write "{quote_value(value)}" in quotes'
 
 
-def _boolean(value: object) -> bool:
+def _parse_boolean(value: object) -> bool:
     if not isinstance(value, bool):
-        raise _refuse(value, "is not true or false")
+        raise _build_error(value, "is not true or false")
     return value
 
 
-def _duration(value: object) -> str:
+def _parse_duration(value: object) -> str:
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if not match:
-        raise _refuse(value, 'is not a duration; write seconds followed by s, such as "3600s"')
+        raise _build_error(value, 'is not a duration; write seconds followed by s, such as "3600s"')
     sign, seconds, fraction = match.groups(default="")
     if len(seconds) > 12 or int(seconds) > _LONGEST_SECONDS:
-        raise _refuse(value, f'is longer than the longest duration, "{_LONGEST_SECONDS}s"')
-    return f"{sign}{seconds}{_fraction(fraction)}s"
+        raise _build_error(value, f'is longer than the longest duration, "{_LONGEST_SECONDS}s"')
+    return f"{sign}{seconds}{_format_fraction(fraction)}s"
 
 
-def _fraction(digits: str) -> str:
+def _format_fraction(digits: str) -> str:
     """A fraction of seconds as proto JSON writes it: no, three, six or nine decimals."""
     digits = digits.rstrip("0")
     digits += "0" * (-len(digits) % 3)
@@ -113,15 +113,15 @@ def parse_seconds(duration: str) -> float:
     return float(duration.removesuffix("s"))
 
 
-def _timestamp(value: object) -> str:
+def _parse_timestamp(value: object) -> str:
     match = _TIMESTAMP.fullmatch(value) if isinstance(value, str) else None
     try:
         moment = datetime.fromisoformat(match[1] + match[3].upper()).astimezone(UTC) if match else None
     except (ValueError, OverflowError):
         moment = None
     if not match or not moment:
-        raise _refuse(value, 'is not a time; write it as "2026-01-31T12:00:00Z"')
-    return f"{moment:%Y-%m-%dT%H:%M:%S}{_fraction(match[2] or '')}Z"
+        raise _build_error(value, 'is not a time; write it as "2026-01-31T12:00:00Z"')
+    return f"{moment:%Y-%m-%dT%H:%M:%S}{_format_fraction(match[2] or '')}Z"
 
 
 class Numbered:
@@ -131,7 +131,7 @@ class Numbered:
         self._numbers = numbers
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        names = dict(zip(self._numbers, get_args(source), strict=True))
+        names: dict[int, str] = dict(zip(self._numbers, get_args(source), strict=True))
 
         def parse_name(value: object) -> str:
             if isinstance(value, str) and value in names.values():
@@ -139,26 +139,26 @@ class Numbered:
             if isinstance(value, int | float) and not isinstance(value, bool) and value in names:
                 return names[int(value)]
             choices = ", ".join(name for name in names.values() if not name.endswith("_UNSPECIFIED"))
-            raise _refuse(value, f"is not one of {choices}{_UNNAMED.get(next(iter(names.values())), '')}")
+            raise _build_error(value, f"is not one of {choices}{_UNNAMED.get(next(iter(names.values())), '')}")
 
         return core_schema.no_info_before_validator_function(parse_name, handler(source))
 
 
-def _output_only(_value: object, info: ValidationInfo) -> object:
+def _reject_or_drop_output_only(_value: object, info: ValidationInfo) -> object:
     if info.context and info.context.get("output_only") == "drop":
         raise PydanticOmit
     raise PydanticCustomError("output_only", "is set by the service; remove it")
 
 
-OutputOnly = Annotated[Value, BeforeValidator(_output_only), Field(json_schema_extra={"readOnly": True})]
+OutputOnly = Annotated[Value, BeforeValidator(_reject_or_drop_output_only), Field(json_schema_extra={"readOnly": True})]
 """A field that only the service writes: refused in a declaration, ignored in a request (Google's AIP-203)."""
 
-String = Annotated[str, BeforeValidator(_string)]
-Boolean = Annotated[bool, BeforeValidator(_boolean)]
-Double = Annotated[float, BeforeValidator(_double)]
-Int32 = Annotated[int, _integer(32)]
-Int64 = Annotated[int, _integer(64)]
-Duration = Annotated[str, BeforeValidator(_duration)]
+String = Annotated[str, BeforeValidator(_parse_string)]
+Boolean = Annotated[bool, BeforeValidator(_parse_boolean)]
+Double = Annotated[float, BeforeValidator(_parse_double)]
+Int32 = Annotated[int, _build_integer_validator(32)]
+Int64 = Annotated[int, _build_integer_validator(64)]
+Duration = Annotated[str, BeforeValidator(_parse_duration)]
 """Seconds with up to nine decimals and an s: "3600s"."""
-Timestamp = Annotated[str, BeforeValidator(_timestamp)]
+Timestamp = Annotated[str, BeforeValidator(_parse_timestamp)]
 """RFC 3339: "2026-01-31T12:00:00Z"."""

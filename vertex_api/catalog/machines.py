@@ -58,7 +58,7 @@ def get_machine(name: str) -> Machine | None:
 @cache
 def machines() -> Mapping[str, Machine]:
     """All machine types by their names."""
-    return {each.name: each for each in (*_general(), *_with_gpus(), *_with_tpus())}
+    return {each.name: each for each in (*_list_general_machines(), *_list_gpu_machines(), *_list_tpu_machines())}
 
 
 _FAMILIES: tuple[tuple[str, float, tuple[int, ...]], ...] = (
@@ -131,16 +131,16 @@ _TPUS: tuple[tuple[str, int, float, int, tuple[str, ...]], ...] = (
 _BOARD_OR_POD = {"TPU_V2": (8, *range(32, 513, 32)), "TPU_V3": (8, *range(32, 2049, 32))}
 
 
-def _general() -> Iterator[Machine]:
+def _list_general_machines() -> Iterator[Machine]:
     for family, memory, sizes in _FAMILIES:
         for vcpus in sizes:
-            gpus = _n1_gpus(family, vcpus) if family.startswith("n1-") else {}
+            gpus = _list_n1_gpus(family, vcpus) if family.startswith("n1-") else {}
             yield Machine(f"{family}-{vcpus}", vcpus, round(vcpus * memory, 2), gpus)
     for name, vcpus, total in _MEMORY_OPTIMISED:
         yield Machine(name, vcpus, total)
 
 
-def _n1_gpus(family: str, vcpus: int) -> dict[str, tuple[int, ...]]:
+def _list_n1_gpus(family: str, vcpus: int) -> dict[str, tuple[int, ...]]:
     """How many GPUs may be attached: more vCPUs need more of them, and a P100 host has at most 64 and 208 GB."""
     counts: tuple[int, ...] = (1, 2, 4) if vcpus <= 16 else (2, 4) if vcpus == 32 else (4,)
     gpus = {"NVIDIA_TESLA_T4": counts, "NVIDIA_TESLA_P4": counts}
@@ -150,12 +150,12 @@ def _n1_gpus(family: str, vcpus: int) -> dict[str, tuple[int, ...]]:
     return gpus
 
 
-def _with_gpus() -> Iterator[Machine]:
+def _list_gpu_machines() -> Iterator[Machine]:
     for name, vcpus, memory, kind, count in _GPUS:
         yield Machine(name, vcpus, float(memory), {kind: (count,)}, can_omit_accelerator=False)
 
 
-def _with_tpus() -> Iterator[Machine]:
+def _list_tpu_machines() -> Iterator[Machine]:
     yield Machine("cloud-tpu", 96, 334.0, tpus=_BOARD_OR_POD, chips=4, can_omit_accelerator=False)
     for name, vcpus, memory, chips, topologies in _TPUS:
         kinds: dict[str, tuple[int, ...]] = {"TPU_V5_LITEPOD": ()} if name.startswith("ct5lp-") else {}

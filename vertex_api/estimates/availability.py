@@ -102,10 +102,15 @@ def find_unavailable_accelerators(spec: CanonicalSpec, region: str) -> set[str]:
 
 def find_unavailable_in_pools(pools: Iterable[Mapping[str, Any]], region: str) -> set[str]:
     """The accelerators of pools, each with a `machineSpec`, that are not known to be offered in a region."""
-    return {name for pool in pools for name in _asked(pool) if region not in regions_by_accelerator().get(name, ())}
+    return {
+        name
+        for pool in pools
+        for name in _list_required_accelerators(pool)
+        if region not in regions_by_accelerator().get(name, ())
+    }
 
 
-def _asked(pool: Mapping[str, Any]) -> Iterator[str]:
+def _list_required_accelerators(pool: Mapping[str, Any]) -> Iterator[str]:
     found = get_machine(pool.get("machineSpec", {}).get("machineType", ""))
     if found and found.topologies:
         yield TPU_PRICE_NAMES[found.name.partition("-")[0]]

@@ -65,7 +65,7 @@ def estimate_cost(spec: CanonicalSpec, region: str, prices: Prices) -> Cost:
         on_a_resource = ("on a persistent resource, which is billed by itself",)
         return Cost(within=within, has_timeout=timeout is not None, notes=on_a_resource)
     bill = _Bill(region, prices)
-    hourly = sum(pool.get("replicaCount", 1) * bill.machine(pool) for pool in job["workerPoolSpecs"] if pool)
+    hourly = sum(pool.get("replicaCount", 1) * bill.price_machine(pool) for pool in job["workerPoolSpecs"] if pool)
     return Cost(
         hourly=hourly * at_once,
         total=hourly * trials * within / 3600,
@@ -73,14 +73,14 @@ def estimate_cost(spec: CanonicalSpec, region: str, prices: Prices) -> Cost:
         has_timeout=timeout is not None,
         missing=tuple(bill.missing),
         as_of=frozenset(bill.as_of),
-        notes=tuple(_notes(job)) + tuple(bill.notes),
+        notes=tuple(_list_pricing_notes(job)) + tuple(bill.notes),
     )
 
 
 @cache
 def list_priceable_names() -> Mapping[str, frozenset[str]]:
     """By kind of price, the names that a price may be filed under."""
-    families = frozenset(_family(each.name) for each in machines().values() if not each.is_tpu)
+    families = frozenset(_get_price_family(each.name) for each in machines().values() if not each.is_tpu)
     gpus = frozenset(kind for each in machines().values() for kind in each.gpus)
     tpus = frozenset({*TPU_PRICE_NAMES.values(), *(kind for each in machines().values() for kind in each.tpus)})
     return {"vcpu": families, "gb": families, "accelerator": gpus | tpus, "disk": frozenset(DISK_TYPES)}
@@ -104,55 +104,55 @@ class _Bill:
     as_of: set[str] = field(default_factory=set)
     notes: dict[str, None] = field(default_factory=dict)
 
-    def machine(self, pool: Mapping[str, Any]) -> float:
+    def price_machine(self, pool: Mapping[str, Any]) -> float:
         """USD per hour for one machine of a pool."""
         spec = pool.get("machineSpec", {})
         name = spec.get("machineType", "")
         found = get_machine(name)
         disk, size = get_boot_disk(pool)
-        usd = self._price("disk", disk, size / HOURS_PER_MONTH)
+        usd = self._price_part("disk", disk, size / HOURS_PER_MONTH)
         if found is None:
-            self._miss(name)
+            self._record_unpriced(name)
         elif found.is_tpu:
-            usd += self._tpu(found, spec)
+            usd += self._price_tpus(found, spec)
         else:
-            usd += self._price("vcpu", _family(name), found.vcpus, name)
-            usd += self._price("gb", _family(name), found.memory_gb, name)
+            usd += self._price_part("vcpu", _get_price_family(name), found.vcpus, name)
+            usd += self._price_part("gb", _get_price_family(name), found.memory_gb, name)
             kind, count = get_accelerators(pool, found)
-            usd += self._price("accelerator", kind, count) if kind else 0.0
+            usd += self._price_part("accelerator", kind, count) if kind else 0.0
         return usd
 
-    def _tpu(self, found: Machine, spec: Mapping[str, Any]) -> float:
+    def _price_tpus(self, found: Machine, spec: Mapping[str, Any]) -> float:
         """TPUs are priced with their hosts: v2 and v3 by the board of eight cores, newer ones by the chip."""
         kind, cores = get_accelerator(spec)
         if found.topologies:
             chips = found.chips * found.count_tpu_machines(spec.get("tpuTopology", ""), 0)
-            return self._price("accelerator", TPU_PRICE_NAMES[found.name.partition("-")[0]], chips)
+            return self._price_part("accelerator", TPU_PRICE_NAMES[found.name.partition("-")[0]], chips)
         if cores != _BOARD_CORES:
-            self._miss(f"a {kind} pod of {cores} cores")
+            self._record_unpriced(f"a {kind} pod of {cores} cores")
             return 0.0
-        return self._price("accelerator", str(kind), 1)
+        return self._price_part("accelerator", str(kind), 1)
 
-    def _price(self, kind: str, name: str, amount: float, shown: str = "") -> float:
+    def _price_part(self, kind: str, name: str, amount: float, shown: str = "") -> float:
         price = self.prices.find(kind, name, self.region)
         if price is None:
-            self._miss(shown or name)
+            self._record_unpriced(shown or name)
             return 0.0
         self.as_of.add(price.as_of)
         if "unconfirmed" in price.source:
             self.notes[f"the price of {name} is unconfirmed"] = None
         return price.usd * amount
 
-    def _miss(self, name: str) -> None:
+    def _record_unpriced(self, name: str) -> None:
         self.missing[name] = None
 
 
-def _family(machine_type: str) -> str:
+def _get_price_family(machine_type: str) -> str:
     begins = machine_type.rpartition("-")[0]
     return _APART.get(begins, machine_type.partition("-")[0].upper())
 
 
-def _notes(job: Mapping[str, Any]) -> list[str]:
+def _list_pricing_notes(job: Mapping[str, Any]) -> list[str]:
     how = _AT_ON_DEMAND.get(job.get("scheduling", {}).get("strategy", ""))
     affinities = {
         pool.get("machineSpec", {}).get("reservationAffinity", {}).get("reservationAffinityType")

@@ -18,7 +18,7 @@ from vertex_api.validation.canonical import CanonicalSpec
 
 def estimate_pool_cost(pools: Sequence[Mapping[str, Any]], region: str, prices: Prices) -> Cost:
     """The cost of the machines in ResourcePools: per hour, of as many as there can be; in all, `inf`."""
-    most, least = (estimate_cost(_job(pools, bound), region, prices) for bound in ("max", "min"))
+    most, least = (estimate_cost(_build_job(pools, bound), region, prices) for bound in ("max", "min"))
     notes = [*most.notes, "billed with jobs or without; no sum of USD at most counts it"]
     if least.hourly != most.hourly and not most.missing:
         notes.append(f"{least.hourly:,.2f} USD an hour with its fewest machines, and shown with its most")
@@ -27,15 +27,15 @@ def estimate_pool_cost(pools: Sequence[Mapping[str, Any]], region: str, prices: 
 
 def estimate_pool_quota(pools: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """How much as many machines as there can be need of each metric, as `quota.needs`."""
-    return quota.estimate_quota(_job(pools, "max"))
+    return quota.estimate_quota(_build_job(pools, "max"))
 
 
-def _job(pools: Sequence[Mapping[str, Any]], bound: str) -> CanonicalSpec:
+def _build_job(pools: Sequence[Mapping[str, Any]], bound: str) -> CanonicalSpec:
     """A job with these pools; of a pool with autoscaling, so many machines as a bound (`min`, `max`) allows."""
-    worker_pools = [{**pool, "replicaCount": _replicas(pool, bound)} for pool in pools]
+    worker_pools = [{**pool, "replicaCount": _count_replicas(pool, bound)} for pool in pools]
     return CanonicalSpec(CUSTOM_JOB, {"jobSpec": {"workerPoolSpecs": worker_pools}})
 
 
-def _replicas(pool: Mapping[str, Any], bound: str) -> int:
+def _count_replicas(pool: Mapping[str, Any], bound: str) -> int:
     scaling = pool.get("autoscalingSpec", {})
     return int(scaling.get(f"{bound}ReplicaCount", pool.get("replicaCount", 1)))

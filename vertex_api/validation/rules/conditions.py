@@ -33,23 +33,23 @@ def find_condition_violations(parent: Mapping[str, Any], at: KeyPath) -> Iterato
         elif wanted and given[0] != wanted:
             yield (*path, given[0]), f"is not for a parent with {FIELDS[wanted]}; use {wanted}"
         elif wanted:
-            yield from _values(child[wanted]["values"], parent[FIELDS[wanted]], wanted, (*path, wanted))
+            yield from _find_value_violations(child[wanted]["values"], parent[FIELDS[wanted]], wanted, (*path, wanted))
 
 
-def _values(values: list[Any], spec: Mapping[str, Any], name: str, at: KeyPath) -> Iterator[Violation]:
+def _find_value_violations(values: list[Any], spec: Mapping[str, Any], name: str, at: KeyPath) -> Iterator[Violation]:
     """All must be values that the parent can have; discrete ones are matched within 1e-10."""
     has = set(spec.get("values", ()))
     for index, value in enumerate(values):
         if name == "parentIntValues":
             inside = spec.get("minValue", 0) <= value <= spec.get("maxValue", 0)
         elif name == "parentDiscreteValues":
-            inside = value in has or _near(value, sorted(has))
+            inside = value in has or _is_close_to_any(value, sorted(has))
         else:
             inside = value in has
         if not inside:
             yield (*at, "values", index), f"{quote_value(value)} is not a value of the parent"
 
 
-def _near(value: float, among: list[float]) -> bool:
+def _is_close_to_any(value: float, among: list[float]) -> bool:
     place = bisect_left(among, value)
     return any(abs(value - other) <= _EPSILON for other in among[max(place - 1, 0) : place + 1])

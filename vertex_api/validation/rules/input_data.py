@@ -29,7 +29,7 @@ def find_input_data_violations(config: Mapping[str, Any], at: KeyPath) -> Iterat
             yield (*at, given[1]), f"cannot be set beside {given[0]}"
     for name in ("fractionSplit", "timestampSplit", "stratifiedSplit"):
         if name in config:
-            yield from _fractions(config[name], (*at, name))
+            yield from _find_fraction_violations(config[name], (*at, name))
     yield from STORAGE_URI.find_mismatch(config.get("annotationSchemaUri"), (*at, "annotationSchemaUri"))
     for name, (field, form) in _DESTINATIONS.items():
         if name in config:
@@ -37,7 +37,7 @@ def find_input_data_violations(config: Mapping[str, Any], at: KeyPath) -> Iterat
             yield from form.find_mismatch(config[name][field], (*at, name, field))
 
 
-def _fractions(split: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_fraction_violations(split: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """They "must sum to up to 1"."""
     outside = [name for name in _FRACTIONS if not 0 <= split.get(name, 0.0) <= 1]
     for name in outside:

@@ -40,12 +40,12 @@ def find_job_spec_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[V
     """The rules for a CustomJobSpec, whichever message it stands in."""
     yield from worker_pools.find_worker_pool_violations(spec, at)
     yield from scheduling.find_scheduling_violations(spec, at)
-    yield from _names(spec, at)
-    yield from _network(spec, at)
-    yield from _output(spec, at)
+    yield from _find_name_violations(spec, at)
+    yield from _find_network_violations(spec, at)
+    yield from _find_output_violations(spec, at)
 
 
-def _names(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_name_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, CustomJobSpec: the format of each name. Persistent resources and TensorBoard: the service's
     own errors, quoted in public."""
     for field, form in _FORMS.items():
@@ -60,30 +60,30 @@ def _names(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
         yield (*at, "serviceAccount"), _NO_ACCOUNT
 
 
-def _network(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_network_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, `reservedIpRanges` ("under the VPC network"), PscInterfaceConfig and DnsPeeringConfig."""
     ranges = spec.get("reservedIpRanges", ())
     if ranges and not spec.get("network"):
         yield (*at, "reservedIpRanges"), "needs network, the VPC network that the ranges are reserved in"
     for index, name in enumerate(ranges):
-        yield from _compute_name(name, (*at, "reservedIpRanges", index))
+        yield from _find_compute_name_violations(name, (*at, "reservedIpRanges", index))
     psc = spec.get("pscInterfaceConfig", {})
     yield from _ATTACHMENT.find_mismatch(psc.get("networkAttachment"), (*at, "pscInterfaceConfig", "networkAttachment"))
     for index, peering in enumerate(psc.get("dnsPeeringConfigs", ())):
         path: KeyPath = (*at, "pscInterfaceConfig", "dnsPeeringConfigs", index)
         yield from find_unset_fields(peering, ["domain", "targetProject"], path)
-        yield from _compute_name(peering["targetNetwork"], (*path, "targetNetwork"))
+        yield from _find_compute_name_violations(peering["targetNetwork"], (*path, "targetNetwork"))
         if peering["domain"] and not peering["domain"].endswith("."):
             yield (*path, "domain"), f'"{peering["domain"]}" must end with a dot'
 
 
-def _compute_name(name: str, at: KeyPath) -> Iterator[Violation]:
+def _find_compute_name_violations(name: str, at: KeyPath) -> Iterator[Violation]:
     if not name:
         yield at, "is required"
     yield from COMPUTE_NAME.find_mismatch(name, at)
 
 
-def _output(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_output_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, GcsDestination."""
     if "baseOutputDirectory" in spec:
         path: KeyPath = (*at, "baseOutputDirectory")

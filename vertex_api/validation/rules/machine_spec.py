@@ -29,21 +29,21 @@ def find_machine_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Vi
     if not name:
         yield (*at, "machineType"), "is required"
     elif not found:
-        yield (*at, "machineType"), f"Machine type {name} is not supported. {_instead(name)}"
-    yield from _accelerators(spec, found, at)
-    yield from _topology(spec, found, at)
-    yield from _partition(spec, at)
+        yield (*at, "machineType"), f"Machine type {name} is not supported. {_machine_suggestion_text(name)}"
+    yield from _find_accelerator_violations(spec, found, at)
+    yield from _find_topology_violations(spec, found, at)
+    yield from _find_partition_violations(spec, at)
     if "reservationAffinity" in spec:
-        yield from _reservation(spec["reservationAffinity"], (*at, "reservationAffinity"))
+        yield from _find_reservation_violations(spec["reservationAffinity"], (*at, "reservationAffinity"))
 
 
-def _instead(name: str) -> str:
+def _machine_suggestion_text(name: str) -> str:
     found = find_closest_name(name, machines())
     families = dict.fromkeys(known.rpartition("-")[0] or known for known in machines())
     return f"Did you mean {found}?" if found else f"Use one of {', '.join(families)}."
 
 
-def _accelerators(spec: Mapping[str, Any], found: Machine | None, at: KeyPath) -> Iterator[Violation]:
+def _find_accelerator_violations(spec: Mapping[str, Any], found: Machine | None, at: KeyPath) -> Iterator[Violation]:
     """The service's own texts, quoted in public; which go together: Google's page on configuring compute resources."""
     kind, count = get_accelerator(spec)
     if count < 0:
@@ -61,16 +61,16 @@ def _accelerators(spec: Mapping[str, Any], found: Machine | None, at: KeyPath) -
         message = f'Accelerator "{kind}" is not supported for machine type "{found.name}"; it takes {takes}'
         yield (*at, "acceleratorType"), message
     elif not spec.get("gpuPartitionSize") and (counts := found.accelerators[kind]) and count not in counts:
-        message = f"{count} {kind} cannot be attached to {found.name}; possible: {_counts(counts)}"
+        message = f"{count} {kind} cannot be attached to {found.name}; possible: {_counts_text(counts)}"
         yield (*at, "acceleratorCount"), message
 
 
-def _counts(counts: tuple[int, ...]) -> str:
+def _counts_text(counts: tuple[int, ...]) -> str:
     """Few counts in full, many by their first and last."""
     return join_with_or(counts) if len(counts) <= 5 else f"{', '.join(map(str, counts[:4]))} … {counts[-1]}"
 
 
-def _topology(spec: Mapping[str, Any], found: Machine | None, at: KeyPath) -> Iterator[Violation]:
+def _find_topology_violations(spec: Mapping[str, Any], found: Machine | None, at: KeyPath) -> Iterator[Violation]:
     """Google's page on training with TPUs: v5e and newer need a topology, nothing else has one."""
     topology = spec.get("tpuTopology")
     if not found:
@@ -82,7 +82,7 @@ def _topology(spec: Mapping[str, Any], found: Machine | None, at: KeyPath) -> It
         yield (*at, "tpuTopology"), f"{is_wrong}: {join_with_or(found.topologies)}"
 
 
-def _partition(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_partition_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, `gpuPartitionSize`: "the accelerator_count should be set to 1"."""
     size = spec.get("gpuPartitionSize")
     yield from _PARTITION.find_mismatch(size, (*at, "gpuPartitionSize"))
@@ -90,7 +90,7 @@ def _partition(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
         yield (*at, "acceleratorCount"), f"must be 1 with gpuPartitionSize {size}"
 
 
-def _reservation(affinity: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_reservation_violations(affinity: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, ReservationAffinity: key and values target a specific reservation."""
     kind = affinity.get("reservationAffinityType", "TYPE_UNSPECIFIED")
     if kind == "TYPE_UNSPECIFIED":

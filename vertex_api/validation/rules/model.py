@@ -22,14 +22,14 @@ def find_model_violations(model: Mapping[str, Any], at: KeyPath = ()) -> Iterato
     yield from unions.find_union_violations(types.Model, model, at)
     yield from STORAGE_URI.find_mismatch(model.get("artifactUri"), (*at, "artifactUri"))
     if "containerSpec" in model:
-        yield from _container(model["containerSpec"], (*at, "containerSpec"))
+        yield from _find_container_violations(model["containerSpec"], (*at, "containerSpec"))
     for index, alias in enumerate(model.get("versionAliases", [])):
         if not _ALIAS.fullmatch(alias):
             message = f'"{alias}" must be 2 to 128 letters, digits and hyphens, and start with a lower-case letter'
             yield (*at, "versionAliases", index), message
 
 
-def _container(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_container_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, ModelContainerSpec, Port and EnvVar; a route is an "HTTP path on the container"."""
     yield from task.find_image_violations(spec, "imageUri", at)
     for route in ("predictRoute", "healthRoute"):

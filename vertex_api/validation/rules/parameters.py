@@ -35,44 +35,44 @@ Place = tuple[Spec, KeyPath, tuple[Branch, ...]]
 def walk_parameters(specs: list[Spec], at: KeyPath, branches: tuple[Branch, ...] = ()) -> Iterator[Place]:
     """Each ParameterSpec, parents before their children, with its path and the conditions that it hangs on."""
     for index, spec in enumerate(specs):
-        yield from _subtree(spec, (*at, index), branches)
+        yield from _walk_subtree(spec, (*at, index), branches)
 
 
-def _subtree(spec: Spec, at: KeyPath, branches: tuple[Branch, ...]) -> Iterator[Place]:
+def _walk_subtree(spec: Spec, at: KeyPath, branches: tuple[Branch, ...]) -> Iterator[Place]:
     yield spec, at, branches
     for index, child in enumerate(spec.get("conditionalParameterSpecs", ())):
         values = frozenset(value for name in conditions.FIELDS for value in child.get(name, {}).get("values", ()))
         path: KeyPath = (*at, "conditionalParameterSpecs", index, "parameterSpec")
-        yield from _subtree(child["parameterSpec"], path, (*branches, Branch(at, values)))
+        yield from _walk_subtree(child["parameterSpec"], path, (*branches, Branch(at, values)))
 
 
 def find_parameter_violations(specs: list[Spec], at: KeyPath) -> Iterator[Violation]:
     """The rules for `parameters`."""
     places = list(walk_parameters(specs, at))
     for spec, path, _ in places:
-        yield from _one(spec, path)
+        yield from _find_spec_violations(spec, path)
         yield from conditions.find_condition_violations(spec, path)
-    yield from _ids(places)
+    yield from _find_repeated_ids(places)
 
 
-def _ids(places: list[Place]) -> Iterator[Violation]:
+def _find_repeated_ids(places: list[Place]) -> Iterator[Violation]:
     """Discovery document, `parameterId` and `conditionalParameterSpecs`: unique, except under disjoint conditions."""
     seen: dict[str, list[tuple[Branch, ...]]] = {}
     for spec, path, branches in places:
         name = spec["parameterId"]
         earlier = seen.setdefault(name, [])
-        if name and not all(_exclusive(branches, others) for others in earlier):
+        if name and not all(_are_exclusive(branches, others) for others in earlier):
             message = f"{quote_value(name)} is there twice; only children with disjoint conditions may share an id"
             yield (*path, "parameterId"), message
         else:
             earlier.append(branches)
 
 
-def _exclusive(some: tuple[Branch, ...], others: tuple[Branch, ...]) -> bool:
+def _are_exclusive(some: tuple[Branch, ...], others: tuple[Branch, ...]) -> bool:
     return any(one.excludes(other) for one, other in zip(some, others, strict=False))
 
 
-def _one(spec: Spec, at: KeyPath) -> Iterator[Violation]:
+def _find_spec_violations(spec: Spec, at: KeyPath) -> Iterator[Violation]:
     """Discovery document, ParameterSpec and its value specs."""
     yield from find_unset_fields(spec, ["parameterId"], at)
     if re.search(r"\s", spec["parameterId"]):
@@ -87,11 +87,11 @@ def _one(spec: Spec, at: KeyPath) -> Iterator[Violation]:
         if low > high:
             yield (*at, name), f"minValue {low} is greater than maxValue {high}"
     elif name == "discreteValueSpec":
-        yield from _discrete(values["values"], (*at, name, "values"))
-    yield from _scale(spec, name, at)
+        yield from _find_discrete_value_violations(values["values"], (*at, name, "values"))
+    yield from _find_scale_violations(spec, name, at)
 
 
-def _discrete(values: list[float], at: KeyPath) -> Iterator[Violation]:
+def _find_discrete_value_violations(values: list[float], at: KeyPath) -> Iterator[Violation]:
     if len(values) > _MAX_VALUES:
         yield at, f"has {len(values)} values; at most {_MAX_VALUES} are allowed"
     for before, after in pairwise(values):
@@ -103,7 +103,7 @@ def _discrete(values: list[float], at: KeyPath) -> Iterator[Violation]:
             return
 
 
-def _scale(spec: Spec, name: str, at: KeyPath) -> Iterator[Violation]:
+def _find_scale_violations(spec: Spec, name: str, at: KeyPath) -> Iterator[Violation]:
     """Discovery document, `scaleType`: unset for categories; the logarithmic ones need values above zero."""
     scale, values = spec.get("scaleType", "SCALE_TYPE_UNSPECIFIED"), spec[name]
     if name == "categoricalValueSpec":

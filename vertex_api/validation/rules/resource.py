@@ -37,13 +37,13 @@ def find_label_violations(labels: Mapping[str, str], at: KeyPath) -> Iterator[Vi
 
 
 def _find_label_text_violations(name: str, text: str, at: KeyPath) -> Iterator[Violation]:
-    if not all(map(_may_stand_in_a_label, text)):
+    if not all(map(_is_label_character, text)):
         yield at, f"the {name} {quote_value(text)} may hold lower-case letters, digits, underscores and dashes only"
     if len(text) > _LABEL_CHARACTERS or len(text.encode(errors="replace")) > _LABEL_BYTES:
         yield at, f"the {name} {quote_value(text)} must be shorter than 64 characters and than 128 bytes of UTF-8"
 
 
-def _may_stand_in_a_label(character: str) -> bool:
+def _is_label_character(character: str) -> bool:
     """Letters of all scripts with their marks, none in upper case, and digits."""
     category = unicodedata.category(character)
     return character in "_-" or (category[0] in "LMN" and category not in ("Lu", "Lt"))

@@ -17,12 +17,12 @@ def find_stopping_violations(study: Mapping[str, Any], at: KeyPath) -> Iterator[
     for name in given[1:]:
         yield (*at, name), f"cannot stand beside {given[0]}: at most one of {', '.join(_SPECS)}"
     if "convexAutomatedStoppingSpec" in study:
-        yield from _convex(study, (*at, "convexAutomatedStoppingSpec"))
+        yield from _find_convex_violations(study, (*at, "convexAutomatedStoppingSpec"))
     if "studyStoppingConfig" in study:
-        yield from _study(study["studyStoppingConfig"], (*at, "studyStoppingConfig"))
+        yield from _find_study_limit_violations(study["studyStoppingConfig"], (*at, "studyStoppingConfig"))
 
 
-def _convex(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_convex_violations(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, ConvexAutomatedStoppingSpec."""
     spec = study["convexAutomatedStoppingSpec"]
     yield from _find_negative_values(spec, ("minStepCount", "maxStepCount", "minMeasurementCount"), at)
@@ -32,7 +32,7 @@ def _convex(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
         yield (*at, "learningRateParameterName"), f'"{name}" is no parameter of the study'
 
 
-def _study(config: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_study_limit_violations(config: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, StudyStoppingConfig and StudyTimeConstraint (a union)."""
     yield from _find_negative_values(config, ("minNumTrials", "maxNumTrials", "maxNumTrialsNoProgress"), at)
     yield from _find_reversed_limits(config, "minNumTrials", "maxNumTrials", at)
@@ -40,19 +40,23 @@ def _study(config: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
         yield (*at, "maxDurationNoProgress"), f'"{config["maxDurationNoProgress"]}" must not be negative'
     for name in ("minimumRuntimeConstraint", "maximumRuntimeConstraint"):
         if name in config:
-            yield from _constraint(config[name], (*at, name))
+            yield from _find_constraint_violations(config[name], (*at, name))
     least, most = config.get("minimumRuntimeConstraint", {}), config.get("maximumRuntimeConstraint", {})
     for field, more in (("maxDuration", "longer"), ("endTime", "later")):
-        if field in least and field in most and _measure(field, least[field]) > _measure(field, most[field]) >= 0:
+        if (
+            field in least
+            and field in most
+            and _parse_limit(field, least[field]) > _parse_limit(field, most[field]) >= 0
+        ):
             message = f'"{least[field]}" is {more} than that of maximumRuntimeConstraint, "{most[field]}"'
             yield (*at, "minimumRuntimeConstraint", field), message
 
 
-def _measure(field: str, text: str) -> float:
+def _parse_limit(field: str, text: str) -> float:
     return parse_seconds(text) if field == "maxDuration" else datetime.fromisoformat(text).timestamp()
 
 
-def _constraint(constraint: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_constraint_violations(constraint: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     if ("maxDuration" in constraint) == ("endTime" in constraint):
         yield at, "needs exactly one of maxDuration and endTime"
     if parse_seconds(constraint.get("maxDuration", "0s")) < 0:

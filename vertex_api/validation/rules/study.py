@@ -11,14 +11,14 @@ from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset
 
 def find_study_violations(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """The rules for a StudySpec."""
-    yield from _metrics(study["metrics"], (*at, "metrics"))
+    yield from _find_metric_violations(study["metrics"], (*at, "metrics"))
     yield from parameters.find_parameter_violations(study["parameters"], (*at, "parameters"))
     if study.get("algorithm") == "GRID_SEARCH":
-        yield from _grid(study["parameters"], (*at, "parameters"))
+        yield from _find_grid_violations(study["parameters"], (*at, "parameters"))
     yield from stopping.find_stopping_violations(study, at)
 
 
-def _metrics(metrics: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
+def _find_metric_violations(metrics: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, MetricSpec and SafetyMetricConfig."""
     seen: set[str] = set()
     for index, metric in enumerate(metrics):
@@ -37,7 +37,7 @@ def _metrics(metrics: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violatio
         yield at, "has safety metrics only; a study needs an objective, a metric without safetyConfig"
 
 
-def _grid(specs: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
+def _find_grid_violations(specs: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, `algorithm`: GRID_SEARCH takes parameters with a finite number of values."""
     for spec, path, _ in parameters.walk_parameters(specs, at):
         if "doubleValueSpec" in spec:

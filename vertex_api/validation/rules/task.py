@@ -14,13 +14,13 @@ def find_task_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Viola
     """The rules for the tasks of a pool."""
     if "containerSpec" in pool:
         yield from find_image_violations(pool["containerSpec"], "imageUri", (*at, "containerSpec"))
-        yield from _arguments(pool["containerSpec"], (*at, "containerSpec"))
+        yield from _find_argument_violations(pool["containerSpec"], (*at, "containerSpec"))
     if "pythonPackageSpec" in pool:
-        yield from _package(pool["pythonPackageSpec"], (*at, "pythonPackageSpec"))
-        yield from _arguments(pool["pythonPackageSpec"], (*at, "pythonPackageSpec"))
+        yield from _find_package_violations(pool["pythonPackageSpec"], (*at, "pythonPackageSpec"))
+        yield from _find_argument_violations(pool["pythonPackageSpec"], (*at, "pythonPackageSpec"))
 
 
-def _package(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_package_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, PythonPackageSpec."""
     yield from find_image_violations(spec, "executorImageUri", at)
     yield from find_unset_fields(spec, ["pythonModule"], at)
@@ -40,7 +40,7 @@ def find_image_violations(spec: Mapping[str, Any], field: str, at: KeyPath) -> I
     yield from IMAGE.find_mismatch(spec[field], (*at, field))
 
 
-def _arguments(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_argument_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Length of the arguments: Google's page on configuring container settings."""
     total = sum(map(len, spec.get("args", ())))
     if total > _MAX_CHARACTERS:

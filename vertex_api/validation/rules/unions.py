@@ -29,11 +29,11 @@ def find_union_violations(message: Any, value: Mapping[str, Any], at: KeyPath) -
         yield (*at, given[1]), f"cannot be set beside {given[0]}"
     for name, field in get_fields(message).items():
         if field.message is not None and name in value:
-            for key, child in _children(value[name], field.holds):
+            for key, child in _list_child_messages(value[name], field.holds):
                 yield from find_union_violations(field.message, child, (*at, name, *key))
 
 
-def _children(value: Any, holds: str) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
+def _list_child_messages(value: Any, holds: str) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
     if holds == "one":
         yield (), value
     else:

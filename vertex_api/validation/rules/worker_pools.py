@@ -23,8 +23,8 @@ def find_worker_pool_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterato
     for index, pool in enumerate(pools):
         yield from _find_replica_violations(pool, index, (*path, index))
         if pool:
-            yield from _pool(pool, (*path, index), on_demand)
-            yield from _reduction_server(pool, index, (*path, index))
+            yield from _find_pool_violations(pool, (*path, index), on_demand)
+            yield from _find_reduction_server_violations(pool, index, (*path, index))
     yield from _find_tpu_violations(pools, path)
 
 
@@ -39,7 +39,7 @@ def _find_replica_violations(pool: Mapping[str, Any], index: int, at: KeyPath) -
         yield (*at, "replicaCount"), f"{replicas} is less than 1; an empty pool is written {{}}"
 
 
-def _pool(pool: Mapping[str, Any], at: KeyPath, on_demand: bool) -> Iterator[Violation]:
+def _find_pool_violations(pool: Mapping[str, Any], at: KeyPath, on_demand: bool) -> Iterator[Violation]:
     """Discovery document, WorkerPoolSpec: one task; a machine, except where a persistent resource has them."""
     if ("containerSpec" in pool) == ("pythonPackageSpec" in pool):
         yield at, "needs exactly one of containerSpec and pythonPackageSpec"
@@ -82,7 +82,7 @@ def _find_mount_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Vio
         )
 
 
-def _reduction_server(pool: Mapping[str, Any], index: int, at: KeyPath) -> Iterator[Violation]:
+def _find_reduction_server_violations(pool: Mapping[str, Any], index: int, at: KeyPath) -> Iterator[Violation]:
     """Google's page on distributed training: Reduction Server runs in the third pool, on machines without GPUs."""
     if not reduction_server.is_reduction_server(pool):
         return
