@@ -19,45 +19,45 @@ CALL_TIMEOUT = 60.0
 
 
 class JobClient(Protocol):
-    """What the provider needs of the API.
+    """The calls to the API that the provider needs. Jobs are JSON objects with the API's own field names.
 
-    Jobs are JSON objects with the API's own field names. Every method raises VertexError.
+    Every method raises VertexError.
     """
 
     def create(self, kind: Kind, parent: str, job: Job) -> Job:
-        """Submits a job below `projects/P/locations/R` and gives it back as the service holds it."""
+        """Submit a job to `projects/P/locations/R` and return it as the service stores it."""
 
     def get(self, name: ResourceName) -> Job:
-        """The job as it is now. Raises NotFound."""
+        """Return the current job. Raises NotFound."""
 
     def list(self, kind: Kind, parent: str, filter: str) -> Sequence[Job]:
-        """The jobs of a kind that match a filter such as `labels.team="vision"`."""
+        """Return the jobs of a kind that match a filter such as `labels.team="vision"`."""
 
     def cancel(self, name: ResourceName) -> None:
-        """Asks for a job to be stopped; it reaches a terminal state later."""
+        """Request that a job is stopped. It reaches a terminal state later."""
 
     def delete(self, name: ResourceName) -> None:
-        """Deletes a job that has reached a terminal state."""
+        """Delete a job that has reached a terminal state."""
 
     def log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
-        """The last `count` lines that a job's containers wrote, or one `replica` of it, such as workerpool0-0."""
+        """Return the last `count` log lines of a job's containers, or of one `replica` such as workerpool0-0."""
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where the API is: base URLs of Vertex AI and of Cloud Logging."""
+    """The base URLs of Vertex AI and of Cloud Logging."""
 
     jobs: str
     logging: str
 
     @classmethod
-    def cloud(cls, region: str) -> "Endpoint":
-        """Google's endpoints for a region."""
+    def for_region(cls, region: str) -> "Endpoint":
+        """Return Google's endpoints for a region."""
         return cls(f"https://{region}-aiplatform.googleapis.com", "https://logging.googleapis.com")
 
     @classmethod
-    def at(cls, url: str) -> "Endpoint":
-        """One server for both, as the emulator is."""
+    def for_server(cls, url: str) -> "Endpoint":
+        """Return the endpoints of one server for both, such as the emulator."""
         return cls(url, url)
 
 
@@ -75,10 +75,8 @@ class RestClient:
 
     def list(self, kind: Kind, parent: str, filter: str) -> Sequence[Job]:
         with _translate_errors():
-            pages = self._get_method("list", kind)(
-                request={"parent": parent, "filter": filter, "page_size": 100}, timeout=CALL_TIMEOUT
-            )
-            return [_to_job(job) for job in pages]
+            request = {"parent": parent, "filter": filter, "page_size": 100}
+            return [_to_job(job) for job in self._get_method("list", kind)(request=request, timeout=CALL_TIMEOUT)]
 
     def cancel(self, name: ResourceName) -> None:
         with _translate_errors():
@@ -92,13 +90,10 @@ class RestClient:
     def log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
         from google.api_core.exceptions import from_http_response
 
-        body = {
-            "resourceNames": [f"projects/{name.project}"],
-            "filter": f'resource.type="ml_job" AND resource.labels.job_id="{name.id}" '
-            + (f'AND resource.labels.task_name="{replica}"' if replica else 'AND resource.labels.task_name!="service"'),
-            "orderBy": "timestamp desc",
-            "pageSize": count,
-        }
+        task = f'="{replica}"' if replica else '!="service"'
+        filter = f'resource.type="ml_job" AND resource.labels.job_id="{name.id}" AND resource.labels.task_name{task}'
+        body: dict[str, Any] = {"resourceNames": [f"projects/{name.project}"], "filter": filter}
+        body |= {"orderBy": "timestamp desc", "pageSize": count}
         with _translate_errors():
             reply = self._session.post(f"{self._endpoint.logging}/v2/entries:list", json=body, timeout=CALL_TIMEOUT)
             if not reply.ok:
@@ -110,9 +105,10 @@ class RestClient:
             return _to_job(self._get_method(verb, kind)(request=request, timeout=CALL_TIMEOUT))
 
     def _get_method(self, verb: str, kind: Kind) -> Callable[..., Any]:
-        plural = kind.collection if verb == "list" else kind.type
-        service = self._pipelines if kind == TRAINING_PIPELINE else self._jobs
-        method: Callable[..., Any] = getattr(service, f"{verb}_{to_snake(plural)}")
+        noun = to_snake(kind.collection if verb == "list" else kind.type)
+        method: Callable[..., Any] = getattr(
+            self._pipelines if kind == TRAINING_PIPELINE else self._jobs, f"{verb}_{noun}"
+        )
         return method
 
     def _parse_message(self, kind: Kind, job: Job) -> Any:
@@ -143,7 +139,7 @@ class RestClient:
         return self._bypass_proxies(AuthorizedSession(self._credentials))
 
     def _bypass_proxies(self, session: Any) -> Any:
-        """A session that goes to a server on this machine past the proxies that are set for the internet."""
+        """Return the session, which ignores configured proxies if the server is on this machine."""
         session.trust_env = not self._endpoint.jobs.startswith("http://")
         return session
 
@@ -161,10 +157,9 @@ class RestClient:
 
         return PipelineServiceClient(transport=self._build_transport(PipelineServiceRestTransport))
 
-    def _build_transport(self, rest: Callable[..., Any]) -> Any:
-        """A transport of a service's own class."""
+    def _build_transport(self, transport_class: Callable[..., Any]) -> Any:
         scheme, _, host = self._endpoint.jobs.partition("://")
-        transport = rest(host=host, url_scheme=scheme, credentials=self._credentials)
+        transport = transport_class(host=host, url_scheme=scheme, credentials=self._credentials)
         self._bypass_proxies(transport._session)
         return transport
 
@@ -172,8 +167,7 @@ class RestClient:
 def _to_job(message: Any) -> Job:
     from google.protobuf import json_format
 
-    job: Job = json_format.MessageToDict(type(message).pb(message))
-    return job
+    return dict(json_format.MessageToDict(type(message).pb(message)))
 
 
 def _render_log_line(entry: dict[str, Any]) -> str:
@@ -183,7 +177,7 @@ def _render_log_line(entry: dict[str, Any]) -> str:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Turns the errors of Google's libraries into those of this room, one line each."""
+    """Raise errors of Google's libraries as those of `vertex_api.errors`, one line each."""
     import requests
     from google.api_core import exceptions as api
     from google.auth import exceptions as auth
@@ -208,16 +202,14 @@ def _translate_errors() -> Iterator[None]:
     except (requests.RequestException, auth.TransportError) as error:
         raise errors.Unavailable(f"no answer from {_find_address(error)}: {_find_root_cause(error)}") from error
     except auth.GoogleAuthError as error:
-        raise errors.PermissionDenied(
-            "no valid Google credentials: run `gcloud auth application-default login`, "
-            "or set GOOGLE_APPLICATION_CREDENTIALS"
-        ) from error
+        remedy = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS"
+        raise errors.PermissionDenied(f"no valid Google credentials: {remedy}") from error
 
 
 def _error_text(error: Any) -> str:
-    """What the service says, in one line and without the request's address that Google's client puts before it."""
-    said = " ".join(re.sub(r"^[A-Z]+ https?://\S+: ", "", str(error.message)).split())
-    return said if len(said) <= 500 else f"{said[:497]}..."
+    """Return the service's message in one line, without the URL that Google's client puts before it."""
+    text = " ".join(re.sub(r"^[A-Z]+ https?://\S+: ", "", str(error.message)).split())
+    return text if len(text) <= 500 else f"{text[:497]}..."
 
 
 def _find_address(error: Any) -> str:
@@ -226,7 +218,7 @@ def _find_address(error: Any) -> str:
 
 
 def _find_root_cause(error: BaseException) -> str:
-    """The system's own word for what went wrong below the layers of HTTP libraries."""
+    """Return the operating system's text for the error below the layers of HTTP libraries."""
     while cause := error.__cause__ or error.__context__:
         error = cause
     return getattr(error, "strerror", None) or type(error).__name__

@@ -1,11 +1,11 @@
-"""What can go wrong in a call to the API. Every message is one line, fit to be shown as it is.
+"""Errors of calls to the API. Every message is one line that can be shown to users.
 
 VertexError
-├── InvalidRequest      the service refuses the request as it is (400, 409, 412)
-├── PermissionRefused   credentials are missing, or lack a permission (401, 403)
-├── NotFound            there is no such job (404)
-├── QuotaExceeded       too much is asked for at once (429)
-└── Unavailable         the service cannot be reached, or fails (5xx, no connection)
+├── InvalidRequest      the service rejects the request (400, 409, 412)
+├── PermissionDenied    credentials are missing, or lack a permission (401, 403)
+├── NotFound            the job does not exist (404)
+├── QuotaExceeded       the quota is exceeded (429)
+└── Unavailable         the service cannot be reached or fails (5xx, no connection)
 """
 
 
@@ -14,7 +14,7 @@ class VertexError(Exception):
 
 
 class InvalidRequest(VertexError):
-    """The service refuses the request as it is."""
+    """The service rejects the request."""
 
 
 class PermissionDenied(VertexError):
@@ -22,7 +22,7 @@ class PermissionDenied(VertexError):
 
 
 class NotFound(VertexError):
-    """There is no such job."""
+    """The job does not exist."""
 
 
 class QuotaExceeded(VertexError):

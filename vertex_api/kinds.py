@@ -1,4 +1,4 @@
-"""The kinds of training job that the API has, and the pipelines around them."""
+"""The kinds of training job in the API, and training pipelines."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,9 +8,9 @@ from vertex_api import types
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of job: `collection` as in its URL and in a declaration, `type` as the API names the message.
+    """A kind of job: `collection` as in its URL and in a declaration, and `type`, the name of its message.
 
-    `spec_field` is the field that says what to run: a CustomJobSpec, or a pipeline's inputs for its task.
+    `spec_field` is the field with what to run: a CustomJobSpec, or the inputs of a pipeline's task.
     """
 
     collection: str
@@ -28,4 +28,4 @@ HYPERPARAMETER_TUNING_JOB = Kind("hyperparameterTuningJobs", "HyperparameterTuni
 TRAINING_PIPELINE = Kind("trainingPipelines", "TrainingPipeline", "trainingTaskInputs")
 
 KINDS = {kind.collection: kind for kind in (CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE)}
-"""Whatever can be declared, has a state and can be cancelled: jobs, and pipelines that run one."""
+"""All resources that run: jobs, and pipelines that run one."""

@@ -6,12 +6,12 @@ from vertex_api.kinds import KINDS, Kind
 
 
 def build_parent(project: str, region: str) -> str:
-    """Where jobs of a project live in a region: `projects/P/locations/R`."""
+    """Return the resource name of the parent of a project's jobs in a region: `projects/P/locations/R`."""
     return f"projects/{project}/locations/{region}"
 
 
 class ResourceName(NamedTuple):
-    """A job's name, taken apart."""
+    """The resource name of a job or pipeline, in parts."""
 
     project: str
     region: str
@@ -20,7 +20,7 @@ class ResourceName(NamedTuple):
 
     @classmethod
     def parse(cls, name: str) -> "ResourceName":
-        """Raises ValueError when `name` is not the name of a job."""
+        """Return the parts of a name. Raises ValueError if it is not the name of a job or pipeline."""
         match name.split("/"):
             case ["projects", project, "locations", region, collection, id] if collection in KINDS and id:
                 return cls(project, region, KINDS[collection], id)

@@ -1,7 +1,7 @@
 """Scalar types of the training API's JSON, as `vertex_api.types` uses them.
 
-Each accepts what Google's own clients send (proto3's JSON mapping: numbers as strings, enums as numbers) and gives one
-canonical value, so that equal specs compare, hash and preview as equal.
+Each accepts what Google's own clients send (proto3's JSON mapping: numbers as strings, enums as numbers) and returns
+one canonical value, so that equal specs compare, hash and preview as equal.
 """
 
 import json
@@ -15,18 +15,18 @@ from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, ValidationInf
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticOmit, core_schema
 
 _DURATION = re.compile(r"(-?)0*([0-9]+)(?:\.([0-9]{1,9}))?s")
-_LONGEST_SECONDS = 315_576_000_000
+_MAX_SECONDS = 315_576_000_000
 _TIMESTAMP = re.compile(r"([0-9-]{10}[Tt][0-9:]{8})(?:\.([0-9]{1,9}))?([Zz]|[+-][0-9]{2}:[0-9]{2})")
-_LARGEST = {32: 2**31 - 1, 64: 2**63 - 1}
+_MAX_INTEGERS = {32: 2**31 - 1, 64: 2**63 - 1}
 
 # Discovery document, StudySpec.algorithm: unspecified is the default; Google's page on tuning: Bayesian optimization.
-_UNNAMED = {"ALGORITHM_UNSPECIFIED": "; leave it out for Bayesian optimization, the default"}
+_DEFAULT_HINTS = {"ALGORITHM_UNSPECIFIED": "; leave it out for Bayesian optimization, the default"}
 
 Value = TypeVar("Value")
 
 
 def quote_value(value: object) -> str:
-    """The value as an error message quotes it: JSON-like, at most 60 characters."""
+    """Return a value as error messages quote it: JSON-like, at most 60 characters."""
     if value is None or isinstance(value, bool):
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, Mapping | list):
@@ -46,7 +46,7 @@ def _build_integer_validator(bits: int) -> BeforeValidator:
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
             raise _build_error(value, "is not a whole number")
-        if abs(value) > _LARGEST[bits]:
+        if abs(value) > _MAX_INTEGERS[bits]:
             raise _build_error(value, f"does not fit into {bits} bits")
         return int(value)
 
@@ -54,20 +54,17 @@ def _build_integer_validator(bits: int) -> BeforeValidator:
 
 
 def _parse_double(value: object) -> float:
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            raise _build_error(value, "is not a number") from None
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise _build_error(value, "is not a number")
     try:
-        value = float(value)
+        number = float(value)
+    except ValueError:
+        raise _build_error(value, "is not a number") from None
     except OverflowError:
         raise _build_error(value, "is too large for a number") from None
-    if not math.isfinite(value):
-        raise _build_error(value, "is not a finite number")
-    return value
+    if not math.isfinite(number):
+        raise _build_error(number, "is not a finite number")
+    return number
 
 
 def _parse_string(value: object) -> str:
@@ -77,7 +74,7 @@ def _parse_string(value: object) -> str:
 
 
 def not_a_string_message(value: object) -> str:
-    """What is said of a value that stands where a text belongs."""
+    """Return the message for a value that should be a string."""
     if isinstance(value, Mapping | list):
         return f"{quote_value(value)} is not a string"
     if value is None:
@@ -96,20 +93,20 @@ def _parse_duration(value: object) -> str:
     if not match:
         raise _build_error(value, 'is not a duration; write seconds followed by s, such as "3600s"')
     sign, seconds, fraction = match.groups(default="")
-    if len(seconds) > 12 or int(seconds) > _LONGEST_SECONDS:
-        raise _build_error(value, f'is longer than the longest duration, "{_LONGEST_SECONDS}s"')
+    if len(seconds) > 12 or int(seconds) > _MAX_SECONDS:
+        raise _build_error(value, f'is longer than the longest duration, "{_MAX_SECONDS}s"')
     return f"{sign}{seconds}{_format_fraction(fraction)}s"
 
 
 def _format_fraction(digits: str) -> str:
-    """A fraction of seconds as proto JSON writes it: no, three, six or nine decimals."""
+    """Return a fraction of seconds as proto JSON writes it, with no, three, six or nine decimals."""
     digits = digits.rstrip("0")
     digits += "0" * (-len(digits) % 3)
     return f".{digits}" if digits else ""
 
 
 def parse_seconds(duration: str) -> float:
-    """The seconds of a canonical Duration."""
+    """Return the seconds of a canonical Duration."""
     return float(duration.removesuffix("s"))
 
 
@@ -139,7 +136,7 @@ class Numbered:
             if isinstance(value, int | float) and not isinstance(value, bool) and value in names:
                 return names[int(value)]
             choices = ", ".join(name for name in names.values() if not name.endswith("_UNSPECIFIED"))
-            raise _build_error(value, f"is not one of {choices}{_UNNAMED.get(next(iter(names.values())), '')}")
+            raise _build_error(value, f"is not one of {choices}{_DEFAULT_HINTS.get(next(iter(names.values())), '')}")
 
         return core_schema.no_info_before_validator_function(parse_name, handler(source))
 
@@ -151,7 +148,7 @@ def _reject_or_drop_output_only(_value: object, info: ValidationInfo) -> object:
 
 
 OutputOnly = Annotated[Value, BeforeValidator(_reject_or_drop_output_only), Field(json_schema_extra={"readOnly": True})]
-"""A field that only the service writes: refused in a declaration, ignored in a request (Google's AIP-203)."""
+"""A field that only the service sets: rejected in a declaration, ignored in a request (Google's AIP-203)."""
 
 String = Annotated[str, BeforeValidator(_parse_string)]
 Boolean = Annotated[bool, BeforeValidator(_parse_boolean)]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import machines
+from vertex_api.catalog.machines import get_machines
 from vertex_api.spelling import suggestion_text
 from vertex_api.validation.rules import Violation
 
@@ -46,7 +46,7 @@ def _find_tier_violations(given: Mapping[str, Any]) -> Iterator[Violation]:
 
 
 def _find_type_violations(given: Mapping[str, Any]) -> Iterator[Violation]:
-    known = {*LEGACY_TYPES, *machines()}
+    known = {*LEGACY_TYPES, *get_machines()}
     for name in (f"{role}Type" for role in ROLES):
         if name in given and given[name] not in known | REPLACEMENTS.keys():
             near = suggestion_text(given[name], known)
@@ -69,7 +69,7 @@ def _find_config_violations(given: Mapping[str, Any], role: str, *, is_type_vali
     kind = accelerator.get("type", "")
     if not is_type_valid or not accelerator:
         return
-    if not kind.startswith("TPU") and given.get(f"{role}Type") not in {*machines(), *REPLACEMENTS}:
+    if not kind.startswith("TPU") and given.get(f"{role}Type") not in {*get_machines(), *REPLACEMENTS}:
         yield (at, "acceleratorConfig"), f"goes with a machine type of Compute Engine: name one as {role}Type"
     elif not kind:
         yield (at, "acceleratorConfig", "type"), "is required"

@@ -70,20 +70,24 @@ def render_cost_lines(
 
 def _sort_key(cost: Cost) -> tuple[bool, bool, float]:
     """Endless costs come first, so that they are always seen, then those without a price: they may be the highest."""
-    return not cost.is_endless, not cost.missing, -cost.total
+    return not cost.is_endless, not cost.unpriced, -cost.total
 
 
 def _render_row(name: str, cost: Cost, quota: Mapping[str, int]) -> tuple[str, str, str, str, str]:
-    hourly, total = ("?", "?") if cost.missing else (f"{cost.hourly:,.2f}", f"{cost.total:,.2f}")
+    hourly, total = ("?", "?") if cost.unpriced else (f"{cost.hourly:,.2f}", f"{cost.total:,.2f}")
     if cost.is_endless:
         return name, hourly, "-", "as long as it is there", _quota_text(quota)
-    within = _duration_text(cost.within) if cost.has_timeout else f"{_duration_text(cost.within)}, as it has no timeout"
+    within = (
+        _duration_text(cost.max_seconds)
+        if cost.has_timeout
+        else f"{_duration_text(cost.max_seconds)}, as it has no timeout"
+    )
     return name, hourly, total, within, _quota_text(quota)
 
 
 def _sum_texts(costs: Mapping[str, Cost], names: list[str]) -> tuple[str, str]:
     """Return the sum per hour of all priced costs in USD, and the total of those that are not endless."""
-    priced = [costs[name] for name in names if not costs[name].missing]
+    priced = [costs[name] for name in names if not costs[name].unpriced]
     total = sum(each.total for each in priced if not each.is_endless)
     return f"{sum(each.hourly for each in priced):,.2f}", f"{total:,.2f}"
 
@@ -101,9 +105,9 @@ def _quota_text(quota: Mapping[str, int]) -> str:
 
 def _render_notes(costs: Mapping[str, Cost], names: list[str]) -> list[str]:
     lines = [f"  {name}: {note}" for name in names for note in costs[name].notes]
-    missing = {name: ", ".join(costs[name].missing) for name in names if costs[name].missing}
+    missing = {name: ", ".join(costs[name].unpriced) for name in names if costs[name].unpriced}
     lines += [f"  {name}: no price on file for {missing[name]}" for name in missing]
-    unpriced = [each for each in costs.values() if each.missing]
+    unpriced = [each for each in costs.values() if each.unpriced]
     count = sum(not each.is_endless for each in unpriced)
     without = [f"{count} job{'s' if count > 1 else ''}"] if count else []
     without += [google_cloud.PERSISTENT_RESOURCE] if count < len(unpriced) else []

@@ -71,7 +71,7 @@ def connect(parent: str) -> Target:
     """
     if parent.startswith(LOCAL_PREFIX):
         url = emulator_process.start_emulator()
-        return Target(_get_client(Endpoint.at(url)), parent.removeprefix(LOCAL_PREFIX), EmulatorLinks(url))
+        return Target(_get_client(Endpoint.for_server(url)), parent.removeprefix(LOCAL_PREFIX), EmulatorLinks(url))
     if parent.startswith(CLOUD_PREFIX):
         name = parent.removeprefix(CLOUD_PREFIX)
         _, project, _, region = name.split("/")
@@ -80,7 +80,7 @@ def connect(parent: str) -> Target:
 
 
 def _get_cloud_endpoint(region: str) -> Endpoint:
-    google = Endpoint.cloud(region)
+    google = Endpoint.for_region(region)
     jobs, logging = (os.environ.get(variable, "").rstrip("/") for variable in ENDPOINT_VARIABLES)
     return Endpoint(jobs or google.jobs, logging or google.logging)
 

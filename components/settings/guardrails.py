@@ -94,12 +94,12 @@ def find_budget_violations(
         rule = min((rule for rule in limits if isfinite(_get_usd(each, rule))), default=None)
         # An unknown machine type is reported by machineTypes already.
         is_reported = references.has_unresolved_references if "machineTypes" in rules else lambda _: False
-        missing = ", ".join(item for item in each.missing if not is_reported(item))
+        missing = ", ".join(item for item in each.unpriced if not is_reported(item))
         if rule and missing:
             message = f"no price on file for {missing} in {region}; add it under vertex-training:prices"
             yield name, rule, f"guardrails.{rule}: {message}"
     for rule, limit in limits.items():
-        priced = {name: _get_usd(each, rule) for name, each in costs.items() if not each.missing}
+        priced = {name: _get_usd(each, rule) for name, each in costs.items() if not each.unpriced}
         usd = {name: each for name, each in priced.items() if isfinite(each)}
         expensive = [name for name in usd if usd[name] > limit]
         unit = "USD an hour" if rule == "maxHourlyCost" else "USD at most"

@@ -83,7 +83,7 @@ def api(server: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch) -> Api:
 
 @pytest.fixture
 def client(api: Api) -> RestClient:
-    return RestClient(Endpoint.at(f"http://127.0.0.1:{api.port}"))
+    return RestClient(Endpoint.for_server(f"http://127.0.0.1:{api.port}"))
 
 
 def unused_port() -> int:
@@ -270,7 +270,7 @@ def test_an_answer_that_is_not_the_api_s_is_unavailability_in_one_line(call: str
 def test_where_nothing_listens_the_api_is_unavailable_and_the_message_names_the_address(call: str) -> None:
     address = f"127.0.0.1:{unused_port()}"
     with pytest.raises(errors.Unavailable) as failure:
-        CALLS[call](RestClient(Endpoint.at(f"http://{address}")))
+        CALLS[call](RestClient(Endpoint.for_server(f"http://{address}")))
     message = str(failure.value)
     assert message.startswith("no answer from ")
     assert address.partition(":")[2] in message
@@ -279,7 +279,7 @@ def test_where_nothing_listens_the_api_is_unavailable_and_the_message_names_the_
 
 def test_where_nothing_listens_the_message_shows_no_insides_of_the_http_library() -> None:
     with pytest.raises(errors.Unavailable) as failure:
-        RestClient(Endpoint.at(f"http://127.0.0.1:{unused_port()}")).get(NAME)
+        RestClient(Endpoint.for_server(f"http://127.0.0.1:{unused_port()}")).get(NAME)
     assert "HTTPConnection" not in str(failure.value)
 
 
@@ -305,7 +305,7 @@ def test_without_credentials_a_call_to_the_cloud_is_refused_with_the_way_to_get_
 
     monkeypatch.setattr(google.auth, "default", none_found)
     with pytest.raises(errors.PermissionDenied, match="gcloud auth application-default login"):
-        RestClient(Endpoint.cloud("us-central1")).get(NAME)
+        RestClient(Endpoint.for_region("us-central1")).get(NAME)
 
 
 def test_credentials_that_have_expired_are_refused_with_the_way_to_renew_them(api: Api, client: RestClient) -> None:
@@ -322,13 +322,13 @@ def test_credentials_that_have_expired_are_refused_with_the_way_to_renew_them(ap
 
 
 def test_the_cloud_s_endpoints_are_those_of_the_region() -> None:
-    assert Endpoint.cloud("europe-west4") == Endpoint(
+    assert Endpoint.for_region("europe-west4") == Endpoint(
         "https://europe-west4-aiplatform.googleapis.com", "https://logging.googleapis.com"
     )
 
 
 def test_one_server_stands_for_both_endpoints() -> None:
-    assert Endpoint.at("http://127.0.0.1:8080") == Endpoint("http://127.0.0.1:8080", "http://127.0.0.1:8080")
+    assert Endpoint.for_server("http://127.0.0.1:8080") == Endpoint("http://127.0.0.1:8080", "http://127.0.0.1:8080")
 
 
 def test_what_google_s_client_does_not_send_is_refused_without_a_call(api: Api, client: RestClient) -> None:

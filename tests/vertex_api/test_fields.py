@@ -4,10 +4,10 @@ from vertex_api.fields import drop_unknown_fields, get_fields, int64_as_strings
 
 def test_a_field_says_what_it_holds() -> None:
     known = get_fields(types.CustomJobSpec)
-    assert (known["workerPoolSpecs"].message, known["workerPoolSpecs"].holds) == (types.WorkerPoolSpec, "list")
-    assert (known["scheduling"].message, known["scheduling"].holds) == (types.Scheduling, "one")
+    assert (known["workerPoolSpecs"].message, known["workerPoolSpecs"].cardinality) == (types.WorkerPoolSpec, "list")
+    assert (known["scheduling"].message, known["scheduling"].cardinality) == (types.Scheduling, "one")
     assert (known["network"].message, known["network"].is_int64) == (None, False)
-    assert get_fields(types.CustomJob)["labels"].holds == "map"
+    assert get_fields(types.CustomJob)["labels"].cardinality == "map"
     assert get_fields(types.WorkerPoolSpec)["replicaCount"].is_int64
     assert not get_fields(types.MachineSpec)["acceleratorCount"].is_int64
 

@@ -1,9 +1,8 @@
-"""The machine types that training takes, with their size and the accelerators that go with them.
+"""The machine types of training, with their sizes and the accelerators that can be attached to them.
 
 Which types and which accelerator counts: Google's page "Configure compute resources for custom training", as of
 2026-11-21. Sizes: Compute Engine's pages on machine families and Cloud TPU's on TPU versions. Memory is in GB as those
-pages write it (2**30 bytes). `cloud-tpu` has no published size of its own: it is given that of a TPU v3 host,
-approximately.
+pages write it (2**30 bytes). `cloud-tpu` has no published size; it has roughly that of a TPU v3 host here.
 """
 
 from __future__ import annotations
@@ -18,10 +17,8 @@ from functools import cache
 class Machine:
     """A machine type.
 
-    `gpus` and `tpus`: the values of `acceleratorType` that it takes, each with its possible `acceleratorCount`s (none:
-    Google does not list them).
-    `topologies`: the values of `tpuTopology` that it takes, and `chips` the TPU chips of one such machine.
-    `bare`: whether it may be had without an `acceleratorType`.
+    `gpus` and `tpus`: its values of `acceleratorType`, each with the allowed `acceleratorCount`s, empty if Google does
+    not list them. `topologies`: its values of `tpuTopology`. `chips`: the number of its TPU chips.
     """
 
     name: str
@@ -40,24 +37,24 @@ class Machine:
 
     @property
     def is_tpu(self) -> bool:
-        """Whether it is a host of TPU chips."""
+        """Whether it has TPU chips."""
         return self.chips > 0
 
     def count_tpu_machines(self, topology: str, cores: int) -> int:
-        """How many such machines a TPU slice is: one of a topology, else (v2 and v3, two cores a chip) of cores."""
+        """Return how many machines a TPU slice has, by its topology, or for v2 and v3 by its cores (two a chip)."""
         if topology in self.topologies:
             return math.prod(map(int, topology.split("x"))) // self.chips
         return max(1, cores // 2 // self.chips) if self.is_tpu and not self.topologies else 1
 
 
 def get_machine(name: str) -> Machine | None:
-    """The machine type of a name; None if training does not take it."""
-    return machines().get(name)
+    """Return the machine type of a name, None if training does not have it."""
+    return get_machines().get(name)
 
 
 @cache
-def machines() -> Mapping[str, Machine]:
-    """All machine types by their names."""
+def get_machines() -> Mapping[str, Machine]:
+    """Return all machine types by name."""
     return {each.name: each for each in (*_list_general_machines(), *_list_gpu_machines(), *_list_tpu_machines())}
 
 
@@ -83,37 +80,20 @@ _MEMORY_OPTIMISED = (
     ("m1-ultramem-160", 160, 3844.0),
     ("m1-megamem-96", 96, 1433.6),
 )
-_GPUS = (
-    # name, vCPUs, GB of memory, acceleratorType, acceleratorCount
-    ("a2-highgpu-1g", 12, 85, "NVIDIA_TESLA_A100", 1),
-    ("a2-highgpu-2g", 24, 170, "NVIDIA_TESLA_A100", 2),
-    ("a2-highgpu-4g", 48, 340, "NVIDIA_TESLA_A100", 4),
-    ("a2-highgpu-8g", 96, 680, "NVIDIA_TESLA_A100", 8),
-    ("a2-megagpu-16g", 96, 1360, "NVIDIA_TESLA_A100", 16),
-    ("a2-ultragpu-1g", 12, 170, "NVIDIA_A100_80GB", 1),
-    ("a2-ultragpu-2g", 24, 340, "NVIDIA_A100_80GB", 2),
-    ("a2-ultragpu-4g", 48, 680, "NVIDIA_A100_80GB", 4),
-    ("a2-ultragpu-8g", 96, 1360, "NVIDIA_A100_80GB", 8),
-    ("a3-highgpu-1g", 26, 234, "NVIDIA_H100_80GB", 1),
-    ("a3-highgpu-2g", 52, 468, "NVIDIA_H100_80GB", 2),
-    ("a3-highgpu-4g", 104, 936, "NVIDIA_H100_80GB", 4),
-    ("a3-highgpu-8g", 208, 1872, "NVIDIA_H100_80GB", 8),
-    ("a3-megagpu-8g", 208, 1872, "NVIDIA_H100_MEGA_80GB", 8),
-    ("a3-ultragpu-8g", 224, 2952, "NVIDIA_H200_141GB", 8),
-    ("a4-highgpu-8g", 224, 3968, "NVIDIA_B200", 8),
-    ("a4x-highgpu-4g", 140, 884, "NVIDIA_GB200", 4),
-    ("g2-standard-4", 4, 16, "NVIDIA_L4", 1),
-    ("g2-standard-8", 8, 32, "NVIDIA_L4", 1),
-    ("g2-standard-12", 12, 48, "NVIDIA_L4", 1),
-    ("g2-standard-16", 16, 64, "NVIDIA_L4", 1),
-    ("g2-standard-24", 24, 96, "NVIDIA_L4", 2),
-    ("g2-standard-32", 32, 128, "NVIDIA_L4", 1),
-    ("g2-standard-48", 48, 192, "NVIDIA_L4", 4),
-    ("g2-standard-96", 96, 384, "NVIDIA_L4", 8),
-    ("g4-standard-48", 48, 180, "NVIDIA_RTX_PRO_6000", 1),
-    ("g4-standard-96", 96, 360, "NVIDIA_RTX_PRO_6000", 2),
-    ("g4-standard-192", 192, 720, "NVIDIA_RTX_PRO_6000", 4),
-    ("g4-standard-384", 384, 1440, "NVIDIA_RTX_PRO_6000", 8),
+_GPU_MACHINES: tuple[tuple[str, str, tuple[tuple[int, int, float, int], ...]], ...] = (
+    # name, acceleratorType, and of each size: its number in the name, vCPUs, GB of memory, acceleratorCount
+    ("a2-highgpu-{}g", "NVIDIA_TESLA_A100", ((1, 12, 85, 1), (2, 24, 170, 2), (4, 48, 340, 4), (8, 96, 680, 8))),
+    ("a2-megagpu-{}g", "NVIDIA_TESLA_A100", ((16, 96, 1360, 16),)),
+    ("a2-ultragpu-{}g", "NVIDIA_A100_80GB", ((1, 12, 170, 1), (2, 24, 340, 2), (4, 48, 680, 4), (8, 96, 1360, 8))),
+    ("a3-highgpu-{}g", "NVIDIA_H100_80GB", ((1, 26, 234, 1), (2, 52, 468, 2), (4, 104, 936, 4), (8, 208, 1872, 8))),
+    ("a3-megagpu-{}g", "NVIDIA_H100_MEGA_80GB", ((8, 208, 1872, 8),)),
+    ("a3-ultragpu-{}g", "NVIDIA_H200_141GB", ((8, 224, 2952, 8),)),
+    ("a4-highgpu-{}g", "NVIDIA_B200", ((8, 224, 3968, 8),)),
+    ("a4x-highgpu-{}g", "NVIDIA_GB200", ((4, 140, 884, 4),)),
+    ("g2-standard-{}", "NVIDIA_L4", ((4, 4, 16, 1), (8, 8, 32, 1), (12, 12, 48, 1), (16, 16, 64, 1))),
+    ("g2-standard-{}", "NVIDIA_L4", ((24, 24, 96, 2), (32, 32, 128, 1), (48, 48, 192, 4), (96, 96, 384, 8))),
+    ("g4-standard-{}", "NVIDIA_RTX_PRO_6000", ((48, 48, 180, 1), (96, 96, 360, 2))),
+    ("g4-standard-{}", "NVIDIA_RTX_PRO_6000", ((192, 192, 720, 4), (384, 384, 1440, 8))),
 )
 _SLICES = ("2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x16")
 _CUBES = ("2x2x1", "2x2x2", "2x2x4", "2x4x4", "4x4x4", "4x4x8", "4x8x8", "8x8x8", "8x8x16")
@@ -141,7 +121,7 @@ def _list_general_machines() -> Iterator[Machine]:
 
 
 def _list_n1_gpus(family: str, vcpus: int) -> dict[str, tuple[int, ...]]:
-    """How many GPUs may be attached: more vCPUs need more of them, and a P100 host has at most 64 and 208 GB."""
+    """Return the GPUs that fit: more vCPUs need more of them, and a P100 host has at most 64 vCPUs and 208 GB."""
     counts: tuple[int, ...] = (1, 2, 4) if vcpus <= 16 else (2, 4) if vcpus == 32 else (4,)
     gpus = {"NVIDIA_TESLA_T4": counts, "NVIDIA_TESLA_P4": counts}
     if vcpus <= 32 or (family, vcpus) == ("n1-highcpu", 64):
@@ -151,8 +131,9 @@ def _list_n1_gpus(family: str, vcpus: int) -> dict[str, tuple[int, ...]]:
 
 
 def _list_gpu_machines() -> Iterator[Machine]:
-    for name, vcpus, memory, kind, count in _GPUS:
-        yield Machine(name, vcpus, float(memory), {kind: (count,)}, can_omit_accelerator=False)
+    for name, kind, sizes in _GPU_MACHINES:
+        for size, vcpus, memory, count in sizes:
+            yield Machine(name.format(size), vcpus, float(memory), {kind: (count,)}, can_omit_accelerator=False)
 
 
 def _list_tpu_machines() -> Iterator[Machine]:

@@ -1,8 +1,8 @@
-"""Where training is offered, and with which accelerators: tables with their date, to warn by and never to refuse jobs.
+"""The regions that have training, and their accelerators: dated tables, for warnings but never for errors.
 
 Regions: gcloud's list for training (528.0.0), with those that Google's SDK (google-cloud-aiplatform 2.7.0) knows
 beyond it. Accelerators: Google's page "Vertex AI locations", without those that it marks as not for training. Both
-change from month to month, so what is not here may be there by now.
+change from month to month, so what is missing here may be available by now.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from vertex_api.estimates.cost import TPU_PRICE_NAMES, get_accelerators
 from vertex_api.validation.canonical import CanonicalSpec
 
 AS_OF = "2026-11-21"
-"""The day on which both tables were read."""
+"""The date of both tables."""
 PAGE = "https://cloud.google.com/vertex-ai/docs/general/locations"
 
 _LISTED = """
@@ -27,7 +27,7 @@ us-west8
 """
 REGIONS = frozenset(_LISTED.split())
 """Regions that have training."""
-_SHORT = {
+_SHORT_NAMES = {
     "A100": "NVIDIA_TESLA_A100",
     "A100-80": "NVIDIA_A100_80GB",
     "B200": "NVIDIA_B200",
@@ -83,25 +83,22 @@ _OFFERED = {
 
 @cache
 def regions_by_accelerator() -> Mapping[str, tuple[str, ...]]:
-    """The regions in which each accelerator is offered; TPUs without an acceleratorType by their price's name."""
-    found: dict[str, tuple[str, ...]] = {}
-    for region, shorts in _OFFERED.items():
-        for short in shorts.split():
-            found[_SHORT[short]] = (*found.get(_SHORT[short], ()), region)
-    return found
+    """Return the regions that offer each accelerator; TPUs without an acceleratorType go by the name of their price."""
+    pairs = [(region, short) for region, shorts in _OFFERED.items() for short in shorts.split()]
+    return {name: tuple(region for region, short in pairs if short == key) for key, name in _SHORT_NAMES.items()}
 
 
 def find_unavailable_accelerators(spec: CanonicalSpec, region: str) -> set[str]:
-    """The accelerators that a canonical job asks for, and that are not known to be offered in a region.
+    """Return the accelerators of a canonical job that are not known to be available in a region.
 
-    What runs on a persistent resource asks for none: its machines are there.
+    A job on a persistent resource has none of its own.
     """
     job = spec.job_spec
     return set() if job.get("persistentResourceId") else find_unavailable_in_pools(job["workerPoolSpecs"], region)
 
 
 def find_unavailable_in_pools(pools: Iterable[Mapping[str, Any]], region: str) -> set[str]:
-    """The accelerators of pools, each with a `machineSpec`, that are not known to be offered in a region."""
+    """Return the accelerators of pools (each with a `machineSpec`) that are not known to be available in a region."""
     return {
         name
         for pool in pools
@@ -111,8 +108,8 @@ def find_unavailable_in_pools(pools: Iterable[Mapping[str, Any]], region: str) -
 
 
 def _list_required_accelerators(pool: Mapping[str, Any]) -> Iterator[str]:
-    found = get_machine(pool.get("machineSpec", {}).get("machineType", ""))
-    if found and found.topologies:
-        yield TPU_PRICE_NAMES[found.name.partition("-")[0]]
-    elif found and (kind := get_accelerators(pool, found)[0]):
+    machine = get_machine(pool.get("machineSpec", {}).get("machineType", ""))
+    if machine and machine.topologies:
+        yield TPU_PRICE_NAMES[machine.name.partition("-")[0]]
+    elif machine and (kind := get_accelerators(pool, machine)[0]):
         yield kind

@@ -1,4 +1,4 @@
-"""What the machines of a persistent resource cost and need: as those of a job with the same pools, but without an end.
+"""Cost and quota of a persistent resource: those of a job with the same pools, but without an end.
 
 Google's overview of persistent resources: each machine is billed by the prices of custom training for as long as it is
 there, whether a job runs or not; of a pool with autoscaling, those that are there; and all use the quota of training.
@@ -17,21 +17,21 @@ from vertex_api.validation.canonical import CanonicalSpec
 
 
 def estimate_pool_cost(pools: Sequence[Mapping[str, Any]], region: str, prices: Prices) -> Cost:
-    """The cost of the machines in ResourcePools: per hour, of as many as there can be; in all, `inf`."""
-    most, least = (estimate_cost(_build_job(pools, bound), region, prices) for bound in ("max", "min"))
-    notes = [*most.notes, "billed with jobs or without; no sum of USD at most counts it"]
-    if least.hourly != most.hourly and not most.missing:
-        notes.append(f"{least.hourly:,.2f} USD an hour with its fewest machines, and shown with its most")
-    return replace(most, total=inf, within=inf, notes=tuple(notes))
+    """Return the cost of the machines in ResourcePools: hourly for the most that autoscaling allows, total `inf`."""
+    highest, lowest = (estimate_cost(_build_job(pools, bound), region, prices) for bound in ("max", "min"))
+    notes = [*highest.notes, "billed with jobs or without; no sum of USD at most counts it"]
+    if lowest.hourly != highest.hourly and not highest.unpriced:
+        notes.append(f"{lowest.hourly:,.2f} USD an hour with its fewest machines, and shown with its most")
+    return replace(highest, total=inf, max_seconds=inf, notes=tuple(notes))
 
 
 def estimate_pool_quota(pools: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """How much as many machines as there can be need of each metric, as `quota.needs`."""
+    """Return how much of each quota metric the most machines that autoscaling allows need, as `estimate_quota`."""
     return quota.estimate_quota(_build_job(pools, "max"))
 
 
 def _build_job(pools: Sequence[Mapping[str, Any]], bound: str) -> CanonicalSpec:
-    """A job with these pools; of a pool with autoscaling, so many machines as a bound (`min`, `max`) allows."""
+    """Return a job with these pools, and with as many machines as a `bound` of their autoscaling (`min`, `max`)."""
     worker_pools = [{**pool, "replicaCount": _count_replicas(pool, bound)} for pool in pools]
     return CanonicalSpec(CUSTOM_JOB, {"jobSpec": {"workerPoolSpecs": worker_pools}})
 

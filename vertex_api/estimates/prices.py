@@ -19,12 +19,12 @@ KINDS = ("vcpu", "gb", "accelerator", "disk")
 HOURS_PER_MONTH = 730
 """A month, as disks are billed."""
 MAX_AGE = timedelta(days=90)
-"""From then on a price is said to be old."""
+"""Older prices are reported as old."""
 
 
 @dataclass(frozen=True)
 class Price:
-    """A price in USD, the day (`2026-07-30`) on which it was one, and where that stands."""
+    """A price in USD, the date as of which it was valid (`2026-07-30`), and its source."""
 
     usd: float
     as_of: str
@@ -33,36 +33,32 @@ class Price:
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices by kind, name and region. What is not in it has no price: none is taken from a neighbour."""
+    """Prices by kind, name and region. A price of another region is never used instead of a missing one."""
 
     table: Mapping[tuple[str, str, str], Price]
 
     def find(self, kind: str, name: str, region: str) -> Price | None:
-        """The price of a name in a region; None if it is not on file."""
+        """Return the price of a name in a region, None if it is not on file."""
         return self.table.get((kind, name, region))
 
     def override(self, others: Iterable[tuple[str, str, str, Price]]) -> Prices:
-        """These prices, with others (kind, name, region and price) in place of those on file or beside them."""
+        """Return these prices, replaced or extended by others: rows of kind, name, region and price."""
         return Prices({**self.table, **{(kind, name, region): price for kind, name, region, price in others}})
 
 
 def is_old(as_of: str, today: date) -> bool:
-    """Whether a price of a day is older than 90 days."""
+    """Return whether a price as of a date is more than `MAX_AGE` old."""
     return today - date.fromisoformat(as_of) > MAX_AGE
 
 
 def parse_prices(text: str) -> Prices:
-    """The prices in a table's text."""
-    held = json.loads(text)
-    return Prices(
-        {
-            (kind, name, region): Price(usd, as_of, held["sources"][source])
-            for kind, name, region, usd, as_of, source in held["prices"]
-        }
-    )
+    """Return the prices in the text of a file such as `prices.json`."""
+    table = json.loads(text)
+    sources, rows = table["sources"], table["prices"]
+    return Prices({(kind, name, region): Price(usd, date, sources[key]) for kind, name, region, usd, date, key in rows})
 
 
 @cache
 def load_prices() -> Prices:
-    """The table beside this module."""
+    """Return the prices of `prices.json`."""
     return parse_prices(FILE.read_text(encoding="utf-8"))

@@ -55,7 +55,7 @@ def sum_quota(job_spec: Mapping[str, Any]) -> dict[str, int]:
 
 
 def is_preemptible(job_spec: Mapping[str, Any]) -> bool:
-    """Whether a CustomJobSpec counts against the quotas named "preemptible".
+    """Return whether a CustomJobSpec counts against the quotas named "preemptible".
 
     Google's pages on Spot VMs and on Dynamic Workload Scheduler: spot and flexible start do.
     """
@@ -63,33 +63,34 @@ def is_preemptible(job_spec: Mapping[str, Any]) -> bool:
 
 
 def get_gpu_metric(accelerator_type: str, preemptible: bool) -> str | None:
-    """The metric of a type of GPU, without `PREFIX`; None if its name is not on file."""
+    """Return the metric of a type of GPU without `METRIC_PREFIX`, None if its name is not on file."""
     name = _GPUS.get(accelerator_type)
     return f"preemptible_{name}" if name and preemptible else name
 
 
 def get_cpu_metric(family: str, preemptible: bool) -> str | None:
-    """The metric of vCPUs of a machine family such as `n1`, without `PREFIX`; None if its name is not on file.
+    """Return the metric of the vCPUs of a machine family such as `n1` without `METRIC_PREFIX`, None if not on file.
 
-    There is one for preemptible vCPUs of every family: so the service refused T4 and A100 machines alike.
+    Preemptible vCPUs of all families share one: the service's errors for T4 and A100 machines both name it.
     """
     return "preemptible_cpus" if preemptible else _CPUS.get(family)
 
 
 def _measure_machine(pool: Mapping[str, Any], preemptible: bool) -> Iterator[tuple[str, int]]:
     spec = pool.get("machineSpec", {})
-    found = get_machine(spec.get("machineType", ""))
-    if found is None:
+    machine = get_machine(spec.get("machineType", ""))
+    if machine is None:
         return
-    family = found.name.partition("-")[0]
-    kind, count = get_accelerators(pool, found)
-    if found.is_tpu:
+    family = machine.name.partition("-")[0]
+    kind, count = get_accelerators(pool, machine)
+    if machine.is_tpu:
         counted = kind if family == "cloud" else family
-        amount = count if family == "cloud" else found.chips * found.count_tpu_machines(spec.get("tpuTopology", ""), 0)
+        chips = machine.chips * machine.count_tpu_machines(spec.get("tpuTopology", ""), 0)
+        amount = count if family == "cloud" else chips
         # Whether preemptible TPUs have quotas of their own is not on file.
         yield (None if preemptible else _TPUS.get(str(counted))) or f"{counted}{UNKNOWN_METRIC_MARK}", amount
     else:
-        yield get_cpu_metric(family, preemptible) or f"{family} vCPUs{UNKNOWN_METRIC_MARK}", found.vcpus
+        yield get_cpu_metric(family, preemptible) or f"{family} vCPUs{UNKNOWN_METRIC_MARK}", machine.vcpus
         if kind:
             yield get_gpu_metric(kind, preemptible) or f"{kind}{UNKNOWN_METRIC_MARK}", count
     disk, size = get_boot_disk(pool)

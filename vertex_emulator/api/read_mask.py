@@ -52,4 +52,4 @@ def _check_path(path: str, message: Any) -> None:
         if part not in known:
             text = f'readMask: "{path}" is not a field{suggestion_text(part, known)}'
             raise ApiError("INVALID_ARGUMENT", text, [("read_mask", f'"{path}" is not a field')])
-        parent = known[part].message if known[part].holds == "one" else None
+        parent = known[part].message if known[part].cardinality == "one" else None

@@ -57,7 +57,7 @@ def service(server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
     """A server that Google's client sends its requests to, and that takes them all."""
     api = server.api = Api(server.server_port)
     url = f"http://127.0.0.1:{api.port}"
-    at = target.Target(RestClient(Endpoint.at(url)), PARENT, target.EmulatorLinks(url))
+    at = target.Target(RestClient(Endpoint.for_server(url)), PARENT, target.EmulatorLinks(url))
     monkeypatch.setattr(target, "connect", lambda parent: at)
     monkeypatch.setattr("sys.argv", ["pytest"])
     yield api

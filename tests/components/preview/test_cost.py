@@ -20,7 +20,7 @@ TODAY = date(2026, 11, 21)
 
 def job(total: float, missing: tuple[str, ...] = ()) -> Cost:
     days = frozenset({"2026-11-01"})
-    return Cost(total / 10, total, within=36000, has_timeout=True, missing=missing, as_of=days)
+    return Cost(total / 10, total, max_seconds=36000, has_timeout=True, unpriced=missing, as_of=days)
 
 
 def shown(costs: dict[str, Cost], today: date = TODAY) -> list[str]:

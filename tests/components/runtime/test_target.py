@@ -73,4 +73,4 @@ def test_gcloud_s_own_variables_move_the_endpoints(monkeypatch: pytest.MonkeyPat
     for variable in target.ENDPOINT_VARIABLES:
         monkeypatch.setenv(variable, "http://127.0.0.1:1/")
     target.connect(f"//aiplatform.googleapis.com/{CLOUD_PARENT}")
-    assert seen == [Endpoint.at("http://127.0.0.1:1")]
+    assert seen == [Endpoint.for_server("http://127.0.0.1:1")]

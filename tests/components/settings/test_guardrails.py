@@ -257,7 +257,7 @@ def test_what_has_no_price_cannot_keep_a_limit_unless_the_stack_gives_it_one(tmp
     )
     own = {"asOf": "2026-11-01", "source": "our contract", "accelerator": {"NVIDIA_TESLA_P4": {"europe-west1": 0.7}}}
     priced = f"{base}  vertex-training:prices: {json.dumps(own)}\n"
-    assert load(tmp_path, stack({"maxHourlyCost": 100}, priced), jobs=jobs).costs["train"].missing == ()
+    assert load(tmp_path, stack({"maxHourlyCost": 100}, priced), jobs=jobs).costs["train"].unpriced == ()
 
 
 @pytest.mark.parametrize(

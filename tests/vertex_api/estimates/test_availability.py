@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.vertex_api.jobs import custom_job, edited, tuning_job
-from vertex_api.catalog.machines import machines
+from vertex_api.catalog.machines import get_machines
 from vertex_api.estimates.availability import AS_OF, REGIONS, find_unavailable_accelerators, regions_by_accelerator
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_api.validation.canonical import CanonicalSpec
@@ -16,7 +16,7 @@ H100 = {"machineType": "a3-highgpu-8g", "acceleratorType": "NVIDIA_H100_80GB", "
 
 
 def test_every_accelerator_of_a_machine_is_in_the_table_and_in_known_regions_only() -> None:
-    kinds = {kind for each in machines().values() for kind in each.accelerators}
+    kinds = {kind for each in get_machines().values() for kind in each.accelerators}
     assert kinds <= regions_by_accelerator().keys()
     assert {region for regions in regions_by_accelerator().values() for region in regions} <= REGIONS
     assert date.fromisoformat(AS_OF) > date(2026, 1, 1)

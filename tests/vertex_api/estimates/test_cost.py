@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.vertex_api.jobs import custom_job, edited, pipeline, tuning_job, tuning_pipeline
-from vertex_api.catalog.machines import machines
+from vertex_api.catalog.machines import get_machines
 from vertex_api.estimates.cost import Cost, estimate_cost, list_priceable_names
 from vertex_api.estimates.prices import Price, load_prices
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
@@ -51,7 +51,7 @@ def test_at_most_is_the_timeout_s_hours_and_seven_days_without_one() -> None:
     with_timeout = of(pool("n1-standard-4"), scheduling={"timeout": "5400s"})
     assert (with_timeout.total, with_timeout.has_timeout) == (pytest.approx(hourly * 1.5), True)
     without = of(pool("n1-standard-4"))
-    assert (without.total, without.within, without.has_timeout) == (pytest.approx(hourly * 168), 604800, False)
+    assert (without.total, without.max_seconds, without.has_timeout) == (pytest.approx(hourly * 168), 604800, False)
 
 
 def test_replicas_of_all_pools_count_and_an_empty_pool_does_not() -> None:
@@ -89,7 +89,9 @@ def test_tpus_cost_by_the_chip_or_the_board_with_their_host() -> None:
     assert slice_.hourly == pytest.approx(16 * 1.38 + SSD_100)
     assert slice_.notes == ("the price of TPU_V5_LITEPOD is unconfirmed",)
     assert of(pool("cloud-tpu", acceleratorType="TPU_V3", acceleratorCount=8)).hourly == pytest.approx(9.2 + SSD_100)
-    assert of(pool("cloud-tpu", acceleratorType="TPU_V3", acceleratorCount=32)).missing == ("a TPU_V3 pod of 32 cores",)
+    assert of(pool("cloud-tpu", acceleratorType="TPU_V3", acceleratorCount=32)).unpriced == (
+        "a TPU_V3 pod of 32 cores",
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,7 @@ def test_what_is_cheaper_than_on_demand_is_shown_as_on_demand_and_says_so(
 def test_what_has_no_price_on_file_is_named_and_gets_none_of_a_neighbour(
     machine: dict[str, Any], region: str, missing: tuple[str, ...]
 ) -> None:
-    assert of(machine, region=region).missing == missing
+    assert of(machine, region=region).unpriced == missing
 
 
 def test_a_job_on_a_persistent_resource_costs_nothing_of_its_own() -> None:
@@ -159,10 +161,10 @@ def test_every_machine_type_is_priced_by_names_that_a_price_can_be_filed_under()
         for kind, names in list_priceable_names().items()
         for name in names
     )
-    for found in machines().values():
+    for found in get_machines().values():
         kinds = [(kind, counts[:1] or (1,)) for kind, counts in found.accelerators.items()] or [("", (0,))]
         for kind, (count,) in kinds:
             given = {"acceleratorType": kind, "acceleratorCount": count} if kind else {}
             topology = {"tpuTopology": found.topologies[0]} if found.topologies else {}
             job = edited(custom_job(), *POOLS, to=[pool(found.name, **given, **topology)])
-            assert estimate_cost(CanonicalSpec(CUSTOM_JOB, job), REGION, everything).missing == (), (found.name, kind)
+            assert estimate_cost(CanonicalSpec(CUSTOM_JOB, job), REGION, everything).unpriced == (), (found.name, kind)

@@ -32,14 +32,14 @@ def test_an_hour_costs_and_needs_what_a_job_with_the_same_pools_does() -> None:
     pools = [pool("n1-standard-4"), pool("n1-standard-8", 3, **GPUS) | {"diskSpec": {"bootDiskSizeGb": 500}}]
     job = edited(custom_job(), *POOLS, to=pools)
     found, as_a_job = of(*pools), estimate_cost(CanonicalSpec(CUSTOM_JOB, job), REGION, load_prices())
-    assert (found.hourly, found.as_of, found.missing) == (as_a_job.hourly, as_a_job.as_of, ())
+    assert (found.hourly, found.as_of, found.unpriced) == (as_a_job.hourly, as_a_job.as_of, ())
     assert found.hourly > 3 * 0.8
     assert estimate_pool_quota(pools) == needs_of_a_job(CanonicalSpec(CUSTOM_JOB, job))
 
 
 def test_it_has_no_end_and_no_cost_at_most() -> None:
     found = of(pool("n1-standard-4"))
-    assert (found.total, found.within, found.is_endless, found.has_timeout) == (inf, inf, True, False)
+    assert (found.total, found.max_seconds, found.is_endless, found.has_timeout) == (inf, inf, True, False)
     assert not estimate_cost(CanonicalSpec(CUSTOM_JOB, custom_job()), REGION, load_prices()).is_endless
     assert found.notes == (ALWAYS,)
 
@@ -60,4 +60,4 @@ def test_machines_that_are_scaled_cost_and_need_the_most_that_there_can_be_and_t
 
 def test_what_has_no_price_on_file_is_named_and_nothing_is_said_of_the_fewest() -> None:
     found = of(scaled(1, 4, diskSpec={"bootDiskType": "hyperdisk-balanced"}))
-    assert (found.missing, found.notes) == (("hyperdisk-balanced",), (ALWAYS,))
+    assert (found.unpriced, found.notes) == (("hyperdisk-balanced",), (ALWAYS,))

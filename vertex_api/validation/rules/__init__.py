@@ -1,8 +1,8 @@
-"""Rules of the service that the types of its messages cannot say.
+"""Rules of the service that the types of its messages do not express.
 
-Each is a generator of `(path, message)` over canonical values, its source in its docstring; "discovery document" is
-that of aiplatform v1, "Google's page" one of the documentation on custom training. A rule whose spec stands in several
-messages takes the path to it, `at`. Where Google does not say, nothing is refused.
+Each is a generator of `(path, message)` over canonical values, with its source in its docstring: "discovery document"
+is that of aiplatform v1, "Google's page" one of the documentation on custom training. `at` is the path of the value in
+the job. There is no rule without a source.
 """
 
 from collections.abc import Iterator, Mapping

@@ -17,8 +17,9 @@ _EPSILON = 1e-10
 
 
 def find_condition_violations(parent: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Discovery document, ConditionalParameterSpec: one condition, which matches the parent's type and values. The
-    conditions are for integers, discrete values and categories: a DOUBLE has no children."""
+    """Find conditions that do not match the type and the values of their parent, which must not be a DOUBLE.
+
+    Source: discovery document, ConditionalParameterSpec."""
     children = parent.get("conditionalParameterSpecs", ())
     if children and "doubleValueSpec" in parent:
         message = "a DOUBLE parameter has no conditional parameters; use integer, discrete or categorical values"
@@ -26,30 +27,30 @@ def find_condition_violations(parent: Mapping[str, Any], at: KeyPath) -> Iterato
         return
     for index, child in enumerate(children):
         path: KeyPath = (*at, "conditionalParameterSpecs", index)
-        given = [name for name in FIELDS if name in child]
-        wanted = next((name for name, spec in FIELDS.items() if spec in parent), None)
-        if len(given) != 1:
+        fields = [name for name in FIELDS if name in child]
+        expected = next((name for name, spec in FIELDS.items() if spec in parent), None)
+        if len(fields) != 1:
             yield path, f"needs exactly one of {', '.join(FIELDS)}"
-        elif wanted and given[0] != wanted:
-            yield (*path, given[0]), f"is not for a parent with {FIELDS[wanted]}; use {wanted}"
-        elif wanted:
-            yield from _find_value_violations(child[wanted]["values"], parent[FIELDS[wanted]], wanted, (*path, wanted))
+        elif expected and fields != [expected]:
+            yield (*path, fields[0]), f"is not for a parent with {FIELDS[expected]}; use {expected}"
+        elif expected:
+            values, spec = child[expected]["values"], parent[FIELDS[expected]]
+            yield from _find_value_violations(values, spec, expected, (*path, expected, "values"))
 
 
-def _find_value_violations(values: list[Any], spec: Mapping[str, Any], name: str, at: KeyPath) -> Iterator[Violation]:
-    """All must be values that the parent can have; discrete ones are matched within 1e-10."""
-    has = set(spec.get("values", ()))
+def _find_value_violations(values: list[Any], spec: Mapping[str, Any], field: str, at: KeyPath) -> Iterator[Violation]:
+    """Find values that the parent cannot have."""
+    parent_values = set(spec.get("values", ()))
     for index, value in enumerate(values):
-        if name == "parentIntValues":
-            inside = spec.get("minValue", 0) <= value <= spec.get("maxValue", 0)
-        elif name == "parentDiscreteValues":
-            inside = value in has or _is_close_to_any(value, sorted(has))
+        if field == "parentIntValues":
+            is_possible = spec.get("minValue", 0) <= value <= spec.get("maxValue", 0)
         else:
-            inside = value in has
-        if not inside:
-            yield (*at, "values", index), f"{quote_value(value)} is not a value of the parent"
+            is_discrete = field == "parentDiscreteValues"
+            is_possible = value in parent_values or (is_discrete and _is_close_to_any(value, sorted(parent_values)))
+        if not is_possible:
+            yield (*at, index), f"{quote_value(value)} is not a value of the parent"
 
 
-def _is_close_to_any(value: float, among: list[float]) -> bool:
-    place = bisect_left(among, value)
-    return any(abs(value - other) <= _EPSILON for other in among[max(place - 1, 0) : place + 1])
+def _is_close_to_any(value: float, sorted_values: list[float]) -> bool:
+    place = bisect_left(sorted_values, value)
+    return any(abs(value - other) <= _EPSILON for other in sorted_values[max(place - 1, 0) : place + 1])

@@ -21,12 +21,12 @@ _DESTINATIONS = {"gcsDestination": ("outputUriPrefix", STORAGE_URI), "bigqueryDe
 
 
 def find_input_data_violations(config: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Discovery document, InputDataConfig and its splits; a split and a destination are unions in its proto."""
+    """Find violations of the rules for an InputDataConfig and its splits (discovery document and its proto)."""
     yield from find_unset_fields(config, ["datasetId"], at)
     for choices in _UNIONS:
-        given = [name for name in choices if config.get(name) is not None]
-        if len(given) > 1:
-            yield (*at, given[1]), f"cannot be set beside {given[0]}"
+        fields = [name for name in choices if config.get(name) is not None]
+        if len(fields) > 1:
+            yield (*at, fields[1]), f"cannot be set beside {fields[0]}"
     for name in ("fractionSplit", "timestampSplit", "stratifiedSplit"):
         if name in config:
             yield from _find_fraction_violations(config[name], (*at, name))

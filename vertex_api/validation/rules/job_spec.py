@@ -19,25 +19,24 @@ _SERVICE_ACCOUNT = TextFormat(
     re.compile(r"[0-9]+|[^@\s]+@[a-z0-9.-]+\.gserviceaccount\.com"),
     "must have the form {account}@{project}.iam.gserviceaccount.com",
 )
-_FORMS = {
+_LOCATION = "projects/{project}/locations/{region}"
+_CONTEXTS = f"{_LOCATION}/metadataStores/{{store}}/contexts"
+_FORMATS = {
     "serviceAccount": _SERVICE_ACCOUNT,
     "network": NETWORK,
-    "tensorboard": TextFormat.of("projects/{project}/locations/{region}/tensorboards/{tensorboard}"),
-    "experiment": TextFormat.of("projects/{project}/locations/{region}/metadataStores/{store}/contexts/{experiment}"),
-    "experimentRun": TextFormat.of(
-        "projects/{project}/locations/{region}/metadataStores/{store}/contexts/{experiment}-{run}"
-    ),
+    "tensorboard": TextFormat.from_template(_LOCATION + "/tensorboards/{tensorboard}"),
+    "experiment": TextFormat.from_template(_CONTEXTS + "/{experiment}"),
+    "experimentRun": TextFormat.from_template(_CONTEXTS + "/{experiment}-{run}"),
     "persistentResourceId": PERSISTENT_RESOURCE_ID,
 }
-_MODEL = TextFormat.of("projects/{project}/locations/{region}/models/{model}")
+_MODEL = TextFormat.from_template(_LOCATION + "/models/{model}")
 _ATTACHMENT = TextFormat(
     re.compile(f"{COMPUTE_NAME.pattern.pattern}|{NETWORK_ATTACHMENT.pattern.pattern}"), NETWORK_ATTACHMENT.requirement
 )
-_NO_ACCOUNT = "must be specified when uploading to TensorBoard"
 
 
 def find_job_spec_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """The rules for a CustomJobSpec, whichever message it stands in."""
+    """Find violations of the rules for a CustomJobSpec in any message."""
     yield from worker_pools.find_worker_pool_violations(spec, at)
     yield from scheduling.find_scheduling_violations(spec, at)
     yield from _find_name_violations(spec, at)
@@ -46,18 +45,18 @@ def find_job_spec_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[V
 
 
 def _find_name_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Discovery document, CustomJobSpec: the format of each name. Persistent resources and TensorBoard: the service's
-    own errors, quoted in public."""
-    for field, form in _FORMS.items():
+    """Find names in another format (discovery document, CustomJobSpec), and a TensorBoard without a service account
+    (the service's own errors, quoted in public)."""
+    for field, form in _FORMATS.items():
         yield from form.find_mismatch(spec.get(field), (*at, field))
     experiment, run = (spec.get(field, "") for field in ("experiment", "experimentRun"))
-    both_fit = _FORMS["experiment"].matches(experiment) and _FORMS["experimentRun"].matches(run)
-    if both_fit and not run.startswith(f"{experiment}-"):
+    have_formats = _FORMATS["experiment"].matches(experiment) and _FORMATS["experimentRun"].matches(run)
+    if have_formats and not run.startswith(f"{experiment}-"):
         yield (*at, "experimentRun"), f'"{run}" is no run of the experiment: it must begin with {experiment}-'
     for index, model in enumerate(spec.get("models", ())):
         yield from _MODEL.find_mismatch(model, (*at, "models", index))
     if spec.get("tensorboard") and not spec.get("serviceAccount"):
-        yield (*at, "serviceAccount"), _NO_ACCOUNT
+        yield (*at, "serviceAccount"), "must be specified when uploading to TensorBoard"
 
 
 def _find_network_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:

@@ -1,6 +1,6 @@
-"""Rules for what is declared, beyond those of the service: what it may take, and what cannot be meant.
+"""Rules for declarations beyond those of the service: settings that are very likely mistakes.
 
-A request that a client sends is not held to them: where Google does not say that it is refused, it is taken.
+They do not apply to requests of clients, because Google does not say that the service rejects them.
 """
 
 import re
@@ -19,7 +19,7 @@ _GOOGLE_REGISTRY = re.compile(r"[a-z0-9-]+-docker\.pkg\.dev/.+|([a-z]+\.)?gcr\.i
 
 
 def find_likely_mistakes(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violation]:
-    """Every rule that a canonical job which trains breaks, and no other."""
+    """Find the likely mistakes in a canonical job."""
     spec, at = job[kind.spec_field], (kind.spec_field,)
     for index, pool in enumerate(spec["workerPoolSpecs"]):
         for task in ("containerSpec", "pythonPackageSpec"):
@@ -33,10 +33,8 @@ def find_likely_mistakes(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violati
 
 
 def find_foreign_executors(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violation]:
-    """The executors that Vertex AI does not take; the emulator takes any with Python.
-
-    Discovery document, PythonPackageSpec: "the URI of a container image in Artifact Registry".
-    """
+    """Find executor images outside Artifact Registry, which only the emulator takes (discovery document,
+    PythonPackageSpec)."""
     for index, pool in enumerate(job[kind.spec_field]["workerPoolSpecs"]):
         image = pool.get("pythonPackageSpec", {}).get("executorImageUri")
         if image and not _GOOGLE_REGISTRY.fullmatch(image):
@@ -45,7 +43,7 @@ def find_foreign_executors(kind: Kind, job: Mapping[str, Any]) -> Iterator[Viola
 
 
 def find_missing_serving_container(pipeline: Mapping[str, Any]) -> Iterator[Violation]:
-    """Discovery document, Model: a container is "not required for AutoML Models", which nothing here is."""
+    """Find a model without a serving container, which only AutoML models may lack (discovery document, Model)."""
     if "containerSpec" not in pipeline.get("modelToUpload", {"containerSpec": {}}):
         yield ("modelToUpload", "containerSpec"), "is required: the container that serves the model"
 
@@ -61,12 +59,10 @@ def _find_repeated_variables(task: Mapping[str, Any], at: KeyPath) -> Iterator[V
 
 def _find_pools_without_gpus(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Google's page on distributed training: Reduction Server serves the GPUs of the first and the second pool."""
-    pools = spec["workerPoolSpecs"]
-    if len(pools) <= reduction_server.POOL_INDEX or not reduction_server.is_reduction_server(
-        pools[reduction_server.POOL_INDEX]
-    ):
+    pools, last = spec["workerPoolSpecs"], reduction_server.POOL_INDEX
+    if len(pools) <= last or not reduction_server.is_reduction_server(pools[last]):
         return
-    for index, pool in enumerate(pools[: reduction_server.POOL_INDEX]):
+    for index, pool in enumerate(pools[:last]):
         path: KeyPath = (*at, "workerPoolSpecs", index)
         if not pool:
             yield path, "is empty; Reduction Server is for the GPUs of this pool and the first"

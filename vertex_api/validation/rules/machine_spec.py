@@ -1,85 +1,84 @@
-"""Rules for a MachineSpec: a machine type with the accelerators that go with it."""
+"""Rules for a MachineSpec: a machine type and its accelerators."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import Machine, get_machine, machines
+from vertex_api.catalog.machines import Machine, get_machine, get_machines
 from vertex_api.spelling import find_closest_name, join_with_or
 from vertex_api.validation.rules.text_formats import TextFormat
 from vertex_api.validation.rules.violation import KeyPath, Violation
 
 RESERVATION_ONLY_MACHINES = ("a4x-highgpu-4g",)
-"""Machine types that are had with a reservation only (Google's page on configuring compute resources)."""
+"""Machine types that need a reservation (Google's page on configuring compute resources)."""
 _PARTITION = TextFormat(re.compile(r"[0-9]+g\.[0-9]+gb"), "must be the size of a GPU partition, such as 1g.10gb")
 _BOTH = "Both `accelerator_type` and `accelerator_count` should be specified or none."
 
 
 def get_accelerator(spec: Mapping[str, Any]) -> tuple[str | None, int]:
-    """Type and number of a machine's accelerators; None and 0 where the spec has none, which clients also write out."""
+    """Return the type and the number of the accelerators of a MachineSpec, None and 0 if it has none."""
     kind = spec.get("acceleratorType")
     return None if kind == "ACCELERATOR_TYPE_UNSPECIFIED" else kind, spec.get("acceleratorCount", 0)
 
 
 def find_machine_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Discovery document, MachineSpec: "as part of WorkerPoolSpec" the type is required. Unknown types: the service's
-    own text on Google's troubleshooting page."""
-    name = spec.get("machineType")
-    found = get_machine(name) if name else None
+    """Find violations of the rules for a MachineSpec (discovery document). The message for unknown machine types is the
+    service's own, on Google's troubleshooting page."""
+    name = spec.get("machineType", "")
+    machine = get_machine(name)
     if not name:
         yield (*at, "machineType"), "is required"
-    elif not found:
+    elif not machine:
         yield (*at, "machineType"), f"Machine type {name} is not supported. {_machine_suggestion_text(name)}"
-    yield from _find_accelerator_violations(spec, found, at)
-    yield from _find_topology_violations(spec, found, at)
+    yield from _find_accelerator_violations(spec, machine, at)
+    yield from _find_topology_violations(spec, machine, at)
     yield from _find_partition_violations(spec, at)
     if "reservationAffinity" in spec:
         yield from _find_reservation_violations(spec["reservationAffinity"], (*at, "reservationAffinity"))
 
 
 def _machine_suggestion_text(name: str) -> str:
-    found = find_closest_name(name, machines())
-    families = dict.fromkeys(known.rpartition("-")[0] or known for known in machines())
-    return f"Did you mean {found}?" if found else f"Use one of {', '.join(families)}."
+    closest = find_closest_name(name, get_machines())
+    families = dict.fromkeys(known.rpartition("-")[0] or known for known in get_machines())
+    return f"Did you mean {closest}?" if closest else f"Use one of {', '.join(families)}."
 
 
-def _find_accelerator_violations(spec: Mapping[str, Any], found: Machine | None, at: KeyPath) -> Iterator[Violation]:
+def _find_accelerator_violations(spec: Mapping[str, Any], machine: Machine | None, at: KeyPath) -> Iterator[Violation]:
     """The service's own texts, quoted in public; which go together: Google's page on configuring compute resources."""
     kind, count = get_accelerator(spec)
     if count < 0:
         yield (*at, "acceleratorCount"), f"{count} must not be negative"
     elif bool(kind) != bool(count):
         yield (*at, "acceleratorType"), _BOTH
-    elif not found:
+    elif not machine:
         return
     elif kind is None:
-        if not found.can_omit_accelerator:
-            message = f"{found.name} needs an accelerator: {join_with_or(found.accelerators)}"
-            yield (*at, "acceleratorType"), message
-    elif kind not in found.accelerators:
-        takes = join_with_or(found.accelerators) if found.accelerators else "no accelerator"
-        message = f'Accelerator "{kind}" is not supported for machine type "{found.name}"; it takes {takes}'
+        if not machine.can_omit_accelerator:
+            yield (*at, "acceleratorType"), f"{machine.name} needs an accelerator: {join_with_or(machine.accelerators)}"
+    elif kind not in machine.accelerators:
+        takes = join_with_or(machine.accelerators) if machine.accelerators else "no accelerator"
+        message = f'Accelerator "{kind}" is not supported for machine type "{machine.name}"; it takes {takes}'
         yield (*at, "acceleratorType"), message
-    elif not spec.get("gpuPartitionSize") and (counts := found.accelerators[kind]) and count not in counts:
-        message = f"{count} {kind} cannot be attached to {found.name}; possible: {_counts_text(counts)}"
+    elif not spec.get("gpuPartitionSize") and (counts := machine.accelerators[kind]) and count not in counts:
+        message = f"{count} {kind} cannot be attached to {machine.name}; possible: {_counts_text(counts)}"
         yield (*at, "acceleratorCount"), message
 
 
 def _counts_text(counts: tuple[int, ...]) -> str:
-    """Few counts in full, many by their first and last."""
+    """Return a few counts in full, many as the first ones and the last."""
     return join_with_or(counts) if len(counts) <= 5 else f"{', '.join(map(str, counts[:4]))} … {counts[-1]}"
 
 
-def _find_topology_violations(spec: Mapping[str, Any], found: Machine | None, at: KeyPath) -> Iterator[Violation]:
+def _find_topology_violations(spec: Mapping[str, Any], machine: Machine | None, at: KeyPath) -> Iterator[Violation]:
     """Google's page on training with TPUs: v5e and newer need a topology, nothing else has one."""
     topology = spec.get("tpuTopology")
-    if not found:
+    if not machine:
         return
-    if topology and not found.topologies:
-        yield (*at, "tpuTopology"), f'"{topology}": {found.name} takes no topology'
-    elif found.topologies and topology not in found.topologies:
-        is_wrong = f'"{topology}" is not one that {found.name} has' if topology else f"is required for {found.name}"
-        yield (*at, "tpuTopology"), f"{is_wrong}: {join_with_or(found.topologies)}"
+    if topology and not machine.topologies:
+        yield (*at, "tpuTopology"), f'"{topology}": {machine.name} takes no topology'
+    elif machine.topologies and topology not in machine.topologies:
+        text = f'"{topology}" is not one that {machine.name} has' if topology else f"is required for {machine.name}"
+        yield (*at, "tpuTopology"), f"{text}: {join_with_or(machine.topologies)}"
 
 
 def _find_partition_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
@@ -94,8 +93,7 @@ def _find_reservation_violations(affinity: Mapping[str, Any], at: KeyPath) -> It
     """Discovery document, ReservationAffinity: key and values target a specific reservation."""
     kind = affinity.get("reservationAffinityType", "TYPE_UNSPECIFIED")
     if kind == "TYPE_UNSPECIFIED":
-        message = "is required: NO_RESERVATION, ANY_RESERVATION or SPECIFIC_RESERVATION"
-        yield (*at, "reservationAffinityType"), message
+        yield (*at, "reservationAffinityType"), "is required: NO_RESERVATION, ANY_RESERVATION or SPECIFIC_RESERVATION"
     for field in ("key", "values"):
         if kind == "SPECIFIC_RESERVATION" and not affinity.get(field):
             yield (*at, field), "is required with SPECIFIC_RESERVATION"

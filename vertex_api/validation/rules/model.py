@@ -1,4 +1,4 @@
-"""What is wrong with a model that is to be uploaded."""
+"""Rules for a model to upload."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ _ALIAS = re.compile(r"[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
 
 
 def find_model_violations(model: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Violation]:
-    """Every rule that a canonical Model breaks (discovery document, Model)."""
+    """Find violations of the rules for a canonical Model (discovery document, Model)."""
     yield from resource.find_resource_violations(model, at)
     yield from unions.find_union_violations(types.Model, model, at)
     yield from STORAGE_URI.find_mismatch(model.get("artifactUri"), (*at, "artifactUri"))

@@ -1,4 +1,4 @@
-"""Rules for the parameters of a study, each by itself and all of them together."""
+"""Rules for the parameters of a study."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from vertex_api.validation.rules import conditions
 from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
 
 _VALUE_SPECS = ("doubleValueSpec", "integerValueSpec", "categoricalValueSpec", "discreteValueSpec")
-_CLOSEST = 1e-10
+_MIN_DISTANCE = 1e-10
 _MAX_VALUES = 1000
 
 Spec = Mapping[str, Any]
@@ -19,13 +19,13 @@ Spec = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Branch:
-    """The condition that a child hangs on: the path of its parent, and the parent's values that make it active."""
+    """The condition of a child: the path of its parent, and the values of the parent that make the child active."""
 
     parent: KeyPath
     values: frozenset[Any]
 
     def excludes(self, other: "Branch") -> bool:
-        """Whether no value of their one parent makes both active."""
+        """Return whether both have the same parent, and no value of it makes both active."""
         return self.parent == other.parent and self.values.isdisjoint(other.values)
 
 
@@ -33,7 +33,7 @@ Place = tuple[Spec, KeyPath, tuple[Branch, ...]]
 
 
 def walk_parameters(specs: list[Spec], at: KeyPath, branches: tuple[Branch, ...] = ()) -> Iterator[Place]:
-    """Each ParameterSpec, parents before their children, with its path and the conditions that it hangs on."""
+    """Yield each ParameterSpec, parents before their children, with its path and its conditions."""
     for index, spec in enumerate(specs):
         yield from _walk_subtree(spec, (*at, index), branches)
 
@@ -47,7 +47,7 @@ def _walk_subtree(spec: Spec, at: KeyPath, branches: tuple[Branch, ...]) -> Iter
 
 
 def find_parameter_violations(specs: list[Spec], at: KeyPath) -> Iterator[Violation]:
-    """The rules for `parameters`."""
+    """Find violations of the rules for the `parameters` of a study."""
     places = list(walk_parameters(specs, at))
     for spec, path, _ in places:
         yield from _find_spec_violations(spec, path)
@@ -68,8 +68,8 @@ def _find_repeated_ids(places: list[Place]) -> Iterator[Violation]:
             earlier.append(branches)
 
 
-def _are_exclusive(some: tuple[Branch, ...], others: tuple[Branch, ...]) -> bool:
-    return any(one.excludes(other) for one, other in zip(some, others, strict=False))
+def _are_exclusive(branches: tuple[Branch, ...], others: tuple[Branch, ...]) -> bool:
+    return any(branch.excludes(other) for branch, other in zip(branches, others, strict=False))
 
 
 def _find_spec_violations(spec: Spec, at: KeyPath) -> Iterator[Violation]:
@@ -77,11 +77,11 @@ def _find_spec_violations(spec: Spec, at: KeyPath) -> Iterator[Violation]:
     yield from find_unset_fields(spec, ["parameterId"], at)
     if re.search(r"\s", spec["parameterId"]):
         yield (*at, "parameterId"), f"{quote_value(spec['parameterId'])} must not contain white space"
-    given = [name for name in _VALUE_SPECS if name in spec]
-    if len(given) != 1:
+    fields = [name for name in _VALUE_SPECS if name in spec]
+    if len(fields) != 1:
         yield at, f"needs exactly one of {', '.join(_VALUE_SPECS)}"
         return
-    name, values = given[0], spec[given[0]]
+    name, values = fields[0], spec[fields[0]]
     if name in ("doubleValueSpec", "integerValueSpec"):
         low, high = values.get("minValue", 0), values.get("maxValue", 0)
         if low > high:
@@ -98,8 +98,8 @@ def _find_discrete_value_violations(values: list[float], at: KeyPath) -> Iterato
         if before >= after:
             yield at, f"must increase: {after} stands after {before}"
             return
-        if after - before < _CLOSEST:
-            yield at, f"{before} and {after} are less than {_CLOSEST} apart"
+        if after - before < _MIN_DISTANCE:
+            yield at, f"{before} and {after} are less than {_MIN_DISTANCE} apart"
             return
 
 

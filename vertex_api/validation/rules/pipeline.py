@@ -1,4 +1,4 @@
-"""Rules for a TrainingPipeline, but for the job that it runs."""
+"""Rules for a TrainingPipeline, except for the job that it runs."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rules for the region of a job: what else it names is to be there too."""
+"""Rules for the region of a job: other resources that it uses must be there too."""
 
 from collections.abc import Iterator, Mapping
 from functools import reduce
@@ -11,7 +11,7 @@ _REGION = 3  # projects/P/locations/R/… and projects/P/regions/R/…
 
 
 def find_region_mismatches(job: Mapping[str, Any], at: KeyPath, region: str) -> Iterator[Violation]:
-    """Every rule that a canonical job without other problems breaks in a region; its CustomJobSpec stands at `at`.
+    """Find resources of a valid canonical job that are not in a region. `at` is the path of its CustomJobSpec.
 
     Discovery document, EncryptionSpec ("the key needs to be in the same region") and, by Google's page on Private
     Service Connect interfaces, the network attachment. TrainingPipeline: a model is "always uploaded into the …
@@ -27,7 +27,7 @@ def find_region_mismatches(job: Mapping[str, Any], at: KeyPath, region: str) -> 
         yield (*at, "protectedArtifactLocationId"), f"is the region of the jobs, {region}; leave it out"
 
 
-def _find_mismatch(what: str, name: str, region: str, at: KeyPath) -> Iterator[Violation]:
+def _find_mismatch(noun: str, name: str, region: str, at: KeyPath) -> Iterator[Violation]:
     parts = name.split("/")
     if len(parts) > _REGION and parts[_REGION] != region:
-        yield at, f'the {what} is in "{parts[_REGION]}"; it must be in the region of the jobs, {region}'
+        yield at, f'the {noun} is in "{parts[_REGION]}"; it must be in the region of the jobs, {region}'

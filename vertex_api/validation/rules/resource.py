@@ -1,4 +1,4 @@
-"""Rules for what every resource has: display name, labels, encryption key."""
+"""Rules for the fields of every resource: display name, labels, encryption key."""
 
 import unicodedata
 from collections.abc import Iterator, Mapping
@@ -8,25 +8,27 @@ from vertex_api.scalars import quote_value
 from vertex_api.validation.rules.text_formats import TextFormat
 from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
 
-_KEY = TextFormat.of("projects/{project}/locations/{region}/keyRings/{key_ring}/cryptoKeys/{crypto_key}")
+_KEY = TextFormat.from_template("projects/{project}/locations/{region}/keyRings/{key_ring}/cryptoKeys/{crypto_key}")
 _MAX_NAME_LENGTH = 128
 MAX_LABELS = 64
 _LABEL_CHARACTERS, _LABEL_BYTES = 63, 127
 
 
 def find_resource_violations(resource: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Violation]:
-    """The rules for a resource's own fields."""
+    """Find violations of the rules for a display name, labels and encryption key (discovery document)."""
     yield from find_unset_fields(resource, ["displayName"], at)
     if len(resource.get("displayName", "")) > _MAX_NAME_LENGTH:
         yield (*at, "displayName"), f"is longer than {_MAX_NAME_LENGTH} characters"
     yield from find_label_violations(resource.get("labels", {}), (*at, "labels"))
     if "encryptionSpec" in resource:
-        yield from _encryption(resource["encryptionSpec"], (*at, "encryptionSpec"))
+        path: KeyPath = (*at, "encryptionSpec")
+        yield from find_unset_fields(resource["encryptionSpec"], ["kmsKeyName"], path)
+        yield from _KEY.find_mismatch(resource["encryptionSpec"]["kmsKeyName"], (*path, "kmsKeyName"))
 
 
 def find_label_violations(labels: Mapping[str, str], at: KeyPath) -> Iterator[Violation]:
-    """Discovery document, `labels`; the lengths: the service's own error ("less than 64 characters and less than 128
-    UTF-8 bytes", keys "start with a letter or number"), quoted in public."""
+    """Find violations of the rules for labels: discovery document, `labels`, and the service's own error ("less than 64
+    characters and less than 128 UTF-8 bytes", keys "start with a letter or number"), quoted in public."""
     if len(labels) > MAX_LABELS:
         yield at, f"has {len(labels)} labels; at most {MAX_LABELS} are allowed"
     for key, value in labels.items():
@@ -44,12 +46,6 @@ def _find_label_text_violations(name: str, text: str, at: KeyPath) -> Iterator[V
 
 
 def _is_label_character(character: str) -> bool:
-    """Letters of all scripts with their marks, none in upper case, and digits."""
+    """Return whether labels may have a character: letters of all scripts, not in upper case, marks and digits."""
     category = unicodedata.category(character)
     return character in "_-" or (category[0] in "LMN" and category not in ("Lu", "Lt"))
-
-
-def _encryption(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Discovery document, EncryptionSpec: the form, and a key of one region."""
-    yield from find_unset_fields(spec, ["kmsKeyName"], at)
-    yield from _KEY.find_mismatch(spec["kmsKeyName"], (*at, "kmsKeyName"))

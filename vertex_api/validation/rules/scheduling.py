@@ -6,24 +6,20 @@ from typing import Any
 from vertex_api.catalog.machines import get_machine
 from vertex_api.scalars import parse_seconds
 from vertex_api.spelling import join_with_or
-from vertex_api.validation.rules.machine_spec import RESERVATION_ONLY_MACHINES, get_accelerator
-from vertex_api.validation.rules.machine_spec import find_machine_violations as broken_machine
+from vertex_api.validation.rules.machine_spec import (
+    RESERVATION_ONLY_MACHINES,
+    find_machine_violations,
+    get_accelerator,
+)
 from vertex_api.validation.rules.violation import KeyPath, Violation
 
 _WEEK_SECONDS = 7 * 24 * 3600
-_FLEX_GPUS = (
-    "NVIDIA_L4",
-    "NVIDIA_TESLA_A100",
-    "NVIDIA_A100_80GB",
-    "NVIDIA_H100_80GB",
-    "NVIDIA_H100_MEGA_80GB",
-    "NVIDIA_H200_141GB",
-    "NVIDIA_B200",
-)
+_H100_AND_NEWER = ("NVIDIA_H100_80GB", "NVIDIA_H100_MEGA_80GB", "NVIDIA_H200_141GB", "NVIDIA_B200")
+_FLEX_GPUS = ("NVIDIA_L4", "NVIDIA_TESLA_A100", "NVIDIA_A100_80GB", *_H100_AND_NEWER)
 
 
 def find_scheduling_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """The rules for a CustomJobSpec's `scheduling`. `maxWaitDuration`: discovery document, for FLEX_START."""
+    """Find violations of the rules for the `scheduling` of a CustomJobSpec (discovery document, Scheduling)."""
     options, path = spec.get("scheduling", {}), (*at, "scheduling")
     for field in ("timeout", "maxWaitDuration"):
         if parse_seconds(options.get(field, "0s")) < 0:
@@ -46,14 +42,13 @@ def _find_flex_start_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterato
     for index, pool in enumerate(spec["workerPoolSpecs"]):
         path: KeyPath = (*at, "workerPoolSpecs", index, "machineSpec")
         machine_spec = pool.get("machineSpec", {})
-        # What is wrong with a machine by itself is said already.
-        if not pool or any(broken_machine(machine_spec, path)):
+        # Violations of a machine on its own are reported elsewhere.
+        if not pool or any(find_machine_violations(machine_spec, path)):
             continue
         first = index if first is None else first
         kind, _ = get_accelerator(machine_spec)
         if kind not in _FLEX_GPUS:
-            message = f"{kind or 'no accelerator'}: FLEX_START takes {join_with_or(_FLEX_GPUS)}"
-            yield (*path, "acceleratorType"), message
+            yield (*path, "acceleratorType"), f"{kind or 'no accelerator'}: FLEX_START takes {join_with_or(_FLEX_GPUS)}"
         elif machine_spec != spec["workerPoolSpecs"][first]["machineSpec"]:
             yield path, f"must be that of workerPoolSpecs[{first}]: FLEX_START needs the same machines in all pools"
 
@@ -62,14 +57,15 @@ def _find_spot_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Viol
     """Google's page on Spot VMs: not with TPU pods, which are more than one machine. Nor with what is reserved."""
     for index, pool in enumerate(spec["workerPoolSpecs"]):
         machine_spec = pool.get("machineSpec", {})
-        found = get_machine(machine_spec.get("machineType", ""))
-        if found and found.name in RESERVATION_ONLY_MACHINES:
-            message = f"SPOT is not for {found.name}, which is had with a reservation only"
-            yield (*at, "scheduling", "strategy"), message
+        machine = get_machine(machine_spec.get("machineType", ""))
+        if not machine:
+            continue
+        if machine.name in RESERVATION_ONLY_MACHINES:
+            yield (
+                (*at, "scheduling", "strategy"),
+                f"SPOT is not for {machine.name}, which is had with a reservation only",
+            )
             return
-        if (
-            found
-            and found.count_tpu_machines(machine_spec.get("tpuTopology", ""), get_accelerator(machine_spec)[1]) > 1
-        ):
+        if machine.count_tpu_machines(machine_spec.get("tpuTopology", ""), get_accelerator(machine_spec)[1]) > 1:
             path: KeyPath = (*at, "workerPoolSpecs", index, "machineSpec", "machineType")
-            yield path, f"{found.name}: the strategy SPOT is not for TPU pods"
+            yield path, f"{machine.name}: the strategy SPOT is not for TPU pods"

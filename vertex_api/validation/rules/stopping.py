@@ -1,4 +1,4 @@
-"""Rules for what ends trials and studies early."""
+"""Rules for the settings that stop trials and studies early."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -12,10 +12,10 @@ _SPECS = ("decayCurveStoppingSpec", "medianAutomatedStoppingSpec", "convexAutoma
 
 
 def find_stopping_violations(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Discovery document, StudySpec: the three ways to stop trials are one union."""
-    given = [name for name in _SPECS if name in study]
-    for name in given[1:]:
-        yield (*at, name), f"cannot stand beside {given[0]}: at most one of {', '.join(_SPECS)}"
+    """Find violations of the rules for stopping trials and the study (discovery document, StudySpec)."""
+    fields = [name for name in _SPECS if name in study]
+    for name in fields[1:]:
+        yield (*at, name), f"cannot stand beside {fields[0]}: at most one of {', '.join(_SPECS)}"
     if "convexAutomatedStoppingSpec" in study:
         yield from _find_convex_violations(study, (*at, "convexAutomatedStoppingSpec"))
     if "studyStoppingConfig" in study:

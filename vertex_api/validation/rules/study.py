@@ -1,4 +1,4 @@
-"""Rules for a StudySpec: its metrics, and what its parameters and its ends have to do with each other."""
+"""Rules for a StudySpec."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset
 
 
 def find_study_violations(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """The rules for a StudySpec."""
+    """Find violations of the rules for a StudySpec."""
     yield from _find_metric_violations(study["metrics"], (*at, "metrics"))
     yield from parameters.find_parameter_violations(study["parameters"], (*at, "parameters"))
     if study.get("algorithm") == "GRID_SEARCH":
@@ -41,5 +41,4 @@ def _find_grid_violations(specs: list[Mapping[str, Any]], at: KeyPath) -> Iterat
     """Discovery document, `algorithm`: GRID_SEARCH takes parameters with a finite number of values."""
     for spec, path, _ in parameters.walk_parameters(specs, at):
         if "doubleValueSpec" in spec:
-            message = "GRID_SEARCH takes integer, categorical and discrete parameters only"
-            yield (*path, "doubleValueSpec"), message
+            yield (*path, "doubleValueSpec"), "GRID_SEARCH takes integer, categorical and discrete parameters only"

@@ -1,4 +1,4 @@
-"""Rules for what the replicas of a pool run: ContainerSpec and PythonPackageSpec."""
+"""Rules for the task of a worker pool: ContainerSpec and PythonPackageSpec."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ _MAX_CHARACTERS = 100_000
 
 
 def find_task_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """The rules for the tasks of a pool."""
+    """Find violations of the rules for the task of a WorkerPoolSpec."""
     if "containerSpec" in pool:
         yield from find_image_violations(pool["containerSpec"], "imageUri", (*at, "containerSpec"))
         yield from _find_argument_violations(pool["containerSpec"], (*at, "containerSpec"))
@@ -35,7 +35,7 @@ def _find_package_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[V
 
 
 def find_image_violations(spec: Mapping[str, Any], field: str, at: KeyPath) -> Iterator[Violation]:
-    """An image is required, and its name has the form of one."""
+    """Find an image that is missing, or whose name does not have the format of one."""
     yield from find_unset_fields(spec, [field], at)
     yield from IMAGE.find_mismatch(spec[field], (*at, field))
 
@@ -48,11 +48,13 @@ def _find_argument_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[
     yield from find_environment_violations(spec.get("env", ()), _MAX_ENTRIES, (*at, "env"))
 
 
-def find_environment_violations(entries: Sequence[Mapping[str, Any]], most: int, at: KeyPath) -> Iterator[Violation]:
-    """Discovery document, EnvVar: names are C identifiers, at most 100 of them, and values are required. An empty one
-    is not set: the service's own error ("Required field is not set."), quoted in public (kubeflow/pipelines#10111)."""
-    if len(entries) > most:
-        yield at, f"has {len(entries)} entries; at most {most} are allowed"
+def find_environment_violations(
+    entries: Sequence[Mapping[str, Any]], max_entries: int, at: KeyPath
+) -> Iterator[Violation]:
+    """Find violations of the rules for environment variables: names are C identifiers, and values are required and not
+    empty. Sources: discovery document, EnvVar; the service's error, quoted in public (kubeflow/pipelines#10111)."""
+    if len(entries) > max_entries:
+        yield at, f"has {len(entries)} entries; at most {max_entries} are allowed"
     for index, entry in enumerate(entries):
         if not C_IDENTIFIER.matches(entry["name"]):
             yield (*at, index, "name"), C_IDENTIFIER.mismatch_text(entry["name"])

@@ -1,4 +1,4 @@
-"""Forms that texts have: names of resources, storage URIs, identifiers."""
+"""Formats of texts: resource names, storage URIs, identifiers."""
 
 import re
 from collections.abc import Iterator
@@ -12,29 +12,29 @@ _SEGMENTS = {"number": "[0-9]+", "region": "[a-z]+-[a-z]+[0-9]+", "object": r"[^
 
 @dataclass(frozen=True)
 class TextFormat:
-    """What a text must look like: `pattern` for the whole of it, and `wanted` for the person who wrote it."""
+    """A format: the `pattern` that a whole text must match, and the `requirement` as messages state it."""
 
     pattern: re.Pattern[str]
     requirement: str
 
     @classmethod
-    def of(cls, text: str) -> "TextFormat":
-        """The form with a placeholder for each part that varies, `projects/{project}/locations/{region}`."""
+    def from_template(cls, text: str) -> "TextFormat":
+        """Return the format of a template such as `projects/{project}/locations/{region}`."""
         parts = re.split(r"\{(\w+)\}", text)
         parts[::2] = map(re.escape, parts[::2])
         parts[1::2] = (_SEGMENTS.get(name, r"[^/\s]+") for name in parts[1::2])
         return cls(re.compile("".join(parts)), f"must have the form {text}")
 
     def matches(self, value: str) -> bool:
-        """Whether a text has the form."""
+        """Return whether a text has this format."""
         return self.pattern.fullmatch(value) is not None
 
     def mismatch_text(self, value: str) -> str:
-        """What to say of a text that does not fit."""
+        """Return the message for a text without this format."""
         return f"{quote_value(value)} {self.requirement}"
 
     def find_mismatch(self, value: str | None, at: KeyPath) -> Iterator[Violation]:
-        """A finding when the text is set and has another form."""
+        """Find a text that is set and does not have this format."""
         if value and not self.matches(value):
             yield at, self.mismatch_text(value)
 
@@ -43,8 +43,7 @@ STORAGE_URI = TextFormat(
     re.compile(r"gs://[a-z0-9][a-z0-9._-]*(/[^\x00-\x1f]*)?"), "must have the form gs://{bucket}/{object}"
 )
 C_IDENTIFIER = TextFormat(
-    re.compile("[A-Za-z_][A-Za-z0-9_]*"),
-    "must be letters, digits and underscores, and not start with a digit",
+    re.compile("[A-Za-z_][A-Za-z0-9_]*"), "must be letters, digits and underscores, and not start with a digit"
 )
 MODULE = TextFormat(re.compile(r"[^\s/.]+(\.[^\s/.]+)*"), "must be the name of a Python module, such as trainer.task")
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*|\[[0-9A-Fa-f:]+\])"
@@ -58,9 +57,9 @@ IMAGE = TextFormat(
     "must be the name of an image, {host}/{path}:{tag} or {host}/{path}@{digest}, with a path in lower case",
 )
 """The grammar of the OCI's implementation of registries (distribution, package reference). Short names are names."""
-NETWORK = TextFormat.of("projects/{number}/global/networks/{network}")
+NETWORK = TextFormat.from_template("projects/{number}/global/networks/{network}")
 """A VPC network; discovery document, CustomJobSpec.network: "where {project} is a project number"."""
-NETWORK_ATTACHMENT = TextFormat.of("projects/{project}/regions/{region}/networkAttachments/{attachment}")
+NETWORK_ATTACHMENT = TextFormat.from_template("projects/{project}/regions/{region}/networkAttachments/{attachment}")
 COMPUTE_NAME = TextFormat(
     re.compile("[a-z]([a-z0-9-]{0,61}[a-z0-9])?"),
     "must be at most 63 lower-case letters, digits and hyphens, start with a letter and not end with a hyphen",

@@ -1,4 +1,4 @@
-"""Rule for fields of which a message holds one at most: the oneofs of the API's protos, which JSON does not show."""
+"""Rule for the oneofs of the API's protos, which JSON schemas do not show: at most one of their fields may be set."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -23,19 +23,15 @@ UNIONS = {
 
 
 def find_union_violations(message: Any, value: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """A finding wherever a message, or one below it, holds two fields of which it may hold one."""
-    given = [name for name in UNIONS.get(message.__name__, ()) if name in value]
-    if len(given) > 1:
-        yield (*at, given[1]), f"cannot be set beside {given[0]}"
+    """Find messages, at any depth, in which two fields of one union are set."""
+    fields = [name for name in UNIONS.get(message.__name__, ()) if name in value]
+    if len(fields) > 1:
+        yield (*at, fields[1]), f"cannot be set beside {fields[0]}"
     for name, field in get_fields(message).items():
         if field.message is not None and name in value:
-            for key, child in _list_child_messages(value[name], field.holds):
-                yield from find_union_violations(field.message, child, (*at, name, *key))
-
-
-def _list_child_messages(value: Any, holds: str) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
-    if holds == "one":
-        yield (), value
-    else:
-        for key, child in enumerate(value) if holds == "list" else value.items():
-            yield (key,), child
+            child = value[name]
+            if field.cardinality == "one":
+                yield from find_union_violations(field.message, child, (*at, name))
+            else:
+                for key, entry in enumerate(child) if field.cardinality == "list" else child.items():
+                    yield from find_union_violations(field.message, entry, (*at, name, key))

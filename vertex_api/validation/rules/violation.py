@@ -1,4 +1,4 @@
-"""What a rule finds: where, and what is wrong there."""
+"""Violations of rules: the path of the field, and a message."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -8,7 +8,7 @@ Violation = tuple[KeyPath, str]
 
 
 def find_unset_fields(message: Mapping[str, Any], fields: Iterable[str], at: KeyPath) -> Iterator[Violation]:
-    """A finding for each required text that is missing or empty: proto3 has no difference between the two."""
+    """Find required texts that are missing or empty, which is the same in proto3."""
     for field in fields:
         if not message.get(field):
             yield (*at, field), "is required"

@@ -1,4 +1,4 @@
-"""Rules for the worker pools of a CustomJobSpec, one by one and together."""
+"""Rules for the worker pools of a CustomJobSpec."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ _DISK_GB = range(100, 64_001)
 
 
 def find_worker_pool_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """The rules for `workerPoolSpecs`. Their number: Google's page on distributed training has four roles."""
+    """Find violations of the rules for `workerPoolSpecs` (Google's page on distributed training has four roles)."""
     pools, path = spec["workerPoolSpecs"], (*at, "workerPoolSpecs")
     if len(pools) > MAX_POOLS:
         yield path, f"has {len(pools)} pools; at most {MAX_POOLS} are allowed"
@@ -53,15 +53,14 @@ def _find_pool_violations(pool: Mapping[str, Any], at: KeyPath, on_demand: bool)
 
 
 def _find_missing_reservation(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Google's page on configuring compute resources: some machines are had by a shared reservation only."""
+    """Google's page on configuring compute resources: some machines need a shared reservation."""
     kind = spec.get("reservationAffinity", {}).get("reservationAffinityType", "NO_RESERVATION")
     if spec.get("machineType") in machine_spec.RESERVATION_ONLY_MACHINES and kind == "NO_RESERVATION":
-        message = f"is required: {spec['machineType']} is had with a reservation only"
-        yield (*at, "reservationAffinity"), message
+        yield (*at, "reservationAffinity"), f"is required: {spec['machineType']} is had with a reservation only"
 
 
 def find_disk_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    """Discovery document, DiskSpec; the sizes: Google's page on configuring compute resources."""
+    """Find violations of the rules for a DiskSpec (discovery document; sizes: Google's page on configuring compute)."""
     kind, size = spec.get("bootDiskType"), spec.get("bootDiskSizeGb")
     if kind and kind not in DISK_TYPES:
         yield (*at, "bootDiskType"), f'"{kind}" is not one of {join_with_or(DISK_TYPES)}'
@@ -77,9 +76,8 @@ def _find_mount_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Vio
         if mount["path"] and not mount["path"].startswith("/"):
             yield (*path, "path"), f'"{mount["path"]}" must start with /'
     for index, mount in enumerate(pool.get("lustreMounts", ())):
-        yield from find_unset_fields(
-            mount, ["instanceIp", "filesystem", "volumeHandle", "mountPoint"], (*at, "lustreMounts", index)
-        )
+        fields = ["instanceIp", "filesystem", "volumeHandle", "mountPoint"]
+        yield from find_unset_fields(mount, fields, (*at, "lustreMounts", index))
 
 
 def _find_reduction_server_violations(pool: Mapping[str, Any], index: int, at: KeyPath) -> Iterator[Violation]:
@@ -87,10 +85,8 @@ def _find_reduction_server_violations(pool: Mapping[str, Any], index: int, at: K
     if not reduction_server.is_reduction_server(pool):
         return
     if index != reduction_server.POOL_INDEX:
-        message = (
-            f"Reduction Server runs in workerPoolSpecs[{reduction_server.POOL_INDEX}], with {{}} for a pool left out"
-        )
-        yield (*at, "containerSpec", "imageUri"), message
+        place = f"workerPoolSpecs[{reduction_server.POOL_INDEX}]"
+        yield (*at, "containerSpec", "imageUri"), f"Reduction Server runs in {place}, with {{}} for a pool left out"
     if machine_spec.get_accelerator(pool.get("machineSpec", {})) != (None, 0):
         yield (*at, "machineSpec", "acceleratorType"), "Reduction Server runs on machines without accelerators"
 
@@ -99,7 +95,7 @@ def _find_tpu_violations(pools: list[Mapping[str, Any]], at: KeyPath) -> Iterato
     """Google's page on configuring compute resources: a TPU job has one pool, which as the first has one replica."""
     used = [index for index, pool in enumerate(pools) if pool]
     names = {index: pools[index].get("machineSpec", {}).get("machineType", "") for index in used}
-    with_tpus = [index for index, name in names.items() if (found := get_machine(name)) and found.is_tpu]
+    with_tpus = [index for index, name in names.items() if (machine := get_machine(name)) and machine.is_tpu]
     if with_tpus and len(used) > 1:
         index = with_tpus[0]
         yield (*at, index, "machineSpec", "machineType"), f"{names[index]} has TPUs: it must be the job's only pool"
