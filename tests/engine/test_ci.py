@@ -23,7 +23,7 @@ VARIABLES = {"WORKLOAD_IDENTITY_PROVIDER": "projects/1/…", "DEPLOYER": "deploy
 def checkout(tmp_path: Path, vertex: RunningEmulator) -> CloudProject:
     """A checkout on a runner, set up, with the stacks `dev` and `prod` of one job each; `gh` writes down its call."""
     project = CloudProject(tmp_path, vertex)
-    for name in ("Makefile", "requirements.lock"):
+    for name in ("Makefile", "pyproject.toml", "requirements.lock"):
         shutil.copy(CHECKOUT / name, project.root)
     shutil.copytree(CHECKOUT / "tools", project.root / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     link_environment(project.root)
