@@ -39,7 +39,7 @@ def run_benchmark() -> Iterator[str]:
                 for name, theirs, ours, runs in (
                     ("first:", _local_run_source, _submit_new_source, 1),
                     ("edited:", _local_run_source, _submit_source, EDITED_RUNS),
-                    ("unedited:", _local_run_image, _submit_image, UNCHANGED_RUNS),
+                    ("unedited:", _run_image_with_gcloud, _submit_image, UNCHANGED_RUNS),
                 ):
                     yield from _compare_runs(name, (theirs, ours), runs, emulator, environment, source)
         finally:
@@ -73,7 +73,7 @@ def _local_run_source(_: Emulator, environment: dict[str, str], source: Path) ->
         subprocess.run(["docker", "image", "rm", "--force", image], check=True, capture_output=True)
 
 
-def _local_run_image(_: Emulator, environment: dict[str, str], _source: Path) -> None:
+def _run_image_with_gcloud(_: Emulator, environment: dict[str, str], _source: Path) -> None:
     _run_gcloud(environment, "local-run", f"--executor-image-uri={IMAGE}", "--", *FLAGS)
 
 

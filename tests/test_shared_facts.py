@@ -17,7 +17,7 @@ from vertex_api.scalars import parse_seconds
 from vertex_api.validation.canonical import CanonicalSpec
 from vertex_api.validation.messages import validate_job
 from vertex_api.validation.shape import validate_shape
-from vertex_emulator.api.quota import list_exceeded_metrics
+from vertex_emulator.api.injected_quota_error import list_exceeded_metrics
 from vertex_emulator.database.records import Replica
 from vertex_emulator.replicas.environment import build_service_environment
 from vertex_emulator.scheduling.job_outcome import compute_deadline

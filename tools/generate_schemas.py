@@ -135,7 +135,7 @@ class Writer:
         ]
         return {**schema, "if": {"not": {"required": ["spec"]}}, "then": {"allOf": spelled}}
 
-    def declarations(self) -> dict[str, Schema]:
+    def build_declaration_properties(self) -> dict[str, Schema]:
         """The keys of a file of declarations."""
         messages = {kind: kind.message for kind in KINDS.values()} | {TRAINING_PIPELINE: TrainingPipeline}
         jobs = {kind.collection: self.map_of(self.job(message)) for kind, message in messages.items()}
@@ -189,13 +189,13 @@ def schemas() -> dict[str, Schema]:
     described["TuningTaskInputs"] = described["HyperparameterTuningJob"]
     described["Stack"] = described["Declarations"] | described["Stack"]
     return {
-        "declarations.schema.json": _declarations(Writer(described)),
+        "declarations.schema.json": _build_declarations_schema(Writer(described)),
         "stack.schema.json": _stack(Writer(described)),
     }
 
 
-def _declarations(writer: Writer) -> Schema:
-    properties = writer.declarations()
+def _build_declarations_schema(writer: Writer) -> Schema:
+    properties = writer.build_declaration_properties()
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Images and jobs of vertex-training",
@@ -208,7 +208,7 @@ def _declarations(writer: Writer) -> Schema:
 
 
 def _stack(writer: Writer) -> Schema:
-    keys = {**writer.object_of(shapes.Stack)["properties"], **writer.declarations()}
+    keys = {**writer.object_of(shapes.Stack)["properties"], **writer.build_declaration_properties()}
     keys["secrets"]["additionalProperties"] = {"anyOf": [{"type": "string"}, _SECURE]}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",

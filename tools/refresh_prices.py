@@ -92,14 +92,14 @@ def _pattern(kind: str, name: str) -> str | None:
 
 
 def _one(skus: Sequence[Sku], pattern: str, region: str) -> Sku:
-    matching = [sku for sku in skus if _is_meant(sku, pattern, region)]
+    matching = [sku for sku in skus if _is_on_demand_match(sku, pattern, region)]
     if len(matching) != 1:
         named = "; ".join(f"{sku['skuId']} {sku['description']}" for sku in matching) or "none"
         raise UnclearPricesError(f"one SKU on demand is looked for by /{pattern}/; found: {named}")
     return matching[0]
 
 
-def _is_meant(sku: Sku, pattern: str, region: str) -> bool:
+def _is_on_demand_match(sku: Sku, pattern: str, region: str) -> bool:
     text = sku["description"]
     is_other = re.search("management fee|prediction|reserved|commitment|spot|preemptible", text, re.IGNORECASE)
     on_demand = sku["category"]["usageType"] == "OnDemand"

@@ -61,7 +61,10 @@ def int64_as_strings(message: Any, value: Mapping[str, Any]) -> dict[str, Any]:
     fields = {name: field for name, field in _find_int64_fields(message).items() if name in value}
     return {
         **value,
-        **{name: _map_values(field, value[name], partial(_render, field)) for name, field in fields.items()},
+        **{
+            name: _map_values(field, value[name], partial(_write_int64_as_text, field))
+            for name, field in fields.items()
+        },
     }
 
 
@@ -74,7 +77,7 @@ def _map_values(field: Field, value: Any, convert: Callable[[Any], Any]) -> Any:
     return convert(value)
 
 
-def _render(field: Field, value: Any) -> Any:
+def _write_int64_as_text(field: Field, value: Any) -> Any:
     return str(value) if field.is_int64 else int64_as_strings(field.message, value)
 
 

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from typing import Any, Protocol
 
 from ..errors import RegistryRefused
-from .builder import Report, connect_to_docker
+from .docker_builders import Report, connect_to_docker
 
 LOCAL_PREFIX = "localhost/"
 """The prefix of URIs of images that stay in the daemon: there is no registry of that name."""

@@ -14,8 +14,8 @@ from ..files.digests import MAX_LISTED_FILES, shorten_digests
 from ..runtime.engine import Provider
 from ..runtime.foundation import Foundation
 from ..schema import shapes
-from .builder import Report, choose_builder
 from .declared_images import create_build_context
+from .docker_builders import Report, choose_builder
 from .store import Daemon, get_image_store
 
 _INPUTS = ("uri", "context", "package", "dockerfile", "buildArgs", "target", "platform", "secrets", "files")

@@ -17,7 +17,7 @@ from ..runtime.foundation import Foundation
 from . import waiting
 from .job import CustomJob, HyperparameterTuningJob, TrainingPipeline
 from .recovery.orphans import find_undeclared_jobs
-from .recovery.session import current_session
+from .recovery.update_session import current_session
 from .results import summarize_job
 
 UNDECLARED_MESSAGE = (

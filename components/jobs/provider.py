@@ -23,7 +23,7 @@ from .inputs import JobInputs
 from .pipeline_results import fetch_tuning_job
 from .recovery.labels import find_label_violations
 from .recovery.removal import remove_job
-from .recovery.session import current_session
+from .recovery.update_session import current_session
 from .submission import find_or_submit_job
 
 

@@ -9,8 +9,8 @@ from ..schema import references
 from .inputs import JobInputs
 from .recovery.labels import MARK_LABEL, build_labels
 from .recovery.orphans import remove_orphans
-from .recovery.session import UpdateSession
 from .recovery.tokens import compute_token
+from .recovery.update_session import UpdateSession
 
 Job = Mapping[str, Any]
 

@@ -51,7 +51,7 @@ def find_violations(values: Mapping[str, Any]) -> Iterator[Violation]:
             yield from (((key, field), message) for field in _ONLY_IF_CREATED[key] if field in part)
     yield from _find_network_violations(values.get("network"))
     for at, pool in iterate_pools(values):
-        yield from _find_pool_violations(pool, at)
+        yield from _find_resource_pool_violations(pool, at)
     yield from _find_region_mismatches(values)
 
 
@@ -106,7 +106,7 @@ def _find_network_violations(network: Mapping[str, Any] | None) -> Iterator[Viol
         yield ("network", "peering", "prefixLength"), f"{length} is not between 8 and 24"
 
 
-def _find_pool_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_resource_pool_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     machine = pool["machineSpec"]
     yield from machine_spec.find_machine_violations(machine, (*at, "machineSpec"))
     message = "is not supported for a persistent resource by Pulumi's Google Cloud provider; remove it"

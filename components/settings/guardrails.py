@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from math import isfinite
 from typing import Any
 
-from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, get_timeout
+from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, find_explicit_timeout
 from vertex_api.estimates.cost import Cost
 from vertex_api.kinds import Kind
 from vertex_api.scalars import parse_seconds
@@ -177,7 +177,7 @@ def _find_excess(rule: str, rules: Mapping[str, Any], count: int, at: KeyPath, w
 
 
 def _find_timeout_violations(rules: shapes.Guardrails, job_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    timeout, limit = get_timeout(job_spec), rules.get("maxTimeout")
+    timeout, limit = find_explicit_timeout(job_spec), rules.get("maxTimeout")
     if timeout is None and rules.get("requireTimeout"):
         yield at, f'guardrails.requireTimeout: is required here, such as "{limit or "3600s"}"'
     elif limit is not None and parse_seconds(timeout or DEFAULT_TIMEOUT) > parse_seconds(limit):

@@ -10,7 +10,7 @@ import pulumi
 from google.cloud import aiplatform_v1
 from google.protobuf import json_format
 
-from components.jobs.recovery.session import current_session
+from components.jobs.recovery.update_session import current_session
 from vertex_api import errors
 from vertex_api.client import Job
 from vertex_api.kinds import TRAINING_PIPELINE, Kind

@@ -87,7 +87,7 @@ class Machine:
         self._reach()
         return HostResources(cpus=8, memory=64 << 30)
 
-    def ensure_image(self, job: str, image: str) -> bool:
+    def pull_if_missing(self, job: str, image: str) -> bool:
         self._reach()
         if image not in self.images:
             raise ImageUnavailable(f"{image} cannot be pulled: not found")

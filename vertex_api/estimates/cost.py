@@ -12,7 +12,7 @@ from functools import cache
 from math import isinf
 from typing import Any
 
-from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, get_boot_disk, get_timeout
+from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, find_explicit_timeout, get_boot_disk
 from vertex_api.catalog.machines import Machine, get_machine, get_machines
 from vertex_api.estimates.prices import HOURS_PER_MONTH, Prices
 from vertex_api.scalars import parse_seconds
@@ -58,7 +58,7 @@ def estimate_cost(spec: CanonicalSpec, region: str, prices: Prices) -> Cost:
     trial x timeout x number of trials.
     """
     job, fields = spec.job_spec, spec.training_job.fields
-    timeout = get_timeout(job)
+    timeout = find_explicit_timeout(job)
     duration = Cost(max_seconds=parse_seconds(timeout or DEFAULT_TIMEOUT), has_timeout=timeout is not None)
     if job.get("persistentResourceId"):
         return replace(duration, notes=("on a persistent resource, which is billed by itself",))

@@ -9,9 +9,9 @@ from typing import Any, get_args
 from vertex_api import types
 from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_emulator import filters
+from vertex_emulator.api.injected_quota_error import check_quota
 from vertex_emulator.api.job_validation import validate_request
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
-from vertex_emulator.api.quota import check_quota
 from vertex_emulator.api.read_mask import apply_read_mask, has_field, parse_read_mask
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job
@@ -92,7 +92,7 @@ class JobService:
                         f"The {owner.kind.type} {owner.name} is in state {get_api_state(owner)}: "
                         "cancel it, then delete it once it has ended.",
                     )
-            deleted_ids = [job_id, *transaction.get_trial_jobs(job_id)]
+            deleted_ids = [job_id, *transaction.get_trial_jobs_by_id(job_id)]
             transaction.delete_job(job)
             operation = transaction.operations.add(
                 f"{job.name}/operations/{generate_id()}", "DeleteOperationMetadata", EMPTY_RESPONSE

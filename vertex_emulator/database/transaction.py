@@ -138,7 +138,7 @@ class Transaction(Statements):
         query = "SELECT count(*) FROM trials WHERE study = ? AND state IN ('SUCCEEDED', 'INFEASIBLE')"
         return int(self._connection.execute(query, (study,)).fetchone()[0])
 
-    def get_trial_jobs(self, study: str) -> dict[str, Job]:
+    def get_trial_jobs_by_id(self, study: str) -> dict[str, Job]:
         """Return the jobs of a study's trials by id."""
         rows = self._connection.execute("SELECT * FROM jobs WHERE study = ?", (study,))
         return {row["id"]: _parse_job(row) for row in rows}

@@ -79,7 +79,7 @@ class _Parser:
         if self._peek() == ("punctuation", "("):
             self._index += 1
             inner = self.parse_conjunction(depth + 1)
-            self._take_token("punctuation", ")")
+            self._require_token("punctuation", ")")
             return inner
         return self.parse_comparison()
 
@@ -94,7 +94,7 @@ class _Parser:
 
     def parse_comparison(self) -> Comparison:
         field = self._parse_field()
-        operator = self._take_token("operator")
+        operator = self._require_token("operator")
         kind, value = self._take_any_token("a value")
         if kind == "quoted":
             return Comparison(field, operator, _unquote(value))
@@ -115,7 +115,7 @@ class _Parser:
             raise self._missing_token_error("a field name", back=1)
         field = _unquote(text) if kind == "quoted" else text
         while field.endswith(".") and self._peek_kind() == "quoted":
-            field += _unquote(self._take_token("quoted"))
+            field += _unquote(self._require_token("quoted"))
         return field
 
     def _take_adjacent(self) -> str | None:
@@ -143,7 +143,7 @@ class _Parser:
         self._index += 1
         return token
 
-    def _take_token(self, kind: str, text: str | None = None) -> str:
+    def _require_token(self, kind: str, text: str | None = None) -> str:
         actual_kind, value = self._take_any_token(text or f"an {kind}")
         if actual_kind != kind or (text is not None and value != text):
             raise self._missing_token_error(text or f"an {kind}", back=1)

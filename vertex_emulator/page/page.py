@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from vertex_api.kinds import KINDS
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
-from vertex_emulator.page import files, job_list, stream
+from vertex_emulator.page import bucket_listing, job_list, stream
 from vertex_emulator.page.frame import FOLDER, FRAME_HEADERS, Assets
 from vertex_emulator.page.job_view import JobViews
 from vertex_emulator.replicas.executor import Executor
@@ -64,16 +64,16 @@ class Page:
         return JSONResponse(view)
 
     def _list_folder(self, request: Request) -> Response:
-        return JSONResponse(self._call_with_uri(request, files.list_folder))
+        return JSONResponse(self._call_with_uri(request, bucket_listing.list_folder))
 
     def _download_file(self, request: Request) -> Response:
-        path: Path = self._call_with_uri(request, files.get_file)
+        path: Path = self._call_with_uri(request, bucket_listing.get_file)
         # HTML that training code wrote must not run with the rights of the emulator's own pages.
         headers = {"content-security-policy": "default-src 'none'; sandbox"}
         return FileResponse(path, media_type="application/octet-stream", filename=path.name, headers=headers)
 
     def _call_with_uri(self, request: Request, function: Callable[[Path, str], Any]) -> Any:
-        return function(self.buckets, request.query_params.get("uri", files.ROOT))
+        return function(self.buckets, request.query_params.get("uri", bucket_listing.ROOT))
 
 
 def _frame_response(code: int = 200) -> Response:

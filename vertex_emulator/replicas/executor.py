@@ -87,7 +87,7 @@ class Executor(Protocol):
     def get_host_resources(self) -> HostResources:
         """Return the resources of the machine that containers run on."""
 
-    def ensure_image(self, job: str, image: str) -> bool:
+    def pull_if_missing(self, job: str, image: str) -> bool:
         """Return whether the image is on the machine; if not, start to pull it. Raises ImageUnavailable."""
 
     def start_replica(self, spec: ReplicaSpec) -> None:

@@ -16,7 +16,7 @@ def cancel_job(transaction: Transaction, job_id: str) -> None:
     _decide_ending(transaction, job_id, Ending(CANCELLED, _CODE_CANCELLED, "CANCELED", now_ns()))
 
 
-def stop_trial_job(transaction: Transaction, job_id: str) -> bool:
+def request_early_success(transaction: Transaction, job_id: str) -> bool:
     """Request that a trial's job ends early and succeeds. Return False if its ending is decided already.
 
     While its containers are being stopped, the job's state is CANCELLING and the trial's is STOPPING.

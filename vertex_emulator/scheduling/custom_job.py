@@ -91,7 +91,7 @@ class CustomJobReconciler:
                 replace(spec, replica=replica) for spec, replica in zip(first_specs, job.current_replicas, strict=True)
             ]
             for image in sorted({spec.image for spec in specs}):
-                if not self.executor.ensure_image(job.id, image):
+                if not self.executor.pull_if_missing(job.id, image):
                     return None
             for spec in specs:
                 task = spec.replica.task

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, get_timeout
+from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, find_explicit_timeout
 from vertex_api.scalars import parse_seconds
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.replicas.executor import ReplicaStatus
@@ -47,13 +47,13 @@ def decide_timeout(job: Job, now: int) -> Ending | None:
     """Decide how a job ends that exceeds its timeout; None before."""
     if now < compute_deadline(job):
         return None
-    timeout = get_timeout(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
+    timeout = find_explicit_timeout(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
     return Ending(FAILED, _CODE_DEADLINE_EXCEEDED, f"The job exceeded its timeout of {timeout}.", now)
 
 
 def compute_deadline(job: Job) -> int:
     """Compute when a job times out, in ns since 1970; the timeout counts from its first start."""
-    timeout = get_timeout(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
+    timeout = find_explicit_timeout(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
     return (job.started or now_ns()) + int(parse_seconds(timeout) * 10**9)
 
 

@@ -11,8 +11,8 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import CANCELLING, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.names import generate_id
 from vertex_emulator.scheduling import study_outcome
-from vertex_emulator.scheduling.cancellation import cancel_job, stop_trial_job
-from vertex_emulator.scheduling.trial import Values, build_trial_job_spec, refresh_trial
+from vertex_emulator.scheduling.cancellation import cancel_job, request_early_success
+from vertex_emulator.scheduling.trial_job import Values, build_trial_job_spec, refresh_trial
 from vertex_emulator.times import now_ns
 
 _POLL_SECONDS = 1.0  # how often a running trial's metric file is read
@@ -116,7 +116,7 @@ class StudyReconciler:
     def _stop_unpromising_trials(self, study: Job, trials: Sequence[Trial]) -> None:
         for trial, reason in study_outcome.find_unpromising_trials(study, trials):
             with self.database.write_transaction() as transaction:
-                if stop_trial_job(transaction, trial.job):
+                if request_early_success(transaction, trial.job):
                     transaction.log_service_message(study.id, f"Trial {trial.number} is stopped early: {reason}.")
             self.wake(trial.job)
 
@@ -139,7 +139,7 @@ class StudyReconciler:
 
     def _finish(self, study: Job, ending: Ending) -> float | None:
         with self.database.write_transaction() as transaction:
-            active_jobs = [job for job in transaction.get_trial_jobs(study.id).values() if not job.is_terminal]
+            active_jobs = [job for job in transaction.get_trial_jobs_by_id(study.id).values() if not job.is_terminal]
             current = transaction.get_job(study.id)
             if current is None or current.is_terminal:
                 return None
@@ -149,7 +149,7 @@ class StudyReconciler:
                     transaction.update_job(current, ending=ending)
                 for job in active_jobs:
                     if ending.state == SUCCEEDED:
-                        stop_trial_job(transaction, job.id)
+                        request_early_success(transaction, job.id)
                     else:
                         cancel_job(transaction, job.id)
             else:

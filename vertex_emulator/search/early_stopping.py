@@ -50,14 +50,14 @@ def find_early_stopping_reason(
     """
     reasons = []
     for objective in list_objectives(study_spec):
-        reason = _apply_rule(study_spec, objective, running, completed)
+        reason = _find_rule_stop_reason(study_spec, objective, running, completed)
         if reason is None:
             return None
         reasons.append(f"{objective.id}: {reason}")
     return "; ".join(reasons)
 
 
-def apply_median_rule(curve: LearningCurve, completed: Sequence[LearningCurve]) -> str | None:
+def find_median_stop_reason(curve: LearningCurve, completed: Sequence[LearningCurve]) -> str | None:
     """Stop a trial whose best value is strictly worse than the median running average of the completed ones.
 
     The averages are those up to the trial's last measurement (discovery document, MedianAutomatedStoppingSpec).
@@ -70,7 +70,7 @@ def apply_median_rule(curve: LearningCurve, completed: Sequence[LearningCurve]) 
     return None
 
 
-def apply_decay_curve_rule(curve: LearningCurve, completed: Sequence[LearningCurve]) -> str | None:
+def find_decay_curve_stop_reason(curve: LearningCurve, completed: Sequence[LearningCurve]) -> str | None:
     """Stop a trial that very probably ends worse than the best completed one (DecayCurveAutomatedStoppingSpec).
 
     Google fits a Gaussian process to the curves. Here the final best value of the completed trials is regressed on
@@ -92,7 +92,9 @@ def apply_decay_curve_rule(curve: LearningCurve, completed: Sequence[LearningCur
     return None
 
 
-def apply_convex_rule(spec: Mapping[str, Any], curve: LearningCurve, completed: Sequence[LearningCurve]) -> str | None:
+def find_convex_stop_reason(
+    spec: Mapping[str, Any], curve: LearningCurve, completed: Sequence[LearningCurve]
+) -> str | None:
     """Stop a trial whose overestimate at the last step is worse than the best completed one.
 
     A learning curve is convex: it flattens. So a straight line from its recent slope to maxStepCount overestimates
@@ -122,7 +124,7 @@ def apply_convex_rule(spec: Mapping[str, Any], curve: LearningCurve, completed: 
     return None
 
 
-def _apply_rule(
+def _find_rule_stop_reason(
     study_spec: StudySpec, objective: Metric, running: Measurements, completed: Sequence[Measurements]
 ) -> str | None:
     def build_curves(spec: Mapping[str, Any]) -> tuple[LearningCurve, list[LearningCurve]]:
@@ -131,12 +133,12 @@ def _apply_rule(
         return curve, [other for other in others if other.at]
 
     if "medianAutomatedStoppingSpec" in study_spec:
-        return apply_median_rule(*build_curves(study_spec["medianAutomatedStoppingSpec"]))
+        return find_median_stop_reason(*build_curves(study_spec["medianAutomatedStoppingSpec"]))
     if "decayCurveStoppingSpec" in study_spec:
-        return apply_decay_curve_rule(*build_curves(study_spec["decayCurveStoppingSpec"]))
+        return find_decay_curve_stop_reason(*build_curves(study_spec["decayCurveStoppingSpec"]))
     if "convexAutomatedStoppingSpec" in study_spec:
         spec = study_spec["convexAutomatedStoppingSpec"]
-        return apply_convex_rule(spec, *build_curves(spec))
+        return find_convex_stop_reason(spec, *build_curves(spec))
     return None
 
 

@@ -26,7 +26,7 @@ from ...schema.job_declaration import JobDeclaration, get_deletion_policy
 from . import tokens
 from .labels import MARK_LABEL, build_stack_filter
 from .orphans import remove_orphans
-from .session import LedgerContents, UpdateSession, current_session
+from .update_session import LedgerContents, UpdateSession, current_session
 
 
 class LedgerProvider(Provider):

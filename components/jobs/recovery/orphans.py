@@ -16,7 +16,7 @@ from vertex_api.validation.pipeline_tasks import get_backing_job_name
 from ...runtime.target import Target
 from .labels import MARK_LABEL, build_stack_filter
 from .removal import remove_job
-from .session import LedgerContents
+from .update_session import LedgerContents
 
 _EXPORT_SECONDS = 120
 

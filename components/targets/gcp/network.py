@@ -26,7 +26,7 @@ class JobNetwork(pulumi.ComponentResource):
         self.fields: Mapping[str, Any] = (
             self._create_peering(name, network["peering"])
             if "peering" in network
-            else self._create_attachment(name, network["attachment"], project, region)
+            else self._build_attachment_fields(name, network["attachment"], project, region)
         )
         zones = network.get("attachment", {}).get("dnsPeering", [])
         self.dns_projects = tuple(sorted({zone["targetProject"] for zone in zones}))
@@ -53,7 +53,9 @@ class JobNetwork(pulumi.ComponentResource):
             )
         return {"network": network, **({"reservedIpRanges": ranges} if ranges else {})}
 
-    def _create_attachment(self, name: str, attachment: shapes.Attachment, project: str, region: str) -> dict[str, Any]:
+    def _build_attachment_fields(
+        self, name: str, attachment: shapes.Attachment, project: str, region: str
+    ) -> dict[str, Any]:
         """Connect jobs by a Private Service Connect interface (Google's page on it), and return the fields."""
         if "subnetwork" in attachment:
             compute.NetworkAttachment(

@@ -15,8 +15,8 @@ import docker
 import pytest
 from docker.models.images import Image
 
-from components.images.builder import Builder, Buildx, ClassicBuilder, choose_builder
 from components.images.declared_images import create_build_context
+from components.images.docker_builders import Builder, Buildx, ClassicBuilder, choose_builder
 from components.schema import shapes
 from tests import buildx
 from tests.components.projects import write

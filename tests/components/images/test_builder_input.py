@@ -14,9 +14,9 @@ import docker
 import pytest
 
 from components.errors import ContextUnusable
-from components.images.builder import Builder, Buildx, ClassicBuilder
 from components.images.builder_input import open_buildkit_input
 from components.images.context import BuildContext, DockerfileContext
+from components.images.docker_builders import Builder, Buildx, ClassicBuilder
 from tests import buildx
 
 Copied = Callable[[BuildContext], set[str]]

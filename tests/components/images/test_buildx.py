@@ -10,8 +10,8 @@ import docker
 import pytest
 
 from components.errors import BuildFailed
-from components.images.builder import Buildx, choose_builder
 from components.images.context import BuildContext, DockerfileContext
+from components.images.docker_builders import Buildx, choose_builder
 from tests import buildx
 
 SECRET = "canary-of-a-build-secret"

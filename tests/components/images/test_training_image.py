@@ -8,9 +8,10 @@ import pytest
 
 from components.errors import BuildFailed
 from components.files.digests import MAX_LISTED_FILES, shorten_digests
-from components.images import builder, training_image
+from components.images import training_image
 from components.images.context import BuildContext, DockerfileContext
 from components.images.declared_images import create_build_context
+from components.images.docker_builders import Report
 from components.images.training_image import TrainingImageProvider
 
 
@@ -24,10 +25,10 @@ class Daemon:
     def get_digest(self, uri: str) -> str | None:
         return self.images.get(uri)
 
-    def publish(self, uri: str, report: builder.Report) -> str:
+    def publish(self, uri: str, report: Report) -> str:
         return self.images[uri]
 
-    def build(self, context: BuildContext, uri: str, secrets: Mapping[str, str], report: builder.Report) -> None:
+    def build(self, context: BuildContext, uri: str, secrets: Mapping[str, str], report: Report) -> None:
         self.built.append(uri)
         report("Step 1/1")
         self.images[uri] = f"sha256:{context.tag}"

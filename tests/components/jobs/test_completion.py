@@ -8,8 +8,8 @@ import pytest
 from components.errors import TrainingFailed
 from components.jobs import completion as completion_module
 from components.jobs.completion import CompletionProvider
-from components.jobs.recovery.session import LedgerContents, current_session
 from components.jobs.recovery.tokens import compute_mark
+from components.jobs.recovery.update_session import LedgerContents, current_session
 from tests.components.fakes import FakeClient
 from vertex_api.errors import Unavailable
 

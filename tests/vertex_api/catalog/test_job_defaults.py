@@ -2,7 +2,12 @@ from typing import Any
 
 import pytest
 
-from vertex_api.catalog.job_defaults import get_boot_disk, get_model_directory, get_output_directories, get_timeout
+from vertex_api.catalog.job_defaults import (
+    find_explicit_timeout,
+    get_boot_disk,
+    get_model_directory,
+    get_output_directories,
+)
 
 
 def job_spec(**fields: Any) -> dict[str, Any]:
@@ -33,7 +38,7 @@ def test_without_an_output_directory_there_are_no_folders() -> None:
     ("scheduling", "timeout"), [({"timeout": "60s"}, "60s"), ({"timeout": "0s"}, None), ({}, None)]
 )
 def test_a_timeout_of_zero_is_unset(scheduling: dict[str, str], timeout: str | None) -> None:
-    assert get_timeout(job_spec(scheduling=scheduling)) == timeout
+    assert find_explicit_timeout(job_spec(scheduling=scheduling)) == timeout
 
 
 def test_a_boot_disk_has_a_default_size_and_type() -> None:

@@ -6,7 +6,7 @@ from vertex_emulator.replicas.executor import ReplicaStatus
 from vertex_emulator.scheduling.job_outcome import decide_job_outcome
 from vertex_emulator.scheduling.restarts import RestartPlan
 from vertex_emulator.scheduling.study_outcome import decide_study_ending as study_verdict
-from vertex_emulator.scheduling.trial import build_trial_job_spec
+from vertex_emulator.scheduling.trial_job import build_trial_job_spec
 
 CHIEF, WORKER = Replica(0, 0), Replica(1, 0)
 RUNS = ReplicaStatus("running", started=1)

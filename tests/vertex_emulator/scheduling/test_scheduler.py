@@ -128,7 +128,7 @@ def test_a_flexible_job_gives_up_when_it_has_waited_long_enough_and_another_does
 
 
 def test_a_job_whose_image_is_being_pulled_can_be_cancelled(emulator: Emulator) -> None:
-    emulator.machine.ensure_image = lambda job, image: False  # type: ignore[method-assign]
+    emulator.machine.pull_if_missing = lambda job, image: False  # type: ignore[method-assign]
     job = submit(emulator)
     emulator.run_ready_steps()
     assert emulator.job(job).state == "JOB_STATE_PENDING"

@@ -155,7 +155,7 @@ def test_a_better_trial_does_not_revive_a_study_that_has_stopped(start: Any) -> 
 
 def test_parameters_are_appended_to_the_arguments_of_packages_and_containers_of_every_pool(start: Any) -> None:
     from tests.vertex_emulator.jobs import tuning_job
-    from vertex_emulator.scheduling.trial import build_trial_job_spec
+    from vertex_emulator.scheduling.trial_job import build_trial_job_spec
 
     package = {"executorImageUri": "x", "packageUris": ["gs://b/p"], "pythonModule": "m", "args": ["--own"]}
     pools = [{"pythonPackageSpec": package}, {}, pool(args=["--own"])]

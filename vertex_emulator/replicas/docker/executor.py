@@ -49,8 +49,8 @@ class DockerExecutor:
             self._host = read_host_resources(self._call(lambda client: client.info()), list_nvidia_gpus())
         return self._host
 
-    def ensure_image(self, job: str, image: str) -> bool:
-        return self._images.ensure_image(job, image)
+    def pull_if_missing(self, job: str, image: str) -> bool:
+        return self._images.pull_if_missing(job, image)
 
     def start_replica(self, spec: ReplicaSpec) -> None:
         name = self._build_container_name(spec.job, spec.replica)

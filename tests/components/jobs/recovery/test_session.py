@@ -8,7 +8,7 @@ import pytest
 
 from components.errors import SubmitFailed
 from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider
-from components.jobs.recovery.session import UpdateSession, current_session
+from components.jobs.recovery.update_session import UpdateSession, current_session
 from components.runtime import target
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, tuning_job

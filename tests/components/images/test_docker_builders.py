@@ -11,9 +11,9 @@ import docker
 import pytest
 
 from components.errors import BuildFailed, DockerUnavailable
-from components.images import builder, store
-from components.images.builder import Buildx, ClassicBuilder
+from components.images import docker_builders, store
 from components.images.context import BuildContext, DockerfileContext
+from components.images.docker_builders import Buildx, ClassicBuilder
 
 URI = "localhost/team/digits:1"
 
@@ -40,7 +40,7 @@ def daemon(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return list(daemon.messages)
 
     client = SimpleNamespace(api=SimpleNamespace(build=build), close=lambda: None)
-    monkeypatch.setattr(builder, "connect_to_docker", lambda: client)
+    monkeypatch.setattr(docker_builders, "connect_to_docker", lambda: client)
     return daemon
 
 
@@ -60,7 +60,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
     return write
 
 
-def failure(build: builder.Builder, context: BuildContext) -> list[str]:
+def failure(build: docker_builders.Builder, context: BuildContext) -> list[str]:
     with pytest.raises(BuildFailed) as failure:
         build.build(context, URI, {}, lambda line: None)
     first, *quoted = str(failure.value).splitlines()
@@ -130,12 +130,12 @@ def test_output_in_another_encoding_does_not_stop_a_build(
 @pytest.mark.parametrize(("script", "kind"), [("exit 0", Buildx), ("exit 1", ClassicBuilder)])
 def test_buildx_is_chosen_if_installed(program: Callable[[str], Path], script: str, kind: type) -> None:
     program(f'test "$*" = "buildx version" && {script}')
-    assert type(builder.choose_builder()) is kind
+    assert type(docker_builders.choose_builder()) is kind
 
 
 def test_without_docker_command_the_classic_builder_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert type(builder.choose_builder()) is ClassicBuilder
+    assert type(docker_builders.choose_builder()) is ClassicBuilder
 
 
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
