@@ -44,7 +44,7 @@ def test_an_edit_of_the_script_is_a_new_image_and_one_of_its_page_is_not(copy: P
 
 def test_it_finds_the_line_and_saves_it_where_vertex_says(copy: Path) -> None:
     (job,) = settings(copy).jobs
-    (pool,) = job.spec["jobSpec"]["workerPoolSpecs"]
+    (pool,) = job.spec.fields["jobSpec"]["workerPoolSpecs"]
     command = [sys.executable, str(copy / "examples/script/train.py"), *pool["containerSpec"]["args"]]
     environment = {"AIP_MODEL_DIR": str(copy / "run/model")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
