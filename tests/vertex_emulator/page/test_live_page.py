@@ -29,7 +29,7 @@ def test_a_new_job_and_each_of_its_states_appear_in_the_list_without_a_reload(
     shared: RunningEmulator, visit: Visit
 ) -> None:
     page = visit(f"{shared.url}/?text=appearing")
-    expect(page.get_by_text("No job is like that.")).to_be_visible()
+    expect(page.get_by_text("No job matches the search.")).to_be_visible()
     page.evaluate("window.untouched = true")
     name = shared.create(custom_job(pool("input()"), name="appearing job"))
     row = page.get_by_role("row", name="appearing job")
@@ -47,9 +47,9 @@ def test_the_list_is_searched_and_filtered_and_its_address_keeps_both(shared: Ru
     expect(page.get_by_role("row", name="needle 1")).to_be_visible()
     expect(page.get_by_role("row", name="needle 0")).to_have_count(0)
     page.get_by_role("radio", name="Active").check(force=True)
-    expect(page.get_by_text("No job is like that.")).to_be_visible()
+    expect(page.get_by_text("No job matches the search.")).to_be_visible()
     page.reload()
-    expect(page.get_by_text("No job is like that.")).to_be_visible()
+    expect(page.get_by_text("No job matches the search.")).to_be_visible()
     page.get_by_role("button", name="Show all jobs").click()
     expect(page.get_by_role("row", name="needle 0")).to_be_visible()
 
