@@ -158,13 +158,7 @@ _FAMILY = [
 
 # The numbers: medians over 20 seeds after 50 trials of egobox alone, and of a tree-structured Parzen estimator.
 PROBLEMS = [
-    SyntheticStudy(
-        "Branin, 2",
-        _build_cube(2, 0.0, 1.0),
-        lambda p: _compute_branin({"x0": 15 * p["x0"] - 5, "x1": 15 * p["x1"]}),
-        1e-6,
-        0.109,
-    ),
+    SyntheticStudy("Branin, 2", _build_cube(2, 0.0, 1.0), _compute_scaled_branin, 1e-6, 0.109),
     SyntheticStudy("Hartmann, 6", _build_cube(6, 0.0, 1.0), _compute_hartmann, 0.014, 0.330),
     SyntheticStudy("Rosenbrock, 4", _build_cube(4, -2.0, 2.0), _compute_rosenbrock, 3.78, 9.09),
     SyntheticStudy("Ackley, 5", _build_cube(5, -15.0, 30.0), _compute_ackley, 3.08, 8.83),
