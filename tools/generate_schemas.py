@@ -22,6 +22,7 @@ from components.schema import shapes
 from components.schema.formats import NumberOrText
 from components.settings.stack_values import NAMESPACE
 from tools.generate_types import PREFIX
+from vertex_api.fields import unwrap_hint
 from vertex_api.kinds import KINDS, TRAINING_PIPELINE
 from vertex_api.scalars import Boolean, Double, Duration, Int32, Int64, OutputOnly, String, Timestamp
 from vertex_api.training_pipeline import TrainingPipeline
@@ -34,7 +35,7 @@ _SECURE = {"type": "object", "properties": {"secure": {"type": "string"}}, "requ
 
 
 def _or_reference(kind: str, pattern: str = "") -> dict[str, Any]:
-    """A scalar, or a text of a pattern, or a text with a reference in it."""
+    """Return the schema of a scalar, or a text of a pattern, or a text with a reference in it."""
     return {"type": [kind, "string"], "pattern": f"{pattern}|{REFERENCE}" if pattern else REFERENCE}
 
 
@@ -57,75 +58,76 @@ Schema = dict[str, Any]
 
 
 class Writer:
-    """Collects the definitions that the fields use while it writes them; `described` are descriptions by type."""
+    """Collects the definitions that the fields use while it writes them. `descriptions` are by type and field."""
 
-    def __init__(self, described: dict[str, dict[str, str]]) -> None:
-        self.described = described
+    def __init__(self, descriptions: dict[str, dict[str, str]]) -> None:
+        self.descriptions = descriptions
         self.definitions: dict[str, Schema] = {}
 
-    def type_of(self, hint: Any) -> Schema:
-        """The schema of a type as `vertex_api.types` and `components.schema.shapes` write them."""
-        inner, marks = _unwrapped(hint)
+    def build_type(self, hint: Any) -> Schema:
+        """Return the schema of a type as `vertex_api.types` and `components.schema.shapes` write them."""
+        inner, marks = unwrap_hint(hint)
         for scalar, schema in _SCALARS:
             if get_args(scalar)[1] in marks:
                 return schema
         if inner is Any:
             return {}
         if is_typeddict(inner):
-            return self.reference(inner)
+            return self.build_reference(inner)
         match get_origin(inner):
             case origin if origin is Literal:
                 texts = {"enum": list(get_args(inner))}
                 number = [{"type": "integer"}] if marks else []  # Google's clients send enums as numbers
                 return {"anyOf": [texts, *number, {"type": "string", "pattern": _ALONE}]}
             case origin if origin is types.UnionType:
-                return {"anyOf": [self.type_of(each) for each in get_args(inner)]}
+                return {"anyOf": [self.build_type(each) for each in get_args(inner)]}
             case origin if origin is list:
-                return {"type": ["array", "string"], "pattern": _ALONE, "items": self.type_of(get_args(inner)[0])}
+                return {"type": ["array", "string"], "pattern": _ALONE, "items": self.build_type(get_args(inner)[0])}
             case _:
-                return self.map_of(self.type_of(get_args(inner)[1]))
+                return _build_map(self.build_type(get_args(inner)[1]))
 
-    @staticmethod
-    def map_of(schema: Schema) -> Schema:
-        """A map from names to what a schema says."""
-        return {"type": ["object", "string"], "pattern": _ALONE, "additionalProperties": schema}
-
-    def reference(self, message: Any) -> Schema:
-        """A reference to the definition of a TypedDict, which is written if it is not there yet."""
+    def build_reference(self, message: Any) -> Schema:
+        """Return a reference to the definition of a TypedDict, which is written if it is not there yet."""
         name = message.__name__
         if name not in self.definitions:
             self.definitions[name] = {}
-            self.definitions[name] |= self.object_of(message)
+            self.definitions[name] |= self.build_object(message)
         return {"$ref": f"#/$defs/{name}"}
 
-    def object_of(self, message: Any) -> Schema:
-        """A TypedDict: names in both spellings, the described one being the API's; nothing that the service sets."""
+    def build_object(self, message: Any) -> Schema:
+        """Return the schema of a TypedDict, without fields that the service sets.
+
+        Fields stand in both spellings; only the API's own one is described.
+        """
         api = message.__module__.startswith("vertex_api.")
         properties: dict[str, Schema] = {}
         required = []
         for name, hint in get_type_hints(message, include_extras=True).items():
-            if _OUTPUT_ONLY in _unwrapped(hint)[1]:
+            if _OUTPUT_ONLY in unwrap_hint(hint)[1]:
                 continue
-            schema = self.type_of(hint)
-            description = self.described.get(message.__name__, {}).get(name)
+            schema = self.build_type(hint)
+            description = self.descriptions.get(message.__name__, {}).get(name)
             properties[name] = {**schema, **({"description": description} if description else {})}
             if api:
                 properties.setdefault(to_snake(name), schema)
             if get_origin(hint) is Required and (message.__name__, name) not in (_FILLED_IN, _BESIDE_A_FILE):
                 required.append(name)
-        found: Schema = {"type": ["object", "string"], "pattern": _ALONE, "additionalProperties": False}
-        return {**found, "properties": properties, **needed(required)}
+        schema = {"type": ["object", "string"], "pattern": _ALONE, "additionalProperties": False}
+        return {**schema, "properties": properties, **build_required_rules(required)}
 
-    def job(self, message: Any) -> Schema:
-        """A job as it is declared: with a lifecycle, perhaps with a file, and named by its key."""
-        schema = self.object_of(message)
+    def build_job(self, message: Any) -> Schema:
+        """Return the schema of a job as it is declared: with a lifecycle, perhaps with a file, and named by its key."""
+        schema = self.build_object(message)
         required = schema.pop("allOf", [])
-        schema["properties"] |= {"lifecycle": self.reference(shapes.Lifecycle), "spec": self.reference(shapes.SpecFile)}
+        schema["properties"] |= {
+            "lifecycle": self.build_reference(shapes.Lifecycle),
+            "spec": self.build_reference(shapes.SpecFile),
+        }
         spelled = [rule for rule in required if "displayName" not in json.dumps(rule)]
-        pools = needed([_BESIDE_A_FILE[1]])
+        pools = build_required_rules([_BESIDE_A_FILE[1]])
         of_a_study = {
             "properties": dict.fromkeys(("trialJobSpec", "trial_job_spec"), pools),
-            **needed(["studySpec"]),
+            **build_required_rules(["studySpec"]),
         }
         below = {"jobSpec": pools, "trialJobSpec": pools, "trainingTaskInputs": {"anyOf": [pools, of_a_study]}}
         spelled += [
@@ -136,61 +138,64 @@ class Writer:
         return {**schema, "if": {"not": {"required": ["spec"]}}, "then": {"allOf": spelled}}
 
     def build_declaration_properties(self) -> dict[str, Schema]:
-        """The keys of a file of declarations."""
+        """Return the schemas of the keys of a file of declarations."""
         messages = {kind: kind.message for kind in KINDS.values()} | {TRAINING_PIPELINE: TrainingPipeline}
-        jobs = {kind.collection: self.map_of(self.job(message)) for kind, message in messages.items()}
-        keys: dict[str, Schema] = self.object_of(shapes.Declarations)["properties"]
+        jobs = {kind.collection: _build_map(self.build_job(message)) for kind, message in messages.items()}
+        keys: dict[str, Schema] = self.build_object(shapes.Declarations)["properties"]
         return {name: {**schema, **jobs.get(name, {})} for name, schema in keys.items()}
 
 
-def needed(names: list[str]) -> Schema:
-    """A rule for each field that is required, in one spelling or the other."""
+def _build_map(schema: Schema) -> Schema:
+    """Return the schema of a map from names to values that `schema` describes."""
+    return {"type": ["object", "string"], "pattern": _ALONE, "additionalProperties": schema}
+
+
+def build_required_rules(names: list[str]) -> Schema:
+    """Return a rule for each field that is required, in one spelling or the other."""
     rules = [{"anyOf": [{"required": [one]} for one in dict.fromkeys((name, to_snake(name)))]} for name in names]
     return {"allOf": rules} if rules else {}
 
 
-def _unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A hint without Required and Annotated, and what it was annotated with."""
-    if get_origin(hint) is Required:
-        return _unwrapped(get_args(hint)[0])
-    if hasattr(hint, "__metadata__"):
-        return get_args(hint)[0], hint.__metadata__
-    return hint, ()
-
-
-def api_descriptions(document: Schema) -> Iterator[tuple[str, dict[str, str]]]:
-    """The first sentence on each field of the API's messages."""
+def extract_api_descriptions(document: Schema) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the first sentence on each field of the API's messages, by message."""
     for name, schema in document["schemas"].items():
         texts = {field: one.get("description", "") for field, one in schema.get("properties", {}).items()}
-        sentences = {field: re.split(r"(?<=[^.][.])\s", _bare(text), maxsplit=1)[0] for field, text in texts.items()}
+        sentences = {
+            field: re.split(r"(?<=[^.][.])\s", _remove_behaviors(text), maxsplit=1)[0] for field, text in texts.items()
+        }
         yield name.removeprefix(PREFIX), {field: text for field, text in sentences.items() if text}
 
 
-def _bare(text: str) -> str:
+def _remove_behaviors(text: str) -> str:
+    """Return the description of a field without `Required.` and the like before it."""
     return re.sub(r"^((Required|Optional|Immutable)\.\s*)+", "", text)
 
 
-def page_descriptions(page: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """What docs/configuration.md says of each key of our own shapes."""
+def extract_page_descriptions(page: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield what the tables of docs/configuration.md say on each key of `components.schema.shapes`, by shape."""
     inherited = shapes.Declarations.__annotations__.keys()
-    named = {name: value.__annotations__.keys() for name, value in vars(shapes).items() if is_typeddict(value)}
+    key_sets = {name: value.__annotations__.keys() for name, value in vars(shapes).items() if is_typeddict(value)}
     for rows in re.findall(r"(?:^\| `[^`]+` \|.*\n)+", page, re.MULTILINE):
         cells = re.findall(r"^\| `([^`]+)` \|[^|]*\|[^|]*\|([^|]*)\|", rows, re.MULTILINE)
-        said = {key: re.sub(r",? ?\[(below|images|jobs)\]\([^)]*\)", "", cell).strip() for key, cell in cells}
-        yield from ((name, said) for name, own in named.items() if said and said.keys() in (own, own - inherited))
+        descriptions = {key: re.sub(r",? ?\[(below|images|jobs)\]\([^)]*\)", "", cell).strip() for key, cell in cells}
+        yield from (
+            (name, descriptions)
+            for name, keys in key_sets.items()
+            if descriptions and descriptions.keys() in (keys, keys - inherited)
+        )
 
 
-def schemas() -> dict[str, Schema]:
-    """The two schemas, by the names of their files."""
+def build_schemas() -> dict[str, Schema]:
+    """Return the two schemas, by the names of their files."""
     documents = importlib.resources.files("googleapiclient") / "discovery_cache" / "documents"
     document = json.loads((documents / "aiplatform.v1.json").read_text())
-    described = dict(api_descriptions(document))
-    described |= dict(page_descriptions((ROOT / "docs" / "configuration.md").read_text()))
-    described["TuningTaskInputs"] = described["HyperparameterTuningJob"]
-    described["Stack"] = described["Declarations"] | described["Stack"]
+    descriptions = dict(extract_api_descriptions(document))
+    descriptions |= dict(extract_page_descriptions((ROOT / "docs" / "configuration.md").read_text()))
+    descriptions["TuningTaskInputs"] = descriptions["HyperparameterTuningJob"]
+    descriptions["Stack"] = descriptions["Declarations"] | descriptions["Stack"]
     return {
-        "declarations.schema.json": _build_declarations_schema(Writer(described)),
-        "stack.schema.json": _stack(Writer(described)),
+        "declarations.schema.json": _build_declarations_schema(Writer(descriptions)),
+        "stack.schema.json": _build_stack_schema(Writer(descriptions)),
     }
 
 
@@ -207,8 +212,8 @@ def _build_declarations_schema(writer: Writer) -> Schema:
     }
 
 
-def _stack(writer: Writer) -> Schema:
-    keys = {**writer.object_of(shapes.Stack)["properties"], **writer.build_declaration_properties()}
+def _build_stack_schema(writer: Writer) -> Schema:
+    keys = {**writer.build_object(shapes.Stack)["properties"], **writer.build_declaration_properties()}
     keys["secrets"]["additionalProperties"] = {"anyOf": [{"type": "string"}, _SECURE]}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -232,7 +237,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a file is out of date")
     check = parser.parse_args().check
     outdated = 0
-    for name, schema in schemas().items():
+    for name, schema in build_schemas().items():
         file, text = FOLDER / name, json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
         if check:
             if not file.is_file() or file.read_text() != text:

@@ -1,10 +1,10 @@
-"""Writes vertex_api/prices.json anew from the Cloud Billing Catalog API.
+"""Updates vertex_api/estimates/prices.json from the Cloud Billing Catalog API.
 
     CLOUD_BILLING_API_KEY=… python -m tools.refresh_prices
 
-Every price on file is looked up again: one SKU of Vertex AI training must be meant, for its region, in the unit that is
-expected, and 1.15 times that of Compute Engine. Else nothing is written. TPUs are kept as they are, as the descriptions
-of their SKUs are not known here. A row more in the file (with any price) is one more price that is looked up.
+Looks up every price in the file again. Exactly one SKU of Vertex AI training must match a row, in its region and in
+the expected unit, and cost 1.15 times the SKU of Compute Engine; otherwise nothing is written. TPUs stay as they are,
+because the descriptions of their SKUs are unknown. To add a price, add a row with any number, then run this.
 """
 
 import json
@@ -41,45 +41,45 @@ _DISKS = {
 
 
 class UnclearPricesError(Exception):
-    """The catalog does not say clearly what the prices are; each line is one of them."""
+    """The catalog does not give clear prices; each line of the message is one of them."""
 
 
 def refresh_rows(rows: Sequence[Row], vertex: Sequence[Sku], compute: Sequence[Sku], today: date) -> list[Row]:
-    """The rows with the prices of today. `vertex` and `compute` are the SKUs of the two services, in the API's form.
+    """Return the rows with today's prices. `vertex` and `compute` are the SKUs of the two services, in the API's form.
 
-    Raises PricesRefused with every row for which no SKU or more than one is found, or whose price is implausible.
+    Raises UnclearPricesError with every row that no SKU or several match, or whose price is implausible.
     """
-    found, problems = [], []
+    refreshed, problems = [], []
     for row in rows:
         kind, name, region = row[:3]
-        pattern = _pattern(kind, name)
+        pattern = _get_description_pattern(kind, name)
         if pattern is None:
-            found.append(row)
+            refreshed.append(row)
             continue
         try:
-            usd = _price(_one(vertex, f"{_TRAINING}{pattern}", region), kind)
-            base = _price(_one(compute, pattern, region), kind)
+            usd = _parse_usd(_find_sku(vertex, f"{_TRAINING}{pattern}", region), kind)
+            base = _parse_usd(_find_sku(compute, pattern, region), kind)
             if abs(usd / base / RATIO - 1) > TOLERANCE:
                 raise UnclearPricesError(f"{usd} is {usd / base:.3f} times Compute Engine's {base}, not {RATIO}")
-            found.append((kind, name, region, usd, today.isoformat(), SOURCE))
+            refreshed.append((kind, name, region, usd, today.isoformat(), SOURCE))
         except UnclearPricesError as problem:
             problems.append(f"{kind} {name} in {region}: {problem}")
     if problems:
         raise UnclearPricesError("\n".join(problems))
-    return found
+    return refreshed
 
 
-def written(table: Mapping[str, Any], rows: Sequence[Row]) -> str:
-    """The file's text: one price a line, so that a change of one shows as one."""
+def render_file(table: Mapping[str, Any], rows: Sequence[Row]) -> str:
+    """Return the file's text: one price a line, so that a change of one is a change of one line."""
     used = {row[-1] for row in rows}
     sources = {name: text for name, text in {**table["sources"], SOURCE: SOURCE_TEXT}.items() if name in used}
-    shown = ",\n".join(f"    {json.dumps(name)}: {json.dumps(text)}" for name, text in sources.items())
+    source_lines = ",\n".join(f"    {json.dumps(name)}: {json.dumps(text)}" for name, text in sources.items())
     prices = ",\n".join(f"    {json.dumps(row)}" for row in rows)
-    return f'{{\n  "currency": "USD",\n  "sources": {{\n{shown}\n  }},\n  "prices": [\n{prices}\n  ]\n}}\n'
+    return f'{{\n  "currency": "USD",\n  "sources": {{\n{source_lines}\n  }},\n  "prices": [\n{prices}\n  ]\n}}\n'
 
 
-def _pattern(kind: str, name: str) -> str | None:
-    """How the description of a SKU goes on after its prefix; None where that is not known."""
+def _get_description_pattern(kind: str, name: str) -> str | None:
+    """Return a pattern of the description of a SKU after its prefix; `None` if it is unknown."""
     if kind in _PARTS:
         return rf"{_FAMILIES.get(name, re.escape(name))} (?:Predefined |Instance |Predefined Instance ){_PARTS[kind]}\b"
     if kind == "disk":
@@ -91,11 +91,11 @@ def _pattern(kind: str, name: str) -> str | None:
     return rf"NVIDIA (?:TESLA )?{model}\b(?! \d+GB)"
 
 
-def _one(skus: Sequence[Sku], pattern: str, region: str) -> Sku:
+def _find_sku(skus: Sequence[Sku], pattern: str, region: str) -> Sku:
     matching = [sku for sku in skus if _is_on_demand_match(sku, pattern, region)]
     if len(matching) != 1:
-        named = "; ".join(f"{sku['skuId']} {sku['description']}" for sku in matching) or "none"
-        raise UnclearPricesError(f"one SKU on demand is looked for by /{pattern}/; found: {named}")
+        listing = "; ".join(f"{sku['skuId']} {sku['description']}" for sku in matching) or "none"
+        raise UnclearPricesError(f"exactly one on-demand SKU must match /{pattern}/; found: {listing}")
     return matching[0]
 
 
@@ -108,8 +108,8 @@ def _is_on_demand_match(sku: Sku, pattern: str, region: str) -> bool:
     )
 
 
-def _price(sku: Sku, kind: str) -> float:
-    """USD per unit: the one rate of the newest price. `units` is int64 as text, `nanos` billionths."""
+def _parse_usd(sku: Sku, kind: str) -> float:
+    """Return USD per unit: the only rate of the newest price. `units` is int64 as text, `nanos` billionths."""
     expression = sku["pricingInfo"][-1]["pricingExpression"]
     if expression["usageUnit"] != _UNITS[kind]:
         raise UnclearPricesError(f"{sku['skuId']} is priced by {expression['usageUnit']}, not by {_UNITS[kind]}")
@@ -119,8 +119,8 @@ def _price(sku: Sku, kind: str) -> float:
     return int(rates[0].get("units", "0")) + int(rates[0].get("nanos", 0)) / 1e9
 
 
-def _skus(service: str, key: str) -> Iterator[Sku]:
-    """All SKUs of a service, over the network: the one part that no test runs."""
+def _fetch_skus(service: str, key: str) -> Iterator[Sku]:
+    """Yield all SKUs of a service, over the network: the only part that no test runs."""
     token = ""
     while True:
         query = urllib.parse.urlencode({"key": key, "pageSize": 5000, "pageToken": token})
@@ -134,7 +134,7 @@ def _skus(service: str, key: str) -> Iterator[Sku]:
 
 
 def main() -> int:
-    """Look all prices up and write the file. Returns the exit code."""
+    """Look up all prices and write the file. Return the exit code."""
     key = os.environ.get(KEY)
     if not key:
         print(f"set {KEY} to an API key of a project in which the Cloud Billing API is enabled", file=sys.stderr)
@@ -142,14 +142,14 @@ def main() -> int:
     table = json.loads(FILE.read_text(encoding="utf-8"))
     old = [tuple(row) for row in table["prices"]]
     try:
-        new = refresh_rows(old, [*_skus(VERTEX, key)], [*_skus(COMPUTE, key)], date.today())
+        new = refresh_rows(old, [*_fetch_skus(VERTEX, key)], [*_fetch_skus(COMPUTE, key)], date.today())
     except OSError as error:
         print(f"the Cloud Billing Catalog API does not answer: {error}", file=sys.stderr)
         return 1
     except UnclearPricesError as problem:
         print(f"nothing is written:\n{problem}", file=sys.stderr)
         return 1
-    FILE.write_text(written(table, new), encoding="utf-8")
+    FILE.write_text(render_file(table, new), encoding="utf-8")
     changed = sum(before[3] != after[3] for before, after in zip(old, new, strict=True))
     print(f"{len(new)} prices, {changed} of them changed: {FILE.name}")
     return 0

@@ -18,24 +18,20 @@ from .declared_images import create_build_context
 from .docker_builders import Report, choose_builder
 from .store import Daemon, get_image_store
 
-_INPUTS = ("uri", "context", "package", "dockerfile", "buildArgs", "target", "platform", "secrets", "files")
-
 
 class TrainingImageProvider(Provider):
     """Builds and publishes images. Deletes none, because other stacks may run them."""
 
+    input_names = ("uri", "context", "package", "dockerfile", "buildArgs", "target", "platform", "secrets", "files")
+
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         return dynamic.CreateResult(_remove_tag(props["uri"]), _ensure_image(props))
-
-    def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
-        return dynamic.UpdateResult(_ensure_image(news))
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         digest = get_image_store(props["uri"]).get_digest(props["uri"])
         if digest is None:
             return dynamic.ReadResult(None, {})
-        inputs = {name: props[name] for name in _INPUTS if name in props}
-        return dynamic.ReadResult(id_, {**inputs, "digest": digest}, inputs)
+        return self.build_read_result(id_, props, digest=digest)
 
 
 class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):

@@ -2,21 +2,11 @@
 
 from typing import Any, Literal, Required
 
-from pydantic import ConfigDict, with_config
-from pydantic.alias_generators import to_snake
-from typing_extensions import TypedDict
-
 from vertex_api.scalars import Boolean, Double, Duration, Int32, Int64, OutputOnly, String
-
-_message = with_config(
-    ConfigDict(
-        extra="forbid", alias_generator=to_snake, validate_by_name=True, validate_by_alias=True, loc_by_alias=False
-    )
-)
+from vertex_api.types import Message
 
 
-@_message
-class AcceleratorConfig(TypedDict, total=False):
+class AcceleratorConfig(Message, total=False):
     """Accelerators of each machine."""
 
     count: Int64
@@ -36,16 +26,14 @@ class AcceleratorConfig(TypedDict, total=False):
     ]
 
 
-@_message
-class DiskConfig(TypedDict, total=False):
+class DiskConfig(Message, total=False):
     """The boot disk of each machine."""
 
     bootDiskSizeGb: Int32
     bootDiskType: String
 
 
-@_message
-class ReplicaConfig(TypedDict, total=False):
+class ReplicaConfig(Message, total=False):
     """What the replicas of one role run, and on what."""
 
     acceleratorConfig: AcceleratorConfig
@@ -56,15 +44,13 @@ class ReplicaConfig(TypedDict, total=False):
     tpuTfVersion: String
 
 
-@_message
-class EncryptionConfig(TypedDict, total=False):
+class EncryptionConfig(Message, total=False):
     """The customer's key."""
 
     kmsKeyName: String
 
 
-@_message
-class Scheduling(TypedDict, total=False):
+class Scheduling(Message, total=False):
     """How long a job may run and wait."""
 
     maxRunningTime: Duration
@@ -72,8 +58,7 @@ class Scheduling(TypedDict, total=False):
     priority: Int32
 
 
-@_message
-class ParameterSpec(TypedDict, total=False):
+class ParameterSpec(Message, total=False):
     """One parameter to tune."""
 
     categoricalValues: list[String]
@@ -85,8 +70,7 @@ class ParameterSpec(TypedDict, total=False):
     type: Required[Literal["PARAMETER_TYPE_UNSPECIFIED", "DOUBLE", "INTEGER", "CATEGORICAL", "DISCRETE"]]
 
 
-@_message
-class HyperparameterSpec(TypedDict, total=False):
+class HyperparameterSpec(Message, total=False):
     """A search for the best parameters."""
 
     algorithm: Literal["ALGORITHM_UNSPECIFIED", "GRID_SEARCH", "RANDOM_SEARCH"]
@@ -100,8 +84,7 @@ class HyperparameterSpec(TypedDict, total=False):
     resumePreviousJobId: String
 
 
-@_message
-class TrainingInput(TypedDict, total=False):
+class TrainingInput(Message, total=False):
     """What a training job does."""
 
     args: list[String]
@@ -132,8 +115,7 @@ class TrainingInput(TypedDict, total=False):
     workerType: String
 
 
-@_message
-class Job(TypedDict, total=False):
+class Job(Message, total=False):
     """A job as a request holds it, and as `gcloud ai-platform jobs describe` shows it."""
 
     createTime: OutputOnly[Any]

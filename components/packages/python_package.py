@@ -16,25 +16,21 @@ from .object_store import get_object_store
 from .source_distribution import SourceDistribution
 
 _FOLDER = "packages"
-_INPUTS = ("uri", "parent", "package", "files")
 
 
 class PythonPackageProvider(Provider):
     """Uploads packages. Deletes none, because a waiting job may still need them."""
 
+    input_names = ("uri", "parent", "package", "files")
+
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         _ensure_uploaded(props)
         return dynamic.CreateResult(_remove_digest(props["uri"]), dict(props))
 
-    def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
-        _ensure_uploaded(news)
-        return dynamic.UpdateResult(dict(news))
-
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         if not get_object_store(props["parent"]).has_object(props["uri"]):
             return dynamic.ReadResult(None, {})
-        inputs = {name: props[name] for name in _INPUTS if name in props}
-        return dynamic.ReadResult(id_, dict(inputs), inputs)
+        return self.build_read_result(id_, props)
 
 
 class PythonPackage(dynamic.Resource, module="vertex", name="PythonPackage"):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tools import refresh_prices
-from tools.refresh_prices import Row, UnclearPricesError, refresh_rows, written
+from tools.refresh_prices import Row, UnclearPricesError, refresh_rows, render_file
 from vertex_api.estimates.prices import FILE, parse_prices
 
 TODAY = date(2026, 11, 21)
@@ -97,7 +97,7 @@ def test_the_a100_of_80_gb_is_not_taken_for_the_smaller_one() -> None:
 @pytest.mark.parametrize(
     ("row", "vertex", "compute", "problem"),
     [
-        (CORE, [], CORE_SKUS[1], "vcpu N1 in us-central1: one SKU on demand is looked for by .* found: none"),
+        (CORE, [], CORE_SKUS[1], "vcpu N1 in us-central1: exactly one on-demand SKU must match .* found: none"),
         (CORE, CORE_SKUS[0] * 2, CORE_SKUS[1], "found: 0000-0000-0000 Vertex AI: .*; 0000-0000-0000 Vertex AI:"),
         (CORE, CORE_SKUS[0], [sku("N1 Predefined Instance Core running in Americas", 25000000)], "1.454 times .* 1.15"),
         (RAM, [sku(f"{ON_VERTEX}N1 Predefined Instance Ram running in X", 4872550)], [], "by h, not by GiBy.h"),
@@ -124,7 +124,7 @@ def test_tpus_keep_their_price_and_their_day() -> None:
 def test_what_is_written_is_read_again_with_its_sources() -> None:
     table = json.loads(FILE.read_text())
     new = refresh_rows([CORE], *CORE_SKUS, TODAY)
-    price = parse_prices(written(table, [*new, TPU])).find("vcpu", "N1", "us-central1")
+    price = parse_prices(render_file(table, [*new, TPU])).find("vcpu", "N1", "us-central1")
     assert price is not None
     assert (price.usd, price.as_of) == (0.03635265, "2026-11-21")
     assert "Cloud Billing Catalog API" in price.source
@@ -132,7 +132,7 @@ def test_what_is_written_is_read_again_with_its_sources() -> None:
 
 def test_the_file_is_as_the_tool_writes_it() -> None:
     table = json.loads(FILE.read_text())
-    assert written(table, [tuple(row) for row in table["prices"]]) == FILE.read_text()
+    assert render_file(table, [tuple(row) for row in table["prices"]]) == FILE.read_text()
 
 
 def test_without_a_key_nothing_is_asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
