@@ -3,19 +3,17 @@
 The digest is taken in a process that runs already, as a preview's does.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
-import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
+from benchmarks.measuring import compare_times
 from components.files.signatures import STABLE_AFTER_NS
 from components.images.context import DockerfileContext
 
@@ -50,29 +48,13 @@ def run_benchmark() -> Iterator[str]:
             shutil.rmtree(cache, ignore_errors=True)
             compute_digest()
 
+        yield f"digest of a context of {FILES:,} files, 1 GiB"
+        # The first round warms the system's file cache, and fills ours in the warm case.
         with patch.dict(os.environ, XDG_CACHE_HOME=str(cache)):
             find = partial(run_shell, "find . -path ./.git -prune -o -type f -print0 | xargs -0 sha256sum")
-            yield from _compare("cold", "find | xargs sha256sum", find, compute_cold_digest, MAX_COLD_RATIO)
+            yield from compare_times("cold", "sha256sum", find, compute_cold_digest, ROUNDS, MAX_COLD_RATIO, warm_ups=1)
             status = partial(run_shell, "git status --porcelain")
-            yield from _compare("warm", "git status", status, compute_digest, MAX_WARM_RATIO)
-
-
-def _compare(
-    case: str, peer_name: str, run_peer: Callable[[], None], run_ours: Callable[[], None], max_ratio: float
-) -> Iterator[str]:
-    times: dict[Callable[[], None], list[float]] = {run_peer: [], run_ours: []}
-    for _ in range(ROUNDS + 1):
-        for run, milliseconds in times.items():
-            begin = time.perf_counter()
-            run()
-            milliseconds.append((time.perf_counter() - begin) * 1000)
-    # The first round warms the system's file cache, and fills ours in the warm case.
-    peer, ours = (statistics.median(milliseconds[1:]) for milliseconds in times.values())
-    size = f"{FILES:,} files, 1 GiB; median of {ROUNDS}, alternating"
-    yield f"{case}, digest of a context     {ours:8.1f} ms   {size}"
-    yield f"{case}, {peer_name:23} {peer:8.1f} ms"
-    verdict = "met" if ours / peer <= max_ratio else "MISSED"
-    yield f"{case}, ratio                   {ours / peer:8.2f}      at most {max_ratio:.0f}: {verdict}"
+            yield from compare_times("warm", "git status", status, compute_digest, ROUNDS, MAX_WARM_RATIO, warm_ups=1)
 
 
 def _write_files(folder: Path) -> None:

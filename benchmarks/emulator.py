@@ -17,8 +17,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from benchmarks.measuring import render_row, time_alternately, time_call
 
 IMAGE = "python:3.11-slim-bookworm"
 PROGRAM = ["python3", "-c", "pass"]
@@ -52,37 +55,38 @@ class Emulator:
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
-    def run_job(self) -> float:
-        """Run a job and return the seconds from its submission to its end."""
-        return self._run_to_end("customJobs", _build_job(PROGRAM))
+    def run_job(self) -> None:
+        """Submit a job and wait until it ends."""
+        self._run_to_end("customJobs", _build_job(PROGRAM))
 
-    def run_study(self) -> float:
-        """Run a tuning job with TRIALS trials and return the seconds from its submission to its end."""
+    def run_study(self) -> None:
+        """Submit a tuning job with TRIALS trials and wait until it ends."""
         study = {
             "algorithm": "RANDOM_SEARCH",
             "metrics": [{"metricId": "score", "goal": "MAXIMIZE"}],
             "parameters": [{"parameterId": "x", "doubleValueSpec": {"minValue": 0, "maxValue": 1}}],
         }
-        counts = {"maxTrialCount": TRIALS, "parallelTrialCount": PARALLEL}
         body = {
             "displayName": "benchmark",
             "studySpec": study,
             "trialJobSpec": _build_job(MEASURED)["jobSpec"],
-            **counts,
+            "maxTrialCount": TRIALS,
+            "parallelTrialCount": PARALLEL,
         }
-        return self._run_to_end("hyperparameterTuningJobs", body, STUDY_POLL_SECONDS)
+        self._run_to_end("hyperparameterTuningJobs", body, STUDY_POLL_SECONDS)
 
-    def _run_to_end(self, collection: str, body: dict[str, Any], poll_seconds: float = POLL_SECONDS) -> float:
-        begin = time.perf_counter()
-        name = self.call("POST", f"v1/{PARENT}/{collection}", body)["name"]
+    def wait_until_succeeded(self, name: str, poll_seconds: float = POLL_SECONDS) -> None:
+        """Wait until a job ends; `RuntimeError` if it does not succeed."""
         while (job := self.call("GET", f"v1/{name}"))["state"] not in ENDED:
             time.sleep(poll_seconds)
-        seconds = time.perf_counter() - begin
-        assert job["state"] == "JOB_STATE_SUCCEEDED", job
-        return seconds
+        if job["state"] != "JOB_STATE_SUCCEEDED":
+            raise RuntimeError(f"{name} did not succeed: {job.get('error')}")
+
+    def _run_to_end(self, collection: str, body: dict[str, Any], poll_seconds: float = POLL_SECONDS) -> None:
+        self.wait_until_succeeded(self.call("POST", f"v1/{PARENT}/{collection}", body)["name"], poll_seconds)
 
 
-def run_benchmark(runs: int = RUNS) -> Iterator[str]:
+def run_benchmark() -> Iterator[str]:
     """Measure everything, and render a line per measurement."""
     with create_data_folder() as data:
         starts = []
@@ -93,43 +97,37 @@ def run_benchmark(runs: int = RUNS) -> Iterator[str]:
             starts.append(emulator.ready_seconds)
             time.sleep(1)  # idle means: the first look at Docker is over
             idle = emulator.get_resident_megabytes()
-            yield _render_row("start to /healthz", statistics.median(starts), "s", 1, f"median of {len(starts)}")
-            yield _render_row("resident memory, idle", idle, "MB", 80)
-            yield from _measure_overhead(emulator, runs)
+            note = f"median of {len(starts)}"
+            yield render_row("start to /healthz", statistics.median(starts), "s", 1, note=note)
+            yield render_row("resident memory, idle", idle, "MB", 80)
+            yield from _measure_overhead(emulator)
             yield from _measure_throughput(emulator)
-            yield _render_row("resident memory afterwards", emulator.get_resident_megabytes(), "MB")
+            yield render_row("resident memory afterwards", emulator.get_resident_megabytes(), "MB")
     with create_data_folder() as data:
         job_id = _add_job_with_log(data)
         with run_emulator(data) as emulator:
             yield from _measure_log_pages(emulator, job_id)
 
 
-def _measure_overhead(emulator: Emulator, runs: int) -> Iterator[str]:
-    run_container(PROGRAM)
-    emulator.run_job()
-    pairs = [(run_container(PROGRAM), emulator.run_job()) for _ in range(runs)]
-    docker, job = (statistics.median(column) for column in zip(*pairs, strict=True))
-    yield _render_row("docker run", docker, "s", note=f"median of {runs}, alternating")
-    yield _render_row("submit to terminal state", job, "s")
-    yield _render_row("difference", job - docker, "s", 0.3)
+def _measure_overhead(emulator: Emulator) -> Iterator[str]:
+    docker, job = time_alternately(partial(run_container, PROGRAM), emulator.run_job, RUNS, warm_ups=1)
+    yield render_row("docker run", docker, "s", note=f"median of {RUNS}, alternating")
+    yield render_row("submit to terminal state", job, "s")
+    yield render_row("difference", job - docker, "s", 0.3)
 
 
 def _measure_throughput(emulator: Emulator) -> Iterator[str]:
     """Measure half of the plain runs before the trials and half after them, because a machine's speed changes."""
-    before = _time_plain_runs(TRIALS // 2)
-    trials = emulator.run_study()
-    plain = before + _time_plain_runs(TRIALS - TRIALS // 2)
-    yield _render_row(f"{TRIALS} docker run, {PARALLEL} at a time", plain, "s")
-    yield _render_row(f"{TRIALS} trials, {PARALLEL} at a time", trials, "s")
-    met = "met" if plain / trials >= 0.9 else "MISSED"
-    yield f"{'ratio of throughputs':34} {plain / trials:8.2f}     at least 0.9: {met}"
 
+    def run_half() -> None:
+        with ThreadPoolExecutor(PARALLEL) as threads:
+            list(threads.map(run_container, [MEASURED] * (TRIALS // 2)))
 
-def _time_plain_runs(count: int) -> float:
-    begin = time.perf_counter()
-    with ThreadPoolExecutor(PARALLEL) as threads:
-        list(threads.map(lambda _: run_container(MEASURED), range(count)))
-    return time.perf_counter() - begin
+    before, trials, after = map(time_call, (run_half, emulator.run_study, run_half))
+    plain = before + after
+    yield render_row(f"{TRIALS} docker run, {PARALLEL} at a time", plain, "s")
+    yield render_row(f"{TRIALS} trials, {PARALLEL} at a time", trials, "s")
+    yield render_row("ratio of throughputs", plain / trials, "", at_least=0.9)
 
 
 def _measure_log_pages(emulator: Emulator, job_id: str) -> Iterator[str]:
@@ -145,7 +143,7 @@ def _measure_log_pages(emulator: Emulator, job_id: str) -> Iterator[str]:
     tenth = len(pages) // 10
     first, last = statistics.median(pages[:tenth]), statistics.median(pages[-tenth:])
     note = f"first tenth {first:.0f}, last tenth {last:.0f}: every page costs the same"
-    yield _render_row(f"1,000 of {LINES} log lines", statistics.median(pages), "ms", note=note)
+    yield render_row(f"1,000 of {LINES:,} log lines", statistics.median(pages), "ms", note=note)
 
 
 def _add_job_with_log(data: Path) -> str:
@@ -171,13 +169,6 @@ def _add_job_with_log(data: Path) -> str:
     return job.id
 
 
-def _render_row(name: str, value: float, unit: str, max_value: float | None = None, note: str = "") -> str:
-    digits = {"s": 3, "ms": 1, "MB": 0}[unit]
-    verdict = "met" if max_value is None or value <= max_value else "MISSED"
-    limit = "" if max_value is None else f"at most {max_value}: {verdict}"
-    return f"{name:34} {value:8.{digits}f} {unit:3} {limit}{f' ({note})' if note else ''}".rstrip()
-
-
 def _build_job(program: list[str]) -> dict[str, Any]:
     container = {"imageUri": IMAGE, "command": program}
     pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": container}
@@ -191,9 +182,14 @@ def create_data_folder() -> Iterator[Path]:
     try:
         yield data
     finally:
-        command = [sys.executable, "-m", "vertex_emulator", "reset", "--yes", "--data", str(data)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        reset_data_folder(data)
         shutil.rmtree(data)
+
+
+def reset_data_folder(data: Path) -> None:
+    """Remove everything in a data folder, and the containers that belong to it."""
+    command = [sys.executable, "-m", "vertex_emulator", "reset", "--yes", "--data", str(data)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 @contextmanager
@@ -213,11 +209,9 @@ def run_emulator(data: Path) -> Iterator[Emulator]:
         process.wait(timeout=30)
 
 
-def run_container(program: list[str]) -> float:
-    """Run a program with `docker run`, and return the seconds that it takes."""
-    begin = time.perf_counter()
+def run_container(program: list[str]) -> None:
+    """Run a program with `docker run`."""
     subprocess.run(["docker", "run", "--rm", IMAGE, *program], check=True)
-    return time.perf_counter() - begin
 
 
 def _get_answering_emulator(process: subprocess.Popen[bytes], data: Path, begin: float) -> Emulator | None:

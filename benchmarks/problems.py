@@ -1,7 +1,5 @@
 """Functions with a known minimum, as studies: the subjects of the tuning benchmark."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Two programs with as many resources: ours with training jobs, and one whose dynamic resources do nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource
@@ -12,10 +10,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import yaml
 
+from benchmarks.measuring import render_row
 from tools.setup import shell_environment
 from tools.setup.folders import CHECKOUT, VENV
 
@@ -51,7 +50,7 @@ class Cost:
     clock: float
     processor: float
 
-    def __add__(self, other: Cost) -> Cost:
+    def __add__(self, other: "Cost") -> "Cost":
         return Cost(self.clock + other.clock, self.processor + other.processor)
 
 
@@ -66,7 +65,7 @@ class Program:
         command = ["pulumi", *arguments, "--stack", "benchmark", "--non-interactive"]
         return measure_command(command, self.root, self._environment)
 
-    def create_stack(self) -> Program:
+    def create_stack(self) -> Self:
         """Create the stack, and return the program."""
         (self.root / "state").mkdir()
         command = ["pulumi", "stack", "init", "benchmark"]
@@ -98,17 +97,16 @@ def compare_costs(
 
     The sides are `count` jobs, as many resources that do nothing, and the bare calls that are added to those.
     """
-    yield f"{f'{case}, {count:,} jobs':45} {_format_medians(ours)}; median of {len(ours)}, alternating"
-    yield f"{f'{case}, {count:,} no-op resources':45} {_format_medians(noop)}"
+    yield _render_medians(f"{case}, {count:,} jobs", ours)
+    yield _render_medians(f"{case}, {count:,} no-op resources", noop)
     if bare:
-        yield f"{f'{count:,} bare calls, with the client of Google':45} {_format_medians(bare)}"
+        yield _render_medians(f"{count:,} bare calls, with the client of Google", bare)
     others = [noop_cost + calls for noop_cost, calls in zip(noop, bare, strict=True)] if bare else noop
     pairs = list(zip(ours, others, strict=True))
     clock = statistics.median(our_cost.clock / other.clock for our_cost, other in pairs)
     processor = statistics.median(our_cost.processor / other.processor for our_cost, other in pairs)
-    verdict = "met" if clock <= max_ratio else "MISSED"
-    ratio = f"{f'{case}, {count:,} jobs, ratio':45} {clock:7.2f}"
-    yield f"{ratio}     at most {max_ratio}: {verdict} (of processor time {processor:.2f})"
+    note = f"of processor time {processor:.2f}"
+    yield render_row(f"{case}, {count:,} jobs, ratio", clock, "", max_ratio, note=note)
 
 
 def write_our_program(folder: Path, jobs: int) -> Program:
@@ -148,10 +146,10 @@ def short_job_spec(index: int) -> dict[str, Any]:
     return {"workerPoolSpecs": [{"machineSpec": machine, "replicaCount": 1, "containerSpec": container}]}
 
 
-def _format_medians(costs: Sequence[Cost]) -> str:
-    clock = statistics.median(cost.clock for cost in costs)
+def _render_medians(name: str, costs: Sequence[Cost]) -> str:
     processor = statistics.median(cost.processor for cost in costs)
-    return f"{clock:7.2f} s   {processor:7.2f} s of the processors"
+    note = f"{processor:.2f} s of the processors; median of {len(costs)}, alternating"
+    return render_row(name, statistics.median(cost.clock for cost in costs), "s", note=note)
 
 
 def _processor_seconds() -> float:

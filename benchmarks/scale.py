@@ -3,11 +3,8 @@
 A job that takes all the room of the emulator keeps the 1,000 in its queue. Needs Docker, and about five minutes.
 """
 
-from __future__ import annotations
-
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -16,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from benchmarks.emulator import IMAGE, Emulator, run_emulator
+from benchmarks.emulator import IMAGE, Emulator, reset_data_folder, run_emulator
 from benchmarks.programs import (
     PARENT,
     Cost,
@@ -119,5 +116,4 @@ def _run_full_emulator(data: Path) -> Iterator[Emulator]:
             emulator.call("POST", f"v1/{PARENT.replace('local', 'others', 1)}/customJobs", job)
             yield emulator
     finally:
-        command = [sys.executable, "-m", "vertex_emulator", "reset", "--yes", "--data", str(data)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        reset_data_folder(data)

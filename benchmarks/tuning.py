@@ -9,10 +9,11 @@ import os
 import resource
 import statistics
 import sys
-import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
+from benchmarks.measuring import render_row, time_call
 from benchmarks.problems import PROBLEMS, SyntheticStudy
 from vertex_emulator.search import Observation, suggest_parameters
 
@@ -36,10 +37,10 @@ def run_benchmark(name: str = "", seeds: int = SEEDS) -> Iterator[str]:
                 regrets = pool.map(_compute_task_regret, tasks, chunksize=1)
                 yield _render_row(problem, regrets[:seeds], regrets[seeds:])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    seconds = time_suggestion()
+    seconds = _time_suggestion()
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    yield f"a suggestion after {MANY_TRIALS} trials  {seconds:6.2f} s   at most 0.5 (median of 5)"
-    yield f"memory that it takes            {(after - before) / 1e3:6.0f} MB  with numpy and egobox, which stay"
+    yield render_row(f"a suggestion after {MANY_TRIALS:,} trials", seconds, "s", 0.5, note="median of 5")
+    yield render_row("memory that it takes", (after - before) / 1e3, "MB", note="with numpy and egobox, which stay")
 
 
 def compute_regret(problem: SyntheticStudy, seed: int, at_once: int, algorithm: str = "ALGORITHM_UNSPECIFIED") -> float:
@@ -53,7 +54,7 @@ def compute_regret(problem: SyntheticStudy, seed: int, at_once: int, algorithm: 
     return min(observation.metrics["regret"] for observation in observations)
 
 
-def time_suggestion() -> float:
+def _time_suggestion() -> float:
     """Return the median seconds of a suggestion after MANY_TRIALS random trials in the widest space."""
     problem = PROBLEMS[-1]
     random_spec: Any = problem.study_spec("RANDOM_SEARCH")
@@ -62,12 +63,9 @@ def time_suggestion() -> float:
     for _ in range(MANY_TRIALS):
         point = suggest_parameters(random_spec, observations, 1)
         observations.append(_evaluate(problem, Observation(point, "ACTIVE")))
-    seconds = []
-    for seed in range(5):
-        begin = time.perf_counter()
-        suggest_parameters(study_spec, observations, seed)
-        seconds.append(time.perf_counter() - begin)
-    return statistics.median(seconds)
+    return statistics.median(
+        time_call(partial(suggest_parameters, study_spec, observations, seed)) for seed in range(5)
+    )
 
 
 def _evaluate(problem: SyntheticStudy, running: Observation) -> Observation:
