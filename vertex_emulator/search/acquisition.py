@@ -3,15 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import erfc, sqrt
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
 
-    from vertex_emulator.search.surrogate import Surrogate
-
-    Matrix = NDArray[np.float64]
+from vertex_emulator.search.surrogate import Matrix, Surrogate
 
 # A model never reaches probability 1, so larger requirements mean this.
 _MAX_REQUIRED_SAFETY = 0.95
@@ -28,15 +23,13 @@ class Acquisition:
     `exploration_weight` is the weight of the standard deviation in the lower confidence bound.
     """
 
-    objective: "Surrogate | None"
-    safeties: "Sequence[Surrogate]"
+    objective: Surrogate | None
+    safeties: Sequence[Surrogate]
     required: float
     exploration_weight: float
 
-    def compute_scores(self, features: "Matrix") -> "Matrix":
+    def compute_scores(self, features: Matrix) -> Matrix:
         """Compute a score per row: the improvement, in standard deviations, plus the log probability of being safe."""
-        import numpy as np
-
         total = np.zeros(len(features))
         if self.objective is not None:
             mean, deviation = self.objective.predict(features)
@@ -47,9 +40,7 @@ class Acquisition:
             total = total + np.log(np.maximum(safe, 1e-300)) - _UNSAFE_PENALTY * missing
         return total
 
-    def _compute_safety(self, features: "Matrix") -> "Matrix":
-        import numpy as np
-
+    def _compute_safety(self, features: Matrix) -> Matrix:
         safe = np.ones(len(features))
         for model in self.safeties:
             mean, deviation = model.predict(features)

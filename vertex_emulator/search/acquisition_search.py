@@ -1,16 +1,12 @@
 """The maximization of the acquisition function: many start points, then ever smaller steps from the best ones."""
 
 from math import log
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from vertex_emulator.search.acquisition import Acquisition
 from vertex_emulator.search.point_encoding import PointEncoder
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Matrix = NDArray[np.float64]
+from vertex_emulator.search.surrogate import Matrix
 
 _POINTS = 1000
 # Step widths as shares of an axis, drawn log-uniformly between these bounds.
@@ -20,24 +16,20 @@ _LOCAL_WIDTHS = (0.001, 0.1)
 _KEPT, _COPIES, _ROUNDS, _FIRST_STEP = 8, 10, 14, 0.1
 
 
-def sample_globally(encoder: PointEncoder, best: "Matrix", random: "np.random.Generator") -> "Matrix":
+def sample_globally(encoder: PointEncoder, best: Matrix, random: np.random.Generator) -> Matrix:
     """Sample points from the whole space, and as many around the best trials (rows, the best first)."""
-    import numpy as np
-
     return np.vstack([encoder.draw(_POINTS, random), _perturb_rows(encoder, best, _GLOBAL_WIDTHS, random)])
 
 
-def sample_near_best(encoder: PointEncoder, best: "Matrix", random: "np.random.Generator") -> "Matrix":
+def sample_near_best(encoder: PointEncoder, best: Matrix, random: np.random.Generator) -> Matrix:
     """Sample points around the best trial only."""
     return _perturb_rows(encoder, best[:1], _LOCAL_WIDTHS, random)
 
 
 def refine_points(
-    encoder: PointEncoder, acquisition: Acquisition, points: "Matrix", random: "np.random.Generator"
-) -> "Matrix":
+    encoder: PointEncoder, acquisition: Acquisition, points: Matrix, random: np.random.Generator
+) -> Matrix:
     """Improve `points` by local steps, and return the result with the highest score first."""
-    import numpy as np
-
     scores = acquisition.compute_scores(encoder.to_features(points))
     for step in range(_ROUNDS):
         best_points = np.argsort(-scores, kind="stable")[:_KEPT]
@@ -49,9 +41,7 @@ def refine_points(
 
 
 def _perturb_rows(
-    encoder: PointEncoder, rows: "Matrix", widths: tuple[float, float], random: "np.random.Generator"
-) -> "Matrix":
-    import numpy as np
-
+    encoder: PointEncoder, rows: Matrix, widths: tuple[float, float], random: np.random.Generator
+) -> Matrix:
     start_rows = rows[random.integers(len(rows), size=_POINTS)]
     return encoder.perturb(start_rows, np.exp(random.uniform(log(widths[0]), log(widths[1]), size=_POINTS)), random)

@@ -9,12 +9,9 @@ from random import Random
 
 from vertex_api.studies.metrics import is_safe, list_objectives, list_safety_metrics
 from vertex_api.types import StudySpec
-from vertex_emulator.search import acquisition_search, surrogate
-from vertex_emulator.search.acquisition import Acquisition
 from vertex_emulator.search.domain import Value
 from vertex_emulator.search.loss_transforms import impute_failures, scalarize_objectives
 from vertex_emulator.search.observation import Observation
-from vertex_emulator.search.point_encoding import PointEncoder
 from vertex_emulator.search.random_search import create_generator, draw_point
 from vertex_emulator.search.space import Parameter, Space, build_point_key, map_values_by_id
 
@@ -69,7 +66,12 @@ def _draw_design_point(space: Space, index: int, size: int, seed: int) -> dict[s
 def _optimize_acquisition(
     space: Space, study_spec: StudySpec, observations: Sequence[Observation], seen_points: Seen, random: Random
 ) -> dict[str, Value] | None:
+    # Imported here because they load numpy and egobox.
     import numpy as np
+
+    from vertex_emulator.search import acquisition_search, surrogate
+    from vertex_emulator.search.acquisition import Acquisition
+    from vertex_emulator.search.point_encoding import PointEncoder
 
     encoder = PointEncoder(space)
     ended = [observation for observation in observations if observation.state != "ACTIVE"]

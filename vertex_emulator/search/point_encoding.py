@@ -6,16 +6,12 @@ A cell is the position of a value (`Domain.get_position`; the index of a categor
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from vertex_emulator.search.domain import Categories, Integers, Interval, Value
 from vertex_emulator.search.space import Parameter, Space, map_values_by_id
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Matrix = NDArray[np.float64]
+from vertex_emulator.search.surrogate import Matrix
 
 # Integers with more values are treated as continuous.
 _MAX_LISTED_VALUES = 1000
@@ -48,14 +44,12 @@ class PointEncoder:
             self.space.assign_values(lambda parameter: parameter.domain.find_nearest_value(of_axis.get(parameter, 0.0)))
         )
 
-    def draw(self, count: int, random: "np.random.Generator") -> "Matrix":
+    def draw(self, count: int, random: np.random.Generator) -> Matrix:
         """Draw `count` random rows, uniform on the scales and among listed values."""
         return self._mask_inactive_axes(self._draw_cells(count, random))
 
-    def perturb(self, rows: "Matrix", widths: "Matrix", random: "np.random.Generator") -> "Matrix":
+    def perturb(self, rows: Matrix, widths: Matrix, random: np.random.Generator) -> Matrix:
         """Move each row on about half of its axes, at least one, by normal steps of the row's width."""
-        import numpy as np
-
         count, columns = rows.shape
         moves = random.random((count, columns)) < max(0.5, 1 / columns)
         moves[np.arange(count), random.integers(columns, size=count)] = True
@@ -76,10 +70,8 @@ class PointEncoder:
         moved = np.where(np.isnan(rows), fresh, moved)
         return self._mask_inactive_axes(np.where(moves | np.isnan(rows), moved, rows))
 
-    def to_features(self, rows: "Matrix") -> "Matrix":
+    def to_features(self, rows: Matrix) -> Matrix:
         """Convert rows to the model's features: categories one-hot encoded, inactive axes at 0.5."""
-        import numpy as np
-
         columns = []
         for column, axis in enumerate(self.axes):
             cells = rows[:, column]
@@ -92,10 +84,8 @@ class PointEncoder:
         return np.column_stack(columns)
 
     @cached_property
-    def _listed_positions(self) -> "dict[int, Matrix]":
+    def _listed_positions(self) -> dict[int, Matrix]:
         """The positions of each column that is not continuous."""
-        import numpy as np
-
         return {
             column: np.array([axis.domain.get_position(value) for value in axis.domain])
             for column, axis in enumerate(self.axes)
@@ -114,17 +104,15 @@ class PointEncoder:
                 one_hot.add(axis)
         return one_hot
 
-    def _draw_cells(self, count: int, random: "np.random.Generator") -> "Matrix":
+    def _draw_cells(self, count: int, random: np.random.Generator) -> Matrix:
         """Draw a cell for every axis, active or not."""
         rows = random.random((count, len(self.axes)))
         for column, listed in self._listed_positions.items():
             rows[:, column] = listed[(rows[:, column] * len(listed)).astype(int)]
         return rows
 
-    def _mask_inactive_axes(self, rows: "Matrix") -> "Matrix":
+    def _mask_inactive_axes(self, rows: Matrix) -> Matrix:
         """Return the rows with nan where the values of other axes make an axis inactive."""
-        import numpy as np
-
         active = {axis: np.full(len(rows), axis in self.space.roots) for axis in self.space.axes}
         columns = {axis: column for column, axis in enumerate(self.axes)}
         for parent, values, child in self.space.conditions:

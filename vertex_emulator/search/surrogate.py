@@ -1,4 +1,7 @@
-"""The Gaussian process of the default algorithm: a wrapper of egobox that handles its failures."""
+"""The Gaussian process of the default algorithm: a wrapper of egobox that handles its failures.
+
+Modules that import egobox or numpy are loaded by the first fit: they add tens of megabytes to a process.
+"""
 
 import os
 import tempfile
@@ -7,15 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-if TYPE_CHECKING:
-    import egobox
-    import numpy as np
-    from numpy.typing import NDArray
+import egobox
+import numpy as np
+from numpy.typing import NDArray
 
-    Matrix = NDArray[np.float64]
-
+Matrix = NDArray[np.float64]
 _KERNELS = ("SQUARED_EXPONENTIAL", "MATERN52")
 # Start points for maximizing the likelihood: with more data a start costs more, and fewer are needed.
 _FEW, _STARTS, _STARTS_OF_MANY = 60, 10, 3
@@ -32,19 +33,17 @@ class Surrogate:
     `gaussian_process` is fitted to values standardized by `mean` and `deviation` (standard deviation).
     """
 
-    gaussian_process: "egobox.Gpx"
+    gaussian_process: egobox.Gpx
     mean: float
     deviation: float
 
-    def predict(self, features: "Matrix") -> "tuple[Matrix, Matrix]":
+    def predict(self, features: Matrix) -> tuple[Matrix, Matrix]:
         """Predict mean and standard deviation at each row."""
-        import numpy as np
-
         variance = np.maximum(self.gaussian_process.predict_var(features).ravel(), _SMALLEST_VARIANCE)
         mean = self.mean + self.deviation * self.gaussian_process.predict(features).ravel()
         return mean, self.deviation * np.sqrt(variance)
 
-    def condition_on_pending(self, features: "Matrix") -> "Surrogate":
+    def condition_on_pending(self, features: Matrix) -> "Surrogate":
         """Return the model conditioned on its own predictions for pending rows (fantasies); itself if that fails."""
         updated = _catch_rust_failure(
             lambda: self.gaussian_process.update(features, self.gaussian_process.predict(features)[:, None])
@@ -52,16 +51,12 @@ class Surrogate:
         return self if updated is None else replace(self, gaussian_process=updated)
 
 
-def fit_surrogate(features: "Matrix", values: "Matrix", seed: int) -> Surrogate | None:
+def fit_surrogate(features: Matrix, values: Matrix, seed: int) -> Surrogate | None:
     """Fit a model of finite `values`, one per row of `features`; None if all are equal or the fit fails.
 
     Of a smooth and a rough kernel it takes the one with the higher likelihood. The first is far better on smooth
     functions, the second on rugged ones (measured: Hartmann 6 and Levy 3).
     """
-    # Imported here because they add tens of megabytes to a process that may never tune anything.
-    import egobox
-    import numpy as np
-
     mean, deviation = float(np.mean(values)), float(np.std(values))
     if deviation == 0:
         return None
@@ -69,7 +64,7 @@ def fit_surrogate(features: "Matrix", values: "Matrix", seed: int) -> Surrogate 
 
     starts = _STARTS if len(x) <= _FEW else _STARTS_OF_MANY
 
-    def fit_kernel(kernel: str) -> "egobox.Gpx":
+    def fit_kernel(kernel: str) -> egobox.Gpx:
         correlation = getattr(egobox.CorrelationSpec, kernel)
         return egobox.GpMix(corr_spec=correlation, theta_n_start=starts, seed=seed).fit(x, y)
 
@@ -82,10 +77,8 @@ def fit_surrogate(features: "Matrix", values: "Matrix", seed: int) -> Surrogate 
     )
 
 
-def _average_duplicates(features: "Matrix", values: "Matrix") -> "tuple[Matrix, Matrix]":
+def _average_duplicates(features: Matrix, values: Matrix) -> tuple[Matrix, Matrix]:
     """Average the values of equal points, which could make the covariance matrix singular."""
-    import numpy as np
-
     distinct, index = np.unique(features, axis=0, return_inverse=True)
     index = index.ravel()
     sums = np.bincount(index, weights=values)
