@@ -6,25 +6,18 @@ metric's value as a string under the metric's id. So the emulator polls the file
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from math import inf, isfinite
 from typing import Any
 
 from vertex_api.scalars import parse_seconds
 from vertex_api.studies.metrics import is_safe, list_objectives
 from vertex_api.types import StudySpec
+from vertex_emulator.search import Measurement
 
 _RESERVED_FIELDS = {"timestamp", "trial", "global_step", "checkpoint_path"}
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """Values reported together: at `step_count`, `elapsed` seconds after the trial's start, by metric id."""
-
-    step_count: int
-    elapsed: float
-    metrics: dict[str, float]
 
 
 def parse_metric_file(text: str, metric_ids: Sequence[str], started: float) -> list[Measurement]:
@@ -63,7 +56,9 @@ def merge_measurements(known: Sequence[Measurement], latest: Sequence[Measuremen
 
     A step that `known` has in part is completed. Entries of a step whose first ones have left the file add nothing.
     """
-    steps = _group_by_step(known)
+    steps: dict[int, list[Measurement]] = {}
+    for measurement in known:
+        steps.setdefault(measurement.step_count, []).append(measurement)
     for measurement in latest:
         if not any(_contains(other, measurement) for other in steps.get(measurement.step_count, [])):
             _add_to_step(steps, measurement)
@@ -90,15 +85,15 @@ def select_final_measurement(measurements: Sequence[Measurement], study_spec: St
     if study_spec.get("measurementSelectionType") != "BEST_MEASUREMENT":
         # `max` returns the first of equal ones: reversed, the later of two measurements without times.
         chosen = max(reversed(candidates), key=lambda candidate: candidate.elapsed)
-        return replace(chosen, metrics=latest | chosen.metrics)
+        return replace(chosen, metrics={**latest, **chosen.metrics})
 
     def rank(candidate: Measurement) -> tuple[bool, list[float]]:
         losses = [goal.loss(candidate.metrics) for goal in goals]
-        unsafe = not is_safe(study_spec, latest | candidate.metrics)
+        unsafe = not is_safe(study_spec, {**latest, **candidate.metrics})
         return unsafe, [inf if loss is None else loss for loss in losses]
 
     chosen = min(candidates, key=rank)
-    return replace(chosen, metrics=latest | chosen.metrics)
+    return replace(chosen, metrics={**latest, **chosen.metrics})
 
 
 def parse_measurement(message: Mapping[str, Any]) -> Measurement:
@@ -138,20 +133,13 @@ def _parse_number(value: object) -> float | None:
     return number if isfinite(number) else None
 
 
-def _group_by_step(measurements: Iterable[Measurement]) -> dict[int, list[Measurement]]:
-    steps: dict[int, list[Measurement]] = {}
-    for measurement in measurements:
-        steps.setdefault(measurement.step_count, []).append(measurement)
-    return steps
-
-
 def _add_to_step(steps: dict[int, list[Measurement]], added: Measurement) -> None:
     """Complete the step's latest measurement with further metrics, or append another one to the step."""
     reported = steps.setdefault(added.step_count, [])
     latest = reported[-1] if reported else None
     if latest is not None and _can_complete(added, latest):
         elapsed = max(latest.elapsed, added.elapsed)
-        reported[-1] = Measurement(added.step_count, elapsed, latest.metrics | added.metrics)
+        reported[-1] = Measurement(added.step_count, elapsed, {**latest.metrics, **added.metrics})
     else:
         reported.append(added)
 
@@ -168,8 +156,4 @@ def _contains(known: Measurement, latest: Measurement) -> bool:
 
 def _sort_measurements(steps: dict[int, list[Measurement]]) -> list[Measurement]:
     """Return all measurements by step, then by time, as the API orders them."""
-    return [
-        measurement
-        for step in sorted(steps)
-        for measurement in sorted(steps[step], key=lambda measurement: measurement.elapsed)
-    ]
+    return sorted(chain.from_iterable(steps.values()), key=lambda each: (each.step_count, each.elapsed))

@@ -13,6 +13,7 @@ from vertex_emulator.names import generate_id
 from vertex_emulator.scheduling import study_outcome
 from vertex_emulator.scheduling.cancellation import cancel_job, request_early_success
 from vertex_emulator.scheduling.trial_job import Values, build_trial_job_spec, refresh_trial
+from vertex_emulator.search import Observation, SearchSpaceExhausted, suggest_parameters
 from vertex_emulator.times import now_ns
 
 _POLL_SECONDS = 1.0  # how often a running trial's metric file is read
@@ -76,8 +77,6 @@ class StudyReconciler:
 
     def _request_trials(self, study: Job, trials: list[Trial]) -> Ending | None:
         """Start as many trials as may run now; return the study's ending if there is one."""
-        from vertex_emulator.search import SearchSpaceExhausted, suggest_parameters
-
         study_spec = study.spec["studySpec"]
         while True:
             reason = study_outcome.find_stopping_reason(study, trials, now_ns())
@@ -165,8 +164,6 @@ def _derive_seed(study: Job) -> int:
     return int.from_bytes(hashlib.sha256(study.id.encode()).digest()[:4], "big")
 
 
-def _build_observation(trial: Trial) -> Any:
-    from vertex_emulator.search import Observation
-
+def _build_observation(trial: Trial) -> Observation:
     state: Any = trial.state if trial.has_ended else "ACTIVE"
     return Observation(trial.parameters, state, study_outcome.get_final_metrics(trial) or {})

@@ -5,6 +5,7 @@ from typing import Any
 
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.scheduling.measurements import parse_measurement
+from vertex_emulator.search import EndedTrial, early_stopping, study_stopping
 
 _CODE_FAILED_PRECONDITION = 9
 
@@ -42,8 +43,6 @@ def find_stopping_reason(study: Job, trials: Sequence[Trial], now: int) -> str |
     is_before_suggestion = has_room_for_trial(study, trials)
     if config is None or not (config.get("shouldStopAsap") or is_before_suggestion):
         return None
-    from vertex_emulator.search import EndedTrial, study_stopping
-
     ended = [EndedTrial(trial.ended or 0, get_final_metrics(trial)) for trial in trials if trial.has_ended]
     count = len(trials) if is_before_suggestion else len(ended)
     return study_stopping.find_study_stopping_reason(study.spec["studySpec"], count, ended, study.created, now)
@@ -57,8 +56,6 @@ def has_room_for_trial(study: Job, trials: Sequence[Trial]) -> bool:
 
 def find_unpromising_trials(study: Job, trials: Sequence[Trial]) -> Iterator[tuple[Trial, str]]:
     """Find the running trials that the study's automated stopping rule stops, each with the reason."""
-    from vertex_emulator.search import early_stopping
-
     study_spec: Any = study.spec["studySpec"]
     if early_stopping.STOPPING_RULE_FIELDS.isdisjoint(study_spec):
         return

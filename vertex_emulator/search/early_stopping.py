@@ -7,11 +7,12 @@ docstrings below say what is our own. With several objectives a trial is stopped
 from collections.abc import Mapping, Sequence
 from math import erf, sqrt
 from statistics import fmean, median
-from typing import Any, Protocol
+from typing import Any
 
 from vertex_api.studies.metrics import Metric, list_objectives
 from vertex_api.types import StudySpec
 from vertex_emulator.search.learning_curve import LearningCurve
+from vertex_emulator.search.observation import Measurement
 
 # The decay curve rule stops a trial below this probability of beating the best completed trial.
 MIN_CHANCE_TO_WIN = 0.05
@@ -27,18 +28,7 @@ STOPPING_RULE_FIELDS = frozenset(
 )
 
 
-class MeasurementLike(Protocol):
-    """One measurement of a trial: at a step, so many seconds after its start, by metric id."""
-
-    @property
-    def step_count(self) -> int: ...
-    @property
-    def elapsed(self) -> float: ...
-    @property
-    def metrics(self) -> Mapping[str, float]: ...
-
-
-Measurements = Sequence[MeasurementLike]
+Measurements = Sequence[Measurement]
 
 
 def find_early_stopping_reason(

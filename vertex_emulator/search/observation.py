@@ -1,10 +1,19 @@
-"""What a study knows of one trial."""
+"""What a study knows of its trials."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from vertex_emulator.search.domain import Value
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Values of one trial reported together: at `step_count`, `elapsed` seconds after its start, by metric id."""
+
+    step_count: int
+    elapsed: float
+    metrics: Mapping[str, float]
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ import math
 import pytest
 
 from vertex_emulator.scheduling.measurements import (
-    Measurement,
     find_unknown_metrics,
     merge_measurements,
     parse_metric_file,
     select_final_measurement,
 )
+from vertex_emulator.search import Measurement
 
 STARTED = 1_700_000_000.0
 

@@ -1,6 +1,6 @@
 import pytest
 
-from vertex_emulator.scheduling.measurements import Measurement
+from vertex_emulator.search import Measurement
 from vertex_emulator.search.early_stopping import find_early_stopping_reason
 
 

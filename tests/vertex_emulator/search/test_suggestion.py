@@ -100,7 +100,13 @@ def test_numpy_and_egobox_are_loaded_by_a_first_fit_alone():
 
 
 def test_the_exports_are_these():
-    assert sorted(search.__all__) == ["EndedTrial", "Observation", "SearchSpaceExhausted", "suggest_parameters"]
+    assert sorted(search.__all__) == [
+        "EndedTrial",
+        "Measurement",
+        "Observation",
+        "SearchSpaceExhausted",
+        "suggest_parameters",
+    ]
 
 
 @pytest.mark.parametrize("algorithm", ["ALGORITHM_UNSPECIFIED", "RANDOM_SEARCH", "GRID_SEARCH"])
