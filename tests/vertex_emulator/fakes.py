@@ -177,6 +177,12 @@ class FusedDatabase(Database):
         self._fuse.step()
 
 
+class TimedQueue(WorkQueue):
+    def get_next_timer(self) -> float | None:
+        """Return when the next timer is due, on the queue's clock; None without timers."""
+        return min(self._timers.values(), default=None)
+
+
 class Emulator:
     """The emulator without threads or HTTP: `run` looks at keys until every job has ended."""
 
@@ -189,7 +195,7 @@ class Emulator:
     def start(self) -> None:
         """Start, or start again on what a killed process left."""
         self.database = FusedDatabase(self.data.database, self.machine.fuse)
-        self.queue = WorkQueue(self.machine.clock)
+        self.queue = TimedQueue(self.machine.clock)
         self.scheduler = Scheduler(
             self.database,
             self.machine,

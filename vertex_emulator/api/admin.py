@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.database import Database, Transaction
+from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError, InvalidFault
 from vertex_emulator.injected_faults import InjectedFault
 
@@ -26,13 +26,13 @@ class AdminService:
                 counts[job.state] = counts.get(job.state, 0) + 1
             active = len(transaction.list_unfinished_jobs())
             slots = sum(transaction.queue.count_replicas_by_owner().values())
-            faults = _serialize_faults(transaction)
+            faults = transaction.injected_faults.list_pending()
         return {
             "data": str(self.data.root),
             "jobs": counts,
             "unfinished": active,
             "replicas": {"running": slots, "capacity": self.capacity},
-            "faults": faults,
+            "faults": [{"remaining": count, "fault": fault.to_json()} for count, fault in faults],
         }
 
     def get_job(self, job_id: str) -> dict[str, Any]:
@@ -54,11 +54,6 @@ class AdminService:
         with self.database.write_transaction() as transaction:
             return {"cleared": transaction.injected_faults.clear()}
 
-    def list_faults(self) -> dict[str, Any]:
-        """Return the pending faults."""
-        with self.database.read_transaction() as transaction:
-            return {"faults": _serialize_faults(transaction)}
-
     def inject_fault(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Add a fault for jobs to come. Raises ApiError."""
         try:
@@ -68,9 +63,3 @@ class AdminService:
         with self.database.write_transaction() as transaction:
             transaction.injected_faults.add(fault)
         return {"fault": fault.to_json()}
-
-
-def _serialize_faults(transaction: Transaction) -> list[dict[str, Any]]:
-    return [
-        {"remaining": count, "fault": fault.to_json()} for count, fault in transaction.injected_faults.list_pending()
-    ]

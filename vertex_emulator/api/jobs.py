@@ -24,7 +24,6 @@ from vertex_emulator.scheduling.submission import submit_job
 from vertex_emulator.times import format_time
 
 _FILTERABLE_FIELDS = ("name", "display_name", "state", "create_time", "update_time", "start_time", "end_time")
-EMPTY_RESPONSE = {"@type": "type.googleapis.com/google.protobuf.Empty"}
 
 
 @dataclass(frozen=True)
@@ -94,9 +93,7 @@ class JobService:
                     )
             deleted_ids = [job_id, *transaction.get_trial_jobs_by_id(job_id)]
             transaction.delete_job(job)
-            operation = transaction.operations.add(
-                f"{job.name}/operations/{generate_id()}", "DeleteOperationMetadata", EMPTY_RESPONSE
-            )
+            operation = transaction.operations.add(job.name, "DeleteOperationMetadata")
         for deleted_id in deleted_ids:
             self.wake(deleted_id)
         return serialize_operation(operation)

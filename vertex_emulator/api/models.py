@@ -10,14 +10,13 @@ from vertex_api import types
 from vertex_api.validation.messages import validate_message
 from vertex_api.validation.rules import Violation, model
 from vertex_emulator import filters
-from vertex_emulator.api.jobs import EMPTY_RESPONSE
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
 from vertex_emulator.api.read_mask import apply_read_mask, parse_read_mask
 from vertex_emulator.database import Database
 from vertex_emulator.database.models import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ApiError, ModelUploadRejected, build_invalid_argument_error
-from vertex_emulator.names import Location, generate_id
+from vertex_emulator.names import Location
 from vertex_emulator.resource_json import serialize_model, serialize_operation
 from vertex_emulator.scheduling.model_upload import upload_model
 
@@ -47,8 +46,8 @@ class ModelService:
                 "model": version.model_name,
                 "modelVersionId": str(version.version),
             }
-            name = f"{version.model_name}/operations/{generate_id()}"
-            return serialize_operation(transaction.operations.add(name, "UploadModelOperationMetadata", response))
+            operation = transaction.operations.add(version.model_name, "UploadModelOperationMetadata", response)
+        return serialize_operation(operation)
 
     def get(self, location: Location, model: str) -> dict[str, Any]:
         """Return a model by `ID`, `ID@version` or `ID@alias`. Raises ApiError NOT_FOUND."""
@@ -64,7 +63,7 @@ class ModelService:
         """Return a page of models, each as its default version, the newest first without `orderBy`. Raises ApiError."""
         with self.database.read_transaction() as transaction:
             by_id: dict[str, list[ModelVersion]] = {}
-            for version in transaction.models.list_all_versions(location):
+            for version in transaction.models.list_versions(location):
                 by_id.setdefault(version.id, []).append(version)
         rows = [
             _ModelRow(version, tuple(versions))
@@ -89,8 +88,7 @@ class ModelService:
             if not versions:
                 raise _not_found_error(location, model)
             transaction.models.delete(location, model)
-            name = f"{versions[0].model_name}/operations/{generate_id()}"
-            return serialize_operation(transaction.operations.add(name, "DeleteOperationMetadata", EMPTY_RESPONSE))
+            return serialize_operation(transaction.operations.add(versions[0].model_name, "DeleteOperationMetadata"))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import Convertor, StringConvertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
@@ -80,7 +80,6 @@ def build_routes(
         _route("POST", "/v2/entries:list", logging.list_entries, parameters=None, has_body=True),
         _route("GET", "/vertex_emulator/status", admin.get_status, parameters=None),
         _route("GET", "/vertex_emulator/jobs/{job_id}", admin.get_job, parameters=None),
-        _route("GET", "/vertex_emulator/faults", admin.list_faults, parameters=None),
         _route("POST", "/vertex_emulator/faults", admin.inject_fault, parameters=None, has_body=True),
         _route("DELETE", "/vertex_emulator/faults", admin.clear_faults, parameters=None),
     ]
@@ -167,13 +166,10 @@ class _KindConvertor(Convertor[Kind]):
         return KINDS[value]
 
 
-class _IdConvertor(Convertor[str]):
+class _IdConvertor(StringConvertor):
     """A resource id, which a custom method such as `:cancel` may follow."""
 
     regex = ID_PATTERN
-
-    def convert(self, value: str) -> str:
-        return value
 
 
 class _ParentConvertor(Convertor[str]):

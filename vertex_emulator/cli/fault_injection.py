@@ -72,7 +72,7 @@ def run_inject(data: Path, options: argparse.Namespace) -> Iterator[str]:
     if options.clear:
         yield f"cleared {send_request(find_running_emulator(data), _FAULTS, method='DELETE')['cleared']}"
     elif options.list:
-        pending = send_request(find_running_emulator(data), _FAULTS)["faults"]
+        pending = send_request(find_running_emulator(data), "/vertex_emulator/status")["faults"]
         lines = [faults.describe_fault(each["fault"], each["remaining"]) for each in pending]
         yield from lines or ["no pending faults"]
     else:

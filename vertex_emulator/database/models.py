@@ -45,24 +45,16 @@ class Models(Statements):
         )
         return self.list_versions(location, model_id)[-1]
 
-    def list_versions(self, location: Location, model_id: str) -> list[ModelVersion]:
-        """List all versions of a model, the oldest first; none if there is no such model."""
-        return self._select_versions(location, "AND id = ?", model_id)
-
-    def list_all_versions(self, location: Location) -> list[ModelVersion]:
-        """List all versions of all models, the oldest first."""
-        return self._select_versions(location)
+    def list_versions(self, location: Location, model_id: str | None = None) -> list[ModelVersion]:
+        """List all versions of a model or, without an id, of all models, the oldest first."""
+        query = "SELECT * FROM models WHERE number = ? AND region = ? AND id = coalesce(?, id) ORDER BY sequence"
+        rows = self._connection.execute(query, (location.number, location.region, model_id))
+        return [_parse_version(row) for row in rows]
 
     def delete(self, location: Location, model_id: str) -> None:
         """Delete a model with all its versions."""
         query = "DELETE FROM models WHERE number = ? AND region = ? AND id = ?"
         self._connection.execute(query, (location.number, location.region, model_id))
-
-    def _select_versions(self, location: Location, condition: str = "", *values: str) -> list[ModelVersion]:
-        query = f"SELECT * FROM models WHERE number = ? AND region = ? {condition} ORDER BY sequence"
-        return [
-            _parse_version(row) for row in self._connection.execute(query, (location.number, location.region, *values))
-        ]
 
 
 def _parse_version(row: sqlite3.Row) -> ModelVersion:

@@ -9,15 +9,18 @@ from pydantic_core import from_json
 
 from vertex_emulator.database.records import Operation
 from vertex_emulator.database.statements import Statements
+from vertex_emulator.names import generate_id
 from vertex_emulator.times import now_ns
+
+_EMPTY_RESPONSE = {"@type": "type.googleapis.com/google.protobuf.Empty"}
 
 
 class Operations(Statements):
     """The statements on operations."""
 
-    def add(self, name: str, metadata_type: str, response: Mapping[str, Any]) -> Operation:
-        """Store a finished operation; `response` is its Any, with its `@type`."""
-        operation = Operation(name, now_ns(), metadata_type, response)
+    def add(self, resource: str, metadata_type: str, response: Mapping[str, Any] = _EMPTY_RESPONSE) -> Operation:
+        """Store a finished operation on a resource, given by name; `response` is its Any, with its `@type`."""
+        operation = Operation(f"{resource}/operations/{generate_id()}", now_ns(), metadata_type, response)
         self._insert_row("operations", **asdict(operation))
         return operation
 

@@ -42,10 +42,10 @@ class Transaction(Statements):
         self.operations = Operations(connection)
         self.pipelines = Pipelines(connection)
 
-    def get_setting(self, key: str, default: str | None = None) -> str | None:
-        """Return a setting of the data folder."""
+    def get_setting(self, key: str) -> str | None:
+        """Return a setting of the data folder; None if it was never set."""
         row = self._select_first("SELECT value FROM settings WHERE key = ?", key)
-        return row["value"] if row else default
+        return row["value"] if row else None
 
     def set_setting(self, key: str, value: str) -> None:
         """Store a setting of the data folder."""

@@ -53,7 +53,7 @@ class StorageRoutes:
         query = check_query(request, {"project", "maxResults", "prefix"})
         names = [name for name in self.objects.list_buckets() if name.startswith(query.get("prefix", ""))]
         items = [serialize_bucket(get_base_url(request), name, self.objects.get_bucket(name)) for name in names]
-        return JSONResponse({"kind": "storage#buckets", **({"items": items} if items else {})})
+        return _respond_with_list("storage#buckets", items=items)
 
     def _get_bucket(self, request: Request) -> Response:
         check_query(request)
@@ -70,7 +70,7 @@ class StorageRoutes:
     def _list_managed_folders(self, request: Request) -> Response:
         """Return no managed folders: they carry access rules, which do not exist here."""
         self.objects.get_bucket(request.path_params["bucket"])
-        return JSONResponse({"kind": "storage#managedFolders"})
+        return _respond_with_list("storage#managedFolders")
 
     def _delete_bucket(self, request: Request) -> Response:
         check_query(request)
@@ -83,17 +83,15 @@ class StorageRoutes:
         names = self.objects.iterate_names(bucket, prefix, _parse_page_token(query.get("pageToken", "")))
         grouped = _group_by_prefix(names, prefix, query.get("delimiter", ""))
         page = list(islice(grouped, _get_page_size(query) + 1))
-        reply: dict[str, Any] = {"kind": "storage#objects"}
+        token = ""
         if len(page) > _get_page_size(query):
             page.pop()
             last, is_prefix = page[-1]
-            reply["nextPageToken"] = _build_page_token(last + _AFTER_PREFIX if is_prefix else last)
+            token = base64.urlsafe_b64encode((last + _AFTER_PREFIX if is_prefix else last).encode()).decode()
         objects = [self.objects.find(bucket, name) for name, is_prefix in page if not is_prefix]
         items = [serialize_object(get_base_url(request), stored, {}) for stored in objects if stored]
         prefixes = [name for name, is_prefix in page if is_prefix]
-        return JSONResponse(
-            {**reply, **({"items": items} if items else {}), **({"prefixes": prefixes} if prefixes else {})}
-        )
+        return _respond_with_list("storage#objects", nextPageToken=token, items=items, prefixes=prefixes)
 
     def _get_object(self, request: Request) -> Response:
         if request.query_params.get("alt") == "media":
@@ -151,6 +149,10 @@ def get_base_url(request: Request) -> str:
     return str(request.base_url).rstrip("/")
 
 
+def _respond_with_list(kind: str, **fields: Any) -> Response:
+    return JSONResponse({"kind": kind, **{name: value for name, value in fields.items() if value}})
+
+
 def _group_by_prefix(names: Iterable[str], prefix: str, delimiter: str) -> Iterable[tuple[str, bool]]:
     """Yield names and, once each and with True, the prefixes of names that have the delimiter after `prefix`."""
     last = ""
@@ -168,10 +170,6 @@ def _get_page_size(query: Mapping[str, str]) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise ApiError("INVALID_ARGUMENT", f"maxResults is {text!r}; it must be a positive number")
     return min(int(text), MAX_PAGE_SIZE)
-
-
-def _build_page_token(after: str) -> str:
-    return base64.urlsafe_b64encode(after.encode()).decode()
 
 
 def _parse_page_token(token: str) -> str:

@@ -5,6 +5,7 @@ published; open points are listed in docs/fidelity.md.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from vertex_api.catalog.job_defaults import get_output_directories
@@ -16,6 +17,7 @@ TRAINING_PORT = 3333
 STATUSZ_PORT = 6000
 METRIC_FOLDER = "/tmp/hypertune"  # the default of Google's hypertune library, inside the container
 METRIC_FILE = f"{METRIC_FOLDER}/output.metrics"
+_POOLS = ("workerpool0", "workerpool1", "workerpool2", "workerpool3")
 _TF_TASKS = ("chief", "worker", "ps", "evaluator")
 
 
@@ -28,7 +30,7 @@ def build_service_environment(job: Job, replica: Replica, metric_id: str | None 
         "CLOUD_ML_JOB_ID": job.visible_resource[1],
         "CLOUD_ML_PROJECT_ID": job.location.number,
         "CLOUD_ML_REGION": job.location.region,
-        "CLUSTER_SPEC": json.dumps(_build_cluster_spec(job, replica)),
+        "CLUSTER_SPEC": json.dumps({**_build_cluster_spec(job, replica, _POOLS), "open_ports": [TRAINING_PORT]}),
         "RANK": str(replicas.index(replica)),
         "WORLD_SIZE": str(len(replicas)),
         "MASTER_ADDR": build_hostname(job.id, 0, 0),
@@ -39,7 +41,7 @@ def build_service_environment(job: Job, replica: Replica, metric_id: str | None 
     if "containerSpec" in spec["workerPoolSpecs"][replica.pool]:
         environment["AIP_USE_CUSTOM_CONTAINER"] = "true"
     if len(replicas) > 1:
-        environment["TF_CONFIG"] = json.dumps(_build_tf_config(job, replica))
+        environment["TF_CONFIG"] = json.dumps(_build_cluster_spec(job, replica, _TF_TASKS))
     if "serviceAccount" in spec:
         environment["CLOUD_ML_JOB_SA"] = spec["serviceAccount"]
     if "tensorboard" in spec:
@@ -76,42 +78,18 @@ def _serialize_program(job: Job, replica: Replica) -> str:
     return json.dumps(program, separators=(",", ":"))
 
 
-def _build_cluster_spec(job: Job, replica: Replica) -> dict[str, Any]:
+def _build_cluster_spec(job: Job, replica: Replica, task_types: Sequence[str]) -> dict[str, Any]:
+    """Describe all replicas of the job and the place of one; `task_types` has the name of each pool."""
     cluster: dict[str, list[str]] = {}
     for place in job.requested_replicas:
-        cluster.setdefault(f"workerpool{place.pool}", []).append(_build_address(job, place))
-    return {
-        "cluster": cluster,
-        "environment": "cloud",
-        "task": _build_task(job, f"workerpool{replica.pool}", replica),
-        "job": _serialize_program(job, replica),
-        "open_ports": [TRAINING_PORT],
-    }
-
-
-def _build_tf_config(job: Job, replica: Replica) -> dict[str, Any]:
-    cluster: dict[str, list[str]] = {}
-    for place in job.requested_replicas:
-        # An evaluator has a task of its own but is no part of the cluster (TensorFlow's rule).
-        if _TF_TASKS[place.pool] != "evaluator":
-            cluster.setdefault(_TF_TASKS[place.pool], []).append(_build_address(job, place))
-    return {
-        "cluster": cluster,
-        "environment": "cloud",
-        "task": _build_task(job, _TF_TASKS[replica.pool], replica),
-        "job": _serialize_program(job, replica),
-    }
-
-
-def _build_task(job: Job, type_: str, replica: Replica) -> dict[str, Any]:
-    task: dict[str, Any] = {"type": type_, "index": replica.index}
+        address = f"{build_hostname(job.id, place.pool, place.index)}:{TF_PORT}"
+        cluster.setdefault(task_types[place.pool], []).append(address)
+    # An evaluator has a task of its own but is no part of the cluster (TensorFlow's rule).
+    cluster.pop("evaluator", None)
+    task: dict[str, Any] = {"type": task_types[replica.pool], "index": replica.index}
     if job.trial is not None:
         task["trial"] = str(job.trial)
-    return task
-
-
-def _build_address(job: Job, replica: Replica) -> str:
-    return f"{build_hostname(job.id, replica.pool, replica.index)}:{TF_PORT}"
+    return {"cluster": cluster, "environment": "cloud", "task": task, "job": _serialize_program(job, replica)}
 
 
 def _build_kubernetes_variables(job: Job) -> dict[str, str]:

@@ -84,11 +84,9 @@ class CustomJobReconciler:
         try:
             host, metric_id = self.executor.get_host_resources(), self._get_metric_id(job)
             # Every attempt of a replica has the same spec.
-            first_specs = [
-                build_replica_spec(job, place, self.data, host, metric_id) for place in job.requested_replicas
-            ]
             specs = [
-                replace(spec, replica=replica) for spec, replica in zip(first_specs, job.current_replicas, strict=True)
+                replace(build_replica_spec(job, replica.first_attempt, self.data, host, metric_id), replica=replica)
+                for replica in job.current_replicas
             ]
             for image in sorted({spec.image for spec in specs}):
                 if not self.executor.pull_if_missing(job.id, image):
@@ -108,12 +106,9 @@ class CustomJobReconciler:
                 if current.state == PENDING:
                     for text in ("Waiting for training program to start.", "Job is preparing.", "Job is running."):
                         transaction.log_service_message(job.id, text)
-                for text in (
-                    render_shortfall_warnings(job.spec["jobSpec"]["workerPoolSpecs"], host)
-                    if current.started is None
-                    else ()
-                ):
-                    transaction.log_service_message(job.id, text, "WARNING")
+                if current.started is None:
+                    for text in render_shortfall_warnings(job.spec["jobSpec"]["workerPoolSpecs"], host):
+                        transaction.log_service_message(job.id, text, "WARNING")
                 restarts = replace(current.restarts, restarting_since=None)
                 transaction.update_job(current, state=RUNNING, started=current.started or now_ns(), restarts=restarts)
         if job.study is not None:

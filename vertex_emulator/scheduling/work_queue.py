@@ -21,12 +21,8 @@ class WorkQueue:
     def add(self, key: str) -> None:
         """Queue `key` for the next free worker."""
         with self._changed:
-            if key in self._waiting:
-                return
-            self._waiting.add(key)
-            if key not in self._in_progress:
-                self._ready.append(key)
-                self._changed.notify()
+            self._enqueue(key)
+            self._changed.notify()
 
     def take(self, timeout: float | None = None) -> str | None:
         """Return the next key, reserved until `release`; None after `timeout` seconds or once the queue is closed."""
@@ -63,16 +59,14 @@ class WorkQueue:
             self._closed = True
             self._changed.notify_all()
 
-    def get_next_timer(self) -> float | None:
-        """Return when the next timer is due, on the queue's clock; None without timers."""
-        with self._changed:
-            return min(self._timers.values(), default=None)
-
     def _fire_timers(self) -> None:
         now = self._clock()
         for key in [key for key, moment in self._timers.items() if moment <= now]:
             del self._timers[key]
-            if key not in self._waiting:
-                self._waiting.add(key)
-                if key not in self._in_progress:
-                    self._ready.append(key)
+            self._enqueue(key)
+
+    def _enqueue(self, key: str) -> None:
+        if key not in self._waiting:
+            self._waiting.add(key)
+            if key not in self._in_progress:
+                self._ready.append(key)

@@ -65,7 +65,7 @@ def backing(emulator: Emulator, pipeline: str) -> str:
 
 def models(emulator: Emulator) -> list[tuple[str, int, str | None]]:
     with emulator.database.read_transaction() as transaction:
-        found = transaction.models.list_all_versions(LOCATION)
+        found = transaction.models.list_versions(LOCATION)
     return [(each.spec["displayName"], each.version, each.spec.get("artifactUri")) for each in found]
 
 
