@@ -27,7 +27,7 @@ LAYERS = {
         ("",),
     ),
     "vertex_api": (
-        ("", "errors", "scalars", "spelling", "states", "studies"),
+        ("", "deferred_packages", "errors", "scalars", "spelling", "states", "studies"),
         ("catalog", "fields", "types"),
         ("kinds", "training_pipeline"),
         ("names", "validation.rules"),

@@ -5,11 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
+from types import ModuleType
 from typing import Any, Protocol
 
 from pydantic.alias_generators import to_snake
 
 from vertex_api import errors
+from vertex_api.deferred_packages import defer_package
 from vertex_api.kinds import TRAINING_PIPELINE, Kind
 from vertex_api.names import ResourceName
 
@@ -112,10 +115,9 @@ class RestClient:
         return method
 
     def _parse_message(self, kind: Kind, job: Job) -> Any:
-        from google.cloud import aiplatform_v1
         from google.protobuf import json_format
 
-        message = getattr(aiplatform_v1, kind.type)()
+        message = getattr(_import_from_google(f"types.{to_snake(kind.type)}"), kind.type)()
         try:
             json_format.ParseDict(job, type(message).pb(message))
         except json_format.ParseError as error:
@@ -145,23 +147,27 @@ class RestClient:
 
     @cached_property
     def _jobs(self) -> Any:
-        from google.cloud.aiplatform_v1 import JobServiceClient
-        from google.cloud.aiplatform_v1.services.job_service.transports.rest import JobServiceRestTransport
-
-        return JobServiceClient(transport=self._build_transport(JobServiceRestTransport))
+        return self._build_client("job_service", "JobService")
 
     @cached_property
     def _pipelines(self) -> Any:
-        from google.cloud.aiplatform_v1 import PipelineServiceClient
-        from google.cloud.aiplatform_v1.services.pipeline_service.transports.rest import PipelineServiceRestTransport
+        return self._build_client("pipeline_service", "PipelineService")
 
-        return PipelineServiceClient(transport=self._build_transport(PipelineServiceRestTransport))
-
-    def _build_transport(self, transport_class: Callable[..., Any]) -> Any:
+    def _build_client(self, module: str, service: str) -> Any:
+        client_class = getattr(_import_from_google(f"services.{module}.client"), f"{service}Client")
+        transports = _import_from_google(f"services.{module}.transports.rest")
         scheme, _, host = self._endpoint.jobs.partition("://")
-        transport = transport_class(host=host, url_scheme=scheme, credentials=self._credentials)
+        options = {"host": host, "url_scheme": scheme, "credentials": self._credentials}
+        transport = getattr(transports, f"{service}RestTransport")(**options)
         self._bypass_proxies(transport._session)
-        return transport
+        return client_class(transport=transport)
+
+
+def _import_from_google(module: str) -> ModuleType:
+    """Import a module of `google.cloud.aiplatform_v1` without the clients and messages that jobs do not need."""
+    for package in ("", ".types", ".services"):
+        defer_package(f"google.cloud.aiplatform_v1{package}")
+    return import_module(f"google.cloud.aiplatform_v1.{module}")
 
 
 def _to_job(message: Any) -> Job:
