@@ -45,43 +45,37 @@ __all__ = [
     "show_cost",
 ]
 
-_ORIGINS = {
-    "TrainingPipelineArgs": ("vertex_api.training_pipeline", "TrainingPipeline"),
-    "CustomJobArgs": ("vertex_api.types", "CustomJob"),
-    "HyperparameterTuningJobArgs": ("vertex_api.types", "HyperparameterTuningJob"),
-    "TrainingImage": (".images.training_image", "TrainingImage"),
-    "Completion": (".jobs.completion", "Completion"),
-    "CustomJob": (".jobs.job", "CustomJob"),
-    "HyperparameterTuningJob": (".jobs.job", "HyperparameterTuningJob"),
-    "TrainingPipeline": (".jobs.job", "TrainingPipeline"),
-    "PythonPackage": (".packages.python_package", "PythonPackage"),
-    "show_availability": (".preview.availability", "show_availability"),
-    "show_cost": (".preview.cost", "show_cost"),
-    "run": (".program", "run"),
-    "Foundation": (".runtime.foundation", "Foundation"),
-    "Settings": (".settings.settings", "Settings"),
-    "Images": (".stack", "Images"),
-    "Jobs": (".stack", "Jobs"),
-    "Packages": (".stack", "Packages"),
-    "export_outputs": (".stack", "export_outputs"),
-    "create_foundation": (".targets.choice", "create_foundation"),
-    "LocalFoundation": (".targets.local", "LocalFoundation"),
+_MODULES = {
+    "vertex_api.training_pipeline": ("TrainingPipelineArgs",),
+    "vertex_api.types": ("CustomJobArgs", "HyperparameterTuningJobArgs"),
+    ".images.training_image": ("TrainingImage",),
+    ".jobs.completion": ("Completion",),
+    ".jobs.job": ("CustomJob", "HyperparameterTuningJob", "TrainingPipeline"),
+    ".packages.python_package": ("PythonPackage",),
+    ".preview.availability": ("show_availability",),
+    ".preview.cost": ("show_cost",),
+    ".program": ("run",),
+    ".runtime.foundation": ("Foundation",),
+    ".settings.settings": ("Settings",),
+    ".stack": ("Images", "Jobs", "Packages", "export_outputs"),
+    ".targets.choice": ("create_foundation",),
+    ".targets.local": ("LocalFoundation",),
 }
-"""By name: the module that it is imported from when it is first used, and its name there.
+"""The names that are imported from each module when they are first used; `…Args` have no such ending there.
 
 So the process of a stack's providers, which imports single modules of this package, does without the others.
 """
+_ORIGINS = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> _typing.Any:
     """Import what a name stands for (PEP 562)."""
     if name not in _ORIGINS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _ORIGINS[name]
     is_collecting = _gc.isenabled()
     _gc.disable()  # an import leaves no garbage, and looking for it takes a quarter of the time
     try:
-        value = globals()[name] = getattr(_import_module(module, __name__), attribute)
+        value = globals()[name] = getattr(_import_module(_ORIGINS[name], __name__), name.removesuffix("Args"))
     finally:
         if is_collecting:
             _gc.enable()

@@ -208,8 +208,7 @@ def _translate_errors() -> Iterator[None]:
     except (requests.RequestException, auth.TransportError) as error:
         raise errors.Unavailable(f"no answer from {_find_address(error)}: {_find_root_cause(error)}") from error
     except auth.GoogleAuthError as error:
-        remedy = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS"
-        raise errors.PermissionDenied(f"no valid Google credentials: {remedy}") from error
+        raise errors.PermissionDenied(f"no valid Google credentials: {errors.CREDENTIALS_REMEDY}") from error
 
 
 def _error_text(error: Any) -> str:

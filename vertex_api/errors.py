@@ -8,6 +8,9 @@ VertexError
 └── Unavailable         the service cannot be reached or fails (5xx, no connection)
 """
 
+CREDENTIALS_REMEDY = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS"
+"""What to do if there are no valid Google credentials."""
+
 
 class VertexError(Exception):
     """A call to the training API failed."""

@@ -59,17 +59,16 @@ def acquire_lock(lock: Path) -> IO[str]:
     """
     try:
         file = os.fdopen(os.open(lock, os.O_RDWR | (os.O_CREAT if lock.parent.is_dir() else 0), 0o644), "r+")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise
     except FileNotFoundError:
         raise
-    except OSError as error:
-        raise StartError(f"the lock {lock} cannot be acquired: {error.strerror}") from error
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        file.close()
         message = f"an emulator is already running on {lock.parent}; stop it with: vertex-emulator stop"
         raise StartError(message, EXIT_ALREADY_RUNNING) from error
     except OSError as error:
-        file.close()
         raise StartError(f"the lock {lock} cannot be acquired: {error.strerror}") from error
     return file

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any, Protocol
 
+from vertex_api.errors import CREDENTIALS_REMEDY
+
 from ..errors import RegistryRefused
 from .docker_builders import Report, connect_to_docker
 
@@ -111,10 +113,7 @@ def _get_credentials(uri: str) -> Mapping[str, str] | None:
         credentials, _ = google.auth.default(scopes=[_SCOPE])
         credentials.refresh(Request())
     except exceptions.GoogleAuthError as error:
-        raise RegistryRefused(
-            f"{uri}: there are no valid Google credentials for its registry; run `gcloud auth application-default "
-            "login`, or set GOOGLE_APPLICATION_CREDENTIALS"
-        ) from error
+        raise RegistryRefused(f"{uri}: no valid Google credentials for its registry: {CREDENTIALS_REMEDY}") from error
     return {"username": "oauth2accesstoken", "password": str(credentials.token)}
 
 

@@ -8,14 +8,14 @@ import pulumi
 
 from vertex_api.kinds import Kind
 from vertex_api.spelling import suggestion_text
-from vertex_api.validation.canonical import CanonicalSpec, validate_spec
+from vertex_api.validation.canonical import CanonicalSpec
 from vertex_api.validation.rules import Violation
 from vertex_api.validation.shape import format_path, validate_shape
 
 from ..errors import DeclarationErrors, Problem
 from ..runtime.outputs import has_output
 from ..schema import formats, references, shapes
-from ..schema.references import has_unresolved_references
+from ..schema.job_declaration import validate_declared_spec
 from .dependencies import unknown_result_message
 from .recovery.labels import find_label_violations
 from .results import split_reference
@@ -50,9 +50,7 @@ def validate_arguments(
         shapes.Lifecycle, {key: value for key, value in lifecycle.items() if key not in file_only}
     )
     is_adopted = "adopt" in lifecycle
-    validate = partial(
-        validate_spec, kind, is_name_required=not is_adopted, has_unresolved_references=has_unresolved_references
-    )
+    validate = partial(validate_declared_spec, kind, is_adopted=is_adopted)
     violations: list[Violation] = []
     if not formats.is_valid_name(name):
         violations.append(((), f'"{name}" must be {formats.NAME_FORM}'))

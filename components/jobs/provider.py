@@ -10,14 +10,14 @@ from vertex_api.errors import NotFound
 from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.names import ResourceName
 from vertex_api.studies import trials
-from vertex_api.validation.canonical import restore_spec, validate_spec
+from vertex_api.validation.canonical import restore_spec
 from vertex_api.validation.pipeline_tasks import get_backing_job_name
 from vertex_api.validation.shape import get_value_at
 
 from ..runtime import target
 from ..runtime.engine import Provider
 from ..runtime.target import Target, api_errors_as
-from ..schema import references
+from ..schema.job_declaration import validate_declared_spec
 from . import adoption, drift, progress, results
 from .inputs import JobInputs
 from .pipeline_results import fetch_tuning_job
@@ -36,12 +36,7 @@ class JobProvider(Provider):
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
         inputs = {name: news[name] for name in self.input_names if news.get(name) is not None}
         adopt = inputs.get("adopt")
-        spec, problems = validate_spec(
-            self.kind,
-            inputs["spec"],
-            is_name_required=not adopt,
-            has_unresolved_references=references.has_unresolved_references,
-        )
+        spec, problems = validate_declared_spec(self.kind, inputs["spec"], is_adopted=bool(adopt))
         # A value that is known only after the update is the engine's marker for such values.
         failures = [
             dynamic.CheckFailure(f"spec.{problem.field}", problem.message)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from vertex_api.studies.trials import drop_zero_fraction
+
 from .fields import Fields
 
 DEFAULT_TAG = "training/hptuning/metric"
@@ -41,7 +43,7 @@ def convert_trial_counts(spec: dict[str, Any]) -> dict[str, int]:
 def _convert_parameter(spec: dict[str, Any]) -> Fields:
     kind, parameter = spec["type"], Fields({"parameterId": spec["parameterName"]})
     if kind in _RANGES:
-        parameter[_RANGES[kind]] = {name: _drop_zero_fraction(spec.get(name, 0.0)) for name in _LIMITS}
+        parameter[_RANGES[kind]] = {name: drop_zero_fraction(spec.get(name, 0.0)) for name in _LIMITS}
     else:
         name, legacy_name = _LISTS[kind]
         values = spec[legacy_name]
@@ -49,7 +51,7 @@ def _convert_parameter(spec: dict[str, Any]) -> Fields:
             text = "discreteValues: in Vertex AI they increase, so they are sorted here, each once."
             parameter.add_comments(name, text)
             values = ordered
-        parameter[name] = {"values": [_drop_zero_fraction(value) for value in values]}
+        parameter[name] = {"values": [drop_zero_fraction(value) for value in values]}
     scale = spec.get("scaleType", "NONE")
     if scale != "NONE" and kind == "CATEGORICAL":
         parameter.add_comments("scaleType", f"scaleType {scale}: left out; categories have no scale.")
@@ -60,7 +62,3 @@ def _convert_parameter(spec: dict[str, Any]) -> Fields:
         if name in spec and name not in used_names:
             parameter.add_comments(name, f"{name}: left out; it says nothing of a parameter of type {kind}.")
     return parameter
-
-
-def _drop_zero_fraction(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -7,6 +7,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+from vertex_api.errors import CREDENTIALS_REMEDY
+
 from ..errors import UploadFailed
 from ..runtime import emulator_process
 from ..runtime.target import LOCAL_PREFIX
@@ -82,10 +84,7 @@ def _open_blob(uri: str) -> Iterator[Any]:
         with closing(Client(project=os.environ.get("GOOGLE_CLOUD_PROJECT", "none"))) as client:
             yield client.bucket(bucket).blob(name)
     except GoogleAuthError as error:
-        raise UploadFailed(
-            f"{uri}: there are no valid Google credentials for its bucket; run `gcloud auth application-default "
-            "login`, or set GOOGLE_APPLICATION_CREDENTIALS"
-        ) from error
+        raise UploadFailed(f"{uri}: no valid Google credentials for its bucket: {CREDENTIALS_REMEDY}") from error
     except GoogleAPICallError as error:
         raise UploadFailed(
             f"{uri}: Cloud Storage refuses: {' '.join(error.message.split())[:300]}; your account needs "

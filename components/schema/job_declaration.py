@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertex_api.kinds import Kind
-from vertex_api.validation.canonical import CanonicalSpec
+from vertex_api.validation.canonical import CanonicalSpec, validate_spec
+from vertex_api.validation.shape import FieldProblem
 
-from . import shapes
+from . import references, shapes
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,15 @@ class JobDeclaration:
     def upstream_jobs(self) -> frozenset[str]:
         """The jobs that must have succeeded before it is submitted."""
         return self.referenced_jobs.union(self.lifecycle.get("after", ()))
+
+
+def validate_declared_spec(
+    kind: Kind, body: Any, *, is_adopted: bool
+) -> tuple[CanonicalSpec | None, list[FieldProblem]]:
+    """Return the canonical form of a job, None if it has problems, and the problems. An adopted job has a name."""
+    return validate_spec(
+        kind, body, is_name_required=not is_adopted, has_unresolved_references=references.has_unresolved_references
+    )
 
 
 def get_deletion_policy(lifecycle: Mapping[str, Any], is_adopted: bool) -> str:

@@ -10,7 +10,6 @@ from typing import Any, cast
 from vertex_api.catalog import reduction_server
 from vertex_api.kinds import KINDS
 from vertex_api.spelling import suggestion_text
-from vertex_api.validation.canonical import validate_spec
 from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape import MUST_BE_OBJECT, validate_shape
 
@@ -19,7 +18,7 @@ from ..images.declared_images import find_image_violations
 from ..jobs import dependencies
 from ..packages.source_distribution import find_python_package_violations
 from ..schema import job_keys, references, shapes
-from ..schema.job_declaration import JobDeclaration
+from ..schema.job_declaration import JobDeclaration, validate_declared_spec
 from ..schema.source_file import SourceFile
 from .entries import SECTIONS, Entries, Entry
 from .resolution import Resolution, resolve_entry
@@ -112,12 +111,7 @@ def _parse_job(resolution: Resolution) -> tuple[JobDeclaration, list[Violation]]
     body = {key: value for key, value in declared.items() if key not in (job_keys.LIFECYCLE, job_keys.SPEC)}
     if not is_adopted and not body.keys() & {"displayName", "display_name"}:
         body = {"displayName": name, **body}
-    validate = partial(
-        validate_spec,
-        kind,
-        is_name_required=not is_adopted,
-        has_unresolved_references=references.has_unresolved_references,
-    )
+    validate = partial(validate_declared_spec, kind, is_adopted=is_adopted)
     spec, problems = validate(body)
     if _convert_vars_to_text(resolution.entry.value, body, [problem.path for problem in problems]):
         spec, problems = validate(body)

@@ -5,8 +5,6 @@ Which types and which accelerator counts: Google's page "Configure compute resou
 pages write it (2**30 bytes). `cloud-tpu` has no published size; it has roughly that of a TPU v3 host here.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ An estimate, never an invoice. Vertex AI bills vCPUs, memory, accelerators and b
 and flexible start are shown at the price on demand, which has always been above theirs and moves less.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache

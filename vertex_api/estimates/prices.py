@@ -5,8 +5,6 @@ The kinds and their units: `vcpu` (a vCPU for an hour) and `gb` (a GiB of memory
 `accelerator` (one for an hour), `disk` (a GiB for a month of 730 hours). `tools/refresh_prices.py` writes it anew.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -41,7 +39,7 @@ class Prices:
         """Return the price of a name in a region, None if it is not on file."""
         return self.table.get((kind, name, region))
 
-    def override(self, others: Iterable[tuple[str, str, str, Price]]) -> Prices:
+    def override(self, others: Iterable[tuple[str, str, str, Price]]) -> "Prices":
         """Return these prices, replaced or extended by others: rows of kind, name, region and price."""
         return Prices({**self.table, **{(kind, name, region): price for kind, name, region, price in others}})
 

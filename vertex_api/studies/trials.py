@@ -24,7 +24,9 @@ def summarize_trial(trial: Mapping[str, Any]) -> dict[str, Any]:
     row = {
         "id": trial["id"],
         "state": trial["state"],
-        "parameters": {entry["parameterId"]: _to_integer(entry["value"]) for entry in trial.get("parameters", [])},
+        "parameters": {
+            entry["parameterId"]: drop_zero_fraction(entry["value"]) for entry in trial.get("parameters", [])
+        },
         "metrics": {entry["metricId"]: entry.get("value", 0.0) for entry in measurement.get("metrics", [])},
     }
     return row | ({"infeasibleReason": trial["infeasibleReason"]} if "infeasibleReason" in trial else {})
@@ -103,12 +105,12 @@ def list_reported_metrics(trial: Mapping[str, Any]) -> set[str]:
     return {metric["metricId"] for measurement in measurements for metric in measurement.get("metrics", [])}
 
 
+def drop_zero_fraction(value: Any) -> Any:
+    """Return a whole number as int: JSON has one kind of number, so 32 comes back as 32.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _list_eligible(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the results of the succeeded trials that are safe."""
     study_spec = job["studySpec"]
     return [row for row in summarize_trials(job) if row["state"] == "SUCCEEDED" and is_safe(study_spec, row["metrics"])]
-
-
-def _to_integer(value: Any) -> Any:
-    """Return a whole number as int: JSON has one kind of number, so 32 comes back as 32.0."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value

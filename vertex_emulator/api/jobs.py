@@ -23,7 +23,8 @@ from vertex_emulator.scheduling.model_upload import choose_model_id
 from vertex_emulator.scheduling.submission import submit_job
 from vertex_emulator.times import format_time
 
-_FILTERABLE_FIELDS = ("name", "display_name", "state", "create_time", "update_time", "start_time", "end_time")
+_JOB_FIELDS = ("name", "display_name", "state", "create_time", "update_time", "start_time", "end_time")
+_PIPELINE_FIELDS = (*_JOB_FIELDS, "training_task_definition")
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,9 @@ class JobService:
 
     def list_jobs(self, kind: Kind, location: Location, listing: ListRequest) -> dict[str, Any]:
         """Return a page of jobs without the jobs of trials, the newest first. Raises ApiError."""
-        condition = listing.parse_filter(_get_filterable_fields(kind), _get_states(kind))
+        is_pipeline = kind == TRAINING_PIPELINE
+        states = get_args(get_args(types.PipelineState if is_pipeline else types.JobState)[0])
+        condition = listing.parse_filter(_PIPELINE_FIELDS if is_pipeline else _JOB_FIELDS, states)
         mask = parse_read_mask(listing.mask, kind.message)
         before = listing.decode_page_token(int)
         with self.database.read_transaction() as transaction:
@@ -129,14 +132,6 @@ def _check_model_destination(transaction: Transaction, location: Location, spec:
         choose_model_id(transaction, location, spec.get("modelId", ""), spec.get("parentModel", ""))
     except ModelUploadRejected as error:
         raise ApiError(error.status, str(error)) from error
-
-
-def _get_filterable_fields(kind: Kind) -> tuple[str, ...]:
-    return (*_FILTERABLE_FIELDS, "training_task_definition") if kind == TRAINING_PIPELINE else _FILTERABLE_FIELDS
-
-
-def _get_states(kind: Kind) -> tuple[str, ...]:
-    return get_args(get_args(types.PipelineState if kind == TRAINING_PIPELINE else types.JobState)[0])
 
 
 def _get_field(job: Job, field: str) -> str | None:

@@ -71,10 +71,8 @@ def iterate_comparisons(condition: Filter | None) -> Iterator[Comparison]:
 def replace_comparisons(condition: Filter, replace: Callable[[Comparison], Comparison]) -> Filter:
     """Return the filter with each comparison replaced by what `replace` returns for it."""
     match condition:
-        case And(terms):
-            return And(tuple(replace_comparisons(term, replace) for term in terms))
-        case Or(terms):
-            return Or(tuple(replace_comparisons(term, replace) for term in terms))
+        case And(terms) | Or(terms):
+            return type(condition)(tuple(replace_comparisons(term, replace) for term in terms))
         case Not(term):
             return Not(replace_comparisons(term, replace))
         case Comparison():

@@ -114,7 +114,7 @@ class _Parser:
         if kind not in ("word", "quoted") or text in ("AND", "OR"):
             raise self._missing_token_error("a field name", back=1)
         field = _unquote(text) if kind == "quoted" else text
-        while field.endswith(".") and self._peek_kind() == "quoted":
+        while field.endswith(".") and (self._peek() or ("",))[0] == "quoted":
             field += _unquote(self._require_token("quoted"))
         return field
 
@@ -131,10 +131,6 @@ class _Parser:
 
     def _peek(self) -> tuple[str, str] | None:
         return self._tokens[self._index][:2] if self._index < len(self._tokens) else None
-
-    def _peek_kind(self) -> str | None:
-        token = self._peek()
-        return token[0] if token else None
 
     def _take_any_token(self, expected: str) -> tuple[str, str]:
         token = self._peek()

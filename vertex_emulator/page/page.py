@@ -1,9 +1,8 @@
 """The routes of the page: HTML and assets, the JSON that it shows, and the event stream that keeps it current."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
@@ -64,16 +63,17 @@ class Page:
         return JSONResponse(view)
 
     def _list_folder(self, request: Request) -> Response:
-        return JSONResponse(self._call_with_uri(request, bucket_listing.list_folder))
+        return JSONResponse(bucket_listing.list_folder(self.buckets, _get_uri(request)))
 
     def _download_file(self, request: Request) -> Response:
-        path: Path = self._call_with_uri(request, bucket_listing.get_file)
+        path = bucket_listing.get_file(self.buckets, _get_uri(request))
         # HTML that training code wrote must not run with the rights of the emulator's own pages.
         headers = {"content-security-policy": "default-src 'none'; sandbox"}
         return FileResponse(path, media_type="application/octet-stream", filename=path.name, headers=headers)
 
-    def _call_with_uri(self, request: Request, function: Callable[[Path, str], Any]) -> Any:
-        return function(self.buckets, request.query_params.get("uri", bucket_listing.ROOT))
+
+def _get_uri(request: Request) -> str:
+    return request.query_params.get("uri", bucket_listing.ROOT)
 
 
 def _frame_response(code: int = 200) -> Response:

@@ -7,7 +7,6 @@ middle of a step, the next process takes the same step again.
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
@@ -154,7 +153,7 @@ class CustomJobReconciler:
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is not None and not current.is_terminal:
-                replicas = [_build_outcome(replica, status) for replica, status in sorted(statuses.items())]
+                replicas = [{**asdict(replica), **asdict(status)} for replica, status in sorted(statuses.items())]
                 transaction.end_job(current, current.ending or ending, replica_outcomes=replicas)
         # Other jobs may start now; the next step saves the logs and removes the containers.
         self.wake(job.id)
@@ -199,7 +198,3 @@ class CustomJobReconciler:
 
 def _select_running(statuses: _Statuses) -> set[Replica]:
     return {replica for replica, status in statuses.items() if status.phase == "running"}
-
-
-def _build_outcome(replica: Replica, status: ReplicaStatus) -> dict[str, Any]:
-    return {**asdict(replica), **asdict(status)}

@@ -5,8 +5,7 @@ the link from the pipeline to it, another one the model and the pipeline's end.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from vertex_api.catalog.job_defaults import get_model_directory, get_output_directories
 from vertex_api.kinds import CUSTOM_JOB
@@ -18,6 +17,7 @@ from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, S
 from vertex_emulator.errors import ModelUploadRejected
 from vertex_emulator.gcs import buckets
 from vertex_emulator.names import generate_id
+from vertex_emulator.resource_json import serialize_job
 from vertex_emulator.scheduling.cancellation import cancel_job
 from vertex_emulator.scheduling.input_data import add_input_variables, resolve_input_data
 from vertex_emulator.scheduling.model_upload import upload_model
@@ -95,7 +95,8 @@ class PipelineReconciler:
             current = transaction.get_job(pipeline.id)
             if current is None or current.is_terminal:
                 return
-            ending = current.ending or _copy_ending(job)
+            assert job.ending is not None
+            ending = current.ending or replace(job.ending, at=now_ns())
             if ending.state == SUCCEEDED and "modelToUpload" in pipeline.spec:
                 ending = self._upload_model(transaction, pipeline, artifact) or ending
             started = current.started or job.started
@@ -130,22 +131,8 @@ class PipelineReconciler:
         """Return AIP_MODEL_DIR of the job or, for a tuning job, of its best trial."""
         if job.kind == CUSTOM_JOB:
             return get_model_directory(job.spec["jobSpec"])
-        best = trials.find_best_trial(
-            {"studySpec": job.spec["studySpec"], "trials": [_build_trial_json(trial) for trial in trials_of_job]}
-        )
-        if best is None:
-            return None
-        return get_model_directory(job.spec["trialJobSpec"], best["id"])
-
-
-def _build_trial_json(trial: Trial) -> dict[str, Any]:
-    return {"id": str(trial.number), "state": trial.state, "finalMeasurement": trial.final or {}}
-
-
-def _copy_ending(job: Job) -> Ending:
-    """Return the ending of a job as that of its pipeline."""
-    assert job.ending is not None
-    return Ending(job.ending.state, job.ending.code, job.ending.message, now_ns())
+        best = trials.find_best_trial(serialize_job(job, trials_of_job))
+        return get_model_directory(job.spec["trialJobSpec"], best["id"]) if best is not None else None
 
 
 def _build_failure(code: int, message: str) -> Ending:

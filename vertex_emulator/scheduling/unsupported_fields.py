@@ -3,7 +3,7 @@
 docs/fidelity.md lists every field with its status.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from vertex_api.catalog.reduction_server import is_reduction_server
@@ -74,11 +74,8 @@ def _list_set_fields(kind: Kind, job: Mapping[str, Any]) -> Iterator[tuple[str, 
 
 
 def _walk_fields(value: Any, path: tuple[str | int, ...]) -> Iterator[FieldValue]:
-    children: Iterator[tuple[str | int, Any]] = iter(())
-    if isinstance(value, Mapping):
-        children = iter(value.items())
-    elif isinstance(value, list):
-        children = iter(enumerate(value))
+    children: Iterable[tuple[str | int, Any]]
+    children = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for key, child in children:
         if not isinstance(key, int):
             yield (*path, key), child
