@@ -56,5 +56,5 @@ print(message is aiplatform_v1.CustomJob)
 
 
 def test_a_missing_package_is_named() -> None:
-    with pytest.raises(ModuleNotFoundError, match="'google[.]cloud[.]nothing'"):
+    with pytest.raises(ModuleNotFoundError, match=r"'google[.]cloud[.]nothing'"):
         defer_package("google.cloud.nothing")
