@@ -33,7 +33,7 @@ destroy: setup  ## remove all that `make up` made
 
 template:  ## the template with a wheel of this checkout beside it, for: pulumi new "$(make -s template)"
 	@$(SETUP) python >&2
-	@.venv/bin/python -m tools.template
+	@.venv/bin/python -m tools.write_template
 
 test: setup  ## run all tests
 	@$(SETUP) test
@@ -48,7 +48,7 @@ bench: setup  ## measure against other tools
 	@$(IN_ENV) python -m benchmarks
 
 lock: venv  ## pin what pyproject.toml requires in requirements.lock, keeping the versions that still fit
-	@.venv/bin/python -m tools.lock
+	@.venv/bin/python -m tools.lock_requirements
 
 types: venv  ## generate vertex_api/types.py from the API's discovery document, and the JSON Schemas for editors
 	@.venv/bin/python -m tools.generate_types

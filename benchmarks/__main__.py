@@ -2,9 +2,17 @@
 
 import argparse
 
-from benchmarks import context, emulator, listing, local_run, preview, scale, tuning
+from benchmarks import (
+    context_digest,
+    emulator_overhead,
+    job_listing,
+    local_run,
+    preview_time,
+    search_quality,
+    thousand_jobs,
+)
 
-_MODULES = (context, preview, scale, emulator, listing, local_run, tuning)
+_MODULES = (context_digest, preview_time, thousand_jobs, emulator_overhead, job_listing, local_run, search_quality)
 _SECTIONS = {module.__name__.rpartition(".")[2]: module for module in _MODULES}
 
 parser = argparse.ArgumentParser("python -m benchmarks", description="Measure against other tools, side by side.")

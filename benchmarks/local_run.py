@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.emulator import Emulator, create_data_folder, run_emulator
+from benchmarks.emulator_overhead import Emulator, create_data_folder, run_emulator
 from benchmarks.measuring import compare_times
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "digits"

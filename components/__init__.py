@@ -5,20 +5,20 @@ import typing as _typing
 from importlib import import_module as _import_module
 
 if _typing.TYPE_CHECKING:
-    from vertex_api.training_pipeline import TrainingPipeline as TrainingPipelineArgs
+    from vertex_api.pipeline_types import TrainingPipeline as TrainingPipelineArgs
     from vertex_api.types import CustomJob as CustomJobArgs
     from vertex_api.types import HyperparameterTuningJob as HyperparameterTuningJobArgs
 
     from .images.training_image import TrainingImage
-    from .jobs.completion import Completion
-    from .jobs.job import CustomJob, HyperparameterTuningJob, TrainingPipeline
+    from .jobs.completion_resource import Completion
+    from .jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
     from .packages.python_package import PythonPackage
-    from .preview.availability import show_availability
-    from .preview.cost import show_cost
-    from .program import run
+    from .preview.availability_warnings import show_availability
+    from .preview.cost_report import show_cost
+    from .program_runner import run
     from .runtime.foundation import Foundation
     from .settings.settings import Settings
-    from .stack import Images, Jobs, Packages, export_outputs
+    from .stack_resources import Images, Jobs, Packages, export_outputs
     from .targets.choice import create_foundation
     from .targets.local import LocalFoundation
 
@@ -46,18 +46,18 @@ __all__ = [
 ]
 
 _MODULES = {
-    "vertex_api.training_pipeline": ("TrainingPipelineArgs",),
+    "vertex_api.pipeline_types": ("TrainingPipelineArgs",),
     "vertex_api.types": ("CustomJobArgs", "HyperparameterTuningJobArgs"),
     ".images.training_image": ("TrainingImage",),
-    ".jobs.completion": ("Completion",),
-    ".jobs.job": ("CustomJob", "HyperparameterTuningJob", "TrainingPipeline"),
+    ".jobs.completion_resource": ("Completion",),
+    ".jobs.job_resources": ("CustomJob", "HyperparameterTuningJob", "TrainingPipeline"),
     ".packages.python_package": ("PythonPackage",),
-    ".preview.availability": ("show_availability",),
-    ".preview.cost": ("show_cost",),
-    ".program": ("run",),
+    ".preview.availability_warnings": ("show_availability",),
+    ".preview.cost_report": ("show_cost",),
+    ".program_runner": ("run",),
     ".runtime.foundation": ("Foundation",),
     ".settings.settings": ("Settings",),
-    ".stack": ("Images", "Jobs", "Packages", "export_outputs"),
+    ".stack_resources": ("Images", "Jobs", "Packages", "export_outputs"),
     ".targets.choice": ("create_foundation",),
     ".targets.local": ("LocalFoundation",),
 }

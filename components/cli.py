@@ -10,7 +10,7 @@ from pathlib import Path
 from vertex_api import __version__
 from vertex_api.estimates import prices
 
-from .legacy import command as legacy
+from .legacy import convert_command as legacy
 
 SCHEMAS = Path(__file__).parent / "schema"
 _UNITS = {"vcpu": "vCPU hour", "gb": "GiB hour", "accelerator": "hour", "disk": "GiB month"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup.folders import cache_folder
+from tools.setup.checkout_folders import cache_folder
 
 
 def built(package: str, version: str) -> Path:

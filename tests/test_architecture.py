@@ -19,24 +19,24 @@ LAYERS = {
     "components": (
         ("errors", "files"),
         ("schema", "runtime"),
-        ("images", "packages", "program", "jobs.recovery", "legacy"),
+        ("images", "packages", "program_runner", "jobs.recovery", "legacy"),
         ("jobs",),
         ("settings",),
-        ("preview", "stack", "targets.gcp"),
+        ("preview", "stack_resources", "targets.gcp"),
         ("cli", "targets"),
         ("",),
     ),
     "vertex_api": (
-        ("", "deferred_packages", "errors", "scalars", "spelling", "states", "studies"),
-        ("catalog", "fields", "types"),
-        ("kinds", "training_pipeline"),
-        ("names", "validation.rules"),
+        ("", "deferred_packages", "client_errors", "scalar_types", "name_suggestions", "job_states", "studies"),
+        ("catalog", "message_fields", "types"),
+        ("job_kinds", "pipeline_types"),
+        ("resource_names", "validation.rules"),
         ("client", "validation"),
         ("estimates",),
     ),
     "vertex_emulator": (
-        ("", "errors", "names", "times"),
-        ("data_folder", "endpoint", "filters", "http", "injected_faults", "search"),
+        ("", "errors", "resource_names", "time_formats"),
+        ("data_folder", "running_emulator", "filters", "http", "injected_faults", "search"),
         ("database", "gcs"),
         ("replicas", "resource_json"),
         ("api.logging", "replicas.docker", "scheduling"),
@@ -242,7 +242,7 @@ def test_components_export_what_type_checkers_see() -> None:
 
 def test_a_module_of_components_loads_without_the_others() -> None:
     """The process of a stack's providers starts the sooner."""
-    program = "import sys, components.jobs.provider; print('components.stack' in sys.modules)"
+    program = "import sys, components.jobs.provider; print('components.stack_resources' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

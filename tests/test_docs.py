@@ -8,7 +8,7 @@ import yaml
 
 from components.schema import shapes
 from tests.components.targets.gcp.graph import forget_loops, graph
-from vertex_api.validation.shape import validate_shape
+from vertex_api.validation.shape_validation import validate_shape
 
 DOCS = Path(__file__).parents[1] / "docs"
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

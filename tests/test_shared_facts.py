@@ -12,11 +12,11 @@ from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT
 from vertex_api.estimates.cost import estimate_cost
 from vertex_api.estimates.prices import load_prices
 from vertex_api.estimates.quota import METRIC_PREFIX, estimate_quota
-from vertex_api.kinds import CUSTOM_JOB
-from vertex_api.scalars import parse_seconds
-from vertex_api.validation.canonical import CanonicalSpec
-from vertex_api.validation.messages import validate_job
-from vertex_api.validation.shape import validate_shape
+from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_api.scalar_types import parse_seconds
+from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.validation.message_validation import validate_job
+from vertex_api.validation.shape_validation import validate_shape
 from vertex_emulator.api.injected_quota_error import list_exceeded_metrics
 from vertex_emulator.database.records import Replica
 from vertex_emulator.replicas.environment import build_service_environment

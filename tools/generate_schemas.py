@@ -22,10 +22,10 @@ from components.schema import shapes
 from components.schema.formats import NumberOrText
 from components.settings.stack_values import NAMESPACE
 from tools.generate_types import PREFIX
-from vertex_api.fields import unwrap_hint
-from vertex_api.kinds import KINDS, TRAINING_PIPELINE
-from vertex_api.scalars import Boolean, Double, Duration, Int32, Int64, OutputOnly, String, Timestamp
-from vertex_api.training_pipeline import TrainingPipeline
+from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE
+from vertex_api.message_fields import unwrap_hint
+from vertex_api.pipeline_types import TrainingPipeline
+from vertex_api.scalar_types import Boolean, Double, Duration, Int32, Int64, OutputOnly, String, Timestamp
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "components" / "schema"

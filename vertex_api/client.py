@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 from pydantic.alias_generators import to_snake
 
-from vertex_api import errors
+from vertex_api import client_errors
 from vertex_api.deferred_packages import defer_package
-from vertex_api.kinds import TRAINING_PIPELINE, Kind
-from vertex_api.names import ResourceName
+from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
+from vertex_api.resource_names import ResourceName
 
 Job = dict[str, Any]
 CALL_TIMEOUT = 60.0
@@ -121,7 +121,7 @@ class RestClient:
         try:
             json_format.ParseDict(job, type(message).pb(message))
         except json_format.ParseError as error:
-            raise errors.InvalidRequest(f"Google's client does not send it: {error}") from error
+            raise client_errors.InvalidRequest(f"Google's client does not send it: {error}") from error
         return message
 
     @cached_property
@@ -183,7 +183,7 @@ def _render_log_line(entry: dict[str, Any]) -> str:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Raise errors of Google's libraries as those of `vertex_api.errors`, one line each."""
+    """Raise errors of Google's libraries as those of `vertex_api.client_errors`, one line each."""
     import requests
     from google.api_core import exceptions as api
     from google.auth import exceptions as auth
@@ -192,23 +192,25 @@ def _translate_errors() -> Iterator[None]:
     try:
         yield
     except (api.NotFound, api.MethodNotImplemented) as error:
-        raise errors.NotFound(_error_text(error)) from error
+        raise client_errors.NotFound(_error_text(error)) from error
     except (api.Unauthorized, api.Forbidden) as error:
-        raise errors.PermissionDenied(_error_text(error)) from error
+        raise client_errors.PermissionDenied(_error_text(error)) from error
     except api.TooManyRequests as error:
-        raise errors.QuotaExceeded(_error_text(error)) from error
+        raise client_errors.QuotaExceeded(_error_text(error)) from error
     except api.ClientError as error:
-        raise errors.InvalidRequest(_error_text(error)) from error
+        raise client_errors.InvalidRequest(_error_text(error)) from error
     except (api.GoogleAPICallError, api.RetryError) as error:
-        raise errors.Unavailable(_error_text(error)) from error
+        raise client_errors.Unavailable(_error_text(error)) from error
     except (json_format.ParseError, requests.JSONDecodeError) as error:
-        raise errors.Unavailable("what answers is not the API, or a proxy stands before it") from error
+        raise client_errors.Unavailable("what answers is not the API, or a proxy stands before it") from error
     except TimeoutError as error:
-        raise errors.Unavailable(f"still not done after {CALL_TIMEOUT:.0f} s") from error
+        raise client_errors.Unavailable(f"still not done after {CALL_TIMEOUT:.0f} s") from error
     except (requests.RequestException, auth.TransportError) as error:
-        raise errors.Unavailable(f"no answer from {_find_address(error)}: {_find_root_cause(error)}") from error
+        raise client_errors.Unavailable(f"no answer from {_find_address(error)}: {_find_root_cause(error)}") from error
     except auth.GoogleAuthError as error:
-        raise errors.PermissionDenied(f"no valid Google credentials: {errors.CREDENTIALS_REMEDY}") from error
+        raise client_errors.PermissionDenied(
+            f"no valid Google credentials: {client_errors.CREDENTIALS_REMEDY}"
+        ) from error
 
 
 def _error_text(error: Any) -> str:

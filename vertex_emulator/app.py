@@ -12,21 +12,21 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_api import __version__
-from vertex_emulator.api.admin import AdminService
-from vertex_emulator.api.jobs import JobService
-from vertex_emulator.api.logging.entries import LoggingService
-from vertex_emulator.api.models import ModelService
-from vertex_emulator.api.operations import OperationService
+from vertex_emulator.api.admin_service import AdminService
+from vertex_emulator.api.job_service import JobService
+from vertex_emulator.api.logging.entry_listing import LoggingService
+from vertex_emulator.api.model_service import ModelService
+from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.api.routes import build_routes, not_found_error, unimplemented_error
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError
-from vertex_emulator.gcs.service import Storage
-from vertex_emulator.http.guard import Guard
+from vertex_emulator.gcs.storage_app import Storage
+from vertex_emulator.http.access_guard import Guard
 from vertex_emulator.http.responses import error_response
-from vertex_emulator.page.page import Page
-from vertex_emulator.replicas.executor import Executor
-from vertex_emulator.times import format_time, now_ns
+from vertex_emulator.page.page_routes import Page
+from vertex_emulator.replicas.executor_protocol import Executor
+from vertex_emulator.time_formats import format_time, now_ns
 
 _log = logging.getLogger("vertex_emulator.http")
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from vertex_api.validation.shape import FieldProblem
+from vertex_api.validation.shape_validation import FieldProblem
 
 _HTTP_OF_STATUS = {
     "INVALID_ARGUMENT": 400,

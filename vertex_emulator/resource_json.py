@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vertex_api import types
-from vertex_api.fields import int64_as_strings
-from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.message_fields import int64_as_strings
 from vertex_api.validation.pipeline_tasks import backing_kind
 from vertex_emulator.database.records import Job, ModelVersion, Operation, PipelineProgress, Trial
-from vertex_emulator.times import format_time
+from vertex_emulator.time_formats import format_time
 
 _TYPE_PREFIX = "type.googleapis.com/google.cloud.aiplatform.v1."
 

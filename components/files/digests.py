@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from .cache import get_cache_file, read_cache_file, write_cache_file
-from .signatures import is_stable, pack_signature, read_signatures, split_signatures, sum_file_sizes
+from .stat_signatures import is_stable, pack_signature, read_signatures, split_signatures, sum_file_sizes
+from .user_cache import get_cache_file, read_cache_file, write_cache_file
 
 TAG_LENGTH = 16
 """Hex digits of a digest in an image's tag or a package's name: 64 bits, enough for a registry of any size."""

@@ -16,7 +16,7 @@ from typing import IO
 
 from ..errors import ContextUnusable
 from ..files.archives import add_text_file
-from .context import BuildContext
+from .build_context import BuildContext
 
 _IGNORE_FILE = ".dockerignore"
 

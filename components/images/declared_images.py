@@ -5,13 +5,13 @@ from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from vertex_api.validation.canonical import CanonicalSpec
+from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.rules.text_formats import IMAGE
-from vertex_api.validation.shape import get_value_at
+from vertex_api.validation.shape_validation import get_value_at
 
 from ..schema import references, shapes
-from .context import BuildContext, DockerfileContext
+from .build_context import BuildContext, DockerfileContext
 from .package_context import PackageContext, find_package_violations
 
 DEFAULT_PLATFORM = "linux/amd64"

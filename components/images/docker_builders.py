@@ -9,8 +9,8 @@ from contextlib import closing
 from typing import Any, Protocol
 
 from ..errors import BuildFailed, DockerUnavailable
+from .build_context import BuildContext
 from .builder_input import open_buildkit_input, open_classic_input
-from .context import BuildContext
 
 Report = Callable[[str], None]
 """Called with each line of progress."""

@@ -10,7 +10,7 @@ from vertex_api.validation.rules import Violation
 
 from ..schema import shapes
 from .autopackaging import INSTALL_FILES, PACKAGE_FOLDER, get_main_file, list_copied_paths, render_dockerfile
-from .context import BuildContext
+from .build_context import BuildContext
 from .dockerignore import list_included_files
 
 

@@ -16,7 +16,7 @@ from ..runtime.foundation import Foundation
 from ..schema import shapes
 from .declared_images import create_build_context
 from .docker_builders import Report, choose_builder
-from .store import Daemon, get_image_store
+from .image_stores import Daemon, get_image_store
 
 
 class TrainingImageProvider(Provider):

@@ -3,19 +3,19 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.kinds import Kind
-from vertex_api.names import ResourceName
-from vertex_api.scalars import quote_value
-from vertex_api.validation.canonical import restore_spec
+from vertex_api.job_kinds import Kind
+from vertex_api.resource_names import ResourceName
+from vertex_api.scalar_types import quote_value
+from vertex_api.validation.canonical_spec import restore_spec
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape import format_path
+from vertex_api.validation.shape_validation import format_path
 
 from ..errors import SubmitFailed
-from ..runtime.target import Target
+from ..runtime.api_target import Target
 from ..schema import references
 from ..schema.references import Tables
 from . import drift
-from .inputs import JobInputs
+from .provider_inputs import JobInputs
 
 RERUN_MESSAGE = "an adopted job is not run; take adopt out to run what is declared"
 

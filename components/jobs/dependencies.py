@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from vertex_api.spelling import suggestion_text
+from vertex_api.name_suggestions import suggestion_text
 from vertex_api.validation.rules import KeyPath
 
 from ..schema import references
 from ..schema.job_declaration import JobDeclaration
-from . import results, stages
+from . import dependency_graph, results
 from .results import split_reference
 
 ResultReferences = Mapping[str, Sequence[tuple[KeyPath, str]]]
@@ -45,7 +45,7 @@ def find_dependency_violations(
             elif not references.has_unresolved_references(name):
                 suggestion = suggestion_text(name, by_name)
                 yield job, ("lifecycle", "after", index), f'"{name}" is not a declared job{suggestion}'
-    for cycle in stages.find_cycles(links):
+    for cycle in dependency_graph.find_cycles(links):
         yield by_name[cycle[0]], links[cycle[0]][cycle[1]], f"comes after itself: {' → '.join(cycle)}"
     upstream_jobs = set[str]().union(*links.values())
     for job in jobs:
@@ -71,7 +71,7 @@ def link_jobs(jobs: Sequence[JobDeclaration], result_references: ResultReference
         job.name: {split_reference(result, names)[0] for _, result in result_references.get(job.name, ())}
         for job in jobs
     }
-    levels = stages.compute_levels(referenced_jobs)
+    levels = dependency_graph.compute_levels(referenced_jobs)
     linked_jobs: dict[str, JobDeclaration] = {}
     model_dirs: dict[str, str] = {}
     for job in sorted(jobs, key=lambda job: levels[job.name]):

@@ -4,13 +4,13 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
-from vertex_api.errors import NotFound
-from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.names import ResourceName
-from vertex_api.validation.canonical import restore_spec
+from vertex_api.client_errors import NotFound
+from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.resource_names import ResourceName
+from vertex_api.validation.canonical_spec import restore_spec
 from vertex_api.validation.pipeline_tasks import get_backing_job_name
 
-from ..runtime.target import Target
+from ..runtime.api_target import Target
 from .recovery.labels import build_stack_filter
 
 Job = Mapping[str, Any]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from vertex_api.states import TERMINAL_STATES, strip_state_prefix
+from vertex_api.job_states import TERMINAL_STATES, strip_state_prefix
 from vertex_api.studies import trials
 from vertex_api.studies.metrics import list_objectives
 

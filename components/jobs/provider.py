@@ -6,23 +6,23 @@ from typing import Any, ClassVar
 from pulumi import dynamic
 from pulumi.runtime import rpc
 
-from vertex_api.errors import NotFound
-from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex_api.names import ResourceName
+from vertex_api.client_errors import NotFound
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.resource_names import ResourceName
 from vertex_api.studies import trials
-from vertex_api.validation.canonical import restore_spec
+from vertex_api.validation.canonical_spec import restore_spec
 from vertex_api.validation.pipeline_tasks import get_backing_job_name
-from vertex_api.validation.shape import get_value_at
+from vertex_api.validation.shape_validation import get_value_at
 
-from ..runtime import target
+from ..runtime import api_target
+from ..runtime.api_target import Target, api_errors_as
 from ..runtime.engine import Provider
-from ..runtime.target import Target, api_errors_as
 from ..schema.job_declaration import validate_declared_spec
 from . import adoption, drift, progress, results
-from .inputs import JobInputs
 from .pipeline_results import fetch_tuning_job
+from .provider_inputs import JobInputs
+from .recovery.job_removal import remove_job
 from .recovery.labels import find_label_violations
-from .recovery.removal import remove_job
 from .recovery.update_session import current_session
 from .submission import find_or_submit_job
 
@@ -73,7 +73,7 @@ class JobProvider(Provider):
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = JobInputs.parse(self.kind, props)
         with api_errors_as(f"{inputs.name}: not read"):
-            api = target.connect(inputs.parent)
+            api = api_target.connect(inputs.parent)
             try:
                 job = api.client.get(ResourceName.parse(id_))
             except NotFound:
@@ -93,14 +93,14 @@ class JobProvider(Provider):
         if inputs.on_delete == "keep":
             return
         with api_errors_as(f"{inputs.name}: not deleted"):
-            client = target.connect(inputs.parent).client
+            client = api_target.connect(inputs.parent).client
             remove_job(client, name, inputs.name, keep_record=inputs.on_delete == "cancel")
 
     def _create_or_adopt(self, props: dict[str, Any]) -> dict[str, Any]:
         """Return the outputs of a resource once its job exists: adopted by name, found again, or submitted."""
         inputs = JobInputs.parse(self.kind, props)
         with api_errors_as(inputs.failure):
-            api = target.connect(inputs.parent)
+            api = api_target.connect(inputs.parent)
             used_results = results.fetch_results(api, inputs)
             if inputs.adopted_job:
                 job = adoption.fetch_adopted_job(api, inputs, inputs.adopted_job, used_results)

@@ -4,19 +4,19 @@ from collections.abc import Container, Mapping
 from typing import Any
 
 from vertex_api.catalog.job_defaults import get_model_directory
-from vertex_api.kinds import TRAINING_PIPELINE
-from vertex_api.names import ResourceName
-from vertex_api.states import SUCCEEDED_STATES
+from vertex_api.job_kinds import TRAINING_PIPELINE
+from vertex_api.job_states import SUCCEEDED_STATES
+from vertex_api.resource_names import ResourceName
 from vertex_api.studies import trials
 from vertex_api.studies.metrics import list_objectives
-from vertex_api.validation.canonical import CanonicalSpec
-from vertex_api.validation.rules import parameters
+from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.validation.rules.study_parameters import walk_parameters
 
 from ..errors import SubmitFailed
-from ..runtime.target import Target
+from ..runtime.api_target import Target
 from ..schema import references
-from .inputs import JobInputs
 from .pipeline_results import attach_tuning_jobs, get_created_names, get_training_job, is_pipeline
+from .provider_inputs import JobInputs
 
 Job = Mapping[str, Any]
 MODEL_DIR = "modelDir"
@@ -40,7 +40,7 @@ def list_available_results(spec: CanonicalSpec) -> list[str]:
     if spec.kind == TRAINING_PIPELINE:
         names += ["backingJob", *(["model"] if "modelToUpload" in spec.fields else [])]
     if study := spec.study:
-        ids = (parameter["parameterId"] for parameter, _, _ in parameters.walk_parameters(study["parameters"], ()))
+        ids = (parameter["parameterId"] for parameter, _, _ in walk_parameters(study["parameters"], ()))
         names += ["bestTrial.id", *(f"bestTrial.parameters.{id_}" for id_ in dict.fromkeys(ids))]
         names += [f"bestTrial.metrics.{metric['metricId']}" for metric in study["metrics"]]
     return names

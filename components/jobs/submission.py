@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..runtime import engine
-from ..runtime.target import Target
+from ..runtime.api_target import Target
 from ..schema import references
-from .inputs import JobInputs
+from .provider_inputs import JobInputs
 from .recovery.labels import MARK_LABEL, build_labels
 from .recovery.orphans import remove_orphans
 from .recovery.tokens import compute_token

@@ -6,13 +6,13 @@ from math import inf
 from types import MappingProxyType
 from typing import Any
 
-from vertex_api.errors import QuotaExceeded, Unavailable
-from vertex_api.names import ResourceName
-from vertex_api.states import SUCCEEDED_STATES, TERMINAL_STATES
+from vertex_api.client_errors import QuotaExceeded, Unavailable
+from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
+from vertex_api.resource_names import ResourceName
 
 from ..errors import TrainingFailed
-from ..runtime import engine, target
-from . import failures
+from ..runtime import api_target, engine
+from . import failure_reports
 from .pipeline_results import TUNING_JOB, attach_tuning_jobs, fetch_stack_jobs
 from .progress import Progress
 from .results import summarize_job
@@ -49,11 +49,13 @@ def wait_for_jobs(
             if missing := pending.keys() - latest.keys():
                 raise TrainingFailed(f"{', '.join(sorted(missing))}: deleted while waited for; run `pulumi refresh`")
             if failed := [name for name in latest if jobs[name]["state"] in TERMINAL_STATES - SUCCEEDED_STATES]:
-                api = target.connect(parent)
-                raise TrainingFailed("\n".join(failures.failure_report(api, name, jobs[name]) for name in failed))
+                api = api_target.connect(parent)
+                raise TrainingFailed(
+                    "\n".join(failure_reports.failure_report(api, name, jobs[name]) for name in failed)
+                )
             if all(map(_has_ended, jobs.values())):
                 for name, job in jobs.items():
-                    reports = failures.find_unreported_metrics(job.get(TUNING_JOB, job))
+                    reports = failure_reports.find_unreported_metrics(job.get(TUNING_JOB, job))
                     _print_lines(*(f"{name}: {report}" for report in reports))
                 return {name: summarize_job(job) for name, job in jobs.items()}
         waited = time.monotonic() - start
@@ -71,7 +73,7 @@ def fetch_jobs(parent: str, stack: str, names: Mapping[str, str]) -> dict[str, J
 
     `names` are their resource names.
     """
-    api = target.connect(parent)
+    api = api_target.connect(parent)
     jobs = fetch_stack_jobs(api, stack, set(names.values()))
     return attach_tuning_jobs(api, stack, {name: jobs[names[name]] for name in names if names[name] in jobs})
 
@@ -82,7 +84,7 @@ def _has_ended(job: Job) -> bool:
 
 def _render_overdue_message(parent: str, name: str, resource_name: str, job: Job | None, waited: float) -> str:
     state = job["state"] if job else "of unknown state"
-    page = target.connect(parent).links.get_page(ResourceName.parse(resource_name))
+    page = api_target.connect(parent).links.get_page(ResourceName.parse(resource_name))
     return (
         f"{name}: still {state} after {waited:.0f} s, its lifecycle.deadline. The job goes on: {page}\n"
         "  run this again to wait on, raise the deadline, or set scheduling.timeout to have the service end such a job"

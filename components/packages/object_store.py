@@ -7,11 +7,11 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from vertex_api.errors import CREDENTIALS_REMEDY
+from vertex_api.client_errors import CREDENTIALS_REMEDY
 
 from ..errors import UploadFailed
 from ..runtime import emulator_process
-from ..runtime.target import LOCAL_PREFIX
+from ..runtime.api_target import LOCAL_PREFIX
 
 
 class ObjectStore(Protocol):
@@ -66,7 +66,7 @@ class CloudStorage:
 
 
 def get_object_store(parent: str) -> ObjectStore:
-    """Return the store of a target, which `parent` names as in `components.runtime.target.connect`."""
+    """Return the store of a target, which `parent` names as in `components.runtime.api_target.connect`."""
     return EmulatorBuckets() if parent.startswith(LOCAL_PREFIX) else CloudStorage()
 
 

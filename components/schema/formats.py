@@ -6,7 +6,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import AfterValidator, BeforeValidator
 
-from vertex_api.scalars import Duration, Int32, String, parse_seconds
+from vertex_api.scalar_types import Duration, Int32, String, parse_seconds
 from vertex_api.validation.rules import text_formats
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_api.kinds import Kind
-from vertex_api.validation.canonical import CanonicalSpec, validate_spec
-from vertex_api.validation.shape import FieldProblem
+from vertex_api.job_kinds import Kind
+from vertex_api.validation.canonical_spec import CanonicalSpec, validate_spec
+from vertex_api.validation.shape_validation import FieldProblem
 
 from . import references, shapes
 

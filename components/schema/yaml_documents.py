@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from vertex_api import scalars
+from vertex_api import scalar_types
 from vertex_api.validation.rules import KeyPath
 
 from .yaml_errors import explain_error
@@ -60,12 +60,12 @@ def quote_source_text(root: yaml.Node | None, path: KeyPath, message: str) -> st
     if not isinstance(node, yaml.ScalarNode) or node.tag == _TEXT:
         return message
     read, text = _construct_scalar(node), node.value
-    if message != scalars.not_a_string_message(read) or text == scalars.quote_value(read):
+    if message != scalar_types.not_a_string_message(read) or text == scalar_types.quote_value(read):
         return message
     if not text:
         return 'is empty, which is read as null; write "" for an empty text, or take it out'
     what = "the number " if isinstance(read, int | float) and not isinstance(read, bool) else ""
-    return f'{text} is read as {what}{scalars.quote_value(read)}; write "{text}" in quotes'
+    return f'{text} is read as {what}{scalar_types.quote_value(read)}; write "{text}" in quotes'
 
 
 def find_line(node: yaml.Node | None, path: KeyPath) -> int | None:

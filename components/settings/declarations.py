@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from vertex_api.catalog import reduction_server
-from vertex_api.kinds import KINDS
-from vertex_api.spelling import suggestion_text
+from vertex_api.job_kinds import KINDS
+from vertex_api.name_suggestions import suggestion_text
 from vertex_api.validation.rules import KeyPath, Violation
-from vertex_api.validation.shape import MUST_BE_OBJECT, validate_shape
+from vertex_api.validation.shape_validation import MUST_BE_OBJECT, validate_shape
 
 from ..errors import Problem
 from ..images.declared_images import find_image_violations
@@ -20,8 +20,8 @@ from ..packages.source_distribution import find_python_package_violations
 from ..schema import job_keys, references, shapes
 from ..schema.job_declaration import JobDeclaration, validate_declared_spec
 from ..schema.source_file import SourceFile
-from .entries import SECTIONS, Entries, Entry
-from .resolution import Resolution, resolve_entry
+from .declaration_entries import SECTIONS, Entries, Entry
+from .reference_resolution import Resolution, resolve_entry
 
 _RESULT_AS_VALUE = "is known only after that job, so it can be used in texts only"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any, cast
 
-from vertex_api.validation.rules import KeyPath, Violation, machine_spec, resource, worker_pools
+from vertex_api.validation.rules import KeyPath, Violation, common_fields, machine_spec, worker_pools
 
 from ..jobs.recovery.labels import find_label_violations
 from ..schema import shapes
@@ -39,7 +39,7 @@ def find_violations(values: Mapping[str, Any]) -> Iterator[Violation]:
             yield (key,), "is required by the target gcp"
     yield from _find_invalid_names(values)
     for path in (("labels",), ("registry", "labels"), ("bucket", "labels")):
-        yield from resource.find_label_violations(reduce(lambda part, key: part.get(key, {}), path, values), path)
+        yield from common_fields.find_label_violations(reduce(lambda part, key: part.get(key, {}), path, values), path)
     yield from ((("labels", *path), message) for path, message in find_label_violations(values.get("labels", {})))
     for key, choices in _CHOICES.items():
         part, name_key = values.get(key, {}), choices[-1]

@@ -11,9 +11,9 @@ from typing import Any
 
 from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, find_explicit_timeout
 from vertex_api.estimates.cost import Cost
-from vertex_api.kinds import Kind
-from vertex_api.scalars import parse_seconds
-from vertex_api.spelling import join_with_or
+from vertex_api.job_kinds import Kind
+from vertex_api.name_suggestions import join_with_or
+from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.rules.machine_spec import get_accelerator
 

@@ -12,10 +12,10 @@ from ..errors import DeclarationErrors, Problem
 from ..schema import shapes
 from ..schema.job_declaration import JobDeclaration
 from ..schema.source_file import SourceFile
-from . import google_cloud, guardrails, prices
+from . import google_cloud, guardrails, price_overrides
+from .declaration_entries import load_entries
 from .declarations import parse_declarations
-from .entries import load_entries
-from .job_checks import find_duplicate_adoptions, find_job_violations
+from .declared_job_checks import find_duplicate_adoptions, find_job_violations
 from .stack_values import NAMESPACE, decode_config, validate_stack_values
 
 
@@ -106,7 +106,7 @@ def _estimate_costs(jobs: Iterable[JobDeclaration], stack_values: Mapping[str, A
     """Estimate what the jobs and machines without problems cost, if they are in a known region of Google Cloud."""
     if stack_values.get("target") != "gcp" or "region" not in stack_values:
         return {}
-    region, known = stack_values["region"], prices.merge_prices(stack_values.get("prices"))
+    region, known = stack_values["region"], price_overrides.merge_prices(stack_values.get("prices"))
     costs = {job.name: estimate_cost(job.spec, region, known) for job in jobs if job.valid_spec}
     if pools := [pool for _, pool in google_cloud.iterate_pools(stack_values)]:
         costs[google_cloud.PERSISTENT_RESOURCE] = persistent_resource.estimate_pool_cost(pools, region, known)

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from vertex_api.kinds import CUSTOM_JOB, Kind
+from vertex_api.job_kinds import CUSTOM_JOB, Kind
 from vertex_api.validation.rules import KeyPath, Violation
-from vertex_api.validation.shape import validate_shape
+from vertex_api.validation.shape_validation import validate_shape
 
 from ..errors import Problem
 from ..schema import shapes

@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from vertex_api.validation.messages import check_partially, extract_valid_part
+from vertex_api.validation.message_validation import check_partially, extract_valid_part
 from vertex_api.validation.rules import Violation
-from vertex_api.validation.shape import validate_shape
+from vertex_api.validation.shape_validation import validate_shape
 
 from ..schema import shapes
-from . import google_cloud, guardrails, prices
-from .entries import SECTIONS
+from . import google_cloud, guardrails, price_overrides
+from .declaration_entries import SECTIONS
 
 NAMESPACE = "vertex-training"
 """Of all keys, also in projects that have another name."""
@@ -54,7 +54,7 @@ def _find_target_violations(values: Mapping[str, Any]) -> Iterable[Violation]:
     if values["target"] == "gcp":
         yield from google_cloud.find_violations(values)
         if "prices" in values:
-            for path, message in prices.find_violations(values["prices"], values.get("region")):
+            for path, message in price_overrides.find_violations(values["prices"], values.get("region")):
                 yield ("prices", *path), message
     else:
         message = "is for the target gcp, and the target here is local"

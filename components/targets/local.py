@@ -7,12 +7,12 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
-from vertex_api.names import build_parent
+from vertex_api.resource_names import build_parent
 
 from ..jobs.recovery.ledger import Ledger
 from ..runtime import emulator_process
+from ..runtime.api_target import LOCAL_PREFIX
 from ..runtime.engine import Provider
-from ..runtime.target import LOCAL_PREFIX
 from ..settings.settings import Settings
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from components.jobs import waiting
-from components.jobs.recovery import removal
-from components.runtime import target
+from components.jobs.recovery import job_removal
+from components.runtime import api_target
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.registry import Registry, registry
 
@@ -17,9 +17,9 @@ from tests.registry import Registry, registry
 def api(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
     """The API that every call reaches. The engine's address is not among the process's arguments."""
     client = FakeClient()
-    links = target.EmulatorLinks("http://127.0.0.1:1")
-    connect = lambda parent: target.Target(client, parent.removeprefix(target.LOCAL_PREFIX), links)  # noqa: E731
-    monkeypatch.setattr(target, "connect", connect)
+    links = api_target.EmulatorLinks("http://127.0.0.1:1")
+    connect = lambda parent: api_target.Target(client, parent.removeprefix(api_target.LOCAL_PREFIX), links)  # noqa: E731
+    monkeypatch.setattr(api_target, "connect", connect)
     start_new_process()
     monkeypatch.setattr(sys, "argv", ["pytest"])
     return client
@@ -29,7 +29,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(waiting, "time", clock)
-    monkeypatch.setattr(removal, "time", clock)
+    monkeypatch.setattr(job_removal, "time", clock)
     return clock
 
 

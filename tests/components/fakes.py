@@ -11,10 +11,10 @@ from google.cloud import aiplatform_v1
 from google.protobuf import json_format
 
 from components.jobs.recovery.update_session import current_session
-from vertex_api import errors
+from vertex_api import client_errors
 from vertex_api.client import Job
-from vertex_api.kinds import TRAINING_PIPELINE, Kind
-from vertex_api.names import ResourceName
+from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
+from vertex_api.resource_names import ResourceName
 
 
 def start_new_process() -> None:
@@ -93,7 +93,7 @@ class FakeClient:
 
     def _there(self, name: ResourceName) -> str:
         if str(name) not in self.jobs:
-            raise errors.NotFound(f"{name} is not there")
+            raise client_errors.NotFound(f"{name} is not there")
         return str(name)
 
     def _seen(self, name: str) -> Job:

@@ -6,11 +6,11 @@ import subprocess
 from pathlib import Path
 
 from components.files.digests import MAX_UNCACHED_FILES
-from components.images.context import DockerfileContext
+from components.images.build_context import DockerfileContext
 
 ROOMS = Path(__file__).parents[2]
 BASE = "python:3.11-slim-bookworm"
-MODULES = ("errors", "files", "images/context", "images/dockerignore")
+MODULES = ("errors", "files", "images/build_context", "images/dockerignore")
 _SCRIPT = """
 umask 077
 cp --recursive --no-dereference /checkout /elsewhere/of-another-name
@@ -19,7 +19,7 @@ find . -type f -exec touch --no-dereference --date 2001-02-03 {} +
 exec python - <<'END'
 import os
 from pathlib import Path
-from components.images.context import DockerfileContext
+from components.images.build_context import DockerfileContext
 
 context = DockerfileContext(Path("."), "Dockerfile", {"B": "2", "A": "1"}, "slim", "linux/amd64", ("token",))
 for _ in range(2):

@@ -17,9 +17,9 @@ from typing import Any
 
 import yaml
 
-from components.legacy.command import convert_file
+from components.legacy.convert_command import convert_file
 from components.settings.settings import Settings
-from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 
 FOLDER = Path(__file__).parent / "accepted"
 _REFUSED = "# refused: "

@@ -8,7 +8,7 @@ import pytest
 
 from components.errors import DeclarationErrors
 from components.jobs import drift
-from components.jobs.job import complete_spec
+from components.jobs.job_resources import complete_spec
 from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
 from components.schema import references
 from tests.components.fakes import Ground
@@ -16,9 +16,9 @@ from tests.corpus import discovery
 from tests.corpus.specs import Spec, settings, specs
 from tests.vertex_api.test_client import HELD, Api
 from vertex_api.client import RestClient
-from vertex_api.fields import int64_as_strings
-from vertex_api.names import build_parent
-from vertex_api.validation.canonical import CanonicalSpec, restore_spec
+from vertex_api.message_fields import int64_as_strings
+from vertex_api.resource_names import build_parent
+from vertex_api.validation.canonical_spec import CanonicalSpec, restore_spec
 
 PARENT = build_parent("acme-dev", "us-central1")
 GROUND = Ground(staging="gs://acme-dev-staging/jobs", parent=f"//aiplatform.googleapis.com/{PARENT}")

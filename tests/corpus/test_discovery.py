@@ -6,7 +6,7 @@ import pytest
 
 from tests.corpus.discovery import broken
 from tests.vertex_api.jobs import custom_job, edited
-from vertex_api.fields import int64_as_strings
+from vertex_api.message_fields import int64_as_strings
 from vertex_api.types import CustomJob
 
 JOB = int64_as_strings(CustomJob, custom_job())

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tests.corpus.faults import Base, Case, bases, cases
-from vertex_api.kinds import KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.validation import pipeline_tasks, pipelines
-from vertex_api.validation.canonical import validate_spec
+from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE, Kind
+from vertex_api.validation import pipeline_tasks, pipeline_validation
+from vertex_api.validation.canonical_spec import validate_spec
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape import FieldProblem, validate_shape
+from vertex_api.validation.shape_validation import FieldProblem, validate_shape
 
 DEPENDENT = {
     ("acceleratorCount", "acceleratorType"),
@@ -68,7 +68,7 @@ def problems(case: Case) -> list[FieldProblem]:
 
 def is_of_shape(case: Case) -> bool:
     kind, job = job_in(case)
-    if kind == TRAINING_PIPELINE and pipelines.parse_pipeline(job).headline:
+    if kind == TRAINING_PIPELINE and pipeline_validation.parse_pipeline(job).headline:
         return True
     return bool(validate_shape(kind.message, job)[1])
 

@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 
 from tests import git_server
 from tests.packaging.building import OFFLINE, PIP, ROOMS, wheel
-from tools.template import CHECKOUT, copy_sources, list_sources
+from tools.write_template import CHECKOUT, copy_sources, list_sources
 from vertex_api import __version__
 
 MAX_BYTES = 600_000

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tools.setup import programs_for_tests
-from tools.setup.folders import CHECKOUT
+from tools.setup.checkout_folders import CHECKOUT
 
 STAMP_SCRIPT = """
 import json
@@ -87,7 +87,7 @@ def test_make_test_runs_pytest_in_the_environment_and_fails_with_it(make: Callab
 def test_make_template_prints_nothing_but_the_folder(make: Callable) -> None:
     result = make("-s", "template")
     assert (result.returncode, result.stdout) == (0, "")  # the script in Python's place prints no folder
-    assert result.asked == ["python -m tools.template"]
+    assert result.asked == ["python -m tools.write_template"]
 
 
 def test_make_without_a_target_explains_itself(make: Callable) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup import debootstrap
+from tools.setup import debootstrap_image
 from tools.setup.base_image import LABEL, TAG, find, make
-from tools.setup.commands import CommandFailed, SetupError
 from tools.setup.console import Console
-from tools.setup.debootstrap import copy_certificates_and_pip_settings, imitate_official_image, make_image
+from tools.setup.debootstrap_image import copy_certificates_and_pip_settings, imitate_official_image, make_image
+from tools.setup.subprocesses import CommandFailed, SetupError
 
 Program = Callable[[str | Path, str], Path]
 CONSOLE = Console(io.StringIO())
@@ -36,21 +36,21 @@ def test_an_image_that_is_not_there_is_not_found(program: Program) -> None:
 
 
 def test_an_image_that_can_be_pulled_is_never_made(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(debootstrap, "make_image", lambda *_: pytest.fail("made although it could be pulled"))
+    monkeypatch.setattr(debootstrap_image, "make_image", lambda *_: pytest.fail("made although it could be pulled"))
     program("docker", f'[ "$1 $2" = "pull {TAG}" ]')
     assert make(CONSOLE) == f"Base image: {TAG}, pulled"
 
 
 def test_an_image_is_built_if_it_cannot_be_pulled(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[tuple[str, str]] = []
-    monkeypatch.setattr(debootstrap, "make_image", lambda tag, label, console: made.append((tag, label)))
+    monkeypatch.setattr(debootstrap_image, "make_image", lambda tag, label, console: made.append((tag, label)))
     program("docker", "exit 1")
     assert make(CONSOLE) == f"Base image: {TAG}, made here with debootstrap because it could not be pulled"
     assert made == [(TAG, LABEL)]
 
 
 def test_a_failed_pull_and_build_are_both_reported(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(debootstrap.debian, "can_install", lambda: False)
+    monkeypatch.setattr(debootstrap_image.debian_packages, "can_install", lambda: False)
     program("docker", "echo 'no such host' >&2; exit 1")
     with pytest.raises(SetupError) as failure:
         make(CONSOLE)
@@ -64,7 +64,7 @@ def test_a_debootstrap_that_fails_leaves_no_folder_behind(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(debootstrap, "WORK_FOLDER", tmp_path / "work")
+    monkeypatch.setattr(debootstrap_image, "WORK_FOLDER", tmp_path / "work")
     (tmp_path / "work").mkdir()
     program("debootstrap", 'for last; do :; done; /bin/mkdir -p "$last/usr"; echo "E: no mirror" >&2; exit 1')
     program("rm", 'exec /bin/rm "$@"')
@@ -77,7 +77,7 @@ def test_the_imported_image_has_a_label_and_no_docs(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(debootstrap, "WORK_FOLDER", tmp_path)
+    monkeypatch.setattr(debootstrap_image, "WORK_FOLDER", tmp_path)
     program(
         "debootstrap",
         'for last; do :; done; cd "$(/usr/bin/dirname "$last")"; /bin/mkdir -p root/usr/bin root/etc/ssl/certs '

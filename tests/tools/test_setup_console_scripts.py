@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tools.setup import console_scripts
+from tools.setup.checkout_folders import CHECKOUT
 from tools.setup.console import Console
-from tools.setup.folders import CHECKOUT
 
 CONSOLE = Console(io.StringIO())
 

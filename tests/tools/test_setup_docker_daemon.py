@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tools.setup import docker_daemon
-from tools.setup.commands import SetupError
 from tools.setup.console import Console
 from tools.setup.docker_daemon import Machine, find, find_obstacle, make, start_daemon
+from tools.setup.subprocesses import SetupError
 
 REAL_POPEN = subprocess.Popen
 Program = Callable[[str | Path, str], Path]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup import debian, programs_for_tests
-from tools.setup.commands import CommandFailed
+from tools.setup import debian_packages, programs_for_tests
 from tools.setup.console import Console
+from tools.setup.subprocesses import CommandFailed
 
 Program = Callable[[str | Path, str], Path]
 ALL = [*programs_for_tests.PACKAGES, *programs_for_tests.INSTALL_HINTS]
@@ -36,15 +36,15 @@ def test_packages_of_missing_programs_are_installed(program: Program, monkeypatc
         program("htpasswd", "")
         program("docker-registry", "")
 
-    monkeypatch.setattr(debian, "can_install", lambda: True)
-    monkeypatch.setattr(debian, "install_packages", install)
+    monkeypatch.setattr(debian_packages, "can_install", lambda: True)
+    monkeypatch.setattr(debian_packages, "install_packages", install)
     assert make() == programs_for_tests.find() is not None
     assert installed == ["docker-registry", "apache2-utils"]
 
 
 @pytest.mark.usefixtures("program")
 def test_who_may_not_install_is_told_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(debian, "can_install", lambda: False)
+    monkeypatch.setattr(debian_packages, "can_install", lambda: False)
     lines = make().splitlines()
     assert lines[0] == f"Programs for tests: {', '.join(ALL)} missing; tests that need them are skipped"
     packages = "chromium docker-registry git apache2-utils openssl"
@@ -62,6 +62,6 @@ def test_a_failed_installation_does_not_fail_the_set_up(program: Program, monkey
     def fail(_console: Console, *packages: str) -> None:
         raise CommandFailed(f"no {packages[0]} today")
 
-    monkeypatch.setattr(debian, "can_install", lambda: True)
-    monkeypatch.setattr(debian, "install_packages", fail)
+    monkeypatch.setattr(debian_packages, "can_install", lambda: True)
+    monkeypatch.setattr(debian_packages, "install_packages", fail)
     assert make() == "Programs for tests: chromium missing; tests that need them are skipped\n  no chromium today"

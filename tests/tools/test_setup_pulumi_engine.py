@@ -8,19 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup.commands import CommandFailed, SetupError
+from tools.setup.checkout_folders import REQUIREMENTS
 from tools.setup.console import Console
-from tools.setup.engine_build import (
-    ENGINE_MODULE,
-    PKG,
-    SDK,
-    build_engine,
-    go_environment,
-    read_min_go_version,
-    read_required_version,
-    wrap_language_host,
-)
-from tools.setup.folders import REQUIREMENTS
 from tools.setup.pulumi_engine import (
     ENGINE_VERSION,
     Engine,
@@ -30,6 +19,17 @@ from tools.setup.pulumi_engine import (
     install_with_first_success,
     parse_version,
 )
+from tools.setup.pulumi_engine_build import (
+    ENGINE_MODULE,
+    PKG,
+    SDK,
+    build_engine,
+    go_environment,
+    read_min_go_version,
+    read_required_version,
+    wrap_language_host,
+)
+from tools.setup.subprocesses import CommandFailed, SetupError
 
 Program = Callable[[str | Path, str], Path]
 CONSOLE = Console(io.StringIO())

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup import debian, python_environment
-from tools.setup.commands import CommandFailed, SetupError
+from tools.setup import debian_packages, python_environment
 from tools.setup.console import Console
 from tools.setup.python_environment import PROMPT, can_replace, compute_stamp, find, make
+from tools.setup.subprocesses import CommandFailed, SetupError
 
 CONSOLE = Console(io.StringIO())
 
@@ -112,7 +112,7 @@ def test_a_failed_installation_is_not_taken_for_a_finished_one(venv: Path, monke
 
 def test_without_ensurepip_a_user_is_told_which_package_brings_it(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(debian, "can_install", lambda: False)
+    monkeypatch.setattr(debian_packages, "can_install", lambda: False)
     with pytest.raises(SetupError, match=r"sudo apt-get install python3\.\d+-venv"):
         make(CONSOLE)
 

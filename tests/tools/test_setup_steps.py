@@ -8,8 +8,8 @@ import pytest
 
 from tools.setup import __main__ as setup
 from tools.setup import base_image, console_scripts, docker_daemon, pulumi_engine, python_environment
-from tools.setup.commands import SetupError
 from tools.setup.console import Console
+from tools.setup.subprocesses import SetupError
 
 Program = Callable[[str | Path, str], Path]
 

@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.validation.pipeline_tasks import CUSTOM_TASK, TUNING_TASK
 
 ABSENT = object()

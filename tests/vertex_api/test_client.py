@@ -13,10 +13,10 @@ import pytest
 
 from tests.vertex_api.jobs import job_of
 from vertex_api import client as client_module
-from vertex_api import errors
+from vertex_api import client_errors
 from vertex_api.client import Endpoint, RestClient
-from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.names import ResourceName, build_parent
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
+from vertex_api.resource_names import ResourceName, build_parent
 
 PARENT = build_parent("p", "us-central1")
 NAME = ResourceName.parse(f"{PARENT}/customJobs/7")
@@ -163,7 +163,7 @@ def test_a_job_of_each_kind_is_listed_cancelled_and_deleted_by_its_own_name(
 def test_a_deletion_that_the_service_refuses_later_is_an_error(api: Api, client: RestClient) -> None:
     refused = {"code": 9, "message": "the job is still running"}
     api.replies({"name": f"{PARENT}/operations/1", "done": True, "error": refused})
-    with pytest.raises(errors.InvalidRequest, match="the job is still running"):
+    with pytest.raises(client_errors.InvalidRequest, match="the job is still running"):
         client.delete(NAME)
 
 
@@ -172,7 +172,7 @@ def test_a_deletion_that_does_not_end_is_an_error(
 ) -> None:
     monkeypatch.setattr(client_module, "CALL_TIMEOUT", 0.2)
     api.replies({"name": f"{PARENT}/operations/1"})
-    with pytest.raises(errors.Unavailable):
+    with pytest.raises(client_errors.Unavailable):
         client.delete(NAME)
 
 
@@ -207,15 +207,15 @@ CALLS: dict[str, Callable[[RestClient], object]] = {
     "log_lines": lambda client: client.log_lines(NAME, 1),
 }
 ERRORS = {
-    400: errors.InvalidRequest,
-    401: errors.PermissionDenied,
-    403: errors.PermissionDenied,
-    404: errors.NotFound,
-    409: errors.InvalidRequest,
-    412: errors.InvalidRequest,
-    429: errors.QuotaExceeded,
-    500: errors.Unavailable,
-    503: errors.Unavailable,
+    400: client_errors.InvalidRequest,
+    401: client_errors.PermissionDenied,
+    403: client_errors.PermissionDenied,
+    404: client_errors.NotFound,
+    409: client_errors.InvalidRequest,
+    412: client_errors.InvalidRequest,
+    429: client_errors.QuotaExceeded,
+    500: client_errors.Unavailable,
+    503: client_errors.Unavailable,
 }
 
 
@@ -225,7 +225,7 @@ def test_an_error_of_the_service_is_the_one_of_this_room_that_stands_for_it(
     status: int, call: str, api: Api, client: RestClient
 ) -> None:
     api.fails(status, "no such luck")
-    with pytest.raises(errors.VertexError) as failure:
+    with pytest.raises(client_errors.VertexError) as failure:
         CALLS[call](client)
     assert type(failure.value) is ERRORS[status]
 
@@ -235,7 +235,7 @@ def test_an_error_s_message_is_what_the_service_says_without_the_address_that_wa
     status: int, api: Api, client: RestClient
 ) -> None:
     api.fails(status, "replicaCount: must be 1")
-    with pytest.raises(errors.VertexError) as failure:
+    with pytest.raises(client_errors.VertexError) as failure:
         client.get(NAME)
     assert str(failure.value) == "replicaCount: must be 1"
 
@@ -253,7 +253,7 @@ def test_whatever_refuses_the_call_the_error_is_one_line(
     status: int, answer: Any, call: str, api: Api, client: RestClient
 ) -> None:
     api.replies(answer, status)
-    with pytest.raises(errors.VertexError) as failure:
+    with pytest.raises(client_errors.VertexError) as failure:
         CALLS[call](client)
     assert len(str(failure.value).splitlines()) == 1
 
@@ -261,7 +261,7 @@ def test_whatever_refuses_the_call_the_error_is_one_line(
 @pytest.mark.parametrize("call", [name for name in CALLS if name != "cancel"])  # whose answer has no content
 def test_an_answer_that_is_not_the_api_s_is_unavailability_in_one_line(call: str, api: Api, client: RestClient) -> None:
     api.replies(b"<html>\n<body>Welcome to the hotel's network</body>\n</html>")
-    with pytest.raises(errors.Unavailable) as failure:
+    with pytest.raises(client_errors.Unavailable) as failure:
         CALLS[call](client)
     assert len(str(failure.value).splitlines()) == 1
 
@@ -269,7 +269,7 @@ def test_an_answer_that_is_not_the_api_s_is_unavailability_in_one_line(call: str
 @pytest.mark.parametrize("call", CALLS)
 def test_where_nothing_listens_the_api_is_unavailable_and_the_message_names_the_address(call: str) -> None:
     address = f"127.0.0.1:{unused_port()}"
-    with pytest.raises(errors.Unavailable) as failure:
+    with pytest.raises(client_errors.Unavailable) as failure:
         CALLS[call](RestClient(Endpoint.for_server(f"http://{address}")))
     message = str(failure.value)
     assert message.startswith("no answer from ")
@@ -278,7 +278,7 @@ def test_where_nothing_listens_the_api_is_unavailable_and_the_message_names_the_
 
 
 def test_where_nothing_listens_the_message_shows_no_insides_of_the_http_library() -> None:
-    with pytest.raises(errors.Unavailable) as failure:
+    with pytest.raises(client_errors.Unavailable) as failure:
         RestClient(Endpoint.for_server(f"http://127.0.0.1:{unused_port()}")).get(NAME)
     assert "HTTPConnection" not in str(failure.value)
 
@@ -304,7 +304,7 @@ def test_without_credentials_a_call_to_the_cloud_is_refused_with_the_way_to_get_
         raise DefaultCredentialsError("a page of text")
 
     monkeypatch.setattr(google.auth, "default", none_found)
-    with pytest.raises(errors.PermissionDenied, match="gcloud auth application-default login"):
+    with pytest.raises(client_errors.PermissionDenied, match="gcloud auth application-default login"):
         RestClient(Endpoint.for_region("us-central1")).get(NAME)
 
 
@@ -317,7 +317,7 @@ def test_credentials_that_have_expired_are_refused_with_the_way_to_renew_them(ap
             raise RefreshError("Reauthentication is needed.")
 
     vars(client)["_credentials"] = Expired()  # type: ignore[no-untyped-call]
-    with pytest.raises(errors.PermissionDenied, match="gcloud auth application-default login"):
+    with pytest.raises(client_errors.PermissionDenied, match="gcloud auth application-default login"):
         client.get(NAME)
 
 
@@ -335,6 +335,6 @@ def test_what_google_s_client_does_not_send_is_refused_without_a_call(api: Api, 
     job = job_of(TRAINING_PIPELINE) | {
         "modelToUpload": {"baseModelSource": {"genieSource": {}, "modelGardenSource": {}}}
     }
-    with pytest.raises(errors.InvalidRequest, match=r"^Google's client does not send it: .*oneof"):
+    with pytest.raises(client_errors.InvalidRequest, match=r"^Google's client does not send it: .*oneof"):
         client.create(TRAINING_PIPELINE, PARENT, job)
     assert api.asked == []

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 SUBMIT = """
 import sys
 from vertex_api.client import Endpoint, RestClient
-from vertex_api.kinds import KINDS
+from vertex_api.job_kinds import KINDS
 client = RestClient(Endpoint.for_server("http://127.0.0.1:1"))
 for kind in KINDS.values():
     client._get_method("create", kind)

@@ -11,7 +11,7 @@ from google.cloud import aiplatform_v1
 
 from tools import generate_types
 from vertex_api import types
-from vertex_api.kinds import KINDS, TRAINING_PIPELINE, Kind
+from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE, Kind
 from vertex_api.validation.rules.unions import UNIONS
 
 # Within deployedModels, which the service sets: this version of the client leaves it out of what it reads.

@@ -9,13 +9,26 @@ from pathlib import Path
 import pytest
 
 from tests.vertex_emulator.jobs import IMAGE
-from vertex_emulator.api.jobs import JobService
+from vertex_emulator.api.job_service import JobService
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.database import Database, Transaction, models, operations, queue, transaction
+from vertex_emulator.database import (
+    Database,
+    Transaction,
+    job_queue,
+    model_statements,
+    operation_statements,
+    transaction,
+)
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import ExecutorUnavailable, ImageUnavailable
-from vertex_emulator.replicas.executor import HostResources, LogLine, ReplicaSpec, ReplicaStatus
-from vertex_emulator.scheduling import cancellation, custom_job, job_outcome, pipeline, study
+from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, ReplicaSpec, ReplicaStatus
+from vertex_emulator.scheduling import (
+    cancellation,
+    custom_job_reconciler,
+    job_outcome,
+    pipeline_reconciler,
+    study_reconciler,
+)
 from vertex_emulator.scheduling.scheduler import Scheduler
 from vertex_emulator.scheduling.work_queue import WorkQueue
 
@@ -242,5 +255,15 @@ def _all_ended(emulator: Emulator) -> bool:
 
 def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the emulator's modules read the time from `clock`."""
-    for module in (cancellation, custom_job, pipeline, study, job_outcome, transaction, queue, models, operations):
+    for module in (
+        cancellation,
+        custom_job_reconciler,
+        pipeline_reconciler,
+        study_reconciler,
+        job_outcome,
+        transaction,
+        job_queue,
+        model_statements,
+        operation_statements,
+    ):
         monkeypatch.setattr(module, "now_ns", clock.now_ns)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec
-from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.change_feed import Subscription
 from vertex_emulator.database.records import RUNNING, Trial

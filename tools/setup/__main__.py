@@ -23,9 +23,9 @@ from tools.setup import (
     python_environment,
     shell_environment,
 )
-from tools.setup.commands import SetupError
+from tools.setup.checkout_folders import cache_folder
 from tools.setup.console import Console
-from tools.setup.folders import cache_folder
+from tools.setup.subprocesses import SetupError
 
 
 class Step(Protocol):

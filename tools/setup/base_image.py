@@ -2,9 +2,9 @@
 
 import json
 
-from tools.setup import debootstrap
-from tools.setup.commands import CommandFailed, SetupError, run
+from tools.setup import debootstrap_image
 from tools.setup.console import Console
+from tools.setup.subprocesses import CommandFailed, SetupError, run
 
 TAG = "python:3.11-slim-bookworm"
 LABEL = "vertex-training.made-with"
@@ -28,7 +28,7 @@ def make(console: Console) -> str:
         run("docker", "pull", TAG, limit=PULL_LIMIT_SECONDS, progress=console.start_progress(f"pulling {TAG}"))
     except CommandFailed as pull_error:
         try:
-            debootstrap.make_image(TAG, LABEL, console)
+            debootstrap_image.make_image(TAG, LABEL, console)
         except CommandFailed as build_error:
             raise SetupError(
                 f"Base image: {TAG} could neither be pulled nor made here.\n  pulling: {pull_error}\n"

@@ -5,8 +5,8 @@ An editable installation would need a build, and a hook that every Python progra
 
 import tomllib
 
+from tools.setup.checkout_folders import CHECKOUT, VENV
 from tools.setup.console import Console
-from tools.setup.folders import CHECKOUT, VENV
 
 PACKAGE_FOLDERS = {"vertex_training": "components"}
 # `sh` starts the interpreter, because the first line of a script cannot hold a path with spaces.

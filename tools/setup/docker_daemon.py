@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.setup import debian
-from tools.setup.commands import CommandFailed, SetupError, quote_last_lines, run
+from tools.setup import debian_packages
+from tools.setup.checkout_folders import cache_folder
 from tools.setup.console import Console
-from tools.setup.folders import cache_folder
+from tools.setup.subprocesses import CommandFailed, SetupError, quote_last_lines, run
 
 PACKAGE = "docker.io"
 LOCAL_ENDPOINTS = ("unix:///var/run/docker.sock", "unix:///run/docker.sock")
@@ -52,7 +52,7 @@ def make(console: Console) -> str:
         raise SetupError(f"Docker: {obstacle}")
     if not (machine.has_command and machine.has_daemon):
         try:
-            debian.install_packages(console, PACKAGE)
+            debian_packages.install_packages(console, PACKAGE)
         except CommandFailed as error:
             raise SetupError(f"Docker: Debian's package {PACKAGE} could not be installed. {error}") from error
         if line := find():  # the package may have started it
@@ -70,7 +70,7 @@ def inspect_machine() -> Machine:
         failure = str(error)
     has_command, has_daemon = (shutil.which(name) is not None for name in ("docker", "dockerd"))
     is_root, is_macos = os.geteuid() == 0, sys.platform == "darwin"
-    return Machine(has_command, failure, endpoint, has_daemon, is_root, debian.can_install(), is_macos)
+    return Machine(has_command, failure, endpoint, has_daemon, is_root, debian_packages.can_install(), is_macos)
 
 
 def find_obstacle(machine: Machine) -> str | None:

@@ -2,9 +2,9 @@
 
 import shutil
 
-from tools.setup import debian
-from tools.setup.commands import CommandFailed
+from tools.setup import debian_packages
 from tools.setup.console import Console
+from tools.setup.subprocesses import CommandFailed
 
 # Debian's package of each program.
 PACKAGES = {
@@ -34,9 +34,9 @@ def make(console: Console) -> str:
     """
     reason = ""
     if packages := [PACKAGES[program] for program in _list_missing() if program in PACKAGES]:
-        if debian.can_install():
+        if debian_packages.can_install():
             try:
-                debian.install_packages(console, *packages)
+                debian_packages.install_packages(console, *packages)
             except CommandFailed as error:
                 reason = f"\n  {error}"
         else:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.setup import engine_build, python_environment
-from tools.setup.commands import CommandFailed, SetupError, run
+from tools.setup import pulumi_engine_build, python_environment
+from tools.setup.checkout_folders import cache_folder
 from tools.setup.console import Console
-from tools.setup.engine_build import LANGUAGE_HOST
-from tools.setup.folders import cache_folder
+from tools.setup.pulumi_engine_build import LANGUAGE_HOST
+from tools.setup.subprocesses import CommandFailed, SetupError, run
 
 ENGINE_VERSION = "3.259.0"  # as the `pulumi` package in requirements.lock, whose installer fetches the same version
 MIN_VERSION = (3, 216, 0)  # since then a dynamic resource whose job drifted is shown in previews and repaired
@@ -85,7 +85,7 @@ def make(console: Console) -> str:
     """Install the official engine into the cache or, if that fails, build one. Raises SetupError."""
     installers = (
         ("Pulumi's own installer", install_engine),
-        ("a build from its Go modules", engine_build.build_engine),
+        ("a build from its Go modules", pulumi_engine_build.build_engine),
     )
     name, engine = install_with_first_success(installers, console)
     return f"{engine}, installed by {name}"
@@ -117,7 +117,7 @@ def install_with_first_success(installers: Sequence[tuple[str, Installer]], cons
         shutil.rmtree(final, ignore_errors=True)
         partial.rename(final)
         return name, Engine(version, engine_cache_folder())
-    min_version, min_go = ".".join(map(str, MIN_VERSION)), engine_build.read_min_go_version()
+    min_version, min_go = ".".join(map(str, MIN_VERSION)), pulumi_engine_build.read_min_go_version()
     raise SetupError(
         f"Pulumi: no engine {min_version} or later with its {LANGUAGE_HOST} on PATH, and none could be had:\n"
         + "\n".join(reasons)

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tools.setup import debian
-from tools.setup.commands import CommandFailed, SetupError, run
+from tools.setup import debian_packages
+from tools.setup.checkout_folders import REQUIREMENTS, VENV
 from tools.setup.console import Console
-from tools.setup.folders import REQUIREMENTS, VENV
+from tools.setup.subprocesses import CommandFailed, SetupError, run
 
 STAMP = VENV / "setup.json"
 PYTHON = VENV / "bin" / "python"
@@ -101,12 +101,12 @@ def _install_ensurepip(console: Console) -> None:
     """Install Debian's package of `ensurepip`, which venv needs and Debian's Python lacks. Raises SetupError."""
     package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
     problem = f"Python environment: {base_python()} has no `ensurepip`"
-    if not debian.can_install():
+    if not debian_packages.can_install():
         raise SetupError(
             f"{problem}, which `python3 -m venv` needs.\n"
             f"On Debian and Ubuntu: `sudo apt-get install {package}`, then run `make setup` again."
         )
     try:
-        debian.install_packages(console, package)
+        debian_packages.install_packages(console, package)
     except CommandFailed as error:
         raise SetupError(f"{problem}, and {package} could not be installed. {error}") from error

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tools.setup import pulumi_engine
-from tools.setup.folders import CHECKOUT, LOCAL_STATE, VENV
+from tools.setup.checkout_folders import CHECKOUT, LOCAL_STATE, VENV
 
 # The stack `local` downloads no plugins and does not check for newer engines.
 DEFAULTS = {"PULUMI_SKIP_UPDATE_CHECK": "true", "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true"}

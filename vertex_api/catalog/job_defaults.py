@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from vertex_api.scalars import parse_seconds
+from vertex_api.scalar_types import parse_seconds
 
 DEFAULT_TIMEOUT = "604800s"
 """Seven days: how long a run without a timeout may take (discovery document, Scheduling)."""

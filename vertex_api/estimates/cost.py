@@ -13,8 +13,8 @@ from typing import Any
 from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, find_explicit_timeout, get_boot_disk
 from vertex_api.catalog.machines import Machine, get_machine, get_machines
 from vertex_api.estimates.prices import HOURS_PER_MONTH, Prices
-from vertex_api.scalars import parse_seconds
-from vertex_api.validation.canonical import CanonicalSpec
+from vertex_api.scalar_types import parse_seconds
+from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules.machine_spec import get_accelerator
 from vertex_api.validation.rules.worker_pools import DISK_TYPES
 

@@ -12,8 +12,8 @@ from typing import Any
 from vertex_api.estimates import quota
 from vertex_api.estimates.cost import Cost, estimate_cost
 from vertex_api.estimates.prices import Prices
-from vertex_api.kinds import CUSTOM_JOB
-from vertex_api.validation.canonical import CanonicalSpec
+from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_api.validation.canonical_spec import CanonicalSpec
 
 
 def estimate_pool_cost(pools: Sequence[Mapping[str, Any]], region: str, prices: Prices) -> Cost:

@@ -10,7 +10,7 @@ from typing import Any
 from vertex_api.catalog.job_defaults import get_boot_disk
 from vertex_api.catalog.machines import get_machine
 from vertex_api.estimates.cost import get_accelerators
-from vertex_api.validation.canonical import CanonicalSpec
+from vertex_api.validation.canonical_spec import CanonicalSpec
 
 METRIC_PREFIX = "aiplatform.googleapis.com/custom_model_training_"
 UNKNOWN_METRIC_MARK = "*"

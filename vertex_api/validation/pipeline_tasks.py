@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape import validate_shape
+from vertex_api.validation.shape_validation import validate_shape
 
 _DEFINITIONS = "gs://google-cloud-aiplatform/schema/trainingjob/definition/"
 CUSTOM_TASK = f"{_DEFINITIONS}custom_task_1.0.0.yaml"

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from vertex_api.estimates import quota
-from vertex_api.kinds import Kind
-from vertex_api.validation.canonical import CanonicalSpec
+from vertex_api.job_kinds import Kind
+from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
 

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from vertex_api.catalog.job_defaults import get_output_directories
-from vertex_api.kinds import TRAINING_PIPELINE, Kind
-from vertex_api.validation import pipeline_tasks, pipelines
-from vertex_api.validation.messages import validate_job
+from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
+from vertex_api.validation import pipeline_tasks, pipeline_validation
+from vertex_api.validation.message_validation import validate_job
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape import FieldProblem
+from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.errors import InvalidBucketUri, build_invalid_argument_error
-from vertex_emulator.gcs.buckets import resolve_folder
+from vertex_emulator.gcs.bucket_folders import resolve_folder
 from vertex_emulator.scheduling import unsupported_fields
 
 
@@ -30,7 +30,7 @@ def validate_request(kind: Kind, body: Mapping[str, Any], buckets: Path) -> dict
 
 
 def _validate_pipeline(body: Mapping[str, Any], buckets: Path) -> dict[str, Any]:
-    parsed = pipelines.parse_pipeline(body, output_only="drop")
+    parsed = pipeline_validation.parse_pipeline(body, output_only="drop")
     problems = parsed.problems
     if not problems:
         kind = pipeline_tasks.backing_kind(parsed.spec)

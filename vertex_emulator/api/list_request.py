@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_snake
 
 from vertex_emulator import filters
 from vertex_emulator.errors import ApiError, InvalidFilter
-from vertex_emulator.times import parse_time
+from vertex_emulator.time_formats import parse_time
 
 MAX_PAGE_SIZE = 100
 _TIMES = ("create_time", "update_time", "start_time", "end_time")

@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from vertex_api.fields import get_fields
-from vertex_api.spelling import suggestion_text
+from vertex_api.message_fields import get_fields
+from vertex_api.name_suggestions import suggestion_text
 from vertex_emulator.errors import ApiError
 
 

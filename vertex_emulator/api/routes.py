@@ -9,25 +9,25 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from vertex_api.kinds import KINDS, Kind
-from vertex_emulator.api.admin import AdminService
-from vertex_emulator.api.jobs import JobService
+from vertex_api.job_kinds import KINDS, Kind
+from vertex_emulator.api.admin_service import AdminService
+from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.list_request import ListRequest
-from vertex_emulator.api.logging.entries import LoggingService
-from vertex_emulator.api.models import ModelService
-from vertex_emulator.api.operations import OperationService
+from vertex_emulator.api.logging.entry_listing import LoggingService
+from vertex_emulator.api.model_service import ModelService
+from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.errors import ApiError
-from vertex_emulator.http.body import read_json_object
-from vertex_emulator.http.query import (
+from vertex_emulator.http.query_parameters import (
     LIST_PARAMETERS,
     OPERATION_LIST_PARAMETERS,
     ORDERED_LIST_PARAMETERS,
     WAIT_PARAMETERS,
     check_parameters,
 )
+from vertex_emulator.http.request_body import read_json_object
 from vertex_emulator.http.responses import respond_from_thread
-from vertex_emulator.names import ID_PATTERN, LOCATION_PATTERN, Location
 from vertex_emulator.resource_json import convert_to_version
+from vertex_emulator.resource_names import ID_PATTERN, LOCATION_PATTERN, Location
 
 _COLLECTIONS = (*KINDS, "models")
 _SERVED = (*_COLLECTIONS, "operations")

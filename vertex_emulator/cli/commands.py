@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.cli.job_log import JobLog
-from vertex_emulator.cli.requests import send_request
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.endpoint import acquire_lock, find_running_emulator
 from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, ExecutorUnavailable, StartError
 from vertex_emulator.injected_faults import describe_fault
-from vertex_emulator.replicas.docker.executor import DockerExecutor
+from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
+from vertex_emulator.running_emulator import acquire_lock, find_running_emulator
 
 _STOP_SECONDS = 10.0
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_api.states import TERMINAL_STATES
+from vertex_api.job_states import TERMINAL_STATES
 from vertex_emulator.errors import EmulatorNotRunning, JobFailed
-from vertex_emulator.times import format_time, parse_time
+from vertex_emulator.time_formats import format_time, parse_time
 
 _PAGE_SIZE = 1000
 _POLL_SECONDS = 0.5

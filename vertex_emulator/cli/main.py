@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from vertex_api import __version__
-from vertex_emulator.cli import fault_injection
+from vertex_emulator.cli import inject_command
 from vertex_emulator.errors import EmulatorError
 
 _DESCRIPTION = """\
@@ -67,7 +67,7 @@ def _run_command(options: argparse.Namespace) -> int:
             serve(options.data, options.host, options.port, options.allow_remote)
             return 0
         case "inject":
-            return _print_lines(fault_injection.run_inject(options.data, options))
+            return _print_lines(inject_command.run_inject(options.data, options))
         case "env":
             from vertex_emulator.cli.client_environment import render_environment
 
@@ -147,7 +147,7 @@ def _build_parser() -> argparse.ArgumentParser:
     logs.add_argument("--trial", type=_parse_trial_number, metavar="N", help="only this trial of a tuning job")
     logs.add_argument("--raw", action="store_true", help="print control characters as they are, colours for example")
 
-    fault_injection.add_inject_parser(commands, common)
+    inject_command.add_inject_parser(commands, common)
 
     env = commands.add_parser(
         "env",

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from vertex_api.catalog.reduction_server import is_reduction_server
-from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
-from vertex_api.names import ResourceName
-from vertex_api.states import TERMINAL_STATES
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, Kind
+from vertex_api.job_states import TERMINAL_STATES
+from vertex_api.resource_names import ResourceName
 from vertex_emulator.injected_faults import InjectedFault
-from vertex_emulator.names import Location
+from vertex_emulator.resource_names import Location
 
 QUEUED = "JOB_STATE_QUEUED"
 PENDING = "JOB_STATE_PENDING"

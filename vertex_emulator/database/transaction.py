@@ -7,12 +7,12 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from vertex_api.kinds import KINDS, Kind
-from vertex_emulator.database.injected_faults import InjectedFaults
-from vertex_emulator.database.models import Models
-from vertex_emulator.database.operations import Operations
-from vertex_emulator.database.pipelines import Pipelines
-from vertex_emulator.database.queue import ACTIVE, JobQueue
+from vertex_api.job_kinds import KINDS, Kind
+from vertex_emulator.database.fault_statements import InjectedFaults
+from vertex_emulator.database.job_queue import ACTIVE, JobQueue
+from vertex_emulator.database.model_statements import Models
+from vertex_emulator.database.operation_statements import Operations
+from vertex_emulator.database.pipeline_statements import Pipelines
 from vertex_emulator.database.records import (
     FAILED,
     QUEUED,
@@ -23,10 +23,10 @@ from vertex_emulator.database.records import (
     Trial,
     list_replicas,
 )
-from vertex_emulator.database.statements import Statements, encode_values
+from vertex_emulator.database.statement_base import Statements, encode_values
 from vertex_emulator.injected_faults import InjectedFault
-from vertex_emulator.names import Location
-from vertex_emulator.times import now_ns
+from vertex_emulator.resource_names import Location
+from vertex_emulator.time_formats import now_ns
 
 _UNFINISHED = (QUEUED, *ACTIVE)
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from vertex_emulator.times import parse_time
+from vertex_emulator.time_formats import parse_time
 
 
 @dataclass(frozen=True)

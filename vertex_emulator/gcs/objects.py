@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vertex_emulator.errors import ApiError, InvalidBucketUri
-from vertex_emulator.gcs.buckets import make_folder, resolve_folder
+from vertex_emulator.gcs.bucket_folders import make_folder, resolve_folder
 
 
 @dataclass(frozen=True)

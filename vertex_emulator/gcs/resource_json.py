@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.objects import StoredObject
-from vertex_emulator.times import format_time
+from vertex_emulator.time_formats import format_time
 
 # Metadata that a request may set: name, checksums, and the content type, which the file's name decides here.
 _ALLOWED_METADATA = frozenset(

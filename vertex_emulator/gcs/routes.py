@@ -15,7 +15,7 @@ from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.checksums import compute_checksums
 from vertex_emulator.gcs.objects import Objects, StoredObject
 from vertex_emulator.gcs.resource_json import guess_content_type, serialize_bucket, serialize_object
-from vertex_emulator.gcs.uploads import check_preconditions
+from vertex_emulator.gcs.upload_sessions import check_preconditions
 
 MAX_PAGE_SIZE = 1000
 _SYSTEM_PARAMETERS = frozenset(

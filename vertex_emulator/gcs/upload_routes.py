@@ -10,12 +10,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.multipart import MultipartParser
+from vertex_emulator.gcs.multipart_parser import MultipartParser
 from vertex_emulator.gcs.objects import Objects
 from vertex_emulator.gcs.resource_json import check_metadata, serialize_bucket, serialize_object
 from vertex_emulator.gcs.routes import check_query, get_base_url
-from vertex_emulator.gcs.uploads import Upload, Uploads
-from vertex_emulator.http.body import read_json_object
+from vertex_emulator.gcs.upload_sessions import Upload, Uploads
+from vertex_emulator.http.request_body import read_json_object
 
 _BATCH_BYTES = 1 << 20
 _EXPECTED = ("md5Hash", "crc32c", "ifGenerationMatch", "ifGenerationNotMatch")

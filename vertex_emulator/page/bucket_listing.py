@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from vertex_emulator.errors import ApiError, InvalidBucketUri
-from vertex_emulator.gcs import buckets
-from vertex_emulator.times import format_time
+from vertex_emulator.gcs import bucket_folders
+from vertex_emulator.time_formats import format_time
 
 ROOT = "gs://"
 MAX_LISTED = 1000
@@ -45,7 +45,7 @@ def get_file(root: Path, uri: str) -> Path:
 
 def _get_path(root: Path, uri: str) -> Path:
     try:
-        return root if uri == ROOT else buckets.resolve_folder(root, uri)
+        return root if uri == ROOT else bucket_folders.resolve_folder(root, uri)
     except InvalidBucketUri as error:
         raise ApiError("INVALID_ARGUMENT", str(error), [("uri", str(error))]) from error
 

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from vertex_api.catalog.job_defaults import get_output_directories
-from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
 from vertex_api.validation.pipeline_tasks import backing_kind
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ExecutorUnavailable
-from vertex_emulator.gcs import buckets
+from vertex_emulator.gcs import bucket_folders
 from vertex_emulator.page.study_view import build_study_view
-from vertex_emulator.replicas.executor import Executor
+from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.resource_json import serialize_job, serialize_pipeline
 
 
@@ -68,7 +68,7 @@ class JobViews:
         if job.kind == CUSTOM_JOB:
             folders |= get_output_directories(spec)
         for label, uri in folders.items():
-            yield {"label": label, "uri": uri, "path": str(buckets.resolve_folder(self.buckets, uri))}
+            yield {"label": label, "uri": uri, "path": str(bucket_folders.resolve_folder(self.buckets, uri))}
 
     def _list_replicas(self, job: Job) -> Iterator[dict[str, Any]]:
         pools = job.spec.get("jobSpec", {}).get("workerPoolSpecs", [])

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from vertex_api.scalars import parse_seconds
+from vertex_api.scalar_types import parse_seconds
 from vertex_api.studies.metrics import Metric, list_metrics
 from vertex_api.studies.trials import find_pareto_front, summarize_trials
 from vertex_emulator.database.records import Job, Trial

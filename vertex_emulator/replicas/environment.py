@@ -10,7 +10,7 @@ from typing import Any
 
 from vertex_api.catalog.job_defaults import get_output_directories
 from vertex_emulator.database.records import Job, Replica
-from vertex_emulator.names import build_hostname, derive_host_id
+from vertex_emulator.resource_names import build_hostname, derive_host_id
 
 TF_PORT = 2222
 TRAINING_PORT = 3333

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from vertex_api.catalog.machines import Machine, get_machine
-from vertex_emulator.replicas.executor import HostResources, ResourceLimits
+from vertex_emulator.replicas.executor_protocol import HostResources, ResourceLimits
 
 _GB = 1 << 30  # as the machine types' pages count
 _WITHOUT_TYPE = Machine("", vcpus=0, memory_gb=0)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from vertex_emulator.database.records import Replica
-from vertex_emulator.replicas.executor import LogLine
+from vertex_emulator.replicas.executor_protocol import LogLine
 
 _BLOCK_BYTES = 64 << 10
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from vertex_emulator.database.queue import QueuedJob
+from vertex_emulator.database.job_queue import QueuedJob
 
 
 def select_admissible_jobs(queue: Iterable[QueuedJob], in_use: Mapping[str, int], capacity: int) -> list[QueuedJob]:

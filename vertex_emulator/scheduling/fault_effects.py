@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.injected_faults import InjectedFault
-from vertex_emulator.replicas.executor import ReplicaStatus
+from vertex_emulator.replicas.executor_protocol import ReplicaStatus
 
 _OUT_OF_MEMORY = 137
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vertex_emulator.gcs import buckets
+from vertex_emulator.gcs import bucket_folders
 
 _SPLITS = ("training", "validation", "test")
 _FORMATS = ("jsonl", "csv")
@@ -31,7 +31,7 @@ def resolve_input_data(config: Mapping[str, Any], root: Path) -> InputData:
     The files are in the folder of gcsDestination or in its last `dataset-*` folder by name, which a copied export has.
     """
     uri = config["gcsDestination"]["outputUriPrefix"].rstrip("/")
-    folder = buckets.resolve_folder(root, uri)
+    folder = bucket_folders.resolve_folder(root, uri)
     exports = sorted((path for path in folder.glob("dataset-*") if path.is_dir()), reverse=True)
     datasets = [
         (place, form) for place in (folder, *exports) for form in _FORMATS if any(place.glob(f"training-*.{form}"))

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, find_explicit_timeout
-from vertex_api.scalars import parse_seconds
+from vertex_api.scalar_types import parse_seconds
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
-from vertex_emulator.replicas.executor import ReplicaStatus
-from vertex_emulator.scheduling import fault_effects, restarts
-from vertex_emulator.scheduling.restarts import RestartPlan
-from vertex_emulator.times import now_ns
+from vertex_emulator.replicas.executor_protocol import ReplicaStatus
+from vertex_emulator.scheduling import fault_effects, restart_rules
+from vertex_emulator.scheduling.restart_rules import RestartPlan
+from vertex_emulator.time_formats import now_ns
 
 _DEFAULT_QUEUE_WAIT = "86400s"  # a day, for FLEX_START (discovery document)
 PRIMARY = Replica(0, 0)
@@ -26,7 +26,7 @@ def decide_job_outcome(job: Job, statuses: Mapping[Replica, ReplicaStatus], now:
     """Decide how a running job ends or what is restarted; None while it goes on.
 
     `statuses` may hold earlier attempts, `now` is in ns. The first replica to fail fails the job, unless its error is
-    transient (restarts.py). If the primary replica succeeds, the job does (Google's page on the training service).
+    transient (restart_rules.py). If the primary replica succeeds, the job does (Google's page on the training service).
     Replicas are checked in the order in which they ended, so the outcome does not depend on when this is called.
     """
     current = {replica: statuses[replica] for replica in job.current_replicas if replica in statuses}
@@ -79,18 +79,18 @@ def build_stockout_ending(job: Job, now: int) -> Ending:
 
 
 def _decide_preemption(job: Job, now: int) -> Ending | RestartPlan:
-    restart = restarts.plan_preemption_restart(job, render_stockout(job.location.region), now)
+    restart = restart_rules.plan_preemption_restart(job, render_stockout(job.location.region), now)
     return restart or build_stockout_ending(job, now)
 
 
 def _decide_by_exits(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int, job_url: str) -> JobOutcome:
     exited = [item for item in statuses.items() if item[1].phase == "exited"]
     for replica, status in sorted(exited, key=lambda item: item[1].finished or 0):
-        if restarts.is_killed_externally(status):
+        if restart_rules.is_killed_externally(status):
             continue
         if status.exit_code != 0:
-            can_retry = restarts.is_transient(status)
-            restart = restarts.plan_retry(job, _render_exit(replica, status), now) if can_retry else None
+            can_retry = restart_rules.is_transient(status)
+            restart = restart_rules.plan_retry(job, _render_exit(replica, status), now) if can_retry else None
             return restart or _build_exit_failure(replica, status, job_url, now)
         if replica.first_attempt == PRIMARY:
             return Ending(SUCCEEDED, 0, "", now)
@@ -99,12 +99,12 @@ def _decide_by_exits(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: i
 
 def _decide_by_losses(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int) -> JobOutcome:
     removed = [replica for replica in job.current_replicas if replica not in statuses]
-    killed = [replica for replica, status in statuses.items() if restarts.is_killed_externally(status)]
+    killed = [replica for replica, status in statuses.items() if restart_rules.is_killed_externally(status)]
     if not removed and not killed:
         return None
     event = "was removed" if removed else "was killed"
     cause = f"the container of replica {(removed or killed)[0].task} {event} from outside."
-    restart = restarts.plan_worker_restart(job, [*removed, *killed], cause[0].upper() + cause[1:], now)
+    restart = restart_rules.plan_worker_restart(job, [*removed, *killed], cause[0].upper() + cause[1:], now)
     return restart or Ending(FAILED, CODE_INTERNAL, f"Internal error occurred for the current attempt: {cause}", now)
 
 

@@ -9,19 +9,19 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import FAILED, PENDING, Ending, Job
 from vertex_emulator.errors import ExecutorUnavailable
-from vertex_emulator.replicas.executor import Executor
+from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.scheduling.admission import select_admissible_jobs
-from vertex_emulator.scheduling.custom_job import CustomJobReconciler
+from vertex_emulator.scheduling.custom_job_reconciler import CustomJobReconciler
 from vertex_emulator.scheduling.job_outcome import CODE_INTERNAL
-from vertex_emulator.scheduling.pipeline import PipelineReconciler
-from vertex_emulator.scheduling.study import StudyReconciler
+from vertex_emulator.scheduling.pipeline_reconciler import PipelineReconciler
+from vertex_emulator.scheduling.study_reconciler import StudyReconciler
 from vertex_emulator.scheduling.work_queue import WorkQueue
-from vertex_emulator.times import now_ns
+from vertex_emulator.time_formats import now_ns
 
 _WORKERS = 8
 _ADMISSION = "admission"  # two keys that are not jobs: admit jobs from the queue,

@@ -7,7 +7,7 @@ from typing import Any
 from vertex_api.catalog.job_defaults import get_output_directory
 from vertex_api.studies.metrics import list_objectives
 from vertex_emulator.database.records import CANCELLING, SUCCEEDED, Job, Trial
-from vertex_emulator.scheduling import measurements
+from vertex_emulator.scheduling import trial_measurements
 
 Values = Mapping[str, float | int | str]
 _PROGRAM_FIELDS = ("containerSpec", "pythonPackageSpec")
@@ -18,30 +18,32 @@ def refresh_trial(study: Job, trial: Trial, job: Job, metric_text: str) -> Trial
     started = job.started
     study_spec = study.spec["studySpec"]
     metric_ids = [metric["metricId"] for metric in study_spec["metrics"]]
-    known = [measurements.parse_measurement(message) for message in trial.measurements]
+    known = [trial_measurements.parse_measurement(message) for message in trial.measurements]
     if started is not None:
-        latest = measurements.parse_metric_file(metric_text, metric_ids, started / 10**9)
+        latest = trial_measurements.parse_metric_file(metric_text, metric_ids, started / 10**9)
         # Rounded as a Duration is stored, so that reading the file again gives equal measurements.
-        known = measurements.merge_measurements(
+        known = trial_measurements.merge_measurements(
             known, [replace(measurement, elapsed=round(measurement.elapsed, 6)) for measurement in latest]
         )
     trial = replace(
         trial,
         started=started,
-        measurements=tuple(measurements.format_measurement(measurement) for measurement in known),
+        measurements=tuple(trial_measurements.format_measurement(measurement) for measurement in known),
     )
     if not job.is_terminal:
         if job.state == CANCELLING:
             return replace(trial, state="STOPPING")
         return replace(trial, state="ACTIVE") if started is not None else trial
-    final = measurements.select_final_measurement(known, study_spec)
-    ended = replace(trial, ended=job.ended, final=None if final is None else measurements.format_measurement(final))
+    final = trial_measurements.select_final_measurement(known, study_spec)
+    ended = replace(
+        trial, ended=job.ended, final=None if final is None else trial_measurements.format_measurement(final)
+    )
     if job.state != SUCCEEDED:
         reason = job.ending.message if job.ending is not None else job.state
         return replace(ended, state="INFEASIBLE", final=None, infeasible_reason=reason)
     if final is None:
         reason = f"The trial ended without reporting the metric {list_objectives(study_spec)[0].id}."
-        if tags := measurements.find_unknown_metrics(metric_text, metric_ids):
+        if tags := trial_measurements.find_unknown_metrics(metric_text, metric_ids):
             reason += f" It reported {', '.join(tags)}."
         return replace(ended, state="INFEASIBLE", infeasible_reason=reason)
     return replace(ended, state="SUCCEEDED")

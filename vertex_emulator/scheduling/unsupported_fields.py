@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from vertex_api.catalog.reduction_server import is_reduction_server
-from vertex_api.kinds import Kind
-from vertex_api.validation.shape import FieldProblem
+from vertex_api.job_kinds import Kind
+from vertex_api.validation.shape_validation import FieldProblem
 
 MAX_REPLICAS = 100
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from vertex_emulator.search.domain import Value
+from vertex_emulator.search.parameter_domains import Value
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from vertex_emulator.search.domain import Categories, Integers, Interval, Value
-from vertex_emulator.search.space import Parameter, Space, map_values_by_id
-from vertex_emulator.search.surrogate import Matrix
+from vertex_emulator.search.parameter_domains import Categories, Integers, Interval, Value
+from vertex_emulator.search.search_space import Parameter, Space, map_values_by_id
+from vertex_emulator.search.surrogate_model import Matrix
 
 # Integers with more values are treated as continuous.
 _MAX_LISTED_VALUES = 1000

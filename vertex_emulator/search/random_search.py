@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from random import Random
 
-from vertex_emulator.search.domain import Value
 from vertex_emulator.search.observation import Observation
-from vertex_emulator.search.space import Space, map_values_by_id
+from vertex_emulator.search.parameter_domains import Value
+from vertex_emulator.search.search_space import Space, map_values_by_id
 
 
 def suggest_random_point(space: Space, observations: Sequence[Observation], seed: int) -> dict[str, Value]:

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vertex_api.scalars import parse_seconds
+from vertex_api.scalar_types import parse_seconds
 from vertex_api.studies.metrics import is_safe, list_objectives
 from vertex_api.types import StudySpec
-from vertex_emulator.times import parse_time
+from vertex_emulator.time_formats import parse_time
 
 
 @dataclass(frozen=True)

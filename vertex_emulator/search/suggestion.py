@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from vertex_api.types import StudySpec
-from vertex_emulator.search import bayesian, grid_search, random_search
-from vertex_emulator.search.domain import Value
+from vertex_emulator.search import bayesian_search, grid_search, random_search
 from vertex_emulator.search.observation import Observation
-from vertex_emulator.search.space import Space
+from vertex_emulator.search.parameter_domains import Value
+from vertex_emulator.search.search_space import Space
 
 
 def suggest_parameters(study_spec: StudySpec, observations: Sequence[Observation], seed: int) -> dict[str, Value]:
@@ -26,4 +26,4 @@ def suggest_parameters(study_spec: StudySpec, observations: Sequence[Observation
         case "RANDOM_SEARCH":
             return random_search.suggest_random_point(space, observations, seed)
         case _:
-            return bayesian.suggest_bayesian_point(space, study_spec, observations, seed)
+            return bayesian_search.suggest_bayesian_point(space, study_spec, observations, seed)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 
 from vertex_api.validation.rules import Violation
-from vertex_api.validation.rules.resource import MAX_LABELS
+from vertex_api.validation.rules.common_fields import MAX_LABELS
 
 TOKEN_LABEL = "pulumi_token"
 MARK_LABEL = "pulumi_mark"

@@ -17,11 +17,11 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
-from vertex_api.kinds import KINDS
+from vertex_api.job_kinds import KINDS
 
-from ...runtime import target
+from ...runtime import api_target
+from ...runtime.api_target import api_errors_as
 from ...runtime.engine import Provider
-from ...runtime.target import api_errors_as
 from ...schema.job_declaration import JobDeclaration, get_deletion_policy
 from . import tokens
 from .labels import MARK_LABEL, build_stack_filter
@@ -101,7 +101,7 @@ def _remove_marked_jobs(
     Jobs that this run has deleted or kept already stay: the ledger may not know that `pulumi up --target` kept them.
     """
     with api_errors_as("jobs of an interrupted run: not removed"):
-        api = target.connect(parent)
+        api = api_target.connect(parent)
         for collection in sorted({*collections}):
             jobs = api.client.list(KINDS[collection], api.parent, build_stack_filter(stack.partition("/")[2]))
             removable = {

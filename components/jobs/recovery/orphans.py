@@ -8,14 +8,14 @@ import subprocess
 from collections.abc import Iterable, Mapping
 
 from vertex_api.client import JobClient
-from vertex_api.kinds import KINDS, TRAINING_PIPELINE
-from vertex_api.names import ResourceName, build_parent
-from vertex_api.states import TERMINAL_STATES
+from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE
+from vertex_api.job_states import TERMINAL_STATES
+from vertex_api.resource_names import ResourceName, build_parent
 from vertex_api.validation.pipeline_tasks import get_backing_job_name
 
-from ...runtime.target import Target
+from ...runtime.api_target import Target
+from .job_removal import remove_job
 from .labels import MARK_LABEL, build_stack_filter
-from .removal import remove_job
 from .update_session import LedgerContents
 
 _EXPORT_SECONDS = 120

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 
-from vertex_api.validation.canonical import CanonicalSpec
+from vertex_api.validation.canonical_spec import CanonicalSpec
 
 
 def compute_run_id(spec: CanonicalSpec, rerun: int, upstream_run_ids: Sequence[str] = ()) -> str:

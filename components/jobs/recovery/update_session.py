@@ -8,12 +8,12 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from vertex_api.errors import NotFound
-from vertex_api.kinds import Kind
-from vertex_api.names import ResourceName
-from vertex_api.states import strip_state_prefix
+from vertex_api.client_errors import NotFound
+from vertex_api.job_kinds import Kind
+from vertex_api.job_states import strip_state_prefix
+from vertex_api.resource_names import ResourceName
 
-from ...runtime.target import Target
+from ...runtime.api_target import Target
 from . import labels, tokens
 
 Job = Mapping[str, Any]

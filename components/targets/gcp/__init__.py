@@ -4,15 +4,15 @@ Each takes plain typed arguments (the TypedDicts of `schema.shapes` for maps of 
 creates, and lets the caller's options win. E-mails, URIs and names are plain text, not outputs: a preview shows them.
 """
 
-from .access import Grants, ServiceAgentAccess
 from .bucket import StagingBucket
+from .enabled_apis import Services
 from .foundation import GcpFoundation
 from .identity import TrainingIdentity
 from .network import JobNetwork
 from .persistent_resource import PersistentResource
 from .registry import ImageRegistry, Repository
+from .service_agent_access import Grants, ServiceAgentAccess
 from .service_agents import ServiceAgents
-from .services import Services
 
 __all__ = [
     "GcpFoundation",

@@ -6,19 +6,19 @@ from typing import Any
 import pulumi
 from pulumi import ResourceOptions
 
-from vertex_api.names import build_parent
+from vertex_api.resource_names import build_parent
 
 from ...jobs.recovery.ledger import Ledger
-from ...runtime.target import CLOUD_PREFIX
+from ...runtime.api_target import CLOUD_PREFIX
 from ...schema import shapes
 from ...settings.settings import Settings
-from .access import Grants, ServiceAgentAccess
 from .bucket import StagingBucket
+from .enabled_apis import Services, list_required_apis
 from .identity import TrainingIdentity
 from .network import JobNetwork
 from .persistent_resource import PersistentResource
 from .registry import ImageRegistry
-from .services import Services, list_required_apis
+from .service_agent_access import Grants, ServiceAgentAccess
 
 
 class GcpFoundation(pulumi.ComponentResource):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from components.files import cache, digests, signatures
+from components.files import digests, stat_signatures, user_cache
 from components.files.digests import compute_file_digests
 
 ROOT = Path(__file__).parents[3]
@@ -22,7 +22,7 @@ FIRST, SECOND = PATHS[:2]
 @pytest.fixture
 def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(signatures, "STABLE_AFTER_NS", 0)
+    monkeypatch.setattr(stat_signatures, "STABLE_AFTER_NS", 0)
     return tmp_path / "cache" / "vertex-training" / "digests"
 
 
@@ -122,7 +122,7 @@ def test_times_alone_change_no_digest(folder: Path) -> None:
 def test_a_recently_changed_file_is_read_again(folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     # Its next change may bear the same times.
     compute_file_digests(folder, PATHS)
-    monkeypatch.setattr(signatures, "STABLE_AFTER_NS", 3600 * 10**9)
+    monkeypatch.setattr(stat_signatures, "STABLE_AFTER_NS", 3600 * 10**9)
     (folder / FIRST).write_text("other")
     for _ in range(2):
         read.clear()
@@ -156,7 +156,7 @@ def test_a_file_changed_while_read_is_not_cached(folder: Path, monkeypatch: pyte
         return block
 
     # As if the file's own machine had a clock that is behind.
-    monkeypatch.setattr(signatures, "STABLE_AFTER_NS", -(10**12))
+    monkeypatch.setattr(stat_signatures, "STABLE_AFTER_NS", -(10**12))
     inode = (folder / FIRST).stat().st_ino
     monkeypatch.setattr(digests.os, "read", read)
     before = compute_file_digests(folder, PATHS)
@@ -223,7 +223,7 @@ def test_files_of_another_image_stay_cached(folder: Path, cache_folder: Path, re
 def test_the_oldest_cache_files_are_deleted(
     folder: Path, cache_folder: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache, "MAX_FILES", 2)
+    monkeypatch.setattr(user_cache, "MAX_FILES", 2)
     for name in ("two", "three", "four"):
         folder = folder.rename(folder.with_name(name))
         compute_file_digests(folder, PATHS)
@@ -237,8 +237,8 @@ def test_several_processes_can_share_the_cache(folder: Path, cache_folder: Path)
     program = f"""
 import sys
 from pathlib import Path
-from components.files import digests, signatures
-signatures.STABLE_AFTER_NS = 0
+from components.files import digests, stat_signatures
+stat_signatures.STABLE_AFTER_NS = 0
 for _ in range(20):
     for file in Path({str(cache_folder)!r}).glob("?" * 32):
         file.unlink(missing_ok=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from components.files import archives, digests, signatures
+from components.files import archives, digests, stat_signatures
 from components.files.digests import MAX_UNCACHED_FILES
-from components.images.context import BuildContext, DockerfileContext
+from components.images.build_context import BuildContext, DockerfileContext
 from components.images.package_context import PackageContext
 from components.schema.shapes import Package
 
@@ -21,7 +21,7 @@ Edit = Callable[[Path], object]
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(signatures, "STABLE_AFTER_NS", 0)
+    monkeypatch.setattr(stat_signatures, "STABLE_AFTER_NS", 0)
     return tmp_path / "cache" / "vertex-training" / "contexts"
 
 
@@ -177,7 +177,7 @@ def test_the_generated_dockerfile_is_part_of_the_digest(context: BuildContext) -
 
 def test_a_recent_change_prevents_caching(context: BuildContext, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Its next change may bear the same times.
-    monkeypatch.setattr(signatures, "STABLE_AFTER_NS", 3600 * 10**9)
+    monkeypatch.setattr(stat_signatures, "STABLE_AFTER_NS", 3600 * 10**9)
     (context.folder / "part/000").write_text("other")
     assert replace(context).digest
     assert not cache.exists()
@@ -194,7 +194,7 @@ def test_a_change_during_hashing_prevents_caching(
         return found
 
     # As if the file's own machine had a clock that is behind.
-    monkeypatch.setattr(signatures, "STABLE_AFTER_NS", -(10**12))
+    monkeypatch.setattr(stat_signatures, "STABLE_AFTER_NS", -(10**12))
     monkeypatch.setattr(BuildContext, "_compute_digest", digest)
     before = replace(context).digest
     monkeypatch.setattr(BuildContext, "_compute_digest", really)

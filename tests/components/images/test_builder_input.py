@@ -14,8 +14,8 @@ import docker
 import pytest
 
 from components.errors import ContextUnusable
+from components.images.build_context import BuildContext, DockerfileContext
 from components.images.builder_input import open_buildkit_input
-from components.images.context import BuildContext, DockerfileContext
 from components.images.docker_builders import Builder, Buildx, ClassicBuilder
 from tests import buildx
 

@@ -10,7 +10,7 @@ import docker
 import pytest
 
 from components.errors import BuildFailed
-from components.images.context import BuildContext, DockerfileContext
+from components.images.build_context import BuildContext, DockerfileContext
 from components.images.docker_builders import Buildx, choose_builder
 from tests import buildx
 

@@ -11,8 +11,8 @@ import docker
 import pytest
 
 from components.errors import BuildFailed, DockerUnavailable
-from components.images import docker_builders, store
-from components.images.context import BuildContext, DockerfileContext
+from components.images import docker_builders, image_stores
+from components.images.build_context import BuildContext, DockerfileContext
 from components.images.docker_builders import Buildx, ClassicBuilder
 
 URI = "localhost/team/digits:1"
@@ -145,7 +145,7 @@ def test_a_silent_daemon_is_named_with_the_remedy(tmp_path: Path, monkeypatch: p
     for name in ("DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "DOCKER_CONTEXT"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(DockerUnavailable) as unavailable:
-        store.Daemon().get_digest(URI)
+        image_stores.Daemon().get_digest(URI)
     assert str(unavailable.value).startswith(f"Docker does not answer on {host}: start it")
     assert len(str(unavailable.value).splitlines()) == 1
     del unavailable

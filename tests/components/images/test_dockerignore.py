@@ -15,7 +15,7 @@ import pytest
 
 import tests.buildx
 from components.errors import ContextUnusable
-from components.images.context import BuildContext, DockerfileContext
+from components.images.build_context import BuildContext, DockerfileContext
 
 TREE = (
     "Dockerfile",

@@ -9,7 +9,7 @@ import pytest
 from components.errors import BuildFailed
 from components.files.digests import MAX_LISTED_FILES, shorten_digests
 from components.images import training_image
-from components.images.context import BuildContext, DockerfileContext
+from components.images.build_context import BuildContext, DockerfileContext
 from components.images.declared_images import create_build_context
 from components.images.docker_builders import Report
 from components.images.training_image import TrainingImageProvider

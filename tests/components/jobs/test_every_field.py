@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from components.jobs import drift
-from components.jobs.job import complete_spec
-from components.runtime import target
+from components.jobs.job_resources import complete_spec
+from components.runtime import api_target
 from tests.components.fakes import Ground
 from tests.components.jobs.test_provider import PARENT, PROVIDERS, engine_s, inputs
 from tests.components.projects import INCLUDING, load
@@ -18,8 +18,8 @@ from tests.vertex_emulator.api.good_requests import GOOD, L4, fields_of, of_spec
 from tests.vertex_emulator.api.input_fields import is_set
 from vertex_api.catalog.machines import get_machine
 from vertex_api.client import Endpoint, RestClient
-from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.validation.canonical import restore_spec, validate_spec
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
+from vertex_api.validation.canonical_spec import restore_spec, validate_spec
 from vertex_api.validation.pipeline_tasks import CUSTOM_TASK, TUNING_TASK
 
 __all__ = ["server"]  # the fixture
@@ -57,8 +57,8 @@ def service(server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
     """A server that Google's client sends its requests to, and that takes them all."""
     api = server.api = Api(server.server_port)
     url = f"http://127.0.0.1:{api.port}"
-    at = target.Target(RestClient(Endpoint.for_server(url)), PARENT, target.EmulatorLinks(url))
-    monkeypatch.setattr(target, "connect", lambda parent: at)
+    at = api_target.Target(RestClient(Endpoint.for_server(url)), PARENT, api_target.EmulatorLinks(url))
+    monkeypatch.setattr(api_target, "connect", lambda parent: at)
     monkeypatch.setattr("sys.argv", ["pytest"])
     yield api
 

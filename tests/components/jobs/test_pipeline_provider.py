@@ -8,7 +8,7 @@ from components.jobs.provider import TrainingPipelineProvider
 from tests.components.fakes import Clock, FakeClient
 from tests.components.jobs.test_provider import PARENT, create, engine_s, inputs
 from tests.vertex_api.jobs import edited, pipeline, tuning_job, tuning_pipeline
-from vertex_api import errors
+from vertex_api import client_errors
 from vertex_api.client import Job
 
 FIRST, BACKING = f"{PARENT}/trainingPipelines/1", f"{PARENT}/customJobs/2"
@@ -132,7 +132,7 @@ def test_a_job_that_the_service_does_not_let_go_does_not_keep_its_pipeline(api: 
     submitted(api, "PIPELINE_STATE_SUCCEEDED")
 
     def refuse_once(verb: str) -> None:
-        refusal = errors.InvalidRequest("the job belongs to a pipeline")
+        refusal = client_errors.InvalidRequest("the job belongs to a pipeline")
         api.failing = {"delete": refusal} if verb == "delete" and "delete" not in api.calls[:-1] else {}
 
     api.before = refuse_once

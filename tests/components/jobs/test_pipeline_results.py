@@ -9,7 +9,7 @@ from components.jobs.results import summarize_job
 from tests.components.fakes import FakeClient
 from tests.components.jobs.test_waiting import LABELS, PARENT, SUCCEEDED, failure_of, trial, wait
 from tests.vertex_api.jobs import edited, pipeline, tuning_pipeline
-from vertex_api import errors
+from vertex_api import client_errors
 
 TRAIN, SEARCH = f"{PARENT}/trainingPipelines/1", f"{PARENT}/trainingPipelines/2"
 JOB, STUDY, MODEL = f"{PARENT}/customJobs/3", f"{PARENT}/hyperparameterTuningJobs/4", f"{PARENT}/models/5"
@@ -101,5 +101,5 @@ def test_the_last_lines_of_a_failed_pipeline_are_its_job_s(api: FakeClient) -> N
 
 def test_a_pipeline_that_failed_before_it_had_a_job_is_accounted_for(api: FakeClient) -> None:
     add_training(api, "PIPELINE_STATE_FAILED", trainingTaskMetadata=None, error={"message": "quota"})
-    api.failing["log_lines"] = errors.NotFound("no such job")
+    api.failing["log_lines"] = client_errors.NotFound("no such job")
     assert failure_of(digits=TRAIN).startswith("digits failed: quota\n")

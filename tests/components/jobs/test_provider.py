@@ -18,8 +18,8 @@ from components.jobs.provider import (
 from components.jobs.recovery.labels import TOKEN_LABEL
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited, job_of, tuning_job
-from vertex_api import errors
-from vertex_api.kinds import KINDS, TRAINING_PIPELINE, Kind
+from vertex_api import client_errors
+from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE, Kind
 
 PARENT = "projects/local/locations/us-central1"
 FIRST = f"{PARENT}/customJobs/1"
@@ -341,7 +341,9 @@ def test_a_job_that_someone_deletes_meanwhile_is_deleted(api: FakeClient, clock:
 def test_a_job_that_ends_before_it_can_be_cancelled_is_deleted_all_the_same(api: FakeClient, clock: Clock) -> None:
     api.add(FIRST, state="JOB_STATE_RUNNING")
     api.coming[FIRST] = ["JOB_STATE_RUNNING", "JOB_STATE_SUCCEEDED"]
-    api.failing["cancel"] = errors.InvalidRequest("the job is in state JOB_STATE_SUCCEEDED and cannot be cancelled")
+    api.failing["cancel"] = client_errors.InvalidRequest(
+        "the job is in state JOB_STATE_SUCCEEDED and cannot be cancelled"
+    )
     custom.delete(FIRST, inputs())
     assert api.jobs == {}
 
@@ -358,16 +360,16 @@ def test_a_job_that_does_not_end_is_given_up_with_its_name_and_what_to_do(api: F
 @pytest.mark.parametrize(
     "error",
     [
-        errors.InvalidRequest("machineType: n9 is not known"),
-        errors.PermissionDenied("no permission aiplatform.customJobs.create"),
-        errors.QuotaExceeded("too many jobs"),
-        errors.Unavailable("no answer from the API"),
+        client_errors.InvalidRequest("machineType: n9 is not known"),
+        client_errors.PermissionDenied("no permission aiplatform.customJobs.create"),
+        client_errors.QuotaExceeded("too many jobs"),
+        client_errors.Unavailable("no answer from the API"),
     ],
     ids=lambda error: type(error).__name__,
 )
 @pytest.mark.parametrize("verb", ["list", "create", "get", "cancel", "delete"])
 def test_an_error_of_the_api_is_one_line_that_names_the_job(
-    api: FakeClient, clock: Clock, verb: str, error: errors.VertexError
+    api: FakeClient, clock: Clock, verb: str, error: client_errors.VertexError
 ) -> None:
     if verb == "delete":
         api.add(FIRST, state="JOB_STATE_SUCCEEDED")
@@ -383,7 +385,7 @@ def test_an_error_of_the_api_is_one_line_that_names_the_job(
 
 
 def test_an_error_while_reading_is_one_line_that_names_the_job(api: FakeClient) -> None:
-    api.failing["get"] = errors.Unavailable("no answer from the API")
+    api.failing["get"] = client_errors.Unavailable("no answer from the API")
     with pytest.raises(SubmitFailed) as failure:
         custom.read(FIRST, inputs())
     assert str(failure.value).startswith("digits: ")

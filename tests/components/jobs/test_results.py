@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 from components.errors import SubmitFailed
-from components.jobs.inputs import JobInputs
 from components.jobs.provider import CustomJobProvider
+from components.jobs.provider_inputs import JobInputs
 from components.jobs.results import fetch_results, split_reference
-from components.runtime import target
+from components.runtime import api_target
 from tests.components.fakes import FakeClient, start_new_process
 from tests.components.jobs.test_provider import ARGS, PARENT, engine_s, inputs
 from tests.vertex_api.jobs import custom_job, edited, pipeline, tuning_job, tuning_pipeline
-from vertex_api import errors
-from vertex_api.kinds import CUSTOM_JOB
+from vertex_api import client_errors
+from vertex_api.job_kinds import CUSTOM_JOB
 
 TUNE = f"{PARENT}/hyperparameterTuningJobs/7"
 TRAIN = f"{PARENT}/customJobs/8"
@@ -46,7 +46,7 @@ def done(api: FakeClient) -> FakeClient:
 
 
 def value(reference: str, jobs: dict[str, str] = JOBS) -> str:
-    at = target.connect(f"//local/{PARENT}")
+    at = api_target.connect(f"//local/{PARENT}")
     spec = edited(custom_job(), *ARGS, to=[f"${{jobs.{reference}}}"])
     return fetch_results(at, JobInputs.parse(CUSTOM_JOB, inputs(spec, jobs=jobs)))[reference]
 
@@ -105,7 +105,7 @@ def test_a_job_that_has_not_succeeded_has_no_results(done: FakeClient) -> None:
 
 
 def test_a_job_that_is_gone_is_an_error_of_the_api(done: FakeClient) -> None:
-    with pytest.raises(errors.NotFound):
+    with pytest.raises(client_errors.NotFound):
         value("train.name", {"train": f"{PARENT}/customJobs/99"})
 
 

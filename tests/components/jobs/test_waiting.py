@@ -9,7 +9,7 @@ from components.errors import TrainingFailed
 from components.jobs import waiting
 from components.jobs.results import summarize_job
 from tests.components.fakes import Clock, FakeClient
-from vertex_api import errors
+from vertex_api import client_errors
 
 PARENT = "projects/local/locations/us-central1"
 OWNER = "team/dev"
@@ -184,7 +184,7 @@ def test_a_job_that_someone_cancels_ends_the_wait(api: FakeClient) -> None:
 
 def test_a_log_that_cannot_be_read_does_not_hide_the_failure(api: FakeClient) -> None:
     add_training(api, TRAIN, FAILED, error={"message": "out of memory"})
-    api.failing["log_lines"] = errors.PermissionDenied("no permission logging.logEntries.list")
+    api.failing["log_lines"] = client_errors.PermissionDenied("no permission logging.logEntries.list")
     message = failure_of(digits=TRAIN)
     assert message.startswith("digits failed: out of memory\n")
     assert "(its log cannot be read: no permission logging.logEntries.list)" in message
@@ -198,9 +198,11 @@ def test_a_job_that_is_deleted_while_it_is_waited_for_is_named(api: FakeClient) 
     assert failure_of(digits=TRAIN, other=f"{PARENT}/customJobs/2") == message
 
 
-@pytest.mark.parametrize("error", [errors.Unavailable("no answer"), errors.QuotaExceeded("too many requests")])
+@pytest.mark.parametrize(
+    "error", [client_errors.Unavailable("no answer"), client_errors.QuotaExceeded("too many requests")]
+)
 def test_a_wait_outlives_an_api_that_is_out_of_reach_for_a_while(
-    api: FakeClient, clock: Clock, error: errors.VertexError
+    api: FakeClient, clock: Clock, error: client_errors.VertexError
 ) -> None:
     add_training(api, TRAIN, SUCCEEDED)
     api.failing["list"] = error
@@ -211,7 +213,7 @@ def test_a_wait_outlives_an_api_that_is_out_of_reach_for_a_while(
 
 def test_a_wait_is_given_up_once_the_api_is_out_of_reach_for_too_long(api: FakeClient, clock: Clock) -> None:
     add_training(api, TRAIN, RUNNING)
-    api.failing["list"] = errors.Unavailable("no answer from the API")
+    api.failing["list"] = client_errors.Unavailable("no answer from the API")
     began = clock.now
     assert failure_of(digits=TRAIN) == "the jobs' state is unknown for 120 s: no answer from the API"
     assert 120 < clock.now - began < 150
@@ -221,7 +223,7 @@ def test_time_out_of_reach_counts_from_the_last_answer(api: FakeClient, clock: C
     add_training(api, TRAIN, *[RUNNING] * 200, SUCCEEDED)
 
     def half_of_the_time(verb: str) -> None:
-        api.failing = {"list": errors.Unavailable("no answer")} if clock.now % 200 < 100 else {}
+        api.failing = {"list": client_errors.Unavailable("no answer")} if clock.now % 200 < 100 else {}
 
     api.before = half_of_the_time
     assert wait(digits=TRAIN)["digits"]["state"] == SUCCEEDED
@@ -268,7 +270,7 @@ def test_a_deadline_of_a_job_that_has_ended_is_none(api: FakeClient, clock: Cloc
 
 def test_a_deadline_counts_while_the_api_is_out_of_reach(api: FakeClient, clock: Clock) -> None:
     add_training(api, TRAIN, RUNNING)
-    api.failing["list"] = errors.Unavailable("no answer")
+    api.failing["list"] = client_errors.Unavailable("no answer")
     with pytest.raises(TrainingFailed, match=r"^digits: still of unknown state after 60 s, its lifecycle\.deadline"):
         waiting.wait_for_jobs(f"//local/{PARENT}", OWNER, {"digits": TRAIN}, {"digits": 60.0})
 

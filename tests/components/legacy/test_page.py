@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 from typing_extensions import is_typeddict
 
-from components.legacy import messages
-from components.legacy.conversion import convert_job
-from components.legacy.fields import render_yaml
-from components.legacy.machines import LEGACY_TYPES, ROLES, SCALE_TIERS
-from components.legacy.runtimes import RUNTIMES, get_executor_image_uri
+from components.legacy import job_types
+from components.legacy.commented_yaml import render_yaml
+from components.legacy.job_conversion import convert_job
+from components.legacy.machine_conversion import LEGACY_TYPES, ROLES, SCALE_TIERS
+from components.legacy.runtime_versions import RUNTIMES, get_executor_image_uri
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "legacy.md").read_text()
 MESSAGES = {
     name: value
-    for name, value in vars(messages).items()
-    if is_typeddict(value) and value.__module__ == messages.__name__
+    for name, value in vars(job_types).items()
+    if is_typeddict(value) and value.__module__ == job_types.__name__
 }
 
 PACKAGE: dict[str, Any] = {
@@ -135,8 +135,8 @@ def documented(message: Any, above: str = "") -> Iterator[str]:
 
 
 def test_the_page_has_every_field() -> None:
-    assert BECOMES.keys() - {"jobId", "labels"} == set(documented(messages.TrainingInput))
-    assert SAMPLES.keys() == set(documented(messages.TrainingInput))
+    assert BECOMES.keys() - {"jobId", "labels"} == set(documented(job_types.TrainingInput))
+    assert SAMPLES.keys() == set(documented(job_types.TrainingInput))
 
 
 @pytest.mark.parametrize("field", SAMPLES)

@@ -10,7 +10,7 @@ from components.errors import UploadFailed
 from components.packages import object_store
 from components.packages.python_package import PythonPackageProvider
 from components.packages.source_distribution import SourceDistribution
-from components.runtime.target import CLOUD_PREFIX, LOCAL_PREFIX
+from components.runtime.api_target import CLOUD_PREFIX, LOCAL_PREFIX
 from tests.components.projects import write
 from tests.standins.cloud_storage import cloud_storage
 

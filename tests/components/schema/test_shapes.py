@@ -13,7 +13,7 @@ from components.images.declared_images import DEFAULT_PLATFORM
 from components.schema import shapes
 from components.settings.settings import Settings
 from tests.components.projects import INCLUDING, problems, write
-from vertex_api.validation.shape import validate_shape
+from vertex_api.validation.shape_validation import validate_shape
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
 SECTIONS = {

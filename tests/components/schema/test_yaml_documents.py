@@ -6,8 +6,8 @@ import pytest
 from typing_extensions import TypedDict
 
 from components.schema.yaml_documents import compose, find_line, load, quote_source_text
-from vertex_api.scalars import String
-from vertex_api.validation.shape import validate_shape
+from vertex_api.scalar_types import String
+from vertex_api.validation.shape_validation import validate_shape
 
 
 class Texts(TypedDict, total=False):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.components.projects import INCLUDING, load, problems
-from vertex_api.kinds import TRAINING_PIPELINE
+from vertex_api.job_kinds import TRAINING_PIPELINE
 from vertex_api.validation.pipeline_tasks import CUSTOM_TASK, TUNING_TASK
 
 PIPELINE = """\

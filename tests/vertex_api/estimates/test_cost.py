@@ -9,8 +9,8 @@ from tests.vertex_api.jobs import custom_job, edited, pipeline, tuning_job, tuni
 from vertex_api.catalog.machines import get_machines
 from vertex_api.estimates.cost import Cost, estimate_cost, list_priceable_names
 from vertex_api.estimates.prices import Price, load_prices
-from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.validation.canonical import CanonicalSpec
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.validation.canonical_spec import CanonicalSpec
 
 REGION = "us-central1"
 SSD_100 = 0.0267808219  # 100 x 0.1955 / 730

@@ -13,8 +13,8 @@ from vertex_api.estimates.cost import Cost, estimate_cost
 from vertex_api.estimates.persistent_resource import estimate_pool_cost, estimate_pool_quota
 from vertex_api.estimates.prices import load_prices
 from vertex_api.estimates.quota import estimate_quota as needs_of_a_job
-from vertex_api.kinds import CUSTOM_JOB
-from vertex_api.validation.canonical import CanonicalSpec
+from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_api.validation.canonical_spec import CanonicalSpec
 
 ALWAYS = "billed with jobs or without; no sum of USD at most counts it"
 GPUS = {"acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 2}

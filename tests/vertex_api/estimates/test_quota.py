@@ -7,8 +7,8 @@ import pytest
 from tests.vertex_api.estimates.test_cost import pool
 from tests.vertex_api.jobs import custom_job, edited, tuning_job, tuning_pipeline
 from vertex_api.estimates.quota import estimate_quota
-from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.validation.canonical import CanonicalSpec
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.validation.canonical_spec import CanonicalSpec
 
 
 def of(*pools: dict[str, Any], **job_spec: Any) -> dict[str, int]:

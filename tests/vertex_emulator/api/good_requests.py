@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.vertex_emulator.api.input_fields import Names, input_fields, sample
-from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.types import Model
 from vertex_api.validation.pipeline_tasks import CUSTOM_TASK
 

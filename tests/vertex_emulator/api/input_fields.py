@@ -7,14 +7,14 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from typing_extensions import is_typeddict
 
-from vertex_api import scalars
-from vertex_api.fields import unwrap_hint
+from vertex_api import scalar_types
+from vertex_api.message_fields import unwrap_hint
 from vertex_api.validation.rules.unions import UNIONS
 
 Names = tuple[str, ...]
 
-_SET_BY_THE_SERVICE = get_args(scalars.OutputOnly[int])[1]
-DURATION, TIMESTAMP = get_args(scalars.Duration)[1], get_args(scalars.Timestamp)[1]
+_SET_BY_THE_SERVICE = get_args(scalar_types.OutputOnly[int])[1]
+DURATION, TIMESTAMP = get_args(scalar_types.Duration)[1], get_args(scalar_types.Timestamp)[1]
 _TEXTS = {DURATION: "60s", TIMESTAMP: "2026-01-31T12:00:00Z"}
 _KEY = "key"
 _NAMED = {"artifactUri": "gs://bucket/model", "predictRoute": "/predict", "healthRoute": "/health"}

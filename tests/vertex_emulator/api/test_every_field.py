@@ -12,9 +12,9 @@ import pytest
 from tests.vertex_emulator.api.good_requests import GOOD, MODEL, PARENT_MODEL, fields_of
 from tests.vertex_emulator.api.input_fields import Names, input_fields, is_set
 from tests.vertex_emulator.running import PARENT, RunningEmulator
-from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex_api.validation import pipelines
-from vertex_api.validation.messages import validate_job
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.validation import pipeline_validation
+from vertex_api.validation.message_validation import validate_job
 from vertex_emulator.errors import to_snake_case
 from vertex_emulator.scheduling.unsupported_fields import REJECTED_FIELDS
 
@@ -51,7 +51,7 @@ def request_with(kind: Kind, path: Names) -> Any:
 
 def canonical(kind: Kind, body: Any) -> Any:
     if kind == TRAINING_PIPELINE:
-        return pipelines.parse_pipeline(body, output_only="drop").spec
+        return pipeline_validation.parse_pipeline(body, output_only="drop").spec
     return validate_job(kind, body, output_only="drop")[0]
 
 

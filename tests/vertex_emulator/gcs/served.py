@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.service import Storage
+from vertex_emulator.gcs.storage_app import Storage
 
 
 def _refusal(_request: Request, error: Any) -> JSONResponse:

@@ -2,8 +2,8 @@ import json
 
 from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool
 from vertex_emulator.database.records import Replica
-from vertex_emulator.names import build_hostname, derive_project_number
 from vertex_emulator.replicas.environment import build_service_environment
+from vertex_emulator.resource_names import build_hostname, derive_project_number
 
 
 def test_a_single_replica_gets_the_cluster_of_one_host_and_no_tf_config() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from vertex_emulator.replicas.executor import HostResources, ResourceLimits
+from vertex_emulator.replicas.executor_protocol import HostResources, ResourceLimits
 from vertex_emulator.replicas.resource_limits import compute_resource_limits, render_shortfall_warnings
 
 GB = 1 << 30

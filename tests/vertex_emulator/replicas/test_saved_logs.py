@@ -5,7 +5,7 @@ import pytest
 
 from vertex_emulator.database.records import Replica
 from vertex_emulator.replicas import saved_logs as logs
-from vertex_emulator.replicas.executor import LogLine
+from vertex_emulator.replicas.executor_protocol import LogLine
 
 REPLICA = Replica(0, 0)
 # Times come in groups of three, one line is longer than a block, and one holds all kinds of line ends.

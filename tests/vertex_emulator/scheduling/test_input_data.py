@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from tests.vertex_emulator.jobs import pool
-from vertex_api.kinds import TRAINING_PIPELINE
+from vertex_api.job_kinds import TRAINING_PIPELINE
 from vertex_api.validation.pipeline_tasks import CUSTOM_TASK
 from vertex_emulator.api.job_validation import validate_request
 from vertex_emulator.errors import ApiError

@@ -2,9 +2,9 @@ import pytest
 
 from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool, tuning_job, tuning_job_spec
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica, Trial
-from vertex_emulator.replicas.executor import ReplicaStatus
+from vertex_emulator.replicas.executor_protocol import ReplicaStatus
 from vertex_emulator.scheduling.job_outcome import decide_job_outcome
-from vertex_emulator.scheduling.restarts import RestartPlan
+from vertex_emulator.scheduling.restart_rules import RestartPlan
 from vertex_emulator.scheduling.study_outcome import decide_study_ending as study_verdict
 from vertex_emulator.scheduling.trial_job import build_trial_job_spec
 

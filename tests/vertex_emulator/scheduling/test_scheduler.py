@@ -3,9 +3,9 @@ import pytest
 from tests.vertex_emulator.fakes import Emulator
 from tests.vertex_emulator.jobs import LOCATION, custom_job_spec, pool, tuning_job_spec
 from tests.vertex_emulator.scheduling.steps import CHIEF, cancel, log_texts, reports, submit, submit_study, trials
-from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.replicas import saved_logs as logs
-from vertex_emulator.replicas.executor import ReplicaSpec
+from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 
 
 def test_a_job_goes_through_the_service_s_states_and_leaves_its_log_and_no_container(emulator: Emulator) -> None:

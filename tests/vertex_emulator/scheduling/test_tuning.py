@@ -10,8 +10,8 @@ import pytest
 from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.vertex_emulator.jobs import LOCATION, pool, tuning_job_spec
 from tests.vertex_emulator.kills import Outcome, assert_that_no_kill_changes_the_end
-from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB
-from vertex_emulator.replicas.executor import ReplicaSpec
+from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB
+from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 
 MEDIAN: Mapping[str, Any] = {"medianAutomatedStoppingSpec": {}}
 

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.vertex_emulator.jobs import custom_job_spec, pool, tuning_job_spec
-from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.scheduling.unsupported_fields import (
     find_oversized_pools,
     find_rejected_fields,

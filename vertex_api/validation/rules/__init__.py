@@ -8,8 +8,8 @@ the job. There is no rule without a source.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.kinds import CUSTOM_JOB, TRAINING_PIPELINE, Kind
-from vertex_api.validation.rules import job_spec, pipeline, resource, tuning
+from vertex_api.job_kinds import CUSTOM_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.validation.rules import common_fields, job_spec, training_pipeline, tuning_job
 from vertex_api.validation.rules.violation import KeyPath, Violation
 
 __all__ = ["KeyPath", "Violation", "find_violations"]
@@ -18,10 +18,10 @@ __all__ = ["KeyPath", "Violation", "find_violations"]
 def find_violations(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violation]:
     """Find every rule that a canonical job breaks; of a pipeline, without the rules for the job that it runs."""
     if kind == TRAINING_PIPELINE:
-        yield from pipeline.find_pipeline_violations(job)
+        yield from training_pipeline.find_pipeline_violations(job)
         return
-    yield from resource.find_resource_violations(job)
+    yield from common_fields.find_resource_violations(job)
     if kind == CUSTOM_JOB:
         yield from job_spec.find_job_spec_violations(job["jobSpec"], ("jobSpec",))
     else:
-        yield from tuning.find_tuning_violations(job, ())
+        yield from tuning_job.find_tuning_violations(job, ())

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.catalog import reduction_server
-from vertex_api.kinds import HYPERPARAMETER_TUNING_JOB, Kind
-from vertex_api.scalars import quote_value
-from vertex_api.validation.rules import parameters
+from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, Kind
+from vertex_api.scalar_types import quote_value
+from vertex_api.validation.rules import study_parameters
 from vertex_api.validation.rules.machine_spec import get_accelerator
 from vertex_api.validation.rules.violation import KeyPath, Violation
 
@@ -73,7 +73,7 @@ def _find_pools_without_gpus(spec: Mapping[str, Any], at: KeyPath) -> Iterator[V
 def _find_parameter_mistakes(specs: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
     """A parameter reaches the trainer as the flag --id=value; a category that is there twice is tried twice. Discovery
     document: both ends of a range are required, but clients leave out zeros."""
-    for spec, path, _ in parameters.walk_parameters(specs, at):
+    for spec, path, _ in study_parameters.walk_parameters(specs, at):
         if "=" in spec["parameterId"]:
             message = f"{quote_value(spec['parameterId'])} must not contain =: trials get it as the flag --id=value"
             yield (*path, "parameterId"), message

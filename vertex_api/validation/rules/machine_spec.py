@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.catalog.machines import Machine, get_machine, get_machines
-from vertex_api.spelling import find_closest_name, join_with_or
+from vertex_api.name_suggestions import find_closest_name, join_with_or
 from vertex_api.validation.rules.text_formats import TextFormat
 from vertex_api.validation.rules.violation import KeyPath, Violation
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.catalog.machines import get_machine
-from vertex_api.scalars import parse_seconds
-from vertex_api.spelling import join_with_or
+from vertex_api.name_suggestions import join_with_or
+from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.rules.machine_spec import (
     RESERVATION_ONLY_MACHINES,
     find_machine_violations,

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from vertex_api.scalars import parse_seconds
-from vertex_api.validation.rules import parameters
+from vertex_api.scalar_types import parse_seconds
+from vertex_api.validation.rules.study_parameters import walk_parameters
 from vertex_api.validation.rules.violation import KeyPath, Violation
 
 _SPECS = ("decayCurveStoppingSpec", "medianAutomatedStoppingSpec", "convexAutomatedStoppingSpec")
@@ -28,7 +28,7 @@ def _find_convex_violations(study: Mapping[str, Any], at: KeyPath) -> Iterator[V
     yield from _find_negative_values(spec, ("minStepCount", "maxStepCount", "minMeasurementCount"), at)
     yield from _find_reversed_limits(spec, "minStepCount", "maxStepCount", at)
     name = spec.get("learningRateParameterName")
-    if name and name not in {each["parameterId"] for each, _, _ in parameters.walk_parameters(study["parameters"], ())}:
+    if name and name not in {each["parameterId"] for each, _, _ in walk_parameters(study["parameters"], ())}:
         yield (*at, "learningRateParameterName"), f'"{name}" is no parameter of the study'
 
 

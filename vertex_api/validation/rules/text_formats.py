@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vertex_api.scalars import quote_value
+from vertex_api.scalar_types import quote_value
 from vertex_api.validation.rules.violation import KeyPath, Violation
 
 _SEGMENTS = {"number": "[0-9]+", "region": "[a-z]+-[a-z]+[0-9]+", "object": r"[^\x00-\x1f]*"}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.fields import get_fields
+from vertex_api.message_fields import get_fields
 from vertex_api.validation.rules.violation import KeyPath, Violation
 
 UNIONS = {

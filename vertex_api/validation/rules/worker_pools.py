@@ -5,8 +5,8 @@ from typing import Any
 
 from vertex_api.catalog import reduction_server
 from vertex_api.catalog.machines import get_machine
-from vertex_api.spelling import join_with_or
-from vertex_api.validation.rules import machine_spec, task
+from vertex_api.name_suggestions import join_with_or
+from vertex_api.validation.rules import machine_spec, worker_pool_task
 from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
 
 MAX_POOLS = 4
@@ -43,7 +43,7 @@ def _find_pool_violations(pool: Mapping[str, Any], at: KeyPath, on_demand: bool)
     """Discovery document, WorkerPoolSpec: one task; a machine, except where a persistent resource has them."""
     if ("containerSpec" in pool) == ("pythonPackageSpec" in pool):
         yield at, "needs exactly one of containerSpec and pythonPackageSpec"
-    yield from task.find_task_violations(pool, at)
+    yield from worker_pool_task.find_task_violations(pool, at)
     if "machineSpec" in pool or on_demand:
         yield from machine_spec.find_machine_violations(pool.get("machineSpec", {}), (*at, "machineSpec"))
     if on_demand:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from vertex_emulator.replicas.docker.error_translation import ignore_statuses, translate_connection_errors
-from vertex_emulator.replicas.executor import LogLine
-from vertex_emulator.times import parse_time
+from vertex_emulator.replicas.executor_protocol import LogLine
+from vertex_emulator.time_formats import parse_time
 
 Call = Callable[[Callable[[Any], Any]], Any]
 

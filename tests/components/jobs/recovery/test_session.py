@@ -9,11 +9,11 @@ import pytest
 from components.errors import SubmitFailed
 from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider
 from components.jobs.recovery.update_session import UpdateSession, current_session
-from components.runtime import target
+from components.runtime import api_target
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, tuning_job
-from vertex_api import errors
-from vertex_api.kinds import CUSTOM_JOB
+from vertex_api import client_errors
+from vertex_api.job_kinds import CUSTOM_JOB
 
 PARENT = "projects/local/locations/us-central1"
 FIRST = f"{PARENT}/customJobs/1"
@@ -53,7 +53,7 @@ def test_each_stack_and_each_parent_has_a_list_of_its_own(api: FakeClient) -> No
 
 
 def test_a_list_that_fails_is_asked_for_again_by_the_next_job(api: FakeClient) -> None:
-    api.failing["list"] = errors.Unavailable("no answer")
+    api.failing["list"] = client_errors.Unavailable("no answer")
     with pytest.raises(SubmitFailed, match=r"^digits: not submitted: no answer$"):
         custom.create(inputs())
     api.failing.clear()
@@ -140,7 +140,7 @@ def find_equivalent(api: FakeClient, *jobs: tuple[str, str, str]) -> str | None:
         labels = {"pulumi_project": "team", "pulumi_stack": "dev", "pulumi_token": "t"}
         name = f"{PARENT}/customJobs/{id_}"
         api.add(name, state=f"JOB_STATE_{state}", labels=labels)["createTime"] = created
-    job = UpdateSession().find_equivalent_job(target.connect(f"//local/{PARENT}"), CUSTOM_JOB, "team/dev", "t")
+    job = UpdateSession().find_equivalent_job(api_target.connect(f"//local/{PARENT}"), CUSTOM_JOB, "team/dev", "t")
     return job and job["name"].rpartition("/")[2]
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from components.jobs.recovery.tokens import compute_mark, compute_run_id, compute_token
 from tests.vertex_api.jobs import custom_job, edited
-from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.canonical import CanonicalSpec
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.validation.canonical_spec import CanonicalSpec
 
 SPEC = custom_job()
 ARGS = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "args")

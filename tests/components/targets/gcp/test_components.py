@@ -19,8 +19,8 @@ from components.targets.gcp import (
     StagingBucket,
     TrainingIdentity,
 )
-from components.targets.gcp.propagation import MAX_PAUSE_SECONDS, MAX_TRIES, compute_retry_pause
-from components.targets.gcp.services import ALWAYS_REQUIRED, list_required_apis
+from components.targets.gcp.enabled_apis import ALWAYS_REQUIRED, list_required_apis
+from components.targets.gcp.iam_propagation import MAX_PAUSE_SECONDS, MAX_TRIES, compute_retry_pause
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 
 # The threads of Pulumi's mocks leave an event loop each.

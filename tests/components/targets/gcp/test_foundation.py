@@ -10,7 +10,7 @@ import yaml
 
 from components.schema import shapes
 from components.settings.settings import Settings
-from components.stack import Images, Jobs, Packages, export_outputs
+from components.stack_resources import Images, Jobs, Packages, export_outputs
 from components.targets.choice import create_foundation
 from components.targets.gcp import GcpFoundation, Services
 from tests import access_page

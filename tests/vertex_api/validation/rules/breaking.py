@@ -3,8 +3,8 @@
 from typing import Any
 
 from tests.vertex_api.jobs import custom_job, edited, tuning_job
-from vertex_api.kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.messages import validate_job
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.validation.message_validation import validate_job
 
 SPEC = "jobSpec"
 POOLS = "jobSpec.workerPoolSpecs"

@@ -1,7 +1,7 @@
 """What Docker's `/info` says of its host. No machine of ours has a GPU: those replies are written after its API."""
 
 from vertex_emulator.replicas.docker.host_resources import read_host_resources
-from vertex_emulator.replicas.executor import HostResources
+from vertex_emulator.replicas.executor_protocol import HostResources
 
 INFO = {"NCPU": 4, "MemTotal": 1 << 34, "CpuCfsQuota": True, "MemoryLimit": True, "Runtimes": {"runc": {}}}
 

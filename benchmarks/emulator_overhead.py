@@ -1,0 +1,223 @@
+"""What the emulator costs: its start and memory, jobs and trials next to `docker run` of the same program, logs.
+
+Docker and the base image are needed. Takes about two minutes.
+"""
+
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measuring import render_row, time_alternately, time_call
+
+IMAGE = "python:3.11-slim-bookworm"
+PROGRAM = ["python3", "-c", "pass"]
+# A trial without a measurement would have failed; a plain run writes the same line somewhere else.
+METRIC = '{"timestamp": 1, "trial": "1", "global_step": "1", "score": "1"}'
+MEASURED = ["sh", "-c", f"echo '{METRIC}' > ${{CLOUD_ML_HP_METRIC_FILE:-/tmp/metric}}"]
+RUNS = 10
+TRIALS, PARALLEL = 100, 4
+LINES = 100_000
+PARENT = "projects/benchmark/locations/us-central1"
+POLL_SECONDS = 0.01
+STUDY_POLL_SECONDS = 0.2  # a study with its trials is a large answer, and Google's own client asks every five seconds
+ENDED = ("JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED")
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """A running emulator; `ready_seconds` passed between its start and its first answer on /healthz."""
+
+    process: subprocess.Popen[bytes]
+    url: str
+    ready_seconds: float
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.url}/{path}", data, method=method)
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return json.load(reply)
+
+    def get_resident_megabytes(self) -> float:
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    def run_job(self) -> None:
+        """Submit a job and wait until it ends."""
+        self._run_to_end("customJobs", _build_job(PROGRAM))
+
+    def run_study(self) -> None:
+        """Submit a tuning job with TRIALS trials and wait until it ends."""
+        study = {
+            "algorithm": "RANDOM_SEARCH",
+            "metrics": [{"metricId": "score", "goal": "MAXIMIZE"}],
+            "parameters": [{"parameterId": "x", "doubleValueSpec": {"minValue": 0, "maxValue": 1}}],
+        }
+        body = {
+            "displayName": "benchmark",
+            "studySpec": study,
+            "trialJobSpec": _build_job(MEASURED)["jobSpec"],
+            "maxTrialCount": TRIALS,
+            "parallelTrialCount": PARALLEL,
+        }
+        self._run_to_end("hyperparameterTuningJobs", body, STUDY_POLL_SECONDS)
+
+    def wait_until_succeeded(self, name: str, poll_seconds: float = POLL_SECONDS) -> None:
+        """Wait until a job ends; `RuntimeError` if it does not succeed."""
+        while (job := self.call("GET", f"v1/{name}"))["state"] not in ENDED:
+            time.sleep(poll_seconds)
+        if job["state"] != "JOB_STATE_SUCCEEDED":
+            raise RuntimeError(f"{name} did not succeed: {job.get('error')}")
+
+    def _run_to_end(self, collection: str, body: dict[str, Any], poll_seconds: float = POLL_SECONDS) -> None:
+        self.wait_until_succeeded(self.call("POST", f"v1/{PARENT}/{collection}", body)["name"], poll_seconds)
+
+
+def run_benchmark() -> Iterator[str]:
+    """Measure everything, and render a line per measurement."""
+    with create_data_folder() as data:
+        starts = []
+        for _ in range(2):
+            with run_emulator(data) as emulator:
+                starts.append(emulator.ready_seconds)
+        with run_emulator(data) as emulator:
+            starts.append(emulator.ready_seconds)
+            time.sleep(1)  # idle means: the first look at Docker is over
+            idle = emulator.get_resident_megabytes()
+            note = f"median of {len(starts)}"
+            yield render_row("start to /healthz", statistics.median(starts), "s", 1, note=note)
+            yield render_row("resident memory, idle", idle, "MB", 80)
+            yield from _measure_overhead(emulator)
+            yield from _measure_throughput(emulator)
+            yield render_row("resident memory afterwards", emulator.get_resident_megabytes(), "MB")
+    with create_data_folder() as data:
+        job_id = _add_job_with_log(data)
+        with run_emulator(data) as emulator:
+            yield from _measure_log_pages(emulator, job_id)
+
+
+def _measure_overhead(emulator: Emulator) -> Iterator[str]:
+    docker, job = time_alternately(partial(run_container, PROGRAM), emulator.run_job, RUNS, warm_ups=1)
+    yield render_row("docker run", docker, "s", note=f"median of {RUNS}, alternating")
+    yield render_row("submit to terminal state", job, "s")
+    yield render_row("difference", job - docker, "s", 0.3)
+
+
+def _measure_throughput(emulator: Emulator) -> Iterator[str]:
+    """Measure half of the plain runs before the trials and half after them, because a machine's speed changes."""
+
+    def run_half() -> None:
+        with ThreadPoolExecutor(PARALLEL) as threads:
+            list(threads.map(run_container, [MEASURED] * (TRIALS // 2)))
+
+    before, trials, after = map(time_call, (run_half, emulator.run_study, run_half))
+    plain = before + after
+    yield render_row(f"{TRIALS} docker run, {PARALLEL} at a time", plain, "s")
+    yield render_row(f"{TRIALS} trials, {PARALLEL} at a time", trials, "s")
+    yield render_row("ratio of throughputs", plain / trials, "", at_least=0.9)
+
+
+def _measure_log_pages(emulator: Emulator, job_id: str) -> Iterator[str]:
+    body = {"filter": f'resource.labels.job_id="{job_id}"', "pageSize": 1000, "pageToken": ""}
+    pages = []
+    while True:
+        begin = time.perf_counter()
+        reply = emulator.call("POST", "v2/entries:list", body)
+        pages.append((time.perf_counter() - begin) * 1000)
+        body["pageToken"] = reply.get("nextPageToken", "")
+        if not body["pageToken"]:
+            break
+    tenth = len(pages) // 10
+    first, last = statistics.median(pages[:tenth]), statistics.median(pages[-tenth:])
+    note = f"first tenth {first:.0f}, last tenth {last:.0f}: every page costs the same"
+    yield render_row(f"1,000 of {LINES:,} log lines", statistics.median(pages), "ms", note=note)
+
+
+def _add_job_with_log(data: Path) -> str:
+    """Add an ended job with a saved log, and return its id."""
+    from vertex_api.job_kinds import CUSTOM_JOB
+    from vertex_emulator.data_folder import DataFolder
+    from vertex_emulator.database import Database
+    from vertex_emulator.database.records import SUCCEEDED, Ending, Replica
+    from vertex_emulator.replicas import saved_logs as logs
+    from vertex_emulator.replicas.executor_protocol import LogLine
+    from vertex_emulator.resource_names import Location, generate_id
+    from vertex_emulator.time_formats import now_ns
+
+    folder = DataFolder.open(data)
+    database = Database(folder.database)
+    begin = now_ns()
+    with database.write_transaction() as transaction:
+        job = transaction.add_job(generate_id(), CUSTOM_JOB, Location("benchmark", "us-central1"), _build_job(PROGRAM))
+        transaction.end_job(job, Ending(SUCCEEDED, 0, "", now_ns()), started=job.created)
+    lines = (LogLine(begin + i, "o", f"epoch {i}: loss 0.1234, accuracy 0.9876") for i in range(LINES))
+    logs.save_log(folder.logs, job.id, Replica(0, 0), lines)
+    database.close()
+    return job.id
+
+
+def _build_job(program: list[str]) -> dict[str, Any]:
+    container = {"imageUri": IMAGE, "command": program}
+    pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": container}
+    return {"displayName": "benchmark", "jobSpec": {"workerPoolSpecs": [pool]}}
+
+
+@contextmanager
+def create_data_folder() -> Iterator[Path]:
+    """Create a data folder, and remove it with its containers at the end."""
+    data = Path(tempfile.mkdtemp(prefix="vertex-emulator-benchmark-"))
+    try:
+        yield data
+    finally:
+        reset_data_folder(data)
+        shutil.rmtree(data)
+
+
+def reset_data_folder(data: Path) -> None:
+    """Remove everything in a data folder, and the containers that belong to it."""
+    command = [sys.executable, "-m", "vertex_emulator", "reset", "--yes", "--data", str(data)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+@contextmanager
+def run_emulator(data: Path) -> Iterator[Emulator]:
+    """Run an emulator on a data folder, and stop it at the end."""
+    begin = time.perf_counter()
+    command = [sys.executable, "-m", "vertex_emulator", "serve", "--data", str(data)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        while (emulator := _get_answering_emulator(process, data, begin)) is None:
+            if time.perf_counter() - begin > 30:
+                raise RuntimeError("the emulator does not start")
+            time.sleep(0.005)
+        yield emulator
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=30)
+
+
+def run_container(program: list[str]) -> None:
+    """Run a program with `docker run`."""
+    subprocess.run(["docker", "run", "--rm", IMAGE, *program], check=True)
+
+
+def _get_answering_emulator(process: subprocess.Popen[bytes], data: Path, begin: float) -> Emulator | None:
+    try:
+        url = json.loads((data / "endpoint.json").read_text())["url"]
+        with urllib.request.urlopen(f"{url}/healthz", timeout=5):
+            return Emulator(process, url, time.perf_counter() - begin)
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,157 @@
+"""Two programs with as many resources: ours with training jobs, and one whose dynamic resources do nothing."""
+
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+from benchmarks.measuring import render_row
+from tools.setup import shell_environment
+from tools.setup.checkout_folders import CHECKOUT, VENV
+
+PARENT = "projects/local/locations/us-central1"
+_NOOP_PROGRAM = """\
+import json
+from noop import Noop
+
+for name, inputs in json.load(open("inputs.json")).items():
+    Noop(name, inputs)
+"""
+_NOOP_RESOURCE = """\
+from pulumi import dynamic
+
+
+class NoopProvider(dynamic.ResourceProvider):
+    serialize_as_secret_always = False
+
+    def create(self, props):
+        return dynamic.CreateResult("noop", {**props})
+
+
+class Noop(dynamic.Resource, module="benchmark", name="Noop"):
+    def __init__(self, name, inputs):
+        super().__init__(NoopProvider(), name, inputs)
+"""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a command costs: seconds on the clock, and seconds of the processors that its processes used."""
+
+    clock: float
+    processor: float
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(self.clock + other.clock, self.processor + other.processor)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A project with a stack `benchmark` and a state of its own."""
+
+    root: Path
+
+    def run(self, *arguments: str) -> Cost:
+        """Run `pulumi` with these arguments and return what all its processes cost."""
+        command = ["pulumi", *arguments, "--stack", "benchmark", "--non-interactive"]
+        return measure_command(command, self.root, self._environment)
+
+    def create_stack(self) -> Self:
+        """Create the stack, and return the program."""
+        (self.root / "state").mkdir()
+        command = ["pulumi", "stack", "init", "benchmark"]
+        subprocess.run(command, cwd=self.root, env=self._environment, check=True, capture_output=True)
+        return self
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        # Python keeps what it has compiled, as it does by default.
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        backend = {"PULUMI_BACKEND_URL": f"file://{self.root}/state", "PULUMI_CONFIG_PASSPHRASE": ""}
+        return {**inherited, **shell_environment.DEFAULTS, **backend}
+
+
+def measure_command(command: list[str], folder: Path, environment: Mapping[str, str]) -> Cost:
+    """Run a command and return what it costs with its child processes."""
+    before, begin = _processor_seconds(), time.perf_counter()
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    clock = time.perf_counter() - begin
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
+    return Cost(clock, _processor_seconds() - before)
+
+
+def compare_costs(
+    case: str, count: int, ours: Sequence[Cost], noop: Sequence[Cost], bare: Sequence[Cost] = (), *, max_ratio: float
+) -> Iterator[str]:
+    """Yield a line for each side and one for the median ratio of runs that were made in turn.
+
+    The sides are `count` jobs, as many resources that do nothing, and the bare calls that are added to those.
+    """
+    yield _render_medians(f"{case}, {count:,} jobs", ours)
+    yield _render_medians(f"{case}, {count:,} no-op resources", noop)
+    if bare:
+        yield _render_medians(f"{count:,} bare calls, with the client of Google", bare)
+    others = [noop_cost + calls for noop_cost, calls in zip(noop, bare, strict=True)] if bare else noop
+    pairs = list(zip(ours, others, strict=True))
+    clock = statistics.median(our_cost.clock / other.clock for our_cost, other in pairs)
+    processor = statistics.median(our_cost.processor / other.processor for our_cost, other in pairs)
+    note = f"of processor time {processor:.2f}"
+    yield render_row(f"{case}, {count:,} jobs, ratio", clock, "", max_ratio, note=note)
+
+
+def write_our_program(folder: Path, jobs: int) -> Program:
+    """Write the program of this project with custom jobs."""
+    project = folder / "ours"
+    for room in ("components", "vertex_api", "vertex_emulator"):
+        shutil.copytree(CHECKOUT / room, project / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in ("Pulumi.yaml", "__main__.py"):
+        shutil.copy(CHECKOUT / file, project)
+    (project / ".venv").symlink_to(VENV)
+    (project / "stacks").mkdir()
+    config = {"vertex-training:target": "local", "vertex-training:include": ["jobs.yaml"]}
+    (project / "stacks" / "Pulumi.benchmark.yaml").write_text(json.dumps({"config": config}))
+    declared = {f"job-{index}": {"jobSpec": short_job_spec(index)} for index in range(jobs)}
+    (project / "jobs.yaml").write_text(yaml.safe_dump({"customJobs": declared}))
+    return Program(project).create_stack()
+
+
+def write_noop_program(folder: Path, resources: int) -> Program:
+    """Write a program whose resources have the short spec of a job and do nothing with it."""
+    project = folder / "noop"
+    (project / "noop").mkdir(parents=True)
+    shutil.copy(CHECKOUT / "Pulumi.yaml", project)
+    (project / ".venv").symlink_to(VENV)
+    (project / "__main__.py").write_text(_NOOP_PROGRAM)
+    (project / "noop" / "__init__.py").write_text(_NOOP_RESOURCE)
+    names = [f"job-{index}" for index in range(resources)]
+    inputs = {name: {"key": f"benchmark/{name}", "spec": short_job_spec(index)} for index, name in enumerate(names)}
+    (project / "inputs.json").write_text(json.dumps(inputs))
+    return Program(project).create_stack()
+
+
+def short_job_spec(index: int) -> dict[str, Any]:
+    """Return the shortest CustomJobSpec that a team would write."""
+    container = {"imageUri": "localhost/benchmark/trainer:1", "args": [f"--seed={index}"]}
+    machine = {"machineType": "n1-standard-4"}
+    return {"workerPoolSpecs": [{"machineSpec": machine, "replicaCount": 1, "containerSpec": container}]}
+
+
+def _render_medians(name: str, costs: Sequence[Cost]) -> str:
+    processor = statistics.median(cost.processor for cost in costs)
+    note = f"{processor:.2f} s of the processors; median of {len(costs)}, alternating"
+    return render_row(name, statistics.median(cost.clock for cost in costs), "s", note=note)
+
+
+def _processor_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

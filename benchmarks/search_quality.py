@@ -1,0 +1,92 @@
+"""How good the default search is: the median regret after 50 trials, beside random search and known results.
+
+python -m benchmarks.search_quality             all problems, 20 seeds: a few minutes
+python -m benchmarks.search_quality levy 5      problems whose name holds `levy`, 5 seeds
+"""
+
+import multiprocessing
+import os
+import resource
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from benchmarks.measuring import render_row, time_call
+from benchmarks.synthetic_studies import PROBLEMS, SyntheticStudy
+from vertex_emulator.search import Observation, suggest_parameters
+
+TRIALS = 50
+SEEDS = 20
+AT_ONCE = (1, 4)
+MANY_TRIALS = 1000
+# One thread in each of the processes: they share the machine already.
+ONE_THREAD = {"RAYON_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def run_benchmark(name: str = "", seeds: int = SEEDS) -> Iterator[str]:
+    """Render a line per problem whose name contains `name`, then time and memory of a single suggestion."""
+    os.environ |= ONE_THREAD
+    yield f"median regret, {TRIALS} trials, {seeds} seeds   one at a time (at most), four (at most), random search"
+    processes = min(os.cpu_count() or 1, 4)
+    with multiprocessing.get_context("spawn").Pool(processes, initializer=os.nice, initargs=(10,)) as pool:
+        for index, problem in enumerate(PROBLEMS):
+            if name in problem.name.lower():
+                tasks = [(index, seed, at_once) for at_once in AT_ONCE for seed in range(seeds)]
+                regrets = pool.map(_compute_task_regret, tasks, chunksize=1)
+                yield _render_row(problem, regrets[:seeds], regrets[seeds:])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    seconds = _time_suggestion()
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    yield render_row(f"a suggestion after {MANY_TRIALS:,} trials", seconds, "s", 0.5, note="median of 5")
+    yield render_row("memory that it takes", (after - before) / 1e3, "MB", note="with numpy and egobox, which stay")
+
+
+def compute_regret(problem: SyntheticStudy, seed: int, at_once: int, algorithm: str = "ALGORITHM_UNSPECIFIED") -> float:
+    """Return the best regret of a study whose trials run `at_once` at a time and end in order."""
+    study_spec: Any = problem.study_spec(algorithm)
+    observations: list[Observation] = []
+    for ended in range(TRIALS):
+        while len(observations) < min(TRIALS, ended + at_once):
+            observations.append(Observation(suggest_parameters(study_spec, observations, seed), "ACTIVE"))
+        observations[ended] = _evaluate(problem, observations[ended])
+    return min(observation.metrics["regret"] for observation in observations)
+
+
+def _time_suggestion() -> float:
+    """Return the median seconds of a suggestion after MANY_TRIALS random trials in the widest space."""
+    problem = PROBLEMS[-1]
+    random_spec: Any = problem.study_spec("RANDOM_SEARCH")
+    study_spec: Any = problem.study_spec("ALGORITHM_UNSPECIFIED")
+    observations: list[Observation] = []
+    for _ in range(MANY_TRIALS):
+        point = suggest_parameters(random_spec, observations, 1)
+        observations.append(_evaluate(problem, Observation(point, "ACTIVE")))
+    return statistics.median(
+        time_call(partial(suggest_parameters, study_spec, observations, seed)) for seed in range(5)
+    )
+
+
+def _evaluate(problem: SyntheticStudy, running: Observation) -> Observation:
+    return Observation(running.parameters, "SUCCEEDED", {"regret": problem.regret(running.parameters)})
+
+
+def _compute_task_regret(task: tuple[int, int, int]) -> float:
+    index, seed, at_once = task
+    return compute_regret(PROBLEMS[index], seed, at_once)
+
+
+def _render_row(problem: SyntheticStudy, one: Sequence[float], four: Sequence[float]) -> str:
+    random = statistics.median(compute_regret(problem, seed, 1, "RANDOM_SEARCH") for seed in range(SEEDS))
+    anchors = (problem.one_at_a_time, problem.four_at_a_time)
+    columns = [
+        f"{statistics.median(regrets):13.2g} {'' if anchor is None else f'({anchor:.3g})':9}"
+        for regrets, anchor in zip((one, four), anchors, strict=True)
+    ]
+    return f"{problem.name:16}{columns[0]}{columns[1]}{random:9.2g}"
+
+
+if __name__ == "__main__":
+    for row in run_benchmark(*sys.argv[1:2], *map(int, sys.argv[2:3])):
+        print(row, flush=True)

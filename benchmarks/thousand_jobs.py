@@ -1,0 +1,119 @@
+"""1,000 jobs: what `pulumi up` costs, beside as many resources that do nothing and the bare calls of the API.
+
+A job that takes all the room of the emulator keeps the 1,000 in its queue. Needs Docker, and about five minutes.
+"""
+
+import json
+import os
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from benchmarks.emulator_overhead import IMAGE, Emulator, reset_data_folder, run_emulator
+from benchmarks.pulumi_programs import (
+    PARENT,
+    Cost,
+    compare_costs,
+    measure_command,
+    short_job_spec,
+    write_noop_program,
+    write_our_program,
+)
+from tests.forwarding_proxy import ForwardingProxy
+from tools.setup.checkout_folders import CHECKOUT
+
+JOBS = 1_000
+ROUNDS = 3
+MAX_RATIOS = {"up": 1.2, "up without a change": 1.15, "preview without a change": 1.15}
+_CASES = {
+    "up": ("up", "--yes", "--skip-preview"),
+    "up without a change": ("up", "--yes", "--skip-preview", "--expect-no-changes"),
+    "preview without a change": ("preview", "--expect-no-changes"),
+}
+_COLLECTIONS = ("customJobs", "hyperparameterTuningJobs", "trainingPipelines", "operations")
+
+
+class CountingProxy(ForwardingProxy):
+    """Forwards to `upstream`; `calls` counts them by verb and collection."""
+
+    def __init__(self, upstream: str) -> None:
+        super().__init__(upstream)
+        self.calls: Counter[str] = Counter()
+
+    def carried(self, method: str, path: str) -> None:
+        """Count a call under the name that Google's pages have for it, such as `list customJobs`."""
+        parts = urlsplit(path).path.split("/")
+        collection = next((part for part in parts if part.partition(":")[0] in _COLLECTIONS), None)
+        custom_verb = parts[-1].partition(":")[2]
+        verb = {"GET": "list" if parts[-1] == collection else "get", "POST": "create", "DELETE": "delete"}[method]
+        self.calls[f"{custom_verb or verb} {collection}" if collection else f"{method} {parts[-1]}"] += 1
+
+
+def run_benchmark() -> Iterator[str]:
+    """Run them in turn: yield for each case a line for ours, for the others, and for the ratio; then the calls."""
+    costs: dict[str, list[tuple[Cost, ...]]] = {case: [] for case in _CASES}
+    for _ in range(ROUNDS):
+        with tempfile.TemporaryDirectory() as folder:
+            bare = _measure_bare_calls(Path(folder, "bare"))
+            ours, noop = write_our_program(Path(folder), JOBS), write_noop_program(Path(folder), JOBS)
+            with _run_full_emulator(ours.root / ".emulator"):
+                for case, arguments in _CASES.items():
+                    noop_cost = noop.run(*arguments)
+                    costs[case].append((ours.run(*arguments), noop_cost, *([bare] if case == "up" else [])))
+    for case, rounds in costs.items():
+        yield from compare_costs(case, JOBS, *zip(*rounds, strict=True), max_ratio=MAX_RATIOS[case])
+    for case, counts in _count_calls().items():
+        text = ", ".join(f"{count:,} {call}" for call, count in sorted(counts.items())) or "none"
+        yield f"{case + ', calls of the API':45} {text}"
+
+
+def _count_calls() -> dict[str, Counter[str]]:
+    """Return how often each method of the API is called, in runs apart from those that are timed."""
+    counts = {}
+    with tempfile.TemporaryDirectory() as folder:
+        program = write_our_program(Path(folder), JOBS)
+        data = program.root / ".emulator"
+        with _run_full_emulator(data) as emulator:
+            endpoint = (data / "endpoint.json").read_text()
+            for case, arguments in _CASES.items():
+                proxy = CountingProxy(emulator.url)
+                with proxy.serving() as url:
+                    (data / "endpoint.json").write_text(json.dumps({**json.loads(endpoint), "url": url}))
+                    program.run(*arguments)
+                # The check whether the emulator runs is not part of the API.
+                counts[case] = Counter({call: n for call, n in proxy.calls.items() if call != "GET healthz"})
+            (data / "endpoint.json").write_text(endpoint)
+    return counts
+
+
+def _measure_bare_calls(folder: Path) -> Cost:
+    """Measure the calls alone, each with the labels that our jobs have."""
+    folder.mkdir()
+    labels = {f"pulumi_{name}": "x" * 20 for name in ("project", "stack", "name", "token", "mark")}
+    jobs = [{"displayName": f"job-{i}", "jobSpec": short_job_spec(i), "labels": labels} for i in range(JOBS)]
+    bodies = folder / "jobs"
+    bodies.write_text("".join(json.dumps(job) + "\n" for job in jobs))
+    with _run_full_emulator(folder / "data") as emulator:
+        command = [sys.executable, "-m", "benchmarks.bare_calls", emulator.url, str(bodies)]
+        return measure_command(command, CHECKOUT, os.environ)
+
+
+@contextmanager
+def _run_full_emulator(data: Path) -> Iterator[Emulator]:
+    """Run an emulator without room for another job, so that all jobs wait."""
+    data.mkdir()
+    try:
+        with run_emulator(data) as emulator:
+            capacity = emulator.call("GET", "vertex_emulator/status")["replicas"]["capacity"]
+            container = {"imageUri": IMAGE, "command": ["sleep", "3600"]}
+            pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": container}
+            pools = [{**pool, "replicaCount": 1}, {**pool, "replicaCount": capacity - 1}]
+            job = {"displayName": "takes all the room", "jobSpec": {"workerPoolSpecs": pools}}
+            emulator.call("POST", f"v1/{PARENT.replace('local', 'others', 1)}/customJobs", job)
+            yield emulator
+    finally:
+        reset_data_folder(data)

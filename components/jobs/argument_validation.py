@@ -1,0 +1,102 @@
+"""Arguments of a job in a program: validated by the rules for declarations, with the same messages."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, cast
+
+import pulumi
+
+from vertex_api.job_kinds import Kind
+from vertex_api.name_suggestions import suggestion_text
+from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.validation.rules import Violation
+from vertex_api.validation.shape_validation import format_path, validate_shape
+
+from ..errors import DeclarationErrors, Problem
+from ..runtime.pulumi_outputs import has_output
+from ..schema import formats, references, shapes
+from ..schema.job_declaration import validate_declared_spec
+from .dependencies import unknown_result_message
+from .recovery.labels import find_label_violations
+from .results import split_reference
+
+_FILE_ONLY_KEYS = {
+    "wait": "a Completion waits for the jobs that it is given",
+    "after": "depends_on says the order, and a Completion among them that jobs have succeeded",
+    "deadline": "a Completion takes deadlines",
+}
+_TABLES = ("secrets", references.JOBS)
+AvailableResults = Mapping[str, Sequence[str] | None]
+"""By name of a job whose results are used: the results that it has, None if they are not known yet."""
+
+
+def validate_arguments(
+    kind: Kind,
+    name: str,
+    spec: Any,
+    lifecycle: Mapping[str, Any],
+    *,
+    labels: Mapping[str, str],
+    secrets: Mapping[str, Any],
+    available_results: AvailableResults,
+) -> tuple[pulumi.Input[CanonicalSpec | None], shapes.Lifecycle]:
+    """Return the spec and the lifecycle of a job in canonical form. Raises DeclarationErrors with every problem.
+
+    `labels` are those of the foundation. Only the references are validated of a spec that has outputs of other
+    resources in it: its canonical form is an output too, None if it has problems, which the provider then reports.
+    """
+    file_only = lifecycle.keys() & _FILE_ONLY_KEYS.keys()
+    canonical_lifecycle, lifecycle_problems = validate_shape(
+        shapes.Lifecycle, {key: value for key, value in lifecycle.items() if key not in file_only}
+    )
+    is_adopted = "adopt" in lifecycle
+    validate = partial(validate_declared_spec, kind, is_adopted=is_adopted)
+    violations: list[Violation] = []
+    if not formats.is_valid_name(name):
+        violations.append(((), f'"{name}" must be {formats.NAME_FORM}'))
+    violations += [
+        (("lifecycle", key), f"is for files of declarations: in a program {instead}")
+        for key, instead in _FILE_ONLY_KEYS.items()
+        if key in file_only
+    ]
+    violations += [(("lifecycle", *each.path), each.message) for each in lifecycle_problems]
+    canonical: pulumi.Input[CanonicalSpec | None]
+    if has_output(spec):
+        canonical = pulumi.Output.from_input(spec).apply(lambda spec: validate(spec)[0])
+    else:
+        canonical, spec_problems = validate(spec)
+        violations += [(problem.path, problem.message) for problem in spec_problems]
+        if canonical and not is_adopted:
+            violations += [
+                (("labels", *path), message)
+                for path, message in find_label_violations(canonical.fields.get("labels", {}), labels)
+            ]
+    violations += _find_reference_violations(spec, secrets, available_results)
+    if violations:
+        place = f'{kind.type} "{name}"'
+        raise DeclarationErrors([Problem(place, format_path(path), message) for path, message in violations])
+    return canonical, cast(shapes.Lifecycle, canonical_lifecycle)
+
+
+def _find_reference_violations(
+    spec: Any, secrets: Mapping[str, Any], available_results: AvailableResults
+) -> Iterator[Violation]:
+    """Find references that are not closed, or that lead to no secret, job or result that the job has been given."""
+    unclosed = dict(references.find_unclosed_references(spec))
+    yield from unclosed.items()
+    for path, reference in references.find_references(spec):
+        table, _, name = reference.partition(".")
+        if path in unclosed:
+            continue
+        if table not in _TABLES:
+            yield path, references.unknown_reference_message(reference, _TABLES)
+        elif table == "secrets":
+            if name not in secrets:
+                yield path, f"${{{reference}}} is not among the secrets of this job{suggestion_text(name, secrets)}"
+        else:
+            job, result = split_reference(name, available_results)
+            if job not in available_results:
+                suggestion = suggestion_text(job, available_results)
+                yield path, f"${{{reference}}} is of none of the jobs of this job{suggestion}"
+            elif (known := available_results[job]) is not None and result not in known:
+                yield path, unknown_result_message(name, job, result, known)

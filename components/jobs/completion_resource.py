@@ -1,0 +1,80 @@
+"""Completion: a resource that waits for jobs and has their results."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import pulumi
+from pulumi import dynamic
+
+from vertex_api.client_errors import VertexError
+from vertex_api.scalar_types import parse_seconds
+
+from ..errors import TrainingFailed
+from ..runtime import api_target
+from ..runtime.engine import Provider
+from ..runtime.foundation import Foundation
+from . import waiting
+from .job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
+from .recovery.orphans import find_undeclared_jobs
+from .recovery.update_session import current_session
+from .results import summarize_job
+
+UNDECLARED_MESSAGE = (
+    "still running, though no longer declared: {}. Pulumi deletes such resources last, and not after a failure: "
+    "`pulumi up --continue-on-error` deletes them all the same"
+)
+
+
+class CompletionProvider(Provider):
+    """Waits while it is created or updated. If it fails the jobs stay recorded, and the next run waits again."""
+
+    input_names = ("owner", "parent", "jobs", "deadlines")
+
+    def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
+        return dynamic.CreateResult("completion", {**props, "results": self._wait_for_jobs(props)})
+
+    def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
+        jobs = waiting.fetch_jobs(props["parent"], props["owner"], props["jobs"])
+        return self.build_read_result(id_, props, results={name: summarize_job(job) for name, job in jobs.items()})
+
+    def _wait_for_jobs(self, props: dict[str, Any]) -> dict[str, Any]:
+        deadlines = {name: parse_seconds(deadline) for name, deadline in (props.get("deadlines") or {}).items()}
+        try:
+            return waiting.wait_for_jobs(props["parent"], props["owner"], props["jobs"], deadlines)
+        except TrainingFailed as error:
+            undeclared: list[str] = []
+            with suppress(VertexError):  # the failure to report is the training's
+                if ledger := current_session().get_ledger(props["owner"]):
+                    undeclared = find_undeclared_jobs(api_target.connect(props["parent"]), ledger)
+            if undeclared:
+                raise TrainingFailed(f"{error}\n{UNDECLARED_MESSAGE.format(', '.join(undeclared))}") from error
+            raise
+
+
+class Completion(dynamic.Resource, module="vertex", name="Completion"):
+    """Waits for `jobs`, a map by name; `results` has the results of each (see `summarize_job` in `results.py`).
+
+    `deadlines` are durations ("7200s") by name: if a job takes longer, the Completion fails, and the job stays active.
+    """
+
+    results: pulumi.Output[Mapping[str, Any]]
+
+    def __init__(
+        self,
+        name: str,
+        jobs: Mapping[str, CustomJob | HyperparameterTuningJob | TrainingPipeline],
+        *,
+        foundation: Foundation,
+        deadlines: Mapping[str, str] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        props: dict[str, Any] = {
+            "jobs": {name: job.id for name, job in jobs.items()},
+            "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}",
+            "parent": foundation.parent,
+            "results": None,
+        }
+        if deadlines:
+            props["deadlines"] = dict(deadlines)
+        super().__init__(CompletionProvider(), name, props, opts)

@@ -1,0 +1,106 @@
+"""Failure reports: the service's reason, the likely cause, the last lines of the log, and where the rest is."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from vertex_api.client_errors import VertexError
+from vertex_api.resource_names import ResourceName
+from vertex_api.studies import trials
+from vertex_api.validation.pipeline_tasks import get_backing_job_name
+
+from ..runtime.api_target import Target
+from .pipeline_results import TUNING_JOB
+
+Job = Mapping[str, Any]
+MAX_LOG_LINES = 10
+"""How many of a failed job's last log lines its report quotes."""
+MAX_TRIALS = 3
+_REPLICA = re.compile(r"\breplica (workerpool\d+-\d+)")
+_CAUSES = [
+    (
+        r"ran out of memory|low on memory|status of 137\b",
+        "it needs more memory: take a larger machineType or smaller batches",
+    ),
+    (
+        r"No module named '?([\w.]+)",
+        r"the image has no Python module \1: add what brings it to the image's requirements",
+    ),
+    (
+        r"(\S+@\S+) does not have (storage\.\S+)",
+        r"\1 lacks the permission \2: grant it a role on the bucket, such as roles/storage.objectUser",
+    ),
+    (
+        r"exceed quota limits: (\S+)",
+        r"the quota \1 is used up: ask for more, take another region or machine, or run fewer jobs at a time",
+    ),
+    (
+        r"Resources are insufficient in region",
+        "the region is out of such machines for now: take another region or accelerator, or try later",
+    ),
+    (r"Internal error occurred", "this is the service's own failure: run it again"),
+]
+"""Texts of the service (its pages on training, and errors that its users report), of Python and of Cloud Storage."""
+
+
+def failure_report(api: Target, name: str, job: Job) -> str:
+    """Return all that is known about a failed job, in lines."""
+    resource_name = ResourceName.parse(job["name"])
+    logged_job = ResourceName.parse(get_backing_job_name(job) or job["name"])
+    tuning_job = job.get(TUNING_JOB, job)
+    reason = str(job.get("error", {}).get("message") or job["state"])
+    replica = _REPLICA.search(reason)
+    # Replicas of different trials have the same names, so the log of a whole tuning job counts.
+    replica_name = replica[1] if replica and "studySpec" not in tuning_job else None
+    try:
+        log_lines = api.client.log_lines(logged_job, MAX_LOG_LINES, replica_name)
+    except VertexError as error:
+        log_lines = [f"(its log cannot be read: {error})"]
+    rows = trials.summarize_trials(tuning_job)
+    trial_reasons = {row["id"]: row["infeasibleReason"] for row in rows if "infeasibleReason" in row}
+    causes = [*find_unreported_metrics(tuning_job), *find_likely_causes([reason, *trial_reasons.values(), *log_lines])]
+    return "\n".join(
+        [
+            f"{name} failed: {reason}",
+            *_render_failed_trials(trial_reasons),
+            *(f"  likely cause: {cause}" for cause in causes),
+            f"  the last log lines of {replica_name}:" if replica_name else "  its last log lines:",
+            *([f"    {line}" for line in log_lines] or ["    (it wrote nothing)"]),
+            f"  all of it: {api.links.get_page(resource_name)} or `{api.links.get_logs(logged_job)}`",
+            "  fix it, or run it again with lifecycle.rerun",
+        ]
+    )
+
+
+def find_likely_causes(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the usual causes of messages of the service, and of Python and Google's libraries in a log, each once."""
+    text = "\n".join(lines)
+    for pattern, cause in _CAUSES:
+        if match := re.search(pattern, text):
+            yield match.expand(cause)
+
+
+def find_unreported_metrics(job: Job) -> Iterator[str]:
+    """Yield a line for each metric that trials of a tuning job have not reported, with the call that reports it."""
+    if "studySpec" not in job:
+        return
+    by_id = {trial["id"]: trial for trial in job.get("trials", [])}
+    study_metrics = {metric["metricId"] for metric in job["studySpec"]["metrics"]}
+    for metric, ids in trials.find_unreported_metrics(job).items():
+        others = sorted(set().union(*(trials.list_reported_metrics(by_id[id_]) for id_ in ids)) - study_metrics)
+        reasons = [by_id[id_]["infeasibleReason"] for id_ in ids if "infeasibleReason" in by_id[id_]]
+        hint = f" Trial {ids[-1]}: {reasons[-1]}" if reasons else ""
+        if others:
+            hint = f" They reported {', '.join(others)}."
+        yield (
+            f"metric `{metric}` was never reported by {len(ids)} of {trials.count_ended_trials(job)} trials: call "
+            f"hypertune.HyperTune().report_hyperparameter_tuning_metric(hyperparameter_metric_tag='{metric}', "
+            f"metric_value=…).{hint}"
+        )
+
+
+def _render_failed_trials(reasons: Mapping[str, str]) -> Iterator[str]:
+    for id_, reason in list(reasons.items())[-MAX_TRIALS:]:
+        yield f"  trial {id_}: {reason}"
+    if len(reasons) > MAX_TRIALS:
+        yield f"  and {len(reasons) - MAX_TRIALS} more trials failed"

@@ -1,0 +1,171 @@
+"""Training jobs as Pulumi resources: CustomJob, HyperparameterTuningJob and TrainingPipeline."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import pulumi
+from pulumi import dynamic
+
+from vertex_api.pipeline_types import TrainingPipeline as TrainingPipelineArgs
+from vertex_api.types import CustomJob as CustomJobArgs
+from vertex_api.types import HyperparameterTuningJob as HyperparameterTuningJobArgs
+from vertex_api.validation.canonical_spec import CanonicalSpec
+from vertex_api.validation.rules import KeyPath
+
+from ..runtime.foundation import Foundation
+from ..runtime.pulumi_outputs import apply_when_known
+from ..schema import shapes
+from . import adoption
+from .argument_validation import validate_arguments
+from .provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider, TrainingPipelineProvider
+from .recovery.tokens import compute_run_id
+from .results import list_available_results
+
+_REPLACE = ["spec", "secrets", "jobs", "rerun", "parent", "adopt"]
+_REPLACE_ADOPTED = ["parent"]
+"""An edit of what is declared of an adopted job compares it anew, and replaces nothing.
+
+Whether `adopt` is another job than the one at hand is for `JobProvider.diff` to say: the state has that one's name.
+"""
+
+Spec = TypeVar("Spec", CustomJobArgs, HyperparameterTuningJobArgs, TrainingPipelineArgs)
+
+
+class _Job(dynamic.Resource, Generic[Spec]):
+    """What all kinds share. The job's resource name is its `id`; `run` has its `name`, `state`, `page`, `logs`.
+
+    As a refresh finds them `run` also has the `error` of a failed job, and of a tuning job or a pipeline that tunes its
+    `trials` (`ended`, `of`) and its `bestTrial`. `jobs` are those whose results it uses, by the names that references
+    in `spec` have for them, such as `${jobs.tune.bestTrial.parameters.lr}`: they must have succeeded when it is
+    submitted, so let it depend on their Completion.
+    """
+
+    provider: type[JobProvider]
+    run: pulumi.Output[Mapping[str, Any]]
+
+    def __init__(
+        self,
+        name: str,
+        spec: Spec,
+        *,
+        foundation: Foundation,
+        lifecycle: shapes.Lifecycle | None = None,
+        secrets: Mapping[str, pulumi.Input[str]] | None = None,
+        jobs: "Mapping[str, CustomJob | HyperparameterTuningJob | TrainingPipeline] | None" = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        kind = self.provider.kind
+        canonical: Any = spec
+        # A declared job passes its canonical spec. The signature does not say so: a union would make type checkers
+        # report a slip in a dict as one mismatch of the whole, without the field.
+        if not isinstance(canonical, CanonicalSpec | pulumi.Output):
+            canonical, lifecycle = validate_arguments(
+                kind,
+                name,
+                spec,
+                lifecycle or {},
+                labels=foundation.labels,
+                secrets=secrets or {},
+                available_results={name: job.available_results for name, job in (jobs or {}).items()},
+            )
+        rerun = (lifecycle or {}).get("rerun", 0)
+        adopted_name = (lifecycle or {}).get("adopt")
+        adopt: str | None = adopted_name and adoption.expand_job_name(kind, foundation.parent, adopted_name)
+        run_ids: list[pulumi.Input[str]] = [job.run_id for _, job in sorted((jobs or {}).items())]
+        self._is_adopted = adopt is not None
+        # A job that is adopted anew is another upstream job.
+        self._rerun, self._upstream_ids = rerun, [*run_ids, *([adopt] if adopt else [])]
+        # What an adopted job has beside what is declared stays as it is.
+        self._spec = canonical
+        if not adopt:
+            self._spec = apply_when_known(
+                lambda spec, run_ids: spec and complete_spec(spec, rerun, foundation, name, run_ids), canonical, run_ids
+            )
+        props: dict[str, Any] = {
+            "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}",
+            "parent": foundation.parent,
+            # The provider's `check` reports the problems of a spec that has had to wait for outputs.
+            "spec": apply_when_known(lambda valid, source: valid.fields if valid else source, self._spec, spec),
+            "run": None,
+        }
+        if rerun:
+            # By itself, as a first `lifecycle` would not be seen as a change of what is in it.
+            props["rerun"] = rerun
+        if adopt:
+            props["adopt"] = adopt
+        if others := {key: value for key, value in (lifecycle or {}).items() if key not in ("rerun", "adopt")}:
+            props["lifecycle"] = others
+        if secrets:
+            props["secrets"] = pulumi.Output.secret(dict(secrets))
+        if jobs:
+            props["jobs"] = {name: job.id for name, job in jobs.items()}
+        # Deleted before it is replaced: a running job's machines are free before the new one asks for them, and a
+        # replacement that has the same token (`pulumi up --replace`) cannot adopt what is about to be deleted.
+        ours = pulumi.ResourceOptions(
+            replace_on_changes=_REPLACE_ADOPTED if adopt else _REPLACE,
+            delete_before_replace=True,
+            depends_on=[*foundation.for_jobs],
+        )
+        # A merge of nothing would be a thirtieth of a preview.
+        super().__init__(self.provider(), name, props, pulumi.ResourceOptions.merge(ours, opts) if opts else ours)
+
+    @property
+    def run_id(self) -> pulumi.Input[str]:
+        """Eight hex digits, known in a preview, that differ whenever the job would run anew."""
+        return apply_when_known(
+            lambda spec, ids: compute_run_id(spec, self._rerun, ids) if spec else "", self._spec, self._upstream_ids
+        )
+
+    @property
+    def available_results(self) -> Sequence[str] | None:
+        """The results that references of other jobs may name; None if they are not known yet."""
+        if self._is_adopted or not isinstance(self._spec, CanonicalSpec):
+            return None
+        return list_available_results(self._spec)
+
+    @property
+    def model_dir(self) -> pulumi.Input[str | None]:
+        """The folder of the job's model, known in a preview; None for a tuning job and for a spec with problems."""
+        return apply_when_known(lambda spec: spec and spec.model_dir, self._spec)
+
+
+class CustomJob(_Job[CustomJobArgs], module="vertex", name="CustomJob"):
+    """A CustomJob of Vertex AI. `spec` has the API's fields; see `vertex_api.types.CustomJob`."""
+
+    provider = CustomJobProvider
+
+
+class HyperparameterTuningJob(_Job[HyperparameterTuningJobArgs], module="vertex", name="HyperparameterTuningJob"):
+    """A HyperparameterTuningJob of Vertex AI. `spec` has the API's fields; see `vertex_api.types`."""
+
+    provider = HyperparameterTuningJobProvider
+
+
+class TrainingPipeline(_Job[TrainingPipelineArgs], module="vertex", name="TrainingPipeline"):
+    """A TrainingPipeline of Vertex AI, which runs a job and may upload its model; see `TrainingPipelineArgs`."""
+
+    provider = TrainingPipelineProvider
+
+
+def complete_spec(
+    spec: CanonicalSpec, rerun: int, foundation: Foundation, name: str, upstream_run_ids: Sequence[str] = ()
+) -> CanonicalSpec:
+    """Return the spec with what it leaves out: one replica a pool, the foundation's defaults, a folder for each run."""
+    job_spec = {**foundation.job_defaults, **spec.job_spec}
+    pools = job_spec["workerPoolSpecs"]
+    job_spec["workerPoolSpecs"] = [{"replicaCount": 1, **pool} if pool else pool for pool in pools]
+    fields = _replace_value(spec.fields, spec.job_spec_path, job_spec)
+    if foundation.labels:
+        fields["labels"] = {**foundation.labels, **fields.get("labels", {})}
+    if foundation.encryption_key is not None:
+        fields.setdefault("encryptionSpec", {"kmsKeyName": foundation.encryption_key})
+    whole = CanonicalSpec(spec.kind, fields)
+    folder = f"{foundation.staging}/{name}/{compute_run_id(whole, rerun, upstream_run_ids)}"
+    job_spec.setdefault("baseOutputDirectory", {"outputUriPrefix": folder})
+    return whole
+
+
+def _replace_value(fields: Mapping[Any, Any], path: KeyPath, value: Any) -> dict[Any, Any]:
+    """Return the fields with another value at a path."""
+    first, *rest = path
+    return {**fields, first: _replace_value(fields[first], tuple(rest), value) if rest else value}

@@ -1,0 +1,64 @@
+"""JobInputs: what Pulumi's engine gives the provider of a job, parsed once for each call."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vertex_api.job_kinds import Kind
+from vertex_api.validation.canonical_spec import CanonicalSpec, restore_spec
+
+from ..schema import references
+from ..schema.job_declaration import get_deletion_policy
+from ..schema.references import Tables
+
+
+@dataclass(frozen=True)
+class JobInputs:
+    """The inputs of a job whose `check` has passed.
+
+    `owner` is `<pulumi project>/<stack>/<resource name>`, `parent` the full resource name of the job's location,
+    `upstream_jobs` the resource names of the jobs whose results it uses, `on_delete` one of delete, cancel and keep,
+    `adopted_job` the resource name of a job to adopt, None for a job to submit.
+    """
+
+    spec: CanonicalSpec
+    owner: str
+    parent: str
+    secrets: Mapping[str, str]
+    upstream_jobs: Mapping[str, str]
+    rerun: int
+    on_delete: str
+    adopted_job: str | None
+
+    @classmethod
+    def parse(cls, kind: Kind, props: Mapping[str, Any]) -> "JobInputs":
+        """Parse the properties of a resource. The engine hands whole numbers over as floats."""
+        return cls(
+            spec=restore_spec(kind, props["spec"]),
+            owner=props["owner"],
+            parent=props["parent"],
+            secrets=props.get("secrets") or {},
+            upstream_jobs=props.get("jobs") or {},
+            rerun=int(props.get("rerun") or 0),
+            on_delete=get_deletion_policy(props.get("lifecycle") or {}, is_adopted=bool(props.get("adopt"))),
+            adopted_job=props.get("adopt"),
+        )
+
+    @property
+    def name(self) -> str:
+        """The name of the resource."""
+        return self.owner.rpartition("/")[2]
+
+    @property
+    def stack(self) -> str:
+        """The stack, `<pulumi project>/<stack>`."""
+        return self.owner.rpartition("/")[0]
+
+    @property
+    def failure(self) -> str:
+        """What has failed if the job cannot be created, as messages begin."""
+        return f"{self.name}: {f'{self.adopted_job} is not adopted' if self.adopted_job else 'not submitted'}"
+
+    def reference_values(self, results: Mapping[str, str]) -> Tables:
+        """Return the values of all references in the spec; `results` are those of upstream jobs."""
+        return {"secrets": self.secrets, references.JOBS: results}

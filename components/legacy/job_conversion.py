@@ -1,0 +1,135 @@
+"""Conversion of a job of AI Platform Training into a declaration of this project."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.validation.message_validation import ValidPart, extract_valid_part, validate_job
+from vertex_api.validation.misshapen_parts import is_consequence
+from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.shape_validation import MUST_BE_OBJECT, FieldProblem, validate_shape
+
+from ..schema.references import map_texts
+from . import job_rules
+from .commented_yaml import Fields
+from .field_origins import find_legacy_path
+from .job_types import Job, TrainingInput
+from .study_conversion import convert_study_spec, convert_trial_counts
+from .worker_pool_conversion import convert_worker_pools, explain_ignored_fields
+
+
+def convert_job(legacy_job: object, fallback_name: str) -> tuple[Fields, list[FieldProblem]]:
+    """Return the declaration, with comments, of a Job or a bare TrainingInput, and all problems of the legacy job.
+
+    The declaration is valid only if there are no problems. `fallback_name` names a job that has no id.
+    """
+    if not isinstance(legacy_job, Mapping):
+        return Fields(), [FieldProblem((), MUST_BE_OBJECT)]
+    prefix: KeyPath = ("trainingInput",) if _is_job(legacy_job) else ()
+    job, problems = validate_shape(Job, legacy_job if prefix else {"trainingInput": legacy_job}, output_only="drop")
+    if "predictionInput" in job:
+        problems = [FieldProblem(("predictionInput",), "is a prediction job's; only training jobs can be converted")]
+    elif not problems and "trainingInput" not in job:
+        problems = [FieldProblem(("trainingInput",), "is required")]
+    problems = [*problems, *_find_problems(extract_valid_part(Job, job, problems, output_only="drop"))]
+    if problems:
+        return Fields(), [FieldProblem(each.path[0 if prefix else 1 :], each.message) for each in problems]
+    # "${" begins a reference in a declaration.
+    declaration = _build_declaration(map_texts(job, lambda text: text.replace("${", "$${")), fallback_name)
+    ((collection, jobs),) = declaration.items()
+    ((name, body),) = jobs.items()
+    kind = CUSTOM_JOB if collection == CUSTOM_JOB.collection else HYPERPARAMETER_TUNING_JOB
+    _, vertex_problems = validate_job(kind, {"displayName": name, **body})
+    return declaration, [_trace_problem(each, job["trainingInput"], prefix) for each in vertex_problems]
+
+
+def _find_problems(valid_part: ValidPart) -> list[FieldProblem]:
+    """Find the rules that the valid part of a Job breaks, unless its misshapen parts may be the reason."""
+    job = valid_part.value or {}
+    if "trainingInput" not in job or "predictionInput" in job:
+        return []
+    removed_groups = {_get_group(path) for path in valid_part.removed_paths}
+    violations = [(("trainingInput", *path), text) for path, text in job_rules.find_violations(job["trainingInput"])]
+    return [
+        FieldProblem(path, message)
+        for path, message in violations
+        if _get_group(path) not in removed_groups and not is_consequence(path, valid_part.removed_paths)
+    ]
+
+
+def _get_group(path: KeyPath) -> KeyPath:
+    """Return the path of what is checked as a whole: one parameter, or everything that describes the replicas."""
+    return path[:4] if path[1:2] == ("hyperparameters",) else ()
+
+
+def _trace_problem(problem: FieldProblem, training_input: Mapping[str, Any], prefix: KeyPath) -> FieldProblem:
+    """Return a problem of the converted job at the legacy field that it comes from, if there is one."""
+    path, message = find_legacy_path(problem.path, training_input, prefix), problem.message
+    message = message.replace("maxTrialCount", "maxTrials")
+    return FieldProblem(path, f"Vertex AI would refuse {'it' if path else problem.field}: {message}")
+
+
+def _is_job(document: Mapping[str, Any]) -> bool:
+    """Whether more names are those of a Job than of its TrainingInput; both spellings count."""
+
+    def count_known_names(message: Any) -> int:
+        names = {name.lower() for name in message.__annotations__}
+        return sum(name.replace("_", "").lower() in names for name in document if isinstance(name, str))
+
+    return count_known_names(Job) >= count_known_names(TrainingInput)
+
+
+def _build_declaration(job: Mapping[str, Any], fallback_name: str) -> Fields:
+    training_input = job["trainingInput"]
+    display_name = job.get("jobId") or fallback_name
+    name = re.sub(r"[^a-z0-9._-]", "-", display_name.lower())[:63].strip("._-") or "job"
+    body = Fields({"displayName": display_name} if display_name != name else {})
+    for key, value in (("labels", job.get("labels")), ("encryptionSpec", training_input.get("encryptionConfig"))):
+        if value:
+            body[key] = value
+    tuning = training_input.get("hyperparameters")
+    if tuning:
+        body["studySpec"] = convert_study_spec(tuning)
+        body |= convert_trial_counts(tuning)
+    body["trialJobSpec" if tuning else "jobSpec"] = _build_job_spec(training_input)
+    jobs = Fields({name: body})
+    if "region" in training_input:
+        text = f"region {training_input['region']}: a stack says where its jobs run, with vertex-training:region."
+        jobs.add_comments(name, text)
+    return Fields({(HYPERPARAMETER_TUNING_JOB if tuning else CUSTOM_JOB).collection: jobs})
+
+
+def _build_job_spec(training_input: dict[str, Any]) -> Fields:
+    spec = Fields({"workerPoolSpecs": convert_worker_pools(training_input)})
+    options = training_input.get("scheduling", {})
+    if "maxRunningTime" in options:
+        spec["scheduling"] = {"timeout": options["maxRunningTime"]}
+    if "maxWaitTime" in options:
+        text = "Vertex AI limits it for the strategy FLEX_START only, on newer GPUs: "
+        text += f"{{strategy: FLEX_START, maxWaitDuration: {options['maxWaitTime']}}}."
+        spec.add_comments("scheduling", f"maxWaitTime {options['maxWaitTime']}: {text}")
+    if "priority" in options:
+        spec.add_comments("scheduling", f"priority {options['priority']}: Vertex AI has none.")
+    spec |= {
+        name: training_input[name]
+        for name in ("serviceAccount", "network", "enableWebAccess")
+        if name in training_input
+    }
+    if "jobDir" in training_input:
+        folder = training_input["jobDir"]
+        spec["baseOutputDirectory"] = {"outputUriPrefix": folder}
+        text = (
+            "jobDir: Vertex AI names folders below it in AIP_MODEL_DIR, AIP_CHECKPOINT_DIR and "
+            f'AIP_TENSORBOARD_LOG_DIR, and gives no flag. If the code reads --job-dir, add "--job-dir={folder}" to '
+            "args. Without this field each run gets a folder of its own."
+        )
+        spec.add_comments("baseOutputDirectory", text)
+    if training_input.get("useChiefInTfConfig"):
+        text = "useChiefInTfConfig: left out; Vertex AI always says chief."
+        spec.add_comments("workerPoolSpecs", text)
+    elif "useChiefInTfConfig" in training_input or len(spec["workerPoolSpecs"]) > 1:
+        text = "TF_CONFIG calls the first replica chief, where AI Platform said master: see whether the code reads it."
+        spec.add_comments("workerPoolSpecs", text)
+    spec.add_comments("workerPoolSpecs", *explain_ignored_fields(training_input))
+    return spec

@@ -1,0 +1,87 @@
+"""Checks of a legacy job: the rules that AI Platform Training's discovery document has for its fields."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vertex_api.catalog.machines import get_machines
+from vertex_api.name_suggestions import suggestion_text
+from vertex_api.validation.rules import Violation
+
+from .machine_conversion import LEGACY_TYPES, REPLACEMENTS, ROLES
+
+_NEEDED = {
+    "DOUBLE": ("maxValue",),
+    "INTEGER": ("maxValue",),
+    "CATEGORICAL": ("categoricalValues",),
+    "DISCRETE": ("discreteValues",),
+}
+
+
+def find_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
+    """Find every rule that a TrainingInput of the right shape breaks."""
+    machine_violations = [*_find_tier_violations(training_input), *_find_type_violations(training_input)]
+    yield from machine_violations
+    for role in ROLES:
+        is_type_valid = (f"{role}Type",) not in dict(machine_violations)
+        yield from _find_config_violations(training_input, role, is_type_valid=is_type_valid)
+    for index, spec in enumerate(training_input.get("hyperparameters", {}).get("params", ())):
+        for path, message in _find_parameter_violations(spec):
+            yield ("hyperparameters", "params", index, *path), message
+
+
+def _find_tier_violations(given: Mapping[str, Any]) -> Iterator[Violation]:
+    """A cluster is described by a tier, or piece by piece with CUSTOM."""
+    tier = given.get("scaleTier")
+    pieces = [f"{role}{name}" for role in ROLES for name in ("Type", "Count") if given.get(f"{role}{name}")]
+    if tier not in ("CUSTOM", None):
+        for piece in pieces:
+            yield (piece,), f"is for scaleTier CUSTOM only, not for {tier}"
+    elif (tier or pieces) and "masterType" not in given:
+        yield ("masterType",), "is required with scaleTier CUSTOM"
+    for role in ROLES[1:]:
+        if given.get(f"{role}Count", 0) < 0:
+            yield (f"{role}Count",), f"{given[f'{role}Count']} must not be negative"
+        elif given.get(f"{role}Count") and f"{role}Type" not in given and tier in ("CUSTOM", None):
+            yield (f"{role}Type",), f"is required with {role}Count"
+
+
+def _find_type_violations(given: Mapping[str, Any]) -> Iterator[Violation]:
+    known = {*LEGACY_TYPES, *get_machines()}
+    for name in (f"{role}Type" for role in ROLES):
+        if name in given and given[name] not in known | REPLACEMENTS.keys():
+            near = suggestion_text(given[name], known)
+            advice = near if near.startswith("; did") else f"; name one of Vertex AI's, or {', '.join(LEGACY_TYPES)}"
+            yield (name,), f'"{given[name]}" is not a known machine type{advice}'
+
+
+def _find_config_violations(given: Mapping[str, Any], role: str, *, is_type_valid: bool) -> Iterator[Violation]:
+    at = f"{role}Config"
+    config = given.get(at, {})
+    if "containerArgs" in config and "args" in given:
+        yield (at, "containerArgs"), "and args exclude one another; keep one of them"
+    has_image = "imageUri" in config or "imageUri" in given.get("masterConfig", {})
+    for name in ("containerArgs", "containerCommand"):
+        if name in config and not has_image:
+            yield (at, name), "needs an image: set masterConfig.imageUri"
+    accelerator = config.get("acceleratorConfig", {})
+    if accelerator.get("count", 1) < 1:
+        yield (at, "acceleratorConfig", "count"), f"{accelerator['count']} is less than 1"
+    kind = accelerator.get("type", "")
+    if not is_type_valid or not accelerator:
+        return
+    if not kind.startswith("TPU") and given.get(f"{role}Type") not in {*get_machines(), *REPLACEMENTS}:
+        yield (at, "acceleratorConfig"), f"goes with a machine type of Compute Engine: name one as {role}Type"
+    elif not kind:
+        yield (at, "acceleratorConfig", "type"), "is required"
+
+
+def _find_parameter_violations(spec: Mapping[str, Any]) -> Iterator[Violation]:
+    kind = spec["type"]
+    if kind == "PARAMETER_TYPE_UNSPECIFIED":
+        yield ("type",), "is required: DOUBLE, INTEGER, CATEGORICAL or DISCRETE"
+    for name in _NEEDED.get(kind, ()):
+        if name not in spec and (name != "maxValue" or "minValue" not in spec):  # JSON leaves out a limit of zero
+            yield (name,), f"is required with type {kind}"
+    for name in ("minValue", "maxValue"):
+        if kind == "INTEGER" and not float(spec.get(name, 0)).is_integer():
+            yield (name,), f"{spec[name]} is not a whole number, and type is INTEGER"

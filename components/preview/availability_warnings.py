@@ -1,0 +1,54 @@
+"""Warnings of a preview about accelerators that the stack's region does not offer, or about an unknown region."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pulumi
+
+from vertex_api.estimates.regional_availability import (
+    AS_OF,
+    PAGE,
+    REGIONS,
+    find_unavailable_accelerators,
+    find_unavailable_in_pools,
+    regions_by_accelerator,
+)
+from vertex_api.name_suggestions import find_closest_name
+
+from ..schema.job_declaration import JobDeclaration
+from ..settings import google_cloud
+from ..settings.settings import Settings
+
+MAX_NAMES = 3
+"""How many of the jobs that use an accelerator a warning names."""
+
+
+def show_availability(settings: Settings) -> None:
+    """Warn in a preview of the target gcp about accelerators that the region may not have."""
+    if settings.cloud is not None and pulumi.runtime.is_dry_run():
+        machines = [pool for _, pool in google_cloud.iterate_pools(settings.cloud)]
+        if lines := render_availability_lines(settings.region, settings.jobs, machines):
+            pulumi.warn("\n".join(lines))
+
+
+def render_availability_lines(
+    region: str, jobs: Iterable[JobDeclaration], machines: Iterable[Mapping[str, Any]]
+) -> list[str]:
+    """Return a line for an unknown region, or for each accelerator that the region does not offer.
+
+    `machines` are the pools of the stack's own persistent resource.
+    """
+    if region not in REGIONS:
+        near = find_closest_name(region, REGIONS)
+        guess = f"; did you mean {near}?" if near else "."
+        return [f"{region} is not known as a region with training as of {AS_OF}{guess} See {PAGE}"]
+    unavailable = {job.name: find_unavailable_accelerators(job.spec, region) for job in jobs}
+    unavailable[google_cloud.PERSISTENT_RESOURCE] = find_unavailable_in_pools(machines, region)
+    lines = []
+    for accelerator in sorted(set().union(*unavailable.values())):
+        users = [name for name, accelerators in unavailable.items() if accelerator in accelerators]
+        others = f" and {len(users) - MAX_NAMES} more" if len(users) > MAX_NAMES else ""
+        places = ", ".join(regions_by_accelerator().get(accelerator, ())) or "no known region"
+        absence = f"{accelerator} is not offered for training in {region} as of {AS_OF}"
+        lines.append(f"{absence} ({', '.join(users[:MAX_NAMES])}{others}); offered in {places}")
+    return [*lines, f"Tables change: see {PAGE}"] if lines else []

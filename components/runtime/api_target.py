@@ -1,0 +1,99 @@
+"""Target: the API that a resource's calls go to. It is resolved for each call, so that no address is an input."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+
+from vertex_api.client import Endpoint, JobClient, RestClient
+from vertex_api.client_errors import VertexError
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.resource_names import ResourceName
+
+from ..errors import SubmitFailed
+from . import emulator_process
+
+_GCLOUD_GROUPS = {CUSTOM_JOB: "custom-jobs", HYPERPARAMETER_TUNING_JOB: "hp-tuning-jobs"}
+LOCAL_PREFIX = "//local/"
+"""The prefix of full resource names on this machine."""
+CLOUD_PREFIX = "//aiplatform.googleapis.com/"
+ENDPOINT_VARIABLES = ("CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM", "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING")
+"""gcloud's own variables for another address of an API; the emulator's `env` prints them."""
+
+
+@dataclass(frozen=True)
+class EmulatorLinks:
+    """The emulator's page at `url`, and its command line."""
+
+    url: str
+
+    def get_page(self, name: ResourceName) -> str:
+        """Return the address of a job's page."""
+        return f"{self.url}/jobs/{name.kind.collection}/{name.id}"
+
+    def get_logs(self, name: ResourceName) -> str:
+        """Return the command that prints a job's log."""
+        return f"vertex-emulator logs {name.id}"
+
+
+@dataclass(frozen=True)
+class ConsoleLinks:
+    """Google Cloud's console and command line."""
+
+    project: str
+
+    def get_page(self, name: ResourceName) -> str:
+        """Return the address of a job's page."""
+        page = f"https://console.cloud.google.com/vertex-ai/locations/{name.region}/training/{name.id}"
+        return f"{page}?project={self.project}"
+
+    def get_logs(self, name: ResourceName) -> str:
+        """Return the command that prints a job's log; for a pipeline, which has no log, its page."""
+        if (group := _GCLOUD_GROUPS.get(name.kind)) is None:
+            return self.get_page(name)
+        return f"gcloud ai {group} stream-logs {name.id} --region={name.region} --project={self.project}"
+
+
+@dataclass(frozen=True)
+class Target:
+    """An API that is ready for calls: its `client`, the `parent` of jobs (`projects/P/locations/R`), and `links`."""
+
+    client: JobClient
+    parent: str
+    links: EmulatorLinks | ConsoleLinks
+
+
+def connect(parent: str) -> Target:
+    """Return the target of a full resource name such as `//local/projects/P/locations/R`.
+
+    Starts the emulator if the target is local and it is not running.
+    """
+    if parent.startswith(LOCAL_PREFIX):
+        url = emulator_process.start_emulator()
+        return Target(_get_client(Endpoint.for_server(url)), parent.removeprefix(LOCAL_PREFIX), EmulatorLinks(url))
+    if parent.startswith(CLOUD_PREFIX):
+        name = parent.removeprefix(CLOUD_PREFIX)
+        _, project, _, region = name.split("/")
+        return Target(_get_client(_get_cloud_endpoint(region)), name, ConsoleLinks(project))
+    raise SubmitFailed(f'"{parent}" in the state is of no target that this version knows (local, gcp)')
+
+
+def _get_cloud_endpoint(region: str) -> Endpoint:
+    google = Endpoint.for_region(region)
+    jobs, logging = (os.environ.get(variable, "").rstrip("/") for variable in ENDPOINT_VARIABLES)
+    return Endpoint(jobs or google.jobs, logging or google.logging)
+
+
+@contextmanager
+def api_errors_as(failed_action: str) -> Iterator[None]:
+    """Raise SubmitFailed in place of a VertexError, as one line: `<failed_action>: <what the API answered>`."""
+    try:
+        yield
+    except VertexError as error:
+        raise SubmitFailed(f"{failed_action}: {error}") from error
+
+
+@cache
+def _get_client(endpoint: Endpoint) -> JobClient:
+    return RestClient(endpoint)

@@ -1,0 +1,112 @@
+"""Entries: the vars, images, packages and jobs of a stack file and the files that it includes, as they are written."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from vertex_api.job_kinds import KINDS
+from vertex_api.name_suggestions import suggestion_text
+from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.shape_validation import MUST_BE_OBJECT
+
+from ..errors import Problem
+from ..schema import formats
+from ..schema.job_keys import SPEC
+from ..schema.source_file import SourceFile, find_included_files, load_source_file
+from .spec_files import SpecFile, find_spec_file, merge_spec_file
+
+SECTIONS = ("vars", "images", "packages", *KINDS)
+_EXTENSION_PREFIX = "x-"  # as in Compose files: for anchors that jobs refer to
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A var, image, package or job as it is written. The `value` of a job with a `spec_file` has the fields of both."""
+
+    source: SourceFile
+    section: str
+    name: str
+    value: Any
+    spec_file: SpecFile | None = None
+
+    def problem(self, path: KeyPath, message: str) -> Problem:
+        """Return a problem at a path of the value, with its file and line."""
+        if self.spec_file and self.spec_file.provides(path):
+            return self.spec_file.problem(path, message)
+        return self.source.problem((self.section, self.name, *path), message)
+
+
+Entries = Mapping[str, Mapping[str, Entry]]
+"""By section (`images`, `customJobs` …) and name."""
+
+
+def load_entries(
+    root: Path, stack_file: SourceFile, stack_values: Mapping[str, Any]
+) -> tuple[dict[str, dict[str, Entry]], list[Problem]]:
+    """Read all files that a stack includes, and their spec files. Returns all entries but the stack's own vars.
+
+    `stack_values` are those of the stack file by key; files are relative to the project's folder `root`.
+    """
+    patterns = stack_values.get("include", [])
+    files, unmatched = find_included_files(root, patterns)
+    problems = [
+        stack_file.problem(("include", index), f'"{patterns[index]}" matches no file in {root.name}/')
+        for index in unmatched
+    ]
+    contents = [(stack_file, {key: stack_values[key] for key in SECTIONS[1:] if key in stack_values})]
+    for name, file in files.items():
+        source, content, unreadable = load_source_file(file, name)
+        contents.append((source, content))
+        problems += unreadable
+    entries: dict[str, dict[str, Entry]] = {section: {} for section in SECTIONS}
+    for source, content in contents:
+        sections, misplaced = _split_sections(source, content)
+        problems += misplaced
+        for entry in sections:
+            if message := _get_name_problem(entry, entries):
+                problems.append(entry.problem((), message))
+                continue
+            merged, unmergeable = _load_spec_file(entry, root)
+            problems += unmergeable
+            if merged:
+                entries[entry.section][entry.name] = merged
+    return entries, problems
+
+
+def _split_sections(source: SourceFile, content: Mapping[str, Any]) -> tuple[list[Entry], list[Problem]]:
+    entries, problems = [], []
+    for section, values in content.items():
+        if section.startswith(_EXTENSION_PREFIX):
+            continue
+        if section not in SECTIONS:
+            problems.append(source.problem((section,), f"unknown field{suggestion_text(section, SECTIONS)}"))
+        elif isinstance(values, Mapping):
+            entries += [Entry(source, section, name, value) for name, value in values.items()]
+        elif values is not None:
+            problems.append(source.problem((section,), MUST_BE_OBJECT))
+    return entries, problems
+
+
+def _get_name_problem(entry: Entry, entries: Entries) -> str | None:
+    # Jobs of all kinds share their names, so that results can be looked up by name.
+    for section in KINDS if entry.section in KINDS else (entry.section,):
+        if other := entries[section].get(entry.name):
+            return f'"{entry.name}" is declared already, at {other.source.place((section, entry.name))}'
+    if entry.section != "vars" and not formats.is_valid_name(entry.name):
+        return f'"{entry.name}" must be {formats.NAME_FORM}'
+    return None
+
+
+def _load_spec_file(entry: Entry, root: Path) -> tuple[Entry | None, list[Problem]]:
+    """Return an entry with the fields of its spec file, or None if that cannot be read."""
+    if entry.section not in KINDS or not isinstance(entry.value, Mapping) or entry.value.get(SPEC) is None:
+        return entry, []
+    name, violations = find_spec_file(entry.value[SPEC], root)
+    if violations:
+        return None, [entry.problem(*violation) for violation in violations]
+    source, content, problems = load_source_file(root / name, name)
+    if problems:
+        return None, problems
+    job, spec_file, duplicates = merge_spec_file(KINDS[entry.section], entry.value, source, content)
+    return replace(entry, value=job, spec_file=spec_file), [entry.problem(*violation) for violation in duplicates]

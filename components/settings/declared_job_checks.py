@@ -1,0 +1,74 @@
+"""Checks of a declared job beyond the API's own rules: adoption, likely mistakes, regions, labels, guardrails."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from vertex_api.validation.message_validation import collect_problems
+from vertex_api.validation.rules import Violation, likely_mistakes
+from vertex_api.validation.rules.region_mismatches import find_region_mismatches
+
+from ..images.declared_images import find_unreferenced_images
+from ..jobs import adoption
+from ..jobs.recovery.labels import find_label_violations
+from ..schema import references, shapes
+from ..schema.job_declaration import JobDeclaration
+from . import guardrails
+
+
+def find_job_violations(
+    job: JobDeclaration, images: Mapping[str, shapes.Image], stack_values: Mapping[str, Any]
+) -> Iterator[Violation]:
+    """Find all that makes a job invalid in a stack with these `images` and values of its stack file.
+
+    Of a job whose spec has problems already, only its adoption is checked.
+    """
+    if job.is_adopted:
+        yield from _find_adoption_violations(job, stack_values)
+    if not job.valid_spec:
+        return
+    is_on_google_cloud = stack_values.get("target") == "gcp"
+    stack_labels = stack_values.get("labels", {})
+    if not job.is_adopted:
+        yield from _find_likely_mistakes(job, images, is_on_google_cloud)
+        for path, message in find_label_violations(job.spec.fields.get("labels", {}), stack_labels):
+            yield ("labels", *path), message
+    if is_on_google_cloud and "region" in stack_values:
+        yield from find_region_mismatches(job.spec.fields, job.spec.job_spec_path, stack_values["region"])
+    if "guardrails" in stack_values:
+        yield from guardrails.find_job_violations(stack_values["guardrails"], job, images, stack_labels)
+
+
+def find_duplicate_adoptions(jobs: Iterable[JobDeclaration]) -> list[tuple[JobDeclaration, str]]:
+    """Find the jobs that adopt what another one adopts, each with a message for its `lifecycle.adopt`."""
+    names: dict[str, str] = {}
+    duplicates = []
+    for job in jobs:
+        if adopt := job.lifecycle.get("adopt"):
+            other = names.setdefault(adopt.rpartition("/")[2], job.name)
+            if other != job.name:
+                duplicates.append((job, f'"{adopt}" is adopted by {other} already'))
+    return duplicates
+
+
+def _find_adoption_violations(job: JobDeclaration, stack_values: Mapping[str, Any]) -> Iterator[Violation]:
+    project, region_name = stack_values.get("project", "local"), stack_values.get("region", "us-central1")
+    place = (project, stack_values.get("projectNumber"), region_name)
+    for message in adoption.find_adoption_violations(job.kind, job.lifecycle["adopt"], *place):
+        yield ("lifecycle", "adopt"), message
+    if job.lifecycle.get("rerun"):
+        yield ("lifecycle", "rerun"), adoption.RERUN_MESSAGE
+
+
+def _find_likely_mistakes(
+    job: JobDeclaration, images: Mapping[str, shapes.Image], is_on_google_cloud: bool
+) -> Iterable[Violation]:
+    """Find likely mistakes, one for each path: that of the last rule."""
+    kind, fields = job.spec.training_job.kind, job.spec.training_job.fields
+    mistakes = [*likely_mistakes.find_likely_mistakes(kind, fields)]
+    if is_on_google_cloud:
+        mistakes += likely_mistakes.find_foreign_executors(kind, fields)
+    problems = collect_problems(mistakes, fields, references.has_unresolved_references)
+    messages = {job.spec.locate(problem.path): problem.message for problem in problems}
+    messages.update(likely_mistakes.find_missing_serving_container(job.spec.fields))
+    messages.update(find_unreferenced_images(job.spec, images))
+    return messages.items()

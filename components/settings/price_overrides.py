@@ -1,0 +1,50 @@
+"""The prices of a stack: those on file, overridden by those of its stack file."""
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+
+from vertex_api.estimates import prices
+from vertex_api.estimates.cost import list_priceable_names
+from vertex_api.estimates.regional_availability import REGIONS
+from vertex_api.name_suggestions import find_closest_name, suggestion_text
+from vertex_api.validation.rules import Violation
+
+from ..schema import shapes
+
+_MAX_LEAD = timedelta(days=1)
+"""How far ahead of this machine's date another time zone may be."""
+
+
+def find_violations(given: shapes.Prices, own_region: str | None = None) -> Iterator[Violation]:
+    """Find unknown names and regions, negative prices and wrong dates in a stack's prices. `own_region` is valid."""
+    try:
+        if date.fromisoformat(given["asOf"]) > date.today() + _MAX_LEAD:
+            yield ("asOf",), f'"{given["asOf"]}" must not be in the future'
+    except ValueError:
+        yield ("asOf",), f'"{given["asOf"]}" is not a date, such as 2026-07-30'
+    if not given["source"].strip():
+        yield ("source",), "is empty; write where the prices come from"
+    known_regions = REGIONS | {region for _, _, region in prices.load_prices().table} | {own_region}
+    for kind, known in list_priceable_names().items():
+        for name, regions in given.get(kind, {}).items():  # type: ignore[attr-defined]
+            if name not in known:
+                yield (kind, name), f"is not a name that has a price{suggestion_text(name, known)}"
+            for region, usd in regions.items():
+                if region not in known_regions:
+                    closest = find_closest_name(region, REGIONS)
+                    hint = f"; did you mean {closest}?" if closest else ", such as us-central1"
+                    yield (kind, name, region), f"is not a known region{hint}"
+                if usd < 0:
+                    yield (kind, name, region), f"{usd} is below zero"
+
+
+def merge_prices(given: shapes.Prices | None) -> prices.Prices:
+    """Return the prices on file, with a stack's own valid prices added or in their place."""
+    if given is None:
+        return prices.load_prices()
+    return prices.load_prices().override(
+        (kind, name, region, prices.Price(usd, given["asOf"], given["source"]))
+        for kind in prices.KINDS
+        for name, regions in given.get(kind, {}).items()  # type: ignore[attr-defined]
+        for region, usd in regions.items()
+    )

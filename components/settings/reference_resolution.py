@@ -1,0 +1,60 @@
+"""Resolution: a declared value with its vars filled in, and the references that remain in it."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vertex_api.job_kinds import KINDS
+from vertex_api.name_suggestions import suggestion_text
+from vertex_api.validation.rules import KeyPath, Violation
+
+from ..schema import references
+from ..schema.job_keys import LIFECYCLE
+from .declaration_entries import Entry
+
+_JOB_TABLES = ("vars", "images", "packages", "secrets", references.JOBS)
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """The `value` of an entry with its vars filled in, the `used_vars`, and the `violations` of its references.
+
+    `results` are the references to results of jobs with their paths: `(("jobSpec", …), "tune.modelDir")`.
+    """
+
+    entry: Entry
+    value: Any
+    violations: list[Violation]
+    used_vars: set[str]
+    results: list[tuple[KeyPath, str]]
+
+
+def resolve_entry(entry: Entry, names: Mapping[str, Collection[str] | None], tables: references.Tables) -> Resolution:
+    """Fill in the references of an entry into `tables`, and check all others.
+
+    `names` are the declared names of each table, or None for an invalid table, in which all names pass.
+    """
+    unclosed = dict(references.find_unclosed_references(entry.value))
+    violations = list(unclosed.items())
+    used_vars, results = set[str](), list[tuple[KeyPath, str]]()
+    for path, reference in references.find_references(entry.value):
+        if path in unclosed:
+            continue
+        table, _, name = reference.partition(".")
+        allowed_tables = _get_allowed_tables(entry.section, path)
+        if table == "vars":
+            used_vars.add(name)
+        if table not in allowed_tables:
+            violations.append((path, references.unknown_reference_message(reference, allowed_tables)))
+        elif table == references.JOBS:
+            results.append((path, name))
+        elif (known := names[table]) is not None and name not in known:
+            violations.append((path, f"${{{reference}}} is not declared{suggestion_text(name, known)}"))
+    return Resolution(entry, references.resolve(entry.value, tables), violations, used_vars, results)
+
+
+def _get_allowed_tables(section: str, path: KeyPath) -> tuple[str, ...]:
+    """Return the tables that a reference at a path of an image, a package or a job may name."""
+    if section in KINDS and path[:1] != (LIFECYCLE,):
+        return _JOB_TABLES
+    return ("vars", "secrets") if section == "images" and path[:1] == ("secrets",) else ("vars",)

@@ -1,0 +1,215 @@
+"""The resources of a stack: images, packages and jobs as its settings declare them, and its outputs."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from itertools import groupby
+from typing import Any, cast
+
+import pulumi
+
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.validation.canonical_spec import CanonicalSpec
+
+from .errors import ImageNotPromoted
+from .images.declared_images import is_built_here
+from .images.training_image import TrainingImage
+from .images.unpinned_base_images import warn_of_unpinned_bases
+from .jobs import dependency_graph
+from .jobs.completion_resource import Completion
+from .jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
+from .jobs.results import MODEL_DIR, split_reference
+from .packages.python_package import PythonPackage
+from .runtime.foundation import Foundation
+from .runtime.pulumi_outputs import apply_when_known
+from .schema import references
+from .schema.job_declaration import JobDeclaration
+from .settings import guardrails
+from .settings.settings import Settings
+
+JobResource = CustomJob | HyperparameterTuningJob | TrainingPipeline
+Results = pulumi.Output[Mapping[str, Any]]
+_RESOURCE_TYPES: dict[str, type[JobResource]] = {
+    CUSTOM_JOB.collection: CustomJob,
+    HYPERPARAMETER_TUNING_JOB.collection: HyperparameterTuningJob,
+    TRAINING_PIPELINE.collection: TrainingPipeline,
+}
+_RUN_KEYS = ("name", "page", "logs")
+
+
+class Images:
+    """A stack's images: `uris` by name, and the resources of those that are built here, `built`.
+
+    A URI is plain text, except for an image of another stack, which is an output of that stack.
+    """
+
+    def __init__(self, settings: Settings, foundation: Foundation) -> None:
+        self.built = {
+            name: TrainingImage(
+                name,
+                image,
+                foundation=foundation,
+                secrets=references.resolve(image.get("secrets", {}), {"secrets": settings.secrets}),
+            )
+            for name, image in settings.images.items()
+            if is_built_here(image)
+        }
+        if settings.cloud and pulumi.runtime.is_dry_run():
+            for name, image in self.built.items():
+                warn_of_unpinned_bases(name, image.build_context, image)
+        other_stacks = {image["stack"] for image in settings.images.values() if "stack" in image}
+        stacks = {stack: pulumi.StackReference(stack, stack_name=stack) for stack in sorted(other_stacks)}
+        self.uris: dict[str, pulumi.Input[str]] = {
+            name: self.built[name].reference
+            if name in self.built
+            else image.get("uri")
+            or _get_promoted_image(stacks[image["stack"]], name).apply(
+                guardrails.create_image_check(settings.guardrails, name)
+            )
+            for name, image in settings.images.items()
+        }
+
+    @property
+    def pinned(self) -> dict[str, pulumi.Input[str]]:
+        """URIs by name for other stacks to run: of an image that is built here with its digest, once that is known."""
+        return {
+            name: pulumi.Output.concat(self.built[name].reference.rpartition(":")[0], "@", self.built[name].digest)
+            if name in self.built
+            else uri
+            for name, uri in self.uris.items()
+        }
+
+
+class Packages:
+    """A stack's source distributions: `uris` by name, plain text, and the resources that upload them, `built`."""
+
+    def __init__(self, settings: Settings, foundation: Foundation) -> None:
+        self.built = {
+            name: PythonPackage(name, package, foundation=foundation) for name, package in settings.packages.items()
+        }
+        self.uris = {name: package.reference for name, package in self.built.items()}
+
+
+class Jobs:
+    """A stack's jobs: submitted after their images, packages and upstream jobs, and waited for.
+
+    Each stage of jobs that have downstream jobs has a Completion of its own. All other jobs with `lifecycle.wait` have
+    one together.
+    """
+
+    def __init__(self, settings: Settings, foundation: Foundation, images: Images, packages: Packages) -> None:
+        self._settings, self._foundation, self._images, self._packages = settings, foundation, images, packages
+        self._declarations = {job.name: job for job in settings.jobs}
+        self.resources: dict[str, JobResource] = {}
+        self._completed_results: dict[str, Results] = {}
+        stage_completions: list[Completion] = []
+        levels = dependency_graph.compute_levels({job.name: job.upstream_jobs for job in settings.jobs})
+        upstream_jobs = frozenset().union(*(job.upstream_jobs for job in settings.jobs))
+        in_order = sorted(settings.jobs, key=lambda job: levels[job.name])
+        for level, group in groupby(in_order, lambda job: levels[job.name]):
+            waited_jobs: dict[str, JobResource] = {}
+            for declaration in group:
+                earlier_levels = sorted({levels[name] for name in declaration.upstream_jobs})
+                job = self._create_job(declaration, [stage_completions[earlier] for earlier in earlier_levels])
+                self.resources[declaration.name] = job
+                if declaration.name in upstream_jobs:
+                    waited_jobs[declaration.name] = job
+            if waited_jobs:
+                stage_completions.append(self._create_completion(f"stage-{level + 1}", waited_jobs))
+        last_names = [job.name for job in settings.jobs if job.lifecycle.get("wait") and job.name not in upstream_jobs]
+        if last_names:
+            self._create_completion("completion", {name: self.resources[name] for name in last_names})
+
+    @property
+    def results(self) -> Results:
+        """The results of all jobs that were waited for, by name."""
+        return reduce(_merge_results, dict.fromkeys(self._completed_results.values()), pulumi.Output.from_input({}))
+
+    def get_latest_run(self, name: str) -> pulumi.Output[Mapping[str, Any]]:
+        """Return a job's run. Of a job that was waited for, it has the final state, and the rest is in its results."""
+        run = self.resources[name].run
+        if name not in self._completed_results:
+            return run
+        state = self._completed_results[name].apply(lambda results: results and {"state": results[name]["state"]})
+        return run.apply(
+            lambda run: state.apply(lambda state: {**{key: run[key] for key in (*_RUN_KEYS, "state")}, **state})
+        )
+
+    def _create_completion(self, name: str, jobs: Mapping[str, JobResource]) -> Completion:
+        lifecycles = {name: self._declarations[name].lifecycle for name in jobs}
+        deadlines = {name: lifecycle["deadline"] for name, lifecycle in lifecycles.items() if "deadline" in lifecycle}
+        completion = Completion(name, jobs, foundation=self._foundation, deadlines=deadlines)
+        # With --continue-on-error the program goes on after a wait that failed, and exports the other results.
+        self._completed_results.update(dict.fromkeys(jobs, completion.results.recover(lambda _: {})))
+        return completion
+
+    def _create_job(self, declaration: JobDeclaration, completions: Sequence[Completion]) -> JobResource:
+        names: dict[str, set[str]] = {"images": set(), "packages": set(), "secrets": set(), "jobs": set()}
+        for _, reference in references.find_references(declaration.spec.fields):
+            table, _, name = reference.partition(".")
+            names[table].add(name)
+        tables: dict[str, Mapping[str, pulumi.Input[str]]] = {
+            "images": {name: self._images.uris[name] for name in sorted(names["images"])},
+            "packages": self._packages.uris,
+            "jobs": self._get_known_model_dirs(names["jobs"]),
+        }
+        dependencies: list[pulumi.Resource] = [
+            *(self._images.built[name] for name in sorted(names["images"] & self._images.built.keys())),
+            *(self._packages.built[name] for name in sorted(names["packages"])),
+            *completions,
+        ]
+        return _RESOURCE_TYPES[declaration.kind.collection](
+            declaration.name,
+            cast(Any, _resolve_spec(declaration.spec, tables)),
+            foundation=self._foundation,
+            lifecycle=declaration.lifecycle,
+            secrets={name: self._settings.secrets[name] for name in sorted(names["secrets"])},
+            jobs={name: self.resources[name] for name in sorted(declaration.referenced_jobs)},
+            opts=pulumi.ResourceOptions(depends_on=dependencies) if dependencies else None,
+        )
+
+    def _get_known_model_dirs(self, result_references: Iterable[str]) -> dict[str, pulumi.Input[str]]:
+        """Return those results that a preview knows: model folders of jobs that are neither tuning jobs nor adopted."""
+        model_dirs: dict[str, pulumi.Input[str]] = {}
+        for reference in result_references:
+            name, result = split_reference(reference, self.resources)
+            job = self._declarations[name]
+            if result == MODEL_DIR and not job.spec.study and not job.is_adopted:
+                model_dirs[reference] = cast(pulumi.Input[str], self.resources[name].model_dir)
+        return model_dirs
+
+
+def _resolve_spec(
+    spec: CanonicalSpec, tables: Mapping[str, Mapping[str, pulumi.Input[str]]]
+) -> CanonicalSpec | pulumi.Output[CanonicalSpec]:
+    """Return a spec with its references into `tables` resolved: at once, unless an image comes from another stack."""
+    return apply_when_known(lambda tables: spec.transform(lambda fields: references.resolve(fields, tables)), tables)
+
+
+def _get_promoted_image(stack: pulumi.StackReference, name: str) -> pulumi.Output[str]:
+    """Return the URI, with digest, of the image that another stack has built. Raises ImageNotPromoted."""
+
+    def find_uri(pinned: Any) -> str:
+        if (uri := (pinned or {}).get(name)) is not None:
+            return str(uri)
+        place = f"images.{name}: the stack {stack._name}"
+        known = ", ".join(sorted(pinned or {})) or "none"
+        raise ImageNotPromoted(f"{place} has no image of this name (it has {known}); run `pulumi up` there first")
+
+    return stack.get_output("pinnedImages").apply(find_uri)
+
+
+def export_outputs(images: Images, jobs: Jobs) -> None:
+    """Export the stack's outputs, each a map by name: `images`, `pinnedImages`, `jobs`, `results`.
+
+    `jobs` have name, state, page and logs; those that were not waited for also what a refresh has shown (error, trials,
+    bestTrial). `pinnedImages` has URIs with digests, which another stack's `images.NAME.stack` reads.
+    """
+    pulumi.export("images", images.uris)
+    pulumi.export("pinnedImages", images.pinned)
+    # Each job by itself: Output.all takes its arguments apart and puts them together again, 28 Outputs a job.
+    pulumi.export("jobs", {name: jobs.get_latest_run(name) for name in jobs.resources})
+    pulumi.export("results", jobs.results)
+
+
+def _merge_results(results: Results, more: Results) -> Results:
+    return results.apply(lambda results: more.apply(lambda more: {**results, **more}))

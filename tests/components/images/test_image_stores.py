@@ -1,0 +1,118 @@
+"""Where images are kept: pushed to a real registry once, and found there by everyone after that."""
+
+import gc
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import docker
+import google.auth
+import pytest
+from google.auth.exceptions import DefaultCredentialsError
+
+from components.errors import RegistryRefused
+from components.images import image_stores
+from components.images.training_image import TrainingImageProvider
+from tests.registry import NEEDED, PASSWORD, SOCKETS_LEFT_OPEN, Registry
+from tests.vertex_emulator.running import IMAGE
+
+pytestmark = [NEEDED, SOCKETS_LEFT_OPEN]
+
+
+@pytest.fixture
+def uri(there: Registry) -> Iterator[str]:
+    """The URI of an image that the daemon has and the registry has not."""
+    uri = f"{there.url}/trainer:abc"
+    client = docker.from_env()
+    client.images.get(IMAGE).tag(f"{there.url}/trainer", "abc")
+    yield uri
+    client.images.remove(uri, noprune=True)
+    client.close()
+    gc.collect()
+
+
+def test_the_prefix_of_a_uri_decides_its_store() -> None:
+    assert isinstance(image_stores.get_image_store("localhost/team/trainer:1"), image_stores.Daemon)
+    for uri in ("europe-west4-docker.pkg.dev/p/r/trainer:1", "localhost:5000/team/trainer:1"):
+        assert isinstance(image_stores.get_image_store(uri), image_stores.Registry)
+
+
+def test_a_pushed_image_has_a_digest(uri: str) -> None:
+    registry, told = image_stores.Registry(), list[str]()
+    assert registry.get_digest(uri) is None
+    digest = registry.publish(uri, told.append)
+    assert digest.startswith("sha256:") and len(digest) == 71
+    assert registry.get_digest(uri) == digest
+    assert told[-1] == "pushed 1 of 1 layers"
+
+
+def test_a_second_push_returns_the_same_digest(uri: str) -> None:
+    registry = image_stores.Registry()
+    assert registry.publish(uri, print) == registry.publish(uri, print)
+
+
+def test_a_rejected_push_names_the_remedy_without_password(
+    uri: str, there: Registry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "none"))
+    for call in (lambda registry: registry.get_digest(uri), lambda registry: registry.publish(uri, print)):
+        with pytest.raises(RegistryRefused) as refused:
+            call(image_stores.Registry())
+        text = str(refused.value)
+        assert text.startswith(uri) and f"log in with `docker login {there.host}`" in text
+        assert len(text.splitlines()) == 1 and PASSWORD not in text
+
+
+def test_a_push_succeeds_after_the_registry_returns(uri: str, there: Registry) -> None:
+    there.stop()
+    with pytest.raises(RegistryRefused, match="connection refused"):
+        image_stores.Registry().get_digest(uri)
+    there.start()
+    assert image_stores.Registry().publish(uri, print) == image_stores.Registry().get_digest(uri)
+
+
+def test_a_moved_tag_is_drift(uri: str, tmp_path: Path) -> None:
+    provider, props = TrainingImageProvider(), {"uri": uri, "context": "trainer"}
+    ours = provider.create(props)
+    (tmp_path / "Dockerfile").write_text("FROM scratch\nLABEL made=by-hand\n")
+    with closing(docker.from_env()) as client:
+        client.images.build(path=str(tmp_path), dockerfile="Dockerfile", tag=uri)
+        theirs = image_stores.Registry().publish(uri, print)
+    assert ours.outs and theirs != ours.outs["digest"]
+    read = provider.read(ours.id, ours.outs)
+    assert (read.id, read.outs, read.inputs) == (ours.id, {**ours.outs, "digest": theirs}, props)
+    assert provider.create(props).outs == read.outs  # trusted: nothing is built or pushed
+
+
+def test_an_immutable_tag_that_exists_is_accepted(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Artifact Registry's refusal is a text of its own, which Debian's registry cannot give."""
+    theirs = image_stores.Registry().publish(uri, print)
+    refusal = {"error": "failed precondition: the repository has enabled tag immutability"}
+    monkeypatch.setattr(docker.api.image.ImageApiMixin, "push", lambda *_, **__: iter([refusal]))
+    assert image_stores.Registry().publish(uri, print) == theirs
+    with pytest.raises(RegistryRefused, match="tag immutability"):
+        image_stores.Registry().publish(uri.replace("abc", "other"), print)
+
+
+def test_google_registries_get_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Credentials:
+        token = None
+
+        def refresh(self, request: object) -> None:
+            self.token = "fresh"
+
+    monkeypatch.setattr(google.auth, "default", lambda scopes: (Credentials(), "p"))
+    for host in ("europe-west4-docker.pkg.dev", "us-docker.pkg.dev", "gcr.io", "eu.gcr.io"):
+        given = image_stores._get_credentials(f"{host}/p/r/trainer:1")
+        assert given == {"username": "oauth2accesstoken", "password": "fresh"}
+    for host in ("localhost:5000", "docker.pkg.dev.example.com", "example.com"):
+        assert image_stores._get_credentials(f"{host}/p/r/trainer:1") is None
+
+
+def test_missing_credentials_are_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(scopes: list[str]) -> None:
+        raise DefaultCredentialsError("no")
+
+    monkeypatch.setattr(google.auth, "default", none)
+    with pytest.raises(RegistryRefused, match="gcloud auth application-default login"):
+        image_stores.Registry().get_digest("europe-west4-docker.pkg.dev/p/r/trainer:1")

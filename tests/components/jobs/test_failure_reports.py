@@ -1,0 +1,141 @@
+"""Failures: a message says what the service said, what is likely the cause, and where to read on."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from components.jobs.failure_reports import failure_report, find_likely_causes, find_unreported_metrics
+from components.runtime import api_target
+from tests.components.fakes import FakeClient
+from vertex_api import client_errors
+
+PARENT = "projects/local/locations/us-central1"
+TRAIN, SEARCH = f"{PARENT}/customJobs/1", f"{PARENT}/hyperparameterTuningJobs/2"
+EXITED = "The replica workerpool1-0 exited with a non-zero status of 1. Termination reason: Error."
+CALL = (
+    "call hypertune.HyperTune().report_hyperparameter_tuning_metric("
+    "hyperparameter_metric_tag='accuracy', metric_value=…)"
+)
+
+
+def said(api: FakeClient, job: dict[str, Any]) -> list[str]:
+    at = api_target.Target(api, PARENT, api_target.EmulatorLinks("http://127.0.0.1:1"))
+    return failure_report(at, "digits", job).splitlines()
+
+
+def failed(message: str) -> dict[str, Any]:
+    return {"name": TRAIN, "state": "JOB_STATE_FAILED", "jobSpec": {}, "error": {"code": 3, "message": message}}
+
+
+def search(*trials: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    study = {"metrics": [{"metricId": "accuracy"}]}
+    return {"name": SEARCH, "state": "JOB_STATE_FAILED", "studySpec": study, "trials": list(trials), **fields}
+
+
+def infeasible(number: int, reason: str, **fields: Any) -> dict[str, Any]:
+    return {"id": str(number), "state": "INFEASIBLE", "infeasibleReason": reason, **fields}
+
+
+def test_the_last_lines_are_those_of_the_replica_that_failed_and_the_rest_is_a_link_away(api: FakeClient) -> None:
+    api.logs[f"{TRAIN}/workerpool1-0"] = [f"line {number}" for number in range(20)] + ["ValueError: no data"]
+    api.logs[TRAIN] = ["of another replica"]
+    assert said(api, failed(EXITED)) == [
+        f"digits failed: {EXITED}",
+        "  the last log lines of workerpool1-0:",
+        *[f"    line {number}" for number in range(11, 20)],
+        "    ValueError: no data",
+        "  all of it: http://127.0.0.1:1/jobs/customJobs/1 or `vertex-emulator logs 1`",
+        "  fix it, or run it again with lifecycle.rerun",
+    ]
+
+
+def test_a_job_that_says_no_replica_shows_the_end_of_its_whole_log(api: FakeClient) -> None:
+    api.logs[TRAIN] = ["the end"]
+    assert said(api, {"name": TRAIN, "state": "JOB_STATE_EXPIRED"})[:3] == [
+        "digits failed: JOB_STATE_EXPIRED",
+        "  its last log lines:",
+        "    the end",
+    ]
+
+
+def test_a_log_that_is_empty_or_cannot_be_read_says_so(api: FakeClient) -> None:
+    assert "    (it wrote nothing)" in said(api, failed("x"))
+    api.failing["log_lines"] = client_errors.PermissionDenied("no permission")
+    assert "    (its log cannot be read: no permission)" in said(api, failed("x"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "cause"),
+    [
+        (
+            ["The replica workerpool0-0 ran out of memory and exited with a non-zero status of 137."],
+            "it needs more memory: take a larger machineType or smaller batches",
+        ),
+        (["The replica workerpool0-0 exited with a non-zero status of 137."], "it needs more memory: "),
+        (["Replicas low on memory: workerpool0"], "it needs more memory: "),
+        (
+            [EXITED, "ModuleNotFoundError: No module named 'sklearn.svm'"],
+            "the image has no Python module sklearn.svm: add what brings it to the image's requirements",
+        ),
+        (["/usr/bin/python3: No module named trainer"], "the image has no Python module trainer: "),
+        (
+            [
+                "google.api_core.exceptions.Forbidden: 403 GET https://storage: trainer@acme.iam.gserviceaccount.com "
+                "does not have storage.objects.get access to the Google Cloud Storage object."
+            ],
+            "trainer@acme.iam.gserviceaccount.com lacks the permission storage.objects.get: grant it a role on the "
+            "bucket, such as roles/storage.objectUser",
+        ),
+        (
+            [
+                "The following quota metrics exceed quota limits: "
+                "aiplatform.googleapis.com/custom_model_training_nvidia_l4_gpus"
+            ],
+            "the quota aiplatform.googleapis.com/custom_model_training_nvidia_l4_gpus is used up: ",
+        ),
+        (["Resources are insufficient in region: us-east1. Try a different region"], "the region is out of such mach"),
+        (["Internal error occurred for the current attempt"], "this is the service's own failure: run it again"),
+    ],
+)
+def test_a_known_text_has_its_likely_cause(lines: Sequence[str], cause: str) -> None:
+    (found,) = find_likely_causes(lines)
+    assert found.startswith(cause)
+
+
+@pytest.mark.parametrize("line", [EXITED, "ValueError: no data", "epoch 137", "status of 1370", ""])
+def test_no_cause_is_made_up(line: str) -> None:
+    assert list(find_likely_causes([line])) == []
+
+
+def test_a_likely_cause_stands_below_what_the_service_says(api: FakeClient) -> None:
+    api.logs[f"{TRAIN}/workerpool1-0"] = ["ModuleNotFoundError: No module named 'torch'"]
+    assert said(api, failed(EXITED))[1].startswith("  likely cause: the image has no Python module torch")
+
+
+def test_the_last_failed_trials_are_named_with_their_reasons(api: FakeClient) -> None:
+    api.logs[SEARCH] = ["boom"]
+    job = search(*(infeasible(number, EXITED) for number in (5, 1, 2, 4, 3)), error={"message": "Too many failed"})
+    lines = said(api, job)
+    assert lines[:5] == [
+        "digits failed: Too many failed",
+        *[f"  trial {number}: {EXITED}" for number in (3, 4, 5)],
+        "  and 2 more trials failed",
+    ]
+    assert "    boom" in lines
+    assert not any("never reported" in line for line in lines)
+
+
+def test_a_metric_that_was_never_reported_is_the_likely_cause(api: FakeClient) -> None:
+    reason = "The trial ended without reporting the metric accuracy. It reported acc."
+    lines = said(api, search(infeasible(1, reason)))
+    expected = f"metric `accuracy` was never reported by 1 of 1 trials: {CALL}. Trial 1: {reason}"
+    assert f"  likely cause: {expected}" in lines
+
+
+def test_a_tag_that_was_reported_instead_is_named() -> None:
+    other = {"finalMeasurement": {"metrics": [{"metricId": "acc", "value": 1}]}}
+    job = search({"id": "1", "state": "SUCCEEDED", **other}, {"id": "2", "state": "SUCCEEDED"})
+    (line,) = find_unreported_metrics(job)
+    assert line == f"metric `accuracy` was never reported by 2 of 2 trials: {CALL}. They reported acc."
+    assert list(find_unreported_metrics(failed("x"))) == []

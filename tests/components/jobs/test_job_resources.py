@@ -1,0 +1,113 @@
+"""Jobs completed: what a declaration leaves out is filled in before a preview shows it."""
+
+from typing import Any
+
+import pytest
+
+from components.jobs.job_resources import complete_spec
+from tests.components.fakes import Ground
+from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, tuning_pipeline
+from vertex_api.job_kinds import CUSTOM_JOB, KINDS, TRAINING_PIPELINE, Kind
+from vertex_api.validation.canonical_spec import validate_spec
+
+FOLDER = "gs://staging/digits"
+KEYS = "projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys"
+
+
+def complete(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> Any:
+    return complete_fields(kind, spec, rerun)[kind.spec_field]
+
+
+def complete_fields(kind: Kind, spec: Any, rerun: int = 0, ground: Ground | None = None, name: str = "digits") -> Any:
+    canonical, problems = validate_spec(kind, spec)
+    assert canonical, problems
+    return complete_spec(canonical, rerun, ground or Ground(), name).fields
+
+
+def output(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> str:
+    return str(complete(kind, spec, rerun)["baseOutputDirectory"]["outputUriPrefix"])
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_a_pool_that_says_no_number_of_replicas_has_one_and_an_empty_pool_stays_empty(kind: Kind) -> None:
+    field = kind.spec_field
+    pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": {"imageUri": "x"}}
+    spec = edited(job_of(kind), field, "workerPoolSpecs", to=[pool, {}, {**pool, "replicaCount": 3}])
+    pools = complete(kind, spec)["workerPoolSpecs"]
+    assert pools == [{**pool, "replicaCount": 1}, {}, {**pool, "replicaCount": 3}]
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_every_run_has_an_output_folder_of_its_own(kind: Kind) -> None:
+    spec = job_of(kind)
+    folders = [
+        output(kind, spec),
+        output(kind, spec, rerun=1),
+        output(kind, spec | {"labels": {"a": "b"}}),
+    ]
+    assert all(folder.startswith(f"{FOLDER}/") for folder in folders)
+    assert len(set(folders)) == 3
+    assert output(kind, spec) == folders[0]
+
+
+def test_what_is_left_out_and_what_is_said_the_same_is_the_same_job() -> None:
+    silent = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "replicaCount", to=ABSENT)
+    assert complete_fields(CUSTOM_JOB, silent) == complete_fields(CUSTOM_JOB, custom_job())
+    floats = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "replicaCount", to=1.0)
+    assert complete_fields(CUSTOM_JOB, floats) == complete_fields(CUSTOM_JOB, custom_job())
+
+
+def test_an_output_folder_that_is_declared_is_kept() -> None:
+    spec = edited(custom_job(), "jobSpec", "baseOutputDirectory", to={"outputUriPrefix": "gs://mine/out"})
+    assert output(CUSTOM_JOB, spec, rerun=2) == "gs://mine/out"
+
+
+def test_the_given_spec_is_not_changed() -> None:
+    spec = custom_job()
+    complete(CUSTOM_JOB, spec)
+    assert spec == custom_job()
+
+
+def test_a_pipeline_s_task_is_completed_like_the_job_that_it_runs() -> None:
+    ground = Ground(job_defaults={"network": "projects/1/global/networks/n"}, labels={"stage": "dev"})
+    whole = complete_fields(TRAINING_PIPELINE, tuning_pipeline(), ground=ground, name="search")
+    inputs = whole["trainingTaskInputs"]
+    assert inputs["trialJobSpec"]["network"] == "projects/1/global/networks/n"
+    assert inputs["trialJobSpec"]["baseOutputDirectory"]["outputUriPrefix"].startswith("gs://staging/search/")
+    assert whole["labels"] == {"stage": "dev"}
+    assert {**inputs, "trialJobSpec": custom_job()["jobSpec"]} == tuning_pipeline()["trainingTaskInputs"]
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_a_job_for_a_persistent_resource_is_sent_with_its_name_and_needs_no_machine(kind: Kind) -> None:
+    field = kind.spec_field
+    spec = edited(job_of(kind), field, "persistentResourceId", to="training-pool")
+    spec = edited(spec, field, "workerPoolSpecs", 0, "machineSpec", to=ABSENT)
+    whole = complete(kind, spec)
+    assert whole["persistentResourceId"] == "training-pool"
+    assert "machineSpec" not in whole["workerPoolSpecs"][0]
+
+
+def test_a_job_takes_what_its_foundation_says_where_it_says_nothing_itself() -> None:
+    ground = Ground(
+        job_defaults={"serviceAccount": "trainer@p.iam.gserviceaccount.com", "network": "projects/1/global/networks/n"},
+        labels={"team": "vision", "stage": "dev"},
+        encryption_key=f"{KEYS}/c",
+    )
+    silent = complete_fields(CUSTOM_JOB, custom_job(), ground=ground)
+    assert silent["jobSpec"]["serviceAccount"] == "trainer@p.iam.gserviceaccount.com"
+    assert silent["labels"] == {"team": "vision", "stage": "dev"}
+    assert silent["encryptionSpec"] == {
+        "kmsKeyName": "projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys/c"
+    }
+    said = edited(custom_job(), "jobSpec", "serviceAccount", to="own@p.iam.gserviceaccount.com")
+    said = {
+        **said,
+        "labels": {"stage": "prod"},
+        "encryptionSpec": {"kmsKeyName": f"{KEYS}/d"},
+    }
+    own = complete_fields(CUSTOM_JOB, said, ground=ground)
+    assert own["jobSpec"]["serviceAccount"] == "own@p.iam.gserviceaccount.com"
+    assert own["jobSpec"]["network"] == "projects/1/global/networks/n"
+    assert own["labels"] == {"team": "vision", "stage": "prod"}
+    assert own["encryptionSpec"]["kmsKeyName"].endswith("/d")

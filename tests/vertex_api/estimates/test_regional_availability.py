@@ -1,0 +1,58 @@
+"""Where accelerators are offered for training, and what a job asks for that is not offered in its region."""
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from tests.vertex_api.jobs import custom_job, edited, tuning_job
+from vertex_api.catalog.machines import get_machines
+from vertex_api.estimates.regional_availability import (
+    AS_OF,
+    REGIONS,
+    find_unavailable_accelerators,
+    regions_by_accelerator,
+)
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
+from vertex_api.validation.canonical_spec import CanonicalSpec
+
+MACHINE = ("workerPoolSpecs", 0, "machineSpec")
+H100 = {"machineType": "a3-highgpu-8g", "acceleratorType": "NVIDIA_H100_80GB", "acceleratorCount": 8}
+
+
+def test_every_accelerator_of_a_machine_is_in_the_table_and_in_known_regions_only() -> None:
+    kinds = {kind for each in get_machines().values() for kind in each.accelerators}
+    assert kinds <= regions_by_accelerator().keys()
+    assert {region for regions in regions_by_accelerator().values() for region in regions} <= REGIONS
+    assert date.fromisoformat(AS_OF) > date(2026, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("machine", "there", "elsewhere", "name"),
+    [
+        (H100, "us-east5", "europe-west9", "NVIDIA_H100_80GB"),
+        ({"machineType": "ct5lp-hightpu-4t", "tpuTopology": "2x2"}, "us-west4", "europe-west4", "TPU_V5_LITEPOD"),
+        ({"machineType": "ct6e-standard-4t", "tpuTopology": "2x2"}, "us-east5", "us-east4", "TPU_V6E"),
+        ({"machineType": "tpu7x-standard-4t", "tpuTopology": "2x2x1"}, "us-central1", "us-east5", "TPU7X"),
+        (
+            {"machineType": "cloud-tpu", "acceleratorType": "TPU_V2", "acceleratorCount": 8},
+            "asia-east1",
+            "us-east1",
+            "TPU_V2",
+        ),
+    ],
+)
+def test_a_job_wants_what_its_region_does_not_offer(machine: Any, there: str, elsewhere: str, name: str) -> None:
+    job = edited(custom_job(), "jobSpec", *MACHINE, to=machine)
+    assert find_unavailable_accelerators(CanonicalSpec(CUSTOM_JOB, job), there) == set()
+    assert find_unavailable_accelerators(CanonicalSpec(CUSTOM_JOB, job), elsewhere) == {name}
+
+
+def test_trials_want_what_their_machines_do_and_a_persistent_resource_has_its_own() -> None:
+    job = edited(tuning_job(), "trialJobSpec", *MACHINE, to=H100)
+    assert find_unavailable_accelerators(CanonicalSpec(HYPERPARAMETER_TUNING_JOB, job), "me-west1") == {
+        "NVIDIA_H100_80GB"
+    }
+    job["trialJobSpec"]["persistentResourceId"] = "mine"
+    assert find_unavailable_accelerators(CanonicalSpec(HYPERPARAMETER_TUNING_JOB, job), "me-west1") == set()
+    assert find_unavailable_accelerators(CanonicalSpec(CUSTOM_JOB, custom_job()), "me-west1") == set()

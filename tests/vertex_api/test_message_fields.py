@@ -1,0 +1,69 @@
+from vertex_api import types
+from vertex_api.message_fields import drop_unknown_fields, get_fields, int64_as_strings
+
+
+def test_a_field_says_what_it_holds() -> None:
+    known = get_fields(types.CustomJobSpec)
+    assert (known["workerPoolSpecs"].message, known["workerPoolSpecs"].cardinality) == (types.WorkerPoolSpec, "list")
+    assert (known["scheduling"].message, known["scheduling"].cardinality) == (types.Scheduling, "one")
+    assert (known["network"].message, known["network"].is_int64) == (None, False)
+    assert get_fields(types.CustomJob)["labels"].cardinality == "map"
+    assert get_fields(types.WorkerPoolSpec)["replicaCount"].is_int64
+    assert not get_fields(types.MachineSpec)["acceleratorCount"].is_int64
+
+
+def test_int64_values_are_strings_and_others_as_they_are() -> None:
+    job = {
+        "displayName": "x",
+        "labels": {"replicaCount": "many"},
+        "jobSpec": {"workerPoolSpecs": [{"replicaCount": 2, "machineSpec": {"acceleratorCount": 1}}, {}]},
+    }
+    assert int64_as_strings(types.CustomJob, job) == {
+        "displayName": "x",
+        "labels": {"replicaCount": "many"},
+        "jobSpec": {"workerPoolSpecs": [{"replicaCount": "2", "machineSpec": {"acceleratorCount": 1}}, {}]},
+    }
+    assert job["jobSpec"]["workerPoolSpecs"][0]["replicaCount"] == 2  # type: ignore[index]
+
+
+def test_int64_values_are_strings_in_nested_and_repeated_parameters_too() -> None:
+    integer = {"parameterId": "n", "integerValueSpec": {"minValue": 1, "maxValue": 9}}
+    child = {"parentIntValues": {"values": [1, 2]}, "parameterSpec": integer}
+    study = {
+        "parameters": [
+            integer,
+            {"parameterId": "x", "doubleValueSpec": {"minValue": 1.0}},
+            {"parameterId": "p", "discreteValueSpec": {"values": [1.0]}, "conditionalParameterSpecs": [child]},
+        ]
+    }
+    shown = int64_as_strings(types.StudySpec, study)["parameters"]
+    assert shown[0]["integerValueSpec"] == {"minValue": "1", "maxValue": "9"}
+    assert shown[1]["doubleValueSpec"] == {"minValue": 1.0}
+    assert shown[2]["discreteValueSpec"] == {"values": [1.0]}
+    written = shown[2]["conditionalParameterSpecs"][0]
+    assert written["parentIntValues"] == {"values": ["1", "2"]}
+    assert written["parameterSpec"] == shown[0]
+
+
+def test_fields_that_the_service_sets_are_written_like_the_others() -> None:
+    trial = {"finalMeasurement": {"stepCount": 3}, "measurements": [{"stepCount": 1}]}
+    assert int64_as_strings(types.Trial, trial) == {
+        "finalMeasurement": {"stepCount": "3"},
+        "measurements": [{"stepCount": "1"}],
+    }
+
+
+def test_what_a_message_has_no_field_for_is_left_out_in_both_spellings_and_at_any_depth() -> None:
+    job = {
+        "worker_pool_specs": [
+            {"machineSpec": {"machineType": "m", "later": 1}, "replica_count": 1.0, "later": {}},
+            "x",
+        ],
+        "later": [],
+        "experiment": {"a text": "is expected"},
+    }
+    assert drop_unknown_fields(types.CustomJobSpec, job) == {
+        "worker_pool_specs": [{"machineSpec": {"machineType": "m"}, "replica_count": 1.0}, "x"],
+        "experiment": {"a text": "is expected"},
+    }
+    assert drop_unknown_fields(types.CustomJob, {"labels": {"later": "kept"}}) == {"labels": {"later": "kept"}}

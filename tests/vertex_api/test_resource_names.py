@@ -1,0 +1,42 @@
+"""Resource names: taken apart and put together again without loss."""
+
+import pytest
+
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.resource_names import ResourceName, build_parent
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("projects/p/locations/us-central1/customJobs/123", CUSTOM_JOB),
+        ("projects/1234/locations/europe-west4/hyperparameterTuningJobs/9", HYPERPARAMETER_TUNING_JOB),
+        ("projects/p/locations/us-central1/trainingPipelines/5", TRAINING_PIPELINE),
+    ],
+)
+def test_a_name_taken_apart_is_written_as_it_was(text: str, kind: object) -> None:
+    name = ResourceName.parse(text)
+    assert str(name) == text
+    assert name.kind == kind
+    assert text.startswith(f"{build_parent(name.project, name.region)}/{name.kind.collection}/")
+    assert text.endswith(f"/{name.id}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "123",
+        "projects/p/locations/r/customJobs/",
+        "projects/p/locations/r/customJobs/1/operations/2",
+        "projects/p/locations/r/trainingJobs/1",
+        "project/p/locations/r/customJobs/1",
+        "projects/p/regions/r/customJobs/1",
+        "/projects/p/locations/r/customJobs/1",
+    ],
+)
+def test_what_is_no_job_name_is_refused_with_the_form_that_is_expected(text: str) -> None:
+    with pytest.raises(ValueError) as failure:
+        ResourceName.parse(text)
+    form = "projects/P/locations/R/{customJobs,hyperparameterTuningJobs,trainingPipelines}/ID"
+    assert str(failure.value) == f'"{text}" is not {form}'

@@ -1,0 +1,144 @@
+"""Scalars: what Google's clients send becomes one canonical value, and everything else one clear message."""
+
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from vertex_api import scalar_types
+
+Colour = Annotated[Literal["COLOUR_UNSPECIFIED", "RED", "BLUE"], scalar_types.Numbered(0, 1, 5)]
+
+
+def canonical(kind: Any, value: object) -> object:
+    return TypeAdapter(kind).validate_python(value)
+
+
+def refusal(kind: Any, value: object) -> str:
+    with pytest.raises(ValidationError) as failure:
+        canonical(kind, value)
+    (detail,) = failure.value.errors()
+    return detail["msg"]
+
+
+@pytest.mark.parametrize("kind", [scalar_types.Int32, scalar_types.Int64])
+@pytest.mark.parametrize("given", [7, 7.0, "7"])
+def test_a_whole_number_is_the_same_int_however_a_client_writes_it(kind: Any, given: object) -> None:
+    value = canonical(kind, given)
+    assert (value, type(value)) == (7, int)
+
+
+def test_an_int64_beyond_the_precision_of_floats_is_exact_as_a_string() -> None:
+    assert canonical(scalar_types.Int64, "9007199254740993") == 9007199254740993
+
+
+@pytest.mark.parametrize(
+    "given", [1.5, "1.5", "", " 7", "seven", True, None, [1], {"a": 1}, float("nan"), float("inf")]
+)
+def test_what_is_no_whole_number_is_refused_with_its_value(given: object) -> None:
+    assert refusal(scalar_types.Int32, given) == f"{scalar_types.quote_value(given)} is not a whole number"
+
+
+def test_whole_numbers_are_bounded_by_their_width() -> None:
+    assert canonical(scalar_types.Int32, -(2**31) + 1) == -(2**31) + 1
+    assert refusal(scalar_types.Int32, 2**31) == "2147483648 does not fit into 32 bits"
+    assert canonical(scalar_types.Int64, 2**31) == 2**31
+    assert refusal(scalar_types.Int64, "9223372036854775808") == "9223372036854775808 does not fit into 64 bits"
+
+
+@pytest.mark.parametrize("given", [2, 2.0, "2", "2.0", "2e0"])
+def test_a_number_is_the_same_float_however_a_client_writes_it(given: object) -> None:
+    value = canonical(scalar_types.Double, given)
+    assert (value, type(value)) == (2.0, float)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("fast", '"fast" is not a number'),
+        (True, "true is not a number"),
+        ([1.0], "[1.0] is not a number"),
+        ("NaN", "nan is not a finite number"),
+        ("Infinity", "inf is not a finite number"),
+    ],
+)
+def test_what_is_no_finite_number_is_refused(given: object, message: str) -> None:
+    assert refusal(scalar_types.Double, given) == message
+
+
+def test_a_string_is_never_made_from_another_type_and_the_message_says_how_to_write_it() -> None:
+    assert canonical(scalar_types.String, "0.10") == "0.10"
+    assert refusal(scalar_types.String, 10) == '10 is not a string; write "10" in quotes'
+    assert refusal(scalar_types.String, True) == 'true is not a string; write "true" in quotes'
+    assert refusal(scalar_types.String, 0.5) == '0.5 is not a string; write "0.5" in quotes'
+
+
+@pytest.mark.parametrize("given", [["a"], {"a": "b"}])
+def test_quotes_are_not_the_advice_for_a_list_or_an_object_where_a_string_belongs(given: object) -> None:
+    message = refusal(scalar_types.String, given)
+    assert "is not a string" in message
+    assert "quotes" not in message
+
+
+def test_truth_is_a_boolean_and_nothing_else() -> None:
+    assert canonical(scalar_types.Boolean, False) is False
+    for given, shown in [("true", '"true"'), (1, "1"), (0.0, "0.0"), ("yes", '"yes"')]:
+        assert refusal(scalar_types.Boolean, given) == f"{shown} is not true or false"
+
+
+@pytest.mark.parametrize("given", ["3600s", "0s", "0.500s", "-1s"])
+def test_a_duration_as_the_service_writes_it_is_kept(given: str) -> None:
+    assert canonical(scalar_types.Duration, given) == given
+
+
+@pytest.mark.parametrize(("given", "written"), [("3600.0s", "3600s"), ("0.5s", "0.500s"), ("0060s", "60s")])
+def test_equal_durations_have_one_spelling_the_one_of_the_service(given: str, written: str) -> None:
+    assert canonical(scalar_types.Duration, given) == written
+
+
+@pytest.mark.parametrize("given", ["1h", "3600", 3600, "3600S", "1.0123456789s", None])
+def test_what_is_no_duration_is_refused_with_an_example(given: object) -> None:
+    message = f'{scalar_types.quote_value(given)} is not a duration; write seconds followed by s, such as "3600s"'
+    assert refusal(scalar_types.Duration, given) == message
+
+
+def test_a_timestamp_is_kept_and_what_is_none_is_refused_with_an_example() -> None:
+    assert canonical(scalar_types.Timestamp, "2026-01-31T12:00:00Z") == "2026-01-31T12:00:00Z"
+    assert canonical(scalar_types.Timestamp, "2026-01-31T12:00:00.123456789Z") == "2026-01-31T12:00:00.123456789Z"
+    for given in ("yesterday", 5, None):
+        assert refusal(scalar_types.Timestamp, given).endswith('is not a time; write it as "2026-01-31T12:00:00Z"')
+
+
+@pytest.mark.parametrize("given", ["BLUE", 5, 5.0])
+def test_an_enum_is_its_name_whether_a_client_sends_name_or_number(given: object) -> None:
+    assert canonical(Colour, given) == "BLUE"
+
+
+@pytest.mark.parametrize("given", ["blue", "5", 2, 5.5, True, None, []])
+def test_what_is_no_enum_value_is_refused_with_those_that_can_be_chosen(given: object) -> None:
+    assert refusal(Colour, given) == f"{scalar_types.quote_value(given)} is not one of RED, BLUE"
+
+
+def test_a_field_that_the_service_sets_is_refused_with_the_advice_to_remove_it() -> None:
+    assert refusal(scalar_types.OutputOnly[scalar_types.String], "x") == "is set by the service; remove it"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (1.5, "1.5"),
+        ("a b", '"a b"'),
+        ({"a": ["b", True, None]}, '{"a": ["b", true, null]}'),
+    ],
+)
+def test_a_value_is_shown_as_json(value: object, text: str) -> None:
+    assert scalar_types.quote_value(value) == text
+
+
+def test_a_long_value_is_shown_cut_to_60_characters() -> None:
+    assert scalar_types.quote_value("x" * 58) == f'"{"x" * 58}"'
+    shown = scalar_types.quote_value("x" * 59)
+    assert len(shown) == 60
+    assert shown.endswith("xxx...")

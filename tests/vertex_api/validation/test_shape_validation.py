@@ -1,0 +1,287 @@
+"""Validation: what the API's clients may send becomes canonical, and every problem is reported at once."""
+
+from typing import Any
+
+import pytest
+
+from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, tuning_job
+from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, Kind
+from vertex_api.validation.message_validation import validate_job
+from vertex_api.validation.shape_validation import FieldProblem, format_path, validate_shape
+
+POOL = ("jobSpec", "workerPoolSpecs", 0)
+
+
+def canonical(kind: Kind, job: dict[str, Any]) -> Any:
+    value, problems = validate_job(kind, job)
+    assert problems == []
+    return value
+
+
+def problems(kind: Kind, job: dict[str, Any]) -> list[str]:
+    return [str(problem) for problem in validate_job(kind, job)[1]]
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_a_canonical_job_stays_as_it_is(kind: Kind) -> None:
+    assert canonical(kind, job_of(kind)) == job_of(kind)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=str)
+def test_the_given_job_is_not_changed(kind: Kind) -> None:
+    given = job_of(kind) | {"labels": None}
+    validate_job(kind, given)
+    assert given == job_of(kind) | {"labels": None}
+
+
+def test_snake_case_names_become_the_api_s_own() -> None:
+    given = {
+        "display_name": "digits",
+        "job_spec": {
+            "worker_pool_specs": [
+                {
+                    "machine_spec": {"machine_type": "n1-standard-4"},
+                    "replica_count": 1,
+                    "container_spec": {"image_uri": "trainer:1", "args": ["--epochs=3"]},
+                }
+            ]
+        },
+    }
+    assert canonical(CUSTOM_JOB, given) == custom_job()
+
+
+def test_keys_that_a_user_chooses_are_left_as_they_are_written() -> None:
+    labels = {"teamName": "a", "team_name": "b"}
+    assert validate_shape(CUSTOM_JOB.message, custom_job() | {"labels": labels})[0]["labels"] == labels
+
+
+def test_an_enum_given_by_number_becomes_its_name() -> None:
+    given = edited(tuning_job(), "studySpec", "metrics", 0, "goal", to=1)
+    assert canonical(HYPERPARAMETER_TUNING_JOB, given) == tuning_job()
+    given = edited(
+        custom_job(),
+        *POOL,
+        "machineSpec",
+        to={"machineType": "n1-standard-4", "acceleratorType": 5.0, "acceleratorCount": 1},
+    )
+    machine = canonical(CUSTOM_JOB, given)["jobSpec"]["workerPoolSpecs"][0]["machineSpec"]
+    assert machine == {"machineType": "n1-standard-4", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1}
+
+
+@pytest.mark.parametrize("given", ["1", 1.0, 1])
+def test_an_int64_is_an_int_whether_it_comes_as_string_float_or_int(given: object) -> None:
+    value = canonical(CUSTOM_JOB, edited(custom_job(), *POOL, "replicaCount", to=given))
+    count = value["jobSpec"]["workerPoolSpecs"][0]["replicaCount"]
+    assert (count, type(count)) == (1, int)
+
+
+def test_whole_numbers_stay_floats_where_the_api_has_floats() -> None:
+    given = edited(tuning_job(), "studySpec", "parameters", 0, "doubleValueSpec", to={"minValue": 1, "maxValue": "2"})
+    value = canonical(HYPERPARAMETER_TUNING_JOB, given)["studySpec"]["parameters"][0]["doubleValueSpec"]
+    assert value == {"minValue": 1.0, "maxValue": 2.0}
+    assert all(isinstance(number, float) for number in value.values())
+
+
+def test_nulls_and_empty_lists_are_unset_and_left_out() -> None:
+    job = custom_job() | {"labels": None}
+    job["jobSpec"] |= {"reservedIpRanges": [], "scheduling": {"timeout": None}}
+    job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"] |= {"command": [], "env": None}
+    expected = custom_job()
+    expected["jobSpec"]["scheduling"] = {}
+    assert canonical(CUSTOM_JOB, job) == expected
+
+
+def test_zeros_and_empty_texts_are_kept_for_they_may_be_meant() -> None:
+    job = edited(custom_job(), "jobSpec", "scheduling", to={"restartJobOnWorkerRestart": False, "timeout": "0s"})
+    job["jobSpec"]["network"] = ""
+    assert canonical(CUSTOM_JOB, job) == job
+
+
+def test_an_empty_worker_pool_keeps_its_place_for_it_leaves_out_a_task() -> None:
+    pool = custom_job()["jobSpec"]["workerPoolSpecs"][0]
+    job = edited(custom_job(), "jobSpec", "workerPoolSpecs", to=[pool, {}, pool])
+    assert canonical(CUSTOM_JOB, job) == job
+
+
+def test_an_unknown_field_is_reported_with_the_nearest_name_of_the_message_it_stands_in() -> None:
+    job = custom_job() | {"lables": {}}
+    job["jobSpec"]["workerPoolSpecs"][0] |= {"replicas": 1}
+    job["jobSpec"]["workerPoolSpecs"][0]["machineSpec"] |= {"machine_typ": "a"}
+    assert problems(CUSTOM_JOB, job) == [
+        "jobSpec.workerPoolSpecs[0].machineSpec.machine_typ: unknown field; did you mean machineType?",
+        "jobSpec.workerPoolSpecs[0].replicas: unknown field; did you mean replicaCount?",
+        "lables: unknown field; did you mean labels?",
+    ]
+
+
+def test_an_unknown_field_like_no_other_is_reported_with_all_that_are_known() -> None:
+    job = edited(custom_job(), *POOL, "containerSpec", "xyz", to=1)
+    path = "jobSpec.workerPoolSpecs[0].containerSpec.xyz"
+    assert problems(CUSTOM_JOB, job) == [f"{path}: unknown field; known: args, command, env, imageUri"]
+
+
+@pytest.mark.parametrize("nothing", [None, []])
+def test_an_unknown_field_of_a_declaration_is_reported_though_nothing_stands_behind_it(nothing: object) -> None:
+    job = custom_job() | {"lables": nothing, "labels": nothing}
+    job["jobSpec"] |= {"schedulng": nothing, "enable_web_access": nothing}
+    job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"] |= {"envs": nothing, "env": nothing}
+    assert problems(CUSTOM_JOB, job) == [
+        "jobSpec.schedulng: unknown field; did you mean scheduling?",
+        "jobSpec.workerPoolSpecs[0].containerSpec.envs: unknown field; did you mean env?",
+        "lables: unknown field; did you mean labels?",
+    ]
+    assert validate_job(CUSTOM_JOB, job, output_only="drop") == (custom_job(), [])
+
+
+def test_a_required_field_that_is_misspelt_and_empty_is_one_problem() -> None:
+    job = {"displayName": "digits", "jobSpc": None}
+    assert problems(CUSTOM_JOB, job) == ["jobSpc: unknown field; did you mean jobSpec?"]
+
+
+def test_the_other_spelling_of_a_field_with_nothing_behind_it_is_unset() -> None:
+    assert canonical(CUSTOM_JOB, custom_job() | {"display_name": None}) == custom_job()
+
+
+def test_wrong_types_are_named_by_field_and_by_what_belongs_there() -> None:
+    job = custom_job() | {"displayName": 5, "labels": ["a"]}
+    job["jobSpec"] |= {"scheduling": "1h", "enableWebAccess": "yes", "reservedIpRanges": {"a": 1}}
+    job["jobSpec"]["workerPoolSpecs"][0] |= {"replicaCount": "one"}
+    assert problems(CUSTOM_JOB, job) == [
+        'displayName: 5 is not a string; write "5" in quotes',
+        'jobSpec.enableWebAccess: "yes" is not true or false',
+        "jobSpec.reservedIpRanges: must be a list",
+        "jobSpec.scheduling: must be an object with named fields",
+        'jobSpec.workerPoolSpecs[0].replicaCount: "one" is not a whole number',
+        "labels: must be an object with named fields",
+    ]
+
+
+def test_a_wrong_enum_name_is_reported_with_the_names_that_are_right() -> None:
+    job = edited(tuning_job(), "studySpec", "metrics", 0, "goal", to="MAXIMISE")
+    field = "studySpec.metrics[0].goal"
+    assert problems(HYPERPARAMETER_TUNING_JOB, job) == [f'{field}: "MAXIMISE" is not one of MAXIMIZE, MINIMIZE']
+
+
+def test_required_fields_that_are_missing_null_or_empty_are_reported() -> None:
+    assert problems(CUSTOM_JOB, {}) == ["displayName: is required", "jobSpec: is required"]
+    assert problems(CUSTOM_JOB, custom_job() | {"jobSpec": None}) == ["jobSpec: is required"]
+    job = edited(custom_job(), "jobSpec", "workerPoolSpecs", to=[])
+    assert problems(CUSTOM_JOB, job) == ["jobSpec.workerPoolSpecs: is required"]
+    job = edited(custom_job(), *POOL, "containerSpec", "imageUri", to=ABSENT)
+    assert problems(CUSTOM_JOB, job) == ["jobSpec.workerPoolSpecs[0].containerSpec.imageUri: is required"]
+
+
+def test_required_fields_whose_zero_clients_leave_out_may_be_absent() -> None:
+    job = edited(tuning_job(), "studySpec", "metrics", 0, "goal", to=ABSENT)
+    job = edited(job, "studySpec", "parameters", 0, "doubleValueSpec", "minValue", to=ABSENT)
+    assert canonical(HYPERPARAMETER_TUNING_JOB, job) == job
+
+
+def test_fields_that_the_service_sets_are_refused_in_a_declaration() -> None:
+    job = tuning_job() | {"state": "JOB_STATE_RUNNING", "trials": [], "name": "projects/p"}
+    assert problems(HYPERPARAMETER_TUNING_JOB, job) == [
+        "name: is set by the service; remove it",
+        "state: is set by the service; remove it",
+    ]
+
+
+def test_fields_that_the_service_sets_are_ignored_in_a_request_whatever_they_hold() -> None:
+    job = tuning_job() | {"state": 4, "trials": [{"id": "1"}], "error": "not even a status"}
+    assert validate_job(HYPERPARAMETER_TUNING_JOB, job, output_only="drop") == (tuning_job(), [])
+
+
+def test_problems_of_shape_and_of_the_rules_are_reported_at_once() -> None:
+    job = edited(custom_job(), *POOL, "replicaCount", to=2)
+    job["displayName"] = "x" * 129
+    wrong = job | {"jobSpce": {}, "labels": 3}
+    assert problems(CUSTOM_JOB, wrong) == [
+        "jobSpce: unknown field; did you mean jobSpec?",
+        "labels: must be an object with named fields",
+        "displayName: is longer than 128 characters",
+        "jobSpec.workerPoolSpecs[0].replicaCount: 2 must be 1: the first pool is the primary replica",
+    ]
+
+
+def test_a_fault_in_each_corner_of_a_job_is_reported_in_the_first_round() -> None:
+    job = edited(custom_job(), "jobSpec", "scheduling", to={"timeout": "2h"})
+    job = edited(job, *POOL, "machineSpec", "machineType", to="n1-standard-2")
+    job = edited(job, *POOL, "replicaCount", to=3)
+    job = edited(job, *POOL, "containerSpec", "env", to=[{"name": "1A", "value": "b"}])
+    job = edited(job, *POOL, "diskSpec", to={"bootDiskSizeGb": 50})
+    fields = [problem.field.removeprefix("jobSpec.") for problem in validate_job(CUSTOM_JOB, job)[1]]
+    assert fields == [
+        "scheduling.timeout",
+        "workerPoolSpecs[0].replicaCount",
+        "workerPoolSpecs[0].containerSpec.env[0].name",
+        "workerPoolSpecs[0].machineSpec.machineType",
+        "workerPoolSpecs[0].diskSpec.bootDiskSizeGb",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "beside", "other"),
+    [
+        ("network", 5, "reservedIpRanges", ["range"]),
+        ("persistentResourceId", 5, "workerPoolSpecs", [{"containerSpec": {"imageUri": "trainer"}}]),
+        ("workerPoolSpecs", "text", "scheduling", {"strategy": "FLEX_START"}),
+        ("scheduling", {"strategy": "FLEX"}, "scheduling", {"strategy": "FLEX", "maxWaitDuration": "60s"}),
+    ],
+)
+def test_nothing_is_said_of_a_field_because_another_is_misshapen(
+    field: str, value: object, beside: str, other: object
+) -> None:
+    job = custom_job()
+    job["jobSpec"] |= {field: value, beside: other}
+    (problem,) = validate_job(CUSTOM_JOB, job)[1]
+    assert problem.path[:2] == ("jobSpec", field)
+
+
+def test_a_key_that_is_no_text_is_one_more_problem() -> None:
+    job = edited(custom_job(), *POOL, "replicaCount", to=2) | {"labels": {7: "a", "b": "C"}}
+    assert [problem.field for problem in validate_job(CUSTOM_JOB, job)[1]] == [
+        "labels[7].[key]",
+        "labels.b",
+        "jobSpec.workerPoolSpecs[0].replicaCount",
+    ]
+
+
+def test_snake_case_hides_nothing_either() -> None:
+    pool = {
+        "machine_spec": {"machine_type": 5},
+        "replica_count": 3,
+        "container_spec": {"image_uri": "trainer", "env": [{"nam": "A", "value": "b"}, {"name": "1A", "value": "b"}]},
+    }
+    found = validate_job(CUSTOM_JOB, {"display_name": "digits", "job_spec": {"worker_pool_specs": [pool]}})[1]
+    assert [problem.field.removeprefix("jobSpec.workerPoolSpecs[0].") for problem in found] == [
+        "containerSpec.env[0].nam",
+        "machineSpec.machineType",
+        "replicaCount",
+        "containerSpec.env[1].name",
+    ]
+
+
+def test_both_spellings_of_one_field_are_reported_as_just_that() -> None:
+    (problem,) = problems(CUSTOM_JOB, custom_job() | {"display_name": "other"})
+    assert "did you mean displayName" not in problem
+    assert "display_name" in problem
+
+
+def test_a_body_that_is_no_object_is_one_problem_without_a_field() -> None:
+    value: Any = [custom_job()]
+    (problem,) = validate_shape(CUSTOM_JOB.message, value)[1]
+    assert (problem.path, str(problem)) == ((), "must be an object with named fields")
+
+
+def test_paths_are_written_as_the_api_writes_them() -> None:
+    assert (
+        format_path(("jobSpec", "workerPoolSpecs", 0, "env", 12, "name")) == "jobSpec.workerPoolSpecs[0].env[12].name"
+    )
+    assert str(FieldProblem(("a", 0), "is odd")) == "a[0]: is odd"
+
+
+def test_no_rule_judges_a_text_that_is_filled_in_later() -> None:
+    job = edited(custom_job(), "jobSpec", "network", to="${later}") | {"labels": {"a": "${later}", "b": "X"}}
+    found = validate_job(CUSTOM_JOB, job)[1]
+    assert [problem.field for problem in found] == ["labels.a", "labels.b", "jobSpec.network"]
+    found = validate_job(CUSTOM_JOB, job, has_unresolved_references=lambda value: value == "${later}")[1]
+    assert [problem.field for problem in found] == ["labels.b"]

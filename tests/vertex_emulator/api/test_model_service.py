@@ -1,0 +1,244 @@
+"""Models and operations over HTTP."""
+
+from typing import Any
+
+import pytest
+
+from tests.vertex_emulator.running import PARENT, RunningEmulator
+from vertex_emulator.resource_names import derive_project_number
+
+NAME = f"projects/{derive_project_number('my-project')}/locations/us-central1"
+
+
+def model(name: str = "a model", **fields: Any) -> dict[str, Any]:
+    return {"displayName": name, "containerSpec": {"imageUri": "serve:1"}, **fields}
+
+
+def upload(emulator: RunningEmulator, body: dict[str, Any], parent: str = PARENT, **request: Any) -> dict[str, Any]:
+    found: dict[str, Any] = emulator.call("POST", f"v1/{parent}/models:upload", {"model": body, **request})
+    return found
+
+
+def test_an_upload_is_a_done_operation_that_names_the_model_and_its_version(shared: RunningEmulator) -> None:
+    operation = upload(shared, model(), modelId="uploaded")
+    assert operation["done"] is True
+    assert operation["response"] == {
+        "@type": "type.googleapis.com/google.cloud.aiplatform.v1.UploadModelResponse",
+        "model": f"{NAME}/models/uploaded",
+        "modelVersionId": "1",
+    }
+    assert operation["metadata"]["@type"].endswith(".UploadModelOperationMetadata")
+    assert shared.get(operation["name"]) == operation
+
+
+def test_a_model_is_kept_as_sent_in_its_canonical_form(shared: RunningEmulator) -> None:
+    sent = {
+        "display_name": "kept",
+        "description": "é",
+        "labels": {"team": "a"},
+        "artifact_uri": "gs://b/m",
+        "container_spec": {
+            "image_uri": "serve:1",
+            "args": ["--x"],
+            "env": [{"name": "A", "value": "b"}],
+            "ports": [{"container_port": 8080}],
+            "predict_route": "/p",
+            "shared_memory_size_mb": 16,
+        },
+        "metadata": {"any": [1, "2", None]},
+        "name": "projects/x/locations/y/models/ignored",
+        "version_description": "first",
+    }
+    name = upload(shared, sent)["response"]["model"]
+    kept = shared.get(name)
+    assert kept["containerSpec"] == {
+        "imageUri": "serve:1",
+        "args": ["--x"],
+        "env": [{"name": "A", "value": "b"}],
+        "ports": [{"containerPort": 8080}],
+        "predictRoute": "/p",
+        "sharedMemorySizeMb": "16",
+    }
+    assert {field: kept[field] for field in ("displayName", "description", "labels", "artifactUri")} == {
+        "displayName": "kept",
+        "description": "é",
+        "labels": {"team": "a"},
+        "artifactUri": "gs://b/m",
+    }
+    assert kept["name"] == name
+    assert kept["createTime"] == kept["updateTime"] == kept["versionCreateTime"] == kept["versionUpdateTime"]
+
+
+def test_versions_of_a_model_are_found_by_number_and_alias_and_one_is_the_default(shared: RunningEmulator) -> None:
+    first = upload(shared, model("one", versionAliases=["blue"]), modelId="versioned")["response"]["model"]
+    second = upload(shared, model("two", versionAliases=["green", "blue"]), parentModel=first)["response"]
+    assert (second["model"], second["modelVersionId"]) == (first, "2")
+    assert shared.get(first)["displayName"] == "one"
+    assert [shared.get(f"{first}@{each}")["displayName"] for each in ("1", "2", "blue", "green", "default")] == [
+        "one",
+        "two",
+        "two",
+        "two",
+        "one",
+    ]
+    upload(shared, model("three", versionAliases=["default"]), parentModel=f"{first}@1")
+    assert shared.get(first)["displayName"] == "three"
+    versions = shared.call("GET", f"v1/{first}:listVersions")["models"]
+    assert [(each["versionId"], each.get("versionAliases", [])) for each in versions] == [
+        ("3", ["default"]),
+        ("2", ["green", "blue"]),
+        ("1", []),
+    ]
+    for unknown in ("4", "red", "0"):
+        shared.call("GET", f"v1/{first}@{unknown}", expect=404)
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "text"),
+    [
+        ({}, 400, "model"),
+        ({"model": {}}, 400, "model.display_name"),
+        ({"model": model(bogus=1)}, 400, "model.bogus"),
+        ({"model": model("x" * 129)}, 400, "model.display_name"),
+        ({"model": model(labels={"A": "b"})}, 400, "model.labels"),
+        ({"model": model(versionAliases=["1"])}, 400, "model.version_aliases[0]"),
+        ({"model": model(), "modelId": "1x"}, 400, "model_id"),
+        ({"model": model(), "modelId": "a/b"}, 400, "model_id"),
+        ({"model": model(), "modelId": "a", "parentModel": f"{PARENT}/models/b"}, 400, "model_id"),
+        ({"model": model(), "parentModel": f"{PARENT}/models/none"}, 404, "models/none"),
+        ({"model": model(), "parentModel": "none"}, 404, "none"),
+        ({"model": model(), "bogus": 1}, 400, "bogus"),
+    ],
+)
+def test_a_bad_upload_is_refused_by_its_field_and_leaves_no_model(
+    shared: RunningEmulator, request_: dict[str, Any], code: int, text: str
+) -> None:
+    parent = "projects/refused/locations/us-central1"
+    error = shared.call("POST", f"v1/{parent}/models:upload", request_, expect=code)["error"]
+    assert text in error["message"]
+    if code == 400:
+        assert text in [found["field"] for found in error["details"][0]["fieldViolations"]]
+    assert shared.call("GET", f"v1/{parent}/models") == {}
+
+
+def test_an_id_that_is_taken_is_refused(shared: RunningEmulator) -> None:
+    upload(shared, model(), modelId="taken")
+    error = shared.call("POST", f"v1/{PARENT}/models:upload", {"model": model(), "modelId": "taken"}, expect=409)
+    assert error["error"]["status"] == "ALREADY_EXISTS"
+    upload(shared, model(), parent="projects/my-project/locations/europe-west1", modelId="taken")
+
+
+def test_models_are_listed_filtered_ordered_and_paged(shared: RunningEmulator) -> None:
+    parent = "projects/shelf/locations/us-central1"
+    for name, team in (("b", "x"), ("a", "y"), ("c", "x"), ("a", "z")):
+        upload(shared, model(name, labels={"team": team}), parent=parent, modelId=f"{name}-{team}")
+
+    def found(**query: Any) -> list[str]:
+        ids, token = [], ""
+        while True:
+            reply = shared.call("GET", f"v1/{parent}/models", params={**query, "pageToken": token})
+            ids += [each["name"].rpartition("/")[2] for each in reply.get("models", [])]
+            token = reply.get("nextPageToken", "")
+            if not token:
+                return ids
+
+    assert found() == ["a-z", "c-x", "a-y", "b-x"]
+    assert found(pageSize=1) == found()
+    assert found(orderBy="display_name, create_time desc", pageSize=2) == ["a-z", "a-y", "b-x", "c-x"]
+    assert found(orderBy="displayName desc") == ["c-x", "b-x", "a-z", "a-y"]
+    assert found(filter='displayName="a"') == ["a-z", "a-y"]
+    assert found(filter="model=c-x") == ["c-x"]
+    assert found(filter="labels.team=x AND NOT display_name=b") == ["c-x"]
+    assert found(filter="-labels.team=x") == ["a-z", "a-y"]
+    assert len(found(filter="labels:team")) == 4
+    masked = shared.call("GET", f"v1/{parent}/models", params={"readMask": "container_spec.image_uri,name"})["models"]
+    assert masked[0] == {"name": masked[0]["name"], "containerSpec": {"imageUri": "serve:1"}}
+    for bad in ({"orderBy": "bogus"}, {"filter": "state=x"}, {"readMask": "jobSpec"}, {"pageToken": "x"}):
+        shared.call("GET", f"v1/{parent}/models", params=bad, expect=400)
+
+
+def test_a_deleted_model_is_gone_with_its_versions(shared: RunningEmulator) -> None:
+    name = upload(shared, model(), modelId="gone")["response"]["model"]
+    upload(shared, model(), parentModel=name)
+    operation = shared.call("DELETE", f"v1/{name}")
+    assert operation["response"] == {"@type": "type.googleapis.com/google.protobuf.Empty"}
+    for path in (name, f"{name}@1", f"{name}@2"):
+        shared.call("GET", f"v1/{path}", expect=404)
+    shared.call("DELETE", f"v1/{name}", expect=404)
+    assert upload(shared, model(), modelId="gone")["response"]["modelVersionId"] == "1"
+
+
+def test_models_and_their_operations_outlive_a_kill(own: RunningEmulator) -> None:
+    operation = upload(own, model(versionAliases=["blue"]), modelId="kept")
+    before = own.get(f"{NAME}/models/kept@blue")
+    own.end(9)
+    own.start()
+    assert own.get(f"{NAME}/models/kept@blue") == before
+    assert own.get(operation["name"]) == operation
+
+
+def test_operations_are_found_listed_waited_for_and_forgotten(shared: RunningEmulator) -> None:
+    parent = "projects/acting/locations/us-central1"
+    names = [upload(shared, model(), parent=parent)["name"] for _ in range(3)]
+    below = names[0].rpartition("/operations/")[0]
+    assert [each["name"] for each in shared.call("GET", f"v1/{below}/operations")["operations"]] == [names[0]]
+    seen: list[str] = []
+    token = ""
+    while True:
+        page = shared.call("GET", f"v1/{parent}/operations", params={"pageSize": 2, "pageToken": token})
+        seen += [each["name"] for each in page["operations"]]
+        token = page.get("nextPageToken", "")
+        if not token:
+            break
+    assert seen == names[::-1]
+    assert shared.call("GET", f"v1/{parent}/operations", params={"filter": "done=false"}) == {}
+    assert len(shared.call("GET", f"v1/{parent}/operations", params={"filter": "done=true"})["operations"]) == 3
+    shared.call("GET", f"v1/{parent}/operations", params={"filter": "metadata.x=1"}, expect=400)
+    shared.call("GET", f"v1/{parent}/operations", params={"bogus": "1"}, expect=400)
+    assert shared.call("POST", f"v1/{names[0]}:wait?timeout=1s", {})["done"] is True
+    assert shared.call("POST", f"v1/{names[0]}:cancel", {}) == {}
+    assert shared.call("DELETE", f"v1/{names[0]}") == {}
+    for method, suffix in (("GET", ""), ("POST", ":wait"), ("POST", ":cancel"), ("DELETE", "")):
+        shared.call(method, f"v1/{names[0]}{suffix}", expect=404)
+
+
+SENT = {
+    "metadataSchemaUri": "gs://b/schema.yaml",
+    "pipelineJob": "projects/p/locations/us-central1/pipelineJobs/1",
+    "defaultCheckpointId": "3",
+    "predictSchemata": {"instanceSchemaUri": "gs://b/i.yaml", "parametersSchemaUri": "gs://b/p.yaml"},
+    "explanationSpec": {"parameters": {"sampledShapleyAttribution": {"pathCount": 5}, "topK": 2}},
+    "baseModelSource": {"modelGardenSource": {"publicModelName": "publishers/google/models/m"}},
+    "dataStats": {"trainingDataItemsCount": "7"},
+    "encryptionSpec": {"kmsKeyName": "projects/acme-dev/locations/us-central1/keyRings/k/cryptoKeys/c"},
+}
+NEVER = (
+    "originalModelInfo",
+    "checkpoints",
+    "deployedModels",
+    "supportedExportFormats",
+    "supportedDeploymentResourcesTypes",
+    "supportedInputStorageFormats",
+    "supportedOutputStorageFormats",
+    "metadataArtifact",
+    "satisfiesPzi",
+    "satisfiesPzs",
+)
+
+
+def test_what_has_no_effect_here_is_kept_as_sent_and_what_is_not_done_here_is_never_set(
+    shared: RunningEmulator,
+) -> None:
+    operation = upload(shared, model(**SENT), serviceAccount="trainer@p.iam.gserviceaccount.com")
+    kept = shared.get(operation["response"]["model"])
+    assert {field: kept.get(field) for field in SENT} == SENT
+    assert [field for field in NEVER if field in kept] == []
+    assert kept["modelSourceInfo"] == {"sourceType": "CUSTOM"}
+
+
+def test_the_etag_changes_with_each_version_and_one_that_is_sent_is_not_compared(shared: RunningEmulator) -> None:
+    first = upload(shared, model(etag="any"), modelId="tagged")["response"]["model"]
+    before = shared.get(first)["etag"]
+    upload(shared, model(etag="any"), parentModel=first)
+    assert before != "any"
+    assert shared.get(f"{first}@2")["etag"] != before

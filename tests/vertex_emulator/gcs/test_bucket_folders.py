@@ -1,0 +1,60 @@
+from pathlib import Path
+
+import pytest
+
+from vertex_emulator.errors import InvalidBucketUri
+from vertex_emulator.gcs.bucket_folders import make_folder, resolve_folder
+
+
+def test_a_uri_is_a_folder_below_its_bucket(tmp_path: Path) -> None:
+    assert resolve_folder(tmp_path, "gs://my-bucket/run/1/") == tmp_path / "my-bucket" / "run" / "1"
+
+
+def test_folders_are_made_open_to_every_user(tmp_path: Path) -> None:
+    made = make_folder(tmp_path, "gs://my-bucket/run/model/")
+    assert [each.stat().st_mode & 0o777 for each in (made, made.parent, made.parent.parent)] == [0o777] * 3
+
+
+def test_a_folder_that_a_killed_process_made_and_did_not_open_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "my-bucket" / "run").mkdir(parents=True, mode=0o700)
+    made = make_folder(tmp_path, "gs://my-bucket/run/model/")
+    assert [each.stat().st_mode & 0o777 for each in (made, made.parent, made.parent.parent)] == [0o777] * 3
+    assert make_folder(tmp_path, "gs://my-bucket/run/model/") == made
+
+
+@pytest.mark.parametrize("uri", ["gs://my-bucket/run", "gs://my-bucket/run/model"])
+def test_a_file_where_a_folder_should_be_is_named(tmp_path: Path, uri: str) -> None:
+    (tmp_path / "my-bucket").mkdir()
+    (tmp_path / "my-bucket" / "run").touch()
+    with pytest.raises(InvalidBucketUri, match="my-bucket/run is a file"):
+        make_folder(tmp_path, uri)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "gs://../etc",
+        "gs://my-bucket/../../etc",
+        "gs://my-bucket/a/../b",
+        "gs://my-bucket/./a",
+        "gs://my-bucket/a//b",
+        "gs:///etc",
+        "gs://My_Bucket!/x",
+        "gs://a..b/x",
+        "/etc",
+        "https://bucket/x",
+        "gs://my-bucket/a\0b",
+        f"gs://my-bucket/{'ä' * 128}",
+    ],
+)
+def test_nothing_leads_out_of_the_bucket_folder(tmp_path: Path, uri: str) -> None:
+    with pytest.raises(InvalidBucketUri):
+        resolve_folder(tmp_path, uri)
+
+
+def test_a_link_left_by_a_container_is_not_followed_out(tmp_path: Path) -> None:
+    root = tmp_path / "gcs"
+    (root / "my-bucket").mkdir(parents=True)
+    (root / "my-bucket" / "out").symlink_to("/etc")
+    with pytest.raises(InvalidBucketUri, match="symbolic link"):
+        resolve_folder(root, "gs://my-bucket/out/x")

@@ -1,0 +1,57 @@
+import pytest
+
+from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs.multipart_parser import MultipartParser
+
+HEADER = 'multipart/related; boundary="==b=="'
+META = b'--==b==\r\ncontent-type: application/json\r\n\r\n{"name": "n"}\r\n'
+MEDIA = b"--==b==\r\ncontent-type: text/plain\r\n\r\n"
+
+
+def body(content: bytes) -> bytes:
+    return META + MEDIA + content + b"\r\n--==b==--"
+
+
+def received(data: bytes, size: int, header: str = HEADER) -> bytes:
+    related = MultipartParser(header)
+    media = b"".join(related.feed(data[at : at + size]) for at in range(0, len(data), size))
+    media += related.finish()
+    assert related.metadata == {"name": "n"}
+    return media
+
+
+@pytest.mark.parametrize("content", [b"", b"\r\n", b"x", b"--==b=", b"\r\n--==b\r\n\r\n", bytes(range(256)) * 3])
+@pytest.mark.parametrize("size", [1, 2, 7, 64, 10_000])
+def test_the_content_is_the_same_however_the_body_is_cut(content: bytes, size: int) -> None:
+    assert received(body(content), size) == content
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"x\n\ny"])
+def test_line_feeds_alone_and_single_quotes_as_gcloud_writes_them(content: bytes) -> None:
+    head = b'--==b==\nContent-Type: application/json\nMIME-Version: 1.0\n\n{"name": "n"}\n--==b==\n'
+    data = head + b"Content-Type: text/plain\nContent-Transfer-Encoding: binary\n\n" + content + b"\n--==b==--\n"
+    for size in (1, 5, 1000):
+        assert received(data, size, "multipart/related; boundary='==b=='") == content
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "before its closing boundary"),
+        (META, "before its closing boundary"),
+        (META + MEDIA + b"cut off", "before its closing boundary"),
+        (body(b"x").replace(b'{"name"', b"{name"), "Invalid JSON"),
+        (body(b"x").replace(b'{"name": "n"}', b"[]"), "must be an object"),
+        (body(b"x").replace(b"text/plain", b"text/plain\r\ncontent-transfer-encoding: base64"), "base64"),
+        (b"x" * (2 << 20), "first MiB"),
+    ],
+)
+def test_a_malformed_body_is_refused_with_its_fault(data: bytes, reason: str) -> None:
+    with pytest.raises(ApiError, match=reason):
+        received(data, 1 << 16)
+
+
+@pytest.mark.parametrize("header", ["", "application/json", "multipart/related", "multipart/mixed; boundary=b"])
+def test_a_type_without_a_boundary_is_refused(header: str) -> None:
+    with pytest.raises(ApiError, match="Content-Type"):
+        MultipartParser(header)

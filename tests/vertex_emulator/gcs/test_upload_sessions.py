@@ -1,0 +1,134 @@
+"""Uploads over HTTP, as clients send them when something goes wrong."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.vertex_emulator.gcs.served import ServedStorage
+from vertex_emulator.gcs import upload_sessions
+
+URL = "/upload/storage/v1/b/bucket/o"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name in ("gcs", "uploads"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def client(root: Path) -> Iterator[ServedStorage]:
+    with ServedStorage(root) as client:
+        yield client
+
+
+def begun(client: ServedStorage, **metadata: Any) -> str:
+    """The path of a new resumable upload."""
+    reply = client.ask("POST", f"{URL}?uploadType=resumable&name=x", json=metadata)
+    assert reply.status_code == 200, reply.text
+    address = urlsplit(reply.headers["location"])
+    return f"{address.path}?{address.query}"
+
+
+def sent(client: ServedStorage, address: str, data: bytes, range_: str, **headers: str) -> Any:
+    return client.ask("PUT", address, data=data, headers={"content-range": f"bytes {range_}", **headers})
+
+
+def test_an_upload_goes_on_after_a_restart_where_it_was(client: ServedStorage, root: Path) -> None:
+    address = begun(client)
+    reply = sent(client, address, b"01234", "0-4/10")
+    assert (reply.status_code, reply.headers["range"]) == (308, "bytes=0-4")
+    with ServedStorage(root) as again:
+        state = sent(again, address, b"", "*/10")
+        assert (state.status_code, state.headers["range"]) == (308, "bytes=0-4")
+        assert sent(again, address, b"56789", "5-9/10").json()["size"] == "10"
+    assert (root / "gcs/bucket/x").read_text() == "0123456789"
+
+
+def test_the_last_answer_is_given_again_to_a_client_that_missed_it(client: ServedStorage) -> None:
+    address = begun(client)
+    first = sent(client, address, b"0123456789", "0-9/10")
+    again = sent(client, address, b"", "*/10")
+    assert (again.status_code, again.json()) == (200, first.json())
+
+
+def test_bytes_that_are_sent_twice_are_stored_once_and_a_gap_is_not_filled(client: ServedStorage, root: Path) -> None:
+    address = begun(client)
+    sent(client, address, b"01234", "0-4/*")
+    assert sent(client, address, b"34567", "3-7/*").headers["range"] == "bytes=0-7"
+    assert sent(client, address, b"x", "9-9/10").headers["range"] == "bytes=0-7"
+    assert sent(client, address, b"89", "8-9/10").status_code == 200
+    assert (root / "gcs/bucket/x").read_text() == "0123456789"
+
+
+def test_an_object_is_there_whole_or_not_at_all(client: ServedStorage, root: Path) -> None:
+    address = begun(client)
+    sent(client, address, b"01234", "0-4/10")
+    assert not (root / "gcs/bucket").exists()
+    broken = client.ask("POST", f"{URL}?uploadType=multipart", data=b"--b\r\n\r\n{}", headers={"content-type": "x/y"})
+    assert broken.status_code == 400
+    assert not (root / "gcs/bucket").exists()
+
+
+@pytest.mark.parametrize("where", ["header", "metadata"])
+def test_content_that_does_not_match_its_checksum_is_not_stored(client: ServedStorage, root: Path, where: str) -> None:
+    wrong = "AAAAAA=="
+    address = begun(client, **({"crc32c": wrong} if where == "metadata" else {}))
+    headers = {"x-goog-hash": f"crc32c={wrong}"} if where == "header" else {}
+    reply = sent(client, address, b"0123", "0-3/4", **headers)
+    assert (reply.status_code, "crc32c" in reply.json()["error"]["message"]) == (400, True)
+    assert not (root / "gcs/bucket").exists()
+    assert list((root / "uploads").iterdir()) == []
+
+
+def test_an_upload_that_is_unknown_cancelled_or_a_week_old_is_gone(client: ServedStorage, root: Path) -> None:
+    assert sent(client, f"{URL}?upload_id=../../x", b"", "*/1").status_code == 404
+    cancelled, old = begun(client), begun(client)
+    assert client.ask("DELETE", cancelled).status_code == 499
+    assert sent(client, cancelled, b"", "*/1").status_code == 404
+    for path in (root / "uploads").iterdir():
+        os.utime(path, (0, 0))
+    with ServedStorage(root) as again:
+        assert sent(again, old, b"", "*/1").status_code == 404
+    assert list((root / "uploads").iterdir()) == []
+
+
+def test_a_full_disk_is_answered_as_such_and_leaves_nothing(
+    client: ServedStorage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(upload_sessions.Upload, "write", full)
+    reply = client.ask("POST", f"{URL}?uploadType=media&name=x", data=b"0123")
+    assert (reply.status_code, reply.json()["error"]["status"]) == (507, "RESOURCE_EXHAUSTED")
+    assert list((root / "uploads").iterdir()) == []
+    assert not (root / "gcs/bucket").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        (f"{URL}?uploadType=media", "name"),
+        (f"{URL}?name=x", "uploadType"),
+        (f"{URL}?uploadType=media&name=x&surprise=1", "surprise"),
+        (f"{URL}?uploadType=media&name={'x' * 300}", "255 bytes"),
+        ("/upload/storage/v1/b/NO/o?uploadType=media&name=x", "bucket names"),
+    ],
+)
+def test_a_bad_upload_is_refused_with_what_is_wrong(client: ServedStorage, root: Path, path: str, names: str) -> None:
+    reply = client.ask("POST", path, data=b"x")
+    assert reply.status_code == 400
+    assert names in reply.text
+    assert list((root / "uploads").iterdir()) == []
+
+
+@pytest.mark.parametrize("header", ["bytes 5", "0-4/5", "bytes 0-4", "bytes x-y/z"])
+def test_a_range_that_is_none_is_refused(client: ServedStorage, header: str) -> None:
+    reply = client.ask("PUT", begun(client), data=b"x", headers={"content-range": header})
+    assert (reply.status_code, "Content-Range" in reply.text) == (400, True)

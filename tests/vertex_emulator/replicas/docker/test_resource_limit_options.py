@@ -1,0 +1,86 @@
+"""Limits of containers: the bodies of requests, and what the real Docker makes of them."""
+
+from collections.abc import Iterator
+from secrets import token_hex
+
+import docker
+import pytest
+
+from tests.vertex_emulator.running import IMAGE, until
+from vertex_emulator.database.records import Replica
+from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
+from vertex_emulator.replicas.docker.resource_limit_options import build_host_options
+from vertex_emulator.replicas.executor_protocol import ReplicaSpec, ReplicaStatus, ResourceLimits
+from vertex_emulator.resource_names import generate_id
+
+CHIEF = Replica(0, 0)
+MB = 1 << 20
+
+
+@pytest.fixture
+def executor() -> Iterator[DockerExecutor]:
+    executor = DockerExecutor(token_hex(6), on_pulled=lambda _: None)
+    yield executor
+    for job in executor.list_jobs():
+        executor.remove_job(job)
+
+
+def run(executor: DockerExecutor, script: str, resources: ResourceLimits) -> tuple[ReplicaStatus, list[str]]:
+    """How a replica with limits ends, and what it wrote."""
+    command = ["python3", "-c", script]
+    spec = ReplicaSpec(generate_id(), CHIEF, IMAGE, command, None, {}, "host", {}, ["host"], resources)
+    executor.start_replica(spec)
+    until(lambda: executor.get_statuses(spec.job)[CHIEF].phase == "exited", "its end")
+    return executor.get_statuses(spec.job)[CHIEF], [line.text for line in executor.read_log(spec.job, CHIEF)]
+
+
+# The same questions for the two versions of control groups.
+ASK = """
+import os
+def read(*paths):
+    return next(open(path).read().split() for path in paths if os.path.exists(path))
+cgroup = "/sys/fs/cgroup/"
+print(read(cgroup + "memory.max", cgroup + "memory/memory.limit_in_bytes")[0])
+quota = read(cgroup + "cpu.max", cgroup + "cpu/cpu.cfs_quota_us")[0]
+period = read(cgroup + "cpu.max", cgroup + "cpu/cpu.cfs_period_us")[-1]
+print(int(quota) / int(period))
+found = os.statvfs("/dev/shm")
+print(found.f_blocks * found.f_frsize)
+"""
+
+
+def test_a_container_has_the_processors_the_memory_and_the_shared_memory_it_was_given(executor: DockerExecutor) -> None:
+    status, lines = run(executor, ASK, ResourceLimits(cpus=1, memory=256 * MB, shared_memory=96 * MB))
+    assert status.exit_code == 0, lines
+    assert lines == [str(256 * MB), "1.0", str(96 * MB)]
+
+
+def test_a_container_that_takes_more_memory_than_it_was_given_is_ended_and_known_to_be_out_of_memory(
+    executor: DockerExecutor,
+) -> None:
+    status, lines = run(executor, "x = b'x' * (1 << 28); print('alive')", ResourceLimits(memory=64 * MB))
+    assert (status.exit_code, status.out_of_memory, lines) == (137, True, [])
+
+
+def test_the_real_host_says_how_large_it_is(executor: DockerExecutor) -> None:
+    host = executor.get_host_resources()
+    assert host.cpus >= 1
+    assert host.memory > 1 << 30
+    assert executor.get_host_resources() is host
+
+
+@pytest.mark.parametrize(
+    ("gpus", "driver"), [(("0", "2"), "nvidia"), (("nvidia.com/gpu=0", "nvidia.com/gpu=1"), "cdi")]
+)
+def test_gpus_are_asked_for_by_name_from_the_driver_that_knows_them(gpus: tuple[str, ...], driver: str) -> None:
+    """No machine of ours has a GPU, so this looks at the body of the request."""
+    client = docker.APIClient(version="1.41")
+    body = client.create_host_config(**build_host_options(ResourceLimits(gpus=gpus)))
+    client.close()
+    (request,) = body["DeviceRequests"]
+    assert (request["Driver"], request["DeviceIDs"], request["Capabilities"]) == (driver, list(gpus), [["gpu"]])
+    assert request["Count"] == 0
+
+
+def test_a_container_without_resources_is_asked_for_without_limits() -> None:
+    assert build_host_options(ResourceLimits()) == {}

@@ -1,0 +1,69 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database.records import Replica
+from vertex_emulator.errors import ReplicaCannotStart
+from vertex_emulator.replicas.executor_protocol import HostResources, ReplicaSpec
+from vertex_emulator.replicas.replica_spec_builder import build_replica_spec
+
+HOST = HostResources(cpus=8, memory=64 << 30, gpus=("0", "1"))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> DataFolder:
+    data = DataFolder.open(tmp_path)
+    (data.buckets / "bkt").mkdir()
+    return data
+
+
+def package(*uris: str, **fields: Any) -> dict[str, Any]:
+    """A worker pool of a Python package."""
+    spec = {"executorImageUri": "trainer:1", "packageUris": list(uris), "pythonModule": "t.task", **fields}
+    return {"machineSpec": {"machineType": "n1-standard-4"}, "pythonPackageSpec": spec}
+
+
+def made(data: DataFolder, *pools: dict[str, Any], **spec: Any) -> ReplicaSpec:
+    """What is started for the primary replica."""
+    return build_replica_spec(custom_job(custom_job_spec(*pools, **spec)), Replica(0, 0), data, HOST)
+
+
+def test_only_a_container_of_the_user_s_own_is_called_one(data: DataFolder) -> None:
+    assert made(data, pool()).environment["AIP_USE_CUSTOM_CONTAINER"] == "true"
+    (data.buckets / "bkt" / "t.whl").touch()
+    assert "AIP_USE_CUSTOM_CONTAINER" not in made(data, package("gs://bkt/t.whl")).environment
+
+
+def test_references_are_expanded_in_a_module_s_arguments_and_not_in_its_packages(data: DataFolder) -> None:
+    (data.buckets / "bkt" / "$(RANK).whl").touch()
+    spec = made(data, package("gs://bkt/$(RANK).whl", args=["$(RANK)", "$$(RANK)"]))
+    assert spec.args is not None
+    assert json.loads(spec.args[0]) == ["gs://bkt/$(RANK).whl"]
+    assert spec.args[1:] == ["t.task", "0", "$(RANK)"]
+    assert spec.image == "trainer:1"
+
+
+@pytest.mark.parametrize("uri", ["gs://bkt/none.whl", "gs://bkt", "gs://bkt/../../x.whl", "gs://other-bucket/x.whl"])
+def test_a_package_that_is_no_file_of_a_bucket_is_named(data: DataFolder, uri: str) -> None:
+    with pytest.raises(ReplicaCannotStart, match=uri.replace(".", r"\.")):
+        made(data, package(uri))
+
+
+def test_a_file_in_the_way_of_an_output_folder_is_named(data: DataFolder) -> None:
+    (data.buckets / "bkt" / "run").touch()
+    with pytest.raises(ReplicaCannotStart, match=r"AIP_MODEL_DIR.*bkt/run is a file"):
+        made(data, pool(), baseOutputDirectory={"outputUriPrefix": "gs://bkt/run"})
+
+
+def test_replicas_of_a_job_and_trials_side_by_side_take_different_gpus(data: DataFolder) -> None:
+    gpu = {"machineType": "n1-standard-4", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1}
+    spec = custom_job_spec({**pool(), "machineSpec": gpu}, {**pool(), "machineSpec": gpu})
+    jobs = [custom_job(spec), custom_job(spec, study="7", trial=1), custom_job(spec, study="7", trial=2)]
+    taken = [
+        [build_replica_spec(job, place, data, HOST).resources.gpus for place in job.requested_replicas] for job in jobs
+    ]
+    assert taken == [[("0",), ("1",)], [("1",), ("0",)], [("0",), ("1",)]]

@@ -1,0 +1,23 @@
+"""Debian's packages, where this user may install them."""
+
+import os
+import shutil
+
+from tools.setup.console import Console
+from tools.setup.subprocesses import run
+
+UPDATE_LIMIT_SECONDS = 180
+INSTALL_LIMIT_SECONDS = 600
+
+
+def can_install() -> bool:
+    """Return whether `apt-get` exists and this user may install with it."""
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def install_packages(console: Console, *packages: str) -> None:
+    """Install Debian's packages with `apt-get`. Raises CommandFailed."""
+    progress = console.start_progress(f"installing {', '.join(packages)} with apt-get")
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    run("apt-get", "update", "-q", limit=UPDATE_LIMIT_SECONDS, env=env, progress=progress)
+    run("apt-get", "install", "-q", "-y", *packages, limit=INSTALL_LIMIT_SECONDS, env=env, progress=progress)

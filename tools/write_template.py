@@ -1,0 +1,74 @@
+"""Write the template with the wheel of this checkout beside it, for teams that have no package index.
+
+    python -m tools.write_template [DIR]
+
+Prints the folder, for `pulumi new "$(make -s template)"`.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tools.setup.checkout_folders import CHECKOUT
+
+TEMPLATE = CHECKOUT / "template"
+REQUIREMENT = "./{wheel}[emulator]\n"
+
+
+def list_sources() -> list[str]:
+    """Return the files of this checkout that git tracks or would track, relative to it."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
+    return [file for file in listed.splitlines() if (CHECKOUT / file).is_file()]
+
+
+def copy_sources(folder: Path) -> None:
+    """Copy the files that `list_sources` returns into a new folder."""
+    for file in list_sources():
+        _copy_file(CHECKOUT / file, folder / file)
+
+
+def build_wheel(folder: Path) -> Path:
+    """Build the wheel of this checkout into a folder, with the installed setuptools, and return its file.
+
+    It is built from a copy, because setuptools reuses files of its last build. Raises CalledProcessError.
+    """
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-index"]
+    command += ["--no-deps", "--no-build-isolation", f"--wheel-dir={folder}"]
+    with tempfile.TemporaryDirectory() as sources:
+        copy_sources(Path(sources))
+        subprocess.run([*command, sources], check=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def write_template(folder: Path) -> None:
+    """Write the template into an existing folder, with the wheel beside its `requirements.txt`, which names it."""
+    for file in list_sources():
+        if Path(file).parts[0] == TEMPLATE.name:
+            _copy_file(CHECKOUT / file, folder / Path(file).relative_to(TEMPLATE.name))
+    (folder / "requirements.txt").write_text(REQUIREMENT.format(wheel=build_wheel(folder).name))
+
+
+def _copy_file(source: Path, copy: Path) -> None:
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(source, copy)
+
+
+def main() -> int:
+    """Write the template into the folder that the command line names, or a temporary one. Returns the exit code."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.mkdtemp(prefix="vertex-training-template-"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_template(folder)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"template: {error}", file=sys.stderr)
+        return 1
+    print(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""The fields of the API's messages, as the generated types declare them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Annotated, Any, Literal, Required, get_args, get_origin, get_type_hints
+
+from pydantic.alias_generators import to_camel
+from typing_extensions import is_typeddict
+
+from vertex_api.scalar_types import Int64
+
+_INT64_MARK = get_args(Int64)[1]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a message. `message` is the TypedDict of its values, None for scalars.
+
+    `cardinality` says whether it has one value, a list or a map of them, `is_int64` whether they are of type int64.
+    """
+
+    message: Any
+    cardinality: Literal["one", "list", "map"]
+    is_int64: bool
+
+
+@cache
+def get_fields(message: Any) -> Mapping[str, Field]:
+    """Return the fields of a message of `vertex_api.types`, by camelCase name."""
+    return {name: _parse_hint(hint) for name, hint in get_type_hints(message, include_extras=True).items()}
+
+
+def unwrap_hint(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return the type of a field without Required and Annotated, and the arguments of Annotated."""
+    if get_origin(hint) is Required:
+        return unwrap_hint(get_args(hint)[0])
+    if get_origin(hint) is Annotated:
+        inner, *marks = get_args(hint)
+        return inner, tuple(marks)
+    return hint, ()
+
+
+def drop_unknown_fields(message: Any, value: Any) -> Any:
+    """Return a JSON value without the fields that its message does not have, in either spelling.
+
+    A newer service may send fields that these types lack.
+    """
+    if message is None or not isinstance(value, Mapping):
+        return value
+    fields = {key: get_fields(message).get(to_camel(key)) for key in value}
+    return {
+        key: _map_values(field, value[key], partial(drop_unknown_fields, field.message))
+        for key, field in fields.items()
+        if field
+    }
+
+
+def int64_as_strings(message: Any, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a canonical message as JSON, with numbers of type int64 as strings (proto3's JSON mapping)."""
+    fields = {name: field for name, field in _find_int64_fields(message).items() if name in value}
+    return {
+        **value,
+        **{
+            name: _map_values(field, value[name], partial(_write_int64_as_text, field))
+            for name, field in fields.items()
+        },
+    }
+
+
+def _map_values(field: Field, value: Any, convert: Callable[[Any], Any]) -> Any:
+    """Return the value of a field with each entry of its list or map converted, or else as a whole."""
+    if field.cardinality == "list" and isinstance(value, list):
+        return [convert(child) for child in value]
+    if field.cardinality == "map" and isinstance(value, Mapping):
+        return {key: convert(child) for key, child in value.items()}
+    return convert(value)
+
+
+def _write_int64_as_text(field: Field, value: Any) -> Any:
+    return str(value) if field.is_int64 else int64_as_strings(field.message, value)
+
+
+@cache
+def _find_int64_fields(message: Any) -> Mapping[str, Field]:
+    """Find the fields of a message that are, or contain, numbers of type int64."""
+    return {name: field for name, field in get_fields(message).items() if _contains_int64(field, ())}
+
+
+def _contains_int64(field: Field, parents: tuple[Any, ...]) -> bool:
+    if field.message is None or field.message in parents:
+        return field.is_int64
+    return any(_contains_int64(inner, (*parents, field.message)) for inner in get_fields(field.message).values())
+
+
+def _parse_hint(hint: Any) -> Field:
+    inner, marks = unwrap_hint(hint)
+    cardinality: Literal["one", "list", "map"] = "one"
+    if get_origin(inner) in (list, dict):
+        cardinality = "list" if get_origin(inner) is list else "map"
+        inner, marks = unwrap_hint(get_args(inner)[-1])
+    return Field(inner if is_typeddict(inner) else None, cardinality, _INT64_MARK in marks)

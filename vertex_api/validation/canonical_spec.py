@@ -1,0 +1,107 @@
+"""CanonicalSpec: a job or training pipeline in canonical form, and the two ways to get one.
+
+Specs are validated once at each border: where declarations are read, where a program creates a resource, where Pulumi's
+engine calls a provider. Everything behind a border takes a `CanonicalSpec`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, cast
+
+from vertex_api.catalog.job_defaults import get_model_directory
+from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
+from vertex_api.validation import pipeline_tasks, pipeline_validation
+from vertex_api.validation.message_validation import ValuePredicate, never_unresolved, validate_job
+from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.shape_validation import FieldProblem, get_value_at, validate_shape
+
+_NAME = "displayName"
+
+
+@dataclass(frozen=True)
+class CanonicalSpec:
+    """A valid job or training pipeline: camelCase names, enum names, whole numbers as int, unset fields absent.
+
+    `fields` are those of the API's message. Texts in them may hold references that are filled in later. The spec of a
+    job that is adopted may lack a `displayName`.
+    """
+
+    kind: Kind
+    fields: Mapping[str, Any]
+
+    @cached_property
+    def training_job(self) -> "CanonicalSpec":
+        """The job that trains: the one that a pipeline runs, or this job itself."""
+        if self.kind != TRAINING_PIPELINE:
+            return self
+        named = {_NAME: "", **self.fields}
+        return CanonicalSpec(pipeline_tasks.backing_kind(named), pipeline_tasks.build_backing_job(named))
+
+    @property
+    def study(self) -> Mapping[str, Any] | None:
+        """The StudySpec of a tuning job or a pipeline that runs one, else None."""
+        return self.training_job.fields.get("studySpec")
+
+    @property
+    def job_spec_path(self) -> KeyPath:
+        """Where the CustomJobSpec stands in `fields`."""
+        return self.locate((self._training_kind.spec_field,))
+
+    @property
+    def job_spec(self) -> Mapping[str, Any]:
+        """The CustomJobSpec: of a tuning job that of each trial."""
+        return cast(Mapping[str, Any], get_value_at(self.fields, self.job_spec_path))
+
+    @property
+    def model_dir(self) -> str | None:
+        """The folder of the model, which is known before the job runs; None for trials, whose best one has it."""
+        return None if self.study else get_model_directory(self.job_spec)
+
+    def locate(self, path: KeyPath) -> KeyPath:
+        """Return where a field of `training_job` stands in `fields`."""
+        is_pipeline = self.kind == TRAINING_PIPELINE
+        return pipeline_tasks.path_in_pipeline(self._training_kind, path) if is_pipeline else path
+
+    def transform(self, change: Callable[[Any], Any]) -> "CanonicalSpec":
+        """Return the spec with `change` applied to its fields, which must leave them canonical."""
+        return CanonicalSpec(self.kind, change(self.fields))
+
+    @property
+    def _training_kind(self) -> Kind:
+        return pipeline_tasks.backing_kind(self.fields) if self.kind == TRAINING_PIPELINE else self.kind
+
+
+def validate_spec(
+    kind: Kind,
+    body: Any,
+    *,
+    is_name_required: bool = True,
+    has_unresolved_references: ValuePredicate = never_unresolved,
+) -> tuple[CanonicalSpec | None, list[FieldProblem]]:
+    """Return the canonical form of a job or pipeline, None if it has problems, and every problem that it has.
+
+    `is_name_required` is false for a job that is adopted: it has a `displayName` already. Rules do not apply to texts
+    that have unresolved references.
+    """
+    is_unnamed = not is_name_required and isinstance(body, Mapping) and not body.keys() & {_NAME, "display_name"}
+    named = {**body, _NAME: kind.type} if is_unnamed else body
+    is_pipeline = kind == TRAINING_PIPELINE
+    validate = pipeline_validation.validate_declared_pipeline if is_pipeline else partial(validate_job, kind)
+    fields, problems = validate(named, has_unresolved_references=has_unresolved_references)
+    if problems:
+        return None, problems
+    return CanonicalSpec(kind, {key: fields[key] for key in fields if not (is_unnamed and key == _NAME)}), []
+
+
+def restore_spec(kind: Kind, job: Mapping[str, Any]) -> CanonicalSpec:
+    """Return the canonical form of a valid job as the service or Pulumi's state holds it, without applying rules.
+
+    Fields that only the service sets are left out. Pulumi's engine turns whole numbers into floats.
+    """
+    named = {_NAME: kind.type, **job}
+    if kind == TRAINING_PIPELINE:
+        fields = pipeline_validation.pipeline_from_service(named)
+    else:
+        fields, _ = validate_shape(kind.message, named, output_only="drop")
+    return CanonicalSpec(kind, {key: fields[key] for key in fields if key != _NAME or _NAME in job})

@@ -1,0 +1,120 @@
+"""Validation of a message: its shape, then the rules, applied to whatever part of it has the right shape."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vertex_api.job_kinds import Kind
+from vertex_api.validation import rules
+from vertex_api.validation.message_schema import get_schema
+from vertex_api.validation.misshapen_parts import is_consequence, remove_part
+from vertex_api.validation.rules import KeyPath, Violation
+from vertex_api.validation.shape_validation import (
+    FieldProblem,
+    OutputOnlyPolicy,
+    find_intended_path,
+    get_value_at,
+    remove_unset,
+    validate_shape,
+)
+
+ValuePredicate = Callable[[object], bool]
+"""Whether a value has unresolved references: it is filled in later, so no rule can check it yet."""
+
+
+def never_unresolved(_value: object) -> bool:
+    """Return False: the ValuePredicate of specs without references."""
+    return False
+
+
+def validate_job(
+    kind: Kind,
+    body: Mapping[str, Any],
+    *,
+    output_only: OutputOnlyPolicy = "reject",
+    has_unresolved_references: ValuePredicate = never_unresolved,
+) -> tuple[dict[str, Any], list[FieldProblem]]:
+    """Return the canonical form of a job, and every problem of its shape and by the service's rules.
+
+    The canonical form is only meaningful if the shape has no problems.
+    """
+    return validate_message(
+        kind.message,
+        body,
+        lambda job: rules.find_violations(kind, job),
+        output_only=output_only,
+        has_unresolved_references=has_unresolved_references,
+    )
+
+
+def validate_message(
+    message_type: Any,
+    value: Any,
+    find_violations: Callable[[Any], Iterable[Violation]],
+    *,
+    output_only: OutputOnlyPolicy = "reject",
+    has_unresolved_references: ValuePredicate = never_unresolved,
+) -> tuple[Any, list[FieldProblem]]:
+    """Return the canonical form of a value of a message, and every problem of its shape and by some rules."""
+    canonical, problems = validate_shape(message_type, value, output_only=output_only)
+    valid_part = extract_valid_part(message_type, canonical, problems, output_only=output_only)
+    return canonical, [*problems, *check_partially(find_violations, valid_part, has_unresolved_references)]
+
+
+@dataclass(frozen=True)
+class ValidPart:
+    """What rules can check of a value: all of it, or what remains without its misshapen parts.
+
+    `value` is canonical, None if nothing remains. `removed_paths` are those of the misshapen parts.
+    """
+
+    value: Any
+    removed_paths: frozenset[KeyPath] = frozenset()
+
+
+def extract_valid_part(
+    message_type: Any, value: Any, problems: Iterable[FieldProblem], *, output_only: OutputOnlyPolicy = "reject"
+) -> ValidPart:
+    """Return what remains of a value without the parts in which `validate_shape` has found `problems`."""
+    if not problems:
+        return ValidPart(value)
+    remaining, removed, intended = remove_unset(value), set[KeyPath](), set[KeyPath]()
+    while problems:
+        for path in {problem.path for problem in problems}:
+            while path in removed and path:
+                path = path[:-1]  # its placeholder is misshapen too
+            if not path:
+                return ValidPart(None)
+            removed.add(path)
+            intended.add(find_intended_path(message_type, path))
+            remove_part(remaining, path, get_schema(message_type))
+        canonical, problems = validate_shape(message_type, remaining, output_only=output_only)
+    return ValidPart(
+        canonical, frozenset(removed) | {path for path in intended if get_value_at(canonical, path) is None}
+    )
+
+
+def check_partially(
+    find_violations: Callable[[Any], Iterable[Violation]],
+    valid_part: ValidPart,
+    has_unresolved_references: ValuePredicate = never_unresolved,
+) -> list[FieldProblem]:
+    """Return the problems of the valid part of a value by some rules.
+
+    Violations that may be a mere consequence of what was removed are left out.
+    """
+    if valid_part.value is None:
+        return []
+    problems = collect_problems(find_violations(valid_part.value), valid_part.value, has_unresolved_references)
+    return [problem for problem in problems if not is_consequence(problem.path, valid_part.removed_paths)]
+
+
+def collect_problems(
+    violations: Iterable[Violation], value: Any, has_unresolved_references: ValuePredicate
+) -> list[FieldProblem]:
+    """Return the problems of a canonical value, leaving out those of values with unresolved references."""
+    return [
+        FieldProblem(path, message)
+        for path, message in violations
+        if not has_unresolved_references(get_value_at(value, path))
+    ]

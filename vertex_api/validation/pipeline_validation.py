@@ -1,0 +1,141 @@
+"""Validation of training pipelines, each together with the job that its task runs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic.alias_generators import to_camel, to_snake
+
+from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
+from vertex_api.message_fields import drop_unknown_fields
+from vertex_api.validation import rules
+from vertex_api.validation.message_validation import (
+    ValuePredicate,
+    check_partially,
+    extract_valid_part,
+    never_unresolved,
+)
+from vertex_api.validation.pipeline_tasks import (
+    CUSTOM_TASK,
+    DEFINITION_FIELD,
+    INPUTS_FIELD,
+    SHARED_FIELDS,
+    TASK_KINDS,
+    TUNING_TASK,
+    backing_kind,
+    inputs_to_job,
+    job_to_inputs,
+    path_in_pipeline,
+)
+from vertex_api.validation.shape_validation import MUST_BE_OBJECT, FieldProblem, OutputOnlyPolicy, validate_shape
+
+_TASK_TITLES = {CUSTOM_TASK: "custom task", TUNING_TASK: "hyperparameter tuning task"}
+
+
+@dataclass(frozen=True)
+class ParsedPipeline:
+    """A pipeline after validation: its canonical form `spec`, with the task's inputs as sent, and its `problems`.
+
+    `job` is the canonical job that it runs, empty if the shape of the pipeline or of its inputs has problems.
+    `headline` is the service's text for inputs that do not have their task's shape, else empty.
+    """
+
+    spec: dict[str, Any]
+    problems: list[FieldProblem]
+    headline: str = ""
+    job: dict[str, Any] = field(default_factory=dict)
+
+
+def parse_pipeline(
+    body: object,
+    *,
+    output_only: OutputOnlyPolicy = "reject",
+    has_unresolved_references: ValuePredicate = never_unresolved,
+) -> ParsedPipeline:
+    """Return the canonical form of a TrainingPipeline, and every problem of it and of the job that it runs."""
+    spec, misshapen = validate_shape(TRAINING_PIPELINE.message, body, output_only=output_only)
+    if not isinstance(body, Mapping):
+        return ParsedPipeline(spec, misshapen)
+    valid_part = extract_valid_part(TRAINING_PIPELINE.message, spec, misshapen, output_only=output_only)
+    violations = check_partially(
+        lambda pipeline: rules.find_violations(TRAINING_PIPELINE, pipeline), valid_part, has_unresolved_references
+    )
+    problems = [*misshapen, *violations]
+    definition = _get_field(spec, DEFINITION_FIELD)
+    # The canonical form no longer has misspelt input fields that are unset.
+    inputs = _get_field(body if output_only == "reject" else spec, INPUTS_FIELD)
+    if definition not in list(TASK_KINDS):
+        if isinstance(definition, str):
+            message = f'"{definition}" is no task that runs training code; known: {", ".join(TASK_KINDS)}'
+            problems = [*problems, FieldProblem((DEFINITION_FIELD,), message)]
+        return ParsedPipeline(spec, problems)
+    headline = (
+        "Unable to parse `training_pipeline.training_task_inputs` into "
+        f"{_TASK_TITLES[definition]} `inputs` defined in the file: {definition}"
+    )  # users' reports quote it for the custom task
+    if not isinstance(inputs, Mapping):
+        if (INPUTS_FIELD,) not in valid_part.removed_paths:  # else a misspelt field was meant as the inputs
+            message = "is required" if inputs is None else MUST_BE_OBJECT
+            problems = [*problems, FieldProblem((INPUTS_FIELD,), message)]
+        return ParsedPipeline(spec, problems, headline)
+    kind = TASK_KINDS[definition]
+    job, malformed = validate_shape(kind.message, inputs_to_job(kind, valid_part.value or {}, inputs))
+    valid_job = extract_valid_part(kind.message, job, malformed)
+    violations = check_partially(lambda job: rules.find_violations(kind, job), valid_job, has_unresolved_references)
+    problems += [
+        FieldProblem(path_in_pipeline(kind, problem.path), problem.message)
+        for problem in (*malformed, *violations)
+        if problem.path[0] not in SHARED_FIELDS
+    ]
+    if kind == HYPERPARAMETER_TUNING_JOB:
+        misplaced = [name for name in inputs if to_camel(name) in SHARED_FIELDS]
+        problems += [FieldProblem((INPUTS_FIELD, name), "is set on the pipeline itself") for name in misplaced]
+    return ParsedPipeline(spec, problems, headline if malformed else "", {} if misshapen or malformed else job)
+
+
+def validate_declared_pipeline(
+    body: Any,
+    *,
+    output_only: OutputOnlyPolicy = "reject",
+    has_unresolved_references: ValuePredicate = never_unresolved,
+) -> tuple[dict[str, Any], list[FieldProblem]]:
+    """Return the canonical form of a declared pipeline, its task's inputs included, and every problem it has.
+
+    A declaration may leave out two fields. Without a task definition, inputs with a studySpec are those of a tuning
+    task, and all others those of a custom task. Without a display name, the model gets that of the pipeline.
+    """
+    parsed = parse_pipeline(
+        _add_defaults(body), output_only=output_only, has_unresolved_references=has_unresolved_references
+    )
+    if not parsed.job:
+        return body, parsed.problems
+    return {**parsed.spec, INPUTS_FIELD: job_to_inputs(backing_kind(parsed.spec), parsed.job)}, parsed.problems
+
+
+def pipeline_from_service(pipeline: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the canonical form of a pipeline of the service, without fields that these types do not have."""
+    known_part = dict(pipeline)
+    kind = TASK_KINDS.get(pipeline.get(DEFINITION_FIELD, ""))
+    if kind is not None and isinstance(inputs := pipeline.get(INPUTS_FIELD), Mapping):
+        known_job = drop_unknown_fields(kind.message, inputs_to_job(kind, {}, inputs))
+        known_part[INPUTS_FIELD] = job_to_inputs(kind, known_job)
+    return validate_declared_pipeline(known_part, output_only="drop")[0]
+
+
+def _get_field(body: Mapping[str, Any], name: str) -> Any:
+    """Return the value of a field in either spelling."""
+    return body.get(name, body.get(to_snake(name)))
+
+
+def _add_defaults(body: object) -> object:
+    if not isinstance(body, Mapping):
+        return body
+    whole = dict(body)
+    if _get_field(body, DEFINITION_FIELD) is None:
+        inputs = _get_field(body, INPUTS_FIELD)
+        has_study = isinstance(inputs, Mapping) and _get_field(inputs, "studySpec") is not None
+        whole[DEFINITION_FIELD] = TUNING_TASK if has_study else CUSTOM_TASK
+    for key in ("modelToUpload", to_snake("modelToUpload")):
+        if isinstance(model := body.get(key), Mapping) and _get_field(model, "displayName") is None:
+            whole[key] = {**model, "displayName": _get_field(body, "displayName")}
+    return whole

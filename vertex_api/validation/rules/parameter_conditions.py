@@ -1,0 +1,56 @@
+"""Rules for the conditions under which the children of a parameter are active."""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vertex_api.scalar_types import quote_value
+from vertex_api.validation.rules.violation import KeyPath, Violation
+
+FIELDS = {
+    "parentIntValues": "integerValueSpec",
+    "parentDiscreteValues": "discreteValueSpec",
+    "parentCategoricalValues": "categoricalValueSpec",
+}
+"""The conditions, each with the value spec of the parents that it is for."""
+_EPSILON = 1e-10
+
+
+def find_condition_violations(parent: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+    """Find conditions that do not match the type and the values of their parent, which must not be a DOUBLE.
+
+    Source: discovery document, ConditionalParameterSpec."""
+    children = parent.get("conditionalParameterSpecs", ())
+    if children and "doubleValueSpec" in parent:
+        message = "a DOUBLE parameter has no conditional parameters; use integer, discrete or categorical values"
+        yield (*at, "conditionalParameterSpecs"), message
+        return
+    for index, child in enumerate(children):
+        path: KeyPath = (*at, "conditionalParameterSpecs", index)
+        fields = [name for name in FIELDS if name in child]
+        expected = next((name for name, spec in FIELDS.items() if spec in parent), None)
+        if len(fields) != 1:
+            yield path, f"needs exactly one of {', '.join(FIELDS)}"
+        elif expected and fields != [expected]:
+            yield (*path, fields[0]), f"is not for a parent with {FIELDS[expected]}; use {expected}"
+        elif expected:
+            values, spec = child[expected]["values"], parent[FIELDS[expected]]
+            yield from _find_value_violations(values, spec, expected, (*path, expected, "values"))
+
+
+def _find_value_violations(values: list[Any], spec: Mapping[str, Any], field: str, at: KeyPath) -> Iterator[Violation]:
+    """Find values that the parent cannot have."""
+    parent_values = set(spec.get("values", ()))
+    for index, value in enumerate(values):
+        if field == "parentIntValues":
+            is_possible = spec.get("minValue", 0) <= value <= spec.get("maxValue", 0)
+        else:
+            is_discrete = field == "parentDiscreteValues"
+            is_possible = value in parent_values or (is_discrete and _is_close_to_any(value, sorted(parent_values)))
+        if not is_possible:
+            yield (*at, index), f"{quote_value(value)} is not a value of the parent"
+
+
+def _is_close_to_any(value: float, sorted_values: list[float]) -> bool:
+    place = bisect_left(sorted_values, value)
+    return any(abs(value - other) <= _EPSILON for other in sorted_values[max(place - 1, 0) : place + 1])

@@ -1,0 +1,53 @@
+"""Rules for a model to upload."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vertex_api import types
+from vertex_api.scalar_types import quote_value
+from vertex_api.validation.rules import common_fields, unions, worker_pool_task
+from vertex_api.validation.rules.text_formats import STORAGE_URI
+from vertex_api.validation.rules.violation import KeyPath, Violation
+
+_ID = re.compile(r"[a-z_][a-z0-9_-]{0,62}")
+_MAX_VARIABLES = 200
+_PORTS = range(1, 65_536)
+_ALIAS = re.compile(r"[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
+
+
+def find_model_violations(model: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Violation]:
+    """Find violations of the rules for a canonical Model (discovery document, Model)."""
+    yield from common_fields.find_resource_violations(model, at)
+    yield from unions.find_union_violations(types.Model, model, at)
+    yield from STORAGE_URI.find_mismatch(model.get("artifactUri"), (*at, "artifactUri"))
+    if "containerSpec" in model:
+        yield from _find_container_violations(model["containerSpec"], (*at, "containerSpec"))
+    for index, alias in enumerate(model.get("versionAliases", [])):
+        if not _ALIAS.fullmatch(alias):
+            message = f'"{alias}" must be 2 to 128 letters, digits and hyphens, and start with a lower-case letter'
+            yield (*at, "versionAliases", index), message
+
+
+def _find_container_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+    """Discovery document, ModelContainerSpec, Port and EnvVar; a route is an "HTTP path on the container"."""
+    yield from worker_pool_task.find_image_violations(spec, "imageUri", at)
+    for route in ("predictRoute", "healthRoute"):
+        if spec.get(route) and not spec[route].startswith("/"):
+            yield (*at, route), f"{quote_value(spec[route])} must start with /"
+    for field in ("ports", "grpcPorts"):
+        for index, port in enumerate(spec.get(field, ())):
+            if (number := port.get("containerPort", 0)) not in _PORTS:
+                message = f"{number} is not within {_PORTS.start} to {_PORTS.stop - 1}"
+                yield (*at, field, index, "containerPort"), message
+    yield from worker_pool_task.find_environment_violations(spec.get("env", ()), _MAX_VARIABLES, (*at, "env"))
+
+
+def find_model_id_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
+    """Find violations of the rules for the `modelId` of a pipeline or an upload (discovery document,
+    UploadModelRequest)."""
+    model_id = request.get("modelId", "")
+    if model_id and request.get("parentModel"):
+        yield ("modelId",), "names a new model, but parentModel names the one that gets a new version"
+    if model_id and not _ID.fullmatch(model_id):
+        yield ("modelId",), f'"{model_id}" must be at most 63 of [a-z0-9_-], and not start with a number or hyphen'

@@ -1,0 +1,154 @@
+"""The shape of a value: whether it has the fields and types of one of the API's messages, and its canonical form."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import ValidationError
+from pydantic.alias_generators import to_camel, to_snake
+from pydantic_core import ErrorDetails
+
+from vertex_api.name_suggestions import find_closest_name, join_with_or, suggestion_text
+from vertex_api.scalar_types import quote_value
+from vertex_api.validation.message_schema import find_containing_fields, get_adapter, get_schema, settable_fields
+from vertex_api.validation.rules import KeyPath
+
+OutputOnlyPolicy = Literal["reject", "drop"]
+"""What to do with fields that the service sets.
+
+Declarations must not hold them. Requests may: the service ignores them (Google's AIP-203).
+"""
+MUST_BE_OBJECT = "must be an object with named fields"
+
+
+@dataclass(frozen=True)
+class FieldProblem:
+    """What is wrong at one field: its `path` from the root of the value, and a message that says how to mend it."""
+
+    path: KeyPath
+    message: str
+
+    @property
+    def field(self) -> str:
+        """The path as the API writes it: `jobSpec.workerPoolSpecs[0].replicaCount`."""
+        return format_path(self.path)
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}" if self.path else self.message
+
+
+def format_path(path: KeyPath) -> str:
+    """Return a path as text: `("a", 0, "b")` → `a[0].b`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+
+
+def validate_shape(
+    message_type: Any, value: object, *, output_only: OutputOnlyPolicy = "reject"
+) -> tuple[Any, list[FieldProblem]]:
+    """Return the canonical form of a value, and every problem that its shape has.
+
+    `message_type` is one of the TypedDicts of `vertex_api.types`, or another with the same scalars. Canonical are
+    camelCase names, enum names and whole numbers as int; unset and empty fields are absent. With problems, the value is
+    returned as it is. An unknown field of a declaration is a problem even if it is unset.
+    """
+    pruned = remove_unset(value)
+    canonical, details = _run_pydantic(message_type, pruned, output_only)
+    if output_only == "reject" and pruned != value:
+        details = [*details, *_find_unset_unknown_fields(message_type, value)]
+    if not details:
+        return canonical, []
+    misspelt = {find_intended_path(message_type, detail["loc"]) for detail in details if _is_unknown(detail)}
+    problems = (
+        FieldProblem(detail["loc"], _problem_text(message_type, detail))
+        for detail in details
+        if detail["type"] != "missing" or detail["loc"] not in misspelt
+    )
+    return value, sorted(problems, key=lambda problem: str(problem.path))
+
+
+def unknown_field_text(message_type: Any, path: KeyPath, other_names: Iterable[str] = ()) -> str:
+    """Return the message for an unknown field: the field that it belongs under, or the known name most like it.
+
+    `other_names` are allowed at this place in addition to the fields of the message.
+    """
+    *parents, name = path
+    containing = find_containing_fields(get_schema(message_type), tuple(parents), to_camel(str(name)))
+    if containing:
+        return f"unknown field; it belongs under {join_with_or(containing)}"
+    known_names = [*settable_fields(get_schema(message_type), tuple(parents)), *other_names]
+    return f"unknown field{suggestion_text(str(name), known_names)}"
+
+
+def find_intended_path(message_type: Any, path: KeyPath) -> KeyPath:
+    """Find the field that was probably meant by an unknown one, or that it belongs under; else return its own path.
+
+    If that field is missing, a problem that says so would report the same mistake twice.
+    """
+    *parents, name = path
+    schema = get_schema(message_type)
+    known_names = settable_fields(schema, tuple(parents))
+    containing = [] if name in known_names else find_containing_fields(schema, tuple(parents), to_camel(str(name)))
+    if containing:
+        return (*parents, re.split(r"[.\[]", containing[0])[0])
+    return (*parents, find_closest_name(str(name), known_names) or name)
+
+
+def get_value_at(value: Any, path: KeyPath) -> Any:
+    """Return the value at a path, None if there is none."""
+    for part in path:
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def remove_unset(value: Any) -> Any:
+    """Return a JSON value without nulls and empty lists, which mean "unset" in proto JSON. Empty messages stay."""
+    if isinstance(value, Mapping):
+        return {key: remove_unset(child) for key, child in value.items() if child is not None and child != []}
+    if isinstance(value, list | tuple):
+        return [remove_unset(child) for child in value]
+    return value
+
+
+def _run_pydantic(message_type: Any, value: object, output_only: OutputOnlyPolicy) -> tuple[Any, list[ErrorDetails]]:
+    try:
+        return get_adapter(message_type).validate_python(value, context={"output_only": output_only}), []
+    except ValidationError as error:
+        return value, error.errors(include_url=False)
+
+
+def _find_unset_unknown_fields(message_type: Any, value: object) -> Iterator[ErrorDetails]:
+    """Find the unknown fields that `remove_unset` has removed."""
+    for detail in filter(_is_unknown, _run_pydantic(message_type, value, "reject")[1]):
+        *parents, name = detail["loc"]
+        is_unset = detail["input"] is None or detail["input"] == []
+        if is_unset and to_camel(str(name)) not in settable_fields(get_schema(message_type), tuple(parents)):
+            yield detail
+
+
+def _is_unknown(detail: ErrorDetails) -> bool:
+    return detail["type"] == "extra_forbidden"
+
+
+def _problem_text(message_type: Any, detail: ErrorDetails) -> str:
+    path = detail["loc"]
+    match detail["type"]:
+        case "extra_forbidden":
+            if path[-1] in settable_fields(get_schema(message_type), path[:-1]):
+                return f"is there twice, also as {to_snake(str(path[-1]))}"
+            return unknown_field_text(message_type, path)
+        case "value_error":
+            return str(detail["ctx"]["error"])
+        case "missing":
+            return "is required"
+        case "dict_type" | "mapping_type":
+            return MUST_BE_OBJECT
+        case "list_type":
+            return "must be a list"
+        case "literal_error":
+            return f"{quote_value(detail['input'])} is not one of {detail['ctx']['expected']}".replace("'", "")
+        case _:
+            return detail["msg"]

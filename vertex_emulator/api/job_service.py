@@ -1,0 +1,150 @@
+"""The API's methods on custom jobs, tuning jobs and training pipelines."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+from vertex_api import types
+from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_emulator import filters
+from vertex_emulator.api.injected_quota_error import check_quota
+from vertex_emulator.api.job_validation import validate_request
+from vertex_emulator.api.list_request import ListRequest, build_list_reply
+from vertex_emulator.api.read_mask import apply_read_mask, has_field, parse_read_mask
+from vertex_emulator.database import Database, Transaction
+from vertex_emulator.database.records import Job
+from vertex_emulator.errors import ApiError, ModelUploadRejected
+from vertex_emulator.resource_json import get_api_state, serialize_job, serialize_operation, serialize_pipeline
+from vertex_emulator.resource_names import Location, generate_id
+from vertex_emulator.scheduling import cancellation
+from vertex_emulator.scheduling.job_submission import submit_job
+from vertex_emulator.scheduling.model_upload import choose_model_id
+from vertex_emulator.time_formats import format_time
+
+_JOB_FIELDS = ("name", "display_name", "state", "create_time", "update_time", "start_time", "end_time")
+_PIPELINE_FIELDS = (*_JOB_FIELDS, "training_task_definition")
+
+
+@dataclass(frozen=True)
+class JobService:
+    """The methods on jobs of every kind.
+
+    `buckets` is the folder of all buckets; `wake` tells the scheduler that the job with an id has changed.
+    """
+
+    database: Database
+    buckets: Path
+    wake: Callable[[str], None]
+
+    def create(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Queue a job and return it. Raises ApiError with every problem of the request."""
+        spec = validate_request(kind, body, self.buckets)
+        check_quota(self.database, kind, spec)
+        job_id = generate_id()
+        with self.database.write_transaction() as transaction:
+            _check_model_destination(transaction, location, spec)
+            job = submit_job(transaction, job_id, kind, location, spec)
+        self.wake(job_id)
+        return serialize_job(job)
+
+    def get(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
+        """Return a job. Raises ApiError NOT_FOUND."""
+        with self.database.read_transaction() as transaction:
+            return self._serialize(transaction, kind, [self._require_job(transaction, kind, location, job_id)])[0]
+
+    def list_jobs(self, kind: Kind, location: Location, listing: ListRequest) -> dict[str, Any]:
+        """Return a page of jobs without the jobs of trials, the newest first. Raises ApiError."""
+        is_pipeline = kind == TRAINING_PIPELINE
+        states = get_args(get_args(types.PipelineState if is_pipeline else types.JobState)[0])
+        condition = listing.parse_filter(_PIPELINE_FIELDS if is_pipeline else _JOB_FIELDS, states)
+        mask = parse_read_mask(listing.mask, kind.message)
+        before = listing.decode_page_token(int)
+        with self.database.read_transaction() as transaction:
+            matching = (
+                job
+                for job in transaction.list_jobs(kind, location, before=before)
+                if filters.matches(condition, partial(_get_field, job))
+            )
+            jobs, token = listing.take_page(matching, lambda job: job.sequence)
+            bodies = self._serialize(transaction, kind, jobs, has_field(mask, "trials"))
+        return build_list_reply(kind.collection, [apply_read_mask(body, mask) for body in bodies], token)
+
+    def cancel(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
+        """Request that a job is cancelled; does nothing to a job that has ended. Raises ApiError."""
+        with self.database.write_transaction() as transaction:
+            self._require_own_job(transaction, kind, location, job_id, "cancel")
+            cancellation.cancel_job(transaction, job_id)
+        self.wake(job_id)
+        return {}
+
+    def delete(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
+        """Delete an ended job with its logs, not its outputs; return a done operation. Raises ApiError.
+
+        Deleting a pipeline keeps its job and its model. Its job cannot be deleted before the pipeline has ended.
+        """
+        with self.database.write_transaction() as transaction:
+            job = self._require_own_job(transaction, kind, location, job_id, "delete")
+            pipeline_id = transaction.pipelines.get_pipeline_of_job(job_id)
+            for owner in (job, transaction.get_job(pipeline_id) if pipeline_id is not None else None):
+                if owner is not None and not owner.is_terminal:
+                    raise ApiError(
+                        "FAILED_PRECONDITION",
+                        f"The {owner.kind.type} {owner.name} is in state {get_api_state(owner)}: "
+                        "cancel it, then delete it once it has ended.",
+                    )
+            deleted_ids = [job_id, *transaction.get_trial_jobs_by_id(job_id)]
+            transaction.delete_job(job)
+            operation = transaction.operations.add(job.name, "DeleteOperationMetadata")
+        for deleted_id in deleted_ids:
+            self.wake(deleted_id)
+        return serialize_operation(operation)
+
+    def _serialize(
+        self, transaction: Transaction, kind: Kind, jobs: list[Job], with_trials: bool = True
+    ) -> list[dict[str, Any]]:
+        if kind == TRAINING_PIPELINE:
+            progress = transaction.pipelines.get_progress([job.id for job in jobs])
+            return [serialize_pipeline(job, progress.get(job.id)) for job in jobs]
+        if kind == HYPERPARAMETER_TUNING_JOB and with_trials:
+            return [serialize_job(job, transaction.list_trials(job.id)) for job in jobs]
+        return [serialize_job(job) for job in jobs]
+
+    def _require_job(self, transaction: Transaction, kind: Kind, location: Location, job_id: str) -> Job:
+        job = transaction.get_job(job_id)
+        if job is None or (job.kind, job.location.name) != (kind, location.name):
+            name = f"{location.name}/{kind.collection}/{job_id}"
+            raise ApiError("NOT_FOUND", f"The {kind.type} {name} does not exist.")
+        return job
+
+    def _require_own_job(self, transaction: Transaction, kind: Kind, location: Location, job_id: str, verb: str) -> Job:
+        """Return a job that may be cancelled or deleted. Raises ApiError for the job of a trial."""
+        job = self._require_job(transaction, kind, location, job_id)
+        if job.study is not None:
+            raise ApiError("FAILED_PRECONDITION", f"{job.name} is a trial of tuning job {job.study}: {verb} that job")
+        return job
+
+
+def _check_model_destination(transaction: Transaction, location: Location, spec: Mapping[str, Any]) -> None:
+    """Raise ApiError for a pipeline whose model could not be uploaded when it ends."""
+    try:
+        choose_model_id(transaction, location, spec.get("modelId", ""), spec.get("parentModel", ""))
+    except ModelUploadRejected as error:
+        raise ApiError(error.status, str(error)) from error
+
+
+def _get_field(job: Job, field: str) -> str | None:
+    match field:
+        case "name":
+            return job.name
+        case "state":
+            return get_api_state(job)
+        case "display_name":
+            return str(job.spec["displayName"])
+        case "training_task_definition":
+            return str(job.spec["trainingTaskDefinition"])
+        case "create_time" | "update_time" | "start_time" | "end_time":
+            moment = {"create": job.created, "update": job.updated, "start": job.started, "end": job.ended}[field[:-5]]
+            return None if moment is None else format_time(moment)
+    return job.spec.get("labels", {}).get(field.removeprefix("labels."))  # type: ignore[no-any-return]

@@ -1,0 +1,185 @@
+"""Cloud Logging's `entries:list`, for the logs of training jobs."""
+
+import base64
+import heapq
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, groupby, islice
+from operator import itemgetter
+from typing import Any
+
+from vertex_emulator import filters
+from vertex_emulator.api.logging.log_entry import (
+    FIELDS,
+    MAP_FIELDS,
+    SEVERITIES,
+    EntryKey,
+    KeyedEntry,
+    build_replica_entry,
+    build_service_entry,
+    get_field,
+)
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Database
+from vertex_emulator.database.records import Job, Replica
+from vertex_emulator.errors import ApiError, ExecutorUnavailable, InvalidFilter
+from vertex_emulator.replicas import saved_logs
+from vertex_emulator.replicas.executor_protocol import Executor, LogLine
+from vertex_emulator.time_formats import parse_time
+
+MAX_PAGE_SIZE = 1000
+_JOB_ID = "resource.labels.job_id"
+_END_OF_TIME = 2**63 - 2
+_get_key = itemgetter(0)
+
+
+@dataclass(frozen=True)
+class LoggingService:
+    """Log entries of jobs: service messages from the database, lines of containers from Docker or the saved logs.
+
+    A page starts after the time and insertId of the previous page's last entry, so that earlier entries are not read
+    again and at most one page is in memory.
+    """
+
+    database: Database
+    executor: Executor
+    data: DataFolder
+
+    def list_entries(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a page of entries in the order of `orderBy`. Raises ApiError."""
+        filter_text = str(body.get("filter", ""))
+        condition = _parse_filter(filter_text)
+        order = str(body.get("orderBy") or "timestamp asc")
+        if order not in ("timestamp asc", "timestamp desc", "timestamp"):
+            raise ApiError("INVALID_ARGUMENT", f'orderBy is "{order}"; known: "timestamp asc", "timestamp desc"')
+        size = body.get("pageSize") or 50
+        if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+            raise ApiError("INVALID_ARGUMENT", f"pageSize is {size!r}; it must be a positive number")
+        job_id = filters.find_required_value(condition, _JOB_ID)
+        if job_id is None:
+            raise ApiError("INVALID_ARGUMENT", f'the filter must name a job: {_JOB_ID}="ID" (the emulator needs that)')
+        after = _decode_page_token(body.get("pageToken"), filter_text, order)
+        entries = self._iterate_entries(job_id, condition, order == "timestamp desc", after)
+        page = list(islice(entries, min(size, MAX_PAGE_SIZE)))
+        reply: dict[str, Any] = {"entries": [entry for _, entry in page]} if page else {}
+        if next(entries, None) is not None:
+            reply["nextPageToken"] = _encode_page_token(page[-1][0], filter_text, order)
+        return reply
+
+    def _iterate_entries(
+        self, job_id: str, condition: filters.Filter | None, is_newest_first: bool, after: EntryKey | None
+    ) -> Iterator[KeyedEntry]:
+        """Yield in order the entries that match the filter and come after the entry with the key `after`."""
+        since = _find_time_bound(condition, (">=", ">", "="), min) or 0
+        until = _find_time_bound(condition, ("<=", "<", "="), max) or _END_OF_TIME
+        if after is not None:
+            since, until = (since, min(until, after[0])) if is_newest_first else (max(since, after[0]), until)
+        with self.database.read_transaction() as transaction:
+            job = transaction.get_job(job_id)
+            if job is None or job.study is not None:
+                return
+            jobs = [job, *transaction.get_trial_jobs_by_id(job_id).values()]
+            # Lines of containers come before the end of their job, so the logs of most trials need not be opened.
+            jobs = [job for job in jobs if job.created <= until and (job.ended is None or job.ended >= since)]
+            messages = [(job, message) for job in jobs for message in transaction.list_service_messages(job.id)]
+        service_entries = (build_service_entry(job, message) for job, message in messages)
+        sources: list[Iterable[KeyedEntry]] = [sorted(service_entries, key=_get_key, reverse=is_newest_first)]
+        read_log, bound = (self._read_newest_first, until) if is_newest_first else (self._read_oldest_first, since)
+        sources += [read_log(job, replica, bound) for job in jobs for replica in job.all_attempts]
+        for key, entry in heapq.merge(*sources, key=_get_key, reverse=is_newest_first):
+            if key[0] > until if not is_newest_first else key[0] < since:
+                return
+            is_next = after is None or (key < after if is_newest_first else key > after)
+            if is_next and filters.matches(condition, partial(get_field, entry)):
+                yield key, entry
+
+    def _read_oldest_first(self, job: Job, replica: Replica, since: int) -> Iterator[KeyedEntry]:
+        saved = saved_logs.read_saved_log(self.data.logs, job.id, replica, since)
+        if saved is not None:
+            yield from _build_replica_entries(job, replica, saved)
+            return
+        last: EntryKey = (0, "")
+        for last, entry in _build_replica_entries(job, replica, self._read_live_log(job, replica, since)):
+            yield last, entry
+        # Its container may have been removed meanwhile; its log was saved before.
+        saved = saved_logs.read_saved_log(self.data.logs, job.id, replica, max(since, last[0]))
+        yield from (keyed for keyed in _build_replica_entries(job, replica, saved or ()) if keyed[0] > last)
+
+    def _read_newest_first(self, job: Job, replica: Replica, until: int) -> Iterator[KeyedEntry]:
+        read_saved = partial(saved_logs.read_saved_log_backward, self.data.logs, job.id, replica, until)
+        lines = read_saved()
+        if lines is None:
+            live = self._read_live_log(job, replica, 0)
+            first = next(live, None)
+            # Without a line, its container may have been removed meanwhile; its log was saved before.
+            lines = saved_logs.reverse_log(chain([first], live), until) if first else read_saved() or iter(())
+        for _, simultaneous in groupby(lines, lambda line: line.at):
+            # Lines of one time are numbered in the order in which they were written.
+            yield from reversed(list(_build_replica_entries(job, replica, [*simultaneous][::-1])))
+
+    def _read_live_log(self, job: Job, replica: Replica, since: int) -> Iterator[LogLine]:
+        try:
+            yield from self.executor.read_log(job.id, replica, since)
+        except ExecutorUnavailable:
+            return
+
+
+def _build_replica_entries(job: Job, replica: Replica, lines: Iterable[LogLine]) -> Iterator[KeyedEntry]:
+    """Yield the entries of a container's lines; lines of the same time are numbered, to tell them apart."""
+    for _, simultaneous in groupby(lines, lambda line: line.at):
+        for number, line in enumerate(simultaneous):
+            yield build_replica_entry(job, replica, line, number)
+
+
+def _parse_filter(text: str) -> filters.Filter | None:
+    """Return a filter with severities as ranks, which compare in their order. Raises ApiError."""
+    try:
+        condition = filters.parse_filter(text)
+    except InvalidFilter as error:
+        raise ApiError("INVALID_ARGUMENT", f"Unparseable filter: {error}") from error
+    for comparison in filters.iterate_comparisons(condition):
+        if comparison.field not in FIELDS and not comparison.field.startswith(MAP_FIELDS):
+            raise ApiError("INVALID_ARGUMENT", f"Field not found: '{comparison.field}'.")
+        if comparison.field == "severity" and comparison.value not in SEVERITIES:
+            message = f"'{comparison.value}' is not a severity; known: {', '.join(SEVERITIES)}"
+            raise ApiError("INVALID_ARGUMENT", message)
+    return None if condition is None else filters.replace_comparisons(condition, _rank_severity)
+
+
+def _rank_severity(comparison: filters.Comparison) -> filters.Comparison:
+    if comparison.field != "severity":
+        return comparison
+    return filters.Comparison("severity", comparison.operator, str(SEVERITIES.index(comparison.value)))
+
+
+def _find_time_bound(node: filters.Filter | None, operators: tuple[str, ...], widest: Any) -> int | None:
+    """Return the first (or last) time that can match, None if the filter sets none; `widest` is min (or max)."""
+    match node:
+        case filters.And(terms):
+            bounds = [bound for term in terms if (bound := _find_time_bound(term, operators, widest)) is not None]
+            return (max if widest is min else min)(bounds, default=None)
+        case filters.Or(terms):
+            alternatives = [_find_time_bound(term, operators, widest) for term in terms]
+            return None if None in alternatives else widest(alternatives)
+        case filters.Comparison("timestamp", operator, value) if operator in operators:
+            return parse_time(value)
+    return None
+
+
+def _encode_page_token(last: EntryKey, filter_text: str, order: str) -> str:
+    return base64.urlsafe_b64encode(json.dumps([*last, filter_text, order]).encode()).decode()
+
+
+def _decode_page_token(token: object, filter_text: str, order: str) -> EntryKey | None:
+    """Return the key of the previous page's last entry, None without a token. Raises ApiError."""
+    if not token:
+        return None
+    try:
+        at, insert_id, *token_query = json.loads(base64.urlsafe_b64decode(str(token).encode()))
+    except (ValueError, TypeError):
+        at, insert_id, token_query = None, None, []
+    if not isinstance(at, int) or not isinstance(insert_id, str) or token_query != [filter_text, order]:
+        raise ApiError("INVALID_ARGUMENT", "page_token does not match the request's filter and order")
+    return at, insert_id

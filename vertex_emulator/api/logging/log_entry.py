@@ -1,0 +1,90 @@
+"""A log entry as Vertex writes it, and the fields of it that a filter can name."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from vertex_emulator.database.records import Job, Replica, ServiceMessage
+from vertex_emulator.replicas.executor_protocol import LogLine
+from vertex_emulator.time_formats import format_time
+
+SEVERITIES = ("DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY")
+_PAYLOAD = ("textPayload", "text_payload")
+FIELDS = {"resource.type", "logName", "log_name", "timestamp", "severity", "insertId", "insert_id", *_PAYLOAD}
+MAP_FIELDS = ("resource.labels.", "labels.")
+
+Entry = dict[str, Any]
+EntryKey = tuple[int, str]  # time in nanoseconds and insertId: the order of entries, in Cloud Logging too
+KeyedEntry = tuple[EntryKey, Entry]
+
+
+def build_service_entry(job: Job, message: ServiceMessage) -> KeyedEntry:
+    """Return the entry of a message that the service wrote."""
+    key = (message.at, f"{message.at}-service-{message.sequence:012d}")
+    return key, _build_entry(job, "service", key, message.severity, message.text)
+
+
+def build_replica_entry(job: Job, replica: Replica, line: LogLine, number: int) -> KeyedEntry:
+    """Return the entry of a container's line; `number` counts the lines before it that have the same time."""
+    key = (line.at, f"{line.at}-{replica.task}-{job.trial or 0:06d}-{replica.attempt:03d}-{number:06d}{line.stream}")
+    return key, _build_entry(job, replica.task, key, "ERROR" if line.stream == "e" else "INFO", line.text)
+
+
+def get_field(entry: Entry, name: str) -> str | None:
+    """Return the text of a field that a filter names; severities as ranks, which compare in their order."""
+    match name:
+        case "severity":
+            return str(SEVERITIES.index(entry["severity"]))
+        case "resource.type":
+            return str(entry["resource"]["type"])
+        case "insert_id":
+            return str(entry["insertId"])
+        case "log_name":
+            return str(entry["logName"])
+        case "text_payload":
+            return entry.get("textPayload")
+    labels: Mapping[str, str] = entry["labels"]
+    if name.startswith("resource.labels."):
+        labels, name = entry["resource"]["labels"], name.removeprefix("resource.")
+    return labels.get(name.removeprefix("labels.")) if name.startswith("labels.") else entry.get(name)
+
+
+def _build_entry(job: Job, task: str, key: EntryKey, severity: str, text: str) -> Entry:
+    """Return an entry; a text that is a JSON object becomes jsonPayload and sets the severity, as in real jobs."""
+    at, insert_id = key
+    labels = {"ml.googleapis.com/job_id/log_area": "root"}
+    if job.trial is not None:
+        labels["ml.googleapis.com/trial_id"] = str(job.trial)
+        labels["ml.googleapis.com/trial_type"] = "HYPERPARAMETER_TUNING"
+    project = job.location.project
+    entry: Entry = {
+        "insertId": insert_id,
+        "logName": f"projects/{project}/logs/{'ml.googleapis.com%2F' if task == 'service' else ''}{task}",
+        "resource": {
+            "type": "ml_job",
+            "labels": {"job_id": job.visible_resource[1], "task_name": task, "project_id": project},
+        },
+        "timestamp": f"{format_time(at)[:19]}.{at % 10**9:09d}Z",
+        "severity": severity,
+        "labels": labels,
+    }
+    payload = _parse_json_object(text)
+    if payload is None:
+        entry["textPayload"] = text
+    else:
+        if payload.get("severity") in SEVERITIES:
+            entry["severity"] = payload.pop("severity")
+        entry["jsonPayload"] = payload
+    return entry
+
+
+def _parse_json_object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object in a line, None for what no reply can contain: NaN, lone surrogates."""
+    if not text.startswith("{"):
+        return None
+    try:
+        payload = json.loads(text)
+        json.dumps(payload, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError):
+        return None
+    return payload if isinstance(payload, dict) else None

@@ -1,0 +1,157 @@
+"""The API's methods on models."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic.alias_generators import to_snake
+
+from vertex_api import types
+from vertex_api.validation.message_validation import validate_message
+from vertex_api.validation.rules import Violation, uploaded_model
+from vertex_emulator import filters
+from vertex_emulator.api.list_request import ListRequest, build_list_reply
+from vertex_emulator.api.read_mask import apply_read_mask, parse_read_mask
+from vertex_emulator.database import Database
+from vertex_emulator.database.model_statements import DEFAULT_ALIAS
+from vertex_emulator.database.records import ModelVersion
+from vertex_emulator.errors import ApiError, ModelUploadRejected, build_invalid_argument_error
+from vertex_emulator.resource_json import serialize_model, serialize_operation
+from vertex_emulator.resource_names import Location
+from vertex_emulator.scheduling.model_upload import upload_model
+
+_FILTERABLE_FIELDS = ("model", "display_name", "base_model_name")
+_SORTABLE_FIELDS = ("display_name", "create_time", "update_time")
+
+
+@dataclass(frozen=True)
+class ModelService:
+    """The methods on models. A model is the list of its versions; its name without a version means the default one."""
+
+    database: Database
+
+    def upload(self, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Store a model or a version of one; return a done operation. Raises ApiError with every problem."""
+        request, problems = validate_message(types.UploadModelRequest, body, _find_violations, output_only="drop")
+        if problems:
+            raise build_invalid_argument_error(problems)
+        with self.database.write_transaction() as transaction:
+            try:
+                names = (request.get("modelId", ""), request.get("parentModel", ""))
+                version = upload_model(transaction, location, request["model"], *names)
+            except ModelUploadRejected as error:
+                raise ApiError(error.status, str(error)) from error
+            response = {
+                "@type": "type.googleapis.com/google.cloud.aiplatform.v1.UploadModelResponse",
+                "model": version.model_name,
+                "modelVersionId": str(version.version),
+            }
+            operation = transaction.operations.add(version.model_name, "UploadModelOperationMetadata", response)
+        return serialize_operation(operation)
+
+    def get(self, location: Location, model: str) -> dict[str, Any]:
+        """Return a model by `ID`, `ID@version` or `ID@alias`. Raises ApiError NOT_FOUND."""
+        model_id, _, alias = model.partition("@")
+        with self.database.read_transaction() as transaction:
+            versions = transaction.models.list_versions(location, model_id)
+        for version in versions:
+            if (alias or DEFAULT_ALIAS) in (str(version.version), *version.aliases):
+                return serialize_model(version, versions)
+        raise _not_found_error(location, model)
+
+    def list_models(self, location: Location, listing: ListRequest) -> dict[str, Any]:
+        """Return a page of models, each as its default version, the newest first without `orderBy`. Raises ApiError."""
+        with self.database.read_transaction() as transaction:
+            by_id: dict[str, list[ModelVersion]] = {}
+            for version in transaction.models.list_versions(location):
+                by_id.setdefault(version.id, []).append(version)
+        rows = [
+            _ModelRow(version, tuple(versions))
+            for versions in by_id.values()
+            for version in versions
+            if DEFAULT_ALIAS in version.aliases
+        ]
+        return _take_page(rows, listing)
+
+    def list_versions(self, location: Location, model: str, listing: ListRequest) -> dict[str, Any]:
+        """Return a page of a model's versions, the newest first without `orderBy`. Raises ApiError."""
+        with self.database.read_transaction() as transaction:
+            versions = tuple(transaction.models.list_versions(location, model))
+        if not versions:
+            raise _not_found_error(location, model)
+        return _take_page([_ModelRow(version, versions) for version in versions], listing)
+
+    def delete(self, location: Location, model: str) -> dict[str, Any]:
+        """Delete a model with all versions, not its artifact; return a done operation. Raises ApiError NOT_FOUND."""
+        with self.database.write_transaction() as transaction:
+            versions = transaction.models.list_versions(location, model)
+            if not versions:
+                raise _not_found_error(location, model)
+            transaction.models.delete(location, model)
+            return serialize_operation(transaction.operations.add(versions[0].model_name, "DeleteOperationMetadata"))
+
+
+@dataclass(frozen=True)
+class _ModelRow:
+    """A version of a model in a list; `siblings` are all versions of the model."""
+
+    version: ModelVersion
+    siblings: tuple[ModelVersion, ...]
+
+    def serialize(self) -> dict[str, Any]:
+        return serialize_model(self.version, self.siblings)
+
+    def get_field(self, field: str) -> str | None:
+        """Return the text that a filter or an order compares."""
+        spec = self.version.spec
+        match field:
+            case "model":
+                return self.version.id
+            case "display_name":
+                return str(spec["displayName"])
+            case "base_model_name":
+                source = spec.get("baseModelSource", {}).get("modelGardenSource", {}).get("publicModelName")
+                return source.rpartition("/")[2] if source else None
+            case "create_time" | "update_time":
+                return str(self.serialize()["createTime" if field == "create_time" else "updateTime"])
+        return spec.get("labels", {}).get(field.removeprefix("labels."))  # type: ignore[no-any-return]
+
+
+def _take_page(rows: list[_ModelRow], listing: ListRequest) -> dict[str, Any]:
+    condition = listing.parse_filter(_FILTERABLE_FIELDS)
+    mask = parse_read_mask(listing.mask, types.Model)
+    last = listing.decode_page_token(int)
+    rows = [row for row in rows if filters.matches(condition, row.get_field)]
+    rows.sort(key=lambda row: row.version.sequence, reverse=True)
+    for field, is_descending in reversed(_parse_order(listing.order)):
+        rows.sort(key=lambda row: row.get_field(field) or "", reverse=is_descending)
+    if last is not None:
+        sequences = [row.version.sequence for row in rows]
+        if last not in sequences:
+            message = "page_token: the last model of the previous page was deleted; list again from the start"
+            raise ApiError("INVALID_ARGUMENT", message, [("page_token", "outdated")])
+        rows = rows[sequences.index(last) + 1 :]
+    page, token = listing.take_page(rows, lambda row: row.version.sequence)
+    return build_list_reply("models", [apply_read_mask(row.serialize(), mask) for row in page], token)
+
+
+def _parse_order(text: str) -> list[tuple[str, bool]]:
+    """Return the fields of `orderBy` in snake_case, each with whether it descends. Raises ApiError."""
+    order = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, _, direction = part.partition(" ")
+        if to_snake(name) not in _SORTABLE_FIELDS or direction.strip() not in ("", "asc", "desc"):
+            message = f'order_by: "{part}" must be one of {", ".join(_SORTABLE_FIELDS)}, with or without desc'
+            raise ApiError("INVALID_ARGUMENT", message, [("order_by", f'"{part}" is unknown')])
+        order.append((to_snake(name), direction.strip() == "desc"))
+    return order
+
+
+def _find_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
+    """Yield what a canonical UploadModelRequest violates (discovery document, UploadModelRequest)."""
+    yield from uploaded_model.find_model_violations(request["model"], ("model",))
+    yield from uploaded_model.find_model_id_violations(request)
+
+
+def _not_found_error(location: Location, model: str) -> ApiError:
+    return ApiError("NOT_FOUND", f"The Model {location.name}/models/{model} does not exist.")

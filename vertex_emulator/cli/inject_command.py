@@ -1,0 +1,81 @@
+"""The command `inject`: its options, and the requests that it sends."""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from vertex_emulator import injected_faults as faults
+from vertex_emulator.errors import InvalidFault
+
+_FAULTS = "/vertex_emulator/faults"
+_EPILOG = """\
+kinds:
+{kinds}
+
+examples:
+  vertex-emulator inject quota
+  vertex-emulator inject fail --code 13 --message "Internal error occurred for the current attempt"
+  vertex-emulator inject fail --exit-code 139 --replica workerpool1-0 --after 5 --name 'train-*'
+  vertex-emulator inject preempt --after 10 --times 2
+  vertex-emulator inject oom --count 3
+  vertex-emulator inject --list
+"""
+
+
+def add_inject_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    """Add the command to the subparsers of `vertex-emulator`; `common` has the options of all commands."""
+    width = max(map(len, faults.FAULT_KINDS))
+    parser = commands.add_parser(
+        "inject",
+        parents=[common],
+        help="make the next jobs fail, be preempted or exceed a quota, to test how your code handles it",
+        description="Inject a fault into the next job that you create. Pending faults are kept in the data\n"
+        "folder and survive a restart; each is used once. A trial of a tuning job counts as a job.",
+        epilog=_EPILOG.format(
+            kinds="\n".join(f"  {kind:{width}}  {text}" for kind, text in faults.FAULT_KINDS.items())
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "kind", nargs="?", choices=list(faults.FAULT_KINDS), metavar="KIND", help="kind of fault, see below"
+    )
+    parser.add_argument("--name", metavar="PATTERN", help="only jobs whose display name matches; * and ? stand for any")
+    parser.add_argument("--count", type=int, metavar="N", help="how many jobs the fault hits (default: 1)")
+    parser.add_argument("--after", type=float, metavar="SECONDS", help="how long the job runs before (default: 0)")
+    parser.add_argument(
+        "--times", type=int, metavar="N", help="how often the fault hits a job that is restarted (default: 1)"
+    )
+    parser.add_argument(
+        "--code", type=int, metavar="N", help="fail: code of the job's error, 1 to 16 (google.rpc.Code)"
+    )
+    parser.add_argument("--message", metavar="TEXT", help="fail: message of the job's error")
+    parser.add_argument("--exit-code", type=int, metavar="N", help="fail: exit code of a replica, 1 to 255")
+    parser.add_argument("--replica", metavar="TASK", help="fail, oom: which replica (default: workerpool0-0)")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--list", action="store_true", help="list the pending faults")
+    which.add_argument("--clear", action="store_true", help="remove the pending faults")
+
+
+def run_inject(data: Path, options: argparse.Namespace) -> Iterator[str]:
+    """Inject, list or clear faults as the options say, and render lines for the terminal.
+
+    Raises EmulatorNotRunning, InvalidFault and EmulatorError.
+    """
+    # Imported here because every command builds these options and few send requests.
+    from vertex_emulator.cli.emulator_requests import send_request
+    from vertex_emulator.running_emulator import find_running_emulator
+
+    fields = {name: getattr(options, name) for name in faults.FAULT_FIELDS if getattr(options, name) is not None}
+    if (options.list or options.clear) and fields:
+        raise InvalidFault(f"--{'list' if options.list else 'clear'} takes no other option: omit {', '.join(fields)}")
+    if options.clear:
+        yield f"cleared {send_request(find_running_emulator(data), _FAULTS, method='DELETE')['cleared']}"
+    elif options.list:
+        pending = send_request(find_running_emulator(data), "/vertex_emulator/status")["faults"]
+        lines = [faults.describe_fault(each["fault"], each["remaining"]) for each in pending]
+        yield from lines or ["no pending faults"]
+    else:
+        fault = faults.InjectedFault.parse(fields)
+        send_request(find_running_emulator(data), _FAULTS, fault.to_json())
+        yield f"injected {faults.describe_fault(fault.to_json(), fault.count)}"

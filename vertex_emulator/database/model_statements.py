@@ -1,0 +1,66 @@
+"""The statements on models and their versions."""
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic_core import from_json
+
+from vertex_emulator.database.records import ModelVersion
+from vertex_emulator.database.statement_base import Statements
+from vertex_emulator.resource_names import Location
+from vertex_emulator.time_formats import now_ns
+
+DEFAULT_ALIAS = "default"
+
+
+class Models(Statements):
+    """The statements on models; a model is the set of its versions."""
+
+    def add(
+        self, model_id: str, location: Location, spec: Mapping[str, Any], aliases: Sequence[str], pipeline: str | None
+    ) -> ModelVersion:
+        """Add a version of a model, perhaps its first; an alias that another version has moves to this one."""
+        others = self.list_versions(location, model_id)
+        new_aliases = list(dict.fromkeys([*([] if others else [DEFAULT_ALIAS]), *aliases]))
+        now = now_ns()
+        for other in others:
+            remaining_aliases = [alias for alias in other.aliases if alias not in new_aliases]
+            if len(remaining_aliases) < len(other.aliases):
+                self._connection.execute(
+                    "UPDATE models SET aliases = ?, updated = ? WHERE sequence = ?",
+                    (json.dumps(remaining_aliases), now, other.sequence),
+                )
+        self._insert_row(
+            "models",
+            id=model_id,
+            version=max((other.version for other in others), default=0) + 1,
+            **location.to_columns(),
+            spec=spec,
+            aliases=new_aliases,
+            created=now,
+            updated=now,
+            pipeline=pipeline,
+        )
+        return self.list_versions(location, model_id)[-1]
+
+    def list_versions(self, location: Location, model_id: str | None = None) -> list[ModelVersion]:
+        """List all versions of a model or, without an id, of all models, the oldest first."""
+        query = "SELECT * FROM models WHERE number = ? AND region = ? AND id = coalesce(?, id) ORDER BY sequence"
+        rows = self._connection.execute(query, (location.number, location.region, model_id))
+        return [_parse_version(row) for row in rows]
+
+    def delete(self, location: Location, model_id: str) -> None:
+        """Delete a model with all its versions."""
+        query = "DELETE FROM models WHERE number = ? AND region = ? AND id = ?"
+        self._connection.execute(query, (location.number, location.region, model_id))
+
+
+def _parse_version(row: sqlite3.Row) -> ModelVersion:
+    return ModelVersion(
+        **{name: row[name] for name in ("id", "version", "sequence", "created", "updated", "pipeline")},
+        location=Location(row["project"], row["region"]),
+        spec=from_json(row["spec"]),
+        aliases=tuple(from_json(row["aliases"])),
+    )

@@ -1,0 +1,43 @@
+"""The statements on operations. All operations are finished: the emulator does the work before it replies."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from pydantic_core import from_json
+
+from vertex_emulator.database.records import Operation
+from vertex_emulator.database.statement_base import Statements
+from vertex_emulator.resource_names import generate_id
+from vertex_emulator.time_formats import now_ns
+
+_EMPTY_RESPONSE = {"@type": "type.googleapis.com/google.protobuf.Empty"}
+
+
+class Operations(Statements):
+    """The statements on operations."""
+
+    def add(self, resource: str, metadata_type: str, response: Mapping[str, Any] = _EMPTY_RESPONSE) -> Operation:
+        """Store a finished operation on a resource, given by name; `response` is its Any, with its `@type`."""
+        operation = Operation(f"{resource}/operations/{generate_id()}", now_ns(), metadata_type, response)
+        self._insert_row("operations", **asdict(operation))
+        return operation
+
+    def get(self, name: str) -> Operation | None:
+        """Return an operation by its full name; None if it does not exist."""
+        row = self._select_first("SELECT * FROM operations WHERE name = ?", name)
+        return _parse_operation(row) if row else None
+
+    def list_by_parent(self, parent: str) -> Iterator[Operation]:
+        """List the operations of a location or of a resource, the newest first."""
+        query = "SELECT * FROM operations WHERE substr(name, 1, ?) = ? ORDER BY created DESC, name DESC"
+        return map(_parse_operation, self._connection.execute(query, (len(parent) + 1, f"{parent}/")))
+
+    def delete(self, name: str) -> bool:
+        """Delete an operation. Return False if it does not exist."""
+        return self._connection.execute("DELETE FROM operations WHERE name = ?", (name,)).rowcount > 0
+
+
+def _parse_operation(row: sqlite3.Row) -> Operation:
+    return Operation(**{**row, "response": from_json(row["response"])})

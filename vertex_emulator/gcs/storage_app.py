@@ -1,0 +1,74 @@
+"""Cloud Storage as one part of the application: its routes, and responses to errors of the file system."""
+
+import errno
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs.objects import Objects
+from vertex_emulator.gcs.routes import StorageRoutes
+from vertex_emulator.gcs.upload_routes import UploadRoutes
+from vertex_emulator.gcs.upload_sessions import Uploads
+from vertex_emulator.http.responses import error_response
+
+_FILE_AND_FOLDER = "objects are files here, and no name can be both a file and a folder that is not empty"
+_ERRORS = {
+    errno.ENOSPC: ("RESOURCE_EXHAUSTED", 507, "the disk is full; nothing was stored"),
+    errno.EDQUOT: ("RESOURCE_EXHAUSTED", 507, "the disk quota is used up; nothing was stored"),
+    errno.EISDIR: ("FAILED_PRECONDITION", 409, _FILE_AND_FOLDER),
+    errno.ENOTDIR: ("FAILED_PRECONDITION", 409, _FILE_AND_FOLDER),
+    errno.EEXIST: ("FAILED_PRECONDITION", 409, _FILE_AND_FOLDER),
+    errno.ENOTEMPTY: ("FAILED_PRECONDITION", 409, _FILE_AND_FOLDER),
+    errno.ENOENT: ("NOT_FOUND", 404, "it was deleted meanwhile"),
+    errno.EACCES: ("PERMISSION_DENIED", 403, "the emulator's user may not use this file"),
+    errno.EPERM: ("PERMISSION_DENIED", 403, "the emulator's user may not use this file"),
+}
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_ALL_PATHS = ("/storage/v1/{path:path}", "/upload/storage/v1/{path:path}", "/batch/storage/v1")
+_log = logging.getLogger("vertex_emulator.storage")
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Cloud Storage on the folder of all buckets; unfinished uploads are in the folder `uploads`."""
+
+    buckets: Path
+    uploads: Path
+
+    def routes(self) -> list[Route]:
+        """Return all routes, after deleting expired uploads."""
+        objects = Objects(self.buckets)
+        uploads = Uploads(self.uploads, objects)
+        uploads.delete_expired()
+        unimplemented = [Route(path, _raise_unimplemented, methods=list(_METHODS)) for path in _ALL_PATHS]
+        return [*StorageRoutes(objects).routes(), *UploadRoutes(objects, uploads).routes(), *unimplemented]
+
+    def handlers(self) -> Mapping[Any, Any]:
+        """Return the handlers of errors that any of the routes can raise."""
+        return {OSError: _handle_os_error, ClientDisconnect: _handle_disconnect}
+
+
+def _handle_os_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, OSError)
+    status, http, reason = _ERRORS.get(error.errno or 0, ("INTERNAL", 500, error.strerror or str(error)))
+    _log.warning("%s %s: %s", request.method, request.url.path, error)
+    return error_response(ApiError(status, f"{request.url.path}: {reason}.", http=http))
+
+
+def _raise_unimplemented(request: Request) -> Response:
+    call = f"{request.method} {request.url.path}"
+    raise ApiError(
+        "UNIMPLEMENTED", f"This emulator's Cloud Storage has no {call} (docs/fidelity.md lists what it has)."
+    )
+
+
+def _handle_disconnect(_request: Request, _error: Exception) -> Response:
+    """Return a response that nobody reads; a resumable upload keeps what has arrived for its next request."""
+    return Response(status_code=499)

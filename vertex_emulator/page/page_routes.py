@@ -1,0 +1,80 @@
+"""The routes of the page: HTML and assets, the JSON that it shows, and the event stream that keeps it current."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route
+
+from vertex_api.job_kinds import KINDS
+from vertex_emulator.database import Database
+from vertex_emulator.errors import ApiError
+from vertex_emulator.page import bucket_listing, event_stream, job_list
+from vertex_emulator.page.job_view import JobViews
+from vertex_emulator.page.static_assets import FOLDER, FRAME_HEADERS, Assets
+from vertex_emulator.replicas.executor_protocol import Executor
+
+
+@dataclass(frozen=True)
+class Page:
+    """The page of the emulator; `buckets` is the folder of all buckets."""
+
+    database: Database
+    executor: Executor
+    buckets: Path
+
+    def routes(self) -> Iterable[BaseRoute]:
+        """Return the routes: HTML at `/`, `/jobs/…` and `/files`; JSON and downloads below `/vertex_emulator/page`."""
+        return [
+            Route("/", self._serve_frame),
+            Route("/jobs/{collection}/{id}", self._serve_job_frame),
+            Route("/files", self._serve_frame),
+            Mount("/assets", Assets()),
+            Route("/vertex_emulator/page/events", self._stream_events),
+            Route("/vertex_emulator/page/jobs", self._list_jobs),
+            Route("/vertex_emulator/page/jobs/{collection}/{id}", self._get_job),
+            Route("/vertex_emulator/page/files", self._list_folder),
+            Route("/vertex_emulator/page/download", self._download_file),
+        ]
+
+    def _serve_frame(self, _request: Request) -> Response:
+        return _frame_response()
+
+    def _serve_job_frame(self, request: Request) -> Response:
+        with self.database.read_transaction() as transaction:
+            job = transaction.get_job(request.path_params["id"])
+        has_job = job is not None and job.kind == KINDS.get(request.path_params["collection"])
+        return _frame_response(200 if has_job else 404)
+
+    async def _stream_events(self, request: Request) -> Response:
+        events = event_stream.stream_events(self.database.changes, request.query_params.get("job"))
+        return StreamingResponse(events, media_type="text/event-stream")
+
+    def _list_jobs(self, request: Request) -> Response:
+        return JSONResponse(job_list.list_jobs(self.database, job_list.parse_query(request.query_params)))
+
+    def _get_job(self, request: Request) -> Response:
+        collection, job_id = request.path_params["collection"], request.path_params["id"]
+        view = JobViews(self.database, self.executor, self.buckets).build_view(collection, job_id)
+        if view is None:
+            raise ApiError("NOT_FOUND", f"There is no job {collection}/{job_id} here.")
+        return JSONResponse(view)
+
+    def _list_folder(self, request: Request) -> Response:
+        return JSONResponse(bucket_listing.list_folder(self.buckets, _get_uri(request)))
+
+    def _download_file(self, request: Request) -> Response:
+        path = bucket_listing.get_file(self.buckets, _get_uri(request))
+        # HTML that training code wrote must not run with the rights of the emulator's own pages.
+        headers = {"content-security-policy": "default-src 'none'; sandbox"}
+        return FileResponse(path, media_type="application/octet-stream", filename=path.name, headers=headers)
+
+
+def _get_uri(request: Request) -> str:
+    return request.query_params.get("uri", bucket_listing.ROOT)
+
+
+def _frame_response(code: int = 200) -> Response:
+    return FileResponse(FOLDER / "page.html", status_code=code, headers=FRAME_HEADERS)

@@ -1,0 +1,222 @@
+"""Docker as the executor: a replica is a container, a job with several replicas has a network of its own.
+
+Labels identify each replica, so a new process on the same data folder continues where another one was killed. Names
+are deterministic: creating a container twice fails with a name conflict.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from vertex_emulator.database.records import Replica
+from vertex_emulator.errors import ExecutorUnavailable, ReplicaCannotStart
+from vertex_emulator.replicas.docker import job_networks
+from vertex_emulator.replicas.docker.container_log import read_container_log
+from vertex_emulator.replicas.docker.error_translation import (
+    explain_error,
+    ignore_statuses,
+    translate_connection_errors,
+)
+from vertex_emulator.replicas.docker.host_resources import list_nvidia_gpus, read_host_resources
+from vertex_emulator.replicas.docker.image_puller import ImagePuller
+from vertex_emulator.replicas.docker.resource_limit_options import build_host_options
+from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, Phase, ReplicaSpec, ReplicaStatus
+from vertex_emulator.time_formats import parse_time
+
+if TYPE_CHECKING:
+    import docker
+
+LABEL = "vertex-training.emulator"
+_CALL_SECONDS = 60
+_PHASES: Mapping[str, Phase] = {"created": "created", "exited": "exited", "dead": "exited", "removing": "exited"}
+
+
+class DockerExecutor:
+    """Executor on the local Docker daemon; `emulator_id` tells one data folder's containers from another's."""
+
+    def __init__(self, emulator_id: str, on_pulled: Callable[[str], None]) -> None:
+        self._id = emulator_id
+        self._lock = threading.Lock()
+        self._connected: docker.APIClient | None = None
+        self._images = ImagePuller(self._call, on_pulled)
+        self._host: HostResources | None = None
+
+    def ping(self) -> None:
+        self._call(lambda client: client.ping())
+
+    def get_host_resources(self) -> HostResources:
+        if self._host is None:
+            self._host = read_host_resources(self._call(lambda client: client.info()), list_nvidia_gpus())
+        return self._host
+
+    def pull_if_missing(self, job: str, image: str) -> bool:
+        return self._images.pull_if_missing(job, image)
+
+    def start_replica(self, spec: ReplicaSpec) -> None:
+        name = self._build_container_name(spec.job, spec.replica)
+        network, hosts = None, dict[str, str]()
+        if len(spec.peers) > 1:
+            network = f"vertex-{self._id}-{spec.job}"
+            subnet = job_networks.ensure_network(self._call, network, self._build_job_labels(spec.job))
+            hosts = job_networks.assign_addresses(subnet, spec.peers)
+        if not self._call(lambda client: self._create_container(client, name, network, hosts, spec)):
+            status = self._get_container_status(name)
+            # Docker would run a container again that has ended already.
+            if status is not None and status.phase != "created":
+                return
+        self._call(lambda client: self._start_container(client, name))
+
+    def get_statuses(self, job: str) -> Mapping[Replica, ReplicaStatus]:
+        containers = self._call(lambda client: client.containers(all=True, filters=self._build_job_filters(job)))
+        statuses = {
+            _parse_replica_labels(container["Labels"]): self._get_container_status(container["Id"])
+            for container in containers
+        }
+        return {replica: status for replica, status in statuses.items() if status is not None}
+
+    def signal_replica(self, job: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
+        def kill(client: "docker.APIClient") -> None:
+            with ignore_statuses(404, 409):
+                client.kill(self._build_container_name(job, replica), signal)
+
+        self._call(kill)
+
+    def read_log(self, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
+        return read_container_log(self._call, self._build_container_name(job, replica), since)
+
+    def remove_job(self, job: str) -> None:
+        for container in self._call(lambda client: client.containers(all=True, filters=self._build_job_filters(job))):
+            self._remove_if_present("remove_container", container["Id"], v=True, force=True)
+        for network in self._call(lambda client: client.networks(filters=self._build_job_filters(job))):
+            self._remove_if_present("remove_network", network["Id"])
+
+    def list_jobs(self) -> set[str]:
+        labelled = {"label": [f"{LABEL}={self._id}"]}
+        containers = self._call(lambda client: client.containers(all=True, filters=labelled))
+        networks_of_jobs = self._call(lambda client: client.networks(filters=labelled))
+        return {resource["Labels"][f"{LABEL}.job"] for resource in containers + networks_of_jobs}
+
+    def watch_jobs(self) -> Iterator[str | None]:
+        watched = {"label": [f"{LABEL}={self._id}"], "type": ["container"], "event": ["die", "oom"]}
+        # A client of its own: the stream occupies it, and no read on it may time out.
+        client = self._connect(timeout=None)
+        try:
+            with translate_connection_errors():
+                events = client.events(filters=watched, decode=True)
+                yield None
+                for event in events:
+                    yield event["Actor"]["Attributes"][f"{LABEL}.job"]
+        finally:
+            client.close()
+
+    def _create_container(
+        self, client: "docker.APIClient", name: str, network: str | None, hosts: Mapping[str, str], spec: ReplicaSpec
+    ) -> bool:
+        """Create a replica's container. Return False if it exists."""
+        from docker.errors import APIError, ImageNotFound
+
+        host = client.create_host_config(
+            binds=[f"{here}:{there}:rw" for here, there in spec.mounts.items()],
+            network_mode=network,
+            extra_hosts=dict(hosts),
+            security_opt=["no-new-privileges"],
+            **build_host_options(spec.resources),
+        )
+        endpoints = None
+        if network is not None:
+            address = client.create_endpoint_config(ipv4_address=hosts[spec.hostname])
+            endpoints = client.create_networking_config({network: address})
+        try:
+            client.create_container(
+                spec.image,
+                name=name,
+                entrypoint=list(spec.command) if spec.command is not None else None,
+                command=list(spec.args) if spec.args is not None else None,
+                environment=dict(spec.environment),
+                hostname=spec.hostname,
+                labels=self._build_job_labels(spec.job) | _build_replica_labels(spec.replica),
+                host_config=host,
+                networking_config=endpoints,
+            )
+        except ImageNotFound as error:
+            message = f"the image {spec.image} was removed from this machine: {explain_error(error)}"
+            raise ReplicaCannotStart(message) from error
+        except APIError as error:
+            if error.status_code == 409:
+                return False
+            if error.status_code in (400, 404):
+                raise ReplicaCannotStart(explain_error(error)) from error
+            raise
+        return True
+
+    def _start_container(self, client: "docker.APIClient", name: str) -> None:
+        from docker.errors import APIError
+
+        try:
+            client.start(name)
+        except APIError as error:
+            if _is_start_failure(error):
+                raise ReplicaCannotStart(explain_error(error)) from error
+            raise
+
+    def _get_container_status(self, container: str) -> ReplicaStatus | None:
+        from docker.errors import NotFound
+
+        try:
+            state = self._call(lambda client: client.inspect_container(container))["State"]
+        except NotFound:
+            return None
+        phase = _PHASES.get(state["Status"], "running")
+        return ReplicaStatus(
+            phase=phase,
+            exit_code=state["ExitCode"],
+            out_of_memory=state["OOMKilled"],
+            started=None if phase == "created" else parse_time(state["StartedAt"]),
+            finished=parse_time(state["FinishedAt"]) if phase == "exited" else None,
+        )
+
+    def _build_container_name(self, job: str, replica: Replica) -> str:
+        return f"vertex-{self._id}-{job}-{replica.task}-{replica.attempt}"
+
+    def _build_job_labels(self, job: str) -> dict[str, str]:
+        return {LABEL: self._id, f"{LABEL}.job": job}
+
+    def _build_job_filters(self, job: str) -> dict[str, list[str]]:
+        return {"label": [f"{key}={value}" for key, value in self._build_job_labels(job).items()]}
+
+    def _remove_if_present(self, method: str, id_: str, **options: bool) -> None:
+        with ignore_statuses(404, 409):  # 409: its removal has begun
+            self._call(lambda client: getattr(client, method)(id_, **options))
+
+    def _call(self, call: Callable[[Any], Any]) -> Any:
+        with self._lock:
+            client = self._connected = self._connected or self._connect(_CALL_SECONDS)
+        with translate_connection_errors():
+            return call(client)
+
+    def _connect(self, timeout: int | None) -> "docker.APIClient":
+        import docker
+        from docker.errors import DockerException
+
+        try:
+            settings = docker.utils.kwargs_from_env()
+            return docker.APIClient(version="auto", timeout=timeout, **settings)
+        except DockerException as error:
+            raise ExecutorUnavailable(f"Docker does not answer: {explain_error(error)}") from error
+
+
+def _build_replica_labels(replica: Replica) -> dict[str, str]:
+    return {
+        f"{LABEL}.pool": str(replica.pool),
+        f"{LABEL}.replica": str(replica.index),
+        f"{LABEL}.attempt": str(replica.attempt),
+    }
+
+
+def _parse_replica_labels(labels: Mapping[str, str]) -> Replica:
+    return Replica(*(int(labels[f"{LABEL}.{part}"]) for part in ("pool", "replica", "attempt")))
+
+
+def _is_start_failure(error: Any) -> bool:
+    """Return whether the container itself is the cause: no such executable, not executable, an impossible mount."""
+    return error.status_code in (400, 404) or "OCI runtime create failed" in explain_error(error)

@@ -1,0 +1,64 @@
+"""The spec of a replica's container: image, command, environment, mounts and host name."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from vertex_api.catalog.job_defaults import get_output_directories
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database.records import Job, Replica
+from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
+from vertex_emulator.gcs import bucket_folders
+from vertex_emulator.replicas.environment import METRIC_FOLDER, build_service_environment
+from vertex_emulator.replicas.executor_protocol import HostResources, ReplicaSpec
+from vertex_emulator.replicas.package_container_spec import build_container_spec
+from vertex_emulator.replicas.resource_limits import compute_resource_limits
+from vertex_emulator.replicas.variable_expansion import expand_environment, expand_references
+from vertex_emulator.resource_names import build_hostname
+
+
+def build_replica_spec(
+    job: Job, replica: Replica, data: DataFolder, host: HostResources, metric_id: str | None = None
+) -> ReplicaSpec:
+    """Build the spec of one replica on `host`, and create its folders in the data folder.
+
+    `metric_id` is a study's first metric. Raises ReplicaCannotStart when a folder of its outputs cannot be made, and
+    when a Python package is not in its bucket.
+    """
+    spec = job.spec["jobSpec"]
+    pool = spec["workerPoolSpecs"][replica.pool]
+    container = pool.get("containerSpec") or build_container_spec(pool["pythonPackageSpec"], data.buckets)
+    environment = expand_environment(
+        build_service_environment(job, replica, metric_id),
+        [(variable["name"], variable.get("value", "")) for variable in container.get("env", [])],
+    )
+    _make_output_folders(spec, data)
+    mounts = {str(data.buckets): "/gcs"}
+    if job.trial is not None:
+        mounts[str(data.make_metric_folder(job.id))] = METRIC_FOLDER
+    return ReplicaSpec(
+        job=job.id,
+        replica=replica,
+        image=container["imageUri"],
+        command=_expand_words(container.get("command"), environment),
+        args=_expand_words(container.get("args"), environment),
+        environment=environment,
+        hostname=build_hostname(job.id, replica.pool, replica.index),
+        mounts=mounts,
+        peers=[build_hostname(job.id, place.pool, place.index) for place in job.requested_replicas],
+        # Trials run in parallel, as replicas do.
+        resources=compute_resource_limits(
+            pool.get("machineSpec", {}), host, turn=job.requested_replicas.index(replica) + (job.trial or 0)
+        ),
+    )
+
+
+def _make_output_folders(spec: Mapping[str, Any], data: DataFolder) -> None:
+    for name, uri in get_output_directories(spec).items():
+        try:
+            bucket_folders.make_folder(data.buckets, uri)
+        except InvalidBucketUri as error:
+            raise ReplicaCannotStart(f"there is no {name}: {error}") from error
+
+
+def _expand_words(words: list[str] | None, environment: Mapping[str, str]) -> list[str] | None:
+    return None if words is None else [expand_references(word, environment) for word in words]

@@ -1,0 +1,27 @@
+"""The submission of a job to the queue, by a client or by a training pipeline."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
+from vertex_emulator.database import Transaction
+from vertex_emulator.database.records import Job
+from vertex_emulator.resource_names import Location
+from vertex_emulator.scheduling import unsupported_fields
+
+
+def submit_job(
+    transaction: Transaction,
+    job_id: str,
+    kind: Kind,
+    location: Location,
+    spec: Mapping[str, Any],
+    warnings: Iterable[str] = (),
+) -> Job:
+    """Add a job to the queue and log its first messages: a warning per approximated field, then `warnings`."""
+    job = transaction.add_job(job_id, kind, location, spec)
+    transaction.log_service_message(job_id, "Waiting for job to be provisioned.")
+    notes = unsupported_fields.render_approximation_warnings(kind, spec) if kind != TRAINING_PIPELINE else []
+    for text in [*notes, *warnings]:
+        transaction.log_service_message(job_id, text, "WARNING")
+    return job

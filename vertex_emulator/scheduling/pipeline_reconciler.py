@@ -1,0 +1,139 @@
+"""The reconciler of training pipelines: it submits the job that runs the task and uploads the model.
+
+Each step looks at the database, does what is missing, and can be repeated. One transaction writes the job and
+the link from the pipeline to it, another one the model and the pipeline's end.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from vertex_api.catalog.job_defaults import get_model_directory, get_output_directories
+from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_api.studies import trials
+from vertex_api.validation.pipeline_tasks import backing_kind, build_backing_job
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Database, Transaction
+from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
+from vertex_emulator.errors import ModelUploadRejected
+from vertex_emulator.gcs import bucket_folders
+from vertex_emulator.resource_json import serialize_job
+from vertex_emulator.resource_names import generate_id
+from vertex_emulator.scheduling.cancellation import cancel_job
+from vertex_emulator.scheduling.input_data import add_input_variables, resolve_input_data
+from vertex_emulator.scheduling.job_submission import submit_job
+from vertex_emulator.scheduling.model_upload import upload_model
+from vertex_emulator.time_formats import now_ns
+
+_NO_ARTIFACT_WARNING = "modelToUpload: without a baseOutputDirectory or an artifactUri the model will have no artifact."
+_STATUS_CODES = {"NOT_FOUND": 5, "ALREADY_EXISTS": 6}
+
+
+@dataclass(frozen=True)
+class PipelineReconciler:
+    """Advances training pipelines; `wake` schedules a step for a job."""
+
+    database: Database
+    data: DataFolder
+    wake: Callable[[str], None]
+
+    def reconcile(self, pipeline: Job) -> None:
+        """Take the next step; each change of the pipeline's job schedules another one."""
+        if pipeline.is_terminal:
+            return
+        with self.database.read_transaction() as transaction:
+            progress = transaction.pipelines.get_progress([pipeline.id]).get(pipeline.id)
+            job = transaction.get_job(progress.job) if progress is not None else None
+            trials_of_job = transaction.list_trials(job.id) if job is not None else []
+        if job is None:
+            self._submit_job(pipeline)
+        elif not job.is_terminal:
+            self._update_state(pipeline, job)
+        else:
+            self._finish(pipeline, job, trials_of_job)
+
+    def _submit_job(self, pipeline: Job) -> None:
+        """Submit the job, unless the pipeline was cancelled before."""
+        kind, spec = backing_kind(pipeline.spec), build_backing_job(pipeline.spec)
+        warnings = []
+        model = pipeline.spec.get("modelToUpload")
+        if model is not None and "artifactUri" not in model and not get_output_directories(spec[kind.spec_field]):
+            warnings.append(_NO_ARTIFACT_WARNING)
+        if "inputDataConfig" in pipeline.spec:
+            data = resolve_input_data(pipeline.spec["inputDataConfig"], self.data.buckets)
+            spec[kind.spec_field] = add_input_variables(spec[kind.spec_field], data)
+            warnings += data.warnings
+        with self.database.write_transaction() as transaction:
+            current = transaction.get_job(pipeline.id)
+            if current is None or current.is_terminal:
+                return
+            if current.ending is not None:
+                transaction.end_job(current, current.ending)
+                return
+            job = submit_job(transaction, generate_id(), kind, pipeline.location, spec, warnings)
+            transaction.pipelines.set_job(pipeline.id, job.id)
+            transaction.log_service_message(pipeline.id, f"The pipeline's task is {job.name}.")
+            transaction.update_job(current, state=PENDING)
+        self.wake(job.id)
+
+    def _update_state(self, pipeline: Job, job: Job) -> None:
+        with self.database.write_transaction() as transaction:
+            current, current_job = transaction.get_job(pipeline.id), transaction.get_job(job.id)
+            if current is None or current_job is None:
+                return
+            if current.ending is not None:
+                if current_job.ending is None:
+                    cancel_job(transaction, job.id)
+            elif current_job.started is not None and current.state in (QUEUED, PENDING):
+                transaction.update_job(current, state=RUNNING, started=current_job.started)
+            must_wake = current.ending is not None and current_job.ending is None
+        if must_wake:
+            self.wake(job.id)
+
+    def _finish(self, pipeline: Job, job: Job, trials_of_job: list[Trial]) -> None:
+        artifact = self._get_model_directory(job, trials_of_job)
+        with self.database.write_transaction() as transaction:
+            current = transaction.get_job(pipeline.id)
+            if current is None or current.is_terminal:
+                return
+            assert job.ending is not None
+            ending = current.ending or replace(job.ending, at=now_ns())
+            if ending.state == SUCCEEDED and "modelToUpload" in pipeline.spec:
+                ending = self._upload_model(transaction, pipeline, artifact) or ending
+            started = current.started or job.started
+            transaction.end_job(current, ending, **({} if started is None else {"started": started}))
+
+    def _upload_model(self, transaction: Transaction, pipeline: Job, artifact: str | None) -> Ending | None:
+        """Upload the model; return the pipeline's ending if that fails."""
+        model = dict(pipeline.spec["modelToUpload"])
+        uri = model.setdefault("artifactUri", artifact)
+        if uri is None:
+            del model["artifactUri"]
+        elif uri == artifact and not self._has_files(uri):
+            return _build_failure(_STATUS_CODES["NOT_FOUND"], f'There are no files under "{uri}" to copy.')
+        try:
+            version = upload_model(
+                transaction,
+                pipeline.location,
+                model,
+                pipeline.spec.get("modelId", ""),
+                pipeline.spec.get("parentModel", ""),
+                pipeline.name,
+            )
+        except ModelUploadRejected as error:
+            return _build_failure(_STATUS_CODES[error.status], str(error))
+        transaction.pipelines.set_model(pipeline.id, version.model_name)
+        return None
+
+    def _has_files(self, uri: str) -> bool:
+        return any(path.is_file() for path in bucket_folders.resolve_folder(self.data.buckets, uri).rglob("*"))
+
+    def _get_model_directory(self, job: Job, trials_of_job: list[Trial]) -> str | None:
+        """Return AIP_MODEL_DIR of the job or, for a tuning job, of its best trial."""
+        if job.kind == CUSTOM_JOB:
+            return get_model_directory(job.spec["jobSpec"])
+        best = trials.find_best_trial(serialize_job(job, trials_of_job))
+        return get_model_directory(job.spec["trialJobSpec"], best["id"]) if best is not None else None
+
+
+def _build_failure(code: int, message: str) -> Ending:
+    return Ending(FAILED, code, message, now_ns())

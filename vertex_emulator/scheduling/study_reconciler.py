@@ -1,0 +1,169 @@
+"""The reconciler of tuning jobs: it requests trials, reads their measurements and ends the study."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vertex_api.job_kinds import CUSTOM_JOB
+from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.database import Database
+from vertex_emulator.database.records import CANCELLING, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
+from vertex_emulator.resource_names import generate_id
+from vertex_emulator.scheduling import study_outcome
+from vertex_emulator.scheduling.cancellation import cancel_job, request_early_success
+from vertex_emulator.scheduling.trial_job import Values, build_trial_job_spec, refresh_trial
+from vertex_emulator.search import Observation, SearchSpaceExhausted, suggest_parameters
+from vertex_emulator.time_formats import now_ns
+
+_POLL_SECONDS = 1.0  # how often a running trial's metric file is read
+
+
+@dataclass(frozen=True)
+class StudyReconciler:
+    """Advances tuning jobs; `wake` schedules a step for a job."""
+
+    database: Database
+    data: DataFolder
+    wake: Callable[[str], None]
+
+    def reconcile(self, study: Job) -> float | None:
+        """Take the next step; return after how many seconds to take another, or None to wait for a change."""
+        if study.is_terminal:
+            return None
+        with self.database.read_transaction() as transaction:
+            trials = transaction.list_trials(study.id)
+            jobs = transaction.get_unfinished_trial_jobs(study.id)
+        trials = self._refresh_trials(study, trials, jobs)
+        ending = study.ending or study_outcome.decide_study_ending(study, trials, now_ns())
+        if ending is None:
+            self._update_state(study, trials)
+            ending = self._request_trials(study, trials)
+        if ending is not None and not self._is_waiting_for_trials(study, ending, trials):
+            return self._finish(study, ending)
+        self._stop_unpromising_trials(study, trials)
+        return _POLL_SECONDS
+
+    def _refresh_trials(self, study: Job, trials: Sequence[Trial], jobs: Mapping[str, Job]) -> list[Trial]:
+        """Update the trials from their jobs and metric files, and store those that changed."""
+        refreshed = [
+            trial
+            if trial.has_ended
+            else refresh_trial(study, trial, jobs[trial.job], self.data.read_metric_text(trial.job))
+            for trial in trials
+        ]
+        changed = [new for old, new in zip(trials, refreshed, strict=True) if new != old]
+        if changed:
+            with self.database.write_transaction() as transaction:
+                for trial in changed:
+                    transaction.update_trial(trial)
+        return refreshed
+
+    def _update_state(self, study: Job, trials: Sequence[Trial]) -> None:
+        start_times = [trial.started for trial in trials if trial.started is not None]
+        state = RUNNING if start_times else PENDING
+        if study.state == state or study.state == CANCELLING:
+            return
+        with self.database.write_transaction() as transaction:
+            current = transaction.get_job(study.id)
+            if current is None or current.ending is not None:
+                return
+            if state == RUNNING:
+                transaction.log_service_message(study.id, "Job is running.")
+                transaction.update_job(current, state=RUNNING, started=min(start_times))
+            elif current.state == QUEUED:
+                transaction.log_service_message(study.id, "Vertex AI is setting up this job.")
+                transaction.update_job(current, state=PENDING)
+
+    def _request_trials(self, study: Job, trials: list[Trial]) -> Ending | None:
+        """Start as many trials as may run now; return the study's ending if there is one."""
+        study_spec = study.spec["studySpec"]
+        while True:
+            reason = study_outcome.find_stopping_reason(study, trials, now_ns())
+            if reason is not None:
+                return self._stop_study(study, reason)
+            if not study_outcome.has_room_for_trial(study, trials):
+                return None
+            number = len(trials) + 1
+            observations = [_build_observation(trial) for trial in trials]
+            try:
+                parameters = suggest_parameters(study_spec, observations, _derive_seed(study))
+            except SearchSpaceExhausted:
+                running = any(not trial.has_ended for trial in trials)
+                return None if running else Ending(SUCCEEDED, 0, "", now_ns())
+            trial = self._add_trial(study, number, parameters)
+            if trial is None:
+                return None
+            trials.append(trial)
+
+    def _stop_study(self, study: Job, reason: str) -> Ending | None:
+        """Decide that a study gets no further trials; only a cancellation changes that."""
+        ending = Ending(SUCCEEDED, 0, "", now_ns())
+        with self.database.write_transaction() as transaction:
+            current = transaction.get_job(study.id)
+            if current is None or current.ending is not None:
+                return None if current is None else current.ending
+            transaction.log_service_message(study.id, f"The study is stopped: {reason}.")
+            transaction.update_job(current, ending=ending)
+        return ending
+
+    def _is_waiting_for_trials(self, study: Job, ending: Ending, trials: Sequence[Trial]) -> bool:
+        """Return whether a study that has stopped waits until its trials end."""
+        asap = study.spec["studySpec"].get("studyStoppingConfig", {}).get("shouldStopAsap", False)
+        return ending.state == SUCCEEDED and not asap and any(not trial.has_ended for trial in trials)
+
+    def _stop_unpromising_trials(self, study: Job, trials: Sequence[Trial]) -> None:
+        for trial, reason in study_outcome.find_unpromising_trials(study, trials):
+            with self.database.write_transaction() as transaction:
+                if request_early_success(transaction, trial.job):
+                    transaction.log_service_message(study.id, f"Trial {trial.number} is stopped early: {reason}.")
+            self.wake(trial.job)
+
+    def _add_trial(self, study: Job, number: int, parameters: Values) -> Trial | None:
+        """Add a trial and its job in one transaction; None if the study was cancelled or deleted meanwhile."""
+        spec = {
+            "displayName": f"{study.spec['displayName']}-trial-{number}",
+            "labels": study.spec.get("labels", {}),
+            "jobSpec": build_trial_job_spec(study, number, parameters),
+        }
+        trial = Trial(study.id, number, "REQUESTED", parameters, generate_id())
+        with self.database.write_transaction() as transaction:
+            current = transaction.get_job(study.id)
+            if current is None or current.ending is not None:
+                return None
+            transaction.add_job(trial.job, CUSTOM_JOB, study.location, spec, study.id, number)
+            transaction.add_trial(trial)
+        self.wake(trial.job)
+        return trial
+
+    def _finish(self, study: Job, ending: Ending) -> float | None:
+        with self.database.write_transaction() as transaction:
+            active_jobs = [job for job in transaction.get_trial_jobs_by_id(study.id).values() if not job.is_terminal]
+            current = transaction.get_job(study.id)
+            if current is None or current.is_terminal:
+                return None
+            ending = current.ending or ending
+            if active_jobs:
+                if current.ending is None:
+                    transaction.update_job(current, ending=ending)
+                for job in active_jobs:
+                    if ending.state == SUCCEEDED:
+                        request_early_success(transaction, job.id)
+                    else:
+                        cancel_job(transaction, job.id)
+            else:
+                transaction.end_job(current, ending)
+        for job in active_jobs:
+            self.wake(job.id)
+        if active_jobs and all(job.state == QUEUED for job in active_jobs):
+            self.wake(study.id)
+        return None
+
+
+def _derive_seed(study: Job) -> int:
+    return int.from_bytes(hashlib.sha256(study.id.encode()).digest()[:4], "big")
+
+
+def _build_observation(trial: Trial) -> Observation:
+    state: Any = trial.state if trial.has_ended else "ACTIVE"
+    return Observation(trial.parameters, state, study_outcome.get_final_metrics(trial) or {})

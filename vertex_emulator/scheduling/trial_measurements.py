@@ -1,0 +1,159 @@
+"""The measurements of a trial, read from the metric file that cloudml-hypertune writes.
+
+The library rewrites the whole file at every report and keeps the last 100 entries, one JSON object per line:
+`timestamp` (epoch seconds), `global_step` (a whole number as a string, "0" when the trainer gives none), and the
+metric's value as a string under the metric's id. So the emulator polls the file and keeps what it has read.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from math import inf, isfinite
+from typing import Any
+
+from vertex_api.scalar_types import parse_seconds
+from vertex_api.studies.metrics import is_safe, list_objectives
+from vertex_api.types import StudySpec
+from vertex_emulator.search import Measurement
+
+_RESERVED_FIELDS = {"timestamp", "trial", "global_step", "checkpoint_path"}
+
+
+def parse_metric_file(text: str, metric_ids: Sequence[str], started: float) -> list[Measurement]:
+    """Parse a metric file into measurements, ordered by step, then by time.
+
+    `started` is the trial's start in epoch seconds. Entries of one step with different metrics become one measurement.
+    A metric that repeats within a step, as from a trainer that reports no steps, starts another. Values that are nan or
+    infinite are ignored, so a trial that reports nothing else is infeasible. Lines that are not entries are skipped,
+    such as the last line of a file that is still being written.
+    """
+    steps: dict[int, list[Measurement]] = {}
+    for line in text.split("\n"):
+        entry = _parse_entry(line)
+        values = {metric_id: _parse_number(entry.get(metric_id)) for metric_id in metric_ids}
+        metrics = {metric_id: value for metric_id, value in values.items() if value is not None}
+        if metrics:
+            timestamp = _parse_number(entry.get("timestamp"))
+            elapsed = 0.0 if timestamp is None else max(timestamp - started, 0.0)
+            _add_to_step(steps, Measurement(int(_parse_number(entry.get("global_step")) or 0), elapsed, metrics))
+    return _sort_measurements(steps)
+
+
+def find_unknown_metrics(text: str, metric_ids: Sequence[str]) -> list[str]:
+    """Find up to five names in a metric file that are not metrics of the study, probably misspelt."""
+    tags = {
+        tag
+        for line in text.split("\n")
+        for tag, value in _parse_entry(line).items()
+        if _parse_number(value) is not None
+    }
+    return sorted(tag for tag in tags - _RESERVED_FIELDS - {*metric_ids} if len(tag) <= 128 and tag.isprintable())[:5]
+
+
+def merge_measurements(known: Sequence[Measurement], latest: Sequence[Measurement]) -> list[Measurement]:
+    """Return `known` with the measurements that `latest`, a later reading of the file, adds, in the same order.
+
+    A step that `known` has in part is completed. Entries of a step whose first ones have left the file add nothing.
+    """
+    steps: dict[int, list[Measurement]] = {}
+    for measurement in known:
+        steps.setdefault(measurement.step_count, []).append(measurement)
+    for measurement in latest:
+        if not any(_contains(other, measurement) for other in steps.get(measurement.step_count, [])):
+            _add_to_step(steps, measurement)
+    return _sort_measurements(steps)
+
+
+def select_final_measurement(measurements: Sequence[Measurement], study_spec: StudySpec) -> Measurement | None:
+    """Select the final measurement of a trial; None if no measurement has the study's first objective.
+
+    It is the last one reported, or under BEST_MEASUREMENT the best by the objectives' goals, the earlier of two equal
+    ones (measurementSelectionType and goal, discovery document). Google does not document several metrics. Here a safe
+    measurement comes before an unsafe one, then the first objective decides, then the next. Metrics that the selected
+    measurement lacks are taken from the last one that has them.
+    """
+    goals = list_objectives(study_spec)
+    candidates = [measurement for measurement in measurements if goals[0].id in measurement.metrics]
+    if not candidates:
+        return None
+    latest = {
+        name: value
+        for measurement in sorted(measurements, key=lambda measurement: measurement.elapsed)
+        for name, value in measurement.metrics.items()
+    }
+    if study_spec.get("measurementSelectionType") != "BEST_MEASUREMENT":
+        # `max` returns the first of equal ones: reversed, the later of two measurements without times.
+        chosen = max(reversed(candidates), key=lambda candidate: candidate.elapsed)
+        return replace(chosen, metrics={**latest, **chosen.metrics})
+
+    def rank(candidate: Measurement) -> tuple[bool, list[float]]:
+        losses = [goal.loss(candidate.metrics) for goal in goals]
+        unsafe = not is_safe(study_spec, {**latest, **candidate.metrics})
+        return unsafe, [inf if loss is None else loss for loss in losses]
+
+    chosen = min(candidates, key=rank)
+    return replace(chosen, metrics={**latest, **chosen.metrics})
+
+
+def parse_measurement(message: Mapping[str, Any]) -> Measurement:
+    """Parse the API's Measurement message in canonical form."""
+    return Measurement(
+        step_count=message["stepCount"],
+        elapsed=parse_seconds(message["elapsedDuration"]),
+        metrics={measurement["metricId"]: measurement["value"] for measurement in message["metrics"]},
+    )
+
+
+def format_measurement(measurement: Measurement) -> dict[str, Any]:
+    """Format a measurement as the API's message in canonical form."""
+    return {
+        "stepCount": measurement.step_count,
+        "elapsedDuration": f"{measurement.elapsed:.6f}s",
+        "metrics": [{"metricId": name, "value": value} for name, value in measurement.metrics.items()],
+    }
+
+
+def _parse_entry(line: str) -> dict[str, Any]:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return entry if isinstance(entry, dict) else {}
+
+
+def _parse_number(value: object) -> float | None:
+    """Parse a finite number, which the library writes as a string; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if isfinite(number) else None
+
+
+def _add_to_step(steps: dict[int, list[Measurement]], added: Measurement) -> None:
+    """Complete the step's latest measurement with further metrics, or append another one to the step."""
+    reported = steps.setdefault(added.step_count, [])
+    latest = reported[-1] if reported else None
+    if latest is not None and _can_complete(added, latest):
+        elapsed = max(latest.elapsed, added.elapsed)
+        reported[-1] = Measurement(added.step_count, elapsed, {**latest.metrics, **added.metrics})
+    else:
+        reported.append(added)
+
+
+def _can_complete(added: Measurement, latest: Measurement) -> bool:
+    shared = added.metrics.keys() & latest.metrics.keys()
+    return shared != added.metrics.keys() and all(added.metrics[id_] == latest.metrics[id_] for id_ in shared)
+
+
+def _contains(known: Measurement, latest: Measurement) -> bool:
+    """Return whether `known` has all values of `latest`."""
+    return known.elapsed >= latest.elapsed and latest.metrics.items() <= known.metrics.items()
+
+
+def _sort_measurements(steps: dict[int, list[Measurement]]) -> list[Measurement]:
+    """Return all measurements by step, then by time, as the API orders them."""
+    return sorted(chain.from_iterable(steps.values()), key=lambda each: (each.step_count, each.elapsed))

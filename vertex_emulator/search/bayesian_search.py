@@ -1,0 +1,147 @@
+"""The default algorithm: Bayesian optimization with Gaussian processes over the finished trials.
+
+Vertex's own default is of the same family (Golovin et al., Google Vizier, 2017; Song et al., The Vizier Gaussian
+Process Bandit Algorithm, 2024). What users may notice as a difference are the first, space-filling trials.
+"""
+
+from collections.abc import Sequence
+from random import Random
+
+from vertex_api.studies.metrics import is_safe, list_objectives, list_safety_metrics
+from vertex_api.types import StudySpec
+from vertex_emulator.search.loss_transforms import impute_failures, scalarize_objectives
+from vertex_emulator.search.observation import Observation
+from vertex_emulator.search.parameter_domains import Value
+from vertex_emulator.search.random_search import create_generator, draw_point
+from vertex_emulator.search.search_space import Parameter, Space, build_point_key, map_values_by_id
+
+# The time of a fit grows with the cube of the points.
+_MAX_FITTED_POINTS = 100
+_DRAWS_FOR_A_NEW_POINT = 64
+_BEST_TRIALS = 5
+# The weight of the standard deviation in the confidence bound. For global steps it is that of Vertex's own algorithm
+# (Song et al. 2024); for steps near the best trial it is less, or Rosenbrock's valley is not followed (measured).
+_GLOBAL_EXPLORATION, _LOCAL_EXPLORATION = 1.8, 0.5
+
+Seen = set[frozenset[tuple[str, Value]]]
+
+
+def suggest_bayesian_point(
+    space: Space, study_spec: StudySpec, observations: Sequence[Observation], seed: int
+) -> dict[str, Value]:
+    """Suggest the point that most probably improves the objectives, one without a trial while there are any.
+
+    The first max(6, parameters + 2) points are a space-filling design. Then models are fitted to the trials that ended.
+    An infeasible trial, or one without a finite value, counts as the worst. A running trial counts as if it met its
+    prediction, so that parallel trials differ. Several objectives are weighted at random for each suggestion, which
+    covers all trade-offs in time (ParEGO, Knowles 2006). Safety metrics have models of their own: an improvement counts
+    as far as it is likely to be safe. A point is drawn at random while there is nothing to learn from, and if the fit
+    fails.
+    """
+    random = create_generator(seed, "bayesian", len(observations))
+    design_size = max(6, len(space.axes) + 2)
+    seen_points = {build_point_key(observation.parameters) for observation in observations}
+    proposed: dict[str, Value] | None
+    if len(observations) < design_size:
+        proposed = _draw_design_point(space, len(observations), design_size, seed)
+        if build_point_key(proposed) in seen_points:
+            proposed = None
+    else:
+        proposed = _optimize_acquisition(space, study_spec, observations, seen_points, random)
+    return _draw_unseen_point(space, seen_points, random) if proposed is None else proposed
+
+
+def _draw_design_point(space: Space, index: int, size: int, seed: int) -> dict[str, Value]:
+    """Draw point `index` of a Latin hypercube of `size` points, each in its own slice of every axis."""
+
+    def draw_value(parameter: Parameter) -> Value:
+        random = create_generator(seed, "design", axes.index(parameter))
+        slices = random.sample(range(size), size)
+        return parameter.domain.value_at_quantile((slices[index] + random.random()) / size)
+
+    axes = space.axes
+    return map_values_by_id(space.assign_values(draw_value))
+
+
+def _optimize_acquisition(
+    space: Space, study_spec: StudySpec, observations: Sequence[Observation], seen_points: Seen, random: Random
+) -> dict[str, Value] | None:
+    # Imported here because they load numpy and egobox.
+    import numpy as np
+
+    from vertex_emulator.search import acquisition_maximization, surrogate_model
+    from vertex_emulator.search.acquisition_function import Acquisition
+    from vertex_emulator.search.point_encoding import PointEncoder
+
+    encoder = PointEncoder(space)
+    ended = [observation for observation in observations if observation.state != "ACTIVE"]
+    objectives = list_objectives(study_spec)
+    weights = [random.expovariate(1) for _ in objectives]
+    losses = scalarize_objectives([impute_failures(goal.loss, ended) for goal in objectives], weights)
+    if not encoder.axes or not losses:
+        return None
+    safe = _rank_trials(study_spec, losses, ended)
+    fitted = _select_fitted_trials(safe)
+    rows = np.array([encoder.encode(ended[index].parameters) for index in fitted])
+    running = [encoder.encode(trial.parameters) for trial in observations if trial.state == "ACTIVE"]
+
+    def fit_model(values: Sequence[float]) -> surrogate_model.Surrogate | None:
+        fitted_values = np.array([values[index] for index in fitted])
+        model = surrogate_model.fit_surrogate(encoder.to_features(rows), fitted_values, random.getrandbits(31))
+        if model is None or not running:
+            return model
+        return model.condition_on_pending(encoder.to_features(np.array(running)))
+
+    excess_lists = [
+        excesses for safety in list_safety_metrics(study_spec) if (excesses := impute_failures(safety.excess, ended))
+    ]
+    objective = fit_model(losses)
+    safety_models = [model for model in map(fit_model, excess_lists) if model is not None]
+    if objective is None and not safety_models:
+        return None
+    best = [fitted.index(index) for index in safe[:_BEST_TRIALS] if index in fitted]
+    # Every other suggestion stays near the best trial: the local step of trust region methods.
+    if len(observations) % 2:
+        sample, exploration_weight = acquisition_maximization.sample_near_best, _LOCAL_EXPLORATION
+    else:
+        sample, exploration_weight = acquisition_maximization.sample_globally, _GLOBAL_EXPLORATION
+    acquisition = Acquisition(objective, safety_models, _compute_required_safety(study_spec, ended), exploration_weight)
+    generated = np.random.default_rng(random.getrandbits(32))
+    points = sample(encoder, rows[best], generated)
+    rows_by_score = acquisition_maximization.refine_points(encoder, acquisition, points, generated)
+    proposals = map(encoder.decode, rows_by_score)
+    return next((point for point in proposals if build_point_key(point) not in seen_points), None)
+
+
+def _rank_trials(study_spec: StudySpec, losses: Sequence[float], ended: Sequence[Observation]) -> list[int]:
+    """Rank the trials by loss; unsafe and unsuccessful ones come last."""
+
+    def rank(index: int) -> tuple[bool, float]:
+        trial = ended[index]
+        return trial.state != "SUCCEEDED" or not is_safe(study_spec, trial.metrics), losses[index]
+
+    return sorted(range(len(ended)), key=rank)
+
+
+def _select_fitted_trials(order: Sequence[int]) -> list[int]:
+    """Select the trials to fit, in order: all up to `_MAX_FITTED_POINTS`, else the best half and the newest."""
+    newest = reversed(range(len(order)))
+    return sorted(list(dict.fromkeys([*order[: _MAX_FITTED_POINTS // 2], *newest]))[:_MAX_FITTED_POINTS])
+
+
+def _draw_unseen_point(space: Space, seen_points: Seen, random: Random) -> dict[str, Value]:
+    """Draw a random point without a trial; any point if the space is exhausted."""
+    for _ in range(_DRAWS_FOR_A_NEW_POINT):
+        drawn = draw_point(space, random)
+        if build_point_key(drawn) not in seen_points:
+            return drawn
+    if space.is_finite:
+        return next((other for other in space.enumerate_points() if build_point_key(other) not in seen_points), drawn)
+    return drawn
+
+
+def _compute_required_safety(study_spec: StudySpec, ended: Sequence[Observation]) -> float:
+    """Compute how probably the next point must be safe: the desired fraction, unless more trials are safe."""
+    safe = sum(trial.state == "SUCCEEDED" and is_safe(study_spec, trial.metrics) for trial in ended)
+    fraction = max((metric.min_safe_fraction for metric in list_safety_metrics(study_spec)), default=0.0)
+    return fraction if safe <= fraction * len(ended) else 0.0
