@@ -109,9 +109,10 @@ def _open_listener(host: str, port: int | None, database: Database) -> socket.so
     with database.read_transaction() as transaction:
         remembered = transaction.get_setting("port")
     candidates = [port] if port is not None else [*([int(remembered)] if remembered else []), 0]
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for candidate in candidates:
         try:
-            listener = socket.create_server((host, candidate), family=_get_address_family(host), backlog=128)
+            listener = socket.create_server((host, candidate), family=family, backlog=128)
         except OSError as error:
             if port is None and candidate and error.errno == errno.EADDRINUSE:
                 continue
@@ -133,10 +134,6 @@ def _explain_listen_error(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"port {port} is in use: choose another with --port, or leave --port out for a free one"
     return f"cannot listen on {host}:{port}: {error.strerror}"
-
-
-def _get_address_family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 def _build_url(host: str, port: int) -> str:

@@ -166,6 +166,5 @@ def complete_spec(
 
 
 def _replace_value(fields: Mapping[Any, Any], path: KeyPath, value: Any) -> dict[Any, Any]:
-    """Return the fields with another value at a path."""
     first, *rest = path
     return {**fields, first: _replace_value(fields[first], tuple(rest), value) if rest else value}

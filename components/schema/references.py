@@ -73,11 +73,6 @@ def resolve_and_unescape(value: Any, tables: Tables) -> Any:
     return _resolve(value, tables, _TOKEN)
 
 
-def unescape(value: Any) -> Any:
-    """Return a value with each `$${` replaced by the `${` that it stands for."""
-    return resolve_and_unescape(value, {})
-
-
 def unknown_reference_message(reference: str, tables: tuple[str, ...]) -> str:
     """Return the message for a reference that points into none of the `tables` that its place allows."""
     known = " or ".join(f"${{{table}.NAME{'.RESULT' if table == JOBS else ''}}}" for table in tables)

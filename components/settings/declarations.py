@@ -94,7 +94,7 @@ def _find_references_in_var(value: Any) -> Iterable[Violation]:
 def _parse(
     shape: Any, resolution: Resolution, find_violations: Callable[[Any], Iterable[Violation]]
 ) -> tuple[Any, list[Violation]]:
-    value, misshapen = validate_shape(shape, references.unescape(resolution.value))
+    value, misshapen = validate_shape(shape, references.resolve_and_unescape(resolution.value, {}))
     return value, [(problem.path, problem.message) for problem in misshapen] or list(find_violations(value))
 
 

@@ -120,10 +120,7 @@ def _find_resource_pool_violations(pool: Mapping[str, Any], at: KeyPath) -> Iter
         if minimum >= maximum:
             yield (*at, "autoscalingSpec", "minReplicaCount"), f"{minimum} must be below maxReplicaCount, {maximum}"
         elif not minimum <= count <= maximum:
-            yield (
-                (*at, "replicaCount"),
-                f"{count} must be from {minimum} to {maximum}, the limits of autoscalingSpec",
-            )
+            yield (*at, "replicaCount"), f"{count} must be from {minimum} to {maximum}, the limits of autoscalingSpec"
 
 
 def _find_region_mismatches(values: Mapping[str, Any]) -> Iterator[Violation]:

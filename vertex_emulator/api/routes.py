@@ -4,12 +4,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from starlette.convertors import Convertor, StringConvertor, register_url_convertor
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from vertex_api.job_kinds import KINDS, Kind
+from vertex_api.job_kinds import KINDS
 from vertex_emulator.api.admin_service import AdminService
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.list_request import ListRequest
@@ -148,48 +148,25 @@ def unimplemented_error(method: str, path: str) -> ApiError:
     return ApiError("UNIMPLEMENTED", message)
 
 
-class _LocationConvertor(Convertor[Location]):
-    """`projects/P/locations/R`."""
-
-    regex = LOCATION_PATTERN
-
-    def convert(self, value: str) -> Location:
-        return Location.parse(value)
+def _parse_parent(name: str) -> str:
+    """Return the full name of a location or a resource in it, with the project's number."""
+    parts = name.split("/")
+    return "/".join([Location.parse("/".join(parts[:4])).name, *parts[4:]])
 
 
-class _KindConvertor(Convertor[Kind]):
-    """A collection of jobs, such as `customJobs`."""
+def _create_convertor(pattern: str, parse: Callable[[str], Any]) -> Convertor[Any]:
+    class PatternConvertor(Convertor[Any]):
+        regex = pattern
 
-    regex = "|".join(KINDS)
+        def convert(self, value: str) -> Any:
+            return parse(value)
 
-    def convert(self, value: str) -> Kind:
-        return KINDS[value]
-
-
-class _IdConvertor(StringConvertor):
-    """A resource id, which a custom method such as `:cancel` may follow."""
-
-    regex = ID_PATTERN
+    return PatternConvertor()
 
 
-class _ParentConvertor(Convertor[str]):
-    """A location or a resource in it, as its full name with the project's number."""
-
-    regex = _PARENT
-
-    def convert(self, value: str) -> str:
-        parts = value.split("/")
-        return "/".join([Location.parse("/".join(parts[:4])).name, *parts[4:]])
-
-
-class _OperationConvertor(_ParentConvertor):
-    """The name of an operation."""
-
-    regex = rf"{_PARENT}/operations/{ID_PATTERN}"
-
-
-register_url_convertor("location", _LocationConvertor())
-register_url_convertor("kind", _KindConvertor())
-register_url_convertor("id", _IdConvertor())
-register_url_convertor("parent", _ParentConvertor())
-register_url_convertor("operation", _OperationConvertor())
+register_url_convertor("location", _create_convertor(LOCATION_PATTERN, Location.parse))
+register_url_convertor("kind", _create_convertor("|".join(KINDS), KINDS.__getitem__))
+# A custom method such as `:cancel` may follow.
+register_url_convertor("id", _create_convertor(ID_PATTERN, str))
+register_url_convertor("parent", _create_convertor(_PARENT, _parse_parent))
+register_url_convertor("operation", _create_convertor(rf"{_PARENT}/operations/{ID_PATTERN}", _parse_parent))

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from vertex_api.scalar_types import parse_seconds
-from vertex_api.studies.metrics import Metric, list_metrics
+from vertex_api.studies.metrics import list_metrics
 from vertex_api.studies.trials import find_pareto_front, summarize_trials
 from vertex_emulator.database.records import Job, Trial
 from vertex_emulator.resource_json import format_times, serialize_job
@@ -28,7 +28,10 @@ def build_study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
     """
     shown = serialize_job(job, [replace(trial, measurements=()) for trial in trials])
     spec = shown["studySpec"]
-    metrics = [_serialize_metric(metric) for metric in list_metrics(spec)]
+    metrics = [
+        {"id": metric.id, "goal": "MINIMIZE" if metric.sign == 1 else "MAXIMIZE", "threshold": metric.threshold}
+        for metric in list_metrics(spec)
+    ]
     fewest, most = _MIN_AND_MAX_CURVE_POINTS
     max_points = min(max(_MAX_POINTS // max(len(trials), 1), fewest), most)
     rows = {row["id"]: row for row in summarize_trials(shown)}
@@ -47,11 +50,6 @@ def build_study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
             for trial in trials
         ],
     }
-
-
-def _serialize_metric(metric: Metric) -> dict[str, Any]:
-    """Return `id`, `goal`, and the `threshold` of a safety metric, null for an objective."""
-    return {"id": metric.id, "goal": "MINIMIZE" if metric.sign == 1 else "MAXIMIZE", "threshold": metric.threshold}
 
 
 def _serialize_parameters(specs: Sequence[Mapping[str, Any]], parent: str | None = None) -> Iterator[dict[str, Any]]:

@@ -139,7 +139,6 @@ class Scheduler:
         return delay
 
     def _admit_jobs(self) -> None:
-        """Admit the queued jobs for which there is room."""
         with self.database.write_transaction() as transaction:
             admitted = select_admissible_jobs(
                 transaction.queue.list_candidates(self.capacity),

@@ -150,7 +150,6 @@ def _can_complete(added: Measurement, latest: Measurement) -> bool:
 
 
 def _contains(known: Measurement, latest: Measurement) -> bool:
-    """Return whether `known` has all values of `latest`."""
     return known.elapsed >= latest.elapsed and latest.metrics.items() <= known.metrics.items()
 
 

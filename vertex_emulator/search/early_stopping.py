@@ -54,7 +54,7 @@ def find_median_stop_reason(curve: LearningCurve, completed: Sequence[LearningCu
     """
     if not curve.at:
         return None
-    averages = [part.compute_mean() for other in completed if (part := other.truncate(curve.at[-1])).at]
+    averages = [fmean(part.losses) for other in completed if (part := other.truncate(curve.at[-1])).at]
     if averages and curve.best_loss > median(averages):
         return f"its best value is worse than the median of the running averages of {len(averages)} completed trials"
     return None
@@ -70,7 +70,8 @@ def find_decay_curve_stop_reason(curve: LearningCurve, completed: Sequence[Learn
     if not curve.at:
         return None
     now = curve.at[-1]
-    complete = [part.compute_best_so_far() for part in _select_complete_curves(completed)]
+    longest = max((other.at[-1] for other in completed), default=0.0)
+    complete = [other.compute_best_so_far() for other in completed if other.at[-1] >= _COMPLETE_SHARE * longest]
     pairs = [(part.losses[-1], other.losses[-1]) for other in complete if (part := other.truncate(now)).at]
     if len(pairs) < _REGRESSION_TRIALS or now >= max(other.at[-1] for other in complete):
         return None
@@ -140,11 +141,6 @@ def _build_curve(trial: Measurements, objective: Metric, uses_elapsed: bool) -> 
     ]
     points.sort(key=lambda point: point[0])
     return LearningCurve(tuple(at for at, _ in points), tuple(loss for _, loss in points))
-
-
-def _select_complete_curves(completed: Sequence[LearningCurve]) -> list[LearningCurve]:
-    longest = max((other.at[-1] for other in completed), default=0.0)
-    return [other for other in completed if other.at[-1] >= _COMPLETE_SHARE * longest]
 
 
 def _predict_by_regression(pairs: Sequence[tuple[float, float]], value: float) -> tuple[float, float]:

@@ -25,10 +25,6 @@ class LearningCurve:
         count = bisect_right(self.at, moment)
         return LearningCurve(self.at[:count], self.losses[:count])
 
-    def compute_mean(self) -> float:
-        """Compute the average of the losses."""
-        return sum(self.losses) / len(self.losses)
-
     def compute_best_so_far(self) -> "LearningCurve":
         """Compute the curve of the smallest loss up to each moment."""
         return LearningCurve(self.at, tuple(accumulate(self.losses, min)))

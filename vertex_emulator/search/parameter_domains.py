@@ -35,8 +35,7 @@ class Interval:
     def get_position(self, value: Value) -> float:
         return scale_to_unit(float(value), self.lower, self.upper, self.scale)
 
-    def find_nearest_value(self, position: float) -> float:
-        return scale_from_unit(position, self.lower, self.upper, self.scale)
+    find_nearest_value = value_at_quantile
 
     def __iter__(self) -> Iterator[float]:
         if self.count is None:

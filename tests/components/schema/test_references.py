@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.schema.references import find_references, find_unclosed_references, resolve, unescape
+from components.schema.references import find_references, find_unclosed_references, resolve, resolve_and_unescape
 
 VARS = {"vars": {"epochs": 20, "rate": 0.5, "deep": True, "name": "digits", "list": ["a", 1], "nothing": None}}
 
@@ -70,19 +70,19 @@ def test_an_escaped_reference_is_neither_found_nor_replaced_and_unescaped_at_las
     text = "echo $${vars.epochs} ${vars.epochs}"
     assert list(find_references(text)) == [((), "vars.epochs")]
     assert resolve(text, VARS) == "echo $${vars.epochs} 20"
-    assert unescape({"args": [resolve(text, VARS), 1]}) == {"args": ["echo ${vars.epochs} 20", 1]}
+    assert resolve_and_unescape({"args": [resolve(text, VARS), 1]}, {}) == {"args": ["echo ${vars.epochs} 20", 1]}
 
 
 @pytest.mark.parametrize("text", ["$(MODEL_DIR)/out", "$HOME", "100$", "{x}", "$ {vars.name}", "", "$$(X)"])
 def test_what_is_no_reference_passes_through(text: str) -> None:
     assert list(find_references(text)) == []
-    assert unescape(resolve(text, VARS)) == text
+    assert resolve_and_unescape(resolve(text, VARS), {}) == text
 
 
 @pytest.mark.parametrize("value", [1, 1.5, True, None])
 def test_values_that_are_no_text_pass_through(value: Any) -> None:
     assert list(find_references(value)) == []
-    assert unescape(resolve(value, VARS)) is value
+    assert resolve_and_unescape(resolve(value, VARS), {}) is value
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,6 @@ def find_condition_violations(parent: Mapping[str, Any], at: KeyPath) -> Iterato
 
 
 def _find_value_violations(values: list[Any], spec: Mapping[str, Any], field: str, at: KeyPath) -> Iterator[Violation]:
-    """Find values that the parent cannot have."""
     parent_values = set(spec.get("values", ()))
     for index, value in enumerate(values):
         if field == "parentIntValues":

@@ -6,11 +6,7 @@ from typing import Any
 from vertex_api.catalog.machines import get_machine
 from vertex_api.name_suggestions import join_with_or
 from vertex_api.scalar_types import parse_seconds
-from vertex_api.validation.rules.machine_spec import (
-    RESERVATION_ONLY_MACHINES,
-    find_machine_violations,
-    get_accelerator,
-)
+from vertex_api.validation.rules.machine_spec import RESERVATION_ONLY_MACHINES, find_machine_violations, get_accelerator
 from vertex_api.validation.rules.violation import KeyPath, Violation
 
 _WEEK_SECONDS = 7 * 24 * 3600
@@ -61,10 +57,8 @@ def _find_spot_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Viol
         if not machine:
             continue
         if machine.name in RESERVATION_ONLY_MACHINES:
-            yield (
-                (*at, "scheduling", "strategy"),
-                f"SPOT is not for {machine.name}, which is had with a reservation only",
-            )
+            message = f"SPOT is not for {machine.name}, which is had with a reservation only"
+            yield (*at, "scheduling", "strategy"), message
             return
         if machine.count_tpu_machines(machine_spec.get("tpuTopology", ""), get_accelerator(machine_spec)[1]) > 1:
             path: KeyPath = (*at, "workerPoolSpecs", index, "machineSpec", "machineType")
