@@ -19,12 +19,13 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A file's tests run in one process, as they share an emulator or a browser; those of the engine in any."""
+    """The tests of a file run in one process, as they share an emulator or a browser; in ENGINE, those of a class."""
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return nodeid if nodeid.startswith(ENGINE) else str(super()._split_scope(nodeid))
+            file, *classes, _ = nodeid.partition("[")[0].split("::")
+            return "::".join([file, *classes]) if classes or not file.startswith(ENGINE) else nodeid
 
     return Scheduling(config, log)
 

@@ -6,19 +6,15 @@ from pathlib import Path
 import pytest
 
 from tests.engine.cloud import CloudProject
-from tests.engine.project import Project
+from tests.engine.project import Project, create_project
 from tests.vertex_emulator.running import IMAGE, RunningEmulator
-from vertex_emulator.cli import commands
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
     """A project that declares one tiny job, `train`; none of its processes and containers is left afterwards."""
-    project = Project(tmp_path)
-    yield project
-    if project.data.exists():
-        commands.stop_emulator(project.data, only_if_idle=False)
-        commands.reset_data_folder(project.data)
+    with create_project(tmp_path) as project:
+        yield project
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ def test_existing_resources_get_grants_and_stay_unchanged(cloud: CloudProject) -
     assert spec["serviceAccount"] == ACCOUNT
     assert spec["baseOutputDirectory"]["outputUriPrefix"].startswith("gs://theirs/vertex-training/dev/train/")
 
-    cloud.pulumi("destroy", "--yes", "--skip-preview", "--stack", "dev")
+    cloud.destroy()
     gone = [line["type"].rpartition(":")[2] for line in cloud.read_provider_calls() if line["operation"] == "delete"]
     assert sorted(kind for kind in gone if kind != "Service") == sorted(kinds)
 

@@ -95,7 +95,7 @@ def test_an_adopted_job_is_awaited_and_outlives_its_stack(cloud: CloudProject) -
     outputs = cloud.outputs()
     assert outputs["jobs"]["train"]["name"] == job["name"]
     assert outputs["results"]["train"] == {"state": "JOB_STATE_SUCCEEDED", "modelDir": "gs://mine/out/model/"}
-    cloud.pulumi("refresh", "--yes", "--stack", "dev", "--expect-no-changes")
+    cloud.refresh("--expect-no-changes")
     cloud.assert_no_changes()
 
     # What is declared of it is compared, and replaces nothing.
@@ -109,7 +109,7 @@ def test_an_adopted_job_is_awaited_and_outlives_its_stack(cloud: CloudProject) -
     replaced = [step for step in cloud.steps() if step["name"] == "train" and step["op"] == "replace"]
     assert "adopt" in replaced[0]["changed"]
 
-    cloud.pulumi("destroy", "--yes", "--stack", "dev")
+    cloud.destroy()
     assert cloud.vertex.get(job["name"])["state"] == "JOB_STATE_SUCCEEDED"
     assert _jobs(cloud) == before
 
@@ -138,7 +138,7 @@ def test_a_stack_can_adopt_its_own_job(cloud: CloudProject) -> None:
     cloud.declare()
     assert "replace" in [step["op"] for step in cloud.steps() if step["name"] == "train"]
 
-    cloud.pulumi("destroy", "--yes", "--stack", "dev")
+    cloud.destroy()
     assert _jobs(cloud) == before
 
 

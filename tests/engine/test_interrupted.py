@@ -57,7 +57,7 @@ def test_an_orphan_no_longer_declared_is_removed(interrupted: Project) -> None:
 
 
 def test_destroy_removes_orphans(interrupted: Project) -> None:
-    interrupted.pulumi("destroy", "--yes", "--stack", "local")
+    interrupted.destroy()
     interrupted.start_emulator()
     assert interrupted.list_jobs() == []
 

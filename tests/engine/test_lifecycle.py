@@ -1,11 +1,13 @@
 """The life of a stack through the real engine, Docker and the emulator."""
 
+from collections.abc import Iterator
 from contextlib import closing
 
 import docker
+import pytest
 
 from tests.engine.golden import load_golden_steps
-from tests.engine.project import PARENT, SEARCH, Project, is_running
+from tests.engine.project import PARENT, SEARCH, Project, create_project, is_running
 
 
 def test_the_first_up_trains_and_outputs_results(project: Project) -> None:
@@ -34,22 +36,99 @@ def test_the_first_up_trains_and_outputs_results(project: Project) -> None:
     project.assert_no_changes()
 
 
-def test_a_provider_takes_under_200_bytes_of_state(project: Project) -> None:
-    project.up()
-    inputs = {name: item.get("inputs", {}) for name, item in project.resources().items()}
-    providers = {name: given["__provider"] for name, given in inputs.items() if "__provider" in given}
-    assert providers.keys() == {"emulator", "ledger", "trainer", "train", "completion"}
-    assert all(len(text) < 200 for text in providers.values()), providers
+@pytest.fixture(scope="class")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """A project whose job has run. Each test that shares it leaves it with a preview without changes."""
+    with create_project(tmp_path_factory.mktemp("trained")) as project:
+        project.use_own_image("is shared by tests")
+        project.up()
+        yield project
 
 
-def test_a_second_up_changes_nothing_and_builds_nothing(project: Project) -> None:
-    project.use_own_image("is not built twice")
-    project.up()
-    tagged, job = _read_tag_time(project), project.list_jobs()
-    output = project.up()
-    assert "7 unchanged" in output and "Step 1/" not in output
-    assert _read_tag_time(project) == tagged
-    assert project.list_jobs() == job
+class TestTrainedStack:
+    """Edits of a stack that is up, in any order."""
+
+    def test_a_provider_takes_under_200_bytes_of_state(self, trained: Project) -> None:
+        inputs = {name: item.get("inputs", {}) for name, item in trained.resources().items()}
+        providers = {name: given["__provider"] for name, given in inputs.items() if "__provider" in given}
+        assert providers.keys() == {"emulator", "ledger", "trainer", "train", "completion"}
+        assert all(len(text) < 200 for text in providers.values()), providers
+
+    def test_a_second_up_changes_nothing_and_builds_nothing(self, trained: Project) -> None:
+        tagged, job = _read_tag_time(trained), trained.list_jobs()
+        output = trained.up()
+        assert "7 unchanged" in output and "Step 1/" not in output
+        assert _read_tag_time(trained) == tagged
+        assert trained.list_jobs() == job
+
+    def test_a_code_edit_previews_the_tag_and_job_only(self, trained: Project) -> None:
+        before = trained.outputs()
+        trained.edit_code()
+        assert trained.steps() == load_golden_steps("code-edit")
+
+        trained.up()
+
+        after = trained.outputs()
+        assert after["images"]["trainer"] != before["images"]["trainer"]
+        assert [job["name"] for job in trained.list_jobs()] == [after["jobs"]["train"]["name"]]
+        assert after["jobs"]["train"]["name"] != before["jobs"]["train"]["name"]
+        assert after["results"]["train"]["modelDir"] != before["results"]["train"]["modelDir"]
+        trained.assert_no_changes()
+
+    def test_a_spec_edit_replaces_the_job_and_keeps_the_image(self, trained: Project) -> None:
+        trained.declarations["vars"]["epochs"] = 2
+        trained.declare()
+        assert trained.steps() == load_golden_steps("spec-edit")
+        trained.up()
+        (job,) = trained.list_jobs()
+        assert job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--epochs=2"]
+        trained.assert_no_changes()
+
+    def test_a_lifecycle_edit_updates_in_place_and_runs_nothing(self, trained: Project) -> None:
+        before = trained.list_jobs()
+        trained.job["lifecycle"]["onDelete"] = "keep"
+        trained.declare()
+        assert trained.steps() == load_golden_steps("lifecycle-edit")
+        trained.up()
+        assert trained.list_jobs() == before
+        trained.assert_no_changes()
+
+        del trained.job["lifecycle"]["onDelete"]
+        trained.declare()
+        trained.up()
+        assert trained.list_jobs() == before
+
+    def test_rerun_runs_an_unchanged_job_again(self, trained: Project) -> None:
+        (before,) = trained.list_jobs()
+        trained.job["lifecycle"]["rerun"] = 1
+        trained.declare()
+        assert trained.steps() == load_golden_steps("rerun")
+        trained.up()
+        (after,) = trained.list_jobs()
+        assert after["name"] != before["name"]
+        trained.assert_no_changes()
+
+    def test_a_job_deleted_outside_the_stack_is_restored(self, trained: Project) -> None:
+        (job,) = trained.list_jobs()
+        trained.request("DELETE", job["name"])
+        refreshed = trained.refresh()
+        assert "1 deleted" in refreshed
+        assert trained.steps() == load_golden_steps("drift")
+        trained.up()
+        (restored,) = trained.list_jobs()
+        assert restored["name"] != job["name"]
+        assert trained.outputs()["jobs"]["train"]["name"] == restored["name"]
+        trained.assert_no_changes()
+
+    def test_an_image_removed_from_docker_is_rebuilt(self, trained: Project) -> None:
+        uri = trained.outputs()["images"]["trainer"]
+        with closing(docker.from_env()) as client:
+            client.images.remove(uri, force=True)
+            trained.refresh()
+            assert [step["name"] for step in trained.steps()] == ["trainer"]
+            trained.up()
+            assert client.images.get(uri)
+        trained.assert_no_changes()
 
 
 def test_a_copied_project_previews_no_change(project: Project) -> None:
@@ -63,44 +142,6 @@ def test_a_copied_project_previews_no_change(project: Project) -> None:
     project.assert_no_changes()
 
 
-def test_a_code_edit_previews_the_tag_and_job_only(project: Project) -> None:
-    project.up()
-    before = project.outputs()
-    project.edit_code()
-    assert project.steps() == load_golden_steps("code-edit")
-
-    project.up()
-
-    after = project.outputs()
-    assert after["images"]["trainer"] != before["images"]["trainer"]
-    assert [job["name"] for job in project.list_jobs()] == [after["jobs"]["train"]["name"]]
-    assert after["jobs"]["train"]["name"] != before["jobs"]["train"]["name"]
-    assert after["results"]["train"]["modelDir"] != before["results"]["train"]["modelDir"]
-    project.assert_no_changes()
-
-
-def test_a_spec_edit_replaces_the_job_and_keeps_the_image(project: Project) -> None:
-    project.up()
-    project.declarations["vars"]["epochs"] = 2
-    project.declare()
-    assert project.steps() == load_golden_steps("spec-edit")
-    project.up()
-    (job,) = project.list_jobs()
-    assert job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--epochs=2"]
-    project.assert_no_changes()
-
-
-def test_a_lifecycle_edit_updates_in_place_and_runs_nothing(project: Project) -> None:
-    project.up()
-    before = project.list_jobs()
-    project.job["lifecycle"]["onDelete"] = "keep"
-    project.declare()
-    assert project.steps() == load_golden_steps("lifecycle-edit")
-    project.up()
-    assert project.list_jobs() == before
-    project.assert_no_changes()
-
-
 def test_a_removed_lifecycle_no_longer_applies(project: Project) -> None:
     project.job["lifecycle"] = {"onDelete": "keep"}
     project.declare()
@@ -109,22 +150,10 @@ def test_a_removed_lifecycle_no_longer_applies(project: Project) -> None:
     project.declare()
     project.up()
     assert "lifecycle" not in project.resources()["train"]["outputs"]
-    project.pulumi("refresh", "--yes", "--stack", "local", "--expect-no-changes")
+    project.refresh("--expect-no-changes")
     project.assert_no_changes()
-    project.pulumi("destroy", "--yes", "--stack", "local")
+    project.destroy()
     assert project.query_database("SELECT count(*) FROM jobs") == 0
-
-
-def test_rerun_runs_an_unchanged_job_again(project: Project) -> None:
-    project.up()
-    (before,) = project.list_jobs()
-    project.job["lifecycle"]["rerun"] = 1
-    project.declare()
-    assert project.steps() == load_golden_steps("rerun")
-    project.up()
-    (after,) = project.list_jobs()
-    assert after["name"] != before["name"]
-    project.assert_no_changes()
 
 
 def test_rerun_works_for_jobs_with_their_own_output_folder(project: Project) -> None:
@@ -153,7 +182,7 @@ def test_a_secret_reaches_only_the_container(project: Project) -> None:
     assert job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["env"][0]["value"] == canary
     state = project.pulumi("stack", "export", "--stack", "local")
     assert canary not in preview + output + state
-    project.pulumi("refresh", "--yes", "--stack", "local", "--expect-no-changes")
+    project.refresh("--expect-no-changes")
     project.assert_no_changes()
 
 
@@ -175,40 +204,13 @@ def test_a_failing_job_shows_its_exit_code_and_log(project: Project) -> None:
     project.assert_no_changes()
 
 
-def test_a_job_deleted_outside_the_stack_is_restored(project: Project) -> None:
-    project.up()
-    (job,) = project.list_jobs()
-    project.request("DELETE", job["name"])
-    refreshed = project.pulumi("refresh", "--yes", "--stack", "local")
-    assert "1 deleted" in refreshed
-    assert project.steps() == load_golden_steps("drift")
-    project.up()
-    (restored,) = project.list_jobs()
-    assert restored["name"] != job["name"]
-    assert project.outputs()["jobs"]["train"]["name"] == restored["name"]
-    project.assert_no_changes()
-
-
-def test_an_image_removed_from_docker_is_rebuilt(project: Project) -> None:
-    project.use_own_image("is removed")
-    project.up()
-    uri = project.outputs()["images"]["trainer"]
-    with closing(docker.from_env()) as client:
-        client.images.remove(uri, force=True)
-        project.pulumi("refresh", "--yes", "--stack", "local")
-        assert [step["name"] for step in project.steps()] == ["trainer"]
-        project.up()
-        assert client.images.get(uri)
-    project.assert_no_changes()
-
-
 def test_destroy_leaves_no_job_no_container_and_no_emulator(project: Project) -> None:
     project.container["args"] = ["--seconds=600"]
     project.job["lifecycle"] = {"wait": False}
     project.declare()
     project.up()
     pid = project.endpoint()["pid"]
-    project.pulumi("destroy", "--yes", "--stack", "local")
+    project.destroy()
     assert project.resources().keys() <= {"vertex-training-local"}
     assert not is_running(pid)
     assert not (project.data / "endpoint.json").exists()
@@ -222,7 +224,7 @@ def test_destroy_leaves_the_emulator_to_jobs_of_others(project: Project) -> None
     pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": container}
     by_hand = {"displayName": "by hand", "jobSpec": {"workerPoolSpecs": [pool]}}
     project.request("POST", f"{PARENT}/customJobs", by_hand)
-    output = project.pulumi("destroy", "--yes", "--stack", "local")
+    output = project.destroy()
     assert [job["displayName"] for job in project.list_jobs()] == ["by hand"]
     assert "active" in output or "running" in output
 

@@ -68,7 +68,7 @@ def test_a_search_training_and_registration_are_one_stack(project: Project) -> N
     state = project.resources()["train"]
     assert state["outputs"]["results"] == {"tune.bestTrial.parameters.lr": "0.25"}
     assert project.resources()["tune"]["id"] == state["inputs"]["jobs"]["tune"]
-    project.pulumi("refresh", "--yes", "--stack", "local", "--expect-no-changes")
+    project.refresh("--expect-no-changes")
     project.assert_no_changes()
 
     project.declarations["trainingPipelines"]["register"]["modelToUpload"]["description"] = "good"
@@ -88,7 +88,7 @@ def test_a_search_training_and_registration_are_one_stack(project: Project) -> N
     assert changed == {"tune", "train", "register"}
     project.assert_no_changes()
 
-    project.pulumi("destroy", "--yes", "--stack", "local")
+    project.destroy()
     assert project.query_database("SELECT count(*) FROM jobs") == 0
 
 

@@ -58,10 +58,10 @@ def test_destroy_keeps_the_model_of_a_pipeline(project: Project) -> None:
     printed = project.run_emulator("logs", outputs["jobs"]["piped"]["logs"].rpartition(" ")[2])
     assert "epoch 1 of 1" in printed.stdout
     assert CANARY not in project.pulumi("stack", "export", "--stack", "local")
-    project.pulumi("refresh", "--yes", "--stack", "local", "--expect-no-changes")
+    project.refresh("--expect-no-changes")
     project.assert_no_changes()
 
-    project.pulumi("destroy", "--yes", "--stack", "local")
+    project.destroy()
     assert project.query_database("SELECT count(*) FROM jobs") == 0
     assert project.query_database("SELECT count(*) FROM models") == 1
 
@@ -84,7 +84,7 @@ def test_a_tuning_pipeline_uploads_the_best_trials_model(project: Project) -> No
         model["name"],
         held["trainingTaskMetadata"]["backingHyperparameterTuningJob"],
     )
-    project.pulumi("refresh", "--yes", "--stack", "local")
+    project.refresh()
     run = project.resources()["piped"]["outputs"]["run"]
     assert (run["trials"], run["bestTrial"]) == ({"ended": 4, "of": 4}, best)
     project.assert_no_changes()

@@ -50,7 +50,7 @@ def test_jobs_are_listed_once_and_replaced_after_they_stop(cloud: CloudProject) 
         cloud.up("--replace", resources["job1"]["urn"])
         changes = [call for call in proxy.seen if not call.startswith("GET")]
         assert changes == [f"POST /v1/{forced}:cancel", f"DELETE /v1/{forced}", f"POST {calls[0]}"]
-        cloud.pulumi("destroy", "--yes", "--stack", "dev")
+        cloud.destroy()
 
 
 def test_the_next_up_resumes_a_wait_that_timed_out(cloud: CloudProject) -> None:
@@ -115,7 +115,7 @@ def test_refresh_shows_trials_and_waits_name_missing_metrics(cloud: CloudProject
         assert run.keys() == {"name", "state", "page", "logs"}
         cloud.vertex.ended(run["name"])
 
-    output = cloud.pulumi("refresh", "--yes", "--stack", "dev")
+    output = cloud.refresh()
 
     assert "good: QUEUED → SUCCEEDED, 2 of 2 trials done" in output
     assert "bad: QUEUED → FAILED" in output
@@ -125,7 +125,7 @@ def test_refresh_shows_trials_and_waits_name_missing_metrics(cloud: CloudProject
     assert refreshed["good"]["bestTrial"]["metrics"] == {"score": 0.5}
     assert refreshed["bad"]["state"] == "JOB_STATE_FAILED"
     assert "without reporting the metric score. It reported accuracy." in refreshed["bad"]["error"]
-    assert "→" not in cloud.pulumi("refresh", "--yes", "--stack", "dev", "--expect-no-changes")
+    assert "→" not in cloud.refresh("--expect-no-changes")
     assert _runs(cloud) == refreshed
     cloud.assert_no_changes()
 
