@@ -9,6 +9,8 @@ MOST = 6
 """Docker has addresses for some thirty networks."""
 ENGINE = "tests/engine/"
 """The tests here have a project of their own each, and take longest."""
+SHARED = ("tests/engine/test_promotion.py",)
+"""Its tests share a registry, to which a base image takes long to send."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -25,7 +27,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file, *classes, _ = nodeid.partition("[")[0].split("::")
-            return "::".join([file, *classes]) if classes or not file.startswith(ENGINE) else nodeid
+            has_own_project = file.startswith(ENGINE) and file not in SHARED and not classes
+            return nodeid if has_own_project else "::".join([file, *classes])
 
     return Scheduling(config, log)
 

@@ -19,6 +19,7 @@ LOCAL_PREFIX = "localhost/"
 _GOOGLE_HOST = re.compile(r"([a-z0-9-]+-docker[.]pkg[.]dev|([a-z]+[.])?gcr[.]io)")
 _ABSENT_MESSAGE = re.compile(r"manifest unknown|not found|name unknown|does not exist", re.IGNORECASE)
 _IMMUTABLE_MESSAGE = re.compile(r"immutab", re.IGNORECASE)
+_LAYER_IS_THERE = ("Pushed", "Layer already exists", "Mounted from")
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
@@ -95,7 +96,7 @@ def _report_pushed_layers(messages: Iterator[dict[str, Any]], report: Report) ->
         status, layer = message.get("status", ""), message.get("id")
         if layer and status in ("Preparing", "Waiting"):
             is_pushed.setdefault(layer, False)
-        elif layer in is_pushed and status in ("Pushed", "Layer already exists") and not is_pushed[layer]:
+        elif layer in is_pushed and status.startswith(_LAYER_IS_THERE) and not is_pushed[layer]:
             is_pushed[layer] = True
             report(f"pushed {sum(is_pushed.values())} of {len(is_pushed)} layers")
         yield message

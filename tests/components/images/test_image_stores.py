@@ -1,6 +1,8 @@
 """Where images are kept: pushed to a real registry once, and found there by everyone after that."""
 
 import gc
+import io
+import tarfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +16,6 @@ from components.errors import RegistryRefused
 from components.images import image_stores
 from components.images.training_image import TrainingImageProvider
 from tests.registry import NEEDED, PASSWORD, SOCKETS_LEFT_OPEN, Registry
-from tests.vertex_emulator.running import IMAGE
 
 pytestmark = [NEEDED, SOCKETS_LEFT_OPEN]
 
@@ -24,7 +25,10 @@ def uri(there: Registry) -> Iterator[str]:
     """The URI of an image that the daemon has and the registry has not."""
     uri = f"{there.url}/trainer:abc"
     client = docker.from_env()
-    client.images.get(IMAGE).tag(f"{there.url}/trainer", "abc")
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w") as archive:
+        archive.add(__file__, "trainer.py")
+    client.api.import_image_from_data(layer.getvalue(), repository=f"{there.url}/trainer", tag="abc")
     yield uri
     client.images.remove(uri, noprune=True)
     client.close()
@@ -116,3 +120,12 @@ def test_missing_credentials_are_named_with_the_remedy(monkeypatch: pytest.Monke
     monkeypatch.setattr(google.auth, "default", none)
     with pytest.raises(RegistryRefused, match="gcloud auth application-default login"):
         image_stores.Registry().get_digest("europe-west4-docker.pkg.dev/p/r/trainer:1")
+
+
+def test_a_mounted_layer_counts_as_pushed() -> None:
+    told: list[str] = []
+    statuses = ["Preparing", "Mounted from team/other"]
+    assert (
+        len([*image_stores._report_pushed_layers(({"id": "1", "status": text} for text in statuses), told.append)]) == 2
+    )
+    assert told == ["pushed 1 of 1 layers"]
