@@ -5,11 +5,8 @@
 Descriptions are the first sentences of the API's discovery document, and those of docs/configuration.md.
 """
 
-import argparse
-import importlib.resources
 import json
 import re
-import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +18,7 @@ from typing_extensions import is_typeddict
 from components.schema import shapes
 from components.schema.formats import NumberOrText
 from components.settings.stack_values import NAMESPACE
-from tools.generate_types import PREFIX
+from tools.generate_types import PREFIX, load_discovery_document, write_or_check_files
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE
 from vertex_api.message_fields import unwrap_hint
 from vertex_api.pipeline_types import TrainingPipeline
@@ -187,9 +184,7 @@ def extract_page_descriptions(page: str) -> Iterator[tuple[str, dict[str, str]]]
 
 def build_schemas() -> dict[str, Schema]:
     """Return the two schemas, by the names of their files."""
-    documents = importlib.resources.files("googleapiclient") / "discovery_cache" / "documents"
-    document = json.loads((documents / "aiplatform.v1.json").read_text())
-    descriptions = dict(extract_api_descriptions(document))
+    descriptions = dict(extract_api_descriptions(load_discovery_document()))
     descriptions |= dict(extract_page_descriptions((ROOT / "docs" / "configuration.md").read_text()))
     descriptions["TuningTaskInputs"] = descriptions["HyperparameterTuningJob"]
     descriptions["Stack"] = descriptions["Declarations"] | descriptions["Stack"]
@@ -233,21 +228,13 @@ def _build_stack_schema(writer: Writer) -> Schema:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tools.generate_schemas", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a file is out of date")
-    check = parser.parse_args().check
-    outdated = 0
-    for name, schema in build_schemas().items():
-        file, text = FOLDER / name, json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
-        if check:
-            if not file.is_file() or file.read_text() != text:
-                print(f"{file} is out of date: run python -m tools.generate_schemas", file=sys.stderr)
-                outdated = 1
-        else:
-            FOLDER.mkdir(exist_ok=True)
-            file.write_text(text)
-            print(f"{file.relative_to(ROOT)}: {len(text) // 1000} kB")
-    return outdated
+    def render_files() -> dict[Path, str]:
+        return {
+            FOLDER / name: json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+            for name, schema in build_schemas().items()
+        }
+
+    return write_or_check_files("tools.generate_schemas", __doc__, render_files)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, cast
@@ -170,20 +170,30 @@ def generate(document: Schema) -> str:
     return subprocess.run(formatter, input=text, capture_output=True, text=True, check=True).stdout
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tools.generate_types", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when the file is out of date")
-    check = parser.parse_args().check
+def load_discovery_document() -> Schema:
+    """The API's discovery document of the installed google-api-python-client."""
     documents = importlib.resources.files("googleapiclient") / "discovery_cache" / "documents"
-    text = generate(json.loads((documents / "aiplatform.v1.json").read_text()))
-    if check:
-        if TARGET.read_text() != text:
-            print(f"{TARGET} is out of date: run python -m tools.generate_types", file=sys.stderr)
-            return 1
-        return 0
-    TARGET.write_text(text)
-    print(f"{TARGET.relative_to(Path.cwd())}: {text.count('(Message,')} messages")
-    return 0
+    document: Schema = json.loads((documents / "aiplatform.v1.json").read_text())
+    return document
+
+
+def write_or_check_files(module: str, description: str | None, render_files: Callable[[], dict[Path, str]]) -> int:
+    """Write a generator's files or, with `--check`, name those that are out of date; return the exit code."""
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a file is out of date")
+    check, exit_code = parser.parse_args().check, 0
+    for file, text in render_files().items():
+        if not check:
+            file.write_text(text)
+            print(f"{file.name}: {len(text) // 1000} kB")
+        elif not file.is_file() or file.read_text() != text:
+            print(f"{file} is out of date: run python -m {module}", file=sys.stderr)
+            exit_code = 1
+    return exit_code
+
+
+def main() -> int:
+    return write_or_check_files("tools.generate_types", __doc__, lambda: {TARGET: generate(load_discovery_document())})
 
 
 if __name__ == "__main__":

@@ -58,14 +58,12 @@ def drop_unknown_fields(message: Any, value: Any) -> Any:
 
 def int64_as_strings(message: Any, value: Mapping[str, Any]) -> dict[str, Any]:
     """Return a canonical message as JSON, with numbers of type int64 as strings (proto3's JSON mapping)."""
-    fields = {name: field for name, field in _find_int64_fields(message).items() if name in value}
-    return {
-        **value,
-        **{
-            name: _map_values(field, value[name], partial(_write_int64_as_text, field))
-            for name, field in fields.items()
-        },
+    converted = {
+        name: _map_values(field, value[name], partial(_write_int64_as_text, field))
+        for name, field in _find_int64_fields(message).items()
+        if name in value
     }
+    return {**value, **converted}
 
 
 def _map_values(field: Field, value: Any, convert: Callable[[Any], Any]) -> Any:

@@ -45,7 +45,9 @@ def render_cost_lines(
     if hidden:
         rows.append((f"{len(hidden)} more", *_sum_texts(costs, hidden), "", ""))
     if len(names) > 1:
-        rows.append(("stack", *_sum_texts(costs, names), "", _quota_text(_sum_quotas(quotas))))
+        rows.append(
+            ("stack", *_sum_texts(costs, names), "", _quota_text(sum(map(Counter, quotas.values()), Counter())))
+        )
     days = frozenset().union(*(each.as_of for each in costs.values()))
     as_of = f"prices as of {min(days)}, " if days else ""
     hourly, total = _sum_texts(costs, names)
@@ -77,11 +79,7 @@ def _render_row(name: str, cost: Cost, quota: Mapping[str, int]) -> tuple[str, s
     hourly, total = ("?", "?") if cost.unpriced else (f"{cost.hourly:,.2f}", f"{cost.total:,.2f}")
     if cost.is_endless:
         return name, hourly, "-", "as long as it is there", _quota_text(quota)
-    within = (
-        _duration_text(cost.max_seconds)
-        if cost.has_timeout
-        else f"{_duration_text(cost.max_seconds)}, as it has no timeout"
-    )
+    within = _duration_text(cost.max_seconds) + ("" if cost.has_timeout else ", as it has no timeout")
     return name, hourly, total, within, _quota_text(quota)
 
 
@@ -90,13 +88,6 @@ def _sum_texts(costs: Mapping[str, Cost], names: list[str]) -> tuple[str, str]:
     priced = [costs[name] for name in names if not costs[name].unpriced]
     total = sum(each.total for each in priced if not each.is_endless)
     return f"{sum(each.hourly for each in priced):,.2f}", f"{total:,.2f}"
-
-
-def _sum_quotas(quotas: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    total = Counter[str]()
-    for quota in quotas.values():
-        total.update(quota)
-    return total
 
 
 def _quota_text(quota: Mapping[str, int]) -> str:

@@ -40,10 +40,8 @@ def make_folder(root: Path, uri: str) -> Path:
     because a process may have been killed between creating a folder and changing its mode.
     """
     path = resolve_folder(root, uri)
-    for created in [
-        *reversed([parent for parent in path.parents if parent.is_relative_to(root) and parent != root]),
-        path,
-    ]:
+    parents = [parent for parent in path.parents if root in parent.parents]
+    for created in [*reversed(parents), path]:
         try:
             created.mkdir(parents=True, exist_ok=True)
         except FileExistsError as error:

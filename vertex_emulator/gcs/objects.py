@@ -77,23 +77,21 @@ class Objects:
 
     def get(self, bucket: str, name: str) -> StoredObject:
         """Return an object, or a folder if the name ends with "/". Raises ApiError NOT_FOUND."""
-        path = self.get_path(bucket, name)
+        stored = self.find(bucket, name)
+        if stored is None:
+            raise ApiError("NOT_FOUND", f"No such object: {bucket}/{name}")
+        return stored
+
+    def find(self, bucket: str, name: str) -> StoredObject | None:
+        """Return an object, or a folder if the name ends with "/"; None if it does not exist. Raises ApiError."""
+        path, is_folder = self.get_path(bucket, name), name.endswith("/")
         try:
             status = path.stat()
         except (FileNotFoundError, NotADirectoryError):
-            status = None
-        if not name or status is None or path.is_dir() != name.endswith("/"):
-            raise ApiError("NOT_FOUND", f"No such object: {bucket}/{name}")
-        return StoredObject(bucket, name, path, status.st_mtime_ns, 0 if name.endswith("/") else status.st_size)
-
-    def find(self, bucket: str, name: str) -> StoredObject | None:
-        """Return an object, None if it does not exist."""
-        try:
-            return self.get(bucket, name)
-        except ApiError as error:
-            if error.status != "NOT_FOUND":
-                raise
             return None
+        if not name or path.is_dir() != is_folder:
+            return None
+        return StoredObject(bucket, name, path, status.st_mtime_ns, 0 if is_folder else status.st_size)
 
     def put(self, bucket: str, name: str, file: Path) -> StoredObject:
         """Make a file the content of an object, atomically; creates the bucket if needed. Raises ApiError, OSError."""

@@ -80,13 +80,12 @@ class PipelineReconciler:
             current, current_job = transaction.get_job(pipeline.id), transaction.get_job(job.id)
             if current is None or current_job is None:
                 return
-            if current.ending is not None:
-                if current_job.ending is None:
-                    cancel_job(transaction, job.id)
-            elif current_job.started is not None and current.state in (QUEUED, PENDING):
+            must_cancel = current.ending is not None and current_job.ending is None
+            if must_cancel:
+                cancel_job(transaction, job.id)
+            elif current.ending is None and current_job.started is not None and current.state in (QUEUED, PENDING):
                 transaction.update_job(current, state=RUNNING, started=current_job.started)
-            must_wake = current.ending is not None and current_job.ending is None
-        if must_wake:
+        if must_cancel:
             self.wake(job.id)
 
     def _finish(self, pipeline: Job, job: Job, trials_of_job: list[Trial]) -> None:

@@ -80,13 +80,9 @@ class Scheduler:
         with self.database.read_transaction() as transaction:
             unfinished = transaction.list_unfinished_jobs()
             jobs_with_files = {job: transaction.get_job(job) for job in self.data.list_jobs_with_files()}
-        for job in [
-            _ADMISSION,
-            *unfinished,
-            *self.executor.list_jobs(),
-            *(id for id, job in jobs_with_files.items() if job is None),
-        ]:
-            self.queue.add(job)
+        deleted = [job_id for job_id, job in jobs_with_files.items() if job is None]
+        for key in [_ADMISSION, *unfinished, *self.executor.list_jobs(), *deleted]:
+            self.queue.add(key)
 
     def process_next_key(self, timeout: float | None = None) -> bool:
         """Process the next key of the queue. Return False if there is none within `timeout` seconds."""
