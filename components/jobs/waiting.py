@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping
 from math import inf
-from types import MappingProxyType
 from typing import Any
 
 from vertex_api.client_errors import QuotaExceeded, Unavailable
@@ -20,12 +19,9 @@ from .results import summarize_job
 Job = Mapping[str, Any]
 UNREACHABLE_SECONDS = 120.0
 """How long the API may be out of reach before the wait fails; the jobs themselves go on."""
-_NO_DEADLINES: Mapping[str, float] = MappingProxyType({})
 
 
-def wait_for_jobs(
-    parent: str, stack: str, names: Mapping[str, str], deadlines: Mapping[str, float] = _NO_DEADLINES
-) -> dict[str, Any]:
+def wait_for_jobs(parent: str, stack: str, names: Mapping[str, str], deadlines: Mapping[str, float]) -> dict[str, Any]:
     """Return the results of jobs by name, once all have succeeded.
 
     `names` are their resource names, `deadlines` seconds from the beginning of this wait. Raises TrainingFailed as soon

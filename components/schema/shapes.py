@@ -10,11 +10,13 @@ from vertex_api.scalar_types import Boolean, Double, Duration, String
 
 from . import formats
 
-_shape = with_config(ConfigDict(extra="forbid"))
+
+@with_config(ConfigDict(extra="forbid"))
+class Shape(TypedDict):
+    """An object with the fields of its shape and no others."""
 
 
-@_shape
-class Package(TypedDict, total=False):
+class Package(Shape, total=False):
     """A script or module that is built into an image without a Dockerfile."""
 
     path: Required[String]
@@ -26,8 +28,7 @@ class Package(TypedDict, total=False):
     extraDirs: list[formats.CopiedPath]
 
 
-@_shape
-class Image(TypedDict, total=False):
+class Image(Shape, total=False):
     """An image: built from a `context` folder or a `package`, an existing `uri`, or built by another `stack`."""
 
     context: String
@@ -41,8 +42,7 @@ class Image(TypedDict, total=False):
     stack: String
 
 
-@_shape
-class PythonPackage(TypedDict, total=False):
+class PythonPackage(Shape, total=False):
     """A source distribution for a job's `packageUris`: of a folder (`path`), or of one file (`script`)."""
 
     path: String
@@ -50,8 +50,7 @@ class PythonPackage(TypedDict, total=False):
     requirements: list[formats.Requirement]
 
 
-@_shape
-class Lifecycle(TypedDict, total=False):
+class Lifecycle(Shape, total=False):
     """When a job runs, whether the program waits for it, what deleting it does, and an existing job to `adopt`."""
 
     wait: Boolean
@@ -62,22 +61,19 @@ class Lifecycle(TypedDict, total=False):
     adopt: formats.JobId
 
 
-@_shape
-class SpecFile(TypedDict, total=False):
+class SpecFile(Shape, total=False):
     """A file that holds the fields of a job."""
 
     file: Required[String]
 
 
-@_shape
-class Emulator(TypedDict, total=False):
+class Emulator(Shape, total=False):
     """Settings of the local emulator."""
 
     port: formats.Port
 
 
-@_shape
-class Registry(TypedDict, total=False):
+class Registry(Shape, total=False):
     """The registry of images: a `repository` of Artifact Registry to create, an `existing` one, or another `url`."""
 
     existing: formats.RepositoryName
@@ -94,8 +90,7 @@ class Registry(TypedDict, total=False):
     legacyBuckets: list[formats.BucketName]
 
 
-@_shape
-class Identity(TypedDict, total=False):
+class Identity(Shape, total=False):
     """The service account that jobs run as: an `account` to create, or an `existing` one."""
 
     account: formats.AccountId
@@ -103,8 +98,7 @@ class Identity(TypedDict, total=False):
     submitters: list[formats.Member]
 
 
-@_shape
-class Bucket(TypedDict, total=False):
+class Bucket(Shape, total=False):
     """The bucket that jobs write to: one to create by its `name`, or an `existing` one."""
 
     name: formats.BucketName
@@ -116,8 +110,7 @@ class Bucket(TypedDict, total=False):
     protect: Boolean
 
 
-@_shape
-class Peering(TypedDict, total=False):
+class Peering(Shape, total=False):
     """A VPC network that is peered with Google's services. With `prefixLength` the stack creates the peering."""
 
     network: Required[formats.NetworkName]
@@ -125,8 +118,7 @@ class Peering(TypedDict, total=False):
     prefixLength: formats.Positive
 
 
-@_shape
-class DnsPeering(TypedDict, total=False):
+class DnsPeering(Shape, total=False):
     """A domain, ending with a dot, that jobs resolve in a network of a project."""
 
     domain: Required[String]
@@ -134,8 +126,7 @@ class DnsPeering(TypedDict, total=False):
     targetNetwork: Required[String]
 
 
-@_shape
-class Attachment(TypedDict, total=False):
+class Attachment(Shape, total=False):
     """The network attachment of jobs: an `existing` one, or one to create in a `subnetwork`."""
 
     existing: formats.AttachmentName
@@ -143,24 +134,21 @@ class Attachment(TypedDict, total=False):
     dnsPeering: list[DnsPeering]
 
 
-@_shape
-class Network(TypedDict, total=False):
+class Network(Shape, total=False):
     """The private network that jobs reach: by a `peering` or by an `attachment`."""
 
     peering: Peering
     attachment: Attachment
 
 
-@_shape
-class AutoscalingSpec(TypedDict, total=False):
+class AutoscalingSpec(Shape, total=False):
     """The limits within which a pool scales with its jobs."""
 
     minReplicaCount: Required[formats.Positive]
     maxReplicaCount: Required[formats.Positive]
 
 
-@_shape
-class ResourcePool(TypedDict, total=False):
+class ResourcePool(Shape, total=False):
     """Machines of one kind in a persistent resource."""
 
     machineSpec: Required[types.MachineSpec]
@@ -169,16 +157,14 @@ class ResourcePool(TypedDict, total=False):
     diskSpec: types.DiskSpec
 
 
-@_shape
-class PersistentResource(TypedDict, total=False):
+class PersistentResource(Shape, total=False):
     """Machines that stay between jobs, for the jobs that name the resource."""
 
     name: Required[formats.PersistentResourceId]
     resourcePools: Required[list[ResourcePool]]
 
 
-@_shape
-class Prices(TypedDict, total=False):
+class Prices(Shape, total=False):
     """A stack's own prices in USD, by family or type, then by region. `asOf` is a day: 2026-07-30."""
 
     asOf: Required[String]
@@ -189,8 +175,7 @@ class Prices(TypedDict, total=False):
     disk: dict[str, dict[str, Double]]
 
 
-@_shape
-class Guardrails(TypedDict, total=False):
+class Guardrails(Shape, total=False):
     """Limits for the jobs and machines of a stack. Types are patterns; `registries` are prefixes of image names."""
 
     machineTypes: list[String]
@@ -206,8 +191,7 @@ class Guardrails(TypedDict, total=False):
     maxTotalCost: Double
 
 
-@_shape
-class Cloud(TypedDict, total=False):
+class Cloud(Shape, total=False):
     """The keys of a stack file that are for the target `gcp` only."""
 
     projectNumber: formats.ProjectNumber
@@ -221,8 +205,7 @@ class Cloud(TypedDict, total=False):
     prices: Prices
 
 
-@_shape
-class Declarations(TypedDict, total=False):
+class Declarations(Shape, total=False):
     """The sections of a file of declarations. Jobs are checked one by one, against the API's messages."""
 
     vars: dict[str, Any]
@@ -233,7 +216,6 @@ class Declarations(TypedDict, total=False):
     trainingPipelines: dict[str, dict[str, Any]]
 
 
-@_shape
 class Stack(Declarations, Cloud, total=False):
     """The keys of a stack file under `vertex-training:`: its settings, and declarations."""
 

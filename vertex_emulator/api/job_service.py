@@ -129,7 +129,7 @@ class JobService:
 def _check_model_destination(transaction: Transaction, location: Location, spec: Mapping[str, Any]) -> None:
     """Raise ApiError for a pipeline whose model could not be uploaded when it ends."""
     try:
-        choose_model_id(transaction, location, spec.get("modelId", ""), spec.get("parentModel", ""))
+        choose_model_id(transaction, location, spec)
     except ModelUploadRejected as error:
         raise ApiError(error.status, str(error)) from error
 

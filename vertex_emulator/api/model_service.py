@@ -37,8 +37,7 @@ class ModelService:
             raise build_invalid_argument_error(problems)
         with self.database.write_transaction() as transaction:
             try:
-                names = (request.get("modelId", ""), request.get("parentModel", ""))
-                version = upload_model(transaction, location, request["model"], *names)
+                version = upload_model(transaction, location, request, request["model"], None)
             except ModelUploadRejected as error:
                 raise ApiError(error.status, str(error)) from error
             response = {

@@ -9,11 +9,13 @@ from vertex_emulator.errors import ModelUploadRejected
 from vertex_emulator.resource_names import Location, generate_id, parse_model_name
 
 
-def choose_model_id(transaction: Transaction, location: Location, model_id: str, parent_model: str) -> str:
-    """Choose the id of an uploaded model: that of `parent_model` (a resource name), `model_id`, or a new one.
+def choose_model_id(transaction: Transaction, location: Location, request: Mapping[str, Any]) -> str:
+    """Choose the id of an uploaded model: that of `parentModel` (a resource name), `modelId`, or a new one.
 
-    Raises ModelUploadRejected: NOT_FOUND if the parent does not exist, ALREADY_EXISTS if `model_id` is taken.
+    `request` is an UploadModelRequest or a TrainingPipeline. Raises ModelUploadRejected: NOT_FOUND if the parent does
+    not exist, ALREADY_EXISTS if `modelId` is taken.
     """
+    model_id, parent_model = request.get("modelId", ""), request.get("parentModel", "")
     if parent_model:
         parsed = parse_model_name(parent_model)
         if parsed is None or parsed[0].name != location.name:
@@ -30,16 +32,14 @@ def choose_model_id(transaction: Transaction, location: Location, model_id: str,
 def upload_model(
     transaction: Transaction,
     location: Location,
-    spec: Mapping[str, Any],
-    model_id: str = "",
-    parent_model: str = "",
-    pipeline: str | None = None,
+    request: Mapping[str, Any],
+    model: Mapping[str, Any],
+    pipeline: str | None,
 ) -> ModelVersion:
     """Store a canonical Model as a new version; `pipeline` is the resource name of the training pipeline, if any.
 
-    Raises ModelUploadRejected.
+    `request` is as in `choose_model_id`. Raises ModelUploadRejected.
     """
-    aliases = spec.get("versionAliases", [])
-    fields = {name: value for name, value in spec.items() if name not in ("name", "versionAliases", "etag")}
-    model_id_to_use = choose_model_id(transaction, location, model_id, parent_model)
-    return transaction.models.add(model_id_to_use, location, fields, aliases, pipeline)
+    fields = {name: value for name, value in model.items() if name not in ("name", "versionAliases", "etag")}
+    model_id = choose_model_id(transaction, location, request)
+    return transaction.models.add(model_id, location, fields, model.get("versionAliases", []), pipeline)

@@ -110,14 +110,7 @@ class PipelineReconciler:
         elif uri == artifact and not self._has_files(uri):
             return _build_failure(_STATUS_CODES["NOT_FOUND"], f'There are no files under "{uri}" to copy.')
         try:
-            version = upload_model(
-                transaction,
-                pipeline.location,
-                model,
-                pipeline.spec.get("modelId", ""),
-                pipeline.spec.get("parentModel", ""),
-                pipeline.name,
-            )
+            version = upload_model(transaction, pipeline.location, pipeline.spec, model, pipeline.name)
         except ModelUploadRejected as error:
             return _build_failure(_STATUS_CODES[error.status], str(error))
         transaction.pipelines.set_model(pipeline.id, version.model_name)

@@ -17,11 +17,7 @@ def compute_run_id(spec: CanonicalSpec, rerun: int, upstream_run_ids: Sequence[s
 
 
 def compute_token(
-    spec: CanonicalSpec,
-    owner: str,
-    secrets: Mapping[str, str],
-    rerun: int,
-    upstream_jobs: Mapping[str, str] | None = None,
+    spec: CanonicalSpec, owner: str, secrets: Mapping[str, str], rerun: int, upstream_jobs: Mapping[str, str]
 ) -> str:
     """Return 32 hex digits that are equal for equal jobs of one resource: the key of an idempotent create.
 

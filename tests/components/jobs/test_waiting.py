@@ -39,7 +39,7 @@ def add_search(api: FakeClient, *states: str, trials: list[dict[str, Any]]) -> N
 
 
 def wait(**names: str) -> dict[str, Any]:
-    return waiting.wait_for_jobs(f"//local/{PARENT}", OWNER, names)
+    return waiting.wait_for_jobs(f"//local/{PARENT}", OWNER, names, {})
 
 
 def failure_of(**names: str) -> str:

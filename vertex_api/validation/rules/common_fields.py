@@ -21,9 +21,7 @@ def find_resource_violations(resource: Mapping[str, Any], at: KeyPath = ()) -> I
         yield (*at, "displayName"), f"is longer than {_MAX_NAME_LENGTH} characters"
     yield from find_label_violations(resource.get("labels", {}), (*at, "labels"))
     if "encryptionSpec" in resource:
-        path: KeyPath = (*at, "encryptionSpec")
-        yield from find_unset_fields(resource["encryptionSpec"], ["kmsKeyName"], path)
-        yield from _KEY.find_mismatch(resource["encryptionSpec"]["kmsKeyName"], (*path, "kmsKeyName"))
+        yield from _KEY.find_field_violations(resource["encryptionSpec"], "kmsKeyName", (*at, "encryptionSpec"))
 
 
 def find_label_violations(labels: Mapping[str, str], at: KeyPath) -> Iterator[Violation]:

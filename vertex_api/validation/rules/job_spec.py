@@ -65,26 +65,21 @@ def _find_network_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[V
     if ranges and not spec.get("network"):
         yield (*at, "reservedIpRanges"), "needs network, the VPC network that the ranges are reserved in"
     for index, name in enumerate(ranges):
-        yield from _find_compute_name_violations(name, (*at, "reservedIpRanges", index))
+        if not name:
+            yield (*at, "reservedIpRanges", index), "is required"
+        yield from COMPUTE_NAME.find_mismatch(name, (*at, "reservedIpRanges", index))
     psc = spec.get("pscInterfaceConfig", {})
     yield from _ATTACHMENT.find_mismatch(psc.get("networkAttachment"), (*at, "pscInterfaceConfig", "networkAttachment"))
     for index, peering in enumerate(psc.get("dnsPeeringConfigs", ())):
         path: KeyPath = (*at, "pscInterfaceConfig", "dnsPeeringConfigs", index)
         yield from find_unset_fields(peering, ["domain", "targetProject"], path)
-        yield from _find_compute_name_violations(peering["targetNetwork"], (*path, "targetNetwork"))
+        yield from COMPUTE_NAME.find_field_violations(peering, "targetNetwork", path)
         if peering["domain"] and not peering["domain"].endswith("."):
             yield (*path, "domain"), f'"{peering["domain"]}" must end with a dot'
-
-
-def _find_compute_name_violations(name: str, at: KeyPath) -> Iterator[Violation]:
-    if not name:
-        yield at, "is required"
-    yield from COMPUTE_NAME.find_mismatch(name, at)
 
 
 def _find_output_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, GcsDestination."""
     if "baseOutputDirectory" in spec:
         path: KeyPath = (*at, "baseOutputDirectory")
-        yield from find_unset_fields(spec["baseOutputDirectory"], ["outputUriPrefix"], path)
-        yield from STORAGE_URI.find_mismatch(spec["baseOutputDirectory"]["outputUriPrefix"], (*path, "outputUriPrefix"))
+        yield from STORAGE_URI.find_field_violations(spec["baseOutputDirectory"], "outputUriPrefix", path)

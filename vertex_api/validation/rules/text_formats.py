@@ -1,11 +1,12 @@
 """Formats of texts: resource names, storage URIs, identifiers."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from vertex_api.scalar_types import quote_value
-from vertex_api.validation.rules.violation import KeyPath, Violation
+from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
 
 _SEGMENTS = {"number": "[0-9]+", "region": "[a-z]+-[a-z]+[0-9]+", "object": r"[^\x00-\x1f]*"}
 
@@ -37,6 +38,11 @@ class TextFormat:
         """Find a text that is set and does not have this format."""
         if value and not self.matches(value):
             yield at, self.mismatch_text(value)
+
+    def find_field_violations(self, message: Mapping[str, Any], field: str, at: KeyPath) -> Iterator[Violation]:
+        """Find a required text of a message that is missing or does not have this format."""
+        yield from find_unset_fields(message, [field], at)
+        yield from self.find_mismatch(message[field], (*at, field))
 
 
 STORAGE_URI = TextFormat(

@@ -7,7 +7,7 @@ from typing import Any
 from vertex_api import types
 from vertex_api.scalar_types import quote_value
 from vertex_api.validation.rules import common_fields, unions, worker_pool_task
-from vertex_api.validation.rules.text_formats import STORAGE_URI
+from vertex_api.validation.rules.text_formats import IMAGE, STORAGE_URI
 from vertex_api.validation.rules.violation import KeyPath, Violation
 
 _ID = re.compile(r"[a-z_][a-z0-9_-]{0,62}")
@@ -31,7 +31,7 @@ def find_model_violations(model: Mapping[str, Any], at: KeyPath = ()) -> Iterato
 
 def _find_container_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, ModelContainerSpec, Port and EnvVar; a route is an "HTTP path on the container"."""
-    yield from worker_pool_task.find_image_violations(spec, "imageUri", at)
+    yield from IMAGE.find_field_violations(spec, "imageUri", at)
     for route in ("predictRoute", "healthRoute"):
         if spec.get(route) and not spec[route].startswith("/"):
             yield (*at, route), f"{quote_value(spec[route])} must start with /"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vertex_api.validation.rules.text_formats import C_IDENTIFIER, IMAGE, MODULE, STORAGE_URI
-from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
+from vertex_api.validation.rules.violation import KeyPath, Violation
 
 _MAX_ENTRIES = 100
 _MAX_CHARACTERS = 100_000
@@ -13,7 +13,7 @@ _MAX_CHARACTERS = 100_000
 def find_task_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Find violations of the rules for the task of a WorkerPoolSpec."""
     if "containerSpec" in pool:
-        yield from find_image_violations(pool["containerSpec"], "imageUri", (*at, "containerSpec"))
+        yield from IMAGE.find_field_violations(pool["containerSpec"], "imageUri", (*at, "containerSpec"))
         yield from _find_argument_violations(pool["containerSpec"], (*at, "containerSpec"))
     if "pythonPackageSpec" in pool:
         yield from _find_package_violations(pool["pythonPackageSpec"], (*at, "pythonPackageSpec"))
@@ -22,9 +22,8 @@ def find_task_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Viola
 
 def _find_package_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, PythonPackageSpec."""
-    yield from find_image_violations(spec, "executorImageUri", at)
-    yield from find_unset_fields(spec, ["pythonModule"], at)
-    yield from MODULE.find_mismatch(spec["pythonModule"], (*at, "pythonModule"))
+    yield from IMAGE.find_field_violations(spec, "executorImageUri", at)
+    yield from MODULE.find_field_violations(spec, "pythonModule", at)
     uris = spec["packageUris"]
     if len(uris) > _MAX_ENTRIES:
         yield (*at, "packageUris"), f"has {len(uris)} entries; at most {_MAX_ENTRIES} are allowed"
@@ -32,12 +31,6 @@ def _find_package_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[V
         if not uri:
             yield (*at, "packageUris", index), "is empty"
         yield from STORAGE_URI.find_mismatch(uri, (*at, "packageUris", index))
-
-
-def find_image_violations(spec: Mapping[str, Any], field: str, at: KeyPath) -> Iterator[Violation]:
-    """Find an image that is missing, or whose name does not have the format of one."""
-    yield from find_unset_fields(spec, [field], at)
-    yield from IMAGE.find_mismatch(spec[field], (*at, field))
 
 
 def _find_argument_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
