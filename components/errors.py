@@ -35,7 +35,7 @@ class ContextUnusable(ComponentError, pulumi.RunError):
     """The folder that an image is built from cannot be read."""
 
     @classmethod
-    def of(cls, error: OSError) -> "ContextUnusable":
+    def from_os_error(cls, error: OSError) -> "ContextUnusable":
         """Return the error for a file or folder that cannot be read."""
         advice = "make it readable, or exclude it in .dockerignore"
         return cls(f"{error.filename} cannot be read ({error.strerror}): {advice}")

@@ -48,7 +48,7 @@ class Images:
                 name,
                 image,
                 foundation=foundation,
-                secrets=references.resolve(image.get("secrets", {}), {"secrets": settings.secrets}),
+                secrets=references.resolve_references(image.get("secrets", {}), {"secrets": settings.secrets}),
             )
             for name, image in settings.images.items()
             if is_built_here(image)
@@ -62,14 +62,14 @@ class Images:
             name: self.built[name].reference
             if name in self.built
             else image.get("uri")
-            or _get_promoted_image(stacks[image["stack"]], name).apply(
+            or _get_promoted_image_uri(stacks[image["stack"]], name).apply(
                 guardrails.create_image_check(settings.guardrails, name)
             )
             for name, image in settings.images.items()
         }
 
     @property
-    def pinned(self) -> dict[str, pulumi.Input[str]]:
+    def pinned_uris(self) -> dict[str, pulumi.Input[str]]:
         """URIs by name for other stacks to run: of an image that is built here with its digest, once that is known."""
         return {
             name: pulumi.Output.concat(self.built[name].reference.rpartition(":")[0], "@", self.built[name].digest)
@@ -182,20 +182,22 @@ def _resolve_spec(
     spec: CanonicalSpec, tables: Mapping[str, Mapping[str, pulumi.Input[str]]]
 ) -> CanonicalSpec | pulumi.Output[CanonicalSpec]:
     """Return a spec with its references into `tables` resolved: at once, unless an image comes from another stack."""
-    return apply_when_known(lambda tables: spec.transform(lambda fields: references.resolve(fields, tables)), tables)
+    return apply_when_known(
+        lambda tables: spec.transform(lambda fields: references.resolve_references(fields, tables)), tables
+    )
 
 
-def _get_promoted_image(stack: pulumi.StackReference, name: str) -> pulumi.Output[str]:
+def _get_promoted_image_uri(stack: pulumi.StackReference, name: str) -> pulumi.Output[str]:
     """Return the URI, with digest, of the image that another stack has built. Raises ImageNotPromoted."""
 
-    def find_uri(pinned: Any) -> str:
+    def get_image_uri(pinned: Any) -> str:
         if (uri := (pinned or {}).get(name)) is not None:
             return str(uri)
         place = f"images.{name}: the stack {stack._name}"
         known = ", ".join(sorted(pinned or {})) or "none"
         raise ImageNotPromoted(f"{place} has no image of this name (it has {known}); run `pulumi up` there first")
 
-    return stack.get_output("pinnedImages").apply(find_uri)
+    return stack.get_output("pinnedImages").apply(get_image_uri)
 
 
 def export_outputs(images: Images, jobs: Jobs) -> None:
@@ -205,7 +207,7 @@ def export_outputs(images: Images, jobs: Jobs) -> None:
     bestTrial). `pinnedImages` has URIs with digests, which another stack's `images.NAME.stack` reads.
     """
     pulumi.export("images", images.uris)
-    pulumi.export("pinnedImages", images.pinned)
+    pulumi.export("pinnedImages", images.pinned_uris)
     # Each job by itself: Output.all takes its arguments apart and puts them together again, 28 Outputs a job.
     pulumi.export("jobs", {name: jobs.get_latest_run(name) for name in jobs.resources})
     pulumi.export("results", jobs.results)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from .stat_signatures import is_stable, pack_signature, read_signatures, split_signatures, sum_file_sizes
+from .stat_signatures import is_stable, pack_signature, read_signatures, split_joined_signatures, sum_file_sizes
 from .user_cache import get_cache_file, read_cache_file, write_cache_file
 
 TAG_LENGTH = 16
@@ -70,7 +70,7 @@ def compute_file_digests(folder: Path, paths: Collection[str]) -> dict[str, str]
         return {path: _hash_file(root + path)[1] for path in paths}
     cache_file = get_cache_file("digests", _CACHE_FORMAT, os.fsencode(folder.resolve()))
     cached = _parse_cache(read_cache_file(cache_file))
-    current = dict(zip(paths, split_signatures(signatures), strict=True))
+    current = dict(zip(paths, split_joined_signatures(signatures), strict=True))
     unchanged = {path: cached[path] for path in paths if path in cached and cached[path][0] == current[path]}
     hashed = _hash_files(root, [path for path in paths if path not in unchanged])
     # Neither files that changed while they were read, nor files whose next change may have the same times.
@@ -88,7 +88,7 @@ def _parse_cache(content: bytes | None) -> dict[str, SignedDigest]:
         return {}
     json_text, _, signatures = content.partition(b"\n")
     digests: dict[str, str] = json.loads(json_text)
-    return dict(zip(digests, zip(split_signatures(signatures), digests.values(), strict=True), strict=True))
+    return dict(zip(digests, zip(split_joined_signatures(signatures), digests.values(), strict=True), strict=True))
 
 
 def _serialize_cache(entries: Mapping[str, SignedDigest]) -> bytes:

@@ -36,7 +36,7 @@ def read_signatures(root: str, paths: Collection[str]) -> bytes:
         return b"".join(pack_signature(os.lstat(file)) for file in files)
 
 
-def split_signatures(signatures: bytes) -> list[bytes]:
+def split_joined_signatures(signatures: bytes) -> list[bytes]:
     """Split what `read_signatures` returned into one signature per file."""
     return [signatures[start : start + _SIGNATURE.size] for start in range(0, len(signatures), _SIGNATURE.size)]
 

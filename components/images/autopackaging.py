@@ -47,7 +47,7 @@ def list_copied_paths(package: shapes.Package, available_files: Collection[str])
     """Return all files and folders of the package's path that the image contains."""
     return [
         *(name for name in INSTALL_FILES if name in available_files),
-        *_list_setup_inputs(available_files),
+        *_list_setup_py_inputs(available_files),
         *map(posixpath.normpath, package.get("extraPackages", [])),
         *list_source_folders(package, available_files),
     ]
@@ -74,7 +74,7 @@ def _render_instructions(package: shapes.Package, available_files: Collection[st
         _render_copy_instruction(folder, folder) for folder in list_source_folders(package, available_files)
     ]
     if SETUP in available_files:
-        for name in (SETUP, *_list_setup_inputs(available_files)):
+        for name in (SETUP, *_list_setup_py_inputs(available_files)):
             yield _render_copy_instruction(name, name)
         yield from copy_folders
         yield f"RUN {pip} ."
@@ -100,7 +100,7 @@ def _get_entrypoint(package: shapes.Package, is_prebuilt: bool) -> list[str]:
     return [python if script.endswith(".py") else "/bin/bash", script]
 
 
-def _list_setup_inputs(available_files: Collection[str]) -> list[str]:
+def _list_setup_py_inputs(available_files: Collection[str]) -> list[str]:
     return [name for name in SETUP_INPUTS if name in available_files] if SETUP in available_files else []
 
 

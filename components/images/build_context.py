@@ -42,14 +42,14 @@ class BuildContext(ABC):
         """Paths in the folder by path in the archive, in no order. Raises ContextUnusable."""
 
     @property
-    def texts(self) -> Mapping[str, str]:
+    def generated_texts(self) -> Mapping[str, str]:
         """Texts that are generated for the archive, by path there."""
         return {}
 
     @property
     def dockerfile_text(self) -> str:
         """The content of the Dockerfile."""
-        return self.texts.get(self.dockerfile) or (self.folder / self.dockerfile).read_text()
+        return self.generated_texts.get(self.dockerfile) or (self.folder / self.dockerfile).read_text()
 
     @property
     def is_dockerfile_ignored(self) -> bool:
@@ -57,27 +57,27 @@ class BuildContext(ABC):
         return False
 
     @abstractmethod
-    def locate_base_image(self, image_name: str, line: int) -> str:
+    def format_base_image_place(self, image_name: str, line: int) -> str:
         """Return where the base image at a line of the Dockerfile is declared, as a place for a message."""
 
     @property
     def file_count(self) -> int:
         """How many entries the archive has; reads no file."""
-        return len(self.files) + len(self.texts)
+        return len(self.files) + len(self.generated_texts)
 
     @property
     def file_digests(self) -> dict[str, str]:
         """The digest of every entry by path in the archive; an executable's or a link's differs from a plain file's."""
-        return self._content.digests
+        return self._archive_content.digests
 
     @cached_property
     def digest(self) -> str:
         """64 hex digits for everything that decides what the image holds."""
-        options = json.dumps([self._options, self.texts], sort_keys=True)
+        options = json.dumps([self._digested_options, self.generated_texts], sort_keys=True)
         try:
             return get_cached_digest(self.folder, [*self.files.values()], options, self._compute_digest)
         except OSError as error:
-            raise ContextUnusable.of(error) from error
+            raise ContextUnusable.from_os_error(error) from error
 
     @property
     def tag(self) -> str:
@@ -87,22 +87,22 @@ class BuildContext(ABC):
     def create_archive(self) -> IO[bytes]:
         """Return the context as a tar file, equal for equal files, so that layers are cached across machines."""
         file = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
-        self._content.write_tar(file)
+        self._archive_content.write_tar(file)
         file.seek(0)
         return file
 
     @cached_property
-    def _content(self) -> ArchiveContent:
-        return ArchiveContent(self.folder, self.files, self.texts)
+    def _archive_content(self) -> ArchiveContent:
+        return ArchiveContent(self.folder, self.files, self.generated_texts)
 
     @property
-    def _options(self) -> dict[str, Any]:
+    def _digested_options(self) -> dict[str, Any]:
         options = {"dockerfile": self.dockerfile, "buildArgs": dict(self.build_args)}
         secrets = {"secrets": list(self.secret_ids)} if self.secret_ids else {}
         return options | {"target": self.target, "platform": self.platform} | secrets
 
     def _compute_digest(self) -> str:
-        options = {**self._options, "dockerfile": self.file_digests[self.dockerfile]}
+        options = {**self._digested_options, "dockerfile": self.file_digests[self.dockerfile]}
         text = json.dumps([options, self.file_digests], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -119,7 +119,7 @@ class DockerfileContext(BuildContext):
     def is_dockerfile_ignored(self) -> bool:
         return self.dockerfile not in self._included_files
 
-    def locate_base_image(self, image_name: str, line: int) -> str:  # noqa: ARG002
+    def format_base_image_place(self, image_name: str, line: int) -> str:  # noqa: ARG002
         return f"{os.path.relpath(self.folder / self.dockerfile)}:{line}"
 
     @cached_property

@@ -99,7 +99,7 @@ def list_included_files(folder: Path, dockerfile: str | None) -> list[str]:
         rules = IgnoreRules.from_file(ignore_files[0]) if ignore_files else None
         return list(_walk_included_files(folder, rules))
     except OSError as error:
-        raise ContextUnusable.of(error) from error
+        raise ContextUnusable.from_os_error(error) from error
 
 
 def _walk_included_files(folder: Path, rules: IgnoreRules | None) -> Iterator[str]:

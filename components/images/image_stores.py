@@ -77,7 +77,7 @@ class Registry:
                     # If tags are immutable, someone else may have pushed this image first.
                     if _IMMUTABLE_MESSAGE.search(error) and (digest := self.get_digest(uri)):
                         return digest
-                    raise RegistryRefused(f"{uri} cannot be pushed: {error}; {_describe_remedy(uri)}")
+                    raise RegistryRefused(f"{uri} cannot be pushed: {error}; {_describe_push_remedy(uri)}")
                 digest = message.get("aux", {}).get("Digest", digest)
         if digest is None:
             raise RegistryRefused(f"{uri} was pushed, but the registry gave it no digest; run `pulumi up` again")
@@ -128,7 +128,7 @@ def _translate_errors(uri: str, credentials: Mapping[str, str] | None) -> Iterat
         yield
     except docker.errors.APIError as error:
         explanation = _redact_credentials(str(error.explanation or error.response.reason), credentials)
-        raise RegistryRefused(f"{uri}: its registry refuses: {explanation}; {_describe_remedy(uri)}") from error
+        raise RegistryRefused(f"{uri}: its registry refuses: {explanation}; {_describe_push_remedy(uri)}") from error
     except requests.RequestException as error:
         raise RegistryRefused(f"{uri}: the connection to Docker was lost; run `pulumi up` again to continue") from error
 
@@ -143,7 +143,7 @@ def _redact_credentials(text: str, credentials: Mapping[str, str] | None) -> str
     return " ".join(text.split())[:300]
 
 
-def _describe_remedy(uri: str) -> str:
+def _describe_push_remedy(uri: str) -> str:
     host = uri.partition("/")[0]
     advice = f"log in with `docker login {host}`, or check that it is reachable"
     if _GOOGLE_HOST.fullmatch(host):

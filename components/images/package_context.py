@@ -30,10 +30,10 @@ class PackageContext(BuildContext):
         return {f"{PACKAGE_FOLDER}/{path}": path for path in paths}
 
     @cached_property
-    def texts(self) -> Mapping[str, str]:
+    def generated_texts(self) -> Mapping[str, str]:
         return {self.dockerfile: render_dockerfile(self.package, self._available_files)}
 
-    def locate_base_image(self, image_name: str, line: int) -> str:  # noqa: ARG002
+    def format_base_image_place(self, image_name: str, line: int) -> str:  # noqa: ARG002
         return f"images.{image_name}.package.baseImage"
 
     @cached_property

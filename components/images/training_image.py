@@ -75,7 +75,7 @@ class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
         }
         if secrets:
             props["secrets"] = pulumi.Output.secret(dict(secrets))
-        defaults = pulumi.ResourceOptions(depends_on=[*foundation.for_images])
+        defaults = pulumi.ResourceOptions(depends_on=[*foundation.image_dependencies])
         super().__init__(TrainingImageProvider(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
 
 

@@ -16,8 +16,8 @@ def warn_of_unpinned_bases(image_name: str, context: BuildContext, resource: pul
     """Warn of base images that may change without a new tag of the image that is built from this context."""
     for line, base in find_unpinned_bases(context.dockerfile_text, context.build_args):
         pulumi.warn(
-            f"{context.locate_base_image(image_name, line)}: FROM {base} is not pinned: another build of the same "
-            f"files may give another image; name its digest, {base}@sha256:…",
+            f"{context.format_base_image_place(image_name, line)}: FROM {base} is not pinned: another build of the "
+            f"same files may give another image; name its digest, {base}@sha256:…",
             resource,
         )
 

@@ -53,9 +53,10 @@ def fetch_adopted_job(api: Target, inputs: JobInputs, name: str, results: Mappin
     """Return the job to adopt. Raises VertexError, and SubmitFailed if it differs from what is declared."""
     job = api.client.get(ResourceName.parse(name))
     actual = restore_spec(inputs.spec.kind, job).fields
-    if lines := list(_render_differences(inputs.spec.fields, actual, inputs.reference_values(results))):
+    if lines := list(_render_differences(inputs.spec.fields, actual, inputs.collect_reference_values(results))):
         advice = "declare what it has, or take lifecycle.adopt out to run what is declared"
-        raise SubmitFailed("\n".join([f"{inputs.failure}, as it is not the job that is declared:", *lines, advice]))
+        headline = f"{inputs.failed_action}, as it is not the job that is declared:"
+        raise SubmitFailed("\n".join([headline, *lines, advice]))
     return job
 
 

@@ -17,7 +17,7 @@ from ..runtime.foundation import Foundation
 from . import waiting
 from .job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
 from .recovery.orphans import find_undeclared_jobs
-from .recovery.update_session import current_session
+from .recovery.update_session import get_current_session
 from .results import summarize_job
 
 UNDECLARED_MESSAGE = (
@@ -45,8 +45,8 @@ class CompletionProvider(Provider):
         except TrainingFailed as error:
             undeclared: list[str] = []
             with suppress(VertexError):  # the failure to report is the training's
-                if ledger := current_session().get_ledger(props["owner"]):
-                    undeclared = find_undeclared_jobs(api_target.connect(props["parent"]), ledger)
+                if ledger := get_current_session().get_ledger(props["owner"]):
+                    undeclared = find_undeclared_jobs(api_target.resolve_target(props["parent"]), ledger)
             if undeclared:
                 raise TrainingFailed(f"{error}\n{UNDECLARED_MESSAGE.format(', '.join(undeclared))}") from error
             raise

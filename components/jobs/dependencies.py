@@ -60,7 +60,9 @@ def unknown_result_message(reference: str, job_name: str, result: str, available
     return f"${{{references.JOBS}.{reference}}} is not a result of {job_name}{suggestion}"
 
 
-def link_jobs(jobs: Sequence[JobDeclaration], result_references: ResultReferences) -> tuple[JobDeclaration, ...]:
+def add_referenced_jobs(
+    jobs: Sequence[JobDeclaration], result_references: ResultReferences
+) -> tuple[JobDeclaration, ...]:
     """Return valid jobs with the `referenced_jobs` of each.
 
     A reference to the model folder of a job is resolved if that job's declaration names its output folder. What the
@@ -77,7 +79,7 @@ def link_jobs(jobs: Sequence[JobDeclaration], result_references: ResultReference
     for job in sorted(jobs, key=lambda job: levels[job.name]):
         spec, inherited = job.spec, set()
         if referenced_jobs[job.name]:
-            spec = spec.transform(lambda fields: references.resolve(fields, {references.JOBS: model_dirs}))
+            spec = spec.transform(lambda fields: references.resolve_references(fields, {references.JOBS: model_dirs}))
             inherited = {split_reference(result, names)[0] for result in results.find_result_references(spec)}
         all_referenced = frozenset(referenced_jobs[job.name] | inherited)
         linked_jobs[job.name] = replace(job, valid_spec=spec, referenced_jobs=all_referenced)

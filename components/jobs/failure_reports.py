@@ -43,7 +43,7 @@ _CAUSES = [
 """Texts of the service (its pages on training, and errors that its users report), of Python and of Cloud Storage."""
 
 
-def failure_report(api: Target, name: str, job: Job) -> str:
+def build_failure_report(api: Target, name: str, job: Job) -> str:
     """Return all that is known about a failed job, in lines."""
     resource_name = ResourceName.parse(job["name"])
     logged_job = ResourceName.parse(get_backing_job_name(job) or job["name"])
@@ -66,7 +66,7 @@ def failure_report(api: Target, name: str, job: Job) -> str:
             *(f"  likely cause: {cause}" for cause in causes),
             f"  the last log lines of {replica_name}:" if replica_name else "  its last log lines:",
             *([f"    {line}" for line in log_lines] or ["    (it wrote nothing)"]),
-            f"  all of it: {api.links.get_page(resource_name)} or `{api.links.get_logs(logged_job)}`",
+            f"  all of it: {api.links.get_page_url(resource_name)} or `{api.links.get_log_command(logged_job)}`",
             "  fix it, or run it again with lifecycle.rerun",
         ]
     )

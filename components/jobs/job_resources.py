@@ -104,7 +104,7 @@ class _Job(dynamic.Resource, Generic[Spec]):
         ours = pulumi.ResourceOptions(
             replace_on_changes=_REPLACE_ADOPTED if adopt else _REPLACE,
             delete_before_replace=True,
-            depends_on=[*foundation.for_jobs],
+            depends_on=[*foundation.job_dependencies],
         )
         # A merge of nothing would be a thirtieth of a preview.
         super().__init__(self.provider(), name, props, pulumi.ResourceOptions.merge(ours, opts) if opts else ours)

@@ -15,7 +15,7 @@ from vertex_api.validation.pipeline_tasks import get_backing_job_name
 from vertex_api.validation.shape_validation import get_value_at
 
 from ..runtime import api_target
-from ..runtime.api_target import Target, api_errors_as
+from ..runtime.api_target import Target, translate_api_errors
 from ..runtime.engine import Provider
 from ..schema.job_declaration import validate_declared_spec
 from . import adoption, drift, progress, results
@@ -23,7 +23,7 @@ from .pipeline_results import fetch_tuning_job
 from .provider_inputs import JobInputs
 from .recovery.job_removal import remove_job
 from .recovery.labels import find_label_violations
-from .recovery.update_session import current_session
+from .recovery.update_session import get_current_session
 from .submission import find_or_submit_job
 
 
@@ -68,45 +68,45 @@ class JobProvider(Provider):
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         if news.get("adopt"):
             return dynamic.UpdateResult(self._create_or_adopt(news))
-        return dynamic.UpdateResult({**news, **_select_results(olds), "run": olds["run"]})
+        return dynamic.UpdateResult({**news, **_get_stored_results(olds), "run": olds["run"]})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = JobInputs.parse(self.kind, props)
-        with api_errors_as(f"{inputs.name}: not read"):
-            api = api_target.connect(inputs.parent)
+        with translate_api_errors(f"{inputs.name}: not read"):
+            api = api_target.resolve_target(inputs.parent)
             try:
                 job = api.client.get(ResourceName.parse(id_))
             except NotFound:
                 return dynamic.ReadResult(None, {})
-            run = _describe_run(api, job)
+            run = _summarize_for_refresh(api, job)
         if change := progress.describe_change(inputs.name, props.get("run") or {}, run):
             # A refresh shows changes of inputs only.
             print(change, flush=True)  # noqa: T201
-        recorded_results = _select_results(props)
-        values = inputs.reference_values(recorded_results.get("results", {}))
+        recorded_results = _get_stored_results(props)
+        values = inputs.collect_reference_values(recorded_results.get("results", {}))
         spec = drift.select_declared_fields(inputs.spec.fields, restore_spec(self.kind, job).fields, values)
         return self.build_read_result(id_, {**props, "spec": spec}, **recorded_results, run=run)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         inputs, name = JobInputs.parse(self.kind, props), ResourceName.parse(id_)
-        current_session().mark_deleted(id_)
+        get_current_session().mark_deleted(id_)
         if inputs.on_delete == "keep":
             return
-        with api_errors_as(f"{inputs.name}: not deleted"):
-            client = api_target.connect(inputs.parent).client
+        with translate_api_errors(f"{inputs.name}: not deleted"):
+            client = api_target.resolve_target(inputs.parent).client
             remove_job(client, name, inputs.name, keep_record=inputs.on_delete == "cancel")
 
     def _create_or_adopt(self, props: dict[str, Any]) -> dict[str, Any]:
         """Return the outputs of a resource once its job exists: adopted by name, found again, or submitted."""
         inputs = JobInputs.parse(self.kind, props)
-        with api_errors_as(inputs.failure):
-            api = api_target.connect(inputs.parent)
+        with translate_api_errors(inputs.failed_action):
+            api = api_target.resolve_target(inputs.parent)
             used_results = results.fetch_results(api, inputs)
             if inputs.adopted_job:
                 job = adoption.fetch_adopted_job(api, inputs, inputs.adopted_job, used_results)
             else:
-                job = find_or_submit_job(api, inputs, used_results, current_session())
-            return {**props, **_select_results({"results": used_results}), "run": _describe_run(api, job)}
+                job = find_or_submit_job(api, inputs, used_results, get_current_session())
+            return {**props, **_get_stored_results({"results": used_results}), "run": _summarize_for_refresh(api, job)}
 
 
 class CustomJobProvider(JobProvider):
@@ -127,20 +127,20 @@ class TrainingPipelineProvider(JobProvider):
     kind = TRAINING_PIPELINE
 
 
-def _select_results(props: Mapping[str, Any]) -> dict[str, Any]:
+def _get_stored_results(props: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of references to results of other jobs, as they were when the job was submitted."""
     return {"results": props["results"]} if props.get("results") else {}
 
 
-def _describe_run(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
+def _summarize_for_refresh(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a refresh shows of a job. It changes only with the job, or the next refresh would show a change."""
     name = ResourceName.parse(job["name"])
     logged_job = ResourceName.parse(get_backing_job_name(job) or job["name"])
     run = {
         "name": job["name"],
         "state": job["state"],
-        "page": api.links.get_page(name),
-        "logs": api.links.get_logs(logged_job),
+        "page": api.links.get_page_url(name),
+        "logs": api.links.get_log_command(logged_job),
     }
     if "error" in job:
         run["error"] = job["error"].get("message", "")

@@ -55,10 +55,10 @@ class JobInputs:
         return self.owner.rpartition("/")[0]
 
     @property
-    def failure(self) -> str:
+    def failed_action(self) -> str:
         """What has failed if the job cannot be created, as messages begin."""
         return f"{self.name}: {f'{self.adopted_job} is not adopted' if self.adopted_job else 'not submitted'}"
 
-    def reference_values(self, results: Mapping[str, str]) -> Tables:
+    def collect_reference_values(self, results: Mapping[str, str]) -> Tables:
         """Return the values of all references in the spec; `results` are those of upstream jobs."""
         return {"secrets": self.secrets, references.JOBS: results}

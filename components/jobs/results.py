@@ -62,21 +62,22 @@ def fetch_results(api: Target, inputs: JobInputs) -> dict[str, str]:
     paths = {reference: split_reference(reference, upstream_jobs) for reference in find_result_references(inputs.spec)}
     for reference, (name, _) in sorted(paths.items()):
         if name not in upstream_jobs:
-            place, names = f"{inputs.failure}: ${{{references.JOBS}.{reference}}}", ", ".join(upstream_jobs) or "none"
+            place = f"{inputs.failed_action}: ${{{references.JOBS}.{reference}}}"
+            names = ", ".join(upstream_jobs) or "none"
             raise SubmitFailed(f"{place} is not a result of its upstream jobs: {names}")
     jobs = {name: api.client.get(ResourceName.parse(upstream_jobs[name])) for name, _ in sorted(paths.values())}
     for name, job in jobs.items():
         if job["state"] not in SUCCEEDED_STATES:
-            raise SubmitFailed(f"{inputs.failure}: {name}, whose results it uses, is {job['state']}")
+            raise SubmitFailed(f"{inputs.failed_action}: {name}, whose results it uses, is {job['state']}")
     complete_jobs = attach_tuning_jobs(api, inputs.stack, jobs)
     job_results = {name: {"name": job["name"], **summarize_job(job)} for name, job in complete_jobs.items()}
     values = {}
     for reference, (name, path) in sorted(paths.items()):
-        value = _get_value(job_results[name], path)
+        value = _get_result_value(job_results[name], path)
         if value is None:
             reason = _explain_missing_result(name, path, job_results[name])
-            raise SubmitFailed(f"{inputs.failure}: ${{{references.JOBS}.{reference}}} does not exist: {reason}")
-        values[reference] = references.to_text(value)
+            raise SubmitFailed(f"{inputs.failed_action}: ${{{references.JOBS}.{reference}}} does not exist: {reason}")
+        values[reference] = references.format_as_text(value)
     return values
 
 
@@ -109,7 +110,7 @@ def _get_model_dir(job_spec: Mapping[str, Any], trial_id: str = "") -> dict[str,
     return {MODEL_DIR: folder} if folder else {}
 
 
-def _get_value(result: Any, path: str) -> Any:
+def _get_result_value(result: Any, path: str) -> Any:
     """Return the value at a path, whose last name may have dots in it."""
     while isinstance(result, Mapping) and path not in result:
         head, _, path = path.partition(".")

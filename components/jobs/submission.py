@@ -27,12 +27,12 @@ def find_or_submit_job(api: Target, inputs: JobInputs, results: Mapping[str, str
     equivalent_job = session.find_equivalent_job(api, kind, inputs.stack, token)
     ledger = session.get_ledger(inputs.stack)
     if ledger and inputs.name in ledger.names:
-        labels[MARK_LABEL] = ledger.compute_mark(inputs.name)
+        labels[MARK_LABEL] = ledger.compute_mark_label(inputs.name)
         orphans = session.find_orphans(api, kind, inputs.stack, labels[MARK_LABEL], equivalent_job)
         remove_orphans(api.client, ledger.stack, dict.fromkeys(orphans, inputs.name))
     if equivalent_job:
         return equivalent_job
-    job = references.resolve_and_unescape(inputs.spec.fields, inputs.reference_values(results))
+    job = references.resolve_and_unescape(inputs.spec.fields, inputs.collect_reference_values(results))
     job["labels"] = {**job.get("labels", {}), **labels}
-    engine.ensure_alive(inputs.failure)
+    engine.ensure_engine_alive(inputs.failed_action)
     return api.client.create(kind, api.parent, job)

@@ -32,7 +32,7 @@ def wait_for_jobs(parent: str, stack: str, names: Mapping[str, str], deadlines: 
     pending = dict(names)
     start = last_contact = time.monotonic()
     while True:
-        engine.ensure_alive("waiting")
+        engine.ensure_engine_alive("waiting")
         try:
             latest = fetch_jobs(parent, stack, pending)
         except (Unavailable, QuotaExceeded) as error:
@@ -45,9 +45,9 @@ def wait_for_jobs(parent: str, stack: str, names: Mapping[str, str], deadlines: 
             if missing := pending.keys() - latest.keys():
                 raise TrainingFailed(f"{', '.join(sorted(missing))}: deleted while waited for; run `pulumi refresh`")
             if failed := [name for name in latest if jobs[name]["state"] in TERMINAL_STATES - SUCCEEDED_STATES]:
-                api = api_target.connect(parent)
+                api = api_target.resolve_target(parent)
                 raise TrainingFailed(
-                    "\n".join(failure_reports.failure_report(api, name, jobs[name]) for name in failed)
+                    "\n".join(failure_reports.build_failure_report(api, name, jobs[name]) for name in failed)
                 )
             if all(map(_has_ended, jobs.values())):
                 for name, job in jobs.items():
@@ -69,7 +69,7 @@ def fetch_jobs(parent: str, stack: str, names: Mapping[str, str]) -> dict[str, J
 
     `names` are their resource names.
     """
-    api = api_target.connect(parent)
+    api = api_target.resolve_target(parent)
     jobs = fetch_stack_jobs(api, stack, set(names.values()))
     return attach_tuning_jobs(api, stack, {name: jobs[names[name]] for name in names if names[name] in jobs})
 
@@ -80,7 +80,7 @@ def _has_ended(job: Job) -> bool:
 
 def _render_overdue_message(parent: str, name: str, resource_name: str, job: Job | None, waited: float) -> str:
     state = job["state"] if job else "of unknown state"
-    page = api_target.connect(parent).links.get_page(ResourceName.parse(resource_name))
+    page = api_target.resolve_target(parent).links.get_page_url(ResourceName.parse(resource_name))
     return (
         f"{name}: still {state} after {waited:.0f} s, its lifecycle.deadline. The job goes on: {page}\n"
         "  run this again to wait on, raise the deadline, or set scheduling.timeout to have the service end such a job"

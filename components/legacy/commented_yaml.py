@@ -10,7 +10,7 @@ import yaml
 _WIDTH = 110
 
 
-class Fields(dict[str, Any]):
+class CommentedFields(dict[str, Any]):
     """Fields of a declaration. `comments` are by key; those of missing keys are written after all fields."""
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
@@ -23,7 +23,7 @@ class Fields(dict[str, Any]):
             self.comments.setdefault(key, []).extend(texts)
 
 
-def render_yaml(fields: Fields) -> str:
+def render_yaml(fields: CommentedFields) -> str:
     """Return fields as YAML: short values on one line, and comments above their fields."""
     return "".join(f"{line}\n" for line in _render_mapping(fields, 0))
 
@@ -66,7 +66,7 @@ def _render_list(values: list[Any], indent: int) -> Iterator[str]:
 
 
 def _get_comments(fields: Mapping[str, Any]) -> Mapping[str, list[str]]:
-    return fields.comments if isinstance(fields, Fields) else {}
+    return fields.comments if isinstance(fields, CommentedFields) else {}
 
 
 def _can_be_inline(value: Any) -> bool:

@@ -41,7 +41,7 @@ def convert_file(file: Path) -> int:
     source, job, problems = load_source_file(file, str(file))
     if not problems:
         fields, violations = convert_job(job, file.stem)
-        problems = [source.problem(violation.path, violation.message) for violation in violations]
+        problems = [source.create_problem(violation.path, violation.message) for violation in violations]
     if problems:
         sys.stderr.writelines(f"{problem}\n" for problem in problems)
         return 1

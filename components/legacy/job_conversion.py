@@ -12,21 +12,21 @@ from vertex_api.validation.shape_validation import MUST_BE_OBJECT, FieldProblem,
 
 from ..schema.references import map_texts
 from . import job_rules
-from .commented_yaml import Fields
+from .commented_yaml import CommentedFields
 from .field_origins import find_legacy_path
 from .job_types import Job, TrainingInput
 from .study_conversion import convert_study_spec, convert_trial_counts
 from .worker_pool_conversion import convert_worker_pools, explain_ignored_fields
 
 
-def convert_job(legacy_job: object, fallback_name: str) -> tuple[Fields, list[FieldProblem]]:
+def convert_job(legacy_job: object, fallback_name: str) -> tuple[CommentedFields, list[FieldProblem]]:
     """Return the declaration, with comments, of a Job or a bare TrainingInput, and all problems of the legacy job.
 
     The declaration is valid only if there are no problems. `fallback_name` names a job that has no id.
     """
     if not isinstance(legacy_job, Mapping):
-        return Fields(), [FieldProblem((), MUST_BE_OBJECT)]
-    prefix: KeyPath = ("trainingInput",) if _is_job(legacy_job) else ()
+        return CommentedFields(), [FieldProblem((), MUST_BE_OBJECT)]
+    prefix: KeyPath = ("trainingInput",) if _is_whole_job(legacy_job) else ()
     job, problems = validate_shape(Job, legacy_job if prefix else {"trainingInput": legacy_job}, output_only="drop")
     if "predictionInput" in job:
         problems = [FieldProblem(("predictionInput",), "is a prediction job's; only training jobs can be converted")]
@@ -34,7 +34,7 @@ def convert_job(legacy_job: object, fallback_name: str) -> tuple[Fields, list[Fi
         problems = [FieldProblem(("trainingInput",), "is required")]
     problems = [*problems, *_find_problems(extract_valid_part(Job, job, problems, output_only="drop"))]
     if problems:
-        return Fields(), [FieldProblem(each.path[0 if prefix else 1 :], each.message) for each in problems]
+        return CommentedFields(), [FieldProblem(each.path[0 if prefix else 1 :], each.message) for each in problems]
     # "${" begins a reference in a declaration.
     declaration = _build_declaration(map_texts(job, lambda text: text.replace("${", "$${")), fallback_name)
     ((collection, jobs),) = declaration.items()
@@ -49,16 +49,16 @@ def _find_problems(valid_part: ValidPart) -> list[FieldProblem]:
     job = valid_part.value or {}
     if "trainingInput" not in job or "predictionInput" in job:
         return []
-    removed_groups = {_get_group(path) for path in valid_part.removed_paths}
+    removed_groups = {_get_jointly_checked_path(path) for path in valid_part.removed_paths}
     violations = [(("trainingInput", *path), text) for path, text in job_rules.find_violations(job["trainingInput"])]
     return [
         FieldProblem(path, message)
         for path, message in violations
-        if _get_group(path) not in removed_groups and not is_consequence(path, valid_part.removed_paths)
+        if _get_jointly_checked_path(path) not in removed_groups and not is_consequence(path, valid_part.removed_paths)
     ]
 
 
-def _get_group(path: KeyPath) -> KeyPath:
+def _get_jointly_checked_path(path: KeyPath) -> KeyPath:
     """Return the path of what is checked as a whole: one parameter, or everything that describes the replicas."""
     return path[:4] if path[1:2] == ("hyperparameters",) else ()
 
@@ -70,7 +70,7 @@ def _trace_problem(problem: FieldProblem, training_input: Mapping[str, Any], pre
     return FieldProblem(path, f"Vertex AI would refuse {'it' if path else problem.field}: {message}")
 
 
-def _is_job(document: Mapping[str, Any]) -> bool:
+def _is_whole_job(document: Mapping[str, Any]) -> bool:
     """Whether more names are those of a Job than of its TrainingInput; both spellings count."""
 
     def count_known_names(message: Any) -> int:
@@ -80,11 +80,11 @@ def _is_job(document: Mapping[str, Any]) -> bool:
     return count_known_names(Job) >= count_known_names(TrainingInput)
 
 
-def _build_declaration(job: Mapping[str, Any], fallback_name: str) -> Fields:
+def _build_declaration(job: Mapping[str, Any], fallback_name: str) -> CommentedFields:
     training_input = job["trainingInput"]
     display_name = job.get("jobId") or fallback_name
     name = re.sub(r"[^a-z0-9._-]", "-", display_name.lower())[:63].strip("._-") or "job"
-    body = Fields({"displayName": display_name} if display_name != name else {})
+    body = CommentedFields({"displayName": display_name} if display_name != name else {})
     for key, value in (("labels", job.get("labels")), ("encryptionSpec", training_input.get("encryptionConfig"))):
         if value:
             body[key] = value
@@ -93,15 +93,15 @@ def _build_declaration(job: Mapping[str, Any], fallback_name: str) -> Fields:
         body["studySpec"] = convert_study_spec(tuning)
         body |= convert_trial_counts(tuning)
     body["trialJobSpec" if tuning else "jobSpec"] = _build_job_spec(training_input)
-    jobs = Fields({name: body})
+    jobs = CommentedFields({name: body})
     if "region" in training_input:
         text = f"region {training_input['region']}: a stack says where its jobs run, with vertex-training:region."
         jobs.add_comments(name, text)
-    return Fields({(HYPERPARAMETER_TUNING_JOB if tuning else CUSTOM_JOB).collection: jobs})
+    return CommentedFields({(HYPERPARAMETER_TUNING_JOB if tuning else CUSTOM_JOB).collection: jobs})
 
 
-def _build_job_spec(training_input: dict[str, Any]) -> Fields:
-    spec = Fields({"workerPoolSpecs": convert_worker_pools(training_input)})
+def _build_job_spec(training_input: dict[str, Any]) -> CommentedFields:
+    spec = CommentedFields({"workerPoolSpecs": convert_worker_pools(training_input)})
     options = training_input.get("scheduling", {})
     if "maxRunningTime" in options:
         spec["scheduling"] = {"timeout": options["maxRunningTime"]}

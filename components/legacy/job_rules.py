@@ -19,17 +19,17 @@ _NEEDED = {
 
 def find_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
     """Find every rule that a TrainingInput of the right shape breaks."""
-    machine_violations = [*_find_tier_violations(training_input), *_find_type_violations(training_input)]
+    machine_violations = [*_find_scale_tier_violations(training_input), *_find_machine_type_violations(training_input)]
     yield from machine_violations
     for role in ROLES:
         is_type_valid = (f"{role}Type",) not in dict(machine_violations)
-        yield from _find_config_violations(training_input, role, is_type_valid=is_type_valid)
+        yield from _find_replica_config_violations(training_input, role, is_type_valid=is_type_valid)
     for index, spec in enumerate(training_input.get("hyperparameters", {}).get("params", ())):
         for path, message in _find_parameter_violations(spec):
             yield ("hyperparameters", "params", index, *path), message
 
 
-def _find_tier_violations(given: Mapping[str, Any]) -> Iterator[Violation]:
+def _find_scale_tier_violations(given: Mapping[str, Any]) -> Iterator[Violation]:
     """A cluster is described by a tier, or piece by piece with CUSTOM."""
     tier = given.get("scaleTier")
     pieces = [f"{role}{name}" for role in ROLES for name in ("Type", "Count") if given.get(f"{role}{name}")]
@@ -45,7 +45,7 @@ def _find_tier_violations(given: Mapping[str, Any]) -> Iterator[Violation]:
             yield (f"{role}Type",), f"is required with {role}Count"
 
 
-def _find_type_violations(given: Mapping[str, Any]) -> Iterator[Violation]:
+def _find_machine_type_violations(given: Mapping[str, Any]) -> Iterator[Violation]:
     known = {*LEGACY_TYPES, *get_machines()}
     for name in (f"{role}Type" for role in ROLES):
         if name in given and given[name] not in known | REPLACEMENTS.keys():
@@ -54,7 +54,7 @@ def _find_type_violations(given: Mapping[str, Any]) -> Iterator[Violation]:
             yield (name,), f'"{given[name]}" is not a known machine type{advice}'
 
 
-def _find_config_violations(given: Mapping[str, Any], role: str, *, is_type_valid: bool) -> Iterator[Violation]:
+def _find_replica_config_violations(given: Mapping[str, Any], role: str, *, is_type_valid: bool) -> Iterator[Violation]:
     at = f"{role}Config"
     config = given.get(at, {})
     if "containerArgs" in config and "args" in given:

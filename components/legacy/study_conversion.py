@@ -4,7 +4,7 @@ from typing import Any
 
 from vertex_api.studies.trials import drop_zero_fraction
 
-from .commented_yaml import Fields
+from .commented_yaml import CommentedFields
 
 DEFAULT_TAG = "training/hptuning/metric"
 _LIMITS = ("minValue", "maxValue")
@@ -15,10 +15,10 @@ _LISTS = {
 }
 
 
-def convert_study_spec(spec: dict[str, Any]) -> Fields:
+def convert_study_spec(spec: dict[str, Any]) -> CommentedFields:
     """Return the StudySpec, with comments, of a valid HyperparameterSpec."""
     goal = spec.get("goal", "MAXIMIZE").replace("GOAL_TYPE_UNSPECIFIED", "MAXIMIZE")
-    study = Fields({"metrics": [{"metricId": spec.get("hyperparameterMetricTag", DEFAULT_TAG), "goal": goal}]})
+    study = CommentedFields({"metrics": [{"metricId": spec.get("hyperparameterMetricTag", DEFAULT_TAG), "goal": goal}]})
     text = "Vertex AI reads what the code reports with cloudml-hypertune, under this name, and no TensorFlow summaries."
     study.add_comments("metrics", text)
     study["parameters"] = [_convert_parameter(each) for each in spec["params"]]
@@ -40,8 +40,8 @@ def convert_trial_counts(spec: dict[str, Any]) -> dict[str, int]:
     return counts | ({"maxFailedTrialCount": spec["maxFailedTrials"]} if spec.get("maxFailedTrials") else {})
 
 
-def _convert_parameter(spec: dict[str, Any]) -> Fields:
-    kind, parameter = spec["type"], Fields({"parameterId": spec["parameterName"]})
+def _convert_parameter(spec: dict[str, Any]) -> CommentedFields:
+    kind, parameter = spec["type"], CommentedFields({"parameterId": spec["parameterName"]})
     if kind in _RANGES:
         parameter[_RANGES[kind]] = {name: drop_zero_fraction(spec.get(name, 0.0)) for name in _LIMITS}
     else:

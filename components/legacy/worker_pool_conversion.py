@@ -5,14 +5,14 @@ from typing import Any
 from vertex_api.scalar_types import quote_value
 
 from . import runtime_versions
-from .commented_yaml import Fields
+from .commented_yaml import CommentedFields
 from .machine_conversion import ROLES, Replicas, convert_machine, list_replicas
 
 _PACKAGE = {"packageUris": ["gs://your-bucket/trainer-0.1.tar.gz"], "pythonModule": "trainer.task"}
 """Placeholders of fields that `gcloud` takes as flags, so that a file may not have them."""
 
 
-def convert_worker_pools(training_input: dict[str, Any]) -> list[Fields]:
+def convert_worker_pools(training_input: dict[str, Any]) -> list[CommentedFields]:
     """Return the `workerPoolSpecs`, with comments, of a valid TrainingInput."""
     replicas = {each.role: each for each in list_replicas(training_input)}
     worker = replicas.get("worker")
@@ -20,7 +20,7 @@ def convert_worker_pools(training_input: dict[str, Any]) -> list[Fields]:
         return [_convert_tpu_pool(training_input, replicas["master"], worker)]
     pools = []
     for role in ROLES[: max(ROLES.index(role) for role in replicas) + 1]:
-        pools.append(_convert_pool(training_input, replicas[role]) if role in replicas else Fields())
+        pools.append(_convert_pool(training_input, replicas[role]) if role in replicas else CommentedFields())
         if role not in replicas:
             pools[-1].add_comments("", f"No {role} replicas; {{}} keeps their place.")
     return pools
@@ -45,16 +45,16 @@ def explain_ignored_fields(training_input: dict[str, Any]) -> list[str]:
     return comments
 
 
-def _convert_pool(training_input: dict[str, Any], replicas: Replicas) -> Fields:
+def _convert_pool(training_input: dict[str, Any], replicas: Replicas) -> CommentedFields:
     config = training_input.get(f"{replicas.role}Config", {})
     spec, comments = convert_machine(replicas, config.get("acceleratorConfig", {}))
-    pool = Fields({"machineSpec": spec, "replicaCount": replicas.count})
+    pool = CommentedFields({"machineSpec": spec, "replicaCount": replicas.count})
     pool.add_comments("machineSpec", *comments)
     if replicas.is_tpu:
         text = f"{replicas.source}: in Vertex AI the code runs on the TPU's own host; there is no other master."
         pool.add_comments("machineSpec", text)
     if image := _get_image_uri(training_input, replicas.role):
-        pool["containerSpec"] = container = Fields({"imageUri": image})
+        pool["containerSpec"] = container = CommentedFields({"imageUri": image})
         if "containerCommand" in config:
             container["command"] = config["containerCommand"]
         if args := config.get("containerArgs") or training_input.get("args"):
@@ -77,7 +77,7 @@ def _convert_pool(training_input: dict[str, Any], replicas: Replicas) -> Fields:
     return pool
 
 
-def _convert_tpu_pool(training_input: dict[str, Any], master: Replicas, worker: Replicas) -> Fields:
+def _convert_tpu_pool(training_input: dict[str, Any], master: Replicas, worker: Replicas) -> CommentedFields:
     """Vertex AI runs the master's code on the TPU's host: a machine as the worker's, as the job's only pool."""
     master_config, worker_config = training_input.get("masterConfig", {}), training_input.get("workerConfig", {})
     config = worker_config | {name: value for name, value in master_config.items() if name != "acceleratorConfig"}
@@ -100,10 +100,10 @@ def _get_image_uri(training_input: dict[str, Any], role: str) -> str | None:
     return own or training_input.get("masterConfig", {}).get("imageUri")
 
 
-def _convert_package(training_input: dict[str, Any], role: str, accelerator: str) -> Fields:
+def _convert_package(training_input: dict[str, Any], role: str, accelerator: str) -> CommentedFields:
     runtime, region = training_input.get("runtimeVersion", ""), training_input.get("region", "")
     image = runtime_versions.get_executor_image_uri(runtime or "2.11", region, accelerator.startswith("NVIDIA"))
-    package = Fields({"executorImageUri": image})
+    package = CommentedFields({"executorImageUri": image})
     if role == "master":
         text = _explain_executor_image(runtime, training_input.get("pythonVersion", "3.7"), accelerator)
         package.add_comments("executorImageUri", text)

@@ -60,7 +60,7 @@ class PythonPackage(dynamic.Resource, module="vertex", name="PythonPackage"):
             "package": dict(package),
             "files": shorten_digests(distribution.content.digests),
         }
-        defaults = pulumi.ResourceOptions(depends_on=[*foundation.for_jobs])
+        defaults = pulumi.ResourceOptions(depends_on=[*foundation.job_dependencies])
         super().__init__(PythonPackageProvider(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
 
 

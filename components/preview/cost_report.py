@@ -38,19 +38,19 @@ def render_cost_lines(
     region: str, costs: Mapping[str, Cost], quotas: Mapping[str, Mapping[str, int]], today: date
 ) -> list[str]:
     """Return the sum, a table of jobs (most expensive first), what the figures mean, and notes, as lines."""
-    names = sorted(costs, key=lambda name: (*_sort_key(costs[name]), name))
+    names = sorted(costs, key=lambda name: (*_get_cost_sort_key(costs[name]), name))
     shown, hidden = names[:MAX_LINES], names[MAX_LINES:]
     rows = [("job", "an hour", "at most", "within", "quota")]
     rows += [_render_row(name, costs[name], quotas[name]) for name in shown]
     if hidden:
-        rows.append((f"{len(hidden)} more", *_sum_texts(costs, hidden), "", ""))
+        rows.append((f"{len(hidden)} more", *_format_sums(costs, hidden), "", ""))
     if len(names) > 1:
         rows.append(
-            ("stack", *_sum_texts(costs, names), "", _quota_text(sum(map(Counter, quotas.values()), Counter())))
+            ("stack", *_format_sums(costs, names), "", _format_quota(sum(map(Counter, quotas.values()), Counter())))
         )
     days = frozenset().union(*(each.as_of for each in costs.values()))
     as_of = f"prices as of {min(days)}, " if days else ""
-    hourly, total = _sum_texts(costs, names)
+    hourly, total = _format_sums(costs, names)
     endless = [name for name in names if costs[name].is_endless]
     heading = [f"Cost in {region}: {hourly} USD an hour"]
     heading += [f"{total} USD at most"] if len(endless) < len(names) else []
@@ -70,7 +70,7 @@ def render_cost_lines(
     return lines
 
 
-def _sort_key(cost: Cost) -> tuple[bool, bool, float]:
+def _get_cost_sort_key(cost: Cost) -> tuple[bool, bool, float]:
     """Endless costs come first, so that they are always seen, then those without a price: they may be the highest."""
     return not cost.is_endless, not cost.unpriced, -cost.total
 
@@ -78,19 +78,19 @@ def _sort_key(cost: Cost) -> tuple[bool, bool, float]:
 def _render_row(name: str, cost: Cost, quota: Mapping[str, int]) -> tuple[str, str, str, str, str]:
     hourly, total = ("?", "?") if cost.unpriced else (f"{cost.hourly:,.2f}", f"{cost.total:,.2f}")
     if cost.is_endless:
-        return name, hourly, "-", "as long as it is there", _quota_text(quota)
-    within = _duration_text(cost.max_seconds) + ("" if cost.has_timeout else ", as it has no timeout")
-    return name, hourly, total, within, _quota_text(quota)
+        return name, hourly, "-", "as long as it is there", _format_quota(quota)
+    within = _format_duration(cost.max_seconds) + ("" if cost.has_timeout else ", as it has no timeout")
+    return name, hourly, total, within, _format_quota(quota)
 
 
-def _sum_texts(costs: Mapping[str, Cost], names: list[str]) -> tuple[str, str]:
+def _format_sums(costs: Mapping[str, Cost], names: list[str]) -> tuple[str, str]:
     """Return the sum per hour of all priced costs in USD, and the total of those that are not endless."""
     priced = [costs[name] for name in names if not costs[name].unpriced]
     total = sum(each.total for each in priced if not each.is_endless)
     return f"{sum(each.hourly for each in priced):,.2f}", f"{total:,.2f}"
 
 
-def _quota_text(quota: Mapping[str, int]) -> str:
+def _format_quota(quota: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {amount:,}" for name, amount in quota.items()) or "none"
 
 
@@ -107,7 +107,7 @@ def _render_notes(costs: Mapping[str, Cost], names: list[str]) -> list[str]:
     return lines
 
 
-def _duration_text(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     """Return a duration in the largest unit in which it is whole."""
     for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
         if seconds >= length and seconds % length == 0:

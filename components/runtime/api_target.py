@@ -28,11 +28,11 @@ class EmulatorLinks:
 
     url: str
 
-    def get_page(self, name: ResourceName) -> str:
+    def get_page_url(self, name: ResourceName) -> str:
         """Return the address of a job's page."""
         return f"{self.url}/jobs/{name.kind.collection}/{name.id}"
 
-    def get_logs(self, name: ResourceName) -> str:
+    def get_log_command(self, name: ResourceName) -> str:
         """Return the command that prints a job's log."""
         return f"vertex-emulator logs {name.id}"
 
@@ -43,15 +43,15 @@ class ConsoleLinks:
 
     project: str
 
-    def get_page(self, name: ResourceName) -> str:
+    def get_page_url(self, name: ResourceName) -> str:
         """Return the address of a job's page."""
         page = f"https://console.cloud.google.com/vertex-ai/locations/{name.region}/training/{name.id}"
         return f"{page}?project={self.project}"
 
-    def get_logs(self, name: ResourceName) -> str:
+    def get_log_command(self, name: ResourceName) -> str:
         """Return the command that prints a job's log; for a pipeline, which has no log, its page."""
         if (group := _GCLOUD_GROUPS.get(name.kind)) is None:
-            return self.get_page(name)
+            return self.get_page_url(name)
         return f"gcloud ai {group} stream-logs {name.id} --region={name.region} --project={self.project}"
 
 
@@ -64,7 +64,7 @@ class Target:
     links: EmulatorLinks | ConsoleLinks
 
 
-def connect(parent: str) -> Target:
+def resolve_target(parent: str) -> Target:
     """Return the target of a full resource name such as `//local/projects/P/locations/R`.
 
     Starts the emulator if the target is local and it is not running.
@@ -86,7 +86,7 @@ def _get_cloud_endpoint(region: str) -> Endpoint:
 
 
 @contextmanager
-def api_errors_as(failed_action: str) -> Iterator[None]:
+def translate_api_errors(failed_action: str) -> Iterator[None]:
     """Raise SubmitFailed in place of a VertexError, as one line: `<failed_action>: <what the API answered>`."""
     try:
         yield

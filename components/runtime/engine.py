@@ -37,7 +37,7 @@ class Provider(dynamic.ResourceProvider):
         return dynamic.ReadResult(id_, {**inputs, **outputs}, inputs)
 
 
-def is_alive() -> bool:
+def is_engine_alive() -> bool:
     """Return whether the engine still listens. A provider process outlives an engine that was killed.
 
     The engine's address is the process's first argument (tested with Pulumi 3.259). Without one, as in a test that
@@ -55,9 +55,9 @@ def is_alive() -> bool:
     return True
 
 
-def ensure_alive(failed_action: str) -> None:
+def ensure_engine_alive(failed_action: str) -> None:
     """Raise SubmitFailed if the engine is gone, so that nothing is started that no state will record."""
-    if not is_alive():
+    if not is_engine_alive():
         raise SubmitFailed(
             f"{failed_action}: stopped, because `pulumi` was killed; the next `pulumi up` goes on from here"
         )
@@ -70,6 +70,6 @@ def exit_with_engine() -> None:
 
 
 def _exit_when_engine_ends() -> None:
-    while is_alive():
+    while is_engine_alive():
         time.sleep(_POLL_SECONDS)
     os._exit(1)

@@ -12,7 +12,7 @@ class Foundation(Protocol):
     `registry` is what image names begin with, `staging` a `gs://` folder for outputs, `parent` where jobs live (a full
     resource name such as `//local/projects/P/locations/R`). `job_defaults` are the fields of a CustomJobSpec that jobs
     take where they say nothing, `labels` those of every job, `encryption_key` the key of every job. Images are built
-    after `for_images`, jobs are submitted after `for_jobs`.
+    after `image_dependencies`, jobs are submitted after `job_dependencies`.
     """
 
     @property
@@ -28,6 +28,6 @@ class Foundation(Protocol):
     @property
     def encryption_key(self) -> str | None: ...
     @property
-    def for_images(self) -> Sequence[pulumi.Resource]: ...
+    def image_dependencies(self) -> Sequence[pulumi.Resource]: ...
     @property
-    def for_jobs(self) -> Sequence[pulumi.Resource]: ...
+    def job_dependencies(self) -> Sequence[pulumi.Resource]: ...

@@ -18,7 +18,7 @@ def is_valid_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
-def _require(is_valid: Callable[[Any], object], mismatch_text: Callable[[Any], str]) -> AfterValidator:
+def _validate_with(is_valid: Callable[[Any], object], mismatch_text: Callable[[Any], str]) -> AfterValidator:
     """Return a validator that raises ValueError with `mismatch_text(value)` for invalid values."""
 
     def validate(value: Any) -> Any:
@@ -31,19 +31,19 @@ def _require(is_valid: Callable[[Any], object], mismatch_text: Callable[[Any], s
 
 def _match(pattern: str, form: str) -> AfterValidator:
     """Return a validator for texts of a pattern; `form` describes it to users."""
-    return _require(re.compile(pattern).fullmatch, lambda value: f'"{value}" is not {form}')
+    return _validate_with(re.compile(pattern).fullmatch, lambda value: f'"{value}" is not {form}')
 
 
 def _match_format(text_format: text_formats.TextFormat) -> AfterValidator:
     """Return a validator for texts of a format that the rules for jobs use too."""
-    return _require(text_format.matches, text_format.mismatch_text)
+    return _validate_with(text_format.matches, text_format.mismatch_text)
 
 
-def _to_digits(value: object) -> object:
+def _convert_integer_to_text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-NumberOrText = Annotated[str, BeforeValidator(_to_digits)]
+NumberOrText = Annotated[str, BeforeValidator(_convert_integer_to_text)]
 """A text that YAML reads as a whole number if it is digits without quotes, such as a job's ID."""
 _JOB_ID = _match(
     r"\d+|projects/[^/]+/locations/[^/]+/[^/]+/\d+", "a job's ID or resource name, projects/P/locations/R/customJobs/ID"
@@ -80,9 +80,9 @@ BaseImage = Annotated[String, _match(r"[^\s$]+", "an image's name, such as pytho
 ModuleName = Annotated[String, _match(r"[^\W\d]\w*([.][^\W\d]\w*)*", "a Python module, such as trainer.task")]
 _REQUIREMENT = "one requirement as pip reads it, such as pandas>=2; options go into requirements.txt"
 Requirement = Annotated[String, _match(r"[^\s-][^\n]*", _REQUIREMENT)]
-Positive = Annotated[Int32, _require(lambda value: value > 0, "{} is not above zero".format)]
-NotNegative = Annotated[Int32, _require(lambda value: value >= 0, "{} is below zero".format)]
-Port = Annotated[Int32, _require(lambda value: 0 <= value <= 65535, "{} is not between 0 and 65535".format)]
+Positive = Annotated[Int32, _validate_with(lambda value: value > 0, "{} is not above zero".format)]
+NotNegative = Annotated[Int32, _validate_with(lambda value: value >= 0, "{} is below zero".format)]
+Port = Annotated[Int32, _validate_with(lambda value: 0 <= value <= 65535, "{} is not between 0 and 65535".format)]
 PositiveDuration = Annotated[
-    Duration, _require(lambda value: parse_seconds(value) > 0, '"{}" is not longer than "0s"'.format)
+    Duration, _validate_with(lambda value: parse_seconds(value) > 0, '"{}" is not longer than "0s"'.format)
 ]

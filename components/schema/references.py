@@ -47,7 +47,7 @@ def find_lone_references(value: Any) -> set[KeyPath]:
     return {path for path, text in _find_texts(value, ()) if _REFERENCE.fullmatch(text)}
 
 
-def to_text(value: Any) -> str:
+def format_as_text(value: Any) -> str:
     """Return a value as it is written inside a text: numbers, true and false as in JSON."""
     return json.dumps(value) if isinstance(value, bool | int | float | list | dict | None) else str(value)
 
@@ -63,14 +63,14 @@ def map_texts(value: Any, change: Callable[[str], Any]) -> Any:
     return value
 
 
-def resolve(value: Any, tables: Tables) -> Any:
+def resolve_references(value: Any, tables: Tables) -> Any:
     """Return a value with every reference into one of `tables` replaced: a lone one by the value with its type."""
-    return _resolve(value, tables, _REFERENCE)
+    return _replace_references(value, tables, _REFERENCE)
 
 
 def resolve_and_unescape(value: Any, tables: Tables) -> Any:
     """Return a value with references replaced, and each `$${` by `${`; inserted values stay as they are."""
-    return _resolve(value, tables, _TOKEN)
+    return _replace_references(value, tables, _TOKEN)
 
 
 def unknown_reference_message(reference: str, tables: tuple[str, ...]) -> str:
@@ -79,16 +79,16 @@ def unknown_reference_message(reference: str, tables: tuple[str, ...]) -> str:
     return f"${{{reference}}} is not a reference that is allowed here; write {known}"
 
 
-def _resolve(value: Any, tables: Tables, pattern: re.Pattern[str]) -> Any:
+def _replace_references(value: Any, tables: Tables, pattern: re.Pattern[str]) -> Any:
     def substitute(match: re.Match[str]) -> str:
         if match.group() == "$${":
             return "${"
-        is_known, result = _look_up(match.group(1), tables)
-        return to_text(result) if is_known else match.group()
+        is_known, result = _look_up_reference(match.group(1), tables)
+        return format_as_text(result) if is_known else match.group()
 
     def resolve_text(text: str) -> Any:
         if lone := _REFERENCE.fullmatch(text):
-            is_known, result = _look_up(lone.group(1), tables)
+            is_known, result = _look_up_reference(lone.group(1), tables)
             return result if is_known else text
         return pattern.sub(substitute, text)
 
@@ -106,7 +106,7 @@ def _find_texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
             yield from _find_texts(child, (*path, index))
 
 
-def _look_up(reference: str, tables: Tables) -> tuple[bool, Any]:
+def _look_up_reference(reference: str, tables: Tables) -> tuple[bool, Any]:
     table, _, name = reference.strip().partition(".")
     entries = tables.get(table, {})
     return name in entries, entries.get(name)

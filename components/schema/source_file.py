@@ -29,7 +29,7 @@ class SourceFile:
     def parse(self) -> tuple[dict[str, Any], list[Problem]]:
         """Return the object that the file holds, or an empty one and the problem that prevents it from being read."""
         try:
-            value = yaml_documents.load(self.content)
+            value = yaml_documents.load_document(self.content)
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
             return {}, [Problem(f"{self.name}:{line}", "", error.problem or "is not valid YAML")]
@@ -39,26 +39,26 @@ class SourceFile:
             return {}, [Problem(self.name, "", MUST_BE_OBJECT)]
         return value or {}, []
 
-    def problem(self, path: KeyPath, message: str) -> Problem:
+    def create_problem(self, path: KeyPath, message: str) -> Problem:
         """Return a problem at a key, with the key's line. Values are quoted as the user wrote them."""
-        full_path = self._full_path(path)
-        message = yaml_documents.quote_source_text(self._root, full_path, message)
-        return Problem(self.place(path), format_path(full_path[1 if self.namespace else 0 :]), message)
+        full_path = self._get_full_path(path)
+        message = yaml_documents.quote_source_text(self._root_node, full_path, message)
+        return Problem(self.format_place(path), format_path(full_path[1 if self.namespace else 0 :]), message)
 
-    def place(self, path: KeyPath) -> str:
+    def format_place(self, path: KeyPath) -> str:
         """Return `file:line` of the deepest part of `path` that the file holds, or the file alone."""
-        line = yaml_documents.find_line(self._root, self._full_path(path))
+        line = yaml_documents.find_line(self._root_node, self._get_full_path(path))
         return self.name if line is None else f"{self.name}:{line}"
 
-    def _full_path(self, path: KeyPath) -> KeyPath:
+    def _get_full_path(self, path: KeyPath) -> KeyPath:
         if not self.namespace:
             return path
         return ("config", f"{self.namespace}{path[0]}", *path[1:]) if path else ("config",)
 
     @cached_property
-    def _root(self) -> yaml.Node | None:
+    def _root_node(self) -> yaml.Node | None:
         try:
-            return yaml_documents.compose(self.content)
+            return yaml_documents.compose_nodes(self.content)
         except yaml.YAMLError:
             return None
 

@@ -8,12 +8,12 @@ import yaml
 from vertex_api import scalar_types
 from vertex_api.validation.rules import KeyPath
 
-from .yaml_errors import explain_error
+from .yaml_errors import explain_parse_error
 
 _MERGE, _TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
 
 
-def load(content: bytes) -> Any:
+def load_document(content: bytes) -> Any:
     """Return the value that a document holds.
 
     Raises yaml.YAMLError or UnicodeDecodeError, also for duplicate keys and the like, which YAML readers drop silently.
@@ -24,27 +24,27 @@ def load(content: bytes) -> Any:
         try:
             node = loader.get_single_node()
         except yaml.MarkedYAMLError as error:
-            error.problem = explain_error(error, content.decode(errors="replace"))
+            error.problem = explain_parse_error(error, content.decode(errors="replace"))
             raise
         if node is None:
             return None
         _raise_for_lossy_parts(node, ())
-        return _construct(loader, node)
+        return _construct_value(loader, node)
     finally:
         loader.dispose()
 
 
-def _construct(loader: yaml.CSafeLoader, node: yaml.Node) -> Any:
+def _construct_value(loader: yaml.CSafeLoader, node: yaml.Node) -> Any:
     try:
         return loader.construct_document(node)
     except ValueError:
         # For an impossible date, such as 2026-02-30, the error has no position.
-        wrong = next(scalar for scalar in _iterate_scalars(node) if not _is_readable(scalar))
+        wrong = next(scalar for scalar in _iterate_scalars(node) if not _can_construct(scalar))
         message = f'{wrong.value} looks like a date or a number and is not one; write "{wrong.value}" in quotes'
         raise yaml.MarkedYAMLError(problem=message, problem_mark=wrong.start_mark) from None
 
 
-def compose(content: bytes) -> yaml.Node | None:
+def compose_nodes(content: bytes) -> yaml.Node | None:
     """Return a document as nodes with positions, for `find_line`. Raises yaml.YAMLError."""
     return yaml.compose(content, yaml.CSafeLoader)
 
@@ -119,7 +119,7 @@ def _iterate_scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
             yield from _iterate_scalars(child[1] if isinstance(node, yaml.MappingNode) else child)
 
 
-def _is_readable(node: yaml.ScalarNode) -> bool:
+def _can_construct(node: yaml.ScalarNode) -> bool:
     try:
         _construct_scalar(node)
     except ValueError:

@@ -28,7 +28,7 @@ _REFERENCE = re.compile(r"\$\{[^}]*\}[^\s,\]}]*")
 _BEGINNING = re.compile(r"[^\s,\[{]*$")
 
 
-def explain_error(error: yaml.MarkedYAMLError, text: str) -> str:
+def explain_parse_error(error: yaml.MarkedYAMLError, text: str) -> str:
     """Return a whole sentence that says why a text is not valid YAML and how to fix it, for a parser's error."""
     problem, mark = error.problem or "is not valid YAML", error.problem_mark
     line = (text.split("\n")[mark.line : mark.line + 1] if mark else []) or [""]

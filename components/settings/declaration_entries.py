@@ -30,11 +30,11 @@ class Entry:
     value: Any
     spec_file: SpecFile | None = None
 
-    def problem(self, path: KeyPath, message: str) -> Problem:
+    def create_problem(self, path: KeyPath, message: str) -> Problem:
         """Return a problem at a path of the value, with its file and line."""
-        if self.spec_file and self.spec_file.provides(path):
-            return self.spec_file.problem(path, message)
-        return self.source.problem((self.section, self.name, *path), message)
+        if self.spec_file and self.spec_file.owns_path(path):
+            return self.spec_file.create_problem(path, message)
+        return self.source.create_problem((self.section, self.name, *path), message)
 
 
 Entries = Mapping[str, Mapping[str, Entry]]
@@ -51,7 +51,7 @@ def load_entries(
     patterns = stack_values.get("include", [])
     files, unmatched = find_included_files(root, patterns)
     problems = [
-        stack_file.problem(("include", index), f'"{patterns[index]}" matches no file in {root.name}/')
+        stack_file.create_problem(("include", index), f'"{patterns[index]}" matches no file in {root.name}/')
         for index in unmatched
     ]
     contents = [(stack_file, {key: stack_values[key] for key in SECTIONS[1:] if key in stack_values})]
@@ -64,8 +64,8 @@ def load_entries(
         sections, misplaced = _split_sections(source, content)
         problems += misplaced
         for entry in sections:
-            if message := _get_name_problem(entry, entries):
-                problems.append(entry.problem((), message))
+            if message := _find_name_problem(entry, entries):
+                problems.append(entry.create_problem((), message))
                 continue
             merged, unmergeable = _load_spec_file(entry, root)
             problems += unmergeable
@@ -80,19 +80,19 @@ def _split_sections(source: SourceFile, content: Mapping[str, Any]) -> tuple[lis
         if section.startswith(_EXTENSION_PREFIX):
             continue
         if section not in SECTIONS:
-            problems.append(source.problem((section,), f"unknown field{suggestion_text(section, SECTIONS)}"))
+            problems.append(source.create_problem((section,), f"unknown field{suggestion_text(section, SECTIONS)}"))
         elif isinstance(values, Mapping):
             entries += [Entry(source, section, name, value) for name, value in values.items()]
         elif values is not None:
-            problems.append(source.problem((section,), MUST_BE_OBJECT))
+            problems.append(source.create_problem((section,), MUST_BE_OBJECT))
     return entries, problems
 
 
-def _get_name_problem(entry: Entry, entries: Entries) -> str | None:
+def _find_name_problem(entry: Entry, entries: Entries) -> str | None:
     # Jobs of all kinds share their names, so that results can be looked up by name.
     for section in KINDS if entry.section in KINDS else (entry.section,):
         if other := entries[section].get(entry.name):
-            return f'"{entry.name}" is declared already, at {other.source.place((section, entry.name))}'
+            return f'"{entry.name}" is declared already, at {other.source.format_place((section, entry.name))}'
     if entry.section != "vars" and not formats.is_valid_name(entry.name):
         return f'"{entry.name}" must be {formats.NAME_FORM}'
     return None
@@ -104,9 +104,11 @@ def _load_spec_file(entry: Entry, root: Path) -> tuple[Entry | None, list[Proble
         return entry, []
     name, violations = find_spec_file(entry.value[SPEC], root)
     if violations:
-        return None, [entry.problem(*violation) for violation in violations]
+        return None, [entry.create_problem(*violation) for violation in violations]
     source, content, problems = load_source_file(root / name, name)
     if problems:
         return None, problems
     job, spec_file, duplicates = merge_spec_file(KINDS[entry.section], entry.value, source, content)
-    return replace(entry, value=job, spec_file=spec_file), [entry.problem(*violation) for violation in duplicates]
+    return replace(entry, value=job, spec_file=spec_file), [
+        entry.create_problem(*violation) for violation in duplicates
+    ]

@@ -45,10 +45,10 @@ def parse_declarations(
     project's folder, in which images and packages must have their files.
     """
     overrides = stack_values.get("vars") or {}
-    problems = [] if isinstance(overrides, Mapping) else [stack_file.problem(("vars",), MUST_BE_OBJECT)]
+    problems = [] if isinstance(overrides, Mapping) else [stack_file.create_problem(("vars",), MUST_BE_OBJECT)]
     own_vars = {} if problems else {name: Entry(stack_file, "vars", name, value) for name, value in overrides.items()}
     for entry in (*entries["vars"].values(), *own_vars.values()):
-        problems += [entry.problem(*violation) for violation in _find_references_in_var(entry.value)]
+        problems += [entry.create_problem(*violation) for violation in _find_references_in_var(entry.value)]
     # Their URI depends on the region alone. Names of images are in lower case, so none can be equal.
     google_images = {"reductionServer": reduction_server.get_image_uri(stack_values.get("region", ""))}
     variables = {name: entry.value for name, entry in {**entries["vars"], **own_vars}.items()}
@@ -65,23 +65,24 @@ def parse_declarations(
     for resolution in resolutions:
         entry = resolution.entry
         if entry.section == "images":
-            images[entry.name], violations = _parse(shapes.Image, resolution, partial(find_image_violations, root))
+            check_image = partial(find_image_violations, root)
+            images[entry.name], violations = _parse_image_or_package(shapes.Image, resolution, check_image)
         elif entry.section == "packages":
-            check = partial(find_python_package_violations, root)
-            packages[entry.name], violations = _parse(shapes.PythonPackage, resolution, check)
+            check_package = partial(find_python_package_violations, root)
+            packages[entry.name], violations = _parse_image_or_package(shapes.PythonPackage, resolution, check_package)
         else:
             job, violations = _parse_job(resolution)
             jobs.append(job)
-        problems += [entry.problem(*violation) for violation in (*resolution.violations, *violations)]
+        problems += [entry.create_problem(*violation) for violation in (*resolution.violations, *violations)]
     results = {resolution.entry.name: resolution.results for resolution in resolutions if resolution.results}
     if results or any(job.lifecycle.keys() & {"after", "deadline"} for job in jobs):
         for job, path, message in dependencies.find_dependency_violations(jobs, results):
-            problems.append(entries[job.kind.collection][job.name].problem(path, message))
+            problems.append(entries[job.kind.collection][job.name].create_problem(path, message))
     if results and not problems:
-        jobs = [*dependencies.link_jobs(jobs, results)]
+        jobs = [*dependencies.add_referenced_jobs(jobs, results)]
     known_vars = entries["vars"].keys() | set[str]().union(*(resolution.used_vars for resolution in resolutions))
     for name in own_vars.keys() - known_vars:
-        problems.append(own_vars[name].problem((), f"nothing uses it{suggestion_text(name, known_vars)}"))
+        problems.append(own_vars[name].create_problem((), f"nothing uses it{suggestion_text(name, known_vars)}"))
     return Declarations(images, packages, tuple(jobs), problems)
 
 
@@ -91,7 +92,7 @@ def _find_references_in_var(value: Any) -> Iterable[Violation]:
     yield from references.find_unclosed_references(value)
 
 
-def _parse(
+def _parse_image_or_package(
     shape: Any, resolution: Resolution, find_violations: Callable[[Any], Iterable[Violation]]
 ) -> tuple[Any, list[Violation]]:
     value, misshapen = validate_shape(shape, references.resolve_and_unescape(resolution.value, {}))
@@ -132,5 +133,5 @@ def _convert_vars_to_text(source: Any, body: dict[str, Any], paths: Iterable[Key
     for *parents, last in var_paths:
         holder = reduce(getitem, parents, cast(Any, body))
         if isinstance(holder[last], bool | int | float):
-            holder[last] = references.to_text(holder[last])
+            holder[last] = references.format_as_text(holder[last])
     return bool(var_paths)

@@ -44,13 +44,13 @@ def find_job_violations(
     A pipeline is checked by the job that it runs, and by the image that serves its model.
     """
     training_job = job.spec.training_job
-    for path, message in _find_training_violations(rules, training_job.kind, training_job.fields, images, labels):
+    for path, message in _find_training_job_violations(rules, training_job.kind, training_job.fields, images, labels):
         yield job.spec.locate(path), message
     serving = job.spec.fields.get("modelToUpload", {}).get("containerSpec", {}).get("imageUri")
-    yield from _find_image_violations(rules, serving, images, ("modelToUpload", "containerSpec", "imageUri"))
+    yield from _find_registry_violations(rules, serving, images, ("modelToUpload", "containerSpec", "imageUri"))
 
 
-def _find_training_violations(
+def _find_training_job_violations(
     rules: shapes.Guardrails,
     kind: Kind,
     spec: Mapping[str, Any],
@@ -60,14 +60,14 @@ def _find_training_violations(
     field = kind.spec_field
     for index, pool in enumerate(spec[field]["workerPoolSpecs"]):
         at: KeyPath = (field, "workerPoolSpecs", index)
-        yield from _find_type_violations(rules, pool.get("machineSpec", {}), (*at, "machineSpec"))
+        yield from _find_disallowed_types(rules, pool.get("machineSpec", {}), (*at, "machineSpec"))
         for task, image in (("containerSpec", "imageUri"), ("pythonPackageSpec", "executorImageUri")):
-            yield from _find_image_violations(rules, pool.get(task, {}).get(image), images, (*at, task, image))
+            yield from _find_registry_violations(rules, pool.get(task, {}).get(image), images, (*at, task, image))
     replicas = sum(pool.get("replicaCount", 1) for pool in spec[field]["workerPoolSpecs"] if pool)
-    yield from _find_excess("maxReplicas", rules, replicas, (field, "workerPoolSpecs"), "replicas in all pools")
-    yield from _find_excess("maxTrials", rules, spec.get("maxTrialCount", 0), ("maxTrialCount",), "trials")
+    yield from _find_limit_excess("maxReplicas", rules, replicas, (field, "workerPoolSpecs"), "replicas in all pools")
+    yield from _find_limit_excess("maxTrials", rules, spec.get("maxTrialCount", 0), ("maxTrialCount",), "trials")
     at_once = spec.get("parallelTrialCount", 0)
-    yield from _find_excess("maxParallelTrials", rules, at_once, ("parallelTrialCount",), "trials at once")
+    yield from _find_limit_excess("maxParallelTrials", rules, at_once, ("parallelTrialCount",), "trials at once")
     yield from _find_timeout_violations(rules, spec[field], (field, "scheduling", "timeout"))
     for label in rules.get("requiredLabels", ()):
         if not {**labels, **spec.get("labels", {})}.get(label):
@@ -75,10 +75,10 @@ def _find_training_violations(
             yield ("labels", label), message
 
 
-def find_machine_violations(rules: shapes.Guardrails, values: Mapping[str, Any]) -> Iterator[Violation]:
+def find_pool_violations(rules: shapes.Guardrails, values: Mapping[str, Any]) -> Iterator[Violation]:
     """Find every guardrail that the stack's persistent resource breaks. Only those on machines apply to it."""
     for at, pool in google_cloud.iterate_pools(values):
-        yield from _find_type_violations(rules, pool["machineSpec"], (*at, "machineSpec"))
+        yield from _find_disallowed_types(rules, pool["machineSpec"], (*at, "machineSpec"))
 
 
 def find_budget_violations(
@@ -91,7 +91,7 @@ def find_budget_violations(
     """
     limits = {rule: limit for rule in _LIMITS if isinstance(limit := rules.get(rule), float)}
     for name, each in costs.items():
-        rule = min((rule for rule in limits if isfinite(_get_usd(each, rule))), default=None)
+        rule = min((rule for rule in limits if isfinite(_get_limited_cost(each, rule))), default=None)
         # An unknown machine type is reported by machineTypes already.
         is_reported = references.has_unresolved_references if "machineTypes" in rules else lambda _: False
         missing = ", ".join(item for item in each.unpriced if not is_reported(item))
@@ -99,7 +99,7 @@ def find_budget_violations(
             message = f"no price on file for {missing} in {region}; add it under vertex-training:prices"
             yield name, rule, f"guardrails.{rule}: {message}"
     for rule, limit in limits.items():
-        priced = {name: _get_usd(each, rule) for name, each in costs.items() if not each.unpriced}
+        priced = {name: _get_limited_cost(each, rule) for name, each in costs.items() if not each.unpriced}
         usd = {name: each for name, each in priced.items() if isfinite(each)}
         expensive = [name for name in usd if usd[name] > limit]
         unit = "USD an hour" if rule == "maxHourlyCost" else "USD at most"
@@ -129,7 +129,7 @@ def create_image_check(rules: shapes.Guardrails | None, name: str) -> Callable[[
     return check
 
 
-def _find_type_violations(rules: shapes.Guardrails, spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_disallowed_types(rules: shapes.Guardrails, spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     types = {"machineType": spec.get("machineType"), "acceleratorType": get_accelerator(spec)[0]}
     for field, value in types.items():
         allowed = rules.get(rule := f"{field}s")
@@ -138,10 +138,10 @@ def _find_type_violations(rules: shapes.Guardrails, spec: Mapping[str, Any], at:
         if references.has_unresolved_references(value):
             yield (*at, field), f'guardrails.{rule}: "{value}" {_UNKNOWN_YET}'
         elif not any(fnmatchcase(value, pattern) for pattern in allowed):
-            yield (*at, field), f'guardrails.{rule}: "{value}" is not allowed here; allowed: {_list_text(allowed)}'
+            yield (*at, field), f'guardrails.{rule}: "{value}" is not allowed here; allowed: {_join_allowed(allowed)}'
 
 
-def _find_image_violations(
+def _find_registry_violations(
     rules: shapes.Guardrails, uri: str | None, images: Mapping[str, shapes.Image], at: KeyPath
 ) -> Iterator[Violation]:
     """Images that the stack builds are allowed: they are pushed to its own registry."""
@@ -164,14 +164,14 @@ def _is_in_registries(uri: str, allowed: Iterable[str]) -> bool:
 
 
 def _registry_message(uri: str, allowed: Sequence[str]) -> str:
-    return f'guardrails.registries: "{uri}" is not in an allowed registry; allowed: {_list_text(allowed)}'
+    return f'guardrails.registries: "{uri}" is not in an allowed registry; allowed: {_join_allowed(allowed)}'
 
 
-def _get_usd(cost: Cost, rule: str) -> float:
+def _get_limited_cost(cost: Cost, rule: str) -> float:
     return float(getattr(cost, _LIMITS[rule]))
 
 
-def _find_excess(rule: str, rules: Mapping[str, Any], count: int, at: KeyPath, what: str) -> Iterator[Violation]:
+def _find_limit_excess(rule: str, rules: Mapping[str, Any], count: int, at: KeyPath, what: str) -> Iterator[Violation]:
     if (limit := rules.get(rule)) is not None and count > limit:
         yield at, f"guardrails.{rule}: {count} {what}; at most {limit} are allowed here"
 
@@ -185,5 +185,5 @@ def _find_timeout_violations(rules: shapes.Guardrails, job_spec: Mapping[str, An
         yield at, f'guardrails.maxTimeout: {timeout_text} is longer than the "{limit}" that is allowed here'
 
 
-def _list_text(allowed: Sequence[str]) -> str:
+def _join_allowed(allowed: Sequence[str]) -> str:
     return join_with_or(allowed) if allowed else "none"

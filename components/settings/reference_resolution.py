@@ -50,7 +50,7 @@ def resolve_entry(entry: Entry, names: Mapping[str, Collection[str] | None], tab
             results.append((path, name))
         elif (known := names[table]) is not None and name not in known:
             violations.append((path, f"${{{reference}}} is not declared{suggestion_text(name, known)}"))
-    return Resolution(entry, references.resolve(entry.value, tables), violations, used_vars, results)
+    return Resolution(entry, references.resolve_references(entry.value, tables), violations, used_vars, results)
 
 
 def _get_allowed_tables(section: str, path: KeyPath) -> tuple[str, ...]:

@@ -58,24 +58,24 @@ class Settings:
         """
         stack_file = _read_stack_file(root, stack)
         values, violations = validate_stack_values(decode_config(config))
-        problems = [stack_file.problem(*violation) for violation in violations]
+        problems = [stack_file.create_problem(*violation) for violation in violations]
         entries, unloadable = load_entries(root, stack_file, values)
         declared = parse_declarations(entries, stack_file, values, root)
         costs = _estimate_costs(declared.jobs, values)
         problems += [*unloadable, *declared.problems]
         for job in declared.jobs:
             entry = entries[job.kind.collection][job.name]
-            problems += [entry.problem(*each) for each in find_job_violations(job, declared.images, values)]
+            problems += [entry.create_problem(*each) for each in find_job_violations(job, declared.images, values)]
         for job, message in find_duplicate_adoptions(declared.jobs):
-            problems.append(entries[job.kind.collection][job.name].problem(("lifecycle", "adopt"), message))
+            problems.append(entries[job.kind.collection][job.name].create_problem(("lifecycle", "adopt"), message))
         if rules := values.get("guardrails"):
-            problems += [stack_file.problem(*each) for each in guardrails.find_machine_violations(rules, values)]
+            problems += [stack_file.create_problem(*each) for each in guardrails.find_pool_violations(rules, values)]
             kinds = {job.name: job.kind for job in declared.jobs}
             for name, rule, message in guardrails.find_budget_violations(rules, costs, values.get("region", "")):
                 if name in kinds:
-                    problems.append(entries[kinds[name].collection][name].problem((), message))
+                    problems.append(entries[kinds[name].collection][name].create_problem((), message))
                 else:
-                    problems.append(stack_file.problem((name,) if name else ("guardrails", rule), message))
+                    problems.append(stack_file.create_problem((name,) if name else ("guardrails", rule), message))
         if problems:
             raise DeclarationErrors(sorted(problems, key=_get_file_and_line))
         return cls(

@@ -32,20 +32,20 @@ class SpecFile:
     declared: Mapping[str, Any]
     has_one_pool: bool = False
 
-    def provides(self, path: KeyPath) -> bool:
+    def owns_path(self, path: KeyPath) -> bool:
         """Whether a path of the job belongs to the file, rather than to the declaration.
 
         A path that neither has belongs to the one that has more of it.
         """
-        depth = _measure_depth(self.fields, path)
-        return depth > 0 and depth >= _measure_depth(self.declared, path)
+        depth = _count_existing_parts(self.fields, path)
+        return depth > 0 and depth >= _count_existing_parts(self.declared, path)
 
-    def problem(self, path: KeyPath, message: str) -> Problem:
+    def create_problem(self, path: KeyPath, message: str) -> Problem:
         """Return a problem at a path of the job, with the file's line."""
         inner_path = path[len(self.prefix) :]
         if self.has_one_pool and inner_path[1:2] == (0,):
             inner_path = (inner_path[0], *inner_path[2:])
-        return self.source.problem(inner_path, message)
+        return self.source.create_problem(inner_path, message)
 
 
 def find_spec_file(spec: Any, root: Path) -> tuple[str, list[Violation]]:
@@ -72,47 +72,47 @@ def merge_spec_file(
     pipeline it is a TrainingPipeline.
     """
     is_whole = kind != CUSTOM_JOB or "jobSpec" in map(to_camel, content)
-    pools = {} if is_whole else {key: [value] for key, value in content.items() if _is_one_pool(key, value)}
+    pools = {} if is_whole else {key: [value] for key, value in content.items() if _is_lone_pool(key, value)}
     fields = content if is_whole else {"jobSpec": {**content, **pools}}
     declared = {key: value for key, value in declared.items() if key != SPEC}
-    job, duplicates = _merge(fields, declared, ())
+    job, duplicates = _merge_fields(fields, declared, ())
     spec_file = SpecFile(source, () if is_whole else ("jobSpec",), fields, declared, has_one_pool=bool(pools))
     message = f"is set in {source.name} too; keep one of the two"
     return job, spec_file, [(path, message) for path in duplicates]
 
 
-def _is_one_pool(key: str, value: Any) -> bool:
+def _is_lone_pool(key: str, value: Any) -> bool:
     """gcloud 528 sends a lone mapping in a file for `custom-jobs create --config` as a list of one (measured)."""
     return to_camel(key) == "workerPoolSpecs" and isinstance(value, Mapping)
 
 
-def _merge(
+def _merge_fields(
     fields: Mapping[str, Any], declared: Mapping[str, Any], prefix: KeyPath
 ) -> tuple[dict[str, Any], list[KeyPath]]:
     """Return the fields of a file and those of the declaration, and the paths of those that both have."""
     merged, duplicates = dict(fields), list[KeyPath]()
     for key, value in declared.items():
-        if (spelling := _get_spelling(fields, key)) is None:
+        if (spelling := _find_key_in_either_spelling(fields, key)) is None:
             merged[key] = value
         elif isinstance(value, Mapping) and isinstance(fields[spelling], Mapping):
-            merged[spelling], inner_duplicates = _merge(fields[spelling], value, (*prefix, key))
+            merged[spelling], inner_duplicates = _merge_fields(fields[spelling], value, (*prefix, key))
             duplicates += inner_duplicates
         else:
             duplicates.append((*prefix, key))
     return merged, duplicates
 
 
-def _get_spelling(fields: Mapping[str, Any], key: Any) -> str | None:
+def _find_key_in_either_spelling(fields: Mapping[str, Any], key: Any) -> str | None:
     """Return the key of a field as it is written, in either spelling; None if it is missing."""
     return next((name for name in fields if name == key or to_camel(name) == to_camel(str(key))), None)
 
 
-def _measure_depth(value: Any, path: KeyPath) -> int:
+def _count_existing_parts(value: Any, path: KeyPath) -> int:
     """Return how many parts of a path a value has."""
     for depth, part in enumerate(path):
         if isinstance(value, list) and isinstance(part, int) and part < len(value):
             value = value[part]
-        elif isinstance(value, Mapping) and (key := _get_spelling(value, part)) is not None:
+        elif isinstance(value, Mapping) and (key := _find_key_in_either_spelling(value, part)) is not None:
             value = value[key]
         else:
             return depth

@@ -22,7 +22,7 @@ def decode_config(config: Mapping[str, str]) -> dict[str, Any]:
     The engine passes texts as they are, and lists and objects as JSON.
     """
     prefix = f"{NAMESPACE}:"
-    return {key.removeprefix(prefix): _decode(text) for key, text in config.items() if key.startswith(prefix)}
+    return {key.removeprefix(prefix): _decode_if_json(text) for key, text in config.items() if key.startswith(prefix)}
 
 
 def validate_stack_values(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[Violation]]:
@@ -61,7 +61,7 @@ def _find_target_violations(values: Mapping[str, Any]) -> Iterable[Violation]:
         yield from (((key,), message) for key in shapes.Cloud.__annotations__ if key in values)
 
 
-def _decode(text: str) -> Any:
+def _decode_if_json(text: str) -> Any:
     try:
         return json.loads(text) if text[:1] in ("{", "[") else text
     except ValueError:

@@ -54,10 +54,10 @@ class LocalFoundation(pulumi.ComponentResource):
         self.job_defaults: Mapping[str, Any] = {}
         self.labels: Mapping[str, str] = {}
         self.encryption_key: str | None = None
-        self.for_images: Sequence[pulumi.Resource] = []
+        self.image_dependencies: Sequence[pulumi.Resource] = []
         emulator = Emulator("emulator", settings.emulator_port, pulumi.ResourceOptions(parent=self))
         after = pulumi.ResourceOptions(parent=self, depends_on=[emulator])
-        self.for_jobs: Sequence[pulumi.Resource] = [Ledger("ledger", settings.jobs, self.parent, after)]
+        self.job_dependencies: Sequence[pulumi.Resource] = [Ledger("ledger", settings.jobs, self.parent, after)]
         self.register_outputs({})
 
 

@@ -10,7 +10,7 @@ import pulumi
 from google.cloud import aiplatform_v1
 from google.protobuf import json_format
 
-from components.jobs.recovery.update_session import current_session
+from components.jobs.recovery.update_session import get_current_session
 from vertex_api import client_errors
 from vertex_api.client import Job
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
@@ -19,7 +19,7 @@ from vertex_api.resource_names import ResourceName
 
 def start_new_process() -> None:
     """Start a provider process of its own, as every `pulumi up` has one."""
-    current_session.cache_clear()
+    get_current_session.cache_clear()
 
 
 NOON = datetime.fromisoformat("2026-01-31T12:00:00Z").timestamp()
@@ -130,5 +130,5 @@ class Ground:
     job_defaults: Mapping[str, Any] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     encryption_key: str | None = None
-    for_images: Sequence[pulumi.Resource] = ()
-    for_jobs: Sequence[pulumi.Resource] = ()
+    image_dependencies: Sequence[pulumi.Resource] = ()
+    job_dependencies: Sequence[pulumi.Resource] = ()

@@ -20,13 +20,13 @@ from pulumi import dynamic
 from vertex_api.job_kinds import KINDS
 
 from ...runtime import api_target
-from ...runtime.api_target import api_errors_as
+from ...runtime.api_target import translate_api_errors
 from ...runtime.engine import Provider
 from ...schema.job_declaration import JobDeclaration, get_deletion_policy
 from . import tokens
 from .labels import MARK_LABEL, build_stack_filter
 from .orphans import remove_orphans
-from .update_session import LedgerContents, UpdateSession, current_session
+from .update_session import LedgerContents, UpdateSession, get_current_session
 
 
 class LedgerProvider(Provider):
@@ -53,24 +53,24 @@ class LedgerProvider(Provider):
         return dynamic.CheckResult(inputs, [])
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
-        current_session().set_ledger(_read_contents(id_, news))
+        get_current_session().set_ledger(_parse_ledger_contents(id_, news))
         return dynamic.DiffResult(changes=any(news.get(name) != olds.get(name) for name in ("goings", "kept")))
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         id_ = uuid.uuid4().hex[:12]
-        current_session().set_ledger(_read_contents(id_, props))
+        get_current_session().set_ledger(_parse_ledger_contents(id_, props))
         return dynamic.CreateResult(id_, dict(props))
 
     def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         gone = {name: kind for name, kind in news.get("gone", {}).items() if name not in news["kept"]}
-        marks = {tokens.compute_mark(id_, name) for name in gone}
-        _remove_marked_jobs(olds["parent"], news["stack"], gone.values(), marks.__contains__, current_session())
+        marks = {tokens.compute_mark_label(id_, name) for name in gone}
+        _remove_marked_jobs(olds["parent"], news["stack"], gone.values(), marks.__contains__, get_current_session())
         return dynamic.UpdateResult(dict(news))
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
-        kept_marks = {tokens.compute_mark(id_, name) for name in props["kept"]}
+        kept_marks = {tokens.compute_mark_label(id_, name) for name in props["kept"]}
         is_removable = lambda mark: mark.startswith(f"{id_}-") and mark not in kept_marks  # noqa: E731
-        _remove_marked_jobs(props["parent"], props["stack"], KINDS, is_removable, current_session())
+        _remove_marked_jobs(props["parent"], props["stack"], KINDS, is_removable, get_current_session())
 
 
 class Ledger(dynamic.Resource, module="vertex", name="Ledger"):
@@ -88,7 +88,7 @@ class Ledger(dynamic.Resource, module="vertex", name="Ledger"):
         super().__init__(LedgerProvider(), name, props, opts)
 
 
-def _read_contents(id_: str, inputs: dict[str, Any]) -> LedgerContents:
+def _parse_ledger_contents(id_: str, inputs: dict[str, Any]) -> LedgerContents:
     kept_names = frozenset(inputs["kept"])
     return LedgerContents(id_, inputs["stack"], frozenset(inputs["jobs"]) - kept_names, kept_names)
 
@@ -100,8 +100,8 @@ def _remove_marked_jobs(
 
     Jobs that this run has deleted or kept already stay: the ledger may not know that `pulumi up --target` kept them.
     """
-    with api_errors_as("jobs of an interrupted run: not removed"):
-        api = api_target.connect(parent)
+    with translate_api_errors("jobs of an interrupted run: not removed"):
+        api = api_target.resolve_target(parent)
         for collection in sorted({*collections}):
             jobs = api.client.list(KINDS[collection], api.parent, build_stack_filter(stack.partition("/")[2]))
             removable = {

@@ -47,7 +47,7 @@ def find_undeclared_jobs(api: Target, ledger: LedgerContents) -> list[str]:
 
     Pulumi removes them at the end of a run, unless something has failed before.
     """
-    declared_marks = {ledger.compute_mark(name) for name in ledger.names | ledger.kept_names}
+    declared_marks = {ledger.compute_mark_label(name) for name in ledger.names | ledger.kept_names}
     undeclared = set()
     for kind in KINDS.values():
         for job in api.client.list(kind, api.parent, build_stack_filter(ledger.stack.partition("/")[2])):

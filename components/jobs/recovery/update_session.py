@@ -33,9 +33,9 @@ class LedgerContents:
     names: frozenset[str]
     kept_names: frozenset[str]
 
-    def compute_mark(self, name: str) -> str:
+    def compute_mark_label(self, name: str) -> str:
         """Return the label value of the jobs that this state submits under a name."""
-        return tokens.compute_mark(self.id, name)
+        return tokens.compute_mark_label(self.id, name)
 
 
 class UpdateSession:
@@ -44,7 +44,7 @@ class UpdateSession:
     def __init__(self) -> None:
         self._ledger: LedgerContents | None = None
         self._deleted: set[str] = set()
-        self._listings: dict[tuple[Target, Kind, str], _Listing] = {}
+        self._listings: dict[tuple[Target, Kind, str], _JobListing] = {}
 
     def set_ledger(self, ledger: LedgerContents) -> None:
         """Set the ledger that covers the jobs submitted from now on."""
@@ -72,7 +72,7 @@ class UpdateSession:
         may have changed since. A list might lag behind what a killed run has posted: Google promises fresh results of
         `get` alone (AIP-121), but no lag is known of jobs. Raises VertexError.
         """
-        rows = self._list_rows(api, kind, stack, token)
+        rows = self._list_labelled_jobs(api, kind, stack, token)
         while row := _find_newest_usable_job(rows):
             with suppress(NotFound):
                 job = api.client.get(ResourceName.parse(row["name"]))
@@ -84,36 +84,37 @@ class UpdateSession:
     def find_orphans(self, api: Target, kind: Kind, stack: str, mark: str, equivalent_job: Job | None) -> list[str]:
         """Return the names of other jobs than `equivalent_job` that have a mark. Raises VertexError."""
         expected_name = equivalent_job and equivalent_job["name"]
-        return [row["name"] for row in self._list_rows(api, kind, stack, mark) if row["name"] != expected_name]
+        return [row["name"] for row in self._list_labelled_jobs(api, kind, stack, mark) if row["name"] != expected_name]
 
-    def _list_rows(self, api: Target, kind: Kind, stack: str, label: str) -> list[Mapping[str, str]]:
+    def _list_labelled_jobs(self, api: Target, kind: Kind, stack: str, label: str) -> list[Mapping[str, str]]:
         # setdefault is atomic, so all threads get one listing.
-        listing = self._listings.setdefault((api, kind, stack), _Listing())
-        return [row for row in listing.fetch_rows(api, kind, stack).get(label, []) if not self.is_deleted(row["name"])]
+        listing = self._listings.setdefault((api, kind, stack), _JobListing())
+        rows = listing.fetch_jobs_by_label(api, kind, stack).get(label, [])
+        return [row for row in rows if not self.is_deleted(row["name"])]
 
 
 @cache
-def current_session() -> UpdateSession:
+def get_current_session() -> UpdateSession:
     """Return the session of this process, which Pulumi starts and ends with each run, for all providers."""
     return UpdateSession()
 
 
-class _Listing:
+class _JobListing:
     """The jobs of a stack in one collection, by token and by mark: their name, state and createTime."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._rows: Rows | None = None
 
-    def fetch_rows(self, api: Target, kind: Kind, stack: str) -> Rows:
+    def fetch_jobs_by_label(self, api: Target, kind: Kind, stack: str) -> Rows:
         """The first call lists, and others wait for it; after a failure the next one lists again."""
         with self._lock:
             if self._rows is None:
-                self._rows = _group_rows_by_label(api.client.list(kind, api.parent, labels.build_stack_filter(stack)))
+                self._rows = _group_jobs_by_label(api.client.list(kind, api.parent, labels.build_stack_filter(stack)))
             return self._rows
 
 
-def _group_rows_by_label(jobs: Iterable[Job]) -> Rows:
+def _group_jobs_by_label(jobs: Iterable[Job]) -> Rows:
     rows: dict[str, list[Mapping[str, str]]] = {}
     for job in jobs:
         row = {field: job[field] for field in ("name", "state", "createTime")}

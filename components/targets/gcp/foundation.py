@@ -86,7 +86,7 @@ class GcpFoundation(pulumi.ComponentResource):
         self.job_defaults: Mapping[str, Any] = {"serviceAccount": account, **(network.fields if network else {})}
         self.encryption_key: str | None = kms_key
         self.labels: Mapping[str, str] = stack.get("labels", {})
-        self.for_images: list[pulumi.Resource] = [services, registry]
+        self.image_dependencies: list[pulumi.Resource] = [services, registry]
         everything = depend_on(registry, training, bucket, network, access, machines)
-        self.for_jobs: list[pulumi.Resource] = [Ledger("ledger", settings.jobs, self.parent, everything)]
+        self.job_dependencies: list[pulumi.Resource] = [Ledger("ledger", settings.jobs, self.parent, everything)]
         self.register_outputs({})

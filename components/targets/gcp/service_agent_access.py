@@ -65,7 +65,7 @@ class ServiceAgentAccess(pulumi.ComponentResource):
             if grants.kms_key:
                 grant_key_use(f"{name}-key-{agent}", grants.kms_key, member, options)
         for bucket in grants.legacy_buckets:
-            for agent, member in {**agents.image_readers, "legacy": agents.legacy}.items():
+            for agent, member in {**agents.image_readers, "legacy": agents.ai_platform_training}.items():
                 storage.BucketIAMMember(
                     f"{name}-{bucket}-{agent}", bucket=bucket, role=OBJECT_VIEWER, member=member, opts=options
                 )

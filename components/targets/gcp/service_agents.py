@@ -29,7 +29,7 @@ class ServiceAgents:
         return self._build_member("gcp-sa-aiplatform-cc")
 
     @property
-    def legacy(self) -> str:
+    def ai_platform_training(self) -> str:
         """The agent of AI Platform Training, which still reads older images in Container Registry."""
         return f"serviceAccount:service-{self.project_number}@cloud-ml.google.com.iam.gserviceaccount.com"
 

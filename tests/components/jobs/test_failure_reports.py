@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs.failure_reports import failure_report, find_likely_causes, find_unreported_metrics
+from components.jobs.failure_reports import build_failure_report, find_likely_causes, find_unreported_metrics
 from components.runtime import api_target
 from tests.components.fakes import FakeClient
 from vertex_api import client_errors
@@ -21,7 +21,7 @@ CALL = (
 
 def said(api: FakeClient, job: dict[str, Any]) -> list[str]:
     at = api_target.Target(api, PARENT, api_target.EmulatorLinks("http://127.0.0.1:1"))
-    return failure_report(at, "digits", job).splitlines()
+    return build_failure_report(at, "digits", job).splitlines()
 
 
 def failed(message: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from components.cli import main
-from components.legacy.commented_yaml import Fields, render_yaml
+from components.legacy.commented_yaml import CommentedFields, render_yaml
 from components.legacy.job_conversion import convert_job
 from components.settings.settings import Settings
 from vertex_api.job_kinds import KINDS
@@ -80,7 +80,7 @@ def test_a_text_that_looks_like_a_reference_stays_a_text(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("breaking", ["\n", "\r", "\x85", "\u2028", "\u2029", "\x00"])
 def test_no_text_ends_a_comment_and_becomes_a_field(breaking: str) -> None:
-    fields = Fields({"a": 1})
+    fields = CommentedFields({"a": 1})
     fields.add_comments("a", f"before{breaking}b: 2")
     fields.add_comments("z", f"before{breaking}c: 3")
     assert yaml.safe_load(render_yaml(fields)) == {"a": 1}
@@ -110,7 +110,7 @@ def test_no_text_ends_a_comment_and_becomes_a_field(breaking: str) -> None:
     ],
 )
 def test_any_text_reads_back_as_it_was(value: str) -> None:
-    fields = Fields({"scalar": value, "list": [value, "x" * 120], "map": {"a": [{"b": value, "c": [1]}]}})
+    fields = CommentedFields({"scalar": value, "list": [value, "x" * 120], "map": {"a": [{"b": value, "c": [1]}]}})
     assert yaml.safe_load(render_yaml(fields)) == plain(fields)
 
 

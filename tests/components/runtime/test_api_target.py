@@ -20,16 +20,16 @@ def urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_local_name_leads_to_the_emulator_and_its_page(urls: list[str]) -> None:
-    at = api_target.connect(f"//local/{PARENT}")
+    at = api_target.resolve_target(f"//local/{PARENT}")
     assert at.parent == PARENT
-    assert at.links.get_page(NAME) == "http://127.0.0.1:1/jobs/customJobs/7"
-    assert at.links.get_logs(NAME) == "vertex-emulator logs 7"
+    assert at.links.get_page_url(NAME) == "http://127.0.0.1:1/jobs/customJobs/7"
+    assert at.links.get_log_command(NAME) == "vertex-emulator logs 7"
 
 
 def test_an_emulator_that_has_moved_is_followed(urls: list[str]) -> None:
     urls.append("http://127.0.0.1:2")
-    first, second, third = (api_target.connect(f"//local/{PARENT}") for _ in range(3))
-    links = [at.links.get_page(NAME) for at in (first, second)]
+    first, second, third = (api_target.resolve_target(f"//local/{PARENT}") for _ in range(3))
+    links = [at.links.get_page_url(NAME) for at in (first, second)]
     assert links == [f"http://127.0.0.1:{port}/jobs/customJobs/7" for port in (1, 2)]
     assert first.client is not second.client
     assert second.client is third.client
@@ -38,7 +38,7 @@ def test_an_emulator_that_has_moved_is_followed(urls: list[str]) -> None:
 @pytest.mark.parametrize("parent", ["//storage.googleapis.com/projects/p/locations/r", PARENT, ""])
 def test_a_name_of_another_version_s_target_is_refused(urls: list[str], parent: str) -> None:
     with pytest.raises(SubmitFailed) as failure:
-        api_target.connect(parent)
+        api_target.resolve_target(parent)
     assert str(failure.value).startswith(f'"{parent}" in the state is of no target that this version knows')
 
 
@@ -50,21 +50,21 @@ def test_a_cloud_name_leads_to_the_region_s_endpoint_the_console_and_gcloud(monk
         monkeypatch.delenv(variable, raising=False)
     seen: list[Endpoint] = []
     monkeypatch.setattr(api_target, "_get_client", seen.append)
-    at = api_target.connect(f"//aiplatform.googleapis.com/{CLOUD_PARENT}")
+    at = api_target.resolve_target(f"//aiplatform.googleapis.com/{CLOUD_PARENT}")
     assert seen == [Endpoint("https://europe-west4-aiplatform.googleapis.com", "https://logging.googleapis.com")]
     assert at.parent == CLOUD_PARENT
     name = ResourceName.parse("projects/123/locations/europe-west4/hyperparameterTuningJobs/7")
     page = "https://console.cloud.google.com/vertex-ai/locations/europe-west4/training/7?project=acme"
-    assert at.links.get_page(name) == page
+    assert at.links.get_page_url(name) == page
     logs = "gcloud ai hp-tuning-jobs stream-logs 7 --region=europe-west4 --project=acme"
-    assert at.links.get_logs(name) == logs
+    assert at.links.get_log_command(name) == logs
 
 
 def test_a_pipeline_of_the_cloud_has_no_log_of_its_own_and_leads_to_its_page() -> None:
     links = api_target.ConsoleLinks("acme")
     name = ResourceName.parse("projects/123/locations/europe-west4/trainingPipelines/7")
-    assert links.get_logs(name) == links.get_page(name)
-    assert links.get_page(name).endswith("/locations/europe-west4/training/7?project=acme")
+    assert links.get_log_command(name) == links.get_page_url(name)
+    assert links.get_page_url(name).endswith("/locations/europe-west4/training/7?project=acme")
 
 
 def test_gcloud_s_own_variables_move_the_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,5 +72,5 @@ def test_gcloud_s_own_variables_move_the_endpoints(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(api_target, "_get_client", seen.append)
     for variable in api_target.ENDPOINT_VARIABLES:
         monkeypatch.setenv(variable, "http://127.0.0.1:1/")
-    api_target.connect(f"//aiplatform.googleapis.com/{CLOUD_PARENT}")
+    api_target.resolve_target(f"//aiplatform.googleapis.com/{CLOUD_PARENT}")
     assert seen == [Endpoint.for_server("http://127.0.0.1:1")]

@@ -8,23 +8,23 @@ from pathlib import Path
 import pytest
 
 from components.errors import SubmitFailed
-from components.runtime.engine import ensure_alive, is_alive
+from components.runtime.engine import ensure_engine_alive, is_engine_alive
 
 
 def test_an_engine_that_listens_is_alive_and_one_that_was_killed_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         monkeypatch.setattr(sys, "argv", ["provider", f"127.0.0.1:{listening.getsockname()[1]}"])
-        assert is_alive()
-        ensure_alive("digits: not submitted")
-    assert not is_alive()
+        assert is_engine_alive()
+        ensure_engine_alive("digits: not submitted")
+    assert not is_engine_alive()
     with pytest.raises(SubmitFailed, match=r"^digits: not submitted: stopped, because `pulumi` was killed"):
-        ensure_alive("digits: not submitted")
+        ensure_engine_alive("digits: not submitted")
 
 
 @pytest.mark.parametrize("arguments", [[], ["tests/test_engine.py::test"], ["-q"], ["127.0.0.1"]])
 def test_where_there_is_no_engine_there_is_none_to_miss(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["program", *arguments])
-    assert is_alive()
+    assert is_engine_alive()
 
 
 def test_an_engine_that_is_only_slow_to_answer_is_not_taken_for_gone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +33,7 @@ def test_an_engine_that_is_only_slow_to_answer_is_not_taken_for_gone(monkeypatch
 
     monkeypatch.setattr(sys, "argv", ["provider", "127.0.0.1:1"])
     monkeypatch.setattr(socket, "create_connection", slow)
-    assert is_alive()
+    assert is_engine_alive()
 
 
 def test_a_provider_ends_soon_after_its_engine_and_not_before() -> None:

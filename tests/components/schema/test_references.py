@@ -4,14 +4,19 @@ from typing import Any
 
 import pytest
 
-from components.schema.references import find_references, find_unclosed_references, resolve, resolve_and_unescape
+from components.schema.references import (
+    find_references,
+    find_unclosed_references,
+    resolve_and_unescape,
+    resolve_references,
+)
 
 VARS = {"vars": {"epochs": 20, "rate": 0.5, "deep": True, "name": "digits", "list": ["a", 1], "nothing": None}}
 
 
 @pytest.mark.parametrize("name", VARS["vars"])
 def test_a_lone_reference_keeps_the_value_type(name: str) -> None:
-    value = resolve(f"${{vars.{name}}}", VARS)
+    value = resolve_references(f"${{vars.{name}}}", VARS)
     assert value == VARS["vars"][name]
     assert type(value) is type(VARS["vars"][name])
 
@@ -27,12 +32,12 @@ def test_a_lone_reference_keeps_the_value_type(name: str) -> None:
     ],
 )
 def test_references_inside_text_become_json_text(text: str, result: str) -> None:
-    assert resolve(text, VARS) == result
+    assert resolve_references(text, VARS) == result
 
 
 def test_several_references_in_one_text_are_all_replaced() -> None:
     text = "${vars.name}/${vars.epochs}${vars.epochs}:${vars.rate}"
-    assert resolve(text, VARS) == "digits/2020:0.5"
+    assert resolve_references(text, VARS) == "digits/2020:0.5"
     assert list(find_references(text)) == [
         ((), "vars.name"),
         ((), "vars.epochs"),
@@ -42,23 +47,23 @@ def test_several_references_in_one_text_are_all_replaced() -> None:
 
 
 def test_space_within_the_braces_plays_no_part() -> None:
-    assert resolve("${ vars.epochs }", VARS) == 20
+    assert resolve_references("${ vars.epochs }", VARS) == 20
     assert list(find_references("${ vars.epochs }")) == [((), "vars.epochs")]
 
 
 def test_references_are_replaced_wherever_they_stand_and_keys_are_left_alone() -> None:
     value = {"a": [{"${vars.name}": "${vars.epochs}"}, 3], "b": None}
-    assert resolve(value, VARS) == {"a": [{"${vars.name}": 20}, 3], "b": None}
+    assert resolve_references(value, VARS) == {"a": [{"${vars.name}": 20}, 3], "b": None}
 
 
 def test_a_reference_into_a_table_that_is_not_known_yet_stays_as_it_is() -> None:
     value = ["${secrets.token}", "x${secrets.token}${vars.epochs}", "${vars.unknown}"]
-    assert resolve(value, VARS) == ["${secrets.token}", "x${secrets.token}20", "${vars.unknown}"]
+    assert resolve_references(value, VARS) == ["${secrets.token}", "x${secrets.token}20", "${vars.unknown}"]
 
 
 def test_the_value_that_is_filled_in_is_not_looked_through_again() -> None:
     secrets = {"secrets": {"a": "${secrets.b}", "b": "hidden"}}
-    assert resolve("${secrets.a} ${secrets.a}", secrets) == "${secrets.b} ${secrets.b}"
+    assert resolve_references("${secrets.a} ${secrets.a}", secrets) == "${secrets.b} ${secrets.b}"
 
 
 def test_every_reference_is_found_with_the_place_where_it_stands() -> None:
@@ -69,20 +74,22 @@ def test_every_reference_is_found_with_the_place_where_it_stands() -> None:
 def test_an_escaped_reference_is_neither_found_nor_replaced_and_unescaped_at_last() -> None:
     text = "echo $${vars.epochs} ${vars.epochs}"
     assert list(find_references(text)) == [((), "vars.epochs")]
-    assert resolve(text, VARS) == "echo $${vars.epochs} 20"
-    assert resolve_and_unescape({"args": [resolve(text, VARS), 1]}, {}) == {"args": ["echo ${vars.epochs} 20", 1]}
+    assert resolve_references(text, VARS) == "echo $${vars.epochs} 20"
+    assert resolve_and_unescape({"args": [resolve_references(text, VARS), 1]}, {}) == {
+        "args": ["echo ${vars.epochs} 20", 1]
+    }
 
 
 @pytest.mark.parametrize("text", ["$(MODEL_DIR)/out", "$HOME", "100$", "{x}", "$ {vars.name}", "", "$$(X)"])
 def test_what_is_no_reference_passes_through(text: str) -> None:
     assert list(find_references(text)) == []
-    assert resolve_and_unescape(resolve(text, VARS), {}) == text
+    assert resolve_and_unescape(resolve_references(text, VARS), {}) == text
 
 
 @pytest.mark.parametrize("value", [1, 1.5, True, None])
 def test_values_that_are_no_text_pass_through(value: Any) -> None:
     assert list(find_references(value)) == []
-    assert resolve_and_unescape(resolve(value, VARS), {}) is value
+    assert resolve_and_unescape(resolve_references(value, VARS), {}) is value
 
 
 @pytest.mark.parametrize(

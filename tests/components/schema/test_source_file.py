@@ -133,24 +133,24 @@ POOL = ("customJobs", "digits", "jobSpec", "workerPoolSpecs", 0)
 def test_a_place_is_the_line_of_the_deepest_key_that_is_there_in_either_spelling(
     path: tuple[str | int, ...], line: int
 ) -> None:
-    assert source(TEXT).place(path) == f"jobs.yaml:{line}"
+    assert source(TEXT).format_place(path) == f"jobs.yaml:{line}"
 
 
 def test_the_place_of_what_is_not_there_at_all_is_the_file() -> None:
-    assert source(TEXT).place(("images", "a")) == "jobs.yaml"
-    assert SourceFile("gone.yaml").place(("images",)) == "gone.yaml"
+    assert source(TEXT).format_place(("images", "a")) == "jobs.yaml"
+    assert SourceFile("gone.yaml").format_place(("images",)) == "gone.yaml"
 
 
 def test_a_stack_s_keys_stand_under_config_with_the_namespace_and_are_shown_with_it() -> None:
     text = "config:\n  gcp:region: a\n  vertex-training:vars:\n    epochs: 5\n"
-    problem = stack(text).problem(("vars", "epochs"), "is odd")
+    problem = stack(text).create_problem(("vars", "epochs"), "is odd")
     assert str(problem) == "stacks/Pulumi.dev.yaml:4: vertex-training:vars.epochs: is odd"
-    assert stack(text).place(("region",)) == "stacks/Pulumi.dev.yaml:1"
+    assert stack(text).format_place(("region",)) == "stacks/Pulumi.dev.yaml:1"
 
 
 def test_a_stack_s_values_are_quoted_as_they_were_written() -> None:
     text = "config:\n  vertex-training:labels:\n    python: 3.10\n"
-    problem = stack(text).problem(("labels", "python"), '3.1 is not a string; write "3.1" in quotes')
+    problem = stack(text).create_problem(("labels", "python"), '3.1 is not a string; write "3.1" in quotes')
     assert problem.place == "stacks/Pulumi.dev.yaml:3"
     assert problem.message == '3.10 is read as the number 3.1; write "3.10" in quotes'
 

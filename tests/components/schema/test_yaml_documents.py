@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from typing_extensions import TypedDict
 
-from components.schema.yaml_documents import compose, find_line, load, quote_source_text
+from components.schema.yaml_documents import compose_nodes, find_line, load_document, quote_source_text
 from vertex_api.scalar_types import String
 from vertex_api.validation.shape_validation import validate_shape
 
@@ -20,8 +20,8 @@ class Texts(TypedDict, total=False):
 def said(text: str) -> list[str]:
     """What is wrong with a document of texts, as its writer is told."""
     content = text.encode()
-    _, problems = validate_shape(Texts, load(content))
-    return [quote_source_text(compose(content), each.path, each.message) for each in problems]
+    _, problems = validate_shape(Texts, load_document(content))
+    return [quote_source_text(compose_nodes(content), each.path, each.message) for each in problems]
 
 
 @pytest.mark.parametrize(
@@ -60,12 +60,12 @@ def test_what_is_no_text_is_quoted_as_it_was_written(written: str, problem: str)
 def test_the_advice_makes_the_text_that_was_written(written: str) -> None:
     (problem,) = said(f"args:\n  - {written}\n")
     advice = problem.partition("write ")[2].removesuffix(" in quotes")
-    value: Any = load(f"args: [{advice}]\n".encode())
+    value: Any = load_document(f"args: [{advice}]\n".encode())
     assert value == {"args": [written]}
 
 
 def test_a_message_that_is_about_something_else_is_left_as_it_is() -> None:
-    nodes = compose(b"args: [3.10, '3.10']\n")
+    nodes = compose_nodes(b"args: [3.10, '3.10']\n")
     assert quote_source_text(nodes, ("args", 0), "is odd") == "is odd"
     assert quote_source_text(nodes, ("args", 1), '3.1 is not a string; write "3.1" in quotes').startswith("3.1 is not")
     assert quote_source_text(nodes, ("args", 7), '3.1 is not a string; write "3.1" in quotes').startswith("3.1 is not")
@@ -74,7 +74,7 @@ def test_a_message_that_is_about_something_else_is_left_as_it_is() -> None:
 
 def test_what_is_merged_into_an_object_is_found_where_it_stands() -> None:
     text = "a: &a {A: 3.10}\nb: &b {B: 1}\nenv:\n  C: x\n  <<: [*a, *b]\n"
-    nodes = compose(text.encode())
+    nodes = compose_nodes(text.encode())
     assert [find_line(nodes, ("env", name)) for name in ("A", "B", "C", "D")] == [1, 2, 4, 3]
     message = '3.1 is not a string; write "3.1" in quotes'
     assert quote_source_text(nodes, ("env", "A"), message) == '3.10 is read as the number 3.1; write "3.10" in quotes'

@@ -9,7 +9,7 @@ from components.jobs.provider import CustomJobProvider
 from components.jobs.recovery import orphans
 from components.jobs.recovery.labels import build_labels
 from components.jobs.recovery.ledger import LedgerProvider
-from components.jobs.recovery.tokens import compute_mark
+from components.jobs.recovery.tokens import compute_mark_label
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, edited
 
@@ -110,7 +110,7 @@ def test_the_job_of_a_pipeline_is_left_to_it_and_removed_where_the_pipeline_is_n
 ) -> None:
     state = State()
     state.up("piped", "digits")
-    mark = {"pulumi_mark": compute_mark(state.id, "piped"), **build_labels("team/dev/piped", "t")}
+    mark = {"pulumi_mark": compute_mark_label(state.id, "piped"), **build_labels("team/dev/piped", "t")}
     piped, backing = f"{PARENT}/trainingPipelines/8", f"{PARENT}/customJobs/9"
     api.add(piped, labels=mark, state="PIPELINE_STATE_SUCCEEDED", trainingTaskMetadata={"backingCustomJob": backing})
     api.add(backing, labels=mark, state="JOB_STATE_SUCCEEDED")
@@ -128,7 +128,7 @@ def test_a_pipeline_that_no_state_records_takes_its_job_along(
 ) -> None:
     state = State()
     state.up("piped")
-    mark = {"pulumi_mark": compute_mark(state.id, "piped"), **build_labels("team/dev/piped", "t")}
+    mark = {"pulumi_mark": compute_mark_label(state.id, "piped"), **build_labels("team/dev/piped", "t")}
     piped, backing = f"{PARENT}/trainingPipelines/8", f"{PARENT}/customJobs/9"
     api.add(piped, labels=mark, state="PIPELINE_STATE_SUCCEEDED", trainingTaskMetadata={"backingCustomJob": backing})
     api.add(backing, labels=mark, state="JOB_STATE_SUCCEEDED")

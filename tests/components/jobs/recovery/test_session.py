@@ -8,7 +8,7 @@ import pytest
 
 from components.errors import SubmitFailed
 from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider
-from components.jobs.recovery.update_session import UpdateSession, current_session
+from components.jobs.recovery.update_session import UpdateSession, get_current_session
 from components.runtime import api_target
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, tuning_job
@@ -128,7 +128,7 @@ def test_what_is_kept_of_a_job_is_its_name_state_and_time(api: FakeClient) -> No
     api.jobs[name]["trials"] = [{"id": str(number), "state": "SUCCEEDED"} for number in range(1000)]
     start_new_process()
     tuning.create(inputs("other", tuning_job()))
-    (listing,) = current_session()._listings.values()
+    (listing,) = get_current_session()._listings.values()
     assert listing._rows is not None
     (rows,) = listing._rows.values()
     assert [row.keys() for row in rows] == [{"name", "state", "createTime"}]
@@ -140,7 +140,9 @@ def find_equivalent(api: FakeClient, *jobs: tuple[str, str, str]) -> str | None:
         labels = {"pulumi_project": "team", "pulumi_stack": "dev", "pulumi_token": "t"}
         name = f"{PARENT}/customJobs/{id_}"
         api.add(name, state=f"JOB_STATE_{state}", labels=labels)["createTime"] = created
-    job = UpdateSession().find_equivalent_job(api_target.connect(f"//local/{PARENT}"), CUSTOM_JOB, "team/dev", "t")
+    job = UpdateSession().find_equivalent_job(
+        api_target.resolve_target(f"//local/{PARENT}"), CUSTOM_JOB, "team/dev", "t"
+    )
     return job and job["name"].rpartition("/")[2]
 
 
