@@ -62,20 +62,6 @@ def is_preemptible(job_spec: Mapping[str, Any]) -> bool:
     return job_spec.get("scheduling", {}).get("strategy") in ("SPOT", "FLEX_START")
 
 
-def get_gpu_metric(accelerator_type: str, preemptible: bool) -> str | None:
-    """Return the metric of a type of GPU without `METRIC_PREFIX`, None if its name is not on file."""
-    name = _GPUS.get(accelerator_type)
-    return f"preemptible_{name}" if name and preemptible else name
-
-
-def get_cpu_metric(family: str, preemptible: bool) -> str | None:
-    """Return the metric of the vCPUs of a machine family such as `n1` without `METRIC_PREFIX`, None if not on file.
-
-    Preemptible vCPUs of all families share one: the service's errors for T4 and A100 machines both name it.
-    """
-    return "preemptible_cpus" if preemptible else _CPUS.get(family)
-
-
 def _measure_machine(pool: Mapping[str, Any], preemptible: bool) -> Iterator[tuple[str, int]]:
     spec = pool.get("machineSpec", {})
     machine = get_machine(spec.get("machineType", ""))
@@ -90,8 +76,11 @@ def _measure_machine(pool: Mapping[str, Any], preemptible: bool) -> Iterator[tup
         # Whether preemptible TPUs have quotas of their own is not on file.
         yield (None if preemptible else _TPUS.get(str(counted))) or f"{counted}{UNKNOWN_METRIC_MARK}", amount
     else:
-        yield get_cpu_metric(family, preemptible) or f"{family} vCPUs{UNKNOWN_METRIC_MARK}", machine.vcpus
+        # Preemptible vCPUs of all families share one: the service's errors for T4 and A100 machines both name it.
+        cpu_metric = "preemptible_cpus" if preemptible else _CPUS.get(family)
+        yield cpu_metric or f"{family} vCPUs{UNKNOWN_METRIC_MARK}", machine.vcpus
         if kind:
-            yield get_gpu_metric(kind, preemptible) or f"{kind}{UNKNOWN_METRIC_MARK}", count
+            prefix = "preemptible_" if preemptible else ""
+            yield f"{prefix}{_GPUS[kind]}" if kind in _GPUS else f"{kind}{UNKNOWN_METRIC_MARK}", count
     disk, size = get_boot_disk(pool)
     yield _DISKS.get(disk) or f"{disk} GB{UNKNOWN_METRIC_MARK}", size

@@ -8,7 +8,6 @@ from typing import Any, get_args
 
 from vertex_api import types
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex_emulator import filters
 from vertex_emulator.api.injected_quota_error import check_quota
 from vertex_emulator.api.job_validation import validate_request
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
@@ -16,6 +15,7 @@ from vertex_emulator.api.read_mask import apply_read_mask, has_field, parse_read
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError, ModelUploadRejected
+from vertex_emulator.filters.expression import matches
 from vertex_emulator.resource_json import get_api_state, serialize_job, serialize_operation, serialize_pipeline
 from vertex_emulator.resource_names import Location, generate_id
 from vertex_emulator.scheduling import cancellation
@@ -65,7 +65,7 @@ class JobService:
             matching = (
                 job
                 for job in transaction.list_jobs(kind, location, before=before)
-                if filters.matches(condition, partial(_get_field, job))
+                if matches(condition, partial(_get_field, job))
             )
             jobs, token = listing.take_page(matching, lambda job: job.sequence)
             bodies = self._serialize(transaction, kind, jobs, has_field(mask, "trials"))

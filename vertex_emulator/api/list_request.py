@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from pydantic.alias_generators import to_snake
 
-from vertex_emulator import filters
 from vertex_emulator.errors import ApiError, InvalidFilter
+from vertex_emulator.filters import expression, parser
 from vertex_emulator.time_formats import parse_time
 
 MAX_PAGE_SIZE = 100
@@ -42,17 +42,17 @@ class ListRequest:
             mask=query.get("readMask", ""),
         )
 
-    def parse_filter(self, filterable: Sequence[str], states: Sequence[str] = ()) -> filters.Filter | None:
+    def parse_filter(self, filterable: Sequence[str], states: Sequence[str] = ()) -> expression.Filter | None:
         """Return the parsed filter, None for an empty one. Raises ApiError.
 
         `filterable` are the resource's fields that it may name besides labels, in snake_case; `states` are the values
         that the resource's state can have.
         """
         try:
-            condition = filters.parse_filter(self.filter)
+            condition = parser.parse_filter(self.filter)
             if condition is not None:
-                condition = filters.replace_comparisons(condition, _canonicalize)
-            for comparison in filters.iterate_comparisons(condition):
+                condition = expression.replace_comparisons(condition, _canonicalize)
+            for comparison in expression.iterate_comparisons(condition):
                 _check_comparison(comparison, filterable, states)
         except InvalidFilter as error:
             message = f"Invalid filter {self.filter!r}: {error}"
@@ -104,15 +104,15 @@ def _parse_page_size(text: str) -> int:
     return min(size or MAX_PAGE_SIZE, MAX_PAGE_SIZE)
 
 
-def _canonicalize(comparison: filters.Comparison) -> filters.Comparison:
+def _canonicalize(comparison: expression.Comparison) -> expression.Comparison:
     """Return the comparison with its field in snake_case, and `labels:k` as `labels.k:*`."""
     head, dot, rest = comparison.field.partition(".")
     if (head, dot, comparison.operator) == ("labels", "", ":"):
-        return filters.Comparison(f"labels.{comparison.value}", ":", "*")
-    return filters.Comparison(f"{to_snake(head)}{dot}{rest}", comparison.operator, comparison.value)
+        return expression.Comparison(f"labels.{comparison.value}", ":", "*")
+    return expression.Comparison(f"{to_snake(head)}{dot}{rest}", comparison.operator, comparison.value)
 
 
-def _check_comparison(comparison: filters.Comparison, filterable: Sequence[str], states: Sequence[str]) -> None:
+def _check_comparison(comparison: expression.Comparison, filterable: Sequence[str], states: Sequence[str]) -> None:
     field, value = comparison.field, comparison.value
     if field not in filterable and not field.startswith("labels."):
         raise InvalidFilter(f"{field!r} cannot be filtered on; known: {', '.join(filterable)}, labels.KEY")

@@ -9,13 +9,13 @@ from pydantic.alias_generators import to_snake
 from vertex_api import types
 from vertex_api.validation.message_validation import validate_message
 from vertex_api.validation.rules import Violation, uploaded_model
-from vertex_emulator import filters
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
 from vertex_emulator.api.read_mask import apply_read_mask, parse_read_mask
 from vertex_emulator.database import Database
 from vertex_emulator.database.model_statements import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ApiError, ModelUploadRejected, build_invalid_argument_error
+from vertex_emulator.filters.expression import matches
 from vertex_emulator.resource_json import serialize_model, serialize_operation
 from vertex_emulator.resource_names import Location
 from vertex_emulator.scheduling.model_upload import upload_model
@@ -120,7 +120,7 @@ def _take_page(rows: list[_ModelRow], listing: ListRequest) -> dict[str, Any]:
     condition = listing.parse_filter(_FILTERABLE_FIELDS)
     mask = parse_read_mask(listing.mask, types.Model)
     last = listing.decode_page_token(int)
-    rows = [row for row in rows if filters.matches(condition, row.get_field)]
+    rows = [row for row in rows if matches(condition, row.get_field)]
     rows.sort(key=lambda row: row.version.sequence, reverse=True)
     for field, is_descending in reversed(_parse_order(listing.order)):
         rows.sort(key=lambda row: row.get_field(field) or "", reverse=is_descending)

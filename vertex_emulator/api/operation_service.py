@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from vertex_emulator import filters
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Operation
 from vertex_emulator.errors import ApiError
+from vertex_emulator.filters.expression import matches
 from vertex_emulator.resource_json import serialize_operation
 
 _FILTERABLE_FIELDS = ("name", "done")
@@ -37,7 +37,7 @@ class OperationService:
                 operation
                 for operation in transaction.operations.list_by_parent(parent)
                 if (before is None or _get_position(operation) < before)
-                and filters.matches(condition, partial(_get_field, operation))
+                and matches(condition, partial(_get_field, operation))
             )
             operations, token = listing.take_page(matching, _get_position)
         return build_list_reply("operations", [serialize_operation(operation) for operation in operations], token)

@@ -10,7 +10,7 @@ from vertex_api.validation.pipeline_tasks import CUSTOM_TASK, TUNING_TASK
 from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.api.read_mask import apply_read_mask, has_field, parse_read_mask
 from vertex_emulator.errors import ApiError
-from vertex_emulator.filters import parse_filter
+from vertex_emulator.filters.parser import parse_filter
 
 PARENT = "projects/listing/locations/us-central1"
 ABSENT = {**pool("pass"), "containerSpec": {"imageUri": "localhost/absent:1"}}

@@ -1,7 +1,8 @@
 import pytest
 
 from vertex_emulator.errors import InvalidFilter
-from vertex_emulator.filters import find_required_value, matches, parse_filter
+from vertex_emulator.filters.expression import find_required_value, matches
+from vertex_emulator.filters.parser import parse_filter
 
 JOB = {
     "state": "JOB_STATE_RUNNING",

@@ -10,7 +10,6 @@ from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Any
 
-from vertex_emulator import filters
 from vertex_emulator.api.logging.log_entry import (
     FIELDS,
     MAP_FIELDS,
@@ -25,6 +24,7 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import ApiError, ExecutorUnavailable, InvalidFilter
+from vertex_emulator.filters import expression, parser
 from vertex_emulator.replicas import saved_logs
 from vertex_emulator.replicas.executor_protocol import Executor, LogLine
 from vertex_emulator.time_formats import parse_time
@@ -57,7 +57,7 @@ class LoggingService:
         size = body.get("pageSize") or 50
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
             raise ApiError("INVALID_ARGUMENT", f"pageSize is {size!r}; it must be a positive number")
-        job_id = filters.find_required_value(condition, _JOB_ID)
+        job_id = expression.find_required_value(condition, _JOB_ID)
         if job_id is None:
             raise ApiError("INVALID_ARGUMENT", f'the filter must name a job: {_JOB_ID}="ID" (the emulator needs that)')
         after = _decode_page_token(body.get("pageToken"), filter_text, order)
@@ -69,7 +69,7 @@ class LoggingService:
         return reply
 
     def _iterate_entries(
-        self, job_id: str, condition: filters.Filter | None, is_newest_first: bool, after: EntryKey | None
+        self, job_id: str, condition: expression.Filter | None, is_newest_first: bool, after: EntryKey | None
     ) -> Iterator[KeyedEntry]:
         """Yield in order the entries that match the filter and come after the entry with the key `after`."""
         since = _find_time_bound(condition, (">=", ">", "="), min) or 0
@@ -92,7 +92,7 @@ class LoggingService:
             if key[0] > until if not is_newest_first else key[0] < since:
                 return
             is_next = after is None or (key < after if is_newest_first else key > after)
-            if is_next and filters.matches(condition, partial(get_field, entry)):
+            if is_next and expression.matches(condition, partial(get_field, entry)):
                 yield key, entry
 
     def _read_oldest_first(self, job: Job, replica: Replica, since: int) -> Iterator[KeyedEntry]:
@@ -133,37 +133,37 @@ def _build_replica_entries(job: Job, replica: Replica, lines: Iterable[LogLine])
             yield build_replica_entry(job, replica, line, number)
 
 
-def _parse_filter(text: str) -> filters.Filter | None:
+def _parse_filter(text: str) -> expression.Filter | None:
     """Return a filter with severities as ranks, which compare in their order. Raises ApiError."""
     try:
-        condition = filters.parse_filter(text)
+        condition = parser.parse_filter(text)
     except InvalidFilter as error:
         raise ApiError("INVALID_ARGUMENT", f"Unparseable filter: {error}") from error
-    for comparison in filters.iterate_comparisons(condition):
+    for comparison in expression.iterate_comparisons(condition):
         if comparison.field not in FIELDS and not comparison.field.startswith(MAP_FIELDS):
             raise ApiError("INVALID_ARGUMENT", f"Field not found: '{comparison.field}'.")
         if comparison.field == "severity" and comparison.value not in SEVERITIES:
             message = f"'{comparison.value}' is not a severity; known: {', '.join(SEVERITIES)}"
             raise ApiError("INVALID_ARGUMENT", message)
-    return None if condition is None else filters.replace_comparisons(condition, _rank_severity)
+    return None if condition is None else expression.replace_comparisons(condition, _rank_severity)
 
 
-def _rank_severity(comparison: filters.Comparison) -> filters.Comparison:
+def _rank_severity(comparison: expression.Comparison) -> expression.Comparison:
     if comparison.field != "severity":
         return comparison
-    return filters.Comparison("severity", comparison.operator, str(SEVERITIES.index(comparison.value)))
+    return expression.Comparison("severity", comparison.operator, str(SEVERITIES.index(comparison.value)))
 
 
-def _find_time_bound(node: filters.Filter | None, operators: tuple[str, ...], widest: Any) -> int | None:
+def _find_time_bound(node: expression.Filter | None, operators: tuple[str, ...], widest: Any) -> int | None:
     """Return the first (or last) time that can match, None if the filter sets none; `widest` is min (or max)."""
     match node:
-        case filters.And(terms):
+        case expression.And(terms):
             bounds = [bound for term in terms if (bound := _find_time_bound(term, operators, widest)) is not None]
             return (max if widest is min else min)(bounds, default=None)
-        case filters.Or(terms):
+        case expression.Or(terms):
             alternatives = [_find_time_bound(term, operators, widest) for term in terms]
             return None if None in alternatives else widest(alternatives)
-        case filters.Comparison("timestamp", operator, value) if operator in operators:
+        case expression.Comparison("timestamp", operator, value) if operator in operators:
             return parse_time(value)
     return None
 
