@@ -143,7 +143,6 @@ class Writer:
 
 
 def _build_map(schema: Schema) -> Schema:
-    """Return the schema of a map from names to values that `schema` describes."""
     return {"type": ["object", "string"], "pattern": _ALONE, "additionalProperties": schema}
 
 

@@ -65,14 +65,11 @@ def _get_jobs_by_id(transaction: Transaction, ids: tuple[str, ...]) -> Iterator[
 
 
 def _matches(job: Job, query: Query) -> bool:
-    if query.group and query.group != _get_state_group(job):
+    group = next((group for group, state in _ENDED_GROUPS.items() if job.state == state), "active")
+    if query.group not in ("", group):
         return False
     known = (str(job.spec["displayName"]).casefold(), job.id)
     return any(query.text in text for text in known) or job.name.casefold().endswith(query.text)
-
-
-def _get_state_group(job: Job) -> str:
-    return next((group for group, state in _ENDED_GROUPS.items() if job.state == state), "active")
 
 
 def _serialize_summary(transaction: Transaction, job: Job) -> dict[str, Any]:

@@ -52,7 +52,6 @@ class PipelineReconciler:
             self._finish(pipeline, job, trials_of_job)
 
     def _submit_job(self, pipeline: Job) -> None:
-        """Submit the job, unless the pipeline was cancelled before."""
         kind, spec = backing_kind(pipeline.spec), build_backing_job(pipeline.spec)
         warnings = []
         model = pipeline.spec.get("modelToUpload")

@@ -62,9 +62,8 @@ def find_unpromising_trials(study: Job, trials: Sequence[Trial]) -> Iterator[tup
     completed = [list(map(parse_measurement, trial.measurements)) for trial in trials if trial.state == "SUCCEEDED"]
     for trial in trials:
         if trial.state == "ACTIVE":
-            reason = early_stopping.find_early_stopping_reason(
-                study_spec, list(map(parse_measurement, trial.measurements)), completed
-            )
+            running = list(map(parse_measurement, trial.measurements))
+            reason = early_stopping.find_early_stopping_reason(study_spec, running, completed)
             if reason is not None:
                 yield trial, reason
 

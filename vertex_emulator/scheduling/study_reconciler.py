@@ -108,7 +108,6 @@ class StudyReconciler:
         return ending
 
     def _is_waiting_for_trials(self, study: Job, ending: Ending, trials: Sequence[Trial]) -> bool:
-        """Return whether a study that has stopped waits until its trials end."""
         asap = study.spec["studySpec"].get("studyStoppingConfig", {}).get("shouldStopAsap", False)
         return ending.state == SUCCEEDED and not asap and any(not trial.has_ended for trial in trials)
 

@@ -25,11 +25,8 @@ def refresh_trial(study: Job, trial: Trial, job: Job, metric_text: str) -> Trial
         known = trial_measurements.merge_measurements(
             known, [replace(measurement, elapsed=round(measurement.elapsed, 6)) for measurement in latest]
         )
-    trial = replace(
-        trial,
-        started=started,
-        measurements=tuple(trial_measurements.format_measurement(measurement) for measurement in known),
-    )
+    formatted = tuple(map(trial_measurements.format_measurement, known))
+    trial = replace(trial, started=started, measurements=formatted)
     if not job.is_terminal:
         if job.state == CANCELLING:
             return replace(trial, state="STOPPING")
