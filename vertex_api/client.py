@@ -42,7 +42,7 @@ class JobClient(Protocol):
     def delete(self, name: ResourceName) -> None:
         """Delete a job that has reached a terminal state."""
 
-    def log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
+    def fetch_log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
         """Return the last `count` log lines of a job's containers, or of one `replica` such as workerpool0-0."""
 
 
@@ -90,7 +90,7 @@ class RestClient:
             operation = self._get_method("delete", name.kind)(request={"name": str(name)}, timeout=CALL_TIMEOUT)
             operation.result(timeout=CALL_TIMEOUT)
 
-    def log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
+    def fetch_log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
         from google.api_core.exceptions import from_http_response
 
         task = f'="{replica}"' if replica else '!="service"'
@@ -110,7 +110,7 @@ class RestClient:
     def _get_method(self, verb: str, kind: Kind) -> Callable[..., Any]:
         noun = to_snake(kind.collection if verb == "list" else kind.type)
         method: Callable[..., Any] = getattr(
-            self._pipelines if kind == TRAINING_PIPELINE else self._jobs, f"{verb}_{noun}"
+            self._pipeline_client if kind == TRAINING_PIPELINE else self._job_client, f"{verb}_{noun}"
         )
         return method
 
@@ -146,11 +146,11 @@ class RestClient:
         return session
 
     @cached_property
-    def _jobs(self) -> Any:
+    def _job_client(self) -> Any:
         return self._build_client("job_service", "JobService")
 
     @cached_property
-    def _pipelines(self) -> Any:
+    def _pipeline_client(self) -> Any:
         return self._build_client("pipeline_service", "PipelineService")
 
     def _build_client(self, module: str, service: str) -> Any:
@@ -192,15 +192,15 @@ def _translate_errors() -> Iterator[None]:
     try:
         yield
     except (api.NotFound, api.MethodNotImplemented) as error:
-        raise client_errors.NotFound(_error_text(error)) from error
+        raise client_errors.NotFound(_format_error(error)) from error
     except (api.Unauthorized, api.Forbidden) as error:
-        raise client_errors.PermissionDenied(_error_text(error)) from error
+        raise client_errors.PermissionDenied(_format_error(error)) from error
     except api.TooManyRequests as error:
-        raise client_errors.QuotaExceeded(_error_text(error)) from error
+        raise client_errors.QuotaExceeded(_format_error(error)) from error
     except api.ClientError as error:
-        raise client_errors.InvalidRequest(_error_text(error)) from error
+        raise client_errors.InvalidRequest(_format_error(error)) from error
     except (api.GoogleAPICallError, api.RetryError) as error:
-        raise client_errors.Unavailable(_error_text(error)) from error
+        raise client_errors.Unavailable(_format_error(error)) from error
     except (json_format.ParseError, requests.JSONDecodeError) as error:
         raise client_errors.Unavailable("what answers is not the API, or a proxy stands before it") from error
     except TimeoutError as error:
@@ -213,7 +213,7 @@ def _translate_errors() -> Iterator[None]:
         ) from error
 
 
-def _error_text(error: Any) -> str:
+def _format_error(error: Any) -> str:
     """Return the service's message in one line, without the URL that Google's client puts before it."""
     text = " ".join(re.sub(r"^[A-Z]+ https?://\S+: ", "", str(error.message)).split())
     return text if len(text) <= 500 else f"{text[:497]}..."

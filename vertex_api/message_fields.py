@@ -56,7 +56,7 @@ def drop_unknown_fields(message: Any, value: Any) -> Any:
     }
 
 
-def int64_as_strings(message: Any, value: Mapping[str, Any]) -> dict[str, Any]:
+def convert_int64_to_strings(message: Any, value: Mapping[str, Any]) -> dict[str, Any]:
     """Return a canonical message as JSON, with numbers of type int64 as strings (proto3's JSON mapping)."""
     converted = {
         name: _map_values(field, value[name], partial(_write_int64_as_text, field))
@@ -76,7 +76,7 @@ def _map_values(field: Field, value: Any, convert: Callable[[Any], Any]) -> Any:
 
 
 def _write_int64_as_text(field: Field, value: Any) -> Any:
-    return str(value) if field.is_int64 else int64_as_strings(field.message, value)
+    return str(value) if field.is_int64 else convert_int64_to_strings(field.message, value)
 
 
 @cache

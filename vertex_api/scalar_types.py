@@ -41,7 +41,7 @@ def _build_error(value: object, message: str) -> PydanticCustomError:
 
 
 def _build_integer_validator(bits: int) -> BeforeValidator:
-    def integer(value: object) -> int:
+    def parse_integer(value: object) -> int:
         if isinstance(value, str) and re.fullmatch(r"-?\d+", value):
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
@@ -50,7 +50,7 @@ def _build_integer_validator(bits: int) -> BeforeValidator:
             raise _build_error(value, f"does not fit into {bits} bits")
         return int(value)
 
-    return BeforeValidator(integer)
+    return BeforeValidator(parse_integer)
 
 
 def _parse_double(value: object) -> float:

@@ -53,7 +53,7 @@ def build_failure_report(api: Target, name: str, job: Job) -> str:
     # Replicas of different trials have the same names, so the log of a whole tuning job counts.
     replica_name = replica[1] if replica and "studySpec" not in tuning_job else None
     try:
-        log_lines = api.client.log_lines(logged_job, MAX_LOG_LINES, replica_name)
+        log_lines = api.client.fetch_log_lines(logged_job, MAX_LOG_LINES, replica_name)
     except VertexError as error:
         log_lines = [f"(its log cannot be read: {error})"]
     rows = trials.summarize_trials(tuning_job)

@@ -11,7 +11,7 @@ from vertex_api.estimates.regional_availability import (
     REGIONS,
     find_unavailable_accelerators,
     find_unavailable_in_pools,
-    regions_by_accelerator,
+    load_regions_by_accelerator,
 )
 from vertex_api.name_suggestions import find_closest_name
 
@@ -48,7 +48,7 @@ def render_availability_lines(
     for accelerator in sorted(set().union(*unavailable.values())):
         users = [name for name, accelerators in unavailable.items() if accelerator in accelerators]
         others = f" and {len(users) - MAX_NAMES} more" if len(users) > MAX_NAMES else ""
-        places = ", ".join(regions_by_accelerator().get(accelerator, ())) or "no known region"
+        places = ", ".join(load_regions_by_accelerator().get(accelerator, ())) or "no known region"
         absence = f"{accelerator} is not offered for training in {region} as of {AS_OF}"
         lines.append(f"{absence} ({', '.join(users[:MAX_NAMES])}{others}); offered in {places}")
     return [*lines, f"Tables change: see {PAGE}"] if lines else []

@@ -68,7 +68,7 @@ def _find_likely_mistakes(
     if is_on_google_cloud:
         mistakes += likely_mistakes.find_foreign_executors(kind, fields)
     problems = collect_problems(mistakes, fields, references.has_unresolved_references)
-    messages = {job.spec.locate(problem.path): problem.message for problem in problems}
+    messages = {job.spec.locate_training_job_field(problem.path): problem.message for problem in problems}
     messages.update(likely_mistakes.find_missing_serving_container(job.spec.fields))
     messages.update(find_unreferenced_images(job.spec, images))
     return messages.items()

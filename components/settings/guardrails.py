@@ -45,7 +45,7 @@ def find_job_violations(
     """
     training_job = job.spec.training_job
     for path, message in _find_training_job_violations(rules, training_job.kind, training_job.fields, images, labels):
-        yield job.spec.locate(path), message
+        yield job.spec.locate_training_job_field(path), message
     serving = job.spec.fields.get("modelToUpload", {}).get("containerSpec", {}).get("imageUri")
     yield from _find_registry_violations(rules, serving, images, ("modelToUpload", "containerSpec", "imageUri"))
 

@@ -81,8 +81,8 @@ class FakeClient:
         self._called("delete")
         del self.jobs[self._there(name)]
 
-    def log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
-        self._called("log_lines")
+    def fetch_log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
+        self._called("fetch_log_lines")
         return self.logs.get(f"{name}/{replica}" if replica else str(name), [])[-count:]
 
     def _called(self, verb: str) -> None:

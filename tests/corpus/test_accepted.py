@@ -16,7 +16,7 @@ from tests.corpus import discovery
 from tests.corpus.specs import Spec, settings, specs
 from tests.vertex_api.test_client import HELD, Api
 from vertex_api.client import RestClient
-from vertex_api.message_fields import int64_as_strings
+from vertex_api.message_fields import convert_int64_to_strings
 from vertex_api.resource_names import build_parent
 from vertex_api.validation.canonical_spec import CanonicalSpec, restore_spec
 
@@ -68,7 +68,7 @@ def test_its_request_is_one_that_the_discovery_document_allows(
     spec.declare(tmp_path)
     for job in settings(tmp_path).jobs:
         whole = references.resolve_and_unescape(checked(job.spec, job.name), {})
-        assert discovery.broken(job.kind.type, int64_as_strings(job.kind.message, whole)) == []
+        assert discovery.broken(job.kind.type, convert_int64_to_strings(job.kind.message, whole)) == []
         api.replies({**HELD, "name": f"{PARENT}/{job.kind.collection}/7"})
         client.create(job.kind, PARENT, whole)
         method, path, _, sent = api.asked[-1]

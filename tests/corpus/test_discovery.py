@@ -6,10 +6,10 @@ import pytest
 
 from tests.corpus.discovery import broken
 from tests.vertex_api.jobs import custom_job, edited
-from vertex_api.message_fields import int64_as_strings
+from vertex_api.message_fields import convert_int64_to_strings
 from vertex_api.types import CustomJob
 
-JOB = int64_as_strings(CustomJob, custom_job())
+JOB = convert_int64_to_strings(CustomJob, custom_job())
 POOL = ("jobSpec", "workerPoolSpecs", 0)
 
 

@@ -124,7 +124,7 @@ def test_tpus_keep_their_price_and_their_day() -> None:
 def test_what_is_written_is_read_again_with_its_sources() -> None:
     table = json.loads(FILE.read_text())
     new = refresh_rows([CORE], *CORE_SKUS, TODAY)
-    price = parse_prices(render_file(table, [*new, TPU])).find("vcpu", "N1", "us-central1")
+    price = parse_prices(render_file(table, [*new, TPU])).find_price("vcpu", "N1", "us-central1")
     assert price is not None
     assert (price.usd, price.as_of) == (0.03635265, "2026-11-21")
     assert "Cloud Billing Catalog API" in price.source

@@ -179,7 +179,7 @@ def test_a_deletion_that_does_not_end_is_an_error(
 def test_the_last_log_lines_are_those_of_the_job_s_containers_oldest_first(api: Api, client: RestClient) -> None:
     newest_first = [{"textPayload": "done"}, {"jsonPayload": {"message": "epoch 1"}}, {"jsonPayload": {"loss": 1}}]
     api.replies({"entries": newest_first})
-    assert client.log_lines(NAME, 3) == ["{'loss': 1}", "epoch 1", "done"]
+    assert client.fetch_log_lines(NAME, 3) == ["{'loss': 1}", "epoch 1", "done"]
     ((method, path, _, sent),) = api.asked
     assert (method, path) == ("POST", "/v2/entries:list")
     assert (sent["resourceNames"], sent["orderBy"], sent["pageSize"]) == (["projects/p"], "timestamp desc", 3)
@@ -188,14 +188,14 @@ def test_the_last_log_lines_are_those_of_the_job_s_containers_oldest_first(api: 
 
 
 def test_the_log_lines_of_one_replica_are_those_of_its_task(api: Api, client: RestClient) -> None:
-    client.log_lines(NAME, 3, "workerpool1-0")
+    client.fetch_log_lines(NAME, 3, "workerpool1-0")
     ((_, _, _, sent),) = api.asked
     assert 'AND resource.labels.task_name="workerpool1-0"' in sent["filter"]
     assert "service" not in sent["filter"]
 
 
 def test_a_job_that_wrote_nothing_has_no_log_lines(api: Api, client: RestClient) -> None:
-    assert client.log_lines(NAME, 3) == []
+    assert client.fetch_log_lines(NAME, 3) == []
 
 
 CALLS: dict[str, Callable[[RestClient], object]] = {
@@ -204,7 +204,7 @@ CALLS: dict[str, Callable[[RestClient], object]] = {
     "list": lambda client: client.list(CUSTOM_JOB, PARENT, ""),
     "cancel": lambda client: client.cancel(NAME),
     "delete": lambda client: client.delete(NAME),
-    "log_lines": lambda client: client.log_lines(NAME, 1),
+    "fetch_log_lines": lambda client: client.fetch_log_lines(NAME, 1),
 }
 ERRORS = {
     400: client_errors.InvalidRequest,
@@ -291,7 +291,7 @@ def test_the_local_server_is_reached_past_a_proxy_that_is_set_for_the_internet(
     monkeypatch.delenv("NO_PROXY", raising=False)
     api.replies(HELD)
     assert client.get(NAME) == HELD
-    assert client.log_lines(NAME, 1) == []
+    assert client.fetch_log_lines(NAME, 1) == []
 
 
 def test_without_credentials_a_call_to_the_cloud_is_refused_with_the_way_to_get_them(

@@ -1,5 +1,5 @@
 from vertex_api import types
-from vertex_api.message_fields import drop_unknown_fields, get_fields, int64_as_strings
+from vertex_api.message_fields import convert_int64_to_strings, drop_unknown_fields, get_fields
 
 
 def test_a_field_says_what_it_holds() -> None:
@@ -18,7 +18,7 @@ def test_int64_values_are_strings_and_others_as_they_are() -> None:
         "labels": {"replicaCount": "many"},
         "jobSpec": {"workerPoolSpecs": [{"replicaCount": 2, "machineSpec": {"acceleratorCount": 1}}, {}]},
     }
-    assert int64_as_strings(types.CustomJob, job) == {
+    assert convert_int64_to_strings(types.CustomJob, job) == {
         "displayName": "x",
         "labels": {"replicaCount": "many"},
         "jobSpec": {"workerPoolSpecs": [{"replicaCount": "2", "machineSpec": {"acceleratorCount": 1}}, {}]},
@@ -36,7 +36,7 @@ def test_int64_values_are_strings_in_nested_and_repeated_parameters_too() -> Non
             {"parameterId": "p", "discreteValueSpec": {"values": [1.0]}, "conditionalParameterSpecs": [child]},
         ]
     }
-    shown = int64_as_strings(types.StudySpec, study)["parameters"]
+    shown = convert_int64_to_strings(types.StudySpec, study)["parameters"]
     assert shown[0]["integerValueSpec"] == {"minValue": "1", "maxValue": "9"}
     assert shown[1]["doubleValueSpec"] == {"minValue": 1.0}
     assert shown[2]["discreteValueSpec"] == {"values": [1.0]}
@@ -47,7 +47,7 @@ def test_int64_values_are_strings_in_nested_and_repeated_parameters_too() -> Non
 
 def test_fields_that_the_service_sets_are_written_like_the_others() -> None:
     trial = {"finalMeasurement": {"stepCount": 3}, "measurements": [{"stepCount": 1}]}
-    assert int64_as_strings(types.Trial, trial) == {
+    assert convert_int64_to_strings(types.Trial, trial) == {
         "finalMeasurement": {"stepCount": "3"},
         "measurements": [{"stepCount": "1"}],
     }

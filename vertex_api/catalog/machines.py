@@ -112,13 +112,13 @@ _BOARD_OR_POD = {"TPU_V2": (8, *range(32, 513, 32)), "TPU_V3": (8, *range(32, 20
 def _list_general_machines() -> Iterator[Machine]:
     for family, memory, sizes in _FAMILIES:
         for vcpus in sizes:
-            gpus = _list_n1_gpus(family, vcpus) if family.startswith("n1-") else {}
+            gpus = _list_attachable_n1_gpus(family, vcpus) if family.startswith("n1-") else {}
             yield Machine(f"{family}-{vcpus}", vcpus, round(vcpus * memory, 2), gpus)
     for name, vcpus, total in _MEMORY_OPTIMISED:
         yield Machine(name, vcpus, total)
 
 
-def _list_n1_gpus(family: str, vcpus: int) -> dict[str, tuple[int, ...]]:
+def _list_attachable_n1_gpus(family: str, vcpus: int) -> dict[str, tuple[int, ...]]:
     """Return the GPUs that fit: more vCPUs need more of them, and a P100 host has at most 64 vCPUs and 208 GB."""
     counts: tuple[int, ...] = (1, 2, 4) if vcpus <= 16 else (2, 4) if vcpus == 32 else (4,)
     gpus = {"NVIDIA_TESLA_T4": counts, "NVIDIA_TESLA_P4": counts}

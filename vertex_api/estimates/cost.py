@@ -129,7 +129,7 @@ class _Bill:
         return self._price_part("accelerator", str(kind), 1)
 
     def _price_part(self, kind: str, name: str, amount: float, unpriced_as: str = "") -> float:
-        price = self.prices.find(kind, name, self.region)
+        price = self.prices.find_price(kind, name, self.region)
         if price is None:
             self.unpriced[unpriced_as or name] = None
             return 0.0

@@ -18,7 +18,7 @@ from vertex_api.validation.canonical_spec import CanonicalSpec
 
 def estimate_pool_cost(pools: Sequence[Mapping[str, Any]], region: str, prices: Prices) -> Cost:
     """Return the cost of the machines in ResourcePools: hourly for the most that autoscaling allows, total `inf`."""
-    highest, lowest = (estimate_cost(_build_job(pools, bound), region, prices) for bound in ("max", "min"))
+    highest, lowest = (estimate_cost(_build_equivalent_job(pools, bound), region, prices) for bound in ("max", "min"))
     notes = [*highest.notes, "billed with jobs or without; no sum of USD at most counts it"]
     if lowest.hourly != highest.hourly and not highest.unpriced:
         notes.append(f"{lowest.hourly:,.2f} USD an hour with its fewest machines, and shown with its most")
@@ -27,10 +27,10 @@ def estimate_pool_cost(pools: Sequence[Mapping[str, Any]], region: str, prices: 
 
 def estimate_pool_quota(pools: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """Return how much of each quota metric the most machines that autoscaling allows need, as `estimate_quota`."""
-    return quota.estimate_quota(_build_job(pools, "max"))
+    return quota.estimate_quota(_build_equivalent_job(pools, "max"))
 
 
-def _build_job(pools: Sequence[Mapping[str, Any]], bound: str) -> CanonicalSpec:
+def _build_equivalent_job(pools: Sequence[Mapping[str, Any]], bound: str) -> CanonicalSpec:
     """Return a job with these pools, and with as many machines as a `bound` of their autoscaling (`min`, `max`)."""
     worker_pools = [{**pool, "replicaCount": _count_replicas(pool, bound)} for pool in pools]
     return CanonicalSpec(CUSTOM_JOB, {"jobSpec": {"workerPoolSpecs": worker_pools}})

@@ -39,17 +39,17 @@ def estimate_quota(spec: CanonicalSpec) -> dict[str, int]:
     once. If a metric's name is not on file, the name is what is counted, followed by `UNKNOWN_METRIC_MARK`.
     """
     parallel_trials = spec.training_job.fields.get("parallelTrialCount", 1)
-    return {name: amount * parallel_trials for name, amount in sum_quota(spec.job_spec).items()}
+    return {name: amount * parallel_trials for name, amount in estimate_run_quota(spec.job_spec).items()}
 
 
-def sum_quota(job_spec: Mapping[str, Any]) -> dict[str, int]:
+def estimate_run_quota(job_spec: Mapping[str, Any]) -> dict[str, int]:
     """Return how much one run with a CustomJobSpec needs of each metric, as in `estimate_quota`."""
     amounts: dict[str, int] = {}
     if job_spec.get("persistentResourceId"):
         return amounts
     preemptible = is_preemptible(job_spec)
     for pool in job_spec["workerPoolSpecs"]:
-        for name, amount in _measure_machine(pool, preemptible) if pool else ():
+        for name, amount in _list_machine_quota(pool, preemptible) if pool else ():
             amounts[name] = amounts.get(name, 0) + amount * pool.get("replicaCount", 1)
     return amounts
 
@@ -62,7 +62,7 @@ def is_preemptible(job_spec: Mapping[str, Any]) -> bool:
     return job_spec.get("scheduling", {}).get("strategy") in ("SPOT", "FLEX_START")
 
 
-def _measure_machine(pool: Mapping[str, Any], preemptible: bool) -> Iterator[tuple[str, int]]:
+def _list_machine_quota(pool: Mapping[str, Any], preemptible: bool) -> Iterator[tuple[str, int]]:
     spec = pool.get("machineSpec", {})
     machine = get_machine(spec.get("machineType", ""))
     if machine is None:

@@ -82,7 +82,7 @@ _OFFERED = {
 
 
 @cache
-def regions_by_accelerator() -> Mapping[str, tuple[str, ...]]:
+def load_regions_by_accelerator() -> Mapping[str, tuple[str, ...]]:
     """Return the regions that offer each accelerator; TPUs without an acceleratorType go by the name of their price."""
     pairs = [(region, short) for region, shorts in _OFFERED.items() for short in shorts.split()]
     return {name: tuple(region for region, short in pairs if short == key) for key, name in _SHORT_NAMES.items()}
@@ -103,7 +103,7 @@ def find_unavailable_in_pools(pools: Iterable[Mapping[str, Any]], region: str) -
         name
         for pool in pools
         for name in _list_required_accelerators(pool)
-        if region not in regions_by_accelerator().get(name, ())
+        if region not in load_regions_by_accelerator().get(name, ())
     }
 
 

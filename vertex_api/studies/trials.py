@@ -47,10 +47,10 @@ def find_best_trial(job: Mapping[str, Any]) -> dict[str, Any] | None:
     objectives = list_objectives(job["studySpec"])
 
     def list_losses(row: Mapping[str, Any]) -> list[float]:
-        losses = [objective.loss(row["metrics"]) for objective in objectives]
+        losses = [objective.compute_loss(row["metrics"]) for objective in objectives]
         return [inf if loss is None else loss for loss in losses]
 
-    rows = [row for row in _list_eligible(job) if objectives[0].loss(row["metrics"]) is not None]
+    rows = [row for row in _list_eligible_trials(job) if objectives[0].compute_loss(row["metrics"]) is not None]
     return min(rows, key=list_losses, default=None)
 
 
@@ -64,9 +64,9 @@ def find_pareto_front(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     if len(objectives) == 1:
         best = find_best_trial(job)
         return [] if best is None else [best]
-    rows, points = _list_eligible(job), []
+    rows, points = _list_eligible_trials(job), []
     for row in rows:
-        losses = [loss for objective in objectives if (loss := objective.loss(row["metrics"])) is not None]
+        losses = [loss for objective in objectives if (loss := objective.compute_loss(row["metrics"])) is not None]
         if len(losses) == len(objectives):
             points.append((tuple(losses), row["id"]))
     # In this order no trial is dominated by a later one, and the front is small.
@@ -110,7 +110,7 @@ def drop_zero_fraction(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _list_eligible(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _list_eligible_trials(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the results of the succeeded trials that are safe."""
     study_spec = job["studySpec"]
     return [row for row in summarize_trials(job) if row["state"] == "SUCCEEDED" and is_safe(study_spec, row["metrics"])]

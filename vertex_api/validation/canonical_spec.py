@@ -36,7 +36,7 @@ class CanonicalSpec:
         if self.kind != TRAINING_PIPELINE:
             return self
         named = {_NAME: "", **self.fields}
-        return CanonicalSpec(pipeline_tasks.backing_kind(named), pipeline_tasks.build_backing_job(named))
+        return CanonicalSpec(pipeline_tasks.get_backing_kind(named), pipeline_tasks.build_backing_job(named))
 
     @property
     def study(self) -> Mapping[str, Any] | None:
@@ -46,7 +46,7 @@ class CanonicalSpec:
     @property
     def job_spec_path(self) -> KeyPath:
         """Where the CustomJobSpec stands in `fields`."""
-        return self.locate((self._training_kind.spec_field,))
+        return self.locate_training_job_field((self._training_kind.spec_field,))
 
     @property
     def job_spec(self) -> Mapping[str, Any]:
@@ -58,10 +58,10 @@ class CanonicalSpec:
         """The folder of the model, which is known before the job runs; None for trials, whose best one has it."""
         return None if self.study else get_model_directory(self.job_spec)
 
-    def locate(self, path: KeyPath) -> KeyPath:
+    def locate_training_job_field(self, path: KeyPath) -> KeyPath:
         """Return where a field of `training_job` stands in `fields`."""
         is_pipeline = self.kind == TRAINING_PIPELINE
-        return pipeline_tasks.path_in_pipeline(self._training_kind, path) if is_pipeline else path
+        return pipeline_tasks.get_path_in_pipeline(self._training_kind, path) if is_pipeline else path
 
     def transform(self, change: Callable[[Any], Any]) -> "CanonicalSpec":
         """Return the spec with `change` applied to its fields, which must leave them canonical."""
@@ -69,7 +69,7 @@ class CanonicalSpec:
 
     @property
     def _training_kind(self) -> Kind:
-        return pipeline_tasks.backing_kind(self.fields) if self.kind == TRAINING_PIPELINE else self.kind
+        return pipeline_tasks.get_backing_kind(self.fields) if self.kind == TRAINING_PIPELINE else self.kind
 
 
 def validate_spec(

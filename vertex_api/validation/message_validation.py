@@ -14,7 +14,7 @@ from vertex_api.validation.shape_validation import (
     OutputOnlyPolicy,
     find_intended_path,
     get_value_at,
-    remove_unset,
+    remove_unset_values,
     validate_shape,
 )
 
@@ -78,7 +78,7 @@ def extract_valid_part(
     """Return what remains of a value without the parts in which `validate_shape` has found `problems`."""
     if not problems:
         return ValidPart(value)
-    remaining, removed, intended = remove_unset(value), set[KeyPath](), set[KeyPath]()
+    remaining, removed, intended = remove_unset_values(value), set[KeyPath](), set[KeyPath]()
     while problems:
         for path in {problem.path for problem in problems}:
             while path in removed and path:

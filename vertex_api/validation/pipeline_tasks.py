@@ -26,15 +26,15 @@ SHARED_FIELDS = ("displayName", "labels", "encryptionSpec")
 _NAME_ENDINGS = {CUSTOM_TASK: "custom-job", TUNING_TASK: "hyperparameter-tuning-job"}
 
 
-def backing_kind(spec: Mapping[str, Any]) -> Kind:
+def get_backing_kind(spec: Mapping[str, Any]) -> Kind:
     """Return the kind of job that a canonical pipeline runs."""
     return TASK_KINDS[spec[DEFINITION_FIELD]]
 
 
 def build_backing_job(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the canonical job that a valid canonical pipeline runs, under the name that the service gives it."""
-    kind = backing_kind(spec)
-    job, problems = validate_shape(kind.message, inputs_to_job(kind, spec, spec[INPUTS_FIELD]))
+    kind = get_backing_kind(spec)
+    job, problems = validate_shape(kind.message, convert_inputs_to_job(kind, spec, spec[INPUTS_FIELD]))
     assert not problems, problems
     job["displayName"] = f"{spec['displayName']}-{_NAME_ENDINGS[spec[DEFINITION_FIELD]]}"
     return dict(job)
@@ -50,14 +50,14 @@ def get_backing_job_name(pipeline: Mapping[str, Any]) -> str | None:
     return str(name) if name else None
 
 
-def path_in_pipeline(kind: Kind, path: KeyPath) -> KeyPath:
+def get_path_in_pipeline(kind: Kind, path: KeyPath) -> KeyPath:
     """Return where the field at `path` in a backing job of a kind is in its pipeline."""
     if path and path[0] in SHARED_FIELDS:
         return path
     return (INPUTS_FIELD, *(path[1:] if kind == CUSTOM_JOB else path))
 
 
-def inputs_to_job(kind: Kind, spec: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
+def convert_inputs_to_job(kind: Kind, spec: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the job of a kind with a task's inputs, and the shared fields of the pipeline `spec`."""
     shared = {name: spec[name] for name in SHARED_FIELDS if name in spec}
     if kind == CUSTOM_JOB:
@@ -65,7 +65,7 @@ def inputs_to_job(kind: Kind, spec: Mapping[str, Any], inputs: Mapping[str, Any]
     return {**{name: value for name, value in inputs.items() if to_camel(name) not in SHARED_FIELDS}, **shared}
 
 
-def job_to_inputs(kind: Kind, job: Mapping[str, Any]) -> dict[str, Any]:
+def convert_job_to_inputs(kind: Kind, job: Mapping[str, Any]) -> dict[str, Any]:
     """Return the inputs of the task that runs a job."""
     if kind == CUSTOM_JOB:
         return dict(job[kind.spec_field])

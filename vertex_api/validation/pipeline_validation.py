@@ -22,10 +22,10 @@ from vertex_api.validation.pipeline_tasks import (
     SHARED_FIELDS,
     TASK_KINDS,
     TUNING_TASK,
-    backing_kind,
-    inputs_to_job,
-    job_to_inputs,
-    path_in_pipeline,
+    convert_inputs_to_job,
+    convert_job_to_inputs,
+    get_backing_kind,
+    get_path_in_pipeline,
 )
 from vertex_api.validation.shape_validation import MUST_BE_OBJECT, FieldProblem, OutputOnlyPolicy, validate_shape
 
@@ -79,11 +79,11 @@ def parse_pipeline(
             problems = [*problems, FieldProblem((INPUTS_FIELD,), message)]
         return ParsedPipeline(spec, problems, headline)
     kind = TASK_KINDS[definition]
-    job, malformed = validate_shape(kind.message, inputs_to_job(kind, valid_part.value or {}, inputs))
+    job, malformed = validate_shape(kind.message, convert_inputs_to_job(kind, valid_part.value or {}, inputs))
     valid_job = extract_valid_part(kind.message, job, malformed)
     violations = check_partially(lambda job: rules.find_violations(kind, job), valid_job, has_unresolved_references)
     problems += [
-        FieldProblem(path_in_pipeline(kind, problem.path), problem.message)
+        FieldProblem(get_path_in_pipeline(kind, problem.path), problem.message)
         for problem in (*malformed, *violations)
         if problem.path[0] not in SHARED_FIELDS
     ]
@@ -105,11 +105,12 @@ def validate_declared_pipeline(
     task, and all others those of a custom task. Without a display name, the model gets that of the pipeline.
     """
     parsed = parse_pipeline(
-        _add_defaults(body), output_only=output_only, has_unresolved_references=has_unresolved_references
+        _add_pipeline_defaults(body), output_only=output_only, has_unresolved_references=has_unresolved_references
     )
     if not parsed.job:
         return body, parsed.problems
-    return {**parsed.spec, INPUTS_FIELD: job_to_inputs(backing_kind(parsed.spec), parsed.job)}, parsed.problems
+    inputs = convert_job_to_inputs(get_backing_kind(parsed.spec), parsed.job)
+    return {**parsed.spec, INPUTS_FIELD: inputs}, parsed.problems
 
 
 def pipeline_from_service(pipeline: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,8 +118,8 @@ def pipeline_from_service(pipeline: Mapping[str, Any]) -> dict[str, Any]:
     known_part = dict(pipeline)
     kind = TASK_KINDS.get(pipeline.get(DEFINITION_FIELD, ""))
     if kind is not None and isinstance(inputs := pipeline.get(INPUTS_FIELD), Mapping):
-        known_job = drop_unknown_fields(kind.message, inputs_to_job(kind, {}, inputs))
-        known_part[INPUTS_FIELD] = job_to_inputs(kind, known_job)
+        known_job = drop_unknown_fields(kind.message, convert_inputs_to_job(kind, {}, inputs))
+        known_part[INPUTS_FIELD] = convert_job_to_inputs(kind, known_job)
     return validate_declared_pipeline(known_part, output_only="drop")[0]
 
 
@@ -127,7 +128,7 @@ def _get_field(body: Mapping[str, Any], name: str) -> Any:
     return body.get(name, body.get(to_snake(name)))
 
 
-def _add_defaults(body: object) -> object:
+def _add_pipeline_defaults(body: object) -> object:
     if not isinstance(body, Mapping):
         return body
     whole = dict(body)

@@ -33,10 +33,10 @@ def _validate_pipeline(body: Mapping[str, Any], buckets: Path) -> dict[str, Any]
     parsed = pipeline_validation.parse_pipeline(body, output_only="drop")
     problems = parsed.problems
     if not problems:
-        kind = pipeline_tasks.backing_kind(parsed.spec)
+        kind = pipeline_tasks.get_backing_kind(parsed.spec)
         unsupported = _find_unsupported(kind, pipeline_tasks.build_backing_job(parsed.spec), buckets)
         problems = [
-            FieldProblem(pipeline_tasks.path_in_pipeline(kind, problem.path), problem.message)
+            FieldProblem(pipeline_tasks.get_path_in_pipeline(kind, problem.path), problem.message)
             for problem in unsupported
         ]
         problems += _find_data_problems(parsed.spec.get("inputDataConfig"), buckets)

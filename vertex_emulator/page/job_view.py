@@ -7,7 +7,7 @@ from typing import Any
 
 from vertex_api.catalog.job_defaults import get_output_directories
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
-from vertex_api.validation.pipeline_tasks import backing_kind
+from vertex_api.validation.pipeline_tasks import get_backing_kind
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ExecutorUnavailable
@@ -52,7 +52,7 @@ class JobViews:
         if job.study is not None:
             view["parent"] = {"collection": kind.collection, "id": job.study, "trial": job.trial}
         if progress is not None:
-            task_collection = backing_kind(job.spec).collection
+            task_collection = get_backing_kind(job.spec).collection
             view["task"] = {"collection": task_collection, "id": progress.job, "model": progress.model}
         if job.kind == HYPERPARAMETER_TUNING_JOB:
             view["study"] = build_study_view(job, trials)

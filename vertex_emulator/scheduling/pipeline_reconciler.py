@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from vertex_api.catalog.job_defaults import get_model_directory, get_output_directories
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_api.studies import trials
-from vertex_api.validation.pipeline_tasks import backing_kind, build_backing_job
+from vertex_api.validation.pipeline_tasks import build_backing_job, get_backing_kind
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
@@ -52,7 +52,7 @@ class PipelineReconciler:
             self._finish(pipeline, job, trials_of_job)
 
     def _submit_job(self, pipeline: Job) -> None:
-        kind, spec = backing_kind(pipeline.spec), build_backing_job(pipeline.spec)
+        kind, spec = get_backing_kind(pipeline.spec), build_backing_job(pipeline.spec)
         warnings = []
         model = pipeline.spec.get("modelToUpload")
         if model is not None and "artifactUri" not in model and not get_output_directories(spec[kind.spec_field]):

@@ -88,7 +88,7 @@ def select_final_measurement(measurements: Sequence[Measurement], study_spec: St
         return replace(chosen, metrics={**latest, **chosen.metrics})
 
     def rank(candidate: Measurement) -> tuple[bool, list[float]]:
-        losses = [goal.loss(candidate.metrics) for goal in goals]
+        losses = [goal.compute_loss(candidate.metrics) for goal in goals]
         unsafe = not is_safe(study_spec, {**latest, **candidate.metrics})
         return unsafe, [inf if loss is None else loss for loss in losses]
 

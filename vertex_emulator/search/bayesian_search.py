@@ -77,7 +77,7 @@ def _optimize_acquisition(
     ended = [observation for observation in observations if observation.state != "ACTIVE"]
     objectives = list_objectives(study_spec)
     weights = [random.expovariate(1) for _ in objectives]
-    losses = scalarize_objectives([impute_failures(goal.loss, ended) for goal in objectives], weights)
+    losses = scalarize_objectives([impute_failures(goal.compute_loss, ended) for goal in objectives], weights)
     if not encoder.axes or not losses:
         return None
     safe = _rank_trials(study_spec, losses, ended)
@@ -93,7 +93,9 @@ def _optimize_acquisition(
         return model.condition_on_pending(encoder.to_features(np.array(running)))
 
     excess_lists = [
-        excesses for safety in list_safety_metrics(study_spec) if (excesses := impute_failures(safety.excess, ended))
+        excesses
+        for safety in list_safety_metrics(study_spec)
+        if (excesses := impute_failures(safety.compute_safety_excess, ended))
     ]
     objective = fit_model(losses)
     safety_models = [model for model in map(fit_model, excess_lists) if model is not None]

@@ -61,7 +61,7 @@ def test_a_job_that_says_no_replica_shows_the_end_of_its_whole_log(api: FakeClie
 
 def test_a_log_that_is_empty_or_cannot_be_read_says_so(api: FakeClient) -> None:
     assert "    (it wrote nothing)" in said(api, failed("x"))
-    api.failing["log_lines"] = client_errors.PermissionDenied("no permission")
+    api.failing["fetch_log_lines"] = client_errors.PermissionDenied("no permission")
     assert "    (its log cannot be read: no permission)" in said(api, failed("x"))
 
 

@@ -101,5 +101,5 @@ def test_the_last_lines_of_a_failed_pipeline_are_its_job_s(api: FakeClient) -> N
 
 def test_a_pipeline_that_failed_before_it_had_a_job_is_accounted_for(api: FakeClient) -> None:
     add_training(api, "PIPELINE_STATE_FAILED", trainingTaskMetadata=None, error={"message": "quota"})
-    api.failing["log_lines"] = client_errors.NotFound("no such job")
+    api.failing["fetch_log_lines"] = client_errors.NotFound("no such job")
     assert failure_of(digits=TRAIN).startswith("digits failed: quota\n")

@@ -184,7 +184,7 @@ def test_a_job_that_someone_cancels_ends_the_wait(api: FakeClient) -> None:
 
 def test_a_log_that_cannot_be_read_does_not_hide_the_failure(api: FakeClient) -> None:
     add_training(api, TRAIN, FAILED, error={"message": "out of memory"})
-    api.failing["log_lines"] = client_errors.PermissionDenied("no permission logging.logEntries.list")
+    api.failing["fetch_log_lines"] = client_errors.PermissionDenied("no permission logging.logEntries.list")
     message = failure_of(digits=TRAIN)
     assert message.startswith("digits failed: out of memory\n")
     assert "(its log cannot be read: no permission logging.logEntries.list)" in message

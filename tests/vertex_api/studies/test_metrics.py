@@ -13,13 +13,13 @@ def study(*metrics: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(("goal", "loss"), [("MINIMIZE", 2.0), ("MAXIMIZE", -2.0), ("GOAL_TYPE_UNSPECIFIED", -2.0)])
 def test_smaller_losses_are_better(goal: str, loss: float) -> None:
     [objective] = list_objectives(study({"goal": goal}))
-    assert objective.loss({"m0": 2.0}) == loss
+    assert objective.compute_loss({"m0": 2.0}) == loss
 
 
 @pytest.mark.parametrize("values", [{}, {"m0": nan}, {"m0": inf}])
 def test_a_metric_without_a_finite_value_has_no_loss(values: dict[str, float]) -> None:
     [objective] = list_objectives(study({}))
-    assert objective.loss(values) is None
+    assert objective.compute_loss(values) is None
 
 
 def test_a_safety_metric_is_no_objective() -> None:

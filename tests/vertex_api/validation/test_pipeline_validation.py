@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.pipeline_tasks import CUSTOM_TASK, TUNING_TASK, backing_kind, build_backing_job
+from vertex_api.validation.pipeline_tasks import CUSTOM_TASK, TUNING_TASK, build_backing_job, get_backing_kind
 from vertex_api.validation.pipeline_validation import ParsedPipeline, parse_pipeline
 
 POOL = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": {"imageUri": "x"}}
@@ -42,7 +42,7 @@ def test_the_mixed_names_and_float_numbers_of_google_s_sdk_are_one_custom_job() 
     }
     reading = parse_pipeline(pipeline(trainingTaskInputs=inputs, labels={"team": "a"}))
     assert reading.problems == []
-    assert backing_kind(reading.spec) == CUSTOM_JOB
+    assert get_backing_kind(reading.spec) == CUSTOM_JOB
     assert build_backing_job(reading.spec) == {
         "displayName": "p-custom-job",
         "labels": {"team": "a"},
@@ -74,7 +74,7 @@ def test_a_tuning_task_is_a_tuning_job() -> None:
     }
     reading = parse_pipeline(pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs))
     assert reading.problems == []
-    assert backing_kind(reading.spec) == HYPERPARAMETER_TUNING_JOB
+    assert get_backing_kind(reading.spec) == HYPERPARAMETER_TUNING_JOB
     assert build_backing_job(reading.spec) == {
         "displayName": "p-hyperparameter-tuning-job",
         "studySpec": STUDY,

@@ -39,12 +39,12 @@ def find_job_spec_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[V
     """Find violations of the rules for a CustomJobSpec in any message."""
     yield from worker_pools.find_worker_pool_violations(spec, at)
     yield from scheduling.find_scheduling_violations(spec, at)
-    yield from _find_name_violations(spec, at)
+    yield from _find_resource_name_violations(spec, at)
     yield from _find_network_violations(spec, at)
     yield from _find_output_violations(spec, at)
 
 
-def _find_name_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_resource_name_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Find names in another format (discovery document, CustomJobSpec), and a TensorBoard without a service account
     (the service's own errors, quoted in public)."""
     for field, form in _FORMATS.items():

@@ -43,13 +43,13 @@ def _find_study_limit_violations(config: Mapping[str, Any], at: KeyPath) -> Iter
             yield from _find_constraint_violations(config[name], (*at, name))
     least, most = config.get("minimumRuntimeConstraint", {}), config.get("maximumRuntimeConstraint", {})
     for field, more in (("maxDuration", "longer"), ("endTime", "later")):
-        limits = [_parse_limit(field, each[field]) for each in (least, most) if field in each]
+        limits = [_parse_time_limit(field, each[field]) for each in (least, most) if field in each]
         if len(limits) == 2 and limits[0] > limits[1] >= 0:
             message = f'"{least[field]}" is {more} than that of maximumRuntimeConstraint, "{most[field]}"'
             yield (*at, "minimumRuntimeConstraint", field), message
 
 
-def _parse_limit(field: str, text: str) -> float:
+def _parse_time_limit(field: str, text: str) -> float:
     return parse_seconds(text) if field == "maxDuration" else datetime.fromisoformat(text).timestamp()
 
 

@@ -50,7 +50,7 @@ def find_parameter_violations(specs: list[Spec], at: KeyPath) -> Iterator[Violat
     """Find violations of the rules for the `parameters` of a study."""
     places = list(walk_parameters(specs, at))
     for spec, path, _ in places:
-        yield from _find_spec_violations(spec, path)
+        yield from _find_parameter_spec_violations(spec, path)
         yield from find_condition_violations(spec, path)
     yield from _find_repeated_ids(places)
 
@@ -72,7 +72,7 @@ def _are_exclusive(branches: tuple[Branch, ...], others: tuple[Branch, ...]) -> 
     return any(branch.excludes(other) for branch, other in zip(branches, others, strict=False))
 
 
-def _find_spec_violations(spec: Spec, at: KeyPath) -> Iterator[Violation]:
+def _find_parameter_spec_violations(spec: Spec, at: KeyPath) -> Iterator[Violation]:
     """Discovery document, ParameterSpec and its value specs."""
     yield from find_unset_fields(spec, ["parameterId"], at)
     if re.search(r"\s", spec["parameterId"]):
