@@ -55,6 +55,8 @@ SEARCH: dict[str, Any] = {
     },
     "lifecycle": {"wait": True},
 }
+SLEEP = ["sh", "-c", 'trap "exit 143" TERM; sleep "$0" & wait']
+"""A command that sleeps as long as its argument says. As a container's first process, `sleep` alone ignores SIGTERM."""
 _INITIAL_STACKS: dict[str, tuple[Path, str]] = {}
 """By stack name: a copy of an empty stack's state, and the salt in its file."""
 

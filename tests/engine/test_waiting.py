@@ -5,7 +5,7 @@ import signal
 from typing import Any
 
 from tests.engine.cloud import CloudProject
-from tests.engine.project import SEARCH
+from tests.engine.project import SEARCH, SLEEP
 from tests.engine.stalling_proxy import StallingProxy
 from tests.vertex_emulator.running import IMAGE, until
 
@@ -22,7 +22,7 @@ def search(metric: str) -> dict[str, Any]:
 
 
 def test_jobs_are_listed_once_and_replaced_after_they_stop(cloud: CloudProject) -> None:
-    cloud.container.update({"command": ["sleep"], "args": ["600"]})
+    cloud.container.update({"command": SLEEP, "args": ["600"]})
     job = {"jobSpec": cloud.job["jobSpec"]}
     cloud.declarations["customJobs"] = {f"job{number}": job for number in range(6)}
     cloud.declarations["hyperparameterTuningJobs"] = {f"search{number}": search("score") for number in range(2)}
@@ -54,7 +54,7 @@ def test_jobs_are_listed_once_and_replaced_after_they_stop(cloud: CloudProject) 
 
 
 def test_the_next_up_resumes_a_wait_that_timed_out(cloud: CloudProject) -> None:
-    cloud.container.update({"command": ["sleep"], "args": ["10"]})
+    cloud.container.update({"command": SLEEP, "args": ["10"]})
     cloud.job["lifecycle"] = {"wait": True, "deadline": "1s"}
     cloud.declare()
     output = cloud.up(fails=True)
@@ -87,7 +87,7 @@ def test_a_job_removed_during_a_failing_wait_is_named(cloud: CloudProject) -> No
     old, bad = (json.loads(json.dumps({"jobSpec": cloud.job["jobSpec"]})) for _ in range(2))
     bad["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["command"] = ["false"]
     bad["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] = []
-    old["jobSpec"]["workerPoolSpecs"][0]["containerSpec"].update({"command": ["sleep"], "args": ["600"]})
+    old["jobSpec"]["workerPoolSpecs"][0]["containerSpec"].update({"command": SLEEP, "args": ["600"]})
     cloud.declarations["customJobs"] = {"old": old}
     cloud.declare()
     cloud.up()
