@@ -23,7 +23,7 @@ from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError
 from vertex_emulator.gcs.storage_app import Storage
 from vertex_emulator.http.access_guard import Guard
-from vertex_emulator.http.responses import error_response
+from vertex_emulator.http.responses import build_error_response
 from vertex_emulator.page.page_routes import Page
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.time_formats import format_time, now_ns
@@ -57,17 +57,17 @@ class App:
                 LoggingService(self.database, self.executor, self.data),
                 AdminService(self.database, self.data, self.capacity),
             ),
-            *Page(self.database, self.executor, self.data.buckets).routes(),
+            *Page(self.database, self.executor, self.data.buckets).build_routes(),
             Route("/healthz", self._check_health),
             Route("/readyz", self._check_readiness),
-            *storage.routes(),
+            *storage.build_routes(),
         ]
         handlers: Mapping[Any, Any] = {
-            ApiError: lambda _, error: error_response(error),
-            404: lambda request, _: error_response(not_found_error(request.url.path)),
-            405: lambda request, _: error_response(unimplemented_error(request.method, request.url.path)),
+            ApiError: lambda _, error: build_error_response(error),
+            404: lambda request, _: build_error_response(not_found_error(request.url.path)),
+            405: lambda request, _: build_error_response(unimplemented_error(request.method, request.url.path)),
             sqlite3.Error: _handle_database_error,
-            **storage.handlers(),
+            **storage.get_error_handlers(),
             Exception: _handle_internal_error,
         }
         return Guard(Starlette(routes=routes, exception_handlers=handlers), __version__, self.allowed_host)
@@ -90,12 +90,12 @@ def _handle_database_error(request: Request, error: sqlite3.Error) -> Response:
     _log.error("%s %a: %s", request.method, request.url.path, error)
     message = f"{sqlite_errors.describe_database_error(error)}. Nothing was changed."
     if sqlite_errors.is_disk_full(error):
-        return error_response(ApiError("RESOURCE_EXHAUSTED", message, http=507))
-    return error_response(ApiError("UNAVAILABLE", message))
+        return build_error_response(ApiError("RESOURCE_EXHAUSTED", message, http=507))
+    return build_error_response(ApiError("UNAVAILABLE", message))
 
 
 def _handle_internal_error(request: Request, error: Exception) -> Response:
     _log.error("%s %a", request.method, request.url.path, exc_info=error)
-    return error_response(
+    return build_error_response(
         ApiError("INTERNAL", f"Internal error in the emulator: {type(error).__name__}; see its log for details.")
     )

@@ -25,18 +25,18 @@ class Location:
         return cls(project, region)
 
     @property
-    def number(self) -> str:
+    def project_number(self) -> str:
         """The project's number."""
         return derive_project_number(self.project)
 
     @property
     def name(self) -> str:
         """The name as the service writes it, with the number."""
-        return f"projects/{self.number}/locations/{self.region}"
+        return f"projects/{self.project_number}/locations/{self.region}"
 
     def to_columns(self) -> dict[str, str]:
         """Return the columns of the database for a location."""
-        return {"project": self.project, "number": self.number, "region": self.region}
+        return {"project": self.project, "number": self.project_number, "region": self.region}
 
 
 def parse_model_name(name: str) -> tuple[Location, str] | None:

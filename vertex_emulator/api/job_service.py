@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from vertex_api import types
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex_emulator.api.injected_quota_error import check_quota
+from vertex_emulator.api.injected_quota_error import raise_injected_quota_error
 from vertex_emulator.api.job_validation import validate_request
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
 from vertex_emulator.api.read_mask import apply_read_mask, has_field, parse_read_mask
@@ -41,7 +41,7 @@ class JobService:
     def create(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
         """Queue a job and return it. Raises ApiError with every problem of the request."""
         spec = validate_request(kind, body, self.buckets)
-        check_quota(self.database, kind, spec)
+        raise_injected_quota_error(self.database, kind, spec)
         job_id = generate_id()
         with self.database.write_transaction() as transaction:
             _check_model_destination(transaction, location, spec)
@@ -65,7 +65,7 @@ class JobService:
             matching = (
                 job
                 for job in transaction.list_jobs(kind, location, before=before)
-                if matches(condition, partial(_get_field, job))
+                if matches(condition, partial(_get_filterable_text, job))
             )
             jobs, token = listing.take_page(matching, lambda job: job.sequence)
             bodies = self._serialize(transaction, kind, jobs, has_field(mask, "trials"))
@@ -74,7 +74,7 @@ class JobService:
     def cancel(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
         """Request that a job is cancelled; does nothing to a job that has ended. Raises ApiError."""
         with self.database.write_transaction() as transaction:
-            self._require_own_job(transaction, kind, location, job_id, "cancel")
+            self._require_modifiable_job(transaction, kind, location, job_id, "cancel")
             cancellation.cancel_job(transaction, job_id)
         self.wake(job_id)
         return {}
@@ -85,7 +85,7 @@ class JobService:
         Deleting a pipeline keeps its job and its model. Its job cannot be deleted before the pipeline has ended.
         """
         with self.database.write_transaction() as transaction:
-            job = self._require_own_job(transaction, kind, location, job_id, "delete")
+            job = self._require_modifiable_job(transaction, kind, location, job_id, "delete")
             pipeline_id = transaction.pipelines.get_pipeline_of_job(job_id)
             for owner in (job, transaction.get_job(pipeline_id) if pipeline_id is not None else None):
                 if owner is not None and not owner.is_terminal:
@@ -118,7 +118,9 @@ class JobService:
             raise ApiError("NOT_FOUND", f"The {kind.type} {name} does not exist.")
         return job
 
-    def _require_own_job(self, transaction: Transaction, kind: Kind, location: Location, job_id: str, verb: str) -> Job:
+    def _require_modifiable_job(
+        self, transaction: Transaction, kind: Kind, location: Location, job_id: str, verb: str
+    ) -> Job:
         """Return a job that may be cancelled or deleted. Raises ApiError for the job of a trial."""
         job = self._require_job(transaction, kind, location, job_id)
         if job.study is not None:
@@ -134,7 +136,7 @@ def _check_model_destination(transaction: Transaction, location: Location, spec:
         raise ApiError(error.status, str(error)) from error
 
 
-def _get_field(job: Job, field: str) -> str | None:
+def _get_filterable_text(job: Job, field: str) -> str | None:
     match field:
         case "name":
             return job.name

@@ -23,7 +23,7 @@ def validate_request(kind: Kind, body: Mapping[str, Any], buckets: Path) -> dict
     if kind == TRAINING_PIPELINE:
         return _validate_pipeline(body, buckets)
     spec, problems = validate_job(kind, body, output_only="drop")
-    problems = problems or _find_unsupported(kind, spec, buckets)
+    problems = problems or _find_unsupported_fields(kind, spec, buckets)
     if problems:
         raise build_invalid_argument_error(problems)
     return spec
@@ -34,7 +34,7 @@ def _validate_pipeline(body: Mapping[str, Any], buckets: Path) -> dict[str, Any]
     problems = parsed.problems
     if not problems:
         kind = pipeline_tasks.get_backing_kind(parsed.spec)
-        unsupported = _find_unsupported(kind, pipeline_tasks.build_backing_job(parsed.spec), buckets)
+        unsupported = _find_unsupported_fields(kind, pipeline_tasks.build_backing_job(parsed.spec), buckets)
         problems = [
             FieldProblem(pipeline_tasks.get_path_in_pipeline(kind, problem.path), problem.message)
             for problem in unsupported
@@ -45,7 +45,7 @@ def _validate_pipeline(body: Mapping[str, Any], buckets: Path) -> dict[str, Any]
     return parsed.spec
 
 
-def _find_unsupported(kind: Kind, spec: Mapping[str, Any], buckets: Path) -> list[FieldProblem]:
+def _find_unsupported_fields(kind: Kind, spec: Mapping[str, Any], buckets: Path) -> list[FieldProblem]:
     field = kind.spec_field
     folder_problems = (
         _find_folder_problems(uri, (field, "baseOutputDirectory", "outputUriPrefix"), buckets)

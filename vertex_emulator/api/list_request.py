@@ -51,7 +51,7 @@ class ListRequest:
         try:
             condition = parser.parse_filter(self.filter)
             if condition is not None:
-                condition = expression.replace_comparisons(condition, _canonicalize)
+                condition = expression.replace_comparisons(condition, _canonicalize_field_name)
             for comparison in expression.iterate_comparisons(condition):
                 _check_comparison(comparison, filterable, states)
         except InvalidFilter as error:
@@ -104,7 +104,7 @@ def _parse_page_size(text: str) -> int:
     return min(size or MAX_PAGE_SIZE, MAX_PAGE_SIZE)
 
 
-def _canonicalize(comparison: expression.Comparison) -> expression.Comparison:
+def _canonicalize_field_name(comparison: expression.Comparison) -> expression.Comparison:
     """Return the comparison with its field in snake_case, and `labels:k` as `labels.k:*`."""
     head, dot, rest = comparison.field.partition(".")
     if (head, dot, comparison.operator) == ("labels", "", ":"):

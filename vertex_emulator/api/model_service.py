@@ -70,7 +70,7 @@ class ModelService:
             for version in versions
             if DEFAULT_ALIAS in version.aliases
         ]
-        return _take_page(rows, listing)
+        return _build_page_reply(rows, listing)
 
     def list_versions(self, location: Location, model: str, listing: ListRequest) -> dict[str, Any]:
         """Return a page of a model's versions, the newest first without `orderBy`. Raises ApiError."""
@@ -78,7 +78,7 @@ class ModelService:
             versions = tuple(transaction.models.list_versions(location, model))
         if not versions:
             raise _not_found_error(location, model)
-        return _take_page([_ModelRow(version, versions) for version in versions], listing)
+        return _build_page_reply([_ModelRow(version, versions) for version in versions], listing)
 
     def delete(self, location: Location, model: str) -> dict[str, Any]:
         """Delete a model with all versions, not its artifact; return a done operation. Raises ApiError NOT_FOUND."""
@@ -100,7 +100,7 @@ class _ModelRow:
     def serialize(self) -> dict[str, Any]:
         return serialize_model(self.version, self.siblings)
 
-    def get_field(self, field: str) -> str | None:
+    def get_filterable_text(self, field: str) -> str | None:
         """Return the text that a filter or an order compares."""
         spec = self.version.spec
         match field:
@@ -116,14 +116,14 @@ class _ModelRow:
         return spec.get("labels", {}).get(field.removeprefix("labels."))  # type: ignore[no-any-return]
 
 
-def _take_page(rows: list[_ModelRow], listing: ListRequest) -> dict[str, Any]:
+def _build_page_reply(rows: list[_ModelRow], listing: ListRequest) -> dict[str, Any]:
     condition = listing.parse_filter(_FILTERABLE_FIELDS)
     mask = parse_read_mask(listing.mask, types.Model)
     last = listing.decode_page_token(int)
-    rows = [row for row in rows if matches(condition, row.get_field)]
+    rows = [row for row in rows if matches(condition, row.get_filterable_text)]
     rows.sort(key=lambda row: row.version.sequence, reverse=True)
     for field, is_descending in reversed(_parse_order(listing.order)):
-        rows.sort(key=lambda row: row.get_field(field) or "", reverse=is_descending)
+        rows.sort(key=lambda row: row.get_filterable_text(field) or "", reverse=is_descending)
     if last is not None:
         sequences = [row.version.sequence for row in rows]
         if last not in sequences:

@@ -37,7 +37,7 @@ class OperationService:
                 operation
                 for operation in transaction.operations.list_by_parent(parent)
                 if (before is None or _get_position(operation) < before)
-                and matches(condition, partial(_get_field, operation))
+                and matches(condition, partial(_get_filterable_text, operation))
             )
             operations, token = listing.take_page(matching, _get_position)
         return build_list_reply("operations", [serialize_operation(operation) for operation in operations], token)
@@ -59,7 +59,7 @@ def _get_position(operation: Operation) -> str:
     return f"{operation.created:020} {operation.name}"
 
 
-def _get_field(operation: Operation, field: str) -> str | None:
+def _get_filterable_text(operation: Operation, field: str) -> str | None:
     return {"name": operation.name, "done": "true"}.get(field)
 
 

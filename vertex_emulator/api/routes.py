@@ -57,35 +57,35 @@ def build_routes(
     """Return every route of the API; path parameters are passed to the handler as arguments of the same names."""
     one_job, one_model = "/{location:location}/{kind:kind}/{job_id:id}", "/{location:location}/models/{model:id}"
     training = [
-        _route("GET", "/{location:location}/{kind:kind}", jobs.list_jobs, LIST_PARAMETERS),
-        _route("POST", "/{location:location}/{kind:kind}", jobs.create, has_body=True),
-        _route("GET", one_job, jobs.get),
-        _route("DELETE", one_job, jobs.delete),
-        _route("POST", f"{one_job}:cancel", jobs.cancel),
-        _route("GET", "/{location:location}/models", models.list_models, ORDERED_LIST_PARAMETERS),
-        _route("POST", "/{location:location}/models:upload", models.upload, has_body=True),
-        _route("GET", one_model, models.get),
-        _route("DELETE", one_model, models.delete),
-        _route("GET", f"{one_model}:listVersions", models.list_versions, ORDERED_LIST_PARAMETERS),
-        _route("GET", "/{parent:parent}/operations", operations.list_operations, OPERATION_LIST_PARAMETERS),
-        _route("GET", "/{name:operation}", operations.get),
-        _route("DELETE", "/{name:operation}", operations.delete),
-        _route("POST", "/{name:operation}:cancel", operations.cancel),
-        _route("POST", "/{name:operation}:wait", operations.get, WAIT_PARAMETERS),
-        Route("/{path:path}", _reject, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+        _create_route("GET", "/{location:location}/{kind:kind}", jobs.list_jobs, LIST_PARAMETERS),
+        _create_route("POST", "/{location:location}/{kind:kind}", jobs.create, has_body=True),
+        _create_route("GET", one_job, jobs.get),
+        _create_route("DELETE", one_job, jobs.delete),
+        _create_route("POST", f"{one_job}:cancel", jobs.cancel),
+        _create_route("GET", "/{location:location}/models", models.list_models, ORDERED_LIST_PARAMETERS),
+        _create_route("POST", "/{location:location}/models:upload", models.upload, has_body=True),
+        _create_route("GET", one_model, models.get),
+        _create_route("DELETE", one_model, models.delete),
+        _create_route("GET", f"{one_model}:listVersions", models.list_versions, ORDERED_LIST_PARAMETERS),
+        _create_route("GET", "/{parent:parent}/operations", operations.list_operations, OPERATION_LIST_PARAMETERS),
+        _create_route("GET", "/{name:operation}", operations.get),
+        _create_route("DELETE", "/{name:operation}", operations.delete),
+        _create_route("POST", "/{name:operation}:cancel", operations.cancel),
+        _create_route("POST", "/{name:operation}:wait", operations.get, WAIT_PARAMETERS),
+        Route("/{path:path}", _raise_route_error, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
     ]
     return [
         Mount("/v1", routes=training),
         Mount("/v1beta1", routes=training),
-        _route("POST", "/v2/entries:list", logging.list_entries, parameters=None, has_body=True),
-        _route("GET", "/vertex_emulator/status", admin.get_status, parameters=None),
-        _route("GET", "/vertex_emulator/jobs/{job_id}", admin.get_job, parameters=None),
-        _route("POST", "/vertex_emulator/faults", admin.inject_fault, parameters=None, has_body=True),
-        _route("DELETE", "/vertex_emulator/faults", admin.clear_faults, parameters=None),
+        _create_route("POST", "/v2/entries:list", logging.list_entries, parameters=None, has_body=True),
+        _create_route("GET", "/vertex_emulator/status", admin.get_status, parameters=None),
+        _create_route("GET", "/vertex_emulator/jobs/{job_id}", admin.get_job_status, parameters=None),
+        _create_route("POST", "/vertex_emulator/faults", admin.inject_fault, parameters=None, has_body=True),
+        _create_route("DELETE", "/vertex_emulator/faults", admin.clear_faults, parameters=None),
     ]
 
 
-def _route(
+def _create_route(
     method: str,
     path: str,
     handler: Callable[..., Mapping[str, Any]],
@@ -118,7 +118,7 @@ def _route(
     return route
 
 
-async def _reject(request: Request) -> Response:
+async def _raise_route_error(request: Request) -> Response:
     """Raise the error for a path or a method that has no route."""
     if request.method == "POST":
         await read_json_object(request)

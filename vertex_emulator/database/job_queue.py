@@ -58,6 +58,6 @@ class JobQueue(Statements):
                 candidates.append((since, sequence, QueuedJob(job, study or job, since, slots)))
         return [queued_job for _, _, queued_job in sorted(candidates, key=lambda candidate: candidate[:2])]
 
-    def mark_admitted(self, job: Job) -> None:
+    def record_admission_time(self, job: Job) -> None:
         """Record that a job leaves the queue now."""
         self._connection.execute("UPDATE jobs SET served = ? WHERE id = ?", (now_ns(), job.study or job.id))

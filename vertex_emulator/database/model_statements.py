@@ -48,13 +48,13 @@ class Models(Statements):
     def list_versions(self, location: Location, model_id: str | None = None) -> list[ModelVersion]:
         """List all versions of a model or, without an id, of all models, the oldest first."""
         query = "SELECT * FROM models WHERE number = ? AND region = ? AND id = coalesce(?, id) ORDER BY sequence"
-        rows = self._connection.execute(query, (location.number, location.region, model_id))
+        rows = self._connection.execute(query, (location.project_number, location.region, model_id))
         return [_parse_version(row) for row in rows]
 
     def delete(self, location: Location, model_id: str) -> None:
         """Delete a model with all its versions."""
         query = "DELETE FROM models WHERE number = ? AND region = ? AND id = ?"
-        self._connection.execute(query, (location.number, location.region, model_id))
+        self._connection.execute(query, (location.project_number, location.region, model_id))
 
 
 def _parse_version(row: sqlite3.Row) -> ModelVersion:

@@ -112,7 +112,7 @@ class Job:
     @property
     def name(self) -> str:
         """The resource name, with the project's number."""
-        return str(ResourceName(self.location.number, self.location.region, self.kind, self.id))
+        return str(ResourceName(self.location.project_number, self.location.region, self.kind, self.id))
 
     @property
     def is_terminal(self) -> bool:

@@ -91,7 +91,7 @@ class Transaction(Statements):
         if kind is not None:
             conditions.append(("collection = ?", kind.collection))
         if location is not None:
-            conditions += [("number = ?", location.number), ("region = ?", location.region)]
+            conditions += [("number = ?", location.project_number), ("region = ?", location.region)]
         if before is not None:
             conditions.append(("sequence < ?", before))
         where = " AND ".join(["study IS NULL", *(condition for condition, _ in conditions)])

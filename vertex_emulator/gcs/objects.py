@@ -34,19 +34,19 @@ class Objects:
     def has_bucket(self, bucket: str) -> bool:
         """Return whether a bucket exists; False for an invalid name."""
         try:
-            return self.get_path(bucket, "").is_dir()
+            return self.get_object_path(bucket, "").is_dir()
         except ApiError:
             return False
 
     def make_bucket(self, bucket: str) -> None:
         """Create a bucket. Raises ApiError if it exists or its name is invalid."""
-        if self.get_path(bucket, "").is_dir():
+        if self.get_object_path(bucket, "").is_dir():
             raise ApiError("ALREADY_EXISTS", f"A bucket named {bucket} already exists on this emulator.", http=409)
         make_folder(self.root, f"gs://{bucket}")
 
     def delete_bucket(self, bucket: str) -> None:
         """Delete a bucket without objects, with the folders in it. Raises ApiError."""
-        path = self.get_bucket(bucket)
+        path = self.get_bucket_folder(bucket)
         for folder, _, files in os.walk(path, topdown=False):
             if files:
                 raise _bucket_not_empty_error(bucket)
@@ -55,14 +55,14 @@ class Objects:
             except OSError as error:
                 raise _bucket_not_empty_error(bucket) from error
 
-    def get_bucket(self, bucket: str) -> Path:
+    def get_bucket_folder(self, bucket: str) -> Path:
         """Return the folder of a bucket. Raises ApiError NOT_FOUND."""
-        path = self.get_path(bucket, "")
+        path = self.get_object_path(bucket, "")
         if not path.is_dir():
             raise ApiError("NOT_FOUND", f"The specified bucket does not exist: {bucket}.")
         return path
 
-    def get_path(self, bucket: str, name: str) -> Path:
+    def get_object_path(self, bucket: str, name: str) -> Path:
         """Return the path of an object, whether it exists or not. Raises ApiError for a name that no file can have."""
         uri = f"gs://{bucket}/{name}"
         try:
@@ -84,7 +84,7 @@ class Objects:
 
     def find(self, bucket: str, name: str) -> StoredObject | None:
         """Return an object, or a folder if the name ends with "/"; None if it does not exist. Raises ApiError."""
-        path, is_folder = self.get_path(bucket, name), name.endswith("/")
+        path, is_folder = self.get_object_path(bucket, name), name.endswith("/")
         try:
             status = path.stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -95,7 +95,7 @@ class Objects:
 
     def put(self, bucket: str, name: str, file: Path) -> StoredObject:
         """Make a file the content of an object, atomically; creates the bucket if needed. Raises ApiError, OSError."""
-        path = self.get_path(bucket, name)
+        path = self.get_object_path(bucket, name)
         if not name.endswith("/"):
             make_folder(self.root, f"gs://{bucket}/{name.rpartition('/')[0]}")
             file.chmod(0o666)  # training code runs as any user
@@ -116,7 +116,7 @@ class Objects:
 
     def iterate_names(self, bucket: str, prefix: str = "", after: str = "") -> Iterator[str]:
         """Yield the names of objects that start with `prefix` and sort after `after`, in order. Raises ApiError."""
-        root = self.get_bucket(bucket)
+        root = self.get_bucket_folder(bucket)
         yield from _walk_names(root, "", prefix, after)
 
 

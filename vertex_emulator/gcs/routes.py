@@ -34,7 +34,7 @@ class StorageRoutes:
 
     objects: Objects
 
-    def routes(self) -> list[Route]:
+    def build_routes(self) -> list[Route]:
         """Return the routes below `/storage/v1` and `/download/storage/v1`."""
         one = "/b/{bucket}/o/{name:path}"
         return [
@@ -52,24 +52,24 @@ class StorageRoutes:
     def _list_buckets(self, request: Request) -> Response:
         query = check_query(request, {"project", "maxResults", "prefix"})
         names = [name for name in self.objects.list_buckets() if name.startswith(query.get("prefix", ""))]
-        items = [serialize_bucket(get_base_url(request), name, self.objects.get_bucket(name)) for name in names]
+        items = [serialize_bucket(get_base_url(request), name, self.objects.get_bucket_folder(name)) for name in names]
         return _respond_with_list("storage#buckets", items=items)
 
     def _get_bucket(self, request: Request) -> Response:
         check_query(request)
         name = request.path_params["bucket"]
-        return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.get_bucket(name)))
+        return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.get_bucket_folder(name)))
 
     def _get_storage_layout(self, request: Request) -> Response:
         """Return the layout that gcloud requests before it deletes a bucket: a flat one, without folders to delete."""
         name = request.path_params["bucket"]
-        self.objects.get_bucket(name)
+        self.objects.get_bucket_folder(name)
         flat = {"hierarchicalNamespace": {"enabled": False}}
         return JSONResponse({"kind": "storage#storageLayout", "bucket": name, **flat})
 
     def _list_managed_folders(self, request: Request) -> Response:
         """Return no managed folders: they carry access rules, which do not exist here."""
-        self.objects.get_bucket(request.path_params["bucket"])
+        self.objects.get_bucket_folder(request.path_params["bucket"])
         return _respond_with_list("storage#managedFolders")
 
     def _delete_bucket(self, request: Request) -> Response:

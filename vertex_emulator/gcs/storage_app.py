@@ -16,7 +16,7 @@ from vertex_emulator.gcs.objects import Objects
 from vertex_emulator.gcs.routes import StorageRoutes
 from vertex_emulator.gcs.upload_routes import UploadRoutes
 from vertex_emulator.gcs.upload_sessions import Uploads
-from vertex_emulator.http.responses import error_response
+from vertex_emulator.http.responses import build_error_response
 
 _FILE_AND_FOLDER = "objects are files here, and no name can be both a file and a folder that is not empty"
 _ERRORS = {
@@ -42,15 +42,15 @@ class Storage:
     buckets: Path
     uploads: Path
 
-    def routes(self) -> list[Route]:
+    def build_routes(self) -> list[Route]:
         """Return all routes, after deleting expired uploads."""
         objects = Objects(self.buckets)
         uploads = Uploads(self.uploads, objects)
         uploads.delete_expired()
         unimplemented = [Route(path, _raise_unimplemented, methods=list(_METHODS)) for path in _ALL_PATHS]
-        return [*StorageRoutes(objects).routes(), *UploadRoutes(objects, uploads).routes(), *unimplemented]
+        return [*StorageRoutes(objects).build_routes(), *UploadRoutes(objects, uploads).build_routes(), *unimplemented]
 
-    def handlers(self) -> Mapping[Any, Any]:
+    def get_error_handlers(self) -> Mapping[Any, Any]:
         """Return the handlers of errors that any of the routes can raise."""
         return {OSError: _handle_os_error, ClientDisconnect: _handle_disconnect}
 
@@ -59,7 +59,7 @@ def _handle_os_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, OSError)
     status, http, reason = _ERRORS.get(error.errno or 0, ("INTERNAL", 500, error.strerror or str(error)))
     _log.warning("%s %s: %s", request.method, request.url.path, error)
-    return error_response(ApiError(status, f"{request.url.path}: {reason}.", http=http))
+    return build_error_response(ApiError(status, f"{request.url.path}: {reason}.", http=http))
 
 
 def _raise_unimplemented(request: Request) -> Response:

@@ -30,7 +30,7 @@ class UploadRoutes:
     objects: Objects
     uploads: Uploads
 
-    def routes(self) -> list[Route]:
+    def build_routes(self) -> list[Route]:
         """Return the routes below `/upload` and gcloud's `/resumable/upload`, and that which creates buckets."""
         routes = [Route("/storage/v1/b", self._make_bucket, methods=["POST"])]
         for prefix in ("", "/resumable"):
@@ -46,7 +46,7 @@ class UploadRoutes:
         check_query(request, {"project", "predefinedAcl", "predefinedDefaultObjectAcl", "enableObjectRetention"})
         name = str((await read_json_object(request)).get("name", ""))
         self.objects.make_bucket(name)
-        return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.get_bucket(name)))
+        return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.get_bucket_folder(name)))
 
     async def _receive_upload(self, request: Request) -> Response:
         query = check_query(request, {"uploadType", "name", "predefinedAcl", *_EXPECTED})
@@ -115,7 +115,7 @@ class UploadRoutes:
         return Response(status_code=499)  # as Cloud Storage does
 
     async def _complete_upload(self, request: Request, upload: Upload) -> Response:
-        expected = _parse_hashes(request.headers.get("x-goog-hash", ""))
+        expected = _parse_checksum_header(request.headers.get("x-goog-hash", ""))
         stored, checksums = await to_thread.run_sync(lambda: self.uploads.finish(upload, expected))
         return JSONResponse(serialize_object(get_base_url(request), stored, checksums))
 
@@ -141,7 +141,7 @@ def _parse_content_range(header: str | None) -> tuple[int | None, int | None, in
     return first, last, total
 
 
-def _parse_hashes(header: str) -> dict[str, str]:
+def _parse_checksum_header(header: str) -> dict[str, str]:
     """Return the checksums of an `x-goog-hash` header by their field in the Objects resource."""
     pairs = (pair.strip().partition("=") for pair in header.split(",") if pair.strip())
     return {_HASH_FIELDS[name]: value for name, _, value in pairs if name in _HASH_FIELDS}

@@ -27,7 +27,7 @@ class Upload:
     expected: Mapping[str, str]
 
     @property
-    def record(self) -> Path:
+    def record_path(self) -> Path:
         """The file that records the target of the upload."""
         return self.partial.with_suffix(_RECORD)
 
@@ -66,9 +66,9 @@ class Uploads:
         """Start an upload. Raises ApiError for a name that no object can have, or OSError."""
         if not name:
             raise ApiError("INVALID_ARGUMENT", "The upload names no object: set `name` in the query or the metadata.")
-        self.objects.get_path(bucket, name)
+        self.objects.get_object_path(bucket, name)
         upload = Upload(self.folder / f"{secrets.token_hex(16)}.partial", bucket, name, dict(expected))
-        upload.record.write_text(json.dumps([bucket, name, upload.expected]))
+        upload.record_path.write_text(json.dumps([bucket, name, upload.expected]))
         upload.partial.touch()
         return upload
 
@@ -107,7 +107,7 @@ class Uploads:
     def discard(self, upload: Upload) -> None:
         """Delete an upload."""
         upload.partial.unlink(missing_ok=True)
-        upload.record.unlink(missing_ok=True)
+        upload.record_path.unlink(missing_ok=True)
 
     def delete_expired(self) -> None:
         """Delete all uploads that are older than `EXPIRY_SECONDS`."""

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.http.responses import error_response
+from vertex_emulator.http.responses import build_error_response
 
 VERSION_HEADER = "x-vertex-emulator"
 
@@ -42,22 +42,22 @@ class Guard:
 
         error = self._find_access_error(Headers(scope=scope))
         if error is not None:
-            await error_response(error)(scope, receive, send_with_headers)
+            await build_error_response(error)(scope, receive, send_with_headers)
             return
         await self._app(scope, receive, send_with_headers)
 
     def _find_access_error(self, headers: Headers) -> ApiError | None:
         host = headers.get("host", "")
-        if not self._is_allowed(get_host(f"//{host}")):
+        if not self._is_allowed_host(get_host(f"//{host}")):
             message = f'Host "{host}" is rejected: the emulator only accepts requests to this machine.'
             return ApiError("PERMISSION_DENIED", message)
         for origin in headers.getlist("origin"):
-            if not self._is_allowed(get_host(origin)):
+            if not self._is_allowed_host(get_host(origin)):
                 message = f'Origin "{origin}" is rejected: only pages of this machine may send requests.'
                 return ApiError("PERMISSION_DENIED", message)
         return None
 
-    def _is_allowed(self, host: str | None) -> bool:
+    def _is_allowed_host(self, host: str | None) -> bool:
         if host is None:
             return False
         if is_loopback(host):

@@ -16,6 +16,6 @@ async def respond_from_thread(call: Callable[[], Mapping[str, Any]]) -> Response
     return await to_thread.run_sync(lambda: Response(to_json(call()), media_type="application/json"))
 
 
-def error_response(error: ApiError) -> Response:
+def build_error_response(error: ApiError) -> Response:
     """Return an error as a response with its google.rpc.Status."""
     return JSONResponse(error.to_json(), status_code=error.http)

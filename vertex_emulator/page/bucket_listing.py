@@ -19,7 +19,7 @@ def list_folder(root: Path, uri: str) -> dict[str, Any]:
     The fields are `uri`, the local `path`, `entries` (`name`, `uri`, `kind`: folder, file or link, `size` in bytes,
     `modified`), and `left_out`, how many entries were omitted beyond `MAX_LISTED`.
     """
-    path = _get_path(root, uri)
+    path = _resolve_path(root, uri)
     try:
         with os.scandir(path) as scanned:
             entries = [(not entry.is_dir(follow_symlinks=False), entry.name, entry) for entry in scanned]
@@ -37,13 +37,13 @@ def list_folder(root: Path, uri: str) -> dict[str, Any]:
 
 def get_file(root: Path, uri: str) -> Path:
     """Return the file of a gs:// URI. Raises ApiError."""
-    path = _get_path(root, uri)
+    path = _resolve_path(root, uri)
     if not path.is_file():
         raise ApiError("NOT_FOUND", f"There is no file {uri} ({path}).")
     return path
 
 
-def _get_path(root: Path, uri: str) -> Path:
+def _resolve_path(root: Path, uri: str) -> Path:
     try:
         return root if uri == ROOT else bucket_folders.resolve_folder(root, uri)
     except InvalidBucketUri as error:

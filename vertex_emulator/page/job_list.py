@@ -20,7 +20,7 @@ STATE_GROUPS = ("active", *_ENDED_GROUPS)
 
 
 @dataclass(frozen=True)
-class Query:
+class JobQuery:
     """Which jobs: `text` in the display name or id (or a whole resource name), a group of states, older than the job
     `before`, or only those of `ids`.
     """
@@ -31,19 +31,19 @@ class Query:
     ids: tuple[str, ...] = ()
 
 
-def parse_query(parameters: QueryParams) -> Query:
+def parse_query(parameters: QueryParams) -> JobQuery:
     """Return the query of a URL: `text`, `state`, `before`, and `id` any number of times. Raises ApiError."""
     group, before = parameters.get("state", ""), parameters.get("before", "")
     if group and group not in STATE_GROUPS:
         raise ApiError("INVALID_ARGUMENT", f'state is "{group}"; it must be one of {", ".join(STATE_GROUPS)}')
     if before and not (before.isascii() and before.isdecimal() and len(before) < 19):
         raise ApiError("INVALID_ARGUMENT", f'before is "{before}"; it must be the `next` of an earlier answer')
-    return Query(
+    return JobQuery(
         parameters.get("text", "").casefold(), group, int(before) if before else None, tuple(parameters.getlist("id"))
     )
 
 
-def list_jobs(database: Database, query: Query) -> dict[str, Any]:
+def list_jobs(database: Database, query: JobQuery) -> dict[str, Any]:
     """Return `jobs`, the newest first, and `next`, the `before` of the next page, null if there is none."""
     summaries: list[dict[str, Any]] = []
     last = None
@@ -53,7 +53,7 @@ def list_jobs(database: Database, query: Query) -> dict[str, Any]:
             if len(summaries) == PAGE_SIZE and not query.ids:
                 break
             last = job.sequence
-            if _matches(job, query):
+            if _matches_query(job, query):
                 summaries.append(_serialize_summary(transaction, job))
         else:
             last = last if next(jobs, None) is not None else None
@@ -64,7 +64,7 @@ def _get_jobs_by_id(transaction: Transaction, ids: tuple[str, ...]) -> Iterator[
     return (job for id_ in ids if (job := transaction.get_job(id_)) is not None and job.study is None)
 
 
-def _matches(job: Job, query: Query) -> bool:
+def _matches_query(job: Job, query: JobQuery) -> bool:
     group = next((group for group, state in _ENDED_GROUPS.items() if job.state == state), "active")
     if query.group not in ("", group):
         return False

@@ -25,12 +25,12 @@ class Page:
     executor: Executor
     buckets: Path
 
-    def routes(self) -> Iterable[BaseRoute]:
+    def build_routes(self) -> Iterable[BaseRoute]:
         """Return the routes: HTML at `/`, `/jobs/…` and `/files`; JSON and downloads below `/vertex_emulator/page`."""
         return [
-            Route("/", self._serve_frame),
-            Route("/jobs/{collection}/{id}", self._serve_job_frame),
-            Route("/files", self._serve_frame),
+            Route("/", self._serve_html),
+            Route("/jobs/{collection}/{id}", self._serve_job_html),
+            Route("/files", self._serve_html),
             Mount("/assets", Assets()),
             Route("/vertex_emulator/page/events", self._stream_events),
             Route("/vertex_emulator/page/jobs", self._list_jobs),
@@ -39,14 +39,14 @@ class Page:
             Route("/vertex_emulator/page/download", self._download_file),
         ]
 
-    def _serve_frame(self, _request: Request) -> Response:
-        return _frame_response()
+    def _serve_html(self, _request: Request) -> Response:
+        return _build_html_response()
 
-    def _serve_job_frame(self, request: Request) -> Response:
+    def _serve_job_html(self, request: Request) -> Response:
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(request.path_params["id"])
         has_job = job is not None and job.kind == KINDS.get(request.path_params["collection"])
-        return _frame_response(200 if has_job else 404)
+        return _build_html_response(200 if has_job else 404)
 
     async def _stream_events(self, request: Request) -> Response:
         events = event_stream.stream_events(self.database.changes, request.query_params.get("job"))
@@ -76,5 +76,5 @@ def _get_uri(request: Request) -> str:
     return request.query_params.get("uri", bucket_listing.ROOT)
 
 
-def _frame_response(code: int = 200) -> Response:
+def _build_html_response(code: int = 200) -> Response:
     return FileResponse(FOLDER / "page.html", status_code=code, headers=FRAME_HEADERS)

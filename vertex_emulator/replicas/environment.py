@@ -26,9 +26,9 @@ def build_service_environment(job: Job, replica: Replica, metric_id: str | None 
     spec = job.spec["jobSpec"]
     replicas = job.requested_replicas
     environment = {
-        "CLOUD_ML_JOB": _serialize_program(job, replica),
+        "CLOUD_ML_JOB": _serialize_python_program(job, replica),
         "CLOUD_ML_JOB_ID": job.visible_resource[1],
-        "CLOUD_ML_PROJECT_ID": job.location.number,
+        "CLOUD_ML_PROJECT_ID": job.location.project_number,
         "CLOUD_ML_REGION": job.location.region,
         "CLUSTER_SPEC": json.dumps({**_build_cluster_spec(job, replica, _POOLS), "open_ports": [TRAINING_PORT]}),
         "RANK": str(replicas.index(replica)),
@@ -64,7 +64,7 @@ def _get_last_segment(resource_name: str) -> str:
     return resource_name.rpartition("/")[2]
 
 
-def _serialize_program(job: Job, replica: Replica) -> str:
+def _serialize_python_program(job: Job, replica: Replica) -> str:
     """Serialize the Python package for CLOUD_ML_JOB and the `job` of CLUSTER_SPEC; fields are empty for a container.
 
     As in the logs and environments of real jobs; `$(VAR)` in arguments is not expanded.
@@ -89,7 +89,7 @@ def _build_cluster_spec(job: Job, replica: Replica, task_types: Sequence[str]) -
     task: dict[str, Any] = {"type": task_types[replica.pool], "index": replica.index}
     if job.trial is not None:
         task["trial"] = str(job.trial)
-    return {"cluster": cluster, "environment": "cloud", "task": task, "job": _serialize_program(job, replica)}
+    return {"cluster": cluster, "environment": "cloud", "task": task, "job": _serialize_python_program(job, replica)}
 
 
 def _build_kubernetes_variables(job: Job) -> dict[str, str]:

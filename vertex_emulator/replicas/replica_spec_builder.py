@@ -39,8 +39,8 @@ def build_replica_spec(
         job=job.id,
         replica=replica,
         image=container["imageUri"],
-        command=_expand_words(container.get("command"), environment),
-        args=_expand_words(container.get("args"), environment),
+        command=_expand_variables(container.get("command"), environment),
+        args=_expand_variables(container.get("args"), environment),
         environment=environment,
         hostname=build_hostname(job.id, replica.pool, replica.index),
         mounts=mounts,
@@ -60,5 +60,5 @@ def _make_output_folders(spec: Mapping[str, Any], data: DataFolder) -> None:
             raise ReplicaCannotStart(f"there is no {name}: {error}") from error
 
 
-def _expand_words(words: list[str] | None, environment: Mapping[str, str]) -> list[str] | None:
+def _expand_variables(words: list[str] | None, environment: Mapping[str, str]) -> list[str] | None:
     return None if words is None else [expand_references(word, environment) for word in words]

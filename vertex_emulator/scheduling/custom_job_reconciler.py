@@ -43,12 +43,12 @@ class CustomJobReconciler:
         if job.is_terminal:
             return self._clean_up(job)
         if job.ending is not None:
-            return self._finish_ending(job, job.ending, self.executor.get_statuses(job.id))
+            return self._stop_replicas_and_end(job, job.ending, self.executor.get_statuses(job.id))
         if job.state == QUEUED:
-            return self._check_queue_deadline(job)
+            return self._end_if_queued_too_long(job)
         if job.state == PENDING or job.restarts.restarting_since is not None:
             return self._launch_replicas(job)
-        return self._check_outcome(job)
+        return self._end_or_restart(job)
 
     def decide_ending(self, job: Job, ending: Ending) -> Job | None:
         """Decide how a job ends unless that is decided already; return the job, None if it has ended or is deleted."""
@@ -58,7 +58,7 @@ class CustomJobReconciler:
                 return None
             return current if current.ending is not None else transaction.update_job(current, ending=ending)
 
-    def _check_queue_deadline(self, job: Job) -> float | None:
+    def _end_if_queued_too_long(self, job: Job) -> float | None:
         queue_deadline = job_outcome.compute_queue_deadline(job)
         if queue_deadline is None or now_ns() < queue_deadline:
             return None if queue_deadline is None else (queue_deadline - now_ns()) / 10**9
@@ -81,7 +81,7 @@ class CustomJobReconciler:
                 return delay
         image, task = "", job_outcome.PRIMARY.task
         try:
-            host, metric_id = self.executor.get_host_resources(), self._get_metric_id(job)
+            host, metric_id = self.executor.get_host_resources(), self._get_first_metric_id(job)
             # Every attempt of a replica has the same spec.
             specs = [
                 replace(build_replica_spec(job, replica.first_attempt, self.data, host, metric_id), replica=replica)
@@ -115,7 +115,7 @@ class CustomJobReconciler:
         # The executor reports each exit, also one before this moment.
         return 0.0 if job.fault is not None else (job_outcome.compute_deadline(job) - now_ns()) / 10**9
 
-    def _check_outcome(self, job: Job) -> float | None:
+    def _end_or_restart(self, job: Job) -> float | None:
         now = now_ns()
         statuses = self.executor.get_statuses(job.id)
         outcome = job_outcome.decide_job_outcome(job, statuses, now, self.build_job_url(job))
@@ -144,9 +144,9 @@ class CustomJobReconciler:
             if decided is None or decided.ending is None:
                 return None
             ending = decided.ending
-        return self._finish_ending(job, ending, statuses)
+        return self._stop_replicas_and_end(job, ending, statuses)
 
-    def _finish_ending(self, job: Job, ending: Ending, statuses: _Statuses) -> float | None:
+    def _stop_replicas_and_end(self, job: Job, ending: Ending, statuses: _Statuses) -> float | None:
         delay = self._stop_replicas(job, _select_running(statuses), ending.at)
         if delay is not None:
             return delay
@@ -188,7 +188,7 @@ class CustomJobReconciler:
             return None
         return remaining if remaining > 0 else _KILL_RETRY_SECONDS
 
-    def _get_metric_id(self, job: Job) -> str | None:
+    def _get_first_metric_id(self, job: Job) -> str | None:
         if job.study is None:
             return None
         with self.database.read_transaction() as transaction:

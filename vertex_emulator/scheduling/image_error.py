@@ -18,7 +18,7 @@ def render_image_error(image: str, reason: str, location: Location) -> str:
     if match is None:
         return f"The image {reason}."
     return (
-        f"Vertex AI Service Agent service-{location.number}@gcp-sa-aiplatform-cc.iam.gserviceaccount.com does not have "
-        f"permission to access Artifact Registry repository projects/{match['project']}/locations/{match['location']}"
-        f"/repositories/{match['repository']}. On this machine: {reason}."
+        f"Vertex AI Service Agent service-{location.project_number}@gcp-sa-aiplatform-cc.iam.gserviceaccount.com does "
+        f"not have permission to access Artifact Registry repository projects/{match['project']}/locations/"
+        f"{match['location']}/repositories/{match['repository']}. On this machine: {reason}."
     )

@@ -39,7 +39,9 @@ def decide_job_outcome(job: Job, statuses: Mapping[Replica, ReplicaStatus], now:
                 return Ending(FAILED, job.fault.code, job.fault.message or "Injected failure.", now)
         current = fault_effects.apply_fault(job.fault, current, fault_time)
     return (
-        _decide_by_exits(job, current, now, job_url) or _decide_by_losses(job, current, now) or decide_timeout(job, now)
+        _decide_by_exits(job, current, now, job_url)
+        or _decide_by_lost_replicas(job, current, now)
+        or decide_timeout(job, now)
     )
 
 
@@ -68,18 +70,18 @@ def compute_queue_deadline(job: Job) -> int | None:
     return job.created + int(wait * 10**9) if wait else None
 
 
-def render_stockout(region: str) -> str:
+def render_stockout_error(region: str) -> str:
     """Render the service's error message for missing machines (Google's page on troubleshooting)."""
     return f"Resources are insufficient in region: {region}. Try a different region or use a different accelerator."
 
 
 def build_stockout_ending(job: Job, now: int) -> Ending:
     """Build the ending of a job for which there are no machines."""
-    return Ending(FAILED, _CODE_RESOURCE_EXHAUSTED, render_stockout(job.location.region), now)
+    return Ending(FAILED, _CODE_RESOURCE_EXHAUSTED, render_stockout_error(job.location.region), now)
 
 
 def _decide_preemption(job: Job, now: int) -> Ending | RestartPlan:
-    restart = restart_rules.plan_preemption_restart(job, render_stockout(job.location.region), now)
+    restart = restart_rules.plan_preemption_restart(job, render_stockout_error(job.location.region), now)
     return restart or build_stockout_ending(job, now)
 
 
@@ -90,14 +92,14 @@ def _decide_by_exits(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: i
             continue
         if status.exit_code != 0:
             can_retry = restart_rules.is_transient(status)
-            restart = restart_rules.plan_retry(job, _render_exit(replica, status), now) if can_retry else None
+            restart = restart_rules.plan_retry(job, _describe_exit(replica, status), now) if can_retry else None
             return restart or _build_exit_failure(replica, status, job_url, now)
         if replica.first_attempt == PRIMARY:
             return Ending(SUCCEEDED, 0, "", now)
     return None
 
 
-def _decide_by_losses(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int) -> JobOutcome:
+def _decide_by_lost_replicas(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int) -> JobOutcome:
     removed = [replica for replica in job.current_replicas if replica not in statuses]
     killed = [replica for replica, status in statuses.items() if restart_rules.is_killed_externally(status)]
     if not removed and not killed:
@@ -108,7 +110,7 @@ def _decide_by_losses(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: 
     return restart or Ending(FAILED, CODE_INTERNAL, f"Internal error occurred for the current attempt: {cause}", now)
 
 
-def _render_exit(replica: Replica, status: ReplicaStatus) -> str:
+def _describe_exit(replica: Replica, status: ReplicaStatus) -> str:
     if status.out_of_memory:
         return f"The replica {replica.task} ran out of memory and exited with a non-zero status of {status.exit_code}."
     return f"The replica {replica.task} exited with a non-zero status of {status.exit_code}. Termination reason: Error."
@@ -117,4 +119,4 @@ def _render_exit(replica: Replica, status: ReplicaStatus) -> str:
 def _build_exit_failure(replica: Replica, status: ReplicaStatus, job_url: str, now: int) -> Ending:
     code = _CODE_OUT_OF_MEMORY if status.out_of_memory else CODE_INVALID_ARGUMENT
     hint = f"To find out more about why your job exited please check the logs: {job_url}"
-    return Ending(FAILED, code, f"{_render_exit(replica, status)} {hint}", now)
+    return Ending(FAILED, code, f"{_describe_exit(replica, status)} {hint}", now)

@@ -47,9 +47,9 @@ class PipelineReconciler:
         if job is None:
             self._submit_job(pipeline)
         elif not job.is_terminal:
-            self._update_state(pipeline, job)
+            self._follow_job_state(pipeline, job)
         else:
-            self._finish(pipeline, job, trials_of_job)
+            self._end_pipeline(pipeline, job, trials_of_job)
 
     def _submit_job(self, pipeline: Job) -> None:
         kind, spec = get_backing_kind(pipeline.spec), build_backing_job(pipeline.spec)
@@ -74,7 +74,7 @@ class PipelineReconciler:
             transaction.update_job(current, state=PENDING)
         self.wake(job.id)
 
-    def _update_state(self, pipeline: Job, job: Job) -> None:
+    def _follow_job_state(self, pipeline: Job, job: Job) -> None:
         with self.database.write_transaction() as transaction:
             current, current_job = transaction.get_job(pipeline.id), transaction.get_job(job.id)
             if current is None or current_job is None:
@@ -87,7 +87,7 @@ class PipelineReconciler:
         if must_cancel:
             self.wake(job.id)
 
-    def _finish(self, pipeline: Job, job: Job, trials_of_job: list[Trial]) -> None:
+    def _end_pipeline(self, pipeline: Job, job: Job, trials_of_job: list[Trial]) -> None:
         artifact = self._get_model_directory(job, trials_of_job)
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(pipeline.id)

@@ -144,7 +144,7 @@ class Scheduler:
             for queued_job in admitted:
                 job = transaction.get_job(queued_job.id)
                 assert job is not None
-                transaction.queue.mark_admitted(job)
+                transaction.queue.record_admission_time(job)
                 transaction.update_job(job, state=PENDING)
                 transaction.log_service_message(
                     job.id,

@@ -37,10 +37,10 @@ class StudyReconciler:
         trials = self._refresh_trials(study, trials, jobs)
         ending = study.ending or study_outcome.decide_study_ending(study, trials, now_ns())
         if ending is None:
-            self._update_state(study, trials)
-            ending = self._request_trials(study, trials)
+            self._update_start_state(study, trials)
+            ending = self._start_trials(study, trials)
         if ending is not None and not self._is_waiting_for_trials(study, ending, trials):
-            return self._finish(study, ending)
+            return self._end_study(study, ending)
         self._stop_unpromising_trials(study, trials)
         return _POLL_SECONDS
 
@@ -59,7 +59,7 @@ class StudyReconciler:
                     transaction.update_trial(trial)
         return refreshed
 
-    def _update_state(self, study: Job, trials: Sequence[Trial]) -> None:
+    def _update_start_state(self, study: Job, trials: Sequence[Trial]) -> None:
         start_times = [trial.started for trial in trials if trial.started is not None]
         state = RUNNING if start_times else PENDING
         if study.state == state or study.state == CANCELLING:
@@ -75,7 +75,7 @@ class StudyReconciler:
                 transaction.log_service_message(study.id, "Vertex AI is setting up this job.")
                 transaction.update_job(current, state=PENDING)
 
-    def _request_trials(self, study: Job, trials: list[Trial]) -> Ending | None:
+    def _start_trials(self, study: Job, trials: list[Trial]) -> Ending | None:
         """Start as many trials as may run now; return the study's ending if there is one."""
         study_spec = study.spec["studySpec"]
         while True:
@@ -135,7 +135,7 @@ class StudyReconciler:
         self.wake(trial.job)
         return trial
 
-    def _finish(self, study: Job, ending: Ending) -> float | None:
+    def _end_study(self, study: Job, ending: Ending) -> float | None:
         with self.database.write_transaction() as transaction:
             active_jobs = [job for job in transaction.get_trial_jobs_by_id(study.id).values() if not job.is_terminal]
             current = transaction.get_job(study.id)

@@ -26,7 +26,9 @@ class ServedStorage:
 
     def __init__(self, root: Path) -> None:
         storage = Storage(root / "gcs", root / "uploads")
-        app = Starlette(routes=storage.routes(), exception_handlers={ApiError: _refusal, **storage.handlers()})
+        app = Starlette(
+            routes=storage.build_routes(), exception_handlers={ApiError: _refusal, **storage.get_error_handlers()}
+        )
         listener = socket.create_server(("127.0.0.1", 0))
         self._server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_config=None))
         self._thread = threading.Thread(target=self._server.run, args=([listener],))

@@ -39,7 +39,7 @@ def test_a_list_goes_on_after_any_name(objects: Objects) -> None:
 @pytest.mark.parametrize("name", ["../x", "a/../x", "/x", "a//b", "a/./b", "x//", "a\0b"])
 def test_a_name_that_leaves_the_bucket_or_is_no_file_s_is_refused(objects: Objects, name: str) -> None:
     with pytest.raises(ApiError) as raised:
-        objects.get_path("bucket", name)
+        objects.get_object_path("bucket", name)
     assert raised.value.http == 400
 
 

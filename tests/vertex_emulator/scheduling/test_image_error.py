@@ -6,8 +6,8 @@ def test_an_image_of_artifact_registry_is_refused_in_the_service_s_words_with_do
     image = "europe-west4-docker.pkg.dev/other-project/trainers/digits:1"
     found = render_image_error(image, f"{image} cannot be pulled: denied", LOCATION)
     assert found == (
-        f"Vertex AI Service Agent service-{LOCATION.number}@gcp-sa-aiplatform-cc.iam.gserviceaccount.com does not have "
-        "permission to access Artifact Registry repository "
+        f"Vertex AI Service Agent service-{LOCATION.project_number}@gcp-sa-aiplatform-cc.iam.gserviceaccount.com does "
+        "not have permission to access Artifact Registry repository "
         "projects/other-project/locations/europe-west4/repositories/trainers. "
         f"On this machine: {image} cannot be pulled: denied."
     )

@@ -18,7 +18,7 @@ from vertex_emulator.api.logging.log_entry import (
     KeyedEntry,
     build_replica_entry,
     build_service_entry,
-    get_field,
+    get_filterable_text,
 )
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
@@ -92,7 +92,7 @@ class LoggingService:
             if key[0] > until if not is_newest_first else key[0] < since:
                 return
             is_next = after is None or (key < after if is_newest_first else key > after)
-            if is_next and expression.matches(condition, partial(get_field, entry)):
+            if is_next and expression.matches(condition, partial(get_filterable_text, entry)):
                 yield key, entry
 
     def _read_oldest_first(self, job: Job, replica: Replica, since: int) -> Iterator[KeyedEntry]:

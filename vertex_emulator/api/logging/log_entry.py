@@ -30,7 +30,7 @@ def build_replica_entry(job: Job, replica: Replica, line: LogLine, number: int) 
     return key, _build_entry(job, replica.task, key, "ERROR" if line.stream == "e" else "INFO", line.text)
 
 
-def get_field(entry: Entry, name: str) -> str | None:
+def get_filterable_text(entry: Entry, name: str) -> str | None:
     """Return the text of a field that a filter names; severities as ranks, which compare in their order."""
     match name:
         case "severity":

@@ -13,13 +13,13 @@ from vertex_emulator.errors import ExecutorUnavailable, ReplicaCannotStart
 from vertex_emulator.replicas.docker import job_networks
 from vertex_emulator.replicas.docker.container_log import read_container_log
 from vertex_emulator.replicas.docker.error_translation import (
-    explain_error,
+    explain_docker_error,
     ignore_statuses,
     translate_connection_errors,
 )
 from vertex_emulator.replicas.docker.host_resources import list_nvidia_gpus, read_host_resources
 from vertex_emulator.replicas.docker.image_puller import ImagePuller
-from vertex_emulator.replicas.docker.resource_limit_options import build_host_options
+from vertex_emulator.replicas.docker.resource_limit_options import build_limit_options
 from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, Phase, ReplicaSpec, ReplicaStatus
 from vertex_emulator.time_formats import parse_time
 
@@ -38,15 +38,15 @@ class DockerExecutor:
         self._id = emulator_id
         self._lock = threading.Lock()
         self._connected: docker.APIClient | None = None
-        self._images = ImagePuller(self._call, on_pulled)
+        self._images = ImagePuller(self._call_client, on_pulled)
         self._host: HostResources | None = None
 
     def ping(self) -> None:
-        self._call(lambda client: client.ping())
+        self._call_client(lambda client: client.ping())
 
     def get_host_resources(self) -> HostResources:
         if self._host is None:
-            self._host = read_host_resources(self._call(lambda client: client.info()), list_nvidia_gpus())
+            self._host = read_host_resources(self._call_client(lambda client: client.info()), list_nvidia_gpus())
         return self._host
 
     def pull_if_missing(self, job: str, image: str) -> bool:
@@ -57,17 +57,17 @@ class DockerExecutor:
         network, hosts = None, dict[str, str]()
         if len(spec.peers) > 1:
             network = f"vertex-{self._id}-{spec.job}"
-            subnet = job_networks.ensure_network(self._call, network, self._build_job_labels(spec.job))
+            subnet = job_networks.ensure_network(self._call_client, network, self._build_job_labels(spec.job))
             hosts = job_networks.assign_addresses(subnet, spec.peers)
-        if not self._call(lambda client: self._create_container(client, name, network, hosts, spec)):
+        if not self._call_client(lambda client: self._create_container(client, name, network, hosts, spec)):
             status = self._get_container_status(name)
             # Docker would run a container again that has ended already.
             if status is not None and status.phase != "created":
                 return
-        self._call(lambda client: self._start_container(client, name))
+        self._call_client(lambda client: self._start_container(client, name))
 
     def get_statuses(self, job: str) -> Mapping[Replica, ReplicaStatus]:
-        containers = self._call(lambda client: client.containers(all=True, filters=self._build_job_filters(job)))
+        containers = self._call_client(lambda client: client.containers(all=True, filters=self._build_job_filters(job)))
         statuses = {
             _parse_replica_labels(container["Labels"]): self._get_container_status(container["Id"])
             for container in containers
@@ -79,21 +79,23 @@ class DockerExecutor:
             with ignore_statuses(404, 409):
                 client.kill(self._build_container_name(job, replica), signal)
 
-        self._call(kill)
+        self._call_client(kill)
 
     def read_log(self, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
-        return read_container_log(self._call, self._build_container_name(job, replica), since)
+        return read_container_log(self._call_client, self._build_container_name(job, replica), since)
 
     def remove_job(self, job: str) -> None:
-        for container in self._call(lambda client: client.containers(all=True, filters=self._build_job_filters(job))):
+        for container in self._call_client(
+            lambda client: client.containers(all=True, filters=self._build_job_filters(job))
+        ):
             self._remove_if_present("remove_container", container["Id"], v=True, force=True)
-        for network in self._call(lambda client: client.networks(filters=self._build_job_filters(job))):
+        for network in self._call_client(lambda client: client.networks(filters=self._build_job_filters(job))):
             self._remove_if_present("remove_network", network["Id"])
 
     def list_jobs(self) -> set[str]:
         labelled = {"label": [f"{LABEL}={self._id}"]}
-        containers = self._call(lambda client: client.containers(all=True, filters=labelled))
-        networks_of_jobs = self._call(lambda client: client.networks(filters=labelled))
+        containers = self._call_client(lambda client: client.containers(all=True, filters=labelled))
+        networks_of_jobs = self._call_client(lambda client: client.networks(filters=labelled))
         return {resource["Labels"][f"{LABEL}.job"] for resource in containers + networks_of_jobs}
 
     def watch_jobs(self) -> Iterator[str | None]:
@@ -120,7 +122,7 @@ class DockerExecutor:
             network_mode=network,
             extra_hosts=dict(hosts),
             security_opt=["no-new-privileges"],
-            **build_host_options(spec.resources),
+            **build_limit_options(spec.resources),
         )
         endpoints = None
         if network is not None:
@@ -139,13 +141,13 @@ class DockerExecutor:
                 networking_config=endpoints,
             )
         except ImageNotFound as error:
-            message = f"the image {spec.image} was removed from this machine: {explain_error(error)}"
+            message = f"the image {spec.image} was removed from this machine: {explain_docker_error(error)}"
             raise ReplicaCannotStart(message) from error
         except APIError as error:
             if error.status_code == 409:
                 return False
             if error.status_code in (400, 404):
-                raise ReplicaCannotStart(explain_error(error)) from error
+                raise ReplicaCannotStart(explain_docker_error(error)) from error
             raise
         return True
 
@@ -156,14 +158,14 @@ class DockerExecutor:
             client.start(name)
         except APIError as error:
             if _is_start_failure(error):
-                raise ReplicaCannotStart(explain_error(error)) from error
+                raise ReplicaCannotStart(explain_docker_error(error)) from error
             raise
 
     def _get_container_status(self, container: str) -> ReplicaStatus | None:
         from docker.errors import NotFound
 
         try:
-            state = self._call(lambda client: client.inspect_container(container))["State"]
+            state = self._call_client(lambda client: client.inspect_container(container))["State"]
         except NotFound:
             return None
         phase = _PHASES.get(state["Status"], "running")
@@ -186,9 +188,9 @@ class DockerExecutor:
 
     def _remove_if_present(self, method: str, id_: str, **options: bool) -> None:
         with ignore_statuses(404, 409):  # 409: its removal has begun
-            self._call(lambda client: getattr(client, method)(id_, **options))
+            self._call_client(lambda client: getattr(client, method)(id_, **options))
 
-    def _call(self, call: Callable[[Any], Any]) -> Any:
+    def _call_client(self, call: Callable[[Any], Any]) -> Any:
         with self._lock:
             client = self._connected = self._connected or self._connect(_CALL_SECONDS)
         with translate_connection_errors():
@@ -202,7 +204,7 @@ class DockerExecutor:
             settings = docker.utils.kwargs_from_env()
             return docker.APIClient(version="auto", timeout=timeout, **settings)
         except DockerException as error:
-            raise ExecutorUnavailable(f"Docker does not answer: {explain_error(error)}") from error
+            raise ExecutorUnavailable(f"Docker does not answer: {explain_docker_error(error)}") from error
 
 
 def _build_replica_labels(replica: Replica) -> dict[str, str]:
@@ -219,4 +221,4 @@ def _parse_replica_labels(labels: Mapping[str, str]) -> Replica:
 
 def _is_start_failure(error: Any) -> bool:
     """Return whether the container itself is the cause: no such executable, not executable, an impossible mount."""
-    return error.status_code in (400, 404) or "OCI runtime create failed" in explain_error(error)
+    return error.status_code in (400, 404) or "OCI runtime create failed" in explain_docker_error(error)

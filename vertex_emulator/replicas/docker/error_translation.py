@@ -17,7 +17,7 @@ def translate_connection_errors() -> Iterator[None]:
     except (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError, OSError) as error:
         if isinstance(error, requests.HTTPError):
             raise
-        raise ExecutorUnavailable(f"Docker does not answer: {explain_error(error)}") from error
+        raise ExecutorUnavailable(f"Docker does not answer: {explain_docker_error(error)}") from error
 
 
 @contextlib.contextmanager
@@ -32,6 +32,6 @@ def ignore_statuses(*statuses: int) -> Iterator[None]:
             raise
 
 
-def explain_error(error: Exception) -> str:
+def explain_docker_error(error: Exception) -> str:
     """Return the error text of the daemon or, without one, of the SDK."""
     return str(getattr(error, "explanation", None) or error).strip()

@@ -5,7 +5,7 @@ from typing import Any
 from vertex_emulator.replicas.executor_protocol import ResourceLimits
 
 
-def build_host_options(resources: ResourceLimits) -> dict[str, Any]:
+def build_limit_options(resources: ResourceLimits) -> dict[str, Any]:
     """Build arguments of the SDK's `create_host_config`; without swap, which would only delay running out of memory."""
     from docker.types import DeviceRequest
 

@@ -9,7 +9,7 @@ import pytest
 from tests.vertex_emulator.running import IMAGE, until
 from vertex_emulator.database.records import Replica
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
-from vertex_emulator.replicas.docker.resource_limit_options import build_host_options
+from vertex_emulator.replicas.docker.resource_limit_options import build_limit_options
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec, ReplicaStatus, ResourceLimits
 from vertex_emulator.resource_names import generate_id
 
@@ -75,7 +75,7 @@ def test_the_real_host_says_how_large_it_is(executor: DockerExecutor) -> None:
 def test_gpus_are_asked_for_by_name_from_the_driver_that_knows_them(gpus: tuple[str, ...], driver: str) -> None:
     """No machine of ours has a GPU, so this looks at the body of the request."""
     client = docker.APIClient(version="1.41")
-    body = client.create_host_config(**build_host_options(ResourceLimits(gpus=gpus)))
+    body = client.create_host_config(**build_limit_options(ResourceLimits(gpus=gpus)))
     client.close()
     (request,) = body["DeviceRequests"]
     assert (request["Driver"], request["DeviceIDs"], request["Capabilities"]) == (driver, list(gpus), [["gpu"]])
@@ -83,4 +83,4 @@ def test_gpus_are_asked_for_by_name_from_the_driver_that_knows_them(gpus: tuple[
 
 
 def test_a_container_without_resources_is_asked_for_without_limits() -> None:
-    assert build_host_options(ResourceLimits()) == {}
+    assert build_limit_options(ResourceLimits()) == {}
