@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
-from benchmarks.measuring import compare_times
+from benchmarks.paired_timing import compare_times
 from components.files.stat_signatures import STABLE_AFTER_NS
 from components.images.build_context import DockerfileContext
 

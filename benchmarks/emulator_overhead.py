@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measuring import render_row, time_alternately, time_call
+from benchmarks.paired_timing import render_row, time_alternately, time_call
 
 IMAGE = "python:3.11-slim-bookworm"
 PROGRAM = ["python3", "-c", "pass"]
@@ -57,7 +57,7 @@ class Emulator:
 
     def run_job(self) -> None:
         """Submit a job and wait until it ends."""
-        self._run_to_end("customJobs", _build_job(PROGRAM))
+        self._submit_and_wait("customJobs", _build_job(PROGRAM))
 
     def run_study(self) -> None:
         """Submit a tuning job with TRIALS trials and wait until it ends."""
@@ -73,7 +73,7 @@ class Emulator:
             "maxTrialCount": TRIALS,
             "parallelTrialCount": PARALLEL,
         }
-        self._run_to_end("hyperparameterTuningJobs", body, STUDY_POLL_SECONDS)
+        self._submit_and_wait("hyperparameterTuningJobs", body, STUDY_POLL_SECONDS)
 
     def wait_until_succeeded(self, name: str, poll_seconds: float = POLL_SECONDS) -> None:
         """Wait until a job ends; `RuntimeError` if it does not succeed."""
@@ -82,7 +82,7 @@ class Emulator:
         if job["state"] != "JOB_STATE_SUCCEEDED":
             raise RuntimeError(f"{name} did not succeed: {job.get('error')}")
 
-    def _run_to_end(self, collection: str, body: dict[str, Any], poll_seconds: float = POLL_SECONDS) -> None:
+    def _submit_and_wait(self, collection: str, body: dict[str, Any], poll_seconds: float = POLL_SECONDS) -> None:
         self.wait_until_succeeded(self.call("POST", f"v1/{PARENT}/{collection}", body)["name"], poll_seconds)
 
 
@@ -199,7 +199,7 @@ def run_emulator(data: Path) -> Iterator[Emulator]:
     command = [sys.executable, "-m", "vertex_emulator", "serve", "--data", str(data)]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
-        while (emulator := _get_answering_emulator(process, data, begin)) is None:
+        while (emulator := _get_emulator_if_ready(process, data, begin)) is None:
             if time.perf_counter() - begin > 30:
                 raise RuntimeError("the emulator does not start")
             time.sleep(0.005)
@@ -214,7 +214,7 @@ def run_container(program: list[str]) -> None:
     subprocess.run(["docker", "run", "--rm", IMAGE, *program], check=True)
 
 
-def _get_answering_emulator(process: subprocess.Popen[bytes], data: Path, begin: float) -> Emulator | None:
+def _get_emulator_if_ready(process: subprocess.Popen[bytes], data: Path, begin: float) -> Emulator | None:
     try:
         url = json.loads((data / "endpoint.json").read_text())["url"]
         with urllib.request.urlopen(f"{url}/healthz", timeout=5):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.emulator_overhead import Emulator, create_data_folder, run_emulator
-from benchmarks.measuring import render_row
+from benchmarks.paired_timing import render_row
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 from vertex_api.validation.pipeline_tasks import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.emulator_overhead import Emulator, create_data_folder, run_emulator
-from benchmarks.measuring import compare_times
+from benchmarks.paired_timing import compare_times
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "digits"
 BASE = "python:3.11-slim-bookworm"
@@ -56,7 +56,7 @@ class Trainer:
 
     def run_source_with_gcloud(self) -> None:
         """Build an image without a cache, as local-run always does, and run it."""
-        self._edit()
+        self._edit_source()
         package = [f"--executor-image-uri={BASE}", f"--local-package-path={self.source}", "--script=trainer.py"]
         output = self._run_gcloud("local-run", *package, "--", *FLAGS)
         for image in re.findall(r"using custom image: (\S+)\.\s", output):
@@ -80,11 +80,11 @@ class Trainer:
         self.emulator.wait_until_succeeded(self._run_gcloud("create", pool, *flags).split()[-1])
 
     def _build_image(self, *flags: str) -> None:
-        self._edit()
+        self._edit_source()
         command = ["docker", "build", "--quiet", *flags, "--tag", IMAGE, str(self.source)]
         subprocess.run(command, check=True, capture_output=True)
 
-    def _edit(self) -> None:
+    def _edit_source(self) -> None:
         with (self.source / "trainer.py").open("a") as file:
             file.write("# an edit\n")
 

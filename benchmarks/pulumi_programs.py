@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import yaml
 
-from benchmarks.measuring import render_row
+from benchmarks.paired_timing import render_row
 from tools.setup import shell_environment
 from tools.setup.checkout_folders import CHECKOUT, VENV
 
@@ -82,12 +82,12 @@ class Program:
 
 def measure_command(command: list[str], folder: Path, environment: Mapping[str, str]) -> Cost:
     """Run a command and return what it costs with its child processes."""
-    before, begin = _processor_seconds(), time.perf_counter()
+    before, begin = _get_processor_seconds(), time.perf_counter()
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     clock = time.perf_counter() - begin
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
-    return Cost(clock, _processor_seconds() - before)
+    return Cost(clock, _get_processor_seconds() - before)
 
 
 def compare_costs(
@@ -120,7 +120,7 @@ def write_our_program(folder: Path, jobs: int) -> Program:
     (project / "stacks").mkdir()
     config = {"vertex-training:target": "local", "vertex-training:include": ["jobs.yaml"]}
     (project / "stacks" / "Pulumi.benchmark.yaml").write_text(json.dumps({"config": config}))
-    declared = {f"job-{index}": {"jobSpec": short_job_spec(index)} for index in range(jobs)}
+    declared = {f"job-{index}": {"jobSpec": build_short_spec(index)} for index in range(jobs)}
     (project / "jobs.yaml").write_text(yaml.safe_dump({"customJobs": declared}))
     return Program(project).create_stack()
 
@@ -134,12 +134,12 @@ def write_noop_program(folder: Path, resources: int) -> Program:
     (project / "__main__.py").write_text(_NOOP_PROGRAM)
     (project / "noop" / "__init__.py").write_text(_NOOP_RESOURCE)
     names = [f"job-{index}" for index in range(resources)]
-    inputs = {name: {"key": f"benchmark/{name}", "spec": short_job_spec(index)} for index, name in enumerate(names)}
+    inputs = {name: {"key": f"benchmark/{name}", "spec": build_short_spec(index)} for index, name in enumerate(names)}
     (project / "inputs.json").write_text(json.dumps(inputs))
     return Program(project).create_stack()
 
 
-def short_job_spec(index: int) -> dict[str, Any]:
+def build_short_spec(index: int) -> dict[str, Any]:
     """Return the shortest CustomJobSpec that a team would write."""
     container = {"imageUri": "localhost/benchmark/trainer:1", "args": [f"--seed={index}"]}
     machine = {"machineType": "n1-standard-4"}
@@ -152,6 +152,6 @@ def _render_medians(name: str, costs: Sequence[Cost]) -> str:
     return render_row(name, statistics.median(cost.clock for cost in costs), "s", note=note)
 
 
-def _processor_seconds() -> float:
+def _get_processor_seconds() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

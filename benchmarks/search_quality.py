@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from benchmarks.measuring import render_row, time_call
-from benchmarks.synthetic_studies import PROBLEMS, SyntheticStudy
+from benchmarks.paired_timing import render_row, time_call
+from benchmarks.synthetic_studies import STUDIES, SyntheticStudy
 from vertex_emulator.search import Observation, suggest_parameters
 
 TRIALS = 50
@@ -31,11 +31,11 @@ def run_benchmark(name: str = "", seeds: int = SEEDS) -> Iterator[str]:
     yield f"median regret, {TRIALS} trials, {seeds} seeds   one at a time (at most), four (at most), random search"
     processes = min(os.cpu_count() or 1, 4)
     with multiprocessing.get_context("spawn").Pool(processes, initializer=os.nice, initargs=(10,)) as pool:
-        for index, problem in enumerate(PROBLEMS):
+        for index, problem in enumerate(STUDIES):
             if name in problem.name.lower():
                 tasks = [(index, seed, at_once) for at_once in AT_ONCE for seed in range(seeds)]
-                regrets = pool.map(_compute_task_regret, tasks, chunksize=1)
-                yield _render_row(problem, regrets[:seeds], regrets[seeds:])
+                regrets = pool.map(_compute_regret_in_worker, tasks, chunksize=1)
+                yield _render_study_row(problem, regrets[:seeds], regrets[seeds:])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     seconds = _time_suggestion()
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -45,39 +45,39 @@ def run_benchmark(name: str = "", seeds: int = SEEDS) -> Iterator[str]:
 
 def compute_regret(problem: SyntheticStudy, seed: int, at_once: int, algorithm: str = "ALGORITHM_UNSPECIFIED") -> float:
     """Return the best regret of a study whose trials run `at_once` at a time and end in order."""
-    study_spec: Any = problem.study_spec(algorithm)
+    study_spec: Any = problem.build_study_spec(algorithm)
     observations: list[Observation] = []
     for ended in range(TRIALS):
         while len(observations) < min(TRIALS, ended + at_once):
             observations.append(Observation(suggest_parameters(study_spec, observations, seed), "ACTIVE"))
-        observations[ended] = _evaluate(problem, observations[ended])
+        observations[ended] = _evaluate_trial(problem, observations[ended])
     return min(observation.metrics["regret"] for observation in observations)
 
 
 def _time_suggestion() -> float:
     """Return the median seconds of a suggestion after MANY_TRIALS random trials in the widest space."""
-    problem = PROBLEMS[-1]
-    random_spec: Any = problem.study_spec("RANDOM_SEARCH")
-    study_spec: Any = problem.study_spec("ALGORITHM_UNSPECIFIED")
+    problem = STUDIES[-1]
+    random_spec: Any = problem.build_study_spec("RANDOM_SEARCH")
+    study_spec: Any = problem.build_study_spec("ALGORITHM_UNSPECIFIED")
     observations: list[Observation] = []
     for _ in range(MANY_TRIALS):
         point = suggest_parameters(random_spec, observations, 1)
-        observations.append(_evaluate(problem, Observation(point, "ACTIVE")))
+        observations.append(_evaluate_trial(problem, Observation(point, "ACTIVE")))
     return statistics.median(
         time_call(partial(suggest_parameters, study_spec, observations, seed)) for seed in range(5)
     )
 
 
-def _evaluate(problem: SyntheticStudy, running: Observation) -> Observation:
+def _evaluate_trial(problem: SyntheticStudy, running: Observation) -> Observation:
     return Observation(running.parameters, "SUCCEEDED", {"regret": problem.regret(running.parameters)})
 
 
-def _compute_task_regret(task: tuple[int, int, int]) -> float:
+def _compute_regret_in_worker(task: tuple[int, int, int]) -> float:
     index, seed, at_once = task
-    return compute_regret(PROBLEMS[index], seed, at_once)
+    return compute_regret(STUDIES[index], seed, at_once)
 
 
-def _render_row(problem: SyntheticStudy, one: Sequence[float], four: Sequence[float]) -> str:
+def _render_study_row(problem: SyntheticStudy, one: Sequence[float], four: Sequence[float]) -> str:
     random = statistics.median(compute_regret(problem, seed, 1, "RANDOM_SEARCH") for seed in range(SEEDS))
     anchors = (problem.one_at_a_time, problem.four_at_a_time)
     columns = [

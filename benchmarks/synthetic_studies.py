@@ -18,34 +18,34 @@ class SyntheticStudy:
     one_at_a_time: float | None = None
     four_at_a_time: float | None = None
 
-    def study_spec(self, algorithm: str = "ALGORITHM_UNSPECIFIED") -> dict[str, Any]:
+    def build_study_spec(self, algorithm: str = "ALGORITHM_UNSPECIFIED") -> dict[str, Any]:
         """The StudySpec that asks for the minimum."""
         metrics = [{"metricId": "regret", "goal": "MINIMIZE"}]
         return {"metrics": metrics, "parameters": self.parameters, "algorithm": algorithm}
 
 
-def double(name: str, lower: float, upper: float, scale: str = "UNIT_LINEAR_SCALE") -> dict[str, Any]:
+def build_double(name: str, lower: float, upper: float, scale: str = "UNIT_LINEAR_SCALE") -> dict[str, Any]:
     """A DOUBLE parameter."""
     return {"parameterId": name, "scaleType": scale, "doubleValueSpec": {"minValue": lower, "maxValue": upper}}
 
 
-def integer(name: str, lower: int, upper: int) -> dict[str, Any]:
+def build_integer(name: str, lower: int, upper: int) -> dict[str, Any]:
     """An INTEGER parameter."""
     return {"parameterId": name, "integerValueSpec": {"minValue": lower, "maxValue": upper}}
 
 
-def discrete(name: str, *values: float) -> dict[str, Any]:
+def build_discrete(name: str, *values: float) -> dict[str, Any]:
     """A DISCRETE parameter on a logarithmic scale."""
     return {"parameterId": name, "scaleType": "UNIT_LOG_SCALE", "discreteValueSpec": {"values": list(values)}}
 
 
-def categorical(name: str, *values: str) -> dict[str, Any]:
+def build_categorical(name: str, *values: str) -> dict[str, Any]:
     """A CATEGORICAL parameter."""
     return {"parameterId": name, "categoricalValueSpec": {"values": list(values)}}
 
 
-def _build_cube(dimensions: int, lower: float, upper: float) -> list[dict[str, Any]]:
-    return [double(f"x{axis}", lower, upper) for axis in range(dimensions)]
+def _build_cube_parameters(dimensions: int, lower: float, upper: float) -> list[dict[str, Any]]:
+    return [build_double(f"x{axis}", lower, upper) for axis in range(dimensions)]
 
 
 def _compute_branin(point: Point) -> float:
@@ -105,7 +105,7 @@ def _compute_network_loss(point: Point) -> float:
     return rate**2 + decay**2 + depth**2 + batch**2 + lost
 
 
-def _compute_family_loss(point: Point) -> float:
+def _compute_model_choice_loss(point: Point) -> float:
     """Three kinds of model with parameters of their own; the network is best, when it is deep enough and wide."""
     if point["model"] == "linear":
         return 0.5 + 0.2 * (math.log10(point["l2"]) + 2) ** 2
@@ -124,39 +124,41 @@ def _build_condition(kind: str, values: list[Any], child: dict[str, Any]) -> dic
     return {kind: {"values": values}, "parameterSpec": child}
 
 
-_NETWORK = [
-    double("rate", 1e-6, 1.0, "UNIT_LOG_SCALE"),
-    double("decay", 1e-8, 1.0, "UNIT_LOG_SCALE"),
-    integer("layers", 1, 12),
-    discrete("batch", 8, 16, 32, 64, 128, 256, 512),
-    categorical("optimizer", "sgd", "rmsprop", "adam", "lion"),
+_NETWORK_PARAMETERS = [
+    build_double("rate", 1e-6, 1.0, "UNIT_LOG_SCALE"),
+    build_double("decay", 1e-8, 1.0, "UNIT_LOG_SCALE"),
+    build_integer("layers", 1, 12),
+    build_discrete("batch", 8, 16, 32, 64, 128, 256, 512),
+    build_categorical("optimizer", "sgd", "rmsprop", "adam", "lion"),
 ]
-_LAYERS = integer("layers", 1, 6) | {
+_LAYERS_PARAMETER = build_integer("layers", 1, 6) | {
     "conditionalParameterSpecs": [
-        _build_condition("parentIntValues", [2, 3, 4, 5, 6], discrete("width", 16, 32, 64, 128, 256))
+        _build_condition("parentIntValues", [2, 3, 4, 5, 6], build_discrete("width", 16, 32, 64, 128, 256))
     ]
 }
-_FAMILY = [
-    categorical("model", "linear", "trees", "network")
+_MODEL_CHOICE_PARAMETERS = [
+    build_categorical("model", "linear", "trees", "network")
     | {
         "conditionalParameterSpecs": [
-            _build_condition("parentCategoricalValues", ["linear"], double("l2", 1e-6, 10.0, "UNIT_LOG_SCALE")),
-            _build_condition("parentCategoricalValues", ["trees"], integer("depth", 1, 16)),
-            _build_condition("parentCategoricalValues", ["trees"], double("shrinkage", 1e-4, 1.0, "UNIT_LOG_SCALE")),
-            _build_condition("parentCategoricalValues", ["network"], _LAYERS),
-            _build_condition("parentCategoricalValues", ["network"], double("rate", 1e-6, 1.0, "UNIT_LOG_SCALE")),
-            _build_condition("parentCategoricalValues", ["network"], double("dropout", 0.0, 0.9)),
+            _build_condition("parentCategoricalValues", ["linear"], build_double("l2", 1e-6, 10.0, "UNIT_LOG_SCALE")),
+            _build_condition("parentCategoricalValues", ["trees"], build_integer("depth", 1, 16)),
+            _build_condition(
+                "parentCategoricalValues", ["trees"], build_double("shrinkage", 1e-4, 1.0, "UNIT_LOG_SCALE")
+            ),
+            _build_condition("parentCategoricalValues", ["network"], _LAYERS_PARAMETER),
+            _build_condition("parentCategoricalValues", ["network"], build_double("rate", 1e-6, 1.0, "UNIT_LOG_SCALE")),
+            _build_condition("parentCategoricalValues", ["network"], build_double("dropout", 0.0, 0.9)),
         ]
     }
 ]
 
 # The numbers: medians over 20 seeds after 50 trials of egobox alone, and of a tree-structured Parzen estimator.
-PROBLEMS = [
-    SyntheticStudy("Branin, 2", _build_cube(2, 0.0, 1.0), _compute_branin, 1e-6, 0.109),
-    SyntheticStudy("Hartmann, 6", _build_cube(6, 0.0, 1.0), _compute_hartmann, 0.014, 0.330),
-    SyntheticStudy("Rosenbrock, 4", _build_cube(4, -2.0, 2.0), _compute_rosenbrock, 3.78, 9.09),
-    SyntheticStudy("Ackley, 5", _build_cube(5, -15.0, 30.0), _compute_ackley, 3.08, 8.83),
-    SyntheticStudy("Levy, 3", _build_cube(3, -10.0, 10.0), _compute_levy, 0.364, 0.271),
-    SyntheticStudy("mixed kinds, 5", _NETWORK, _compute_network_loss),
-    SyntheticStudy("conditional, 8", _FAMILY, _compute_family_loss),
+STUDIES = [
+    SyntheticStudy("Branin, 2", _build_cube_parameters(2, 0.0, 1.0), _compute_branin, 1e-6, 0.109),
+    SyntheticStudy("Hartmann, 6", _build_cube_parameters(6, 0.0, 1.0), _compute_hartmann, 0.014, 0.330),
+    SyntheticStudy("Rosenbrock, 4", _build_cube_parameters(4, -2.0, 2.0), _compute_rosenbrock, 3.78, 9.09),
+    SyntheticStudy("Ackley, 5", _build_cube_parameters(5, -15.0, 30.0), _compute_ackley, 3.08, 8.83),
+    SyntheticStudy("Levy, 3", _build_cube_parameters(3, -10.0, 10.0), _compute_levy, 0.364, 0.271),
+    SyntheticStudy("mixed kinds, 5", _NETWORK_PARAMETERS, _compute_network_loss),
+    SyntheticStudy("conditional, 8", _MODEL_CHOICE_PARAMETERS, _compute_model_choice_loss),
 ]

@@ -17,9 +17,9 @@ from benchmarks.emulator_overhead import IMAGE, Emulator, reset_data_folder, run
 from benchmarks.pulumi_programs import (
     PARENT,
     Cost,
+    build_short_spec,
     compare_costs,
     measure_command,
-    short_job_spec,
     write_noop_program,
     write_our_program,
 )
@@ -44,7 +44,7 @@ class CountingProxy(ForwardingProxy):
         super().__init__(upstream)
         self.calls: Counter[str] = Counter()
 
-    def carried(self, method: str, path: str) -> None:
+    def record_call(self, method: str, path: str) -> None:
         """Count a call under the name that Google's pages have for it, such as `list customJobs`."""
         parts = urlsplit(path).path.split("/")
         collection = next((part for part in parts if part.partition(":")[0] in _COLLECTIONS), None)
@@ -94,7 +94,7 @@ def _measure_bare_calls(folder: Path) -> Cost:
     """Measure the calls alone, each with the labels that our jobs have."""
     folder.mkdir()
     labels = {f"pulumi_{name}": "x" * 20 for name in ("project", "stack", "name", "token", "mark")}
-    jobs = [{"displayName": f"job-{i}", "jobSpec": short_job_spec(i), "labels": labels} for i in range(JOBS)]
+    jobs = [{"displayName": f"job-{i}", "jobSpec": build_short_spec(i), "labels": labels} for i in range(JOBS)]
     bodies = folder / "jobs"
     bodies.write_text("".join(json.dumps(job) + "\n" for job in jobs))
     with _run_full_emulator(folder / "data") as emulator:

@@ -12,12 +12,12 @@ _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class ForwardingProxy:
-    """Forwards to the URL `upstream`. `carried` is told of each call before its answer is passed on."""
+    """Forwards to the URL `upstream`. `record_call` is told of each call before its answer is passed on."""
 
     def __init__(self, upstream: str) -> None:
         self.upstream = upstream
 
-    def carried(self, method: str, path: str) -> None:
+    def record_call(self, method: str, path: str) -> None:
         """A call has been made and answered; whoever made it has no answer yet."""
 
     @contextmanager
@@ -38,7 +38,7 @@ class ForwardingProxy:
                     reply = error
                 with reply:
                     status, kind, content = reply.status, reply.headers.get("Content-Type"), reply.read()
-                proxy.carried(self.command, self.path)
+                proxy.record_call(self.command, self.path)
                 self.send_response(status)
                 self.send_header("Content-Type", kind or "application/json")
                 self.send_header("Content-Length", str(len(content)))

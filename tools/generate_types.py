@@ -103,7 +103,7 @@ class Writer:
             return f"dict[str, {self.render_type(field['additionalProperties'])}]"
         return SCALARS[field["type"], field.get("format")]
 
-    def annotate(self, owner: str, name: str, field: Schema) -> str:
+    def render_annotation(self, owner: str, name: str, field: Schema) -> str:
         annotation = self.render_type(field)
         if field.get("readOnly"):
             return f"OutputOnly[{annotation}]"
@@ -113,16 +113,16 @@ class Writer:
             return f"Required[{annotation}]"
         return annotation
 
-    def write_class(self, schema_id: str) -> str:
+    def render_class(self, schema_id: str) -> str:
         schema, name = self.schemas[schema_id], shorten_schema_id(schema_id)
         sentence = re.split(r"(?<=\.)\s", schema.get("description", f"{name}."))[0]
         doc = "\n    ".join(textwrap.wrap(f'"""{sentence}"""', MAX_LINE_LENGTH - 4))
         properties = schema.get("properties", {})
-        fields = [f"    {field}: {self.annotate(name, field, properties[field])}" for field in properties]
+        fields = [f"    {field}: {self.render_annotation(name, field, properties[field])}" for field in properties]
         return f"class {name}(Message, total=False):\n    {doc}\n\n" + "\n".join(fields)
 
 
-def write_enum(name: str, numbers: dict[str, int]) -> str:
+def render_enum(name: str, numbers: dict[str, int]) -> str:
     values, marks = json.dumps(list(numbers))[1:-1], f"Numbered({', '.join(map(str, numbers.values()))})"
     line = f"{name} = Annotated[Literal[{values}], {marks}]"
     if len(line) <= MAX_LINE_LENGTH:
@@ -158,11 +158,11 @@ class Message(TypedDict, total=False):
 '''
 
 
-def generate(document: Schema) -> str:
+def render_types(document: Schema) -> str:
     """The text of vertex_api/types.py for a discovery document."""
     writer = Writer(document["schemas"])
-    classes = [writer.write_class(schema_id) for schema_id in list_reachable_schemas(document["schemas"])]
-    enums = [write_enum(name, numbers) for name, numbers in sorted(writer.used_enums.items())]
+    classes = [writer.render_class(schema_id) for schema_id in list_reachable_schemas(document["schemas"])]
+    enums = [render_enum(name, numbers) for name, numbers in sorted(writer.used_enums.items())]
     header = HEADER.format(api=document["name"], version=document["version"], revision=document["revision"])
     tables = "\n".join(["# fmt: off", *enums, "# fmt: on"])
     text = "\n\n\n".join([f"{header}\n\n{tables}", *classes]) + "\n"
@@ -193,7 +193,9 @@ def write_or_check_files(module: str, description: str | None, render_files: Cal
 
 
 def main() -> int:
-    return write_or_check_files("tools.generate_types", __doc__, lambda: {TARGET: generate(load_discovery_document())})
+    return write_or_check_files(
+        "tools.generate_types", __doc__, lambda: {TARGET: render_types(load_discovery_document())}
+    )
 
 
 if __name__ == "__main__":

@@ -17,16 +17,16 @@ TEMPLATE = CHECKOUT / "template"
 REQUIREMENT = "./{wheel}[emulator]\n"
 
 
-def list_sources() -> list[str]:
+def list_checkout_files() -> list[str]:
     """Return the files of this checkout that git tracks or would track, relative to it."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
     return [file for file in listed.splitlines() if (CHECKOUT / file).is_file()]
 
 
-def copy_sources(folder: Path) -> None:
-    """Copy the files that `list_sources` returns into a new folder."""
-    for file in list_sources():
+def copy_checkout(folder: Path) -> None:
+    """Copy the files that `list_checkout_files` returns into a new folder."""
+    for file in list_checkout_files():
         _copy_file(CHECKOUT / file, folder / file)
 
 
@@ -38,7 +38,7 @@ def build_wheel(folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-index"]
     command += ["--no-deps", "--no-build-isolation", f"--wheel-dir={folder}"]
     with tempfile.TemporaryDirectory() as sources:
-        copy_sources(Path(sources))
+        copy_checkout(Path(sources))
         subprocess.run([*command, sources], check=True)
     (wheel,) = folder.glob("*.whl")
     return wheel
@@ -46,7 +46,7 @@ def build_wheel(folder: Path) -> Path:
 
 def write_template(folder: Path) -> None:
     """Write the template into an existing folder, with the wheel beside its `requirements.txt`, which names it."""
-    for file in list_sources():
+    for file in list_checkout_files():
         if Path(file).parts[0] == TEMPLATE.name:
             _copy_file(CHECKOUT / file, folder / Path(file).relative_to(TEMPLATE.name))
     (folder / "requirements.txt").write_text(REQUIREMENT.format(wheel=build_wheel(folder).name))

@@ -10,14 +10,14 @@ import yaml
 from components.settings.settings import Settings
 from tests import git_server
 from tests.engine.environment import link_environment
-from tools.write_template import copy_sources
+from tools.write_template import copy_checkout
 
 NAMES = {"project": "acme-dev", "projectNumber": "123456789012", "region": "europe-west4"}
 
 
 def clone(folder: Path) -> Path:
     """Make a git repository of this checkout's files, whose environment needs no set-up."""
-    copy_sources(folder)
+    copy_checkout(folder)
     git_server.commit(folder)
     link_environment(folder)
     return folder

@@ -29,7 +29,7 @@ class StallingProxy(ForwardingProxy):
             finally:
                 self.release.set()
 
-    def carried(self, method: str, path: str) -> None:
+    def record_call(self, method: str, path: str) -> None:
         """Delay the answer of the one call."""
         self.seen.append(f"{method} {path.partition('?')[0]}")
         verb, part = self.stalled

@@ -15,7 +15,7 @@ from tools.setup.checkout_folders import CHECKOUT
 STAMP_SCRIPT = """
 import json
 from tools.setup import python_environment as p
-p.STAMP.write_text(json.dumps({**p.compute_stamp(), "packages": 1}))
+p.STAMP.write_text(json.dumps({**p.compute_environment_stamp(), "packages": 1}))
 """
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tools.setup import debootstrap_image
-from tools.setup.base_image import LABEL, TAG, find, make
+from tools.setup.base_image import LABEL, TAG, describe_existing, set_up
 from tools.setup.console import Console
-from tools.setup.debootstrap_image import copy_certificates_and_pip_settings, imitate_official_image, make_image
+from tools.setup.debootstrap_image import build_image, copy_certificates_and_pip_settings, imitate_official_image
 from tools.setup.subprocesses import CommandFailed, SetupError
 
 Program = Callable[[str | Path, str], Path]
@@ -27,25 +27,25 @@ CONSOLE = Console(io.StringIO())
 )
 def test_an_existing_image_is_found(program: Program, labels: str, line: str) -> None:
     program("docker", f"echo '{labels}'")
-    assert find() == line
+    assert describe_existing() == line
 
 
 def test_an_image_that_is_not_there_is_not_found(program: Program) -> None:
     program("docker", "echo 'No such image' >&2; exit 1")
-    assert find() is None
+    assert describe_existing() is None
 
 
 def test_an_image_that_can_be_pulled_is_never_made(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(debootstrap_image, "make_image", lambda *_: pytest.fail("made although it could be pulled"))
+    monkeypatch.setattr(debootstrap_image, "build_image", lambda *_: pytest.fail("made although it could be pulled"))
     program("docker", f'[ "$1 $2" = "pull {TAG}" ]')
-    assert make(CONSOLE) == f"Base image: {TAG}, pulled"
+    assert set_up(CONSOLE) == f"Base image: {TAG}, pulled"
 
 
 def test_an_image_is_built_if_it_cannot_be_pulled(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[tuple[str, str]] = []
-    monkeypatch.setattr(debootstrap_image, "make_image", lambda tag, label, console: made.append((tag, label)))
+    monkeypatch.setattr(debootstrap_image, "build_image", lambda tag, label, console: made.append((tag, label)))
     program("docker", "exit 1")
-    assert make(CONSOLE) == f"Base image: {TAG}, made here with debootstrap because it could not be pulled"
+    assert set_up(CONSOLE) == f"Base image: {TAG}, made here with debootstrap because it could not be pulled"
     assert made == [(TAG, LABEL)]
 
 
@@ -53,7 +53,7 @@ def test_a_failed_pull_and_build_are_both_reported(program: Program, monkeypatch
     monkeypatch.setattr(debootstrap_image.debian_packages, "can_install", lambda: False)
     program("docker", "echo 'no such host' >&2; exit 1")
     with pytest.raises(SetupError) as failure:
-        make(CONSOLE)
+        set_up(CONSOLE)
     message = str(failure.value)
     assert "no such host" in message
     assert "there is no `debootstrap`" in message
@@ -69,7 +69,7 @@ def test_a_debootstrap_that_fails_leaves_no_folder_behind(
     program("debootstrap", 'for last; do :; done; /bin/mkdir -p "$last/usr"; echo "E: no mirror" >&2; exit 1')
     program("rm", 'exec /bin/rm "$@"')
     with pytest.raises(CommandFailed, match="E: no mirror"):
-        make_image(TAG, LABEL, CONSOLE)
+        build_image(TAG, LABEL, CONSOLE)
     assert list((tmp_path / "work").iterdir()) == []
 
 
@@ -87,7 +87,7 @@ def test_the_imported_image_has_a_label_and_no_docs(
         program(name, f'exec /bin/{name} "$@"')
     listing = f"case $a in *.tar) /bin/tar -tf $a > {tmp_path}/content;; esac"
     program("docker", f'for a; do echo "$a" >> {tmp_path}/asked; {listing}; done')
-    make_image(TAG, LABEL, CONSOLE)
+    build_image(TAG, LABEL, CONSOLE)
     asked = (tmp_path / "asked").read_text().splitlines()
     assert asked[0] == "import"
     assert asked[-1] == TAG

@@ -25,20 +25,20 @@ def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_scripts_are_found_once_they_are_written(venv: Path) -> None:
-    assert console_scripts.find() is None
-    line = console_scripts.make(CONSOLE)
-    assert line == console_scripts.find() == "Commands: vertex-emulator, vertex-training in .venv/bin"
+    assert console_scripts.describe_existing() is None
+    line = console_scripts.set_up(CONSOLE)
+    assert line == console_scripts.describe_existing() == "Commands: vertex-emulator, vertex-training in .venv/bin"
 
 
 def test_a_script_of_another_checkout_is_out_of_date(venv: Path) -> None:
-    console_scripts.make(CONSOLE)
+    console_scripts.set_up(CONSOLE)
     (venv / "bin" / "vertex-training").write_text("#!/bin/sh\n")
-    assert console_scripts.find() is None
+    assert console_scripts.describe_existing() is None
 
 
 @pytest.mark.parametrize("name", ["vertex-emulator", "vertex-training"])
 def test_a_script_runs_this_checkout_from_anywhere(venv: Path, tmp_path: Path, name: str) -> None:
-    console_scripts.make(CONSOLE)
+    console_scripts.set_up(CONSOLE)
     text = (venv / "bin" / name).read_text().replace(str(venv / "bin" / "python"), sys.executable)
     (venv / "bin" / name).write_text(text)
     command = [str(venv / "bin" / name), "--help"]

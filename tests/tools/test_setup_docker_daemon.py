@@ -12,13 +12,13 @@ import pytest
 
 from tools.setup import docker_daemon
 from tools.setup.console import Console
-from tools.setup.docker_daemon import Machine, find, find_obstacle, make, start_daemon
+from tools.setup.docker_daemon import DockerSetup, describe_existing, find_docker_obstacle, set_up, start_daemon
 from tools.setup.subprocesses import SetupError
 
 REAL_POPEN = subprocess.Popen
 Program = Callable[[str | Path, str], Path]
 CONSOLE = Console(io.StringIO())
-STOPPED = Machine(
+STOPPED = DockerSetup(
     has_command=True,
     failure="Cannot connect to the Docker daemon",
     endpoint="unix:///var/run/docker.sock",
@@ -40,8 +40,8 @@ SILENT = 'case "$1" in version) echo no daemon >&2; exit 1;; context) echo unix:
         replace(STOPPED, has_command=False, endpoint="", has_daemon=False),
     ],
 )
-def test_root_starts_an_installed_daemon_and_installs_a_missing_one(machine: Machine) -> None:
-    assert find_obstacle(machine) is None
+def test_root_starts_an_installed_daemon_and_installs_a_missing_one(machine: DockerSetup) -> None:
+    assert find_docker_obstacle(machine) is None
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_root_starts_an_installed_daemon_and_installs_a_missing_one(machine: Mac
         (replace(STOPPED, has_command=False, endpoint="", can_install=False), r"there is no `docker` command. Install"),
     ],
 )
-def test_an_obstacle_says_what_to_do(machine: Machine, expected_text: str) -> None:
-    obstacle = find_obstacle(machine)
+def test_an_obstacle_says_what_to_do(machine: DockerSetup, expected_text: str) -> None:
+    obstacle = find_docker_obstacle(machine)
     assert obstacle
     assert re.search(expected_text, obstacle)
     assert obstacle.endswith("then run `make setup` again.")
@@ -65,20 +65,20 @@ def test_an_obstacle_says_what_to_do(machine: Machine, expected_text: str) -> No
 
 def test_a_running_daemon_is_found_with_its_version_and_address(program: Program) -> None:
     program("docker", ANSWERS)
-    assert find() == "Docker: 28.2.2 at unix:///var/run/docker.sock"
+    assert describe_existing() == "Docker: 28.2.2 at unix:///var/run/docker.sock"
 
 
 def test_a_daemon_that_does_not_answer_is_not_found(program: Program) -> None:
-    assert find() is None
+    assert describe_existing() is None
     program("docker", SILENT)
-    assert find() is None
+    assert describe_existing() is None
 
 
 def test_a_remote_daemon_is_never_replaced(program: Program, tmp_path: Path) -> None:
     program("docker", SILENT.replace("unix:///var/run/docker.sock", "tcp://build-host:2376"))
     program("dockerd", f"echo started > {tmp_path}/started")
     with pytest.raises(SetupError, match="no daemon answers at tcp://build-host:2376"):
-        make(CONSOLE)
+        set_up(CONSOLE)
     assert not (tmp_path / "started").exists()
 
 

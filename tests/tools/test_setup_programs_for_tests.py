@@ -15,14 +15,14 @@ ALL = [*programs_for_tests.PACKAGES, *programs_for_tests.INSTALL_HINTS]
 
 
 def make() -> str:
-    return programs_for_tests.make(Console(io.StringIO()))
+    return programs_for_tests.set_up(Console(io.StringIO()))
 
 
 def test_installed_programs_are_found(program: Program) -> None:
     for name in ALL:
-        assert programs_for_tests.find() is None
+        assert programs_for_tests.describe_existing() is None
         program(name, "")
-    assert programs_for_tests.find() == f"Programs for tests: {', '.join(ALL)}"
+    assert programs_for_tests.describe_existing() == f"Programs for tests: {', '.join(ALL)}"
 
 
 def test_packages_of_missing_programs_are_installed(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,7 +38,7 @@ def test_packages_of_missing_programs_are_installed(program: Program, monkeypatc
 
     monkeypatch.setattr(debian_packages, "can_install", lambda: True)
     monkeypatch.setattr(debian_packages, "install_packages", install)
-    assert make() == programs_for_tests.find() is not None
+    assert make() == programs_for_tests.describe_existing() is not None
     assert installed == ["docker-registry", "apache2-utils"]
 
 

@@ -13,9 +13,9 @@ from tools.setup.console import Console
 from tools.setup.pulumi_engine import (
     ENGINE_VERSION,
     Engine,
-    engine_cache_folder,
-    find,
+    describe_existing,
     find_engine,
+    get_engine_cache_folder,
     install_with_first_success,
     parse_version,
 )
@@ -24,7 +24,7 @@ from tools.setup.pulumi_engine_build import (
     PKG,
     SDK,
     build_engine,
-    go_environment,
+    build_go_environment,
     read_min_go_version,
     read_required_version,
     wrap_language_host,
@@ -59,7 +59,7 @@ def test_a_recent_engine_on_path_is_preferred_to_the_cached_one(program: Program
     program("pulumi-language-python", "")
     _cache_engine(program)
     assert find_engine() == Engine("3.216.0", on_path.parent)
-    assert find() == f"Pulumi: 3.216.0 from {on_path.parent}"
+    assert describe_existing() == f"Pulumi: 3.216.0 from {on_path.parent}"
 
 
 @pytest.mark.parametrize("script", ["echo v3.215.9", "echo", "exit 1", "echo v3.260.0; exit 1"])
@@ -68,7 +68,7 @@ def test_an_old_or_broken_engine_is_ignored(program: Program, script: str) -> No
     program("pulumi-language-python", "")
     assert find_engine() is None
     _cache_engine(program)
-    assert find_engine() == Engine(ENGINE_VERSION, engine_cache_folder())
+    assert find_engine() == Engine(ENGINE_VERSION, get_engine_cache_folder())
 
 
 def test_an_engine_without_its_language_host_is_ignored(program: Program) -> None:
@@ -97,8 +97,8 @@ def test_only_installers_before_the_first_success_run(program: Program) -> None:
         raise AssertionError("tried although an earlier way worked")
 
     way, engine = install_with_first_success([("a", _refuse), ("b", fill), ("c", untouched)], CONSOLE)
-    assert (way, engine) == ("b", Engine(ENGINE_VERSION, engine_cache_folder()))
-    assert [entry.name for entry in engine_cache_folder().parent.parent.iterdir()] == [f"engine-{ENGINE_VERSION}"]
+    assert (way, engine) == ("b", Engine(ENGINE_VERSION, get_engine_cache_folder()))
+    assert [entry.name for entry in get_engine_cache_folder().parent.parent.iterdir()] == [f"engine-{ENGINE_VERSION}"]
 
 
 def test_an_engine_of_another_version_does_not_reach_the_cache(program: Program) -> None:
@@ -107,13 +107,13 @@ def test_an_engine_of_another_version_does_not_reach_the_cache(program: Program)
 
     with pytest.raises(SetupError, match=f"prints 3.258.0 instead of {ENGINE_VERSION}"):
         install_with_first_success([("a", fill)], CONSOLE)
-    assert list(engine_cache_folder().parent.parent.iterdir()) == []
+    assert list(get_engine_cache_folder().parent.parent.iterdir()) == []
 
 
 def test_leftovers_of_an_interrupted_set_up_are_removed(program: Program) -> None:
-    left_over = engine_cache_folder().parent.with_name(f"engine-{ENGINE_VERSION}.partial-0")
+    left_over = get_engine_cache_folder().parent.with_name(f"engine-{ENGINE_VERSION}.partial-0")
     program(left_over / "bin/pulumi", "half done")
-    program(engine_cache_folder() / "pulumi", "broken")
+    program(get_engine_cache_folder() / "pulumi", "broken")
 
     def fill(folder: Path, console: Console) -> None:
         assert not list(folder.iterdir())
@@ -121,7 +121,7 @@ def test_leftovers_of_an_interrupted_set_up_are_removed(program: Program) -> Non
 
     install_with_first_success([("a", fill)], CONSOLE)
     assert not left_over.exists()
-    assert f"echo v{ENGINE_VERSION}" in (engine_cache_folder() / "pulumi").read_text()
+    assert f"echo v{ENGINE_VERSION}" in (get_engine_cache_folder() / "pulumi").read_text()
 
 
 @pytest.mark.usefixtures("program")
@@ -145,14 +145,14 @@ def test_a_build_checks_checksums_whatever_the_users_go_settings_are(monkeypatch
     monkeypatch.setenv("GOFLAGS", "-mod=mod")
     monkeypatch.setenv("GOWORK", "/elsewhere/go.work")
     monkeypatch.setenv("GOPROXY", "a proxy of the user's")
-    environment = go_environment()
+    environment = build_go_environment()
     assert (environment["GOFLAGS"], environment["GOWORK"]) == ("-mod=readonly", "off")
     assert environment["GOPROXY"] == "a proxy of the user's"
 
 
 def _cache_engine(program: Program) -> None:
-    program(engine_cache_folder() / "pulumi", f"echo v{ENGINE_VERSION}")
-    program(engine_cache_folder() / "pulumi-language-python", "")
+    program(get_engine_cache_folder() / "pulumi", f"echo v{ENGINE_VERSION}")
+    program(get_engine_cache_folder() / "pulumi-language-python", "")
 
 
 def _refuse(folder: Path, console: Console) -> None:

@@ -12,7 +12,13 @@ import pytest
 
 from tools.setup import debian_packages, python_environment
 from tools.setup.console import Console
-from tools.setup.python_environment import PROMPT, can_replace, compute_stamp, find, make
+from tools.setup.python_environment import (
+    PROMPT,
+    can_replace_environment,
+    compute_environment_stamp,
+    describe_existing,
+    set_up,
+)
 from tools.setup.subprocesses import CommandFailed, SetupError
 
 CONSOLE = Console(io.StringIO())
@@ -30,12 +36,12 @@ def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(python_environment, "PYTHON", folder / "bin/python")
     monkeypatch.setattr(python_environment, "STAMP", folder / "setup.json")
     monkeypatch.setattr(python_environment, "REQUIREMENTS", tmp_path / "requirements.lock")
-    (folder / "setup.json").write_text(json.dumps({**compute_stamp(), "packages": 83}))
+    (folder / "setup.json").write_text(json.dumps({**compute_environment_stamp(), "packages": 83}))
     return folder
 
 
 def test_a_finished_environment_is_found_with_its_number_of_packages(venv: Path) -> None:
-    line = find()
+    line = describe_existing()
     assert line
     assert line.startswith("Python environment: .venv, Python 3.")
     assert line.endswith(", 83 packages")
@@ -43,16 +49,16 @@ def test_a_finished_environment_is_found_with_its_number_of_packages(venv: Path)
 
 def test_a_changed_lock_makes_it_out_of_date(venv: Path) -> None:
     (venv.parent / "requirements.lock").write_text("a==2\n")
-    assert find() is None
+    assert describe_existing() is None
 
 
 def test_another_interpreter_makes_it_out_of_date(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(python_environment, "base_python", lambda: Path("/opt/other/python3"))
-        assert find() is None
-    assert find() is not None
+        patch.setattr(python_environment, "get_base_python", lambda: Path("/opt/other/python3"))
+        assert describe_existing() is None
+    assert describe_existing() is not None
     monkeypatch.setattr(platform, "python_version", lambda: "3.11.0")
-    assert find() is None
+    assert describe_existing() is None
 
 
 def test_a_moved_checkout_makes_it_out_of_date(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +66,7 @@ def test_a_moved_checkout_makes_it_out_of_date(venv: Path, monkeypatch: pytest.M
     monkeypatch.setattr(python_environment, "VENV", moved)
     monkeypatch.setattr(python_environment, "PYTHON", moved / "bin/python")
     monkeypatch.setattr(python_environment, "STAMP", moved / "setup.json")
-    assert find() is None
+    assert describe_existing() is None
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{}"])
@@ -68,13 +74,13 @@ def test_an_unfinished_one_is_not_found(venv: Path, content: str | None) -> None
     (venv / "setup.json").unlink()
     if content is not None:
         (venv / "setup.json").write_text(content)
-    assert find() is None
+    assert describe_existing() is None
 
 
 def test_one_whose_interpreter_is_gone_is_not_found(venv: Path) -> None:
     (venv / "bin/python").unlink()
     (venv / "bin/python").symlink_to("/no/longer/python3")
-    assert find() is None
+    assert describe_existing() is None
 
 
 def test_packages_are_installed_as_locked_and_nothing_else(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,16 +91,16 @@ def test_packages_are_installed_as_locked_and_nothing_else(venv: Path, monkeypat
         if "--clear" in command:
             (venv / "setup.json").unlink()
         else:
-            assert find() is None, "taken for finished while packages are being installed"
+            assert describe_existing() is None, "taken for finished while packages are being installed"
         return ""
 
-    monkeypatch.setattr(python_environment, "run", run)
+    monkeypatch.setattr(python_environment, "run_program", run)
     (venv / "lib/python3.11/site-packages/a-1.dist-info").mkdir(parents=True)
-    assert make(CONSOLE).endswith(", 1 packages")
+    assert set_up(CONSOLE).endswith(", 1 packages")
     create, install = commands
     assert {"venv", "--clear", str(venv)} <= set(create)
     assert {"--require-hashes", "--no-deps", str(venv.parent / "requirements.lock")} <= set(install)
-    assert find() is not None
+    assert describe_existing() is not None
 
 
 def test_a_failed_installation_is_not_taken_for_a_finished_one(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,26 +110,26 @@ def test_a_failed_installation_is_not_taken_for_a_finished_one(venv: Path, monke
             return ""
         raise CommandFailed("no network")
 
-    monkeypatch.setattr(python_environment, "run", run)
+    monkeypatch.setattr(python_environment, "run_program", run)
     with pytest.raises(SetupError, match=r"could not be installed\. no network"):
-        make(CONSOLE)
-    assert find() is None
+        set_up(CONSOLE)
+    assert describe_existing() is None
 
 
 def test_without_ensurepip_a_user_is_told_which_package_brings_it(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(debian_packages, "can_install", lambda: False)
     with pytest.raises(SetupError, match=r"sudo apt-get install python3\.\d+-venv"):
-        make(CONSOLE)
+        set_up(CONSOLE)
 
 
 def test_an_environment_of_this_set_up_may_be_replaced(tmp_path: Path) -> None:
     options = ["--without-pip", "--prompt", PROMPT]
     subprocess.run([sys.executable, "-m", "venv", *options, tmp_path / "own"], check=True)
     (tmp_path / "empty").mkdir()
-    assert can_replace(tmp_path / "own")
-    assert can_replace(tmp_path / "empty")
-    assert can_replace(tmp_path / "missing")
+    assert can_replace_environment(tmp_path / "own")
+    assert can_replace_environment(tmp_path / "empty")
+    assert can_replace_environment(tmp_path / "missing")
 
 
 def test_environments_with_user_packages_are_never_replaced(tmp_path: Path) -> None:
@@ -132,23 +138,23 @@ def test_environments_with_user_packages_are_never_replaced(tmp_path: Path) -> N
     (packages,) = folder.glob("lib/python*/site-packages")
     for name in ("packaging-26.3", "pip-26.3", "setuptools-84.2.1", "wheel-0.48.0"):
         (packages / f"{name}.dist-info").mkdir()
-    assert can_replace(folder)
+    assert can_replace_environment(folder)
     (packages / "numpy-2.0.dist-info").mkdir()
-    assert not can_replace(folder)
+    assert not can_replace_environment(folder)
 
 
 def test_environments_of_others_are_never_emptied(venv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(python_environment, "run", lambda *_, **__: pytest.fail("ran a program"))
+    monkeypatch.setattr(python_environment, "run_program", lambda *_, **__: pytest.fail("ran a program"))
     (venv / "setup.json").unlink()
     elsewhere = venv.rename(tmp_path / "elsewhere")
     venv.symlink_to(elsewhere)
     with pytest.raises(SetupError, match="did not make it"):
-        make(CONSOLE)
+        set_up(CONSOLE)
     venv.unlink()
     venv.mkdir()
     (venv / "pyvenv.cfg").write_text("home = /usr/bin\n")
     with pytest.raises(SetupError, match="did not make it"):
-        make(CONSOLE)
+        set_up(CONSOLE)
     assert (elsewhere / "bin/python").exists()
 
 
@@ -157,4 +163,4 @@ def test_files_and_other_folders_are_not_environments(tmp_path: Path) -> None:
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder/work.txt").touch()
-    assert not any(can_replace(tmp_path / name) for name in ("file", "dangling", "folder"))
+    assert not any(can_replace_environment(tmp_path / name) for name in ("file", "dangling", "folder"))

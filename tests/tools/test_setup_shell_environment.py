@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from tools.setup import shell_environment
-from tools.setup.pulumi_engine import ENGINE_VERSION, engine_cache_folder
-from tools.setup.shell_environment import has_backend, local_backend_variables, prepend_to_path, render_exports
+from tools.setup.pulumi_engine import ENGINE_VERSION, get_engine_cache_folder
+from tools.setup.shell_environment import (
+    build_local_backend_variables,
+    has_state_backend,
+    prepend_to_path,
+    render_exports,
+)
 
 ODD = "it's a $HOME `folder`"
 VARIABLES = (
@@ -30,8 +35,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Callable[
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "pulumi-home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ODD))
-    program(engine_cache_folder() / "pulumi", f"echo v{ENGINE_VERSION}")
-    program(engine_cache_folder() / "pulumi-language-python", "")
+    program(get_engine_cache_folder() / "pulumi", f"echo v{ENGINE_VERSION}")
+    program(get_engine_cache_folder() / "pulumi-language-python", "")
     folder = tmp_path / "checkouts" / ODD
     folder.mkdir(parents=True)
     monkeypatch.setattr(shell_environment, "CHECKOUT", folder)
@@ -42,7 +47,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Callable[
 
 def test_exports_survive_odd_folder_names(checkout: Path) -> None:
     seen = _evaluate(render_exports())
-    assert seen["PATH"].startswith(f"{checkout}/.venv/bin:{engine_cache_folder()}:")
+    assert seen["PATH"].startswith(f"{checkout}/.venv/bin:{get_engine_cache_folder()}:")
     assert seen["PULUMI_BACKEND_URL"].startswith("file:///")
     assert seen["PULUMI_CONFIG_PASSPHRASE"] == ""
     assert seen["PULUMI_SKIP_UPDATE_CHECK"] == "true"
@@ -81,26 +86,28 @@ def test_path_is_prepended_without_repetition() -> None:
 
 def test_a_backend_is_recognised_where_pulumi_itself_looks(tmp_path: Path) -> None:
     project, home = tmp_path / "Pulumi.yaml", {"PULUMI_HOME": str(tmp_path)}
-    assert not has_backend(home, project)
-    assert has_backend(home | {"PULUMI_BACKEND_URL": "s3://ours"}, project)
-    assert has_backend(home | {"PULUMI_ACCESS_TOKEN": "pul-1"}, project)
+    assert not has_state_backend(home, project)
+    assert has_state_backend(home | {"PULUMI_BACKEND_URL": "s3://ours"}, project)
+    assert has_state_backend(home | {"PULUMI_ACCESS_TOKEN": "pul-1"}, project)
     project.write_text("name: x\nbackend:\n  url: gs://ours\n")
-    assert has_backend(home, project)
+    assert has_state_backend(home, project)
     project.write_text("name: x\ndescription: a backend: of sorts\n")
-    assert not has_backend(home, project)
+    assert not has_state_backend(home, project)
     (tmp_path / "credentials.json").write_text(json.dumps({"current": "gs://ours"}))
-    assert has_backend(home, project)
+    assert has_state_backend(home, project)
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"current": ""}', "[]", "not JSON"])
 def test_without_a_login_there_is_no_backend(tmp_path: Path, content: str) -> None:
     (tmp_path / "credentials.json").write_text(content)
-    assert not has_backend({"PULUMI_CREDENTIALS_PATH": str(tmp_path)}, tmp_path / "Pulumi.yaml")
+    assert not has_state_backend({"PULUMI_CREDENTIALS_PATH": str(tmp_path)}, tmp_path / "Pulumi.yaml")
 
 
 @pytest.mark.parametrize("name", ["PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"])
 def test_a_passphrase_of_the_users_is_kept(name: str) -> None:
-    assert local_backend_variables({name: "x"}, Path("/state")) == {"PULUMI_BACKEND_URL": "file:///state?metadata=skip"}
+    assert build_local_backend_variables({name: "x"}, Path("/state")) == {
+        "PULUMI_BACKEND_URL": "file:///state?metadata=skip"
+    }
 
 
 def _evaluate(code: str) -> dict[str, str]:

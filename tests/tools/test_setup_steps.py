@@ -20,10 +20,10 @@ class FakeStep:
     def __init__(self, name: str, asked: list[str], found: bool = True, fails: bool = False) -> None:
         self.name, self.asked, self.found, self.fails = name, asked, found, fails
 
-    def find(self) -> str | None:
+    def describe_existing(self) -> str | None:
         return f"{self.name}: found" if self.found else None
 
-    def make(self, console: Console) -> str:
+    def set_up(self, console: Console) -> str:
         self.asked.append(self.name)
         if self.fails:
             raise SetupError(f"{self.name}: cannot be made")
@@ -99,7 +99,7 @@ def test_the_work_of_a_concurrent_set_up_is_reused(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     answers = iter([None, "python: found"])
     step = FakeStep("python", asked := [])
-    monkeypatch.setattr(step, "find", lambda: next(answers))
+    monkeypatch.setattr(step, "describe_existing", lambda: next(answers))
     monkeypatch.setitem(setup.STEPS, "python", step)
     stream = io.StringIO()
     setup.run_steps(["python"], Console(stream), report_found=True)
@@ -117,9 +117,9 @@ def test_with_nothing_to_do_only_local_programs_are_asked(
     for name in ("pip", "go", "apt-get", "dockerd", "debootstrap", "curl"):
         program(name, note)
     for step in (pulumi_engine, docker_daemon, base_image, python_environment):
-        monkeypatch.setattr(step, "make", lambda console: pytest.fail("made something"))
-    monkeypatch.setattr(python_environment, "find", lambda: "Python environment: found")
-    monkeypatch.setattr(console_scripts, "find", lambda: "Commands: found")
+        monkeypatch.setattr(step, "set_up", lambda console: pytest.fail("made something"))
+    monkeypatch.setattr(python_environment, "describe_existing", lambda: "Python environment: found")
+    monkeypatch.setattr(console_scripts, "describe_existing", lambda: "Commands: found")
     assert setup.main([]) == 0
     asked = (tmp_path / "asked").read_text().splitlines()
     assert asked == ["pulumi version", "docker version", "docker context", "docker image"]

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tools.setup.subprocesses import CommandFailed, run
+from tools.setup.subprocesses import CommandFailed, run_program
 
 
 def test_run_returns_only_standard_output() -> None:
-    assert run("sh", "-c", "echo noise >&2; echo ' 1.2 '", limit=10) == "1.2"
+    assert run_program("sh", "-c", "echo noise >&2; echo ' 1.2 '", limit=10) == "1.2"
 
 
 def test_a_failure_quotes_the_last_lines_of_both_streams() -> None:
     with pytest.raises(CommandFailed) as failure:
-        run("sh", "-c", "for i in $(seq 20); do echo line$i; done; echo reason >&2; exit 3", limit=10)
+        run_program("sh", "-c", "for i in $(seq 20); do echo line$i; done; echo reason >&2; exit 3", limit=10)
     message = str(failure.value)
     assert "`sh -c` ended with exit code 3" in message
     assert message.endswith("\n    line20\n    reason")
@@ -24,13 +24,13 @@ def test_a_failure_quotes_the_last_lines_of_both_streams() -> None:
 
 def test_a_missing_program_is_a_failure_that_names_it() -> None:
     with pytest.raises(CommandFailed, match="no-such-program: No such file"):
-        run("no-such-program", limit=10)
+        run_program("no-such-program", limit=10)
 
 
 def test_the_time_limit_ends_the_program_and_its_children(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     with pytest.raises(CommandFailed, match=r"was stopped after 0\.5 s\n    started"):
-        run("sh", "-c", f"echo started; sleep 60 & echo $! > {pid_file}; wait", limit=0.5)
+        run_program("sh", "-c", f"echo started; sleep 60 & echo $! > {pid_file}; wait", limit=0.5)
     child = int(pid_file.read_text())
     deadline = time.monotonic() + 10
     while _runs(child) and time.monotonic() < deadline:
@@ -40,7 +40,7 @@ def test_the_time_limit_ends_the_program_and_its_children(tmp_path: Path) -> Non
 
 def test_progress_is_called_with_the_seconds_passed() -> None:
     heard: list[float] = []
-    run("sleep", "1.2", limit=10, progress=heard.append)
+    run_program("sleep", "1.2", limit=10, progress=heard.append)
     assert heard
     assert heard == sorted(heard)
     assert heard[0] > 0

@@ -4,7 +4,7 @@ import json
 
 from tools.setup import debootstrap_image
 from tools.setup.console import Console
-from tools.setup.subprocesses import CommandFailed, SetupError, run
+from tools.setup.subprocesses import CommandFailed, SetupError, run_program
 
 TAG = "python:3.11-slim-bookworm"
 LABEL = "vertex-training.made-with"
@@ -12,23 +12,23 @@ INSPECT_LIMIT_SECONDS = 15
 PULL_LIMIT_SECONDS = 180
 
 
-def find() -> str | None:
+def describe_existing() -> str | None:
     """Describe the image; return `None` if the daemon does not have it."""
     command = ("docker", "image", "inspect", "--format", "{{json .Config.Labels}}", TAG)
     try:
-        labels = json.loads(run(*command, limit=INSPECT_LIMIT_SECONDS)) or {}
+        labels = json.loads(run_program(*command, limit=INSPECT_LIMIT_SECONDS)) or {}
     except CommandFailed:
         return None
     return f"Base image: {TAG}" + (f", made here with {labels[LABEL]}" if labels.get(LABEL) else "")
 
 
-def make(console: Console) -> str:
+def set_up(console: Console) -> str:
     """Pull the image or, if that fails, build one like it. Raises SetupError."""
     try:
-        run("docker", "pull", TAG, limit=PULL_LIMIT_SECONDS, progress=console.start_progress(f"pulling {TAG}"))
+        run_program("docker", "pull", TAG, limit=PULL_LIMIT_SECONDS, progress=console.start_progress(f"pulling {TAG}"))
     except CommandFailed as pull_error:
         try:
-            debootstrap_image.make_image(TAG, LABEL, console)
+            debootstrap_image.build_image(TAG, LABEL, console)
         except CommandFailed as build_error:
             raise SetupError(
                 f"Base image: {TAG} could neither be pulled nor made here.\n  pulling: {pull_error}\n"

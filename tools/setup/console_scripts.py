@@ -21,7 +21,7 @@ sys.exit({function}())
 """
 
 
-def find() -> str | None:
+def describe_existing() -> str | None:
     """Describe the scripts; return `None` if one is missing or runs another checkout."""
     scripts = render_scripts()
     try:
@@ -31,13 +31,13 @@ def find() -> str | None:
     return f"Commands: {', '.join(sorted(scripts))} in {VENV.name}/bin" if is_current else None
 
 
-def make(console: Console) -> str:  # noqa: ARG001
+def set_up(console: Console) -> str:  # noqa: ARG001
     """Write the scripts into `.venv/bin`."""
     for name, text in render_scripts().items():
         file = VENV / "bin" / name
         file.write_text(text)
         file.chmod(0o755)
-    return find() or ""
+    return describe_existing() or ""
 
 
 def render_scripts() -> dict[str, str]:

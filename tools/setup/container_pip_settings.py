@@ -13,7 +13,7 @@ INDEXES = ("index-url", "extra-index-url")
 CONTAINER_OPTIONS = (*INDEXES, "trusted-host", "timeout", "default-timeout")
 
 
-def read_pip_settings() -> tuple[str, str]:
+def read_container_pip_settings() -> tuple[str, str]:
     """Return a pip.conf for a container, and the certificates that pip uses here besides the system's."""
     files = [Path("/etc/pip.conf"), Path.home() / ".pip/pip.conf", Path.home() / ".config/pip/pip.conf"]
     options = parse_pip_options((file.read_text() for file in files if file.is_file()), os.environ)
@@ -46,13 +46,13 @@ def render_container_settings(options: Mapping[str, str]) -> str:
     for name in CONTAINER_OPTIONS:
         values = options.get(name, "").split()
         if name in INDEXES:
-            values = [url for url in values if _is_usable_in_container(url)]
+            values = [url for url in values if _is_remote_without_credentials(url)]
         if values:
             lines.append(f"{name} = {' '.join(values)}")
     return "\n".join(lines) + "\n"
 
 
-def _is_usable_in_container(index_url: str) -> bool:
+def _is_remote_without_credentials(index_url: str) -> bool:
     parts = urlsplit(index_url)
     is_local = parts.scheme == "file" or parts.hostname in ("localhost", "127.0.0.1", "::1")
     return not is_local and parts.username is None

@@ -4,7 +4,7 @@ import os
 import shutil
 
 from tools.setup.console import Console
-from tools.setup.subprocesses import run
+from tools.setup.subprocesses import run_program
 
 UPDATE_LIMIT_SECONDS = 180
 INSTALL_LIMIT_SECONDS = 600
@@ -19,5 +19,5 @@ def install_packages(console: Console, *packages: str) -> None:
     """Install Debian's packages with `apt-get`. Raises CommandFailed."""
     progress = console.start_progress(f"installing {', '.join(packages)} with apt-get")
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    run("apt-get", "update", "-q", limit=UPDATE_LIMIT_SECONDS, env=env, progress=progress)
-    run("apt-get", "install", "-q", "-y", *packages, limit=INSTALL_LIMIT_SECONDS, env=env, progress=progress)
+    run_program("apt-get", "update", "-q", limit=UPDATE_LIMIT_SECONDS, env=env, progress=progress)
+    run_program("apt-get", "install", "-q", "-y", *packages, limit=INSTALL_LIMIT_SECONDS, env=env, progress=progress)

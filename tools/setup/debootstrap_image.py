@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tools.setup import debian_packages
 from tools.setup.console import Console
-from tools.setup.container_pip_settings import CA_BUNDLE, read_pip_settings
-from tools.setup.subprocesses import CommandFailed, run
+from tools.setup.container_pip_settings import CA_BUNDLE, read_container_pip_settings
+from tools.setup.subprocesses import CommandFailed, run_program
 
 RELEASE = "bookworm"
 PACKAGES = ("python3", "python3-pip", "python3-venv", "ca-certificates")
@@ -27,7 +27,7 @@ BOOTSTRAP_LIMIT_SECONDS = 900
 IMPORT_LIMIT_SECONDS = 300
 
 
-def make_image(tag: str, label: str, console: Console) -> None:
+def build_image(tag: str, label: str, console: Console) -> None:
     """Build a Debian system with Python and pip, and import it into Docker as `tag`. Raises CommandFailed."""
     if shutil.which("debootstrap") is None:
         if not debian_packages.can_install():
@@ -40,13 +40,13 @@ def make_image(tag: str, label: str, console: Console) -> None:
         root = folder / "root"
         progress = console.start_progress("making the base image with debootstrap, a minute or two, once")
         command = ("debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", RELEASE, root)
-        run(*command, limit=BOOTSTRAP_LIMIT_SECONDS, progress=progress)
+        run_program(*command, limit=BOOTSTRAP_LIMIT_SECONDS, progress=progress)
         imitate_official_image(root)
         copy_certificates_and_pip_settings(root)
         _import_into_docker(root, folder / "root.tar", tag, label, console)
     finally:
         # If debootstrap has left its mounts of /proc and /sys, this does not go into them.
-        run("rm", "-rf", "--one-file-system", folder, limit=IMPORT_LIMIT_SECONDS)
+        run_program("rm", "-rf", "--one-file-system", folder, limit=IMPORT_LIMIT_SECONDS)
 
 
 def imitate_official_image(root: Path) -> None:
@@ -58,7 +58,7 @@ def imitate_official_image(root: Path) -> None:
 
 def copy_certificates_and_pip_settings(root: Path) -> None:
     """Let pip in builds reach what it reaches on this machine: the same certificate authorities, the same index."""
-    settings, extra_bundle = read_pip_settings()
+    settings, extra_bundle = read_container_pip_settings()
     bundle = root / CA_BUNDLE.lstrip("/")
     if Path(CA_BUNDLE).exists():
         shutil.copyfile(CA_BUNDLE, bundle)
@@ -73,6 +73,6 @@ def copy_certificates_and_pip_settings(root: Path) -> None:
 def _import_into_docker(root: Path, archive: Path, tag: str, label: str, console: Console) -> None:
     progress = console.start_progress("importing the base image into Docker")
     excludes = [f"--exclude=./{name}/*" for name in EXCLUDED_FOLDERS]
-    run("tar", "-C", root, *excludes, "-cf", archive, ".", limit=IMPORT_LIMIT_SECONDS, progress=progress)
+    run_program("tar", "-C", root, *excludes, "-cf", archive, ".", limit=IMPORT_LIMIT_SECONDS, progress=progress)
     changes = [f"--change={change}" for change in (*CHANGES, f"LABEL {label}=debootstrap")]
-    run("docker", "import", *changes, archive, tag, limit=IMPORT_LIMIT_SECONDS, progress=progress)
+    run_program("docker", "import", *changes, archive, tag, limit=IMPORT_LIMIT_SECONDS, progress=progress)

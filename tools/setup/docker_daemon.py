@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.setup import debian_packages
-from tools.setup.checkout_folders import cache_folder
+from tools.setup.checkout_folders import get_cache_folder
 from tools.setup.console import Console
-from tools.setup.subprocesses import CommandFailed, SetupError, quote_last_lines, run
+from tools.setup.subprocesses import CommandFailed, SetupError, quote_last_lines, run_program
 
 PACKAGE = "docker.io"
 LOCAL_ENDPOINTS = ("unix:///var/run/docker.sock", "unix:///run/docker.sock")
@@ -22,7 +22,7 @@ START_LIMIT_SECONDS = 60
 
 
 @dataclass(frozen=True)
-class Machine:
+class DockerSetup:
     """What this machine has of Docker.
 
     `failure` is the error of the `docker` command, empty without one; `endpoint` is the daemon's address.
@@ -37,7 +37,7 @@ class Machine:
     is_macos: bool
 
 
-def find() -> str | None:
+def describe_existing() -> str | None:
     """Describe the running daemon; return `None` if there is none, or none that this user may use."""
     try:
         return _describe_daemon()
@@ -45,22 +45,22 @@ def find() -> str | None:
         return None
 
 
-def make(console: Console) -> str:
+def set_up(console: Console) -> str:
     """Start the daemon, and install it first if it is missing. Raises SetupError with what the user can do."""
-    machine = inspect_machine()
-    if obstacle := find_obstacle(machine):
+    machine = inspect_docker_setup()
+    if obstacle := find_docker_obstacle(machine):
         raise SetupError(f"Docker: {obstacle}")
     if not (machine.has_command and machine.has_daemon):
         try:
             debian_packages.install_packages(console, PACKAGE)
         except CommandFailed as error:
             raise SetupError(f"Docker: Debian's package {PACKAGE} could not be installed. {error}") from error
-        if line := find():  # the package may have started it
+        if line := describe_existing():  # the package may have started it
             return f"{line}, installed with apt-get"
     return start_daemon(console)
 
 
-def inspect_machine() -> Machine:
+def inspect_docker_setup() -> DockerSetup:
     """Return what this machine has of Docker."""
     failure = endpoint = ""
     try:
@@ -70,10 +70,10 @@ def inspect_machine() -> Machine:
         failure = str(error)
     has_command, has_daemon = (shutil.which(name) is not None for name in ("docker", "dockerd"))
     is_root, is_macos = os.geteuid() == 0, sys.platform == "darwin"
-    return Machine(has_command, failure, endpoint, has_daemon, is_root, debian_packages.can_install(), is_macos)
+    return DockerSetup(has_command, failure, endpoint, has_daemon, is_root, debian_packages.can_install(), is_macos)
 
 
-def find_obstacle(machine: Machine) -> str | None:
+def find_docker_obstacle(machine: DockerSetup) -> str | None:
     """Return why no daemon can be started or installed, and what the user can do; `None` if one can."""
     again = "then run `make setup` again."
     if not machine.has_command:
@@ -99,11 +99,11 @@ def find_obstacle(machine: Machine) -> str | None:
 
 def start_daemon(console: Console) -> str:
     """Start the installed daemon and wait until it answers. Raises SetupError with the daemon's last lines."""
-    log = cache_folder() / "dockerd.log"
+    log = get_cache_folder() / "dockerd.log"
     progress = console.start_progress("starting Docker")
     if SYSTEMD.is_dir():
         try:
-            run("systemctl", "start", "docker", limit=START_LIMIT_SECONDS, progress=progress)
+            run_program("systemctl", "start", "docker", limit=START_LIMIT_SECONDS, progress=progress)
             return f"{_describe_daemon()}, started with systemctl"
         except CommandFailed as error:
             raise SetupError(f"Docker: it could not be started. {error}\nSee `journalctl -u docker`.") from error
@@ -130,7 +130,7 @@ def start_daemon(console: Console) -> str:
 def _wait_for_answer(daemon: subprocess.Popen[bytes], progress: Callable[[float], None]) -> bool:
     started = time.monotonic()
     while (passed := time.monotonic() - started) < START_LIMIT_SECONDS and daemon.poll() is None:
-        if find():
+        if describe_existing():
             return True
         progress(passed)
         time.sleep(0.2)
@@ -139,10 +139,10 @@ def _wait_for_answer(daemon: subprocess.Popen[bytes], progress: Callable[[float]
 
 def _describe_daemon() -> str:
     """Ask through the `docker` command, which knows about DOCKER_HOST, contexts and their credentials."""
-    version = run("docker", "version", "--format", "{{.Server.Version}}", limit=ANSWER_LIMIT_SECONDS)
+    version = run_program("docker", "version", "--format", "{{.Server.Version}}", limit=ANSWER_LIMIT_SECONDS)
     return f"Docker: {version} at {_read_endpoint()}"
 
 
 def _read_endpoint() -> str:
     template = "{{.Endpoints.docker.Host}}"
-    return run("docker", "context", "inspect", "--format", template, limit=ANSWER_LIMIT_SECONDS)
+    return run_program("docker", "context", "inspect", "--format", template, limit=ANSWER_LIMIT_SECONDS)

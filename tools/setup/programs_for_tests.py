@@ -22,12 +22,12 @@ INSTALL_HINTS = {
 PROGRAMS = (*PACKAGES, *INSTALL_HINTS)
 
 
-def find() -> str | None:
+def describe_existing() -> str | None:
     """Describe the programs; return `None` if one is missing."""
     return None if _list_missing() else f"Programs for tests: {', '.join(PROGRAMS)}"
 
 
-def make(console: Console) -> str:
+def set_up(console: Console) -> str:
     """Install Debian's packages if this user may, and return a line that names what is still missing.
 
     It does not raise: tests whose programs are missing are skipped, and pytest names them.
@@ -43,7 +43,8 @@ def make(console: Console) -> str:
             reason = f"\n  on Debian and Ubuntu: `sudo apt-get install {' '.join(packages)}`"
     missing = _list_missing()
     reason += "".join(f"\n  {program}: {hint}" for program, hint in INSTALL_HINTS.items() if program in missing)
-    return find() or f"Programs for tests: {', '.join(missing)} missing; tests that need them are skipped{reason}"
+    line = f"Programs for tests: {', '.join(missing)} missing; tests that need them are skipped{reason}"
+    return describe_existing() or line
 
 
 def _list_missing() -> list[str]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.setup import pulumi_engine_build, python_environment
-from tools.setup.checkout_folders import cache_folder
+from tools.setup.checkout_folders import get_cache_folder
 from tools.setup.console import Console
 from tools.setup.pulumi_engine_build import LANGUAGE_HOST
-from tools.setup.subprocesses import CommandFailed, SetupError, run
+from tools.setup.subprocesses import CommandFailed, SetupError, run_program
 
 ENGINE_VERSION = "3.259.0"  # as the `pulumi` package in requirements.lock, whose installer fetches the same version
 MIN_VERSION = (3, 216, 0)  # since then a dynamic resource whose job drifted is shown in previews and repaired
@@ -40,7 +40,7 @@ class Engine:
         return f"Pulumi: {self.version} from {self.folder}"
 
 
-def find() -> str | None:
+def describe_existing() -> str | None:
     """Describe the engine; return `None` if neither PATH nor the cache has a recent enough one."""
     engine = find_engine()
     return str(engine) if engine else None
@@ -48,13 +48,13 @@ def find() -> str | None:
 
 def find_engine() -> Engine | None:
     """Return the engine on PATH if it is recent enough, else the one in the cache, else `None`."""
-    candidates = (shutil.which("pulumi"), engine_cache_folder() / "pulumi")
+    candidates = (shutil.which("pulumi"), get_engine_cache_folder() / "pulumi")
     return next(filter(None, (get_usable_engine(Path(program)) for program in candidates if program)), None)
 
 
-def engine_cache_folder() -> Path:
+def get_engine_cache_folder() -> Path:
     """Return the folder of the programs of the engine that a set-up installs or builds."""
-    return cache_folder() / f"engine-{ENGINE_VERSION}" / "bin"
+    return get_cache_folder() / f"engine-{ENGINE_VERSION}" / "bin"
 
 
 def get_usable_engine(program: Path) -> Engine | None:
@@ -70,7 +70,7 @@ def read_version(program: Path) -> str | None:
     """Return what `pulumi version` prints, without the `v`; `None` if it fails."""
     env = {**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "true"}
     try:
-        return run(program, "version", limit=VERSION_LIMIT_SECONDS, env=env).removeprefix("v")
+        return run_program(program, "version", limit=VERSION_LIMIT_SECONDS, env=env).removeprefix("v")
     except CommandFailed:
         return None
 
@@ -81,7 +81,7 @@ def parse_version(text: str) -> tuple[int, int, int] | None:
     return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
-def make(console: Console) -> str:
+def set_up(console: Console) -> str:
     """Install the official engine into the cache or, if that fails, build one. Raises SetupError."""
     installers = (
         ("Pulumi's own installer", install_engine),
@@ -97,7 +97,7 @@ def install_with_first_success(installers: Sequence[tuple[str, Installer]], cons
     Each one gets an empty folder, and puts the programs into its `bin`. The folder moves to the cache only once its
     engine prints the right version, so an interrupted set-up leaves no incomplete one. Raises SetupError.
     """
-    final = engine_cache_folder().parent
+    final = get_engine_cache_folder().parent
     final.parent.mkdir(parents=True, exist_ok=True)
     for leftover in final.parent.glob(f"{final.name}.partial-*"):
         shutil.rmtree(leftover)
@@ -116,7 +116,7 @@ def install_with_first_success(installers: Sequence[tuple[str, Installer]], cons
             continue
         shutil.rmtree(final, ignore_errors=True)
         partial.rename(final)
-        return name, Engine(version, engine_cache_folder())
+        return name, Engine(version, get_engine_cache_folder())
     min_version, min_go = ".".join(map(str, MIN_VERSION)), pulumi_engine_build.read_min_go_version()
     raise SetupError(
         f"Pulumi: no engine {min_version} or later with its {LANGUAGE_HOST} on PATH, and none could be had:\n"
@@ -131,4 +131,4 @@ def install_engine(folder: Path, console: Console) -> None:
     if not python_environment.PYTHON.exists():
         raise CommandFailed("it is part of the Python environment, which is missing")
     progress = console.start_progress(f"installing Pulumi {ENGINE_VERSION}, once")
-    run(python_environment.PYTHON, "-c", INSTALLER, folder, limit=INSTALLER_LIMIT_SECONDS, progress=progress)
+    run_program(python_environment.PYTHON, "-c", INSTALLER, folder, limit=INSTALLER_LIMIT_SECONDS, progress=progress)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tools.setup.checkout_folders import CHECKOUT
 from tools.setup.console import Console
-from tools.setup.subprocesses import CommandFailed, run
+from tools.setup.subprocesses import CommandFailed, run_program
 
 ENGINE_MODULE = CHECKOUT / "tools" / "engine"
 LANGUAGE_MODULE = CHECKOUT / "tools" / "language"
@@ -35,7 +35,7 @@ def build_engine(folder: Path, console: Console) -> None:
     """Build the engine and its Python host into `folder`/bin. Raises CommandFailed."""
     if shutil.which("go") is None:
         raise CommandFailed("there is no `go` on PATH")
-    env = go_environment()
+    env = build_go_environment()
     programs_folder = folder / "bin"
     programs_folder.mkdir()
     for module_folder, package, required_module in PROGRAMS:
@@ -44,8 +44,8 @@ def build_engine(folder: Path, console: Console) -> None:
         flags = f"-s -w -X {SDK}/go/common/version.Version={version}"
         command = ("go", "build", "-trimpath", "-ldflags", flags, "-o", programs_folder / name, package)
         progress = console.start_progress(f"building {name} from its Go modules, four to eight minutes in all, once")
-        run(*command, folder=module_folder, env=env, limit=BUILD_LIMIT_SECONDS, progress=progress)
-    sdk_folder = run("go", "list", "-m", "-f", "{{.Dir}}", SDK, folder=ENGINE_MODULE, env=env, limit=60)
+        run_program(*command, folder=module_folder, env=env, limit=BUILD_LIMIT_SECONDS, progress=progress)
+    sdk_folder = run_program("go", "list", "-m", "-f", "{{.Dir}}", SDK, folder=ENGINE_MODULE, env=env, limit=60)
     for script in SCRIPTS:
         copy = programs_folder / Path(script).name
         shutil.copyfile(Path(sdk_folder) / script, copy)
@@ -61,7 +61,7 @@ def wrap_language_host(folder: Path) -> None:
     host.chmod(0o755)
 
 
-def go_environment() -> dict[str, str]:
+def build_go_environment() -> dict[str, str]:
     """Return the user's environment without what disables go.sum's checks or adds another workspace."""
     return {**os.environ, "GOFLAGS": "-mod=readonly", "GOWORK": "off", "CGO_ENABLED": "0"}
 

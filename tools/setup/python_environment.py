@@ -13,7 +13,7 @@ from typing import Any
 from tools.setup import debian_packages
 from tools.setup.checkout_folders import REQUIREMENTS, VENV
 from tools.setup.console import Console
-from tools.setup.subprocesses import CommandFailed, SetupError, run
+from tools.setup.subprocesses import CommandFailed, SetupError, run_program
 
 STAMP = VENV / "setup.json"
 PYTHON = VENV / "bin" / "python"
@@ -24,21 +24,21 @@ INSTALL_LIMIT_SECONDS = 1200
 BASE_PACKAGES = {"pip", "setuptools", "wheel", "packaging"}
 
 
-def find() -> str | None:
+def describe_existing() -> str | None:
     """Describe `.venv`; return `None` if it is missing, incomplete or out of date."""
     try:
         stamp = json.loads(STAMP.read_text())
         count = stamp.pop("packages")
     except (OSError, ValueError, AttributeError, KeyError, TypeError):
         return None
-    if stamp != compute_stamp() or not PYTHON.exists():
+    if stamp != compute_environment_stamp() or not PYTHON.exists():
         return None
     return f"Python environment: {VENV.name}, Python {platform.python_version()}, {count} packages"
 
 
-def make(console: Console) -> str:
+def set_up(console: Console) -> str:
     """Make `.venv` anew with the locked packages, unless a `.venv` is somebody else's. Raises SetupError."""
-    if not can_replace(VENV):
+    if not can_replace_environment(VENV):
         raise SetupError(
             f"Python environment: {VENV} is there, but this set-up did not make it, so it is left as it is.\n"
             "Move or remove it, then run `make setup` again."
@@ -48,21 +48,21 @@ def make(console: Console) -> str:
     locked = len(re.findall(r"^[\w.-]+==", REQUIREMENTS.read_text(), re.MULTILINE))
     progress = console.start_progress(f"installing some {locked} packages into .venv, a minute or two, once")
     try:
-        run(base_python(), "-m", "venv", "--clear", "--prompt", PROMPT, VENV, limit=VENV_LIMIT_SECONDS)
+        run_program(get_base_python(), "-m", "venv", "--clear", "--prompt", PROMPT, VENV, limit=VENV_LIMIT_SECONDS)
         # The lock is complete, so pip need not resolve versions; hashes verify each file.
         options = ("--disable-pip-version-check", "--no-input", "--require-hashes", "--no-deps", "-r", REQUIREMENTS)
-        run(PYTHON, "-m", "pip", "install", *options, limit=INSTALL_LIMIT_SECONDS, progress=progress)
+        run_program(PYTHON, "-m", "pip", "install", *options, limit=INSTALL_LIMIT_SECONDS, progress=progress)
     except CommandFailed as error:
         raise SetupError(
             f"Python environment: the packages of requirements.lock could not be installed. {error}\n"
             "Check the network and pip's settings (`python3 -m pip config list`), then run `make setup` again."
         ) from error
     count = sum(1 for _ in VENV.glob("lib/python*/site-packages/*.dist-info"))
-    STAMP.write_text(json.dumps({**compute_stamp(), "packages": count}))
-    return find() or ""
+    STAMP.write_text(json.dumps({**compute_environment_stamp(), "packages": count}))
+    return describe_existing() or ""
 
 
-def can_replace(folder: Path) -> bool:
+def can_replace_environment(folder: Path) -> bool:
     """Return whether `folder` may be emptied: it is missing, empty, ours, or an environment without anyone's packages.
 
     `venv --clear` follows links, so a link is somebody else's.
@@ -79,20 +79,20 @@ def can_replace(folder: Path) -> bool:
     return bool(packages) and packages <= BASE_PACKAGES
 
 
-def compute_stamp() -> dict[str, Any]:
+def compute_environment_stamp() -> dict[str, Any]:
     """Return all that makes a `.venv` out of date when it changes: the lock, the interpreter, and the place.
 
     The place counts because a copied or moved virtual environment still runs the one it was copied from.
     """
     return {
         "requirements": hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest(),
-        "python": str(base_python()),
+        "python": str(get_base_python()),
         "version": platform.python_version(),
         "folder": str(VENV),
     }
 
 
-def base_python() -> Path:
+def get_base_python() -> Path:
     """Return the interpreter outside any virtual environment, the same one after `eval "$(make -s env)"`."""
     return Path(getattr(sys, "_base_executable", sys.executable)).resolve()
 
@@ -100,7 +100,7 @@ def base_python() -> Path:
 def _install_ensurepip(console: Console) -> None:
     """Install Debian's package of `ensurepip`, which venv needs and Debian's Python lacks. Raises SetupError."""
     package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
-    problem = f"Python environment: {base_python()} has no `ensurepip`"
+    problem = f"Python environment: {get_base_python()} has no `ensurepip`"
     if not debian_packages.can_install():
         raise SetupError(
             f"{problem}, which `python3 -m venv` needs.\n"

@@ -17,12 +17,12 @@ DEFAULTS = {"PULUMI_SKIP_UPDATE_CHECK": "true", "PULUMI_DISABLE_AUTOMATIC_PLUGIN
 
 def render_exports() -> str:
     """Return shell code that sets the environment, and create the folder of the default state backend."""
-    engine, cached_folder = pulumi_engine.find_engine(), pulumi_engine.engine_cache_folder()
+    engine, cached_folder = pulumi_engine.find_engine(), pulumi_engine.get_engine_cache_folder()
     engine_folders = [cached_folder] if engine and engine.folder == cached_folder else []
     variables = {"PATH": prepend_to_path([VENV / "bin", *engine_folders], os.environ.get("PATH", ""))}
-    if not has_backend(os.environ, CHECKOUT / "Pulumi.yaml"):
+    if not has_state_backend(os.environ, CHECKOUT / "Pulumi.yaml"):
         LOCAL_STATE.mkdir(exist_ok=True)
-        variables |= local_backend_variables(os.environ, LOCAL_STATE)
+        variables |= build_local_backend_variables(os.environ, LOCAL_STATE)
     variables |= {name: value for name, value in DEFAULTS.items() if name not in os.environ}
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
 
@@ -33,7 +33,7 @@ def prepend_to_path(folders: Sequence[Path], path: str) -> str:
     return os.pathsep.join([*first, *(folder for folder in path.split(os.pathsep) if folder not in first)])
 
 
-def has_backend(environ: Mapping[str, str], project_file: Path) -> bool:
+def has_state_backend(environ: Mapping[str, str], project_file: Path) -> bool:
     """Return whether the user has chosen a state backend: by a variable, in Pulumi.yaml, or with `pulumi login`."""
     if environ.get("PULUMI_BACKEND_URL") or environ.get("PULUMI_ACCESS_TOKEN"):
         return True
@@ -47,7 +47,7 @@ def has_backend(environ: Mapping[str, str], project_file: Path) -> bool:
         return False
 
 
-def local_backend_variables(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
+def build_local_backend_variables(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Return variables for a state backend in `folder`, with an empty passphrase unless the user has set one.
 
     `metadata=skip` omits the `.attrs` file beside each state: if Pulumi 3.259 is killed while it writes one, it cannot

@@ -21,7 +21,7 @@ class SetupError(Exception):
     """A step failed; the message says why and what the user can do about it."""
 
 
-def run(
+def run_program(
     *command: str | Path,
     limit: float,
     progress: Callable[[float], None] = lambda _: None,
@@ -67,10 +67,10 @@ def _wait_for_exit(process: subprocess.Popen[bytes], limit: float, progress: Cal
         return None
     finally:
         if process.poll() is None:
-            _end_with_children(process)
+            _terminate_with_children(process)
 
 
-def _end_with_children(process: subprocess.Popen[bytes]) -> None:
+def _terminate_with_children(process: subprocess.Popen[bytes]) -> None:
     """Send SIGTERM first, so that a program can undo its mounts and temporary files."""
     os.killpg(process.pid, signal.SIGTERM)
     try:
