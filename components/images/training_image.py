@@ -11,8 +11,8 @@ from pulumi import dynamic
 
 from ..errors import BuildFailed
 from ..files.digests import MAX_LISTED_FILES, shorten_digests
-from ..runtime.engine import Provider
 from ..runtime.foundation import Foundation
+from ..runtime.provider_base import Provider
 from ..schema import shapes
 from .declared_images import create_build_context
 from .docker_builders import Report, choose_builder

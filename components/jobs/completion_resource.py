@@ -12,8 +12,8 @@ from vertex_api.scalar_types import parse_seconds
 
 from ..errors import TrainingFailed
 from ..runtime import api_target
-from ..runtime.engine import Provider
 from ..runtime.foundation import Foundation
+from ..runtime.provider_base import Provider
 from . import waiting
 from .job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
 from .recovery.orphans import find_undeclared_jobs

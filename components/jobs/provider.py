@@ -16,7 +16,7 @@ from vertex_api.validation.shape_validation import get_value_at
 
 from ..runtime import api_target
 from ..runtime.api_target import Target, translate_api_errors
-from ..runtime.engine import Provider
+from ..runtime.provider_base import Provider
 from ..schema.job_declaration import validate_declared_spec
 from . import adoption, drift, progress, results
 from .pipeline_results import fetch_tuning_job

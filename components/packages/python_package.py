@@ -9,8 +9,8 @@ from pulumi import dynamic
 
 from ..errors import UploadFailed
 from ..files.digests import shorten_digests
-from ..runtime.engine import Provider
 from ..runtime.foundation import Foundation
+from ..runtime.provider_base import Provider
 from ..schema import shapes
 from .object_store import get_object_store
 from .source_distribution import SourceDistribution

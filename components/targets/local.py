@@ -12,7 +12,7 @@ from vertex_api.resource_names import build_parent
 from ..jobs.recovery.ledger import Ledger
 from ..runtime import emulator_process
 from ..runtime.api_target import LOCAL_PREFIX
-from ..runtime.engine import Provider
+from ..runtime.provider_base import Provider
 from ..settings.settings import Settings
 
 

@@ -21,7 +21,7 @@ from vertex_api.job_kinds import KINDS
 
 from ...runtime import api_target
 from ...runtime.api_target import translate_api_errors
-from ...runtime.engine import Provider
+from ...runtime.provider_base import Provider
 from ...schema.job_declaration import JobDeclaration, get_deletion_policy
 from . import tokens
 from .labels import MARK_LABEL, build_stack_filter

@@ -1,0 +1,29 @@
+"""The base of all dynamic providers of this package."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from pulumi import dynamic
+
+from . import engine
+
+
+class Provider(dynamic.ResourceProvider):
+    """Base of all providers. They hold nothing, so that their pickled form in Pulumi's state is a constant."""
+
+    serialize_as_secret_always = False
+    input_names: ClassVar[Sequence[str]] = ()
+    """Those properties that are inputs; all others are outputs."""
+
+    def configure(self, _req: dynamic.ConfigureRequest) -> None:
+        """Called once before anything else."""
+        engine.exit_with_engine()
+
+    def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
+        """Do what `create` does with the new inputs. The resource keeps its id."""
+        return dynamic.UpdateResult(self.create(news).outs)
+
+    def build_read_result(self, id_: str, props: dict[str, Any], **outputs: Any) -> dynamic.ReadResult:
+        """Return what `read` reports of a resource that exists: the inputs among `props`, and its outputs."""
+        inputs = {name: props[name] for name in self.input_names if name in props}
+        return dynamic.ReadResult(id_, {**inputs, **outputs}, inputs)
