@@ -31,7 +31,7 @@ _ALONE = f"^{REFERENCE}$"
 _SECURE = {"type": "object", "properties": {"secure": {"type": "string"}}, "required": ["secure"]}
 
 
-def _or_reference(kind: str, pattern: str = "") -> dict[str, Any]:
+def _build_scalar_or_reference(kind: str, pattern: str = "") -> dict[str, Any]:
     """Return the schema of a scalar, or a text of a pattern, or a text with a reference in it."""
     return {"type": [kind, "string"], "pattern": f"{pattern}|{REFERENCE}" if pattern else REFERENCE}
 
@@ -40,10 +40,10 @@ _DIGITS = "^-?[0-9]+$"
 _SCALARS: list[tuple[Any, dict[str, Any]]] = [
     (NumberOrText, {"type": ["integer", "string"]}),
     (String, {"type": "string"}),
-    (Boolean, _or_reference("boolean")),
-    (Double, _or_reference("number", r"^[-+]?[0-9.]+([eE][-+]?[0-9]+)?$")),
-    (Int32, _or_reference("integer", _DIGITS)),
-    (Int64, _or_reference("integer", _DIGITS)),
+    (Boolean, _build_scalar_or_reference("boolean")),
+    (Double, _build_scalar_or_reference("number", r"^[-+]?[0-9.]+([eE][-+]?[0-9]+)?$")),
+    (Int32, _build_scalar_or_reference("integer", _DIGITS)),
+    (Int64, _build_scalar_or_reference("integer", _DIGITS)),
     (Duration, {"type": "string", "pattern": rf"^-?[0-9]+([.][0-9]{{1,9}})?s$|{REFERENCE}"}),
     (Timestamp, {"type": "string"}),
 ]

@@ -73,7 +73,7 @@ def find_image_violations(root: Path, image: shapes.Image) -> Iterator[Violation
             yield ("package", *key), message
 
 
-def find_unreferenced_images(spec: CanonicalSpec, image_names: Container[str]) -> Iterator[Violation]:
+def find_bare_image_names(spec: CanonicalSpec, image_names: Container[str]) -> Iterator[Violation]:
     """Find where a canonical job has the name of a declared image instead of a reference to it."""
     paths: list[KeyPath] = [("modelToUpload", "containerSpec", "imageUri")]
     for index in range(len(spec.job_spec["workerPoolSpecs"])):

@@ -57,7 +57,7 @@ def fetch_tuning_job(api: Target, job: Job) -> Job:
     return job
 
 
-def get_created_names(pipeline: Job) -> dict[str, str]:
+def get_created_resource_names(pipeline: Job) -> dict[str, str]:
     """Return the resource names of the job that trains, `backingJob`, and of the `model`, once they exist."""
     model = pipeline.get("modelToUpload", {}).get("name")
     names = {"backingJob": get_backing_job_name(pipeline), "model": model}

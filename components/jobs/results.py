@@ -15,7 +15,7 @@ from vertex_api.validation.rules.study_parameters import walk_parameters
 from ..errors import SubmitFailed
 from ..runtime.api_target import Target
 from ..schema import references
-from .pipeline_results import attach_tuning_jobs, get_created_names, get_training_job, is_pipeline
+from .pipeline_results import attach_tuning_jobs, get_created_resource_names, get_training_job, is_pipeline
 from .provider_inputs import JobInputs
 
 Job = Mapping[str, Any]
@@ -93,7 +93,7 @@ def summarize_job(job: Job) -> dict[str, Any]:
     if "error" in job:
         result["error"] = job["error"].get("message", "")
     if is_pipeline(job):
-        result, job = result | get_created_names(job), get_training_job(job)
+        result, job = result | get_created_resource_names(job), get_training_job(job)
     if "studySpec" not in job:
         return result | _get_model_dir(job["jobSpec"])
     if best_trial := trials.find_best_trial(job):

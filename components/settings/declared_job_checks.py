@@ -7,7 +7,7 @@ from vertex_api.validation.message_validation import collect_problems
 from vertex_api.validation.rules import Violation, likely_mistakes
 from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 
-from ..images.declared_images import find_unreferenced_images
+from ..images.declared_images import find_bare_image_names
 from ..jobs import adoption
 from ..jobs.recovery.labels import find_label_violations
 from ..schema import references, shapes
@@ -66,9 +66,9 @@ def _find_likely_mistakes(
     kind, fields = job.spec.training_job.kind, job.spec.training_job.fields
     mistakes = [*likely_mistakes.find_likely_mistakes(kind, fields)]
     if is_on_google_cloud:
-        mistakes += likely_mistakes.find_foreign_executors(kind, fields)
+        mistakes += likely_mistakes.find_foreign_executor_images(kind, fields)
     problems = collect_problems(mistakes, fields, references.has_unresolved_references)
     messages = {job.spec.locate_training_job_field(problem.path): problem.message for problem in problems}
     messages.update(likely_mistakes.find_missing_serving_container(job.spec.fields))
-    messages.update(find_unreferenced_images(job.spec, images))
+    messages.update(find_bare_image_names(job.spec, images))
     return messages.items()

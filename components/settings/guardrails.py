@@ -75,7 +75,7 @@ def _find_training_job_violations(
             yield ("labels", label), message
 
 
-def find_pool_violations(rules: shapes.Guardrails, values: Mapping[str, Any]) -> Iterator[Violation]:
+def find_resource_pool_violations(rules: shapes.Guardrails, values: Mapping[str, Any]) -> Iterator[Violation]:
     """Find every guardrail that the stack's persistent resource breaks. Only those on machines apply to it."""
     for at, pool in google_cloud.iterate_pools(values):
         yield from _find_disallowed_types(rules, pool["machineSpec"], (*at, "machineSpec"))

@@ -69,7 +69,9 @@ class Settings:
         for job, message in find_duplicate_adoptions(declared.jobs):
             problems.append(entries[job.kind.collection][job.name].create_problem(("lifecycle", "adopt"), message))
         if rules := values.get("guardrails"):
-            problems += [stack_file.create_problem(*each) for each in guardrails.find_pool_violations(rules, values)]
+            problems += [
+                stack_file.create_problem(*each) for each in guardrails.find_resource_pool_violations(rules, values)
+            ]
             kinds = {job.name: job.kind for job in declared.jobs}
             for name, rule, message in guardrails.find_budget_violations(rules, costs, values.get("region", "")):
                 if name in kinds:

@@ -60,7 +60,7 @@ def guess_content_type(name: str) -> str:
     return mimetypes.guess_type(name)[0] or "application/octet-stream"
 
 
-def check_metadata(metadata: Mapping[str, Any]) -> None:
+def reject_unstorable_metadata(metadata: Mapping[str, Any]) -> None:
     """Raise an ApiError that names all metadata that a file cannot store."""
     unsupported = [field for field, value in metadata.items() if value and field not in _ALLOWED_METADATA]
     if unsupported:

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.multipart_parser import MultipartParser
 from vertex_emulator.gcs.objects import Objects
-from vertex_emulator.gcs.resource_json import check_metadata, serialize_bucket, serialize_object
+from vertex_emulator.gcs.resource_json import reject_unstorable_metadata, serialize_bucket, serialize_object
 from vertex_emulator.gcs.routes import check_query, get_base_url
 from vertex_emulator.gcs.upload_sessions import Upload, Uploads
 from vertex_emulator.http.request_body import read_json_object
@@ -83,7 +83,7 @@ class UploadRoutes:
         return await self._receive_content(request, upload, iterate_media())
 
     def _begin_upload(self, request: Request, metadata: Mapping[str, object]) -> Upload:
-        check_metadata(metadata)
+        reject_unstorable_metadata(metadata)
         fields = {**metadata, **request.query_params}
         expected = {field: str(fields[field]) for field in _EXPECTED if fields.get(field)}
         return self.uploads.begin(request.path_params["bucket"], str(fields.get("name") or ""), expected)

@@ -31,7 +31,7 @@ def save_log(root: Path, job: str, replica: Replica, lines: Iterable[LogLine]) -
     partial.replace(path)
 
 
-def is_saved(root: Path, job: str, replica: Replica) -> bool:
+def is_log_saved(root: Path, job: str, replica: Replica) -> bool:
     """Return whether a replica's log is saved."""
     return _build_log_path(root, job, replica).exists()
 

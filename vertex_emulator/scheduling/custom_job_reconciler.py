@@ -166,7 +166,7 @@ class CustomJobReconciler:
         for outcome in job.replica_outcomes:
             replica = Replica(outcome["pool"], outcome["index"], outcome["attempt"])
             self._signalled.discard((job.id, replica))
-            if not logs.is_saved(self.data.logs, job.id, replica):
+            if not logs.is_log_saved(self.data.logs, job.id, replica):
                 try:
                     logs.save_log(self.data.logs, job.id, replica, self.executor.read_log(job.id, replica))
                 except OSError as error:

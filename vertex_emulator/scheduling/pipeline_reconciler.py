@@ -47,7 +47,7 @@ class PipelineReconciler:
         if job is None:
             self._submit_job(pipeline)
         elif not job.is_terminal:
-            self._follow_job_state(pipeline, job)
+            self._synchronize_with_job(pipeline, job)
         else:
             self._end_pipeline(pipeline, job, trials_of_job)
 
@@ -74,7 +74,7 @@ class PipelineReconciler:
             transaction.update_job(current, state=PENDING)
         self.wake(job.id)
 
-    def _follow_job_state(self, pipeline: Job, job: Job) -> None:
+    def _synchronize_with_job(self, pipeline: Job, job: Job) -> None:
         with self.database.write_transaction() as transaction:
             current, current_job = transaction.get_job(pipeline.id), transaction.get_job(job.id)
             if current is None or current_job is None:

@@ -60,7 +60,7 @@ def merge_measurements(known: Sequence[Measurement], latest: Sequence[Measuremen
     for measurement in known:
         steps.setdefault(measurement.step_count, []).append(measurement)
     for measurement in latest:
-        if not any(_contains(other, measurement) for other in steps.get(measurement.step_count, [])):
+        if not any(_has_all_values(other, measurement) for other in steps.get(measurement.step_count, [])):
             _add_to_step(steps, measurement)
     return _sort_measurements(steps)
 
@@ -149,7 +149,7 @@ def _can_complete(added: Measurement, latest: Measurement) -> bool:
     return shared != added.metrics.keys() and all(added.metrics[id_] == latest.metrics[id_] for id_ in shared)
 
 
-def _contains(known: Measurement, latest: Measurement) -> bool:
+def _has_all_values(known: Measurement, latest: Measurement) -> bool:
     return known.elapsed >= latest.elapsed and latest.metrics.items() <= known.metrics.items()
 
 

@@ -44,7 +44,7 @@ def test_a_log_that_cannot_be_written_whole_leaves_nothing(tmp_path: Path) -> No
 
     with pytest.raises(OSError, match="No space"):
         logs.save_log(tmp_path, "1", REPLICA, torn())
-    assert not logs.is_saved(tmp_path, "1", REPLICA)
+    assert not logs.is_log_saved(tmp_path, "1", REPLICA)
     assert list((tmp_path / "1").iterdir()) == []
 
 

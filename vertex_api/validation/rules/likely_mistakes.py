@@ -24,7 +24,7 @@ def find_likely_mistakes(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violati
     for index, pool in enumerate(spec["workerPoolSpecs"]):
         for task in ("containerSpec", "pythonPackageSpec"):
             yield from _find_repeated_variables(pool.get(task, {}), (*at, "workerPoolSpecs", index, task))
-    yield from _find_pools_without_gpus(spec, at)
+    yield from _find_useless_reduction_server(spec, at)
     if spec.get("experimentRun") and not spec.get("experiment"):
         yield (*at, "experiment"), "is required beside experimentRun: the experiment that it is a run of"
     if kind == HYPERPARAMETER_TUNING_JOB:
@@ -32,7 +32,7 @@ def find_likely_mistakes(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violati
         yield from _find_useless_stopping_rules(job["studySpec"], ("studySpec",))
 
 
-def find_foreign_executors(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violation]:
+def find_foreign_executor_images(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violation]:
     """Find executor images outside Artifact Registry, which only the emulator takes (discovery document,
     PythonPackageSpec)."""
     for index, pool in enumerate(job[kind.spec_field]["workerPoolSpecs"]):
@@ -57,7 +57,7 @@ def _find_repeated_variables(task: Mapping[str, Any], at: KeyPath) -> Iterator[V
         seen.add(entry["name"])
 
 
-def _find_pools_without_gpus(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_useless_reduction_server(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Google's page on distributed training: Reduction Server serves the GPUs of the first and the second pool."""
     pools, last = spec["workerPoolSpecs"], reduction_server.POOL_INDEX
     if len(pools) <= last or not reduction_server.is_reduction_server(pools[last]):

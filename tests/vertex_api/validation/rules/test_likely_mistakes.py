@@ -130,4 +130,4 @@ def test_executors_of_vertex_ai_are_in_artifact_registry(image: str, count: int)
     package = {"executorImageUri": image, "packageUris": ["gs://b/p"], "pythonModule": "m"}
     job = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "pythonPackageSpec", to=package)
     path = ("jobSpec", "workerPoolSpecs", 0, "pythonPackageSpec", "executorImageUri")
-    assert [each for each, _ in likely_mistakes.find_foreign_executors(CUSTOM_JOB, job)] == [path] * count
+    assert [each for each, _ in likely_mistakes.find_foreign_executor_images(CUSTOM_JOB, job)] == [path] * count
