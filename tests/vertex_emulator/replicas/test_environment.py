@@ -6,7 +6,7 @@ from vertex_emulator.replicas.environment import build_service_environment
 from vertex_emulator.resource_names import build_hostname, derive_project_number
 
 
-def test_a_single_replica_gets_the_cluster_of_one_host_and_no_tf_config() -> None:
+def test_a_single_replica_gets_no_tf_config() -> None:
     environment = build_service_environment(custom_job(), Replica(0, 0))
     cluster = json.loads(environment["CLUSTER_SPEC"])
     assert cluster["cluster"] == {"workerpool0": [f"{build_hostname('42', 0, 0)}:2222"]}
@@ -17,7 +17,7 @@ def test_a_single_replica_gets_the_cluster_of_one_host_and_no_tf_config() -> Non
     assert (environment["RANK"], environment["WORLD_SIZE"]) == ("0", "1")
 
 
-def test_the_project_is_given_as_a_number_and_the_job_by_its_id() -> None:
+def test_project_number_and_job_id_are_given() -> None:
     environment = build_service_environment(custom_job(), Replica(0, 0))
     assert environment["CLOUD_ML_PROJECT_ID"] == derive_project_number("my-project")
     assert environment["CLOUD_ML_JOB_ID"] == "42"
@@ -25,7 +25,7 @@ def test_the_project_is_given_as_a_number_and_the_job_by_its_id() -> None:
     assert "GOOGLE_CLOUD_PROJECT" not in environment
 
 
-def test_roles_follow_the_pool_s_position_and_an_empty_pool_keeps_its_place() -> None:
+def test_roles_follow_pool_positions_across_empty_pools() -> None:
     job = custom_job(custom_job_spec(pool(), pool(2), {}, pool()))
     environment = build_service_environment(job, Replica(3, 0))
     cluster = json.loads(environment["CLUSTER_SPEC"])
@@ -41,7 +41,7 @@ def test_roles_follow_the_pool_s_position_and_an_empty_pool_keeps_its_place() ->
     assert environment["MASTER_ADDR"] == build_hostname("42", 0, 0)
 
 
-def test_output_directories_are_gs_uris_with_a_trailing_slash_whatever_the_prefix_ends_with() -> None:
+def test_output_directories_are_gs_uris_with_trailing_slash() -> None:
     for prefix in ("gs://bucket/run", "gs://bucket/run/"):
         job = custom_job(custom_job_spec(baseOutputDirectory={"outputUriPrefix": prefix}))
         environment = build_service_environment(job, Replica(0, 0))
@@ -50,11 +50,11 @@ def test_output_directories_are_gs_uris_with_a_trailing_slash_whatever_the_prefi
         assert environment["AIP_TENSORBOARD_LOG_DIR"] == "gs://bucket/run/logs/"
 
 
-def test_a_job_without_output_directory_has_none_in_its_environment() -> None:
+def test_without_output_directory_no_output_variables_are_set() -> None:
     assert not [name for name in build_service_environment(custom_job(), Replica(0, 0)) if name.endswith("_DIR")]
 
 
-def test_a_trial_knows_its_number_metric_and_metric_file_and_its_study_s_id() -> None:
+def test_a_trial_knows_its_number_metric_and_study() -> None:
     environment = build_service_environment(custom_job(study="7", trial=3), Replica(0, 0), metric_id="acc")
     assert environment["CLOUD_ML_TRIAL_ID"] == "3"
     assert environment["CLOUD_ML_HP_METRIC_FILE"] == "/tmp/hypertune/output.metrics"
@@ -63,7 +63,7 @@ def test_a_trial_knows_its_number_metric_and_metric_file_and_its_study_s_id() ->
     assert json.loads(environment["CLUSTER_SPEC"])["task"]["trial"] == "3"
 
 
-def test_account_tensorboard_and_experiment_are_known_by_name_and_nothing_that_would_call_google_is_set() -> None:
+def test_account_tensorboard_and_experiment_are_given_by_name() -> None:
     parent = "projects/1/locations/us-central1"
     contexts = f"{parent}/metadataStores/default/contexts"
     spec = {

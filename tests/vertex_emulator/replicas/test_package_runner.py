@@ -55,7 +55,7 @@ def runner(tmp_path: Path) -> Runner:
     return Runner(tmp_path)
 
 
-def test_each_package_is_installed_anew_and_then_with_what_it_requires_in_order(runner: Runner) -> None:
+def test_each_package_is_reinstalled_then_its_requirements(runner: Runner) -> None:
     with runner.start(["gs://b/x-1.whl", "gs://b/d/y-1.tar.gz"], "--a=1", "b c") as process:
         lines = process.communicate(timeout=30)[0].splitlines()
     assert process.returncode == 0
@@ -68,7 +68,7 @@ def test_each_package_is_installed_anew_and_then_with_what_it_requires_in_order(
     ]
 
 
-def test_a_source_distribution_is_tried_again_with_the_image_s_build_tools_and_the_log_says_so(runner: Runner) -> None:
+def test_a_source_distribution_retries_with_image_build_tools(runner: Runner) -> None:
     with runner.start(["gs://b/y-1.tar.gz"], PIP_NEEDS="--no-build-isolation") as process:
         lines = process.communicate(timeout=30)[0].splitlines()
     assert process.returncode == 0
@@ -80,7 +80,7 @@ def test_a_source_distribution_is_tried_again_with_the_image_s_build_tools_and_t
     ]
 
 
-def test_a_package_that_cannot_be_installed_ends_it_with_pip_s_status_and_nothing_else_runs(runner: Runner) -> None:
+def test_a_failed_installation_ends_with_pip_s_status(runner: Runner) -> None:
     with runner.start(["gs://b/x-1.whl", "gs://b/y-1.whl"], PIP_NEEDS="--nothing") as process:
         output = process.communicate(timeout=30)[0]
     assert process.returncode == 7
@@ -88,7 +88,7 @@ def test_a_package_that_cannot_be_installed_ends_it_with_pip_s_status_and_nothin
     assert "ran" not in output
 
 
-def test_it_ends_when_it_is_asked_to_while_pip_runs(runner: Runner) -> None:
+def test_sigterm_ends_it_while_pip_runs(runner: Runner) -> None:
     with runner.start(["gs://b/x-1.whl"], PIP_SECONDS="60") as process:
         until(runner.calls, "pip's start")
         process.send_signal(signal.SIGTERM)

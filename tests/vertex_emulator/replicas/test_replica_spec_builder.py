@@ -32,13 +32,13 @@ def made(data: DataFolder, *pools: dict[str, Any], **spec: Any) -> ReplicaSpec:
     return build_replica_spec(custom_job(custom_job_spec(*pools, **spec)), Replica(0, 0), data, HOST)
 
 
-def test_only_a_container_of_the_user_s_own_is_called_one(data: DataFolder) -> None:
+def test_only_custom_containers_are_called_custom(data: DataFolder) -> None:
     assert made(data, pool()).environment["AIP_USE_CUSTOM_CONTAINER"] == "true"
     (data.buckets / "bkt" / "t.whl").touch()
     assert "AIP_USE_CUSTOM_CONTAINER" not in made(data, package("gs://bkt/t.whl")).environment
 
 
-def test_references_are_expanded_in_a_module_s_arguments_and_not_in_its_packages(data: DataFolder) -> None:
+def test_references_are_expanded_in_module_arguments_only(data: DataFolder) -> None:
     (data.buckets / "bkt" / "$(RANK).whl").touch()
     spec = made(data, package("gs://bkt/$(RANK).whl", args=["$(RANK)", "$$(RANK)"]))
     assert spec.args is not None
@@ -48,18 +48,18 @@ def test_references_are_expanded_in_a_module_s_arguments_and_not_in_its_packages
 
 
 @pytest.mark.parametrize("uri", ["gs://bkt/none.whl", "gs://bkt", "gs://bkt/../../x.whl", "gs://other-bucket/x.whl"])
-def test_a_package_that_is_no_file_of_a_bucket_is_named(data: DataFolder, uri: str) -> None:
+def test_a_package_outside_the_buckets_is_named(data: DataFolder, uri: str) -> None:
     with pytest.raises(ReplicaCannotStart, match=uri.replace(".", r"\.")):
         made(data, package(uri))
 
 
-def test_a_file_in_the_way_of_an_output_folder_is_named(data: DataFolder) -> None:
+def test_a_file_blocking_an_output_folder_is_named(data: DataFolder) -> None:
     (data.buckets / "bkt" / "run").touch()
     with pytest.raises(ReplicaCannotStart, match=r"AIP_MODEL_DIR.*bkt/run is a file"):
         made(data, pool(), baseOutputDirectory={"outputUriPrefix": "gs://bkt/run"})
 
 
-def test_replicas_of_a_job_and_trials_side_by_side_take_different_gpus(data: DataFolder) -> None:
+def test_parallel_replicas_and_trials_take_different_gpus(data: DataFolder) -> None:
     gpu = {"machineType": "n1-standard-4", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1}
     spec = custom_job_spec({**pool(), "machineSpec": gpu}, {**pool(), "machineSpec": gpu})
     jobs = [custom_job(spec), custom_job(spec, study="7", trial=1), custom_job(spec, study="7", trial=2)]

@@ -13,34 +13,34 @@ def machine(name: str, gpus: int = 0) -> dict[str, object]:
     return {"machineType": name, **({"acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": gpus} if gpus else {})}
 
 
-def test_a_machine_smaller_than_the_host_gets_its_own_size_and_nothing_is_said() -> None:
+def test_a_smaller_machine_gets_its_own_size() -> None:
     given = compute_resource_limits(machine("n1-standard-4"), WORKSTATION, turn=0)
     assert given == ResourceLimits(cpus=4, memory=15 * GB, shared_memory=15 * GB // 2)
     assert render_shortfall_warnings([{"machineSpec": machine("n1-standard-4")}], WORKSTATION) == []
 
 
-def test_a_machine_larger_than_the_host_gets_all_processors_and_leaves_memory_to_the_host() -> None:
+def test_a_larger_machine_leaves_memory_to_the_host() -> None:
     given = compute_resource_limits(machine("n1-standard-64"), LAPTOP, turn=0)
     assert given == ResourceLimits(cpus=None, memory=14 * GB, shared_memory=7 * GB)
 
 
-def test_what_the_host_lacks_is_said_once_for_all_pools_of_a_machine_type() -> None:
+def test_a_machine_type_shortfall_is_warned_about_once() -> None:
     pools = [{"machineSpec": machine("n1-standard-64")}, {}, {"machineSpec": machine("n1-standard-64")}]
     assert render_shortfall_warnings(pools, LAPTOP) == [
         "n1-standard-64 has 64 vCPUs and 240 GB of memory; this machine gives a replica 2 and 14 GB."
     ]
 
 
-def test_as_many_processors_as_the_host_has_need_no_limit() -> None:
+def test_all_processors_of_the_host_need_no_limit() -> None:
     assert compute_resource_limits(machine("n1-standard-16"), WORKSTATION, turn=0).cpus is None
 
 
-def test_a_pool_without_a_machine_type_gets_what_the_host_has() -> None:
+def test_without_machine_type_a_pool_gets_the_host() -> None:
     assert compute_resource_limits({}, LAPTOP, turn=0) == ResourceLimits(memory=14 * GB, shared_memory=7 * GB)
     assert render_shortfall_warnings([{}], LAPTOP) == []
 
 
-def test_a_host_whose_kernel_cannot_limit_gets_no_limits_and_the_log_says_so() -> None:
+def test_a_kernel_without_limits_causes_a_warning() -> None:
     rootless = HostResources(cpus=16, memory=64 * GB, limits_cpus=False, limits_memory=False)
     assert compute_resource_limits(machine("n1-standard-4"), rootless, turn=0) == ResourceLimits(
         shared_memory=15 * GB // 2
@@ -49,7 +49,7 @@ def test_a_host_whose_kernel_cannot_limit_gets_no_limits_and_the_log_says_so() -
     assert "cannot limit memory" in line
 
 
-def test_replicas_that_run_side_by_side_get_different_gpus_in_a_circle() -> None:
+def test_parallel_replicas_take_gpus_in_a_circle() -> None:
     given = [compute_resource_limits(machine("n1-standard-4", gpus=2), WORKSTATION, turn).gpus for turn in range(3)]
     assert given == [("0", "1"), ("2", "0"), ("1", "2")]
 
@@ -61,16 +61,14 @@ def test_replicas_that_run_side_by_side_get_different_gpus_in_a_circle() -> None
         (WORKSTATION, ("0", "1", "2"), "NVIDIA_TESLA_T4: 4 asked for; Docker on this machine gives a replica only 3."),
     ],
 )
-def test_more_gpus_than_the_host_has_are_not_given_and_the_log_says_so(
-    host: HostResources, gpus: tuple[str, ...], said: str
-) -> None:
+def test_missing_gpus_are_warned_about(host: HostResources, gpus: tuple[str, ...], said: str) -> None:
     spec = machine("n1-highcpu-16", gpus=4)
     assert compute_resource_limits(spec, host, turn=0).gpus == gpus
     assert said in render_shortfall_warnings([{"machineSpec": spec}], host)
 
 
 @pytest.mark.parametrize("name", ["cloud-tpu", "ct5lp-hightpu-4t", "tpu7x-standard-4t"])
-def test_a_tpu_is_never_given_and_always_said_to_be_missing(name: str) -> None:
+def test_a_tpu_is_always_reported_missing(name: str) -> None:
     spec = {"machineType": name, "acceleratorType": "TPU_V3", "acceleratorCount": 8}
     assert compute_resource_limits(spec, WORKSTATION, turn=0).gpus == ()
     assert f"{name}: this machine has no TPU; the replica runs without one." in render_shortfall_warnings(

@@ -21,7 +21,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("moment", [0, 99, 100, 101, 333, 334, 700, 1098, 1099, 1100, 9999])
-def test_a_log_is_read_from_any_moment_in_both_directions(root: Path, moment: int) -> None:
+def test_a_log_reads_both_ways_from_any_moment(root: Path, moment: int) -> None:
     assert list(logs.read_saved_log(root, "1", REPLICA, moment) or ()) == [line for line in LINES if line.at >= moment]
     assert list(logs.read_saved_log_backward(root, "1", REPLICA, moment) or ()) == [
         line for line in reversed(LINES) if line.at <= moment
@@ -29,7 +29,7 @@ def test_a_log_is_read_from_any_moment_in_both_directions(root: Path, moment: in
     assert list(logs.reverse_log(LINES, moment)) == [line for line in reversed(LINES) if line.at <= moment]
 
 
-def test_an_empty_log_is_a_log_and_one_that_was_never_saved_is_none(tmp_path: Path) -> None:
+def test_an_empty_log_differs_from_an_unsaved_one(tmp_path: Path) -> None:
     assert logs.read_saved_log(tmp_path, "1", REPLICA) is None
     assert logs.read_saved_log_backward(tmp_path, "1", REPLICA, 1) is None
     logs.save_log(tmp_path, "1", REPLICA, [])
@@ -37,7 +37,7 @@ def test_an_empty_log_is_a_log_and_one_that_was_never_saved_is_none(tmp_path: Pa
     assert list(logs.read_saved_log_backward(tmp_path, "1", REPLICA, 1) or ["none"]) == []
 
 
-def test_a_log_that_cannot_be_written_whole_leaves_nothing(tmp_path: Path) -> None:
+def test_an_incomplete_log_write_leaves_nothing(tmp_path: Path) -> None:
     def torn() -> Iterator[LogLine]:
         yield from LINES
         raise OSError(28, "No space left on device")
@@ -48,14 +48,14 @@ def test_a_log_that_cannot_be_written_whole_leaves_nothing(tmp_path: Path) -> No
     assert list((tmp_path / "1").iterdir()) == []
 
 
-def test_lines_keep_their_order_where_the_clock_was_set_back(tmp_path: Path) -> None:
+def test_lines_keep_their_order_when_clocks_go_back(tmp_path: Path) -> None:
     logs.save_log(
         tmp_path, "1", REPLICA, [LogLine(50, "o", "first"), LogLine(20, "o", "second"), LogLine(60, "o", "third")]
     )
     assert [line.text for line in logs.read_saved_log(tmp_path, "1", REPLICA, 50) or ()] == ["first", "second", "third"]
 
 
-def test_a_log_that_is_removed_while_it_is_read_just_ends(root: Path) -> None:
+def test_removing_a_log_ends_its_reading(root: Path) -> None:
     lines = logs.read_saved_log(root, "1", REPLICA)
     assert lines is not None
     next(lines)

@@ -21,7 +21,7 @@ def test_references_expand_as_kubernetes_expands_them(text: str, expanded: str) 
     assert expand_references(text, {"A": "one", "B": "two"}) == expanded
 
 
-def test_a_variable_sees_the_service_s_and_those_before_it_but_none_after() -> None:
+def test_a_variable_sees_only_those_before_it() -> None:
     environment = expand_environment(
         {"AIP_MODEL_DIR": "gs://b/model/"},
         [("HERE", "$(AIP_MODEL_DIR)x"), ("EARLY", "$(LATE)"), ("LATE", "$(HERE)!")],

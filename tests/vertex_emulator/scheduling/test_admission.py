@@ -45,7 +45,7 @@ def simulated(
     return begun
 
 
-def test_jobs_start_in_order_of_age_as_long_as_there_is_room() -> None:
+def test_jobs_start_oldest_first_while_there_is_room() -> None:
     assert chosen(waiting(("a", 1), ("b", 2), ("c", 1), ("d", 1))) == ["a-0", "b-1", "c-2"]
 
 
@@ -53,7 +53,7 @@ def test_nobody_overtakes_a_job_that_does_not_fit() -> None:
     assert chosen(waiting(("large", 4), ("small", 1)), {"x": 1}) == []
 
 
-def test_a_job_that_is_larger_than_the_machine_runs_alone() -> None:
+def test_an_oversized_job_runs_alone() -> None:
     assert chosen(waiting(("huge", 9), ("small", 1))) == ["huge-0"]
     assert chosen(waiting(("huge", 9)), {"x": 1}) == []
 
@@ -75,7 +75,7 @@ def test_a_large_study_does_not_starve_later_jobs() -> None:
     assert "job5" in [owner for started in begun[5:8] for owner in started]
 
 
-def test_a_stream_of_jobs_does_not_starve_a_study() -> None:
+def test_jobs_do_not_starve_a_study() -> None:
     stream = [[(f"job{now}.{i}", 1) for i in range(2)] for now in range(40)]  # as many as the machine can do
     begun = simulated(lambda now: stream[now] + ([("study", 1)] * 100 if now == 10 else []), 40)
     turns = [now for now, started in enumerate(begun) if "study" in started]
@@ -83,7 +83,7 @@ def test_a_stream_of_jobs_does_not_starve_a_study() -> None:
     assert max(later - turn for turn, later in pairwise(turns)) <= 10
 
 
-def test_neither_a_stream_of_small_jobs_nor_a_study_starves_a_large_job() -> None:
+def test_small_jobs_and_studies_starve_no_large_job() -> None:
     def arrivals(now: int) -> list[tuple[str, int]]:
         if now == 0:
             return [("study", 1)] * 100

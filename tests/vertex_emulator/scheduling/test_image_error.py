@@ -2,7 +2,7 @@ from tests.vertex_emulator.jobs import LOCATION
 from vertex_emulator.scheduling.image_error import render_image_error
 
 
-def test_an_image_of_artifact_registry_is_refused_in_the_service_s_words_with_docker_s_reason_after_it() -> None:
+def test_artifact_registry_images_get_the_service_s_message() -> None:
     image = "europe-west4-docker.pkg.dev/other-project/trainers/digits:1"
     found = render_image_error(image, f"{image} cannot be pulled: denied", LOCATION)
     assert found == (

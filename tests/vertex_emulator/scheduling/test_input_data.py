@@ -50,13 +50,13 @@ def test_the_variables_name_the_files_of_the_folder(tmp_path: Path, names: list[
     assert resolve_input_data(config(), tmp_path).variables == variables(folder, form)
 
 
-def test_without_files_the_format_is_that_of_the_kind_of_data(tmp_path: Path) -> None:
+def test_without_files_the_schema_decides_the_format(tmp_path: Path) -> None:
     assert resolve_input_data(config(), tmp_path).variables == variables("", "csv")
     schema = "gs://google-cloud-aiplatform/schema/dataset/annotation/text_classification_1.0.0.yaml"
     assert resolve_input_data(config(annotationSchemaUri=schema), tmp_path).variables == variables("", "jsonl")
 
 
-def test_the_owner_is_told_what_is_not_as_on_the_service(tmp_path: Path) -> None:
+def test_differences_from_the_service_are_warned_about(tmp_path: Path) -> None:
     nothing = "\n".join(resolve_input_data(config(fractionSplit={}, savedQueryId="1"), tmp_path).warnings)
     assert "dataset 7" in nothing
     assert f"{URI} has no files training-*" in nothing
@@ -69,7 +69,7 @@ def test_the_owner_is_told_what_is_not_as_on_the_service(tmp_path: Path) -> None
     assert len(resolve_input_data(config(), tmp_path).warnings) == 1
 
 
-def test_every_pool_gets_the_variables_before_its_own_and_empty_pools_stay(tmp_path: Path) -> None:
+def test_data_variables_come_before_a_pool_s_own(tmp_path: Path) -> None:
     own = {"name": "A", "value": "$(AIP_DATA_FORMAT)"}
     package = {"pythonPackageSpec": {"pythonModule": "m"}}
     spec = {"workerPoolSpecs": [pool(env=[own]), {}, package], "network": "n"}
@@ -92,7 +92,7 @@ def test_every_pool_gets_the_variables_before_its_own_and_empty_pools_stay(tmp_p
         ),
     ],
 )
-def test_a_destination_that_this_machine_has_not_is_refused(tmp_path: Path, data: dict[str, Any], field: str) -> None:
+def test_an_unavailable_destination_is_rejected(tmp_path: Path, data: dict[str, Any], field: str) -> None:
     body = {
         "displayName": "p",
         "trainingTaskDefinition": CUSTOM_TASK,
@@ -104,7 +104,7 @@ def test_a_destination_that_this_machine_has_not_is_refused(tmp_path: Path, data
     assert [found for found, _ in refusal.value.violations] == [field]
 
 
-def test_what_no_machine_like_this_runs_is_refused_at_the_pipeline_s_own_field(tmp_path: Path) -> None:
+def test_a_rejection_names_the_pipeline_s_own_field(tmp_path: Path) -> None:
     mounts = [{"server": "10.0.0.1", "path": "/x", "mountPoint": "x"}]
     body = {
         "displayName": "p",

@@ -31,12 +31,12 @@ def judged(statuses: dict[Replica, ReplicaStatus]) -> tuple[str, int] | None:
     return None if found is None else (found.state, found.code)
 
 
-def test_a_job_goes_on_while_its_replicas_run_and_when_a_worker_is_done() -> None:
+def test_a_job_runs_on_when_a_worker_succeeds() -> None:
     assert judged({CHIEF: RUNS, WORKER: RUNS}) is None
     assert judged({CHIEF: RUNS, WORKER: exited(0, 5)}) is None
 
 
-def test_the_primary_s_success_is_the_job_s_whatever_the_workers_do() -> None:
+def test_the_primary_s_success_is_the_job_s() -> None:
     assert judged({CHIEF: exited(0, 5), WORKER: RUNS}) == (SUCCEEDED, 0)
 
 
@@ -49,7 +49,7 @@ def test_what_ended_first_decides_however_late_we_look() -> None:
     assert judged({CHIEF: exited(0, 6), WORKER: exited(1, 5)}) == (FAILED, 3)
 
 
-def test_a_failure_is_worded_as_the_service_words_it_and_leads_to_the_logs() -> None:
+def test_a_failure_reads_like_the_service_s() -> None:
     assert ending(custom_job(), {CHIEF: exited(17, 5)}).message == (
         "The replica workerpool0-0 exited with a non-zero status of 17. Termination reason: Error. "
         f"To find out more about why your job exited please check the logs: {LINK}"
@@ -93,13 +93,13 @@ def trials(states: str) -> list[Trial]:
         ("iss", 2, SUCCEEDED),
     ],
 )
-def test_a_study_ends_with_its_trials_or_by_their_failures(states: str, allowed: int, state: str | None) -> None:
+def test_a_study_s_end_follows_from_its_trials(states: str, allowed: int, state: str | None) -> None:
     study = tuning_job(tuning_job_spec(trials=3, **({"maxFailedTrialCount": allowed} if allowed else {})))
     found = study_verdict(study, trials(states), 1)
     assert (found.state if found else None) == state
 
 
-def test_parameters_are_appended_to_every_pool_s_args_in_the_forms_of_their_types() -> None:
+def test_parameters_become_typed_flags_of_every_pool() -> None:
     spec = {"workerPoolSpecs": [pool(args=["--a"]), {}, pool()], "baseOutputDirectory": {"outputUriPrefix": "gs://b/o"}}
     study = tuning_job(tuning_job_spec(trialJobSpec=spec))
     made = build_trial_job_spec(study, 3, {"n": 4, "batch": 256.0, "rate": 1e-05, "kind": "sgd"})

@@ -126,7 +126,7 @@ def outcome(emulator: Emulator, jobs: list[str]) -> list[Any]:
         a_job_deleted,
     ],
 )
-def test_killed_at_any_step_the_next_process_comes_to_the_same_end(
+def test_a_kill_at_any_step_changes_no_outcome(
     scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def begin(folder: Path) -> tuple[Emulator, Outcome]:
@@ -139,7 +139,7 @@ def test_killed_at_any_step_the_next_process_comes_to_the_same_end(
     assert_that_no_kill_changes_the_end(tmp_path, begin)
 
 
-def test_a_kill_during_a_restart_does_no_harm_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_during_a_restart_is_harmless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     use_clock(clock, monkeypatch)
     emulator = Emulator(tmp_path, Machine(clock))

@@ -73,7 +73,7 @@ def cancel(emulator: Emulator, pipeline: str) -> None:
     emulator.jobs.cancel(TRAINING_PIPELINE, LOCATION, pipeline)
 
 
-def test_a_pipeline_goes_through_its_states_with_its_job_and_uploads_the_model_at_the_end(emulator: Emulator) -> None:
+def test_a_pipeline_uploads_its_job_s_model(emulator: Emulator) -> None:
     pipeline = submit(emulator, modelToUpload=MODEL)
     assert shown(emulator, pipeline)["state"] == "PIPELINE_STATE_QUEUED"
     assert "trainingTaskMetadata" not in shown(emulator, pipeline)
@@ -90,7 +90,7 @@ def test_a_pipeline_goes_through_its_states_with_its_job_and_uploads_the_model_a
     assert "error" not in done
 
 
-def test_a_pipeline_waits_while_its_job_waits_for_room(emulator: Emulator) -> None:
+def test_a_pipeline_waits_with_its_job(emulator: Emulator) -> None:
     first = submit(emulator, trainingTaskInputs={"workerPoolSpecs": [pool(), pool(3)]})
     second = submit(emulator)
     emulator.run_ready_steps()
@@ -99,7 +99,7 @@ def test_a_pipeline_waits_while_its_job_waits_for_room(emulator: Emulator) -> No
     assert emulator.job(backing(emulator, second)).state == "JOB_STATE_QUEUED"
 
 
-def test_the_error_of_a_failed_job_is_its_pipeline_s_and_no_model_is_uploaded(emulator: Emulator) -> None:
+def test_a_failed_job_fails_its_pipeline(emulator: Emulator) -> None:
     emulator.machine.program = lambda spec: 9
     pipeline = submit(emulator, modelToUpload=MODEL)
     emulator.run()
@@ -111,7 +111,7 @@ def test_the_error_of_a_failed_job_is_its_pipeline_s_and_no_model_is_uploaded(em
     assert models(emulator) == []
 
 
-def test_a_job_that_saves_no_model_fails_its_pipeline_by_the_folder_s_name(emulator: Emulator) -> None:
+def test_a_job_without_model_fails_its_pipeline(emulator: Emulator) -> None:
     emulator.machine.program = lambda spec: 0
     pipeline = submit(emulator, modelToUpload=MODEL)
     emulator.run()
@@ -120,7 +120,7 @@ def test_a_job_that_saves_no_model_fails_its_pipeline_by_the_folder_s_name(emula
     assert models(emulator) == []
 
 
-def test_a_model_with_an_artifact_of_its_own_and_one_without_output_are_uploaded_as_they_are(
+def test_models_with_own_or_no_artifact_are_uploaded(
     emulator: Emulator,
 ) -> None:
     elsewhere = submit(emulator, modelToUpload=MODEL | {"artifactUri": "gs://elsewhere/model"})
@@ -141,7 +141,7 @@ def test_a_model_with_an_artifact_of_its_own_and_one_without_output_are_uploaded
     assert [len(lines) for lines in warned] == [0, 1]
 
 
-def test_a_tuning_pipeline_uploads_the_model_of_the_best_trial_by_the_goal(emulator: Emulator) -> None:
+def test_a_tuning_pipeline_uploads_the_best_model(emulator: Emulator) -> None:
     pipeline = submit_study(emulator, modelToUpload=MODEL)
     emulator.run()
     done = shown(emulator, pipeline)
@@ -153,7 +153,7 @@ def test_a_tuning_pipeline_uploads_the_model_of_the_best_trial_by_the_goal(emula
     assert len(set(values.values())) == 3
 
 
-def test_a_second_pipeline_uploads_a_new_version_of_its_parent_model(emulator: Emulator) -> None:
+def test_a_second_pipeline_uploads_a_new_model_version(emulator: Emulator) -> None:
     submit(emulator, modelToUpload=MODEL, modelId="mine")
     emulator.run()
     submit(emulator, modelToUpload=MODEL, parentModel="projects/my-project/locations/us-central1/models/mine")
@@ -161,7 +161,7 @@ def test_a_second_pipeline_uploads_a_new_version_of_its_parent_model(emulator: E
     assert [version for _, version, _ in models(emulator)] == [1, 2]
 
 
-def test_a_model_id_that_is_taken_is_refused_at_once_or_fails_the_pipeline_at_its_end(emulator: Emulator) -> None:
+def test_a_model_id_is_never_taken_twice(emulator: Emulator) -> None:
     first, second = (submit(emulator, modelToUpload=MODEL, modelId="mine") for _ in range(2))
     emulator.run()
     states = [shown(emulator, each) for each in (first, second)]
@@ -172,14 +172,14 @@ def test_a_model_id_that_is_taken_is_refused_at_once_or_fails_the_pipeline_at_it
     assert refusal.value.status == "ALREADY_EXISTS"
 
 
-def test_a_parent_model_that_is_not_there_is_refused(emulator: Emulator) -> None:
+def test_a_missing_parent_model_is_rejected(emulator: Emulator) -> None:
     for parent in ("models/x", f"{LOCATION.name}/models/x", "projects/other/locations/us-central1/models/x"):
         with pytest.raises(ApiError) as refusal:
             submit(emulator, modelToUpload=MODEL, parentModel=parent)
         assert refusal.value.status == "NOT_FOUND"
 
 
-def test_a_cancelled_pipeline_cancels_its_job_and_is_cancelled_once_that_has_ended(emulator: Emulator) -> None:
+def test_cancelling_a_pipeline_cancels_its_job_first(emulator: Emulator) -> None:
     pipeline = submit(emulator, modelToUpload=MODEL)
     emulator.run_ready_steps()
     cancel(emulator, pipeline)
@@ -191,7 +191,7 @@ def test_a_cancelled_pipeline_cancels_its_job_and_is_cancelled_once_that_has_end
     assert models(emulator) == []
 
 
-def test_a_pipeline_that_is_cancelled_before_it_has_a_job_gets_none(emulator: Emulator) -> None:
+def test_a_pipeline_cancelled_early_creates_no_job(emulator: Emulator) -> None:
     pipeline = submit(emulator)
     cancel(emulator, pipeline)
     emulator.run()
@@ -202,7 +202,7 @@ def test_a_pipeline_that_is_cancelled_before_it_has_a_job_gets_none(emulator: Em
         assert [job.kind for job in transaction.list_jobs()] == [TRAINING_PIPELINE]
 
 
-def test_a_pipeline_whose_job_is_cancelled_is_cancelled_with_it(emulator: Emulator) -> None:
+def test_cancelling_the_job_cancels_its_pipeline(emulator: Emulator) -> None:
     pipeline = submit(emulator)
     emulator.run_ready_steps()
     emulator.jobs.cancel(CUSTOM_JOB, LOCATION, backing(emulator, pipeline))
@@ -210,7 +210,7 @@ def test_a_pipeline_whose_job_is_cancelled_is_cancelled_with_it(emulator: Emulat
     assert shown(emulator, pipeline)["state"] == "PIPELINE_STATE_CANCELLED"
 
 
-def test_a_deleted_pipeline_leaves_its_job_which_cannot_go_before_it_ended(emulator: Emulator) -> None:
+def test_a_deleted_pipeline_leaves_its_job(emulator: Emulator) -> None:
     pipeline = submit(emulator)
     emulator.run(lambda _: emulator.job(pipeline).state == "JOB_STATE_RUNNING")
     job = backing(emulator, pipeline)
@@ -226,7 +226,7 @@ def test_a_deleted_pipeline_leaves_its_job_which_cannot_go_before_it_ended(emula
     emulator.jobs.delete(CUSTOM_JOB, LOCATION, job)
 
 
-def test_the_containers_of_a_pipeline_s_job_are_told_where_the_data_lies(emulator: Emulator) -> None:
+def test_containers_of_a_pipeline_get_the_data_variables(emulator: Emulator) -> None:
     seen: dict[str, str] = {}
 
     def looks(spec: ReplicaSpec) -> int:
@@ -297,7 +297,7 @@ def outcome(emulator: Emulator, pipeline: str) -> list[Any]:
         a_pipeline_cancelled_while_it_runs,
     ],
 )
-def test_killed_at_any_step_the_next_process_comes_to_the_same_end(
+def test_a_kill_at_any_step_changes_no_outcome(
     scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def begin(folder: Path) -> tuple[Emulator, Outcome]:

@@ -43,7 +43,7 @@ def ended(found: JobOutcome) -> tuple[str, int, str]:
 
 
 @pytest.mark.parametrize("code", [6, 134, 11, 139])
-def test_an_abort_or_a_segmentation_fault_starts_the_whole_job_again_three_times_and_then_fails_it(code: int) -> None:
+def test_a_crash_restarts_the_whole_job_three_times(code: int) -> None:
     crashing = job()
     for retry in (1, 2, 3):
         found = judged(crashing, worker=exited(code))
@@ -68,7 +68,7 @@ def test_memory_that_ran_out_is_permanent() -> None:
 
 
 @pytest.mark.parametrize("loss", [None, exited(137)])
-def test_a_lost_worker_is_started_again_five_times_and_then_the_whole_job(loss: ReplicaStatus | None) -> None:
+def test_a_lost_worker_restarts_alone_five_times(loss: ReplicaStatus | None) -> None:
     losing = job()
     for restart in range(1, 6):
         found = judged(losing, worker=loss)
@@ -85,7 +85,7 @@ def test_a_lost_worker_is_started_again_five_times_and_then_the_whole_job(loss: 
     assert losing.restarts.workers == {}
 
 
-def test_replicas_that_are_lost_for_ever_end_the_job_as_an_internal_error() -> None:
+def test_endless_losses_are_an_internal_error() -> None:
     losing = job()
     restarts = 0
     while isinstance(found := judged(losing, worker=None), RestartPlan):
@@ -102,7 +102,7 @@ def test_workers_lost_together_are_started_again_together() -> None:
     assert [replica.attempt for replica in losing.current_replicas] == [0, 1, 1]
 
 
-def test_the_whole_job_is_restarted_with_a_worker_where_the_job_asks_for_it() -> None:
+def test_restart_job_on_worker_restart_restarts_all_replicas() -> None:
     losing = job(restartJobOnWorkerRestart=True)
     restarts = 0
     while isinstance(found := judged(losing, worker=None), RestartPlan):
@@ -113,7 +113,7 @@ def test_the_whole_job_is_restarted_with_a_worker_where_the_job_asks_for_it() ->
     assert restarts == 4 * 5 + 3
 
 
-def test_without_retries_the_first_loss_and_the_first_crash_end_the_job() -> None:
+def test_without_retries_a_loss_or_crash_is_final() -> None:
     strict = job(disableRetries=True, restartJobOnWorkerRestart=True, strategy="SPOT")
     assert ended(judged(strict, worker=None))[:2] == (FAILED, 13)
     assert ended(judged(strict, worker=exited(139)))[:2] == (FAILED, 3)
@@ -128,14 +128,14 @@ def test_earlier_attempts_are_not_judged() -> None:
     assert decide_job_outcome(losing, statuses, 4 * SECOND, "http://x") is None
 
 
-def test_the_primary_s_success_stands_above_a_loss_and_what_ended_first_above_what_came_later() -> None:
+def test_primary_success_outranks_losses_and_later_crashes() -> None:
     assert ended(judged(job(), chief=exited(0), worker=None))[0] == SUCCEEDED
     assert ended(judged(job(), chief=exited(0), worker=exited(139, at=4 * SECOND)))[0] == SUCCEEDED
     found = judged(job(), chief=exited(0, at=4 * SECOND), worker=exited(139))
     assert isinstance(found, RestartPlan)
 
 
-def test_a_preempted_spot_job_is_restarted_six_times_and_then_fails_for_lack_of_resources() -> None:
+def test_a_preempted_spot_job_restarts_six_times() -> None:
     spot = job(InjectedFault("preempt", times=7), strategy="SPOT")
     for restart in range(1, 7):
         found = judged(spot)
@@ -153,20 +153,20 @@ def test_another_job_s_preemption_ends_it() -> None:
     assert ended(judged(job(InjectedFault("preempt"))))[:2] == (FAILED, 8)
 
 
-def test_a_fault_strikes_as_often_as_it_says_and_not_before_its_time() -> None:
+def test_a_fault_respects_its_count_and_its_time() -> None:
     spot = job(InjectedFault("preempt", after=5), strategy="SPOT")
     assert judged(spot, now=7 * SECOND - 1) is None
     spot = restarted(spot, judged(spot, now=7 * SECOND))
     assert judged(spot, now=9 * SECOND) is None
 
 
-def test_what_ended_before_a_fault_s_time_is_judged_as_it_ended_and_what_ended_after_is_not() -> None:
+def test_a_timed_fault_spares_what_ended_before_it() -> None:
     late = job(InjectedFault("fail", code=13, message="as told", after=2))
     assert ended(judged(late, chief=exited(0), now=9 * SECOND))[0] == SUCCEEDED
     assert ended(judged(late, chief=exited(0, at=8 * SECOND), now=9 * SECOND)) == (FAILED, 13, "as told")
 
 
-def test_an_injected_exit_is_judged_like_a_real_one() -> None:
+def test_an_injected_exit_counts_like_a_real_one() -> None:
     found = judged(job(InjectedFault("fail", exit_code=3, replica="workerpool1-1")))
     assert "workerpool1-1 exited with a non-zero status of 3" in ended(found)[2]
     assert "workerpool0-0 ran out of memory" in ended(judged(job(InjectedFault("oom"))))[2]
@@ -175,7 +175,7 @@ def test_an_injected_exit_is_judged_like_a_real_one() -> None:
     assert judged(crashing) is None
 
 
-def test_a_job_s_attempts_are_all_containers_that_it_may_have_had() -> None:
+def test_all_attempts_include_replaced_containers() -> None:
     losing = job()
     losing = restarted(losing, judged(losing, worker=None))
     assert losing.all_attempts == [CHIEF, WORKER, replace(WORKER, attempt=1), OTHER]

@@ -20,7 +20,7 @@ from vertex_emulator.errors import ApiError
 from vertex_emulator.replicas import saved_logs as logs
 
 
-def test_a_job_that_crashes_once_succeeds_at_its_second_attempt_and_keeps_both_logs(emulator: Emulator) -> None:
+def test_a_restarted_job_succeeds_and_keeps_both_logs(emulator: Emulator) -> None:
     emulator.machine.program = crashes_once
     job = submit(emulator, custom_job_spec(pool(), pool()))
     emulator.run(lambda _: emulator.job(job).restarts.retries == 1)
@@ -45,7 +45,7 @@ def test_a_job_that_crashes_once_succeeds_at_its_second_attempt_and_keeps_both_l
     ]
 
 
-def test_a_container_that_vanishes_is_replaced_and_the_others_go_on(emulator: Emulator) -> None:
+def test_a_vanished_container_is_replaced_alone(emulator: Emulator) -> None:
     job = submit(emulator, custom_job_spec(pool(), pool()))
     emulator.run_ready_steps()
     del emulator.machine.containers[job, WORKER]
@@ -60,7 +60,7 @@ def test_a_container_that_vanishes_is_replaced_and_the_others_go_on(emulator: Em
     assert emulator.machine.started[job, CHIEF] == 1
 
 
-def test_before_a_job_begins_again_all_its_replicas_have_ended_if_need_be_by_force(emulator: Emulator) -> None:
+def test_all_replicas_end_before_a_job_restarts(emulator: Emulator) -> None:
     emulator.machine.program = crashes_once
     emulator.machine.ignores_sigterm = True
     job = submit(emulator, custom_job_spec(pool(), pool(2)))
@@ -104,7 +104,7 @@ def test_a_timeout_counts_through_restarts(emulator: Emulator) -> None:
     assert 100 <= ((ended.ended or 0) - (ended.started or 0)) / 10**9 < 110
 
 
-def test_a_fault_strikes_the_next_job_it_is_for_and_no_other(emulator: Emulator) -> None:
+def test_a_fault_strikes_only_the_next_matching_job(emulator: Emulator) -> None:
     inject(emulator, "fail", code=13, message="as told", name="b*")
     inject(emulator, "oom", replica="workerpool1-0")
     spared = submit(emulator)
@@ -123,7 +123,7 @@ def test_a_fault_strikes_the_next_job_it_is_for_and_no_other(emulator: Emulator)
         assert transaction.injected_faults.list_pending() == []
 
 
-def test_a_fault_strikes_a_study_s_trials_like_other_jobs(emulator: Emulator) -> None:
+def test_a_fault_strikes_a_trial_like_any_job(emulator: Emulator) -> None:
     emulator.machine.program = reports
     inject(emulator, "fail", exit_code=4, name="*-trial-2")
     study = submit_study(emulator, trials=3, parallel=1)
@@ -131,7 +131,7 @@ def test_a_fault_strikes_a_study_s_trials_like_other_jobs(emulator: Emulator) ->
     assert trials(emulator, study) == [(1, "SUCCEEDED"), (2, "INFEASIBLE"), (3, "SUCCEEDED")]
 
 
-def test_an_injected_quota_refuses_as_many_requests_as_it_says_and_leaves_no_job(emulator: Emulator) -> None:
+def test_an_injected_quota_rejects_its_count_of_requests(emulator: Emulator) -> None:
     inject(emulator, "quota", count=2)
     accelerator = {"acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1}
     accelerated = custom_job_spec(pool() | {"machineSpec": {"machineType": "n1-standard-4", **accelerator}})

@@ -8,7 +8,7 @@ from vertex_emulator.replicas import saved_logs as logs
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 
 
-def test_a_job_goes_through_the_service_s_states_and_leaves_its_log_and_no_container(emulator: Emulator) -> None:
+def test_a_job_passes_through_the_service_s_states(emulator: Emulator) -> None:
     job = submit(emulator)
     assert emulator.job(job).state == "JOB_STATE_QUEUED"
     emulator.run_ready_steps()
@@ -37,7 +37,7 @@ def test_the_service_s_lines_come_in_its_order(emulator: Emulator) -> None:
     ]
 
 
-def test_when_the_primary_is_done_the_other_replicas_are_stopped(emulator: Emulator) -> None:
+def test_the_primary_s_end_stops_the_other_replicas(emulator: Emulator) -> None:
     job = submit(emulator, custom_job_spec(pool(), pool()))
     emulator.run()
     ended = emulator.job(job)
@@ -45,7 +45,7 @@ def test_when_the_primary_is_done_the_other_replicas_are_stopped(emulator: Emula
     assert [found["exit_code"] for found in ended.replica_outcomes] == [0, 143]
 
 
-def test_a_replica_is_asked_once_to_stop_and_killed_when_it_does_not(emulator: Emulator) -> None:
+def test_a_replica_ignoring_sigterm_is_killed(emulator: Emulator) -> None:
     emulator.machine.ignores_sigterm = True
     job = submit(emulator, custom_job_spec(pool(), pool()))
     emulator.run(lambda _: emulator.job(job).ending is not None)
@@ -58,7 +58,7 @@ def test_a_replica_is_asked_once_to_stop_and_killed_when_it_does_not(emulator: E
     assert [found["exit_code"] for found in emulator.job(job).replica_outcomes] == [0, 137]
 
 
-def test_a_missing_image_fails_the_job_with_the_image_s_name(emulator: Emulator) -> None:
+def test_a_failed_job_names_its_missing_image(emulator: Emulator) -> None:
     job = submit(emulator, custom_job_spec({**pool(), "containerSpec": {"imageUri": "absent:1"}}))
     emulator.run()
     ended = emulator.job(job)
@@ -67,7 +67,7 @@ def test_a_missing_image_fails_the_job_with_the_image_s_name(emulator: Emulator)
     assert "absent:1" in ended.ending.message
 
 
-def test_the_queue_lets_in_what_the_machine_holds_in_order(emulator: Emulator) -> None:
+def test_jobs_queue_until_the_machine_has_room(emulator: Emulator) -> None:
     first, second, third = (submit(emulator, custom_job_spec(pool(), pool(2))) for _ in range(3))
     emulator.run_ready_steps()
     assert [emulator.job(job).state for job in (first, second, third)] == [
@@ -81,7 +81,7 @@ def test_the_queue_lets_in_what_the_machine_holds_in_order(emulator: Emulator) -
     assert ends == sorted(ends)
 
 
-def test_a_job_that_is_larger_than_the_machine_runs_alone(emulator: Emulator) -> None:
+def test_an_oversized_job_runs_alone(emulator: Emulator) -> None:
     small, large, late = submit(emulator), submit(emulator, custom_job_spec(pool(), pool(9))), submit(emulator)
     emulator.run_ready_steps()
     assert emulator.job(large).state == "JOB_STATE_QUEUED"
@@ -90,7 +90,7 @@ def test_a_job_that_is_larger_than_the_machine_runs_alone(emulator: Emulator) ->
     assert emulator.machine.most_at_once == 10
 
 
-def test_a_study_shares_the_machine_with_the_jobs_that_come_after_it(emulator: Emulator) -> None:
+def test_a_study_shares_the_machine_with_later_jobs(emulator: Emulator) -> None:
     emulator.machine.program = lambda spec: reports(spec) if "/tmp/hypertune" in spec.mounts.values() else 0
     study = submit_study(emulator, trials=30, parallel=12)
     emulator.run_ready_steps()
@@ -102,7 +102,7 @@ def test_a_study_shares_the_machine_with_the_jobs_that_come_after_it(emulator: E
     assert len(trials(emulator, study)) == 30
 
 
-def test_a_large_job_waits_for_the_trials_that_run_and_not_for_those_in_the_queue(emulator: Emulator) -> None:
+def test_a_large_job_waits_for_running_trials_only(emulator: Emulator) -> None:
     emulator.machine.program = lambda spec: reports(spec) if "/tmp/hypertune" in spec.mounts.values() else 0
     study = submit_study(emulator, trials=30, parallel=12)
     emulator.run_ready_steps()
@@ -112,7 +112,7 @@ def test_a_large_job_waits_for_the_trials_that_run_and_not_for_those_in_the_queu
     assert [state for _, state in trials(emulator, study)].count("SUCCEEDED") <= 5
 
 
-def test_a_flexible_job_gives_up_when_it_has_waited_long_enough_and_another_does_not(emulator: Emulator) -> None:
+def test_only_a_flexible_job_gives_up_waiting(emulator: Emulator) -> None:
     patient = submit(emulator, custom_job_spec(pool(), pool(3)))
     scheduling = {"strategy": "FLEX_START", "maxWaitDuration": "60s"}
     accelerator = {"machineType": "g2-standard-4", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
@@ -127,7 +127,7 @@ def test_a_flexible_job_gives_up_when_it_has_waited_long_enough_and_another_does
     assert (emulator.job(patient).state, emulator.job(other).state) == ("JOB_STATE_RUNNING", "JOB_STATE_QUEUED")
 
 
-def test_a_job_whose_image_is_being_pulled_can_be_cancelled(emulator: Emulator) -> None:
+def test_a_job_pulling_its_image_can_be_cancelled(emulator: Emulator) -> None:
     emulator.machine.pull_if_missing = lambda job, image: False  # type: ignore[method-assign]
     job = submit(emulator)
     emulator.run_ready_steps()
@@ -137,7 +137,7 @@ def test_a_job_whose_image_is_being_pulled_can_be_cancelled(emulator: Emulator) 
     assert emulator.job(job).state == "JOB_STATE_CANCELLED"
 
 
-def test_while_docker_is_down_jobs_wait_and_say_why_once_and_go_on_afterwards(emulator: Emulator) -> None:
+def test_jobs_wait_while_docker_is_down(emulator: Emulator) -> None:
     emulator.machine.is_down = True
     job = submit(emulator)
     for _ in range(5):
@@ -150,9 +150,7 @@ def test_while_docker_is_down_jobs_wait_and_say_why_once_and_go_on_afterwards(em
     assert emulator.job(job).state == "JOB_STATE_SUCCEEDED"
 
 
-def test_a_step_that_keeps_failing_fails_the_job_and_no_other(
-    emulator: Emulator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_step_fails_only_its_own_job(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     healthy = submit(emulator)
     broken = submit(emulator)
     start = emulator.machine.start_replica
@@ -171,7 +169,7 @@ def test_a_step_that_keeps_failing_fails_the_job_and_no_other(
     assert "a bug" in ending.message
 
 
-def test_a_queued_job_is_cancelled_at_once_and_a_running_one_by_its_containers(emulator: Emulator) -> None:
+def test_queued_and_running_jobs_can_be_cancelled(emulator: Emulator) -> None:
     running = submit(emulator, custom_job_spec(pool(), pool(3)))
     queued = submit(emulator)
     emulator.run_ready_steps()
@@ -196,7 +194,7 @@ def test_a_timeout_ends_the_job(emulator: Emulator) -> None:
     assert 60 <= ((ended.ended or 0) - (ended.started or 0)) / 10**9 < 70
 
 
-def test_a_study_runs_its_trials_a_few_at_a_time_and_keeps_what_they_measured(emulator: Emulator) -> None:
+def test_a_study_keeps_measurements_of_its_parallel_trials(emulator: Emulator) -> None:
     emulator.machine.program = reports
     study = submit_study(emulator, trials=5, parallel=2)
     emulator.run()
@@ -208,7 +206,7 @@ def test_a_study_runs_its_trials_a_few_at_a_time_and_keeps_what_they_measured(em
     assert shown["measurements"] == [shown["finalMeasurement"]]
 
 
-def test_a_trial_that_reports_nothing_is_infeasible_and_says_that_the_metric_is_missing(emulator: Emulator) -> None:
+def test_a_trial_without_measurements_is_infeasible(emulator: Emulator) -> None:
     study = submit_study(emulator, trials=3, parallel=1)
     emulator.run()
     assert trials(emulator, study) == [(1, "INFEASIBLE")]
@@ -227,7 +225,7 @@ def test_a_cancelled_study_ends_its_trials(emulator: Emulator) -> None:
     assert emulator.machine.containers == {}
 
 
-def test_a_grid_that_is_used_up_ends_the_study(emulator: Emulator) -> None:
+def test_an_exhausted_grid_ends_the_study(emulator: Emulator) -> None:
     emulator.machine.program = reports
     spec = tuning_job_spec()["studySpec"] | {
         "algorithm": "GRID_SEARCH",
@@ -239,7 +237,7 @@ def test_a_grid_that_is_used_up_ends_the_study(emulator: Emulator) -> None:
     assert len(trials(emulator, study)) == 2
 
 
-def test_deleting_a_job_removes_its_files_and_leaves_its_outputs(emulator: Emulator) -> None:
+def test_deleting_a_job_keeps_its_outputs(emulator: Emulator) -> None:
     job = submit(emulator, custom_job_spec(baseOutputDirectory={"outputUriPrefix": "gs://my-bucket/run"}))
     emulator.run()
     emulator.jobs.delete(CUSTOM_JOB, LOCATION, job)

@@ -34,7 +34,7 @@ def study(goal=None, selection=None):
     return {"metrics": [metric, {"metricId": "loss", "goal": "MINIMIZE"}], "parameters": []} | chosen
 
 
-def test_a_file_is_read_as_steps_elapsed_seconds_and_numbers():
+def test_a_file_gives_steps_seconds_and_values():
     assert readings(line(1, 2, acc=0.5), line(2, 4.5, acc=0.75)) == [
         Measurement(1, 2.0, {"acc": 0.5}),
         Measurement(2, 4.5, {"acc": 0.75}),
@@ -46,7 +46,7 @@ def test_an_empty_file_has_no_measurements(text):
     assert parse_metric_file(text, ["acc"], STARTED) == []
 
 
-def test_metrics_on_lines_of_their_own_are_one_measurement_of_a_step():
+def test_metrics_of_one_step_are_one_measurement():
     found = readings(line(1, 1, acc=0.5), line(1, 2, loss=3), line(2, 3, loss=2), line(2, 4, acc=0.6))
     assert found == [
         Measurement(1, 2.0, {"acc": 0.5, "loss": 3.0}),
@@ -54,17 +54,17 @@ def test_metrics_on_lines_of_their_own_are_one_measurement_of_a_step():
     ]
 
 
-def test_measurements_are_ordered_by_step_and_then_by_time():
+def test_measurements_are_ordered_by_step_then_time():
     found = readings(line(10, 1, acc=1), line(2, 2, acc=2), line(0, 4, acc=4), line(0, 3, acc=3))
     assert [(measurement.step_count, measurement.elapsed) for measurement in found] == [(0, 3), (0, 4), (2, 2), (10, 1)]
 
 
-def test_a_trainer_that_gives_no_steps_loses_no_value():
+def test_values_without_steps_are_all_kept():
     found = readings(line(0, 1, acc=0.5), line(0, 2, acc=0.7), line(0, 3, acc=0.5))
     assert found == [Measurement(0, at, {"acc": value}) for at, value in ((1, 0.5), (2, 0.7), (3, 0.5))]
 
 
-def test_a_file_cut_anywhere_is_read_up_to_its_last_whole_line():
+def test_a_cut_file_loses_only_its_last_line():
     whole = file(line(1, 1, acc=0.5), line(2, 2, acc=0.6))
     first = readings(line(1, 1, acc=0.5))
     for end in range(whole.index("\n"), len(whole) - 2):
@@ -74,12 +74,12 @@ def test_a_file_cut_anywhere_is_read_up_to_its_last_whole_line():
 @pytest.mark.parametrize(
     "damage", ["{", "[1]", "3", "null", '"text"', "\x00\x00", "[" * 100_000, '{"acc": "1" "x"}', "1" * 5000]
 )
-def test_a_line_that_is_no_entry_is_passed_over(damage):
+def test_a_malformed_line_is_skipped(damage):
     assert readings(damage, line(1, 1, acc=0.5)) == [Measurement(1, 1.0, {"acc": 0.5})]
 
 
 @pytest.mark.parametrize("value", ["nan", "NaN", "inf", "-Infinity", "1e999", "high", "", "None", "true"])
-def test_a_value_that_is_no_finite_number_is_no_measurement(value):
+def test_a_value_that_is_not_finite_is_skipped(value):
     assert readings(line(1, 1, acc=value)) == []
     assert readings(line(1, 1, acc=value), line(1, 2, loss=3)) == [Measurement(1, 2.0, {"loss": 3.0})]
 
@@ -88,18 +88,18 @@ def test_a_value_that_is_no_finite_number_is_no_measurement(value):
     ("written", "value"),
     [('"0.5"', 0.5), ("0.5", 0.5), ('" 1e-3 "', 0.001), ("7", 7.0), ("NaN", None), ("true", None), ("[1]", None)],
 )
-def test_a_value_may_be_a_string_or_a_number_and_nothing_else(written, value):
+def test_a_value_is_a_string_or_a_number(written, value):
     found = parse_metric_file(f'{{"timestamp": {STARTED}, "global_step": "3", "acc": {written}}}', ["acc"], STARTED)
     assert found == ([] if value is None else [Measurement(3, 0.0, {"acc": value})])
 
 
 @pytest.mark.parametrize(("step", "number"), [("12", 12), (12, 12), ("3.0", 3), ("later", 0), (None, 0), ("inf", 0)])
-def test_a_step_that_is_no_number_is_step_zero(step, number):
+def test_a_malformed_step_is_step_zero(step, number):
     text = json.dumps({"timestamp": STARTED + 1, "global_step": step, "acc": "1"})
     assert parse_metric_file(text, ["acc"], STARTED) == [Measurement(number, 1.0, {"acc": 1.0})]
 
 
-def test_an_entry_without_a_usable_time_counts_as_made_at_the_start():
+def test_an_unusable_time_counts_as_the_start():
     early = json.dumps({"timestamp": STARTED - 5, "global_step": "1", "acc": "1"})
     assert parse_metric_file(file('{"global_step": "2", "acc": "2"}', early), ["acc"], STARTED) == [
         Measurement(1, 0.0, {"acc": 1.0}),
@@ -107,11 +107,11 @@ def test_an_entry_without_a_usable_time_counts_as_made_at_the_start():
     ]
 
 
-def test_metrics_that_the_study_does_not_name_are_left_out():
+def test_metrics_outside_the_study_are_left_out():
     assert readings(line(1, 1, other=1), line(1, 1, acc=1)) == [Measurement(1, 1.0, {"acc": 1.0})]
 
 
-def test_what_was_reported_under_other_names_is_known_without_the_library_s_own_fields():
+def test_unknown_metrics_exclude_the_library_s_own_fields():
     text = file(line(1, 1, accuracy=1, acc=2), line(2, 2, val=3), line(3, 3, note="x"), '{"' + 200 * "a" + '": "1"}')
     assert find_unknown_metrics(text + '{"\\ud800": "1"}\n{"cut', ["acc", "loss"]) == ["accuracy", "val"]
     assert find_unknown_metrics(file(line(1, 1, acc=1)), ["acc"]) == find_unknown_metrics("", ["acc"]) == []
@@ -161,18 +161,18 @@ def test_a_trial_is_judged_by_its_last_measurement(selection):
     assert select_final_measurement(measurements, study(selection=selection)) == Measurement(3, 3.0, {"acc": 0.5})
 
 
-def test_the_last_measurement_is_the_last_reported_whatever_its_step():
+def test_the_last_measurement_is_the_last_reported():
     measurements = readings(line(9, 1, acc=0.9), line(0, 2, acc=0.4))
     assert select_final_measurement(measurements, study()) == Measurement(0, 2.0, {"acc": 0.4})
 
 
-def test_of_measurements_without_times_the_highest_step_is_the_last():
+def test_without_times_the_highest_step_is_last():
     measurements = [Measurement(step, 0.0, {"acc": step / 10}) for step in range(4)]
     assert select_final_measurement(measurements, study()) == measurements[-1]
 
 
 @pytest.mark.parametrize(("goal", "step"), [("MAXIMIZE", 2), ("MINIMIZE", 3), ("GOAL_TYPE_UNSPECIFIED", 2), (None, 2)])
-def test_the_best_measurement_is_by_the_first_metrics_goal(goal, step):
+def test_the_first_metric_selects_the_best_measurement(goal, step):
     measurements = readings(
         line(1, 1, acc=0.5, loss=0), line(2, 2, acc=0.9, loss=9), line(3, 3, acc=0.1, loss=5), line(4, 4, acc=0.9)
     )
@@ -187,7 +187,7 @@ def test_a_measurement_without_the_first_metric_judges_nothing(selection):
     assert select_final_measurement([], study(selection=selection)) is None
 
 
-def test_a_trial_that_reports_only_nan_has_no_final_measurement():
+def test_only_nan_values_give_no_final_measurement():
     assert select_final_measurement(readings(line(1, 1, acc=math.nan), line(2, 2, acc=math.nan)), study()) is None
 
 
@@ -196,17 +196,17 @@ BEST = {"measurementSelectionType": "BEST_MEASUREMENT"}
 SAFE = {"metricId": "heat", "goal": "MINIMIZE", "safetyConfig": {"safetyThreshold": 10.0}}
 
 
-def test_of_several_objectives_the_first_decides_what_is_best_and_then_the_next():
+def test_later_objectives_break_ties_of_the_first():
     measurements = readings(line(1, 1, acc=0.9, loss=5), line(2, 2, acc=0.9, loss=3), line(3, 3, acc=0.8, loss=1))
     assert select_final_measurement(measurements, BOTH | BEST).step_count == 2
 
 
-def test_a_metric_reported_at_another_step_belongs_to_the_final_measurement():
+def test_a_final_measurement_includes_metrics_of_other_steps():
     measurements = readings(line(1, 1, acc=0.5, loss=4), line(2, 2, acc=0.6), line(0, 3, loss=2))
     assert select_final_measurement(measurements, BOTH) == Measurement(2, 2.0, {"acc": 0.6, "loss": 2.0})
 
 
-def test_a_safety_metric_is_no_objective_and_a_safe_measurement_comes_before_a_better_one():
+def test_a_safe_measurement_beats_a_better_unsafe_one():
     study_spec = {"metrics": [SAFE, {"metricId": "acc"}], "parameters": []} | BEST
     lines = [line(1, 1, acc=0.5, heat=9), line(2, 2, acc=0.6, heat=10), line(3, 3, acc=0.9, heat=10.1)]
     measurements = readings(*lines, metric_ids=("acc", "heat"))

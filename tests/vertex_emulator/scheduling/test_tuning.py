@@ -68,7 +68,7 @@ def cancel(emulator: Emulator, study: str) -> None:
     emulator.jobs.cancel(HYPERPARAMETER_TUNING_JOB, LOCATION, study)
 
 
-def test_a_trial_stopped_early_succeeds_with_its_measurement_and_the_log_says_why(start: Any) -> None:
+def test_a_trial_stopped_early_succeeds_with_its_measurement(start: Any) -> None:
     emulator = start(0.9, 0.1, 0.95)
     study = submit(emulator, 3, **MEDIAN)
     emulator.run()
@@ -94,14 +94,14 @@ def test_a_trial_that_is_being_stopped_is_stopping(start: Any) -> None:
     assert states(emulator, study) == ["SUCCEEDED", "SUCCEEDED"]
 
 
-def test_a_trial_stopped_early_does_not_count_as_failed(start: Any) -> None:
+def test_a_trial_stopped_early_is_no_failure(start: Any) -> None:
     emulator = start(0.9, 0.1, 0.1, 0.1)
     study = submit(emulator, 4, **MEDIAN)
     emulator.run()
     assert shown(emulator, study)["state"] == "JOB_STATE_SUCCEEDED"
 
 
-def test_a_study_with_enough_trials_starts_no_other_and_lets_those_that_run_come_to_their_end(start: Any) -> None:
+def test_a_stopped_study_lets_its_running_trials_finish(start: Any) -> None:
     emulator = start(*[0.5] * 9)
     study = submit(emulator, 9, 2, studyStoppingConfig={"maxNumTrials": 3})
     emulator.run()
@@ -111,7 +111,7 @@ def test_a_study_with_enough_trials_starts_no_other_and_lets_those_that_run_come
     assert lines(emulator, study, "is stopped") == [("INFO", "The study is stopped: maxNumTrials: there are 3 trials.")]
 
 
-def test_as_soon_as_possible_stops_the_trials_that_run(start: Any) -> None:
+def test_should_stop_asap_stops_running_trials(start: Any) -> None:
     emulator = start(0.5, 0.5, None)
     config = {"maximumRuntimeConstraint": {"maxDuration": "60s"}, "shouldStopAsap": True}
     study = submit(emulator, 9, 3, studyStoppingConfig=config)
@@ -124,7 +124,7 @@ def test_as_soon_as_possible_stops_the_trials_that_run(start: Any) -> None:
     assert len(lines(emulator, study, "maximumRuntimeConstraint: its time has passed")) == 1
 
 
-def test_as_soon_as_possible_does_not_stop_the_last_of_the_trials_as_it_starts(start: Any) -> None:
+def test_should_stop_asap_spares_the_last_allowed_trial(start: Any) -> None:
     emulator = start(0.5, 0.5)
     study = submit(emulator, 9, 1, studyStoppingConfig={"maxNumTrials": 2, "shouldStopAsap": True})
     emulator.run()
@@ -132,7 +132,7 @@ def test_as_soon_as_possible_does_not_stop_the_last_of_the_trials_as_it_starts(s
     assert emulator.machine.signals == []
 
 
-def test_a_study_that_waits_for_its_last_trials_can_be_cancelled(start: Any) -> None:
+def test_a_study_awaiting_trials_can_be_cancelled(start: Any) -> None:
     emulator = start(0.5, 0.5)
     study = submit(emulator, 9, 2, studyStoppingConfig={"maximumRuntimeConstraint": {"maxDuration": "1s"}})
     emulator.run_ready_steps()
@@ -144,7 +144,7 @@ def test_a_study_that_waits_for_its_last_trials_can_be_cancelled(start: Any) -> 
     assert shown(emulator, study)["state"] == "JOB_STATE_CANCELLED"
 
 
-def test_a_better_trial_does_not_revive_a_study_that_has_stopped(start: Any) -> None:
+def test_a_better_trial_revives_no_stopped_study(start: Any) -> None:
     # The second trial is no better than the first, which stops the study while the third, a better one, still runs.
     emulator = start(0.9, 0.5, 0.95)
     study = submit(emulator, 9, 2, studyStoppingConfig={"maxNumTrialsNoProgress": 1})
@@ -153,7 +153,7 @@ def test_a_better_trial_does_not_revive_a_study_that_has_stopped(start: Any) -> 
     assert shown(emulator, study)["state"] == "JOB_STATE_SUCCEEDED"
 
 
-def test_parameters_are_appended_to_the_arguments_of_packages_and_containers_of_every_pool(start: Any) -> None:
+def test_packages_and_containers_get_the_parameters_as_arguments(start: Any) -> None:
     from tests.vertex_emulator.jobs import tuning_job
     from vertex_emulator.scheduling.trial_job import build_trial_job_spec
 
@@ -180,7 +180,7 @@ SCENARIOS: dict[str, tuple[tuple[float | None, ...], int, int, dict[str, Any]]] 
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_killed_at_any_step_the_next_process_comes_to_the_same_end(scenario: str, start: Any, tmp_path: Path) -> None:
+def test_a_kill_at_any_step_changes_no_outcome(scenario: str, start: Any, tmp_path: Path) -> None:
     values, trials, parallel, study_spec = SCENARIOS[scenario]
 
     def begin(folder: Path) -> tuple[Emulator, Outcome]:

@@ -9,19 +9,19 @@ from vertex_emulator.scheduling.unsupported_fields import (
 )
 
 
-def test_a_field_that_cannot_be_honoured_is_refused_by_its_name() -> None:
+def test_an_unsupported_field_is_rejected_by_name() -> None:
     mount = {"server": "10.0.0.1", "path": "/x", "mountPoint": "x"}
     problems = find_rejected_fields(CUSTOM_JOB, custom_job_spec(pool(), {**pool(), "nfsMounts": [mount]}))
     assert [problem.field for problem in problems] == ["jobSpec.workerPoolSpecs[1].nfsMounts"]
 
 
-def test_a_tuning_job_s_trial_spec_is_held_to_the_same_rules() -> None:
+def test_a_trial_spec_obeys_the_same_rules() -> None:
     spec = tuning_job_spec(trialJobSpec={"workerPoolSpecs": [{**pool(), "lustreMounts": [{"mountPoint": "x"}]}]})
     problems = find_rejected_fields(HYPERPARAMETER_TUNING_JOB, spec)
     assert [problem.field for problem in problems] == ["trialJobSpec.workerPoolSpecs[0].lustreMounts"]
 
 
-def test_a_field_that_is_only_approximated_is_noted_once() -> None:
+def test_an_approximated_field_is_warned_about_once() -> None:
     found = render_approximation_warnings(
         CUSTOM_JOB, custom_job_spec(pool(), pool(), network="n", enableWebAccess=True)
     )
@@ -34,6 +34,6 @@ def test_a_plain_job_is_neither_refused_nor_noted() -> None:
 
 
 @pytest.mark.parametrize("replicas", [-1, 0, 101, 10**18])
-def test_a_number_of_replicas_that_no_machine_runs_is_refused(replicas: int) -> None:
+def test_an_excessive_number_of_replicas_is_rejected(replicas: int) -> None:
     (problem,) = find_oversized_pools(CUSTOM_JOB, custom_job_spec(pool(), pool(replicas), {}))
     assert problem.field == "jobSpec.workerPoolSpecs[1].replicaCount"

@@ -20,7 +20,7 @@ def test_a_key_added_twice_is_taken_once() -> None:
     assert queue.take(0) is None
 
 
-def test_a_key_that_is_held_is_given_to_nobody_else_and_comes_again_afterwards() -> None:
+def test_a_taken_key_returns_only_after_its_release() -> None:
     queue = WorkQueue(Clock())
     queue.add("a")
     assert queue.take(0) == "a"
@@ -44,7 +44,7 @@ def test_a_timer_rings_once_when_it_is_due() -> None:
     assert queue.take(0) is None
 
 
-def test_the_latest_look_sets_the_one_timer_of_a_key() -> None:
+def test_the_latest_release_sets_a_key_s_timer() -> None:
     clock = Clock()
     queue = WorkQueue(clock)
     for again in (1, 3):
@@ -57,7 +57,7 @@ def test_the_latest_look_sets_the_one_timer_of_a_key() -> None:
     assert queue.take(0) == "a"
 
 
-def test_a_look_that_asks_for_none_cancels_the_timer() -> None:
+def test_a_release_without_delay_cancels_the_timer() -> None:
     clock = Clock()
     queue = WorkQueue(clock)
     for again in (5, None):

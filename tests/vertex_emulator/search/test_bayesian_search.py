@@ -46,7 +46,7 @@ def fits(monkeypatch):
     return calls
 
 
-def test_thirty_trials_find_branins_minimum_that_random_search_misses():
+def test_thirty_trials_beat_random_search_on_branin():
     model = [best(run(branin_study(), 30, seed, branin)) for seed in range(3)]
     random = [best(run(branin_study("RANDOM_SEARCH"), 30, seed, branin)) for seed in range(15)]
     assert median(model) < 0.01 < 0.3 < median(random)
@@ -79,7 +79,7 @@ def test_a_mixed_space_is_searched_to_its_optimum():
     assert median(model) < 0.05 < 0.5 < median(random)
 
 
-def test_the_best_branch_of_a_conditional_space_is_found():
+def test_a_conditional_space_s_best_branch_is_found():
     def loss(point):
         if point["optimizer"] != "adam":
             return 5
@@ -98,7 +98,7 @@ def test_the_first_points_are_a_latin_hypercube(parameters):
         assert sorted(int(point[name]) for point in points) == list(range(size))
 
 
-def test_every_trial_counts_as_a_first_point_whatever_its_state(monkeypatch):
+def test_trials_of_any_state_count_as_first_points(monkeypatch):
     calls = fits(monkeypatch)
     observations = spread(1, 2) + [Observation(o.parameters, "ACTIVE") for o in spread(2, 4)]
     suggest_parameters(branin_study(), observations[:5], 1)
@@ -120,7 +120,7 @@ def test_trials_that_run_side_by_side_keep_apart(seed):
     assert distances[1] > 0.1
 
 
-def test_an_infeasible_trial_counts_as_the_worst_and_a_running_one_not_at_all(monkeypatch):
+def test_an_infeasible_trial_counts_as_the_worst(monkeypatch):
     calls = fits(monkeypatch)
     point = {"x": 1.0, "y": 1.0}
     observations = [succeeded(point, value) for value in (1, 2, 3, 6)]
@@ -136,7 +136,7 @@ def test_an_infeasible_trial_counts_as_the_worst_and_a_running_one_not_at_all(mo
     assert calls[1][1] == [-1, -2, -3, -6, -1, -1, -1]
 
 
-def test_a_running_trial_is_believed_to_turn_out_as_predicted():
+def test_a_running_trial_s_point_is_avoided():
     observations = spread(3, 15)
     next_point = suggest_parameters(branin_study(), observations, 1)
     running = [*observations, Observation(next_point, "ACTIVE")]
@@ -181,7 +181,7 @@ def test_no_value_and_no_state_stops_the_search(values, state):
     assert len({build_point_key(observation.parameters) for observation in observations}) == 14
 
 
-def test_a_diverged_trial_does_not_hide_the_rest_from_the_model(monkeypatch):
+def test_a_diverged_trial_does_not_dwarf_the_others(monkeypatch):
     calls = fits(monkeypatch)
     point = {"x": 1.0, "y": 1.0}
     suggest_parameters(branin_study(), [succeeded(point, value) for value in (1, 2, 3, 4, 5, 100, 1e9, 1e12)], 1)
@@ -191,7 +191,7 @@ def test_a_diverged_trial_does_not_hide_the_rest_from_the_model(monkeypatch):
     assert losses[-1] < 1000
 
 
-def test_a_search_where_one_end_of_the_space_diverges_still_finds_the_minimum():
+def test_a_partly_diverging_space_is_still_minimized():
     def loss(point):
         end = (point["x"] + 5) / 15
         return branin(point) if end < 0.75 else 10 ** (2 + 8 * end)
@@ -214,7 +214,7 @@ def test_a_fit_that_fails_gives_a_random_point(monkeypatch):
 
 
 @pytest.mark.parametrize("state", ["ACTIVE", "INFEASIBLE", "SUCCEEDED"])
-def test_a_point_that_has_a_trial_is_not_proposed_again(state):
+def test_a_tried_point_is_not_proposed_again(state):
     study_spec = study(integer("a", 0, 9), integer("b", 0, 9))
 
     def loss(point):
@@ -226,7 +226,7 @@ def test_a_point_that_has_a_trial_is_not_proposed_again(state):
     assert suggest_parameters(study_spec, told, 1) not in [observation.parameters for observation in told]
 
 
-def test_a_finite_space_is_tried_in_full_before_a_point_comes_again():
+def test_a_finite_space_is_exhausted_before_repeating():
     study_spec = study(integer("layers", 1, 4), categorical("kind", "a", "b", "c"), discrete("fixed", 7))
     observations = run(study_spec, 12, 3, lambda point: point["layers"] + (point["kind"] == "b"))
     points = {build_point_key(observation.parameters) for observation in observations}
@@ -234,13 +234,13 @@ def test_a_finite_space_is_tried_in_full_before_a_point_comes_again():
     assert build_point_key(suggest_parameters(study_spec, observations, 3)) in points
 
 
-def test_the_last_free_point_of_a_large_finite_space_is_found():
+def test_a_large_space_s_last_point_is_found():
     study_spec = study(integer("layers", 1, 5000))
     observations = [Observation({"layers": layers}, "INFEASIBLE") for layers in range(1, 5001) if layers != 4321]
     assert suggest_parameters(study_spec, observations, 3) == {"layers": 4321}
 
 
-def test_a_space_of_one_point_gives_it_without_a_fit(monkeypatch):
+def test_a_single_point_needs_no_fit(monkeypatch):
     calls = fits(monkeypatch)
     study_spec = study(double("rate", 0.5, 0.5), categorical("kind", "only"))
     only = {"rate": 0.5, "kind": "only"}
@@ -249,7 +249,7 @@ def test_a_space_of_one_point_gives_it_without_a_fit(monkeypatch):
     assert calls == []
 
 
-def test_a_parameter_with_one_value_is_kept_from_the_model_and_not_from_the_trial(monkeypatch):
+def test_a_fixed_parameter_is_kept_from_the_model(monkeypatch):
     calls = fits(monkeypatch)
     study_spec = study(integer("fixed", 7, 7), double("rate", 0, 1), categorical("kind", "only"))
     observations = run(study_spec, 6, 3, lambda point: point["rate"])
@@ -258,7 +258,7 @@ def test_a_parameter_with_one_value_is_kept_from_the_model_and_not_from_the_tria
     assert [len(features[0]) for features, _ in calls] == [1]
 
 
-def test_a_fit_is_given_the_best_and_the_newest_of_many_trials(monkeypatch):
+def test_a_fit_uses_the_best_and_newest_trials(monkeypatch):
     calls = fits(monkeypatch)
     random = Random(1)
     observations = [
@@ -271,7 +271,7 @@ def test_a_fit_is_given_the_best_and_the_newest_of_many_trials(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_values_of_every_kind_keep_their_types_in_a_fitted_study(seed):
+def test_fitted_values_keep_their_types(seed):
     def assert_type(name, value):
         kind = name.rstrip("0123456789")
         assert type(value) is {"integer": int, "categorical": str}.get(kind, float)
@@ -294,7 +294,7 @@ def front_study(*metrics):
     return study(double("x", 0, 1), double("y", 0, 1)) | {"metrics": list(metrics)}
 
 
-def test_with_two_objectives_all_of_the_front_is_tried_and_more_of_it_than_random_search_finds():
+def test_two_objectives_are_searched_along_the_whole_front():
     # Both distances are small only on the line from (0.2, 0.5) to (0.8, 0.5): that is the front.
     def trial(parameters):
         x, y = parameters["x"], parameters["y"]
@@ -314,7 +314,7 @@ def test_with_two_objectives_all_of_the_front_is_tried_and_more_of_it_than_rando
         assert any(begin <= x <= begin + 0.2 for x in found)
 
 
-def test_a_metric_that_some_trials_lack_counts_as_the_worst_there_and_one_that_all_lack_not_at_all(monkeypatch):
+def test_a_missing_metric_counts_as_the_worst(monkeypatch):
     calls = fits(monkeypatch)
     study_spec = front_study({"metricId": "loss", "goal": "MINIMIZE"}, {"metricId": "cost", "goal": "MINIMIZE"})
     points = [{"x": number / 10, "y": 0.5} for number in range(8)]
@@ -343,7 +343,7 @@ def safe_share(algorithm, fraction):
     return max(observation.metrics["gain"] for observation in safe), len(safe) / len(late)
 
 
-def test_a_safety_metric_keeps_the_search_at_the_edge_of_what_is_safe():
+def test_a_safety_metric_bounds_the_search():
     best_safe, share = safe_share("ALGORITHM_UNSPECIFIED", {})
     assert best_safe > 0.49
     assert share > 0.4
@@ -352,7 +352,7 @@ def test_a_safety_metric_keeps_the_search_at_the_edge_of_what_is_safe():
     assert careful_share > 0.8
 
 
-def test_while_nothing_is_safe_the_search_looks_for_what_is():
+def test_without_safe_trials_the_search_seeks_safety():
     study_spec = front_study({"metricId": "gain", "goal": "MAXIMIZE"}, SAFETY)
     points = [{"x": 0.6 + number / 40, "y": number / 10} for number in range(9)]
     observations = [Observation(p, "SUCCEEDED", {"gain": p["x"], "heat": p["x"]}) for p in points]

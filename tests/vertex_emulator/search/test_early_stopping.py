@@ -20,7 +20,7 @@ MEDIAN, DECAY, CONVEX = "medianAutomatedStoppingSpec", "decayCurveStoppingSpec",
 
 
 @pytest.mark.parametrize(("best", "stopped"), [(0.39, True), (0.4, False), (0.41, False)])
-def test_the_median_rule_compares_the_best_value_with_the_median_of_running_averages(best, stopped):
+def test_the_median_rule_compares_with_running_averages(best, stopped):
     # At step 2 the averages are (0.2 + 0.4) / 2 = 0.3, (0.3 + 0.5) / 2 = 0.4 and (0.8 + 0.8) / 2 = 0.8: median 0.4.
     completed = [curve(0.2, 0.4, 0.9), curve(0.3, 0.5, 0.9), curve(0.8, 0.8, 0.8)]
     assert stops(study(MEDIAN), curve(best, 0.1), completed) is stopped
@@ -32,13 +32,13 @@ def test_the_median_rule_follows_the_goal():
     assert not stops(study(MEDIAN, "MINIMIZE"), curve(9, 4), completed)
 
 
-def test_the_median_rule_looks_no_further_than_the_trial_has_come():
+def test_the_median_rule_ignores_later_steps():
     # Up to step 1 the completed trial's average is 0.1; over all of it, 0.5.
     assert not stops(study(MEDIAN), curve(0.2), [curve(0.1, 0.9)])
     assert stops(study(MEDIAN), curve(0.2, 0.2), [curve(0.1, 0.9)])
 
 
-def test_by_elapsed_duration_the_seconds_count_and_not_the_steps():
+def test_elapsed_duration_counts_seconds_instead_of_steps():
     # At its 1st step the trial is 10 s old; the completed one had two measurements by then: 0.1 and 0.9, average 0.5.
     running = curve(0.3, seconds_per_step=10)
     completed = [curve(0.1, 0.9, seconds_per_step=5)]
@@ -47,7 +47,7 @@ def test_by_elapsed_duration_the_seconds_count_and_not_the_steps():
 
 
 @pytest.mark.parametrize("rule", [MEDIAN, DECAY, CONVEX])
-def test_nothing_is_stopped_without_a_measurement_or_without_a_completed_trial(rule):
+def test_without_measurements_or_completed_trials_nothing_is_stopped(rule):
     assert not stops(study(rule), [], [curve(0.9, 0.9)] * 9)
     assert not stops(study(rule), [Measurement(1, 1.0, {"other": 1.0})], [curve(0.9, 0.9)] * 9)
     assert not stops(study(rule), curve(0.1), [])
@@ -58,7 +58,7 @@ def test_without_a_rule_nothing_is_stopped():
     assert not stops({"metrics": [{"metricId": "acc"}], "parameters": []}, curve(0.0), [curve(0.9)] * 9)
 
 
-def test_with_several_objectives_a_trial_is_stopped_when_it_is_behind_in_each():
+def test_a_trial_behind_in_every_objective_is_stopped():
     study_spec = study(MEDIAN)
     study_spec["metrics"].append({"metricId": "cost", "goal": "MINIMIZE"})
     done = [[Measurement(1, 1.0, {"acc": 0.5, "cost": 10.0})]]
@@ -80,20 +80,20 @@ def learners(*ends):
 
 
 @pytest.mark.parametrize(("value", "stopped"), [(0.2, True), (0.35, True), (0.44, False), (0.5, False)])
-def test_the_decay_curve_rule_stops_what_the_completed_curves_leave_no_chance(value, stopped):
+def test_the_decay_curve_rule_stops_a_hopeless_trial(value, stopped):
     # The line through the pairs (value at step 2, end) is end = 2 x, without error; the best end is 0.8. So 0.35 comes
     # to 0.70 and is stopped, and 0.44 comes to 0.88.
     completed = learners(0.4, 0.5, 0.6, 0.7, 0.8)
     assert stops(study(DECAY), curve(0.1, value), completed) is stopped
 
 
-def test_the_decay_curve_rule_goes_on_where_the_completed_curves_say_little():
+def test_the_decay_curve_rule_needs_informative_curves():
     # The value at step 1 says nothing of the end: the slope is 0, the mean end 0.6, the standard error 0.25.
     completed = [curve(0.1, end) for end in (0.3, 0.9, 0.6)] + [curve(0.2, end) for end in (0.3, 0.9, 0.6)]
     assert not stops(study(DECAY), curve(0.1), completed)
 
 
-def test_the_decay_curve_rule_waits_for_five_whole_curves():
+def test_the_decay_curve_rule_needs_five_whole_curves():
     # A curve that was stopped at step 1 of 3 does not say where it would have ended.
     four = learners(0.4, 0.5, 0.6, 0.8)
     assert not stops(study(DECAY), curve(0.1, 0.2), four)
@@ -101,7 +101,7 @@ def test_the_decay_curve_rule_waits_for_five_whole_curves():
     assert stops(study(DECAY), curve(0.1, 0.2), [*four, *learners(0.7)])
 
 
-def test_the_decay_curve_rule_leaves_a_trial_at_its_last_step_alone():
+def test_the_decay_curve_rule_spares_the_last_step():
     assert not stops(study(DECAY), curve(0.1, 0.2, 0.3), learners(0.4, 0.5, 0.6, 0.7, 0.8))
 
 
@@ -110,13 +110,13 @@ def completed_at(best, trials=6, steps=20):
 
 
 @pytest.mark.parametrize(("slope", "stopped"), [(0.04, True), (0.06, False)])
-def test_the_convex_rule_stops_what_a_straight_line_does_not_bring_to_the_best(slope, stopped):
+def test_the_convex_rule_extrapolates_a_straight_line(slope, stopped):
     # At step 6 of 20 the value is 6 * slope and 14 steps are left: 20 * 0.04 = 0.8 < 1 and 20 * 0.06 = 1.2 > 1.
     running = curve(*(slope * step for step in range(1, 7)))
     assert stops(study(CONVEX), running, completed_at(1.0)) is stopped
 
 
-def test_the_convex_rule_predicts_nothing_from_a_flat_curve():
+def test_the_convex_rule_ignores_a_flat_curve():
     assert not stops(study(CONVEX), curve(*[0.1] * 6), completed_at(1.0))
 
 

@@ -22,7 +22,7 @@ def walk(study_spec, states=("SUCCEEDED", "ACTIVE", "INFEASIBLE")):
     raise AssertionError("a grid of less than 100 points has no end")
 
 
-def test_a_grid_has_every_point_exactly_once_and_then_ends():
+def test_a_grid_has_every_point_exactly_once():
     points, end = walk(grid(integer("layers", 1, 3), discrete("rate", 0.1, 0.2), categorical("kind", "a", "b")))
     expected = [
         {"layers": layers, "rate": rate, "kind": kind} for layers in (1, 2, 3) for rate in (0.1, 0.2) for kind in "ab"
@@ -31,7 +31,7 @@ def test_a_grid_has_every_point_exactly_once_and_then_ends():
     assert end == "all 12 points of the grid have a trial"
 
 
-def test_a_grid_has_only_the_points_that_conditions_allow():
+def test_a_grid_has_only_points_that_conditions_allow():
     kind = parent(
         categorical("kind", "tree", "net"),
         under(["tree"], integer("depth", 1, 2)),
@@ -42,13 +42,13 @@ def test_a_grid_has_only_the_points_that_conditions_allow():
     assert {tuple(point) for point in points} == {("kind", "depth", "fold"), ("kind", "width", "fold")}
 
 
-def test_a_grid_goes_on_at_the_first_point_that_is_missing():
+def test_a_grid_continues_at_the_first_missing_point():
     study_spec = grid(integer("layers", 1, 4))
     seen = [Observation({"layers": layers}, "SUCCEEDED") for layers in (4, 1, 3)]
     assert suggest_parameters(study_spec, seen, 0) == {"layers": 2}
 
 
-def test_a_huge_grid_is_not_built_to_find_its_first_point():
+def test_a_huge_grid_is_not_built_in_full():
     assert suggest_parameters(grid(integer("a", 1, 10**12), integer("b", 1, 10**12)), [], 0) == {"a": 1, "b": 1}
 
 

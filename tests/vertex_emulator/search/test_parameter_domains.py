@@ -19,7 +19,7 @@ def draws(parameter, count=2001):
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter["parameterId"])
-def test_a_drawn_value_has_the_parameters_own_type_and_lies_in_its_bounds(parameter):
+def test_a_drawn_value_fits_its_type_and_bounds(parameter):
     domain = build_domain(parameter)
     values = [*draws(parameter), domain.value_at_quantile(0), domain.value_at_quantile(1 - 2**-53)]
     match next(name for name in parameter if name.endswith("ValueSpec")):
@@ -38,7 +38,7 @@ def test_a_drawn_value_has_the_parameters_own_type_and_lies_in_its_bounds(parame
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter["parameterId"])
-def test_the_nearest_value_to_a_values_position_is_that_value(parameter):
+def test_a_value_survives_conversion_to_its_position(parameter):
     domain = build_domain(parameter)
     for value in draws(parameter, 200):
         again = domain.find_nearest_value(domain.get_position(value))
@@ -47,7 +47,7 @@ def test_the_nearest_value_to_a_values_position_is_that_value(parameter):
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter["parameterId"])
-def test_a_position_outside_the_scale_gives_a_value_in_the_domain(parameter):
+def test_a_position_outside_the_scale_stays_in_bounds(parameter):
     domain = build_domain(parameter)
     values = list(domain) if domain.count is not None else [domain.lower, domain.upper]
     assert domain.find_nearest_value(-0.001) == values[0]
@@ -55,7 +55,7 @@ def test_a_position_outside_the_scale_gives_a_value_in_the_domain(parameter):
 
 
 @pytest.mark.parametrize(("kind", "lower"), [(double, 1), (integer, 0.5)])
-def test_half_of_the_random_values_lie_below_the_middle_of_the_scale(kind, lower):
+def test_the_median_draw_lies_at_mid_scale(kind, lower):
     """The middle is the geometric mean of the bounds on a log scale; an integer stands for half a step either way."""
 
     def middle(scale):
@@ -74,18 +74,18 @@ def test_an_absent_scale_is_linear():
 
 
 @pytest.mark.parametrize("lower", [1, -4])
-def test_all_integers_are_equally_likely_on_a_linear_scale(lower):
+def test_integers_are_equally_likely_on_a_linear_scale(lower):
     counts = Counter(draws(integer("size", lower, lower + 3), 8000))
     assert sorted(counts) == list(range(lower, lower + 4))
     assert all(count == pytest.approx(2000, rel=0.1) for count in counts.values())
 
 
-def test_all_discrete_values_are_equally_likely_whatever_their_scale():
+def test_discrete_values_are_equally_likely_on_every_scale():
     counts = Counter(draws(discrete("size", 1, 2, 1000, scale="UNIT_LOG_SCALE"), 6000))
     assert all(count == pytest.approx(2000, rel=0.1) for count in counts.values())
 
 
-def test_a_log_scale_spreads_discrete_values_by_their_logarithms():
+def test_a_log_scale_spaces_discrete_values_by_logarithm():
     domain = build_domain(discrete("size", 1, 10, 100, scale="UNIT_LOG_SCALE"))
     assert [domain.get_position(value) for value in domain] == pytest.approx([0, 0.5, 1])
 
@@ -120,7 +120,7 @@ def test_the_count_of_a_domains_values(parameter, count):
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize(("lower", "upper"), [(1e-8, 1e12), (0.1, 0.3), (3, 3), (1e-300, 1e300)])
-def test_rounding_never_takes_a_value_out_of_its_bounds(scale, lower, upper):
+def test_rounding_keeps_a_value_in_its_bounds(scale, lower, upper):
     for step in range(1001):
         assert lower <= scale_from_unit(step / 1000, lower, upper, scale) <= upper
     smallest = 1e-12 * (upper if scale == "UNIT_REVERSE_LOG_SCALE" else lower)
@@ -128,11 +128,11 @@ def test_rounding_never_takes_a_value_out_of_its_bounds(scale, lower, upper):
     assert scale_from_unit(1, lower, upper, scale) == pytest.approx(upper)
 
 
-def test_a_fixed_value_stands_in_the_middle_of_every_scale():
+def test_a_fixed_value_lies_at_mid_scale():
     assert {scale_to_unit(3, 3, 3, scale) for scale in SCALES} == {0.5}
 
 
-def test_the_largest_integers_of_the_api_stay_in_their_bounds():
+def test_the_largest_integers_stay_in_their_bounds():
     values = draws(integer("size", 1, 2**63 - 1, "UNIT_LOG_SCALE"))
     assert all(1 <= value <= 2**63 - 1 for value in values)
     assert math.log2(median(values)) == pytest.approx(31.5, abs=2)

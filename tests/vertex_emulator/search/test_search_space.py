@@ -35,7 +35,7 @@ def assert_activation(parameters):
 
 
 @pytest.mark.parametrize("algorithm", ["RANDOM_SEARCH", "ALGORITHM_UNSPECIFIED"])
-def test_a_child_is_suggested_exactly_when_its_parents_value_asks_for_it(algorithm):
+def test_a_child_appears_exactly_under_its_parent_value(algorithm):
     study_spec = conditional() | {"algorithm": algorithm}
     observations = []
     for number in range(24):
@@ -46,18 +46,18 @@ def test_a_child_is_suggested_exactly_when_its_parents_value_asks_for_it(algorit
     assert {observation.parameters["layers"] > 1 for observation in observations} == {True, False}
 
 
-def test_children_of_one_id_with_different_ranges_are_axes_of_their_own():
+def test_children_with_different_ranges_are_separate_axes():
     assert [axis.id for axis in Space.from_specs(conditional()["parameters"]).axes].count("lr") == 2
 
 
-def test_children_of_one_id_and_range_are_one_axis_whatever_hangs_below_them():
+def test_children_of_one_range_share_an_axis():
     plain = integer("layers", 1, 2)
     with_child = parent(plain, under([2], double("dropout", 0, 1), "parentIntValues"))
     model = parent(categorical("model", "a", "b", "c"), under(["a"], plain), under(["b"], with_child))
     assert [axis.id for axis in Space.from_specs([model]).axes] == ["model", "layers", "dropout"]
 
 
-def test_a_grandchild_takes_part_only_under_an_active_child():
+def test_a_grandchild_needs_an_active_child():
     grandchild = under(["yes"], integer("size", 5, 5))
     child = under([2], parent(categorical("deep", "yes", "no"), grandchild), "parentIntValues")
     space = Space.from_specs([parent(integer("layers", 1, 2), child)])
@@ -68,13 +68,13 @@ def test_a_grandchild_takes_part_only_under_an_active_child():
     ]
 
 
-def test_a_discrete_parents_value_is_matched_to_within_1e_10():
+def test_a_discrete_parent_value_matches_within_1e_10():
     child = under([0.3], integer("size", 5, 5), "parentDiscreteValues")
     space = Space.from_specs([parent(discrete("rate", 0.1 + 0.2, 0.5), child)])
     assert list(space.enumerate_points()) == [{"rate": 0.1 + 0.2, "size": 5}, {"rate": 0.5}]
 
 
-def test_a_space_is_finite_when_it_has_no_continuum_anywhere():
+def test_a_space_without_continuum_is_finite():
     child = under(["a"], double("rate", 0, 1))
     assert not Space.from_specs([parent(categorical("kind", "a", "b"), child)]).is_finite
     assert Space.from_specs([categorical("kind", "a", "b"), double("fixed", 2, 2)]).is_finite
@@ -99,14 +99,14 @@ def test_candidates_hold_exactly_the_points_that_conditions_allow():
             assert encoder.encode(point) == pytest.approx(list(row), nan_ok=True)
 
 
-def test_a_model_sees_a_column_per_category_and_the_middle_for_what_is_not_active():
+def test_features_have_category_columns_and_neutral_inactive_values():
     encoder = PointEncoder(Space.from_specs(conditional()["parameters"]))
     # Of optimizer sgd, adam, none the last; momentum and both ranges of lr inactive; one layer of 1 to 3; no width.
     [features] = encoder.to_features(np.array([encoder.encode({"optimizer": "none", "layers": 1})]))
     assert features.tolist() == [0, 0, 1, 0.5, 0.5, 0.5, 0, 0.5]
 
 
-def test_so_many_categories_that_a_column_each_costs_too_much_are_one_column():
+def test_too_many_categories_share_one_column():
     long = categorical("long", *map(str, range(41)))
     encoder = PointEncoder(Space.from_specs([long, categorical("short", "a", "b")]))
     assert encoder.to_features(np.array([[40.0, 1.0]])).tolist() == [[1.0, 0.0, 1.0]]

@@ -32,14 +32,14 @@ def test_a_study_without_conditions_goes_on():
 
 
 @pytest.mark.parametrize(("trials", "stopped"), [(4, False), (5, True), (6, True)])
-def test_max_num_trials_counts_running_and_failed_trials_too(trials, stopped):
+def test_max_num_trials_counts_running_and_failed_trials(trials, stopped):
     found = reason(study(maxNumTrials=5), ended(0.5, None), count=trials)
     assert (found is not None and "maxNumTrials" in found) is stopped
 
 
 @pytest.mark.parametrize(("seconds", "stopped"), [(59, False), (60, True)])
 @pytest.mark.parametrize("constraint", [{"maxDuration": "60s"}, {"endTime": "2023-11-14T22:14:20Z"}])
-def test_the_maximum_runtime_is_a_duration_since_creation_or_a_time(constraint, seconds, stopped):
+def test_maximum_runtime_is_a_duration_or_a_time(constraint, seconds, stopped):
     # 1,700,000,000 seconds are 2023-11-14T22:13:20Z.
     assert (reason(study(maximumRuntimeConstraint=constraint), seconds=seconds) is not None) is stopped
 
@@ -51,7 +51,7 @@ def test_the_minimum_runtime_blocks_every_other_condition(seconds, stopped):
 
 
 @pytest.mark.parametrize(("values", "stopped"), [((0.5, None, None), False), ((0.5, 0.4, None), True)])
-def test_min_num_trials_counts_completed_trials_and_blocks_every_other_condition(values, stopped):
+def test_min_num_trials_blocks_every_other_condition(values, stopped):
     config = study(minNumTrials=2, maxNumTrials=1, maximumRuntimeConstraint={"maxDuration": "1s"})
     assert (reason(config, ended(*values), 1e6) is not None) is stopped
 
@@ -71,18 +71,18 @@ def test_no_progress_for_three_trials_in_a_row(values, stopped):
 
 
 @pytest.mark.parametrize(("seconds", "stopped"), [(219, False), (220, True)])
-def test_no_progress_for_a_time_counts_from_the_best_trial_s_end(seconds, stopped):
+def test_duration_without_progress_starts_at_the_best_trial(seconds, stopped):
     # The best ended after 2 minutes: 120 + 100 = 220 seconds.
     config = study(maxDurationNoProgress="100s")
     assert (reason(config, ended(0.5, 0.6, 0.4), seconds) is not None) is stopped
 
 
-def test_no_progress_for_a_time_counts_from_the_creation_while_there_is_no_value():
+def test_without_values_duration_without_progress_starts_at_creation():
     assert reason(study(maxDurationNoProgress="100s"), ended(None), 99) is None
     assert reason(study(maxDurationNoProgress="100s"), ended(None), 100) is not None
 
 
-def test_several_objectives_have_no_progress_to_judge_and_a_safety_metric_is_no_objective():
+def test_only_a_single_objective_can_lack_progress():
     cost = {"metricId": "cost", "goal": "MINIMIZE"}
     values = ended(0.5, 0.4, 0.4)
     assert reason(study(cost, maxNumTrialsNoProgress=2), values) is None
@@ -91,6 +91,6 @@ def test_several_objectives_have_no_progress_to_judge_and_a_safety_metric_is_no_
     assert reason(safe, values) == "maxNumTrialsNoProgress: the last 3 trials were not better"
 
 
-def test_trials_are_judged_in_the_order_in_which_they_ended():
+def test_progress_follows_the_order_of_trial_ends():
     late, early = ended(0.5, 0.6)[1], ended(0.5, 0.6)[0]
     assert reason(study(maxNumTrialsNoProgress=1), [late, early]) is None

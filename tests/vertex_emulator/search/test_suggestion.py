@@ -41,7 +41,7 @@ def python(code, text, hash_seed):
 
 @pytest.mark.parametrize("trials", [0, 3, 20])
 @pytest.mark.parametrize("algorithm", ["ALGORITHM_UNSPECIFIED", "RANDOM_SEARCH"])
-def test_the_same_arguments_give_the_same_point_in_every_process(algorithm, trials):
+def test_equal_arguments_give_equal_points_in_every_process(algorithm, trials):
     def loss(point):
         return float(len(str(point)))
 
@@ -56,13 +56,13 @@ def test_the_same_arguments_give_the_same_point_in_every_process(algorithm, tria
 @pytest.mark.parametrize(
     ("algorithm", "trials"), [("ALGORITHM_UNSPECIFIED", 0), ("RANDOM_SEARCH", 0), ("RANDOM_SEARCH", 8)]
 )
-def test_another_seed_gives_another_point_that_no_model_proposes(algorithm, trials):
+def test_another_seed_gives_another_point(algorithm, trials):
     observations = run(branin_study("RANDOM_SEARCH"), trials, 1, branin)
     points = {suggest_parameters(branin_study(algorithm), observations, seed)["x"] for seed in range(8)}
     assert len(points) == 8
 
 
-def test_an_absent_algorithm_is_the_unspecified_one_and_differs_from_random_search():
+def test_an_absent_algorithm_is_the_unspecified_one():
     observations = run(branin_study(), 8, 1, branin)
     default = suggest_parameters(branin_study(), observations, 1)
     assert default == suggest_parameters(branin_study("ALGORITHM_UNSPECIFIED"), observations, 1)
@@ -83,7 +83,7 @@ def test_random_points_have_every_parameter_in_its_order(seed):
     ]
 
 
-def test_a_finished_trial_changes_the_next_point_by_its_value():
+def test_a_trial_value_changes_the_next_point():
     study_spec = study(integer("layers", 1, 1000))
     points = [Observation({"layers": layers}, "SUCCEEDED", {"loss": layers}) for layers in range(100, 900, 100)]
     turned = [Observation(seen.parameters, "SUCCEEDED", {"loss": -seen.metrics["loss"]}) for seen in points]
@@ -95,7 +95,7 @@ def test_a_finished_trial_changes_the_next_point_by_its_value():
     )
 
 
-def test_numpy_and_egobox_are_loaded_by_a_first_fit_alone():
+def test_only_a_first_fit_loads_numpy_and_egobox():
     assert python(LOADED, "", "1") == "[]\n"
 
 

@@ -46,13 +46,13 @@ def test_a_parabola_is_predicted_whatever_its_scale(scale, shift):
     assert (deviation / scale < 0.05).all()
 
 
-def test_a_model_is_surest_where_it_has_seen_a_value():
+def test_a_model_is_surest_at_a_seen_value():
     model = surrogate_model.fit_surrogate(ROWS[[0, 1, 5, 6]], np.array([0.0, 1.0, 0.0, 1.0]), 1)
     _, deviation = model.predict(np.array([[0.5], [0.0]]))
     assert deviation[0] > 10 * deviation[1]
 
 
-def test_a_point_that_runs_is_believed_and_changes_no_prediction():
+def test_a_pending_point_changes_certainty_but_no_prediction():
     model = surrogate_model.fit_surrogate(ROWS, np.sin(7 * ROWS[:, 0]), 1)
     point = np.array([[0.42]])
     conditioned = model.condition_on_pending(point)
@@ -66,13 +66,13 @@ def test_equal_values_give_no_model():
 
 
 @pytest.mark.parametrize("failure", [PanicException("x"), RuntimeError("x")])
-def test_a_fit_that_fails_gives_no_model_and_prints_nothing(monkeypatch, capfd, failure):
+def test_a_failed_fit_silently_gives_no_model(monkeypatch, capfd, failure):
     replace_fit(monkeypatch, raises(failure))
     assert surrogate_model.fit_surrogate(ROWS, ROWS[:, 0], 1) is None
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_panic_s_message_is_not_printed_and_standard_error_works_again(monkeypatch, capfd):
+def test_a_panic_message_is_not_printed(monkeypatch, capfd):
     replace_fit(monkeypatch, panics)
     assert surrogate_model.fit_surrogate(ROWS, ROWS[:, 0], 1) is None
     os.write(2, b"still here\n")
@@ -91,7 +91,7 @@ def test_what_others_print_meanwhile_arrives(monkeypatch, capfd):
     assert capfd.readouterr().err == "from another thread\n" * 2
 
 
-def test_two_threads_at_once_leave_standard_error_as_it_was(capfd):
+def test_parallel_fits_leave_standard_error_as_it_was(capfd):
     values = ROWS[:, 0] ** 2
     threads = [threading.Thread(target=surrogate_model.fit_surrogate, args=(ROWS, values, seed)) for seed in range(4)]
     for thread in threads:
@@ -109,7 +109,7 @@ def test_nothing_else_is_taken_for_a_failed_fit(monkeypatch, failure):
         surrogate_model.fit_surrogate(ROWS, ROWS[:, 0], 1)
 
 
-def test_one_point_with_two_values_counts_with_their_mean(monkeypatch):
+def test_values_of_one_point_are_averaged(monkeypatch):
     seen = []
 
     def record(x, y):

@@ -22,10 +22,10 @@ def daemon(status: int) -> Callable[[Callable[[Any], Any]], Any]:
 
 
 @pytest.mark.parametrize("status", [404, 409])
-def test_a_container_that_is_gone_or_being_removed_has_no_log(status: int) -> None:
+def test_a_missing_container_has_no_log(status: int) -> None:
     assert list(read_container_log(daemon(status), "name", 0)) == []
 
 
-def test_any_other_answer_is_an_error_and_not_an_empty_log() -> None:
+def test_an_error_is_not_an_empty_log() -> None:
     with pytest.raises(APIError):
         list(read_container_log(daemon(500), "name", 0))

@@ -27,7 +27,7 @@ def spec(folder: Path, script: str, job: str) -> ReplicaSpec:
     return ReplicaSpec(job, CHIEF, IMAGE, ["sh", "-c", script], None, {}, "host", {str(folder): "/out"}, ["host"])
 
 
-def test_starting_a_replica_that_has_ended_does_not_run_it_again(executor: DockerExecutor, tmp_path: Path) -> None:
+def test_an_ended_replica_is_not_started_again(executor: DockerExecutor, tmp_path: Path) -> None:
     replica = spec(tmp_path, "echo ran >> /out/runs", generate_id())
     executor.start_replica(replica)
     until(lambda: executor.get_statuses(replica.job)[CHIEF].phase == "exited", "its end")
@@ -36,7 +36,7 @@ def test_starting_a_replica_that_has_ended_does_not_run_it_again(executor: Docke
     assert (tmp_path / "runs").read_text() == "ran\n"
 
 
-def test_a_replica_that_was_created_and_not_started_is_started(executor: DockerExecutor, tmp_path: Path) -> None:
+def test_a_created_replica_is_started(executor: DockerExecutor, tmp_path: Path) -> None:
     import docker
 
     replica = spec(tmp_path, "echo ran >> /out/runs", generate_id())
@@ -55,7 +55,7 @@ def test_a_replica_that_was_created_and_not_started_is_started(executor: DockerE
     client.close()
 
 
-def test_signals_and_removal_of_what_is_gone_are_no_errors(executor: DockerExecutor) -> None:
+def test_signalling_and_removing_missing_replicas_succeed(executor: DockerExecutor) -> None:
     executor.signal_replica("1", CHIEF, "SIGKILL")
     executor.remove_job("1")
     assert list(executor.read_log("1", CHIEF)) == []

@@ -10,18 +10,18 @@ def test_the_host_has_docker_s_processors_and_memory() -> None:
     assert read_host_resources(INFO, []) == HostResources(cpus=4, memory=1 << 34)
 
 
-def test_limits_that_the_kernel_does_not_support_are_known() -> None:
+def test_unsupported_kernel_limits_are_recognized() -> None:
     found = read_host_resources({**INFO, "CpuCfsQuota": False, "MemoryLimit": False}, [])
     assert not found.limits_cpus
     assert not found.limits_memory
 
 
-def test_gpus_count_only_where_docker_has_nvidia_s_runtime() -> None:
+def test_gpus_need_docker_s_nvidia_runtime() -> None:
     assert read_host_resources(INFO, ["0", "1"]).gpus == ()
     assert read_host_resources({**INFO, "Runtimes": {"runc": {}, "nvidia": {}}}, ["0", "1"]).gpus == ("0", "1")
 
 
-def test_gpus_of_the_container_device_interface_count_each_once() -> None:
+def test_gpus_listed_by_cdi_count_once() -> None:
     names = ["nvidia.com/gpu=1", "nvidia.com/gpu=0", "nvidia.com/gpu=all", "nvidia.com/gpu=GPU-8a2c", "other.com/nic=0"]
     info = {**INFO, "DiscoveredDevices": [{"Source": "cdi", "ID": name} for name in names]}
     assert read_host_resources(info, []).gpus == ("nvidia.com/gpu=0", "nvidia.com/gpu=1")

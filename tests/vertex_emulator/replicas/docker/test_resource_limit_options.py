@@ -49,13 +49,13 @@ print(found.f_blocks * found.f_frsize)
 """
 
 
-def test_a_container_has_the_processors_the_memory_and_the_shared_memory_it_was_given(executor: DockerExecutor) -> None:
+def test_containers_get_their_cpus_memory_and_shared_memory(executor: DockerExecutor) -> None:
     status, lines = run(executor, ASK, ResourceLimits(cpus=1, memory=256 * MB, shared_memory=96 * MB))
     assert status.exit_code == 0, lines
     assert lines == [str(256 * MB), "1.0", str(96 * MB)]
 
 
-def test_a_container_that_takes_more_memory_than_it_was_given_is_ended_and_known_to_be_out_of_memory(
+def test_exceeding_its_memory_ends_a_container_as_oom(
     executor: DockerExecutor,
 ) -> None:
     status, lines = run(executor, "x = b'x' * (1 << 28); print('alive')", ResourceLimits(memory=64 * MB))
@@ -72,7 +72,7 @@ def test_the_real_host_says_how_large_it_is(executor: DockerExecutor) -> None:
 @pytest.mark.parametrize(
     ("gpus", "driver"), [(("0", "2"), "nvidia"), (("nvidia.com/gpu=0", "nvidia.com/gpu=1"), "cdi")]
 )
-def test_gpus_are_asked_for_by_name_from_the_driver_that_knows_them(gpus: tuple[str, ...], driver: str) -> None:
+def test_gpus_are_requested_by_name_from_their_driver(gpus: tuple[str, ...], driver: str) -> None:
     """No machine of ours has a GPU, so this looks at the body of the request."""
     client = docker.APIClient(version="1.41")
     body = client.create_host_config(**build_limit_options(ResourceLimits(gpus=gpus)))
@@ -82,5 +82,5 @@ def test_gpus_are_asked_for_by_name_from_the_driver_that_knows_them(gpus: tuple[
     assert request["Count"] == 0
 
 
-def test_a_container_without_resources_is_asked_for_without_limits() -> None:
+def test_a_container_without_resources_has_no_limits() -> None:
     assert build_limit_options(ResourceLimits()) == {}
