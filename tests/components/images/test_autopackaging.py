@@ -154,17 +154,17 @@ def theirs(
     client.images.remove(name, force=True)
 
 
-def test_an_image_of_a_package_equals_that_of_gcloud(ours: Run, theirs: Run) -> None:
+def test_a_package_image_equals_that_of_gcloud(ours: Run, theirs: Run) -> None:
     assert ours.output == theirs.output
     assert "with spaces" in ours.output
 
 
-def test_an_image_of_a_package_starts_as_gcloud_s(ours: Run, theirs: Run) -> None:
+def test_a_package_image_starts_like_that_of_gcloud(ours: Run, theirs: Run) -> None:
     for key in ("Entrypoint", "Cmd", "WorkingDir", "User", "Env", "Volumes"):
         assert ours.image.attrs["Config"][key] == theirs.image.attrs["Config"][key], key
 
 
-def test_a_package_runs_in_its_workdir_with_its_files(ours: Run, package: shapes.Package) -> None:
+def test_a_package_runs_with_its_files_and_workdir(ours: Run, package: shapes.Package) -> None:
     if "module" in package:
         assert ours.output == (f"{['/usr/app/src/module.py', *ARGUMENTS]} ['python', '-m', 'src.module'] /usr/app\n")
         return
@@ -182,7 +182,7 @@ def test_a_package_runs_in_its_workdir_with_its_files(ours: Run, package: shapes
     assert "f data/b.csv " not in lines
 
 
-def test_a_setup_py_that_reads_other_files_is_installed(client: docker.DockerClient, tmp_path: Path) -> None:
+def test_a_setup_py_may_read_other_files(client: docker.DockerClient, tmp_path: Path) -> None:
     setup = (
         "from setuptools import setup\n"
         "text = open('README.md').read()\n"

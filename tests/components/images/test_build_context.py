@@ -189,7 +189,7 @@ def test_the_order_of_build_args_does_not_matter(tmp_path: Path) -> None:
     assert replace(plain, build_args=one).digest == replace(plain, build_args=other).digest
 
 
-def test_swapping_the_bytes_of_two_files_changes_the_digest(tmp_path: Path) -> None:
+def test_swapping_two_files_changes_the_digest(tmp_path: Path) -> None:
     one = context(tmp_path / "one", FILES | {"a": "1", "b": "2"})
     assert one.digest != context(tmp_path / "other", FILES | {"a": "2", "b": "1"}).digest
 
@@ -214,7 +214,7 @@ def test_a_link_is_hashed_by_its_target_path(tmp_path: Path) -> None:
     assert copy_context(one).file_digests["link"] != digest
 
 
-def test_a_link_differs_from_a_file_with_its_target(tmp_path: Path) -> None:
+def test_a_link_differs_from_a_file(tmp_path: Path) -> None:
     one, other = context(tmp_path / "one"), context(tmp_path / "other", FILES | {"link": "train.py"})
     (one.folder / "link").symlink_to("train.py")
     assert one.digest != other.digest
@@ -248,7 +248,7 @@ def test_the_dockerfile_is_always_sent(tmp_path: Path) -> None:
     assert list(context(tmp_path, FILES | {".dockerignore": "*\n"}).file_digests) == ["Dockerfile"]
 
 
-def test_an_ignore_file_of_a_dockerfile_replaces_the_general(tmp_path: Path) -> None:
+def test_a_dockerfile_s_own_ignore_file_is_used(tmp_path: Path) -> None:
     files = FILES | {"Dockerfile.gpu": "FROM gpu\n", "Dockerfile.gpu.dockerignore": "*.py\n", ".dockerignore": "data\n"}
     general = context(tmp_path, files)
     special = replace(general, dockerfile="Dockerfile.gpu")

@@ -94,7 +94,7 @@ def test_an_included_dockerfile_is_copied(tmp_path: Path, copied: Copied, left_o
     assert copied(context) == set(context.file_digests)
 
 
-def test_a_dockerfile_that_links_to_an_ignored_file_is_rejected(tmp_path: Path) -> None:
+def test_a_dockerfile_linking_to_an_ignored_file_fails(tmp_path: Path) -> None:
     context = tree(tmp_path / "context", "Dockerfile", {".dockerignore": "Dockerfile\nreal\n"})
     (context.folder / "Dockerfile").rename(context.folder / "real")
     (context.folder / "Dockerfile").symlink_to("real")

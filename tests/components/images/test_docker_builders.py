@@ -113,14 +113,12 @@ def test_buildx_gets_context_and_options(program: Callable[[str], Path], context
     )
 
 
-def test_a_failed_build_of_buildx_quotes_its_last_lines(program: Callable[[str], Path], context: BuildContext) -> None:
+def test_a_failed_buildx_build_quotes_last_lines(program: Callable[[str], Path], context: BuildContext) -> None:
     program("cat > /dev/null; for i in 1 2 3; do echo line $i; done; echo 'ERROR: failed to solve' >&2; exit 1")
     assert failure(Buildx(), context) == ["  line 1", "  line 2", "  line 3", "  ERROR: failed to solve"]
 
 
-def test_output_in_another_encoding_does_not_stop_a_build(
-    program: Callable[[str], Path], context: BuildContext
-) -> None:
+def test_output_in_another_encoding_is_accepted(program: Callable[[str], Path], context: BuildContext) -> None:
     program(r"cat > /dev/null; printf '#5 [1/1] RUN caf\351\n'")
     told: list[str] = []
     Buildx().build(context, URI, {}, told.append)

@@ -48,7 +48,7 @@ def read_archive(context: PackageContext) -> dict[str, bytes]:
         return {member.name: stream.read() for member in tar.getmembers() if (stream := tar.extractfile(member))}
 
 
-def test_the_context_has_the_copied_files_and_a_dockerfile(project: Path) -> None:
+def test_the_context_has_copied_files_and_dockerfile(project: Path) -> None:
     one = context(project)
     expected = ["data/deep/a.csv", "dep/foo.tar.gz", "requirements.txt", "trainer/task.py", "trainer/util.py"]
     assert list(one.file_digests) == ["Dockerfile", *(f"package/{path}" for path in expected)]
@@ -126,7 +126,7 @@ LEFT_OUT: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("edit", LEFT_OUT)
-def test_the_digest_and_the_archive_are_the_same_after(project: Path, edit: str) -> None:
+def test_digest_and_archive_do_not_change_after(project: Path, edit: str) -> None:
     one = context(project)
     digest, held = one.digest, read_archive(one)
     LEFT_OUT[edit](project / "t")

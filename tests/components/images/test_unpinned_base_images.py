@@ -22,5 +22,5 @@ PINNED = "python@sha256:" + "0" * 64
         ("FROM scratch", []),
     ],
 )
-def test_an_unpinned_base_image_is_found_with_its_line(dockerfile: str, found: list[tuple[int, str]]) -> None:
+def test_an_unpinned_base_image_names_its_line(dockerfile: str, found: list[tuple[int, str]]) -> None:
     assert list(find_unpinned_bases(dockerfile, {"TAG": "3.12", "GIVEN": PINNED})) == found

@@ -47,13 +47,13 @@ ACCELERATOR = {"acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": 3}}
         (("trialJobSpec", "network"), {}, "network"),
     ],
 )
-def test_a_field_is_traced_to_where_it_came_from(path: KeyPath, training_input: dict[str, Any], field: str) -> None:
+def test_a_field_is_traced_to_its_origin(path: KeyPath, training_input: dict[str, Any], field: str) -> None:
     assert format_path(find_legacy_path(path, training_input, ())) == field
     assert format_path(find_legacy_path(path, training_input, ("trainingInput",))) == f"trainingInput.{field}"
 
 
 @pytest.mark.parametrize(("path", "field"), [(("labels", "a"), "labels.a"), (("displayName",), "jobId")])
-def test_a_field_of_the_job_itself_stands_beside_its_training_input(path: KeyPath, field: str) -> None:
+def test_job_fields_are_outside_the_training_input(path: KeyPath, field: str) -> None:
     assert format_path(find_legacy_path(path, {}, ("trainingInput",))) == field
 
 

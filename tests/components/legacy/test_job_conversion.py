@@ -35,7 +35,7 @@ def plain(value: Any) -> Any:
     return [plain(child) for child in value] if isinstance(value, list) else value
 
 
-def test_the_corpus_is_large_and_each_job_has_its_declaration() -> None:
+def test_each_corpus_job_has_its_declaration() -> None:
     assert len(CORPUS) >= 25
     assert [golden(file) for file in CORPUS] == sorted((HERE / "golden").iterdir())
 
@@ -71,7 +71,7 @@ def test_yaml_and_json_give_the_same(file: Path) -> None:
     assert render_yaml(convert_job(json.loads(json.dumps(given)), "x")[0]) == render_yaml(convert_job(given, "x")[0])
 
 
-def test_a_text_that_looks_like_a_reference_stays_a_text(tmp_path: Path) -> None:
+def test_text_that_looks_like_references_is_escaped(tmp_path: Path) -> None:
     settings = Settings.parse("team", "dev", HERE, INCLUDING)
     (job,) = (job for job in settings.jobs if job.name == "leftovers")
     args = job.spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"]
@@ -79,7 +79,7 @@ def test_a_text_that_looks_like_a_reference_stays_a_text(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("breaking", ["\n", "\r", "\x85", "\u2028", "\u2029", "\x00"])
-def test_no_text_ends_a_comment_and_becomes_a_field(breaking: str) -> None:
+def test_no_comment_text_becomes_a_field(breaking: str) -> None:
     fields = CommentedFields({"a": 1})
     fields.add_comments("a", f"before{breaking}b: 2")
     fields.add_comments("z", f"before{breaking}c: 3")
@@ -118,14 +118,14 @@ def test_any_text_reads_back_as_it_was(value: str) -> None:
     ("job_id", "name"),
     [("census_1", "census_1"), ("Census", "census"), ("x" * 80, "x" * 63), ("___", "job"), ("a b", "a-b")],
 )
-def test_a_job_id_is_made_a_name_and_kept_as_the_display_name(job_id: str, name: str) -> None:
+def test_a_job_id_becomes_name_and_display_name(job_id: str, name: str) -> None:
     fields, problems = convert_job({"jobId": job_id, "trainingInput": {"masterConfig": {"imageUri": "x"}}}, "file")
     assert problems == []
     body = fields["customJobs"][name]
     assert body.get("displayName", name) == job_id
 
 
-def test_field_names_are_the_api_s_in_its_own_order() -> None:
+def test_fields_have_the_api_names_and_order() -> None:
     ((_, body),) = yaml.safe_load((HERE / "golden" / "everything-around.yaml").read_text())["customJobs"].items()
     assert list(body) == ["labels", "encryptionSpec", "jobSpec"]
     assert next(iter(body["jobSpec"])) == "workerPoolSpecs"

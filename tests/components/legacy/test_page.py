@@ -187,12 +187,12 @@ def test_the_runtime_versions_are_the_code_s() -> None:
         ("nightly", "", False, "us-docker.pkg.dev/vertex-ai/training/tf-cpu.1-15:latest"),
     ],
 )
-def test_an_image_is_that_of_the_version_or_the_next_one(runtime: str, region: str, has_gpu: bool, image: str) -> None:
+def test_an_image_has_the_same_or_next_version(runtime: str, region: str, has_gpu: bool, image: str) -> None:
     assert get_executor_image_uri(runtime, region, has_gpu) == image
 
 
 @pytest.mark.parametrize("name", MESSAGES)
-def test_the_messages_have_the_fields_and_choices_of_google_s_discovery_document(name: str) -> None:
+def test_messages_equal_those_of_the_discovery_document(name: str) -> None:
     documents = importlib.resources.files("googleapiclient") / "discovery_cache" / "documents"
     schemas = json.loads((documents / "ml.v1.json").read_text())["schemas"]
     properties = schemas[f"GoogleCloudMlV1__{name}"]["properties"]

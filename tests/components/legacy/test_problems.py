@@ -159,7 +159,7 @@ def problems(folder: Path, text: str | bytes, capsys: pytest.CaptureFixture[str]
         ),
     ],
 )
-def test_a_slip_is_named_with_its_line_field_and_remedy(
+def test_a_problem_names_line_field_and_remedy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, problem: str
 ) -> None:
     assert problems(tmp_path, text, capsys) == [problem]
@@ -176,7 +176,7 @@ def test_all_slips_are_reported_at_once(tmp_path: Path, capsys: pytest.CaptureFi
     ]
 
 
-def test_a_slip_in_one_part_hides_none_in_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_problems_of_all_parts_are_reported_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     params = f"    - {UNITS.replace('}', ', minValue: 1.5}')}\n    - {{parameterName: b, type: DISCRETE}}\n"
     text = f"masterTyp: standard\nworkerCount: 1\nhyperparameters:\n  goals: MAXIMIZE\n  params:\n{params}"
     found = problems(tmp_path, text, capsys)
@@ -191,14 +191,14 @@ def test_a_slip_in_one_part_hides_none_in_another(tmp_path: Path, capsys: pytest
 @pytest.mark.parametrize(
     "content", [b"\x80\x81", b"a: \x01\n", b"a: *nowhere\n", b"? [a]\n: 1\n", b"1: 2\n", b"&a [*a]\n"]
 )
-def test_what_is_no_job_at_all_is_refused_in_one_line(
+def test_a_file_without_a_job_is_one_problem(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
 ) -> None:
     (line,) = problems(tmp_path, content, capsys)
     assert line.startswith("job.yaml")
 
 
-def test_a_file_that_is_not_there_is_said_to_be_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["convert-legacy", str(tmp_path / "none.yaml")]) == 1
     assert capsys.readouterr().err == f"{tmp_path}/none.yaml: cannot be read: No such file or directory\n"
 
@@ -212,7 +212,7 @@ def test_usage_has_its_exit_code(arguments: list[str], code: int, capsys: pytest
         assert "vertex-training convert-legacy job.yaml > training/census.yaml" in capsys.readouterr().out
 
 
-def test_it_runs_as_a_command_and_does_not_mind_a_reader_who_leaves() -> None:
+def test_the_command_accepts_a_closed_pipe() -> None:
     file = Path(__file__).parent / "corpus" / "premium.yaml"
     command = [sys.executable, "-m", "components.cli", "convert-legacy", str(file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

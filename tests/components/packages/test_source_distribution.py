@@ -93,7 +93,7 @@ def test_the_digest_changes_with(project: Path, edit: str) -> None:
     assert distribution(project, FOLDER).tag != before
 
 
-def test_the_digest_of_a_script_covers_bytes_and_requirements(project: Path) -> None:
+def test_a_script_digest_covers_bytes_and_requirements(project: Path) -> None:
     before = distribution(project, SCRIPT).tag
     assert distribution(project, {**SCRIPT, "requirements": ["rich"]}).tag != before
     (project / "train.py").write_text("edited")
@@ -111,7 +111,7 @@ LEFT_BEHIND = [
 ]
 
 
-def test_files_of_python_git_and_build_tools_are_excluded(project: Path) -> None:
+def test_files_of_development_tools_are_excluded(project: Path) -> None:
     before = distribution(project, FOLDER)
     archive = before.create_archive()
     write(project / "t", dict.fromkeys(LEFT_BEHIND, "x"))
@@ -202,6 +202,6 @@ def test_a_job_refers_to_its_package(project: Path) -> None:
     assert job.spec.job_spec["workerPoolSpecs"][0]["pythonPackageSpec"]["packageUris"] == ["${packages.trainer}"]
 
 
-def test_an_undeclared_package_is_reported_where_it_is_used(project: Path) -> None:
+def test_an_undeclared_package_is_reported_at_its_reference(project: Path) -> None:
     (problem,) = problems(project, INCLUDING, jobs=JOB.replace("NAME", "trainr"))
     assert problem.endswith("packageUris[0]: ${packages.trainr} is not declared; did you mean trainer?")

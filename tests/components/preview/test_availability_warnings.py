@@ -21,7 +21,7 @@ def settings(root: Path, *names: str) -> Settings:
     return load(root, STACK, jobs="customJobs:" + "".join(JOB.format(name=name) for name in names))
 
 
-def test_each_accelerator_is_named_once_with_its_jobs_and_the_regions_that_have_it(tmp_path: Path) -> None:
+def test_one_warning_names_accelerator_jobs_and_regions(tmp_path: Path) -> None:
     first, last = render_availability_lines("europe-west9", settings(tmp_path, "a", "b", "c", "d", "e").jobs, [])
     assert first.startswith(
         f"NVIDIA_H100_80GB is not offered for training in europe-west9 as of {AS_OF} (a, b, c and 2 more); offered in "
@@ -43,7 +43,7 @@ def test_available_accelerators_cause_no_warning(tmp_path: Path) -> None:
     assert render_availability_lines("us-central1", settings(tmp_path, "a").jobs, []) == []
 
 
-def test_a_region_that_is_not_known_is_one_line_with_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_region_suggests_the_nearest(tmp_path: Path) -> None:
     (line,) = render_availability_lines("us-central2", settings(tmp_path, "a").jobs, [])
     assert line.startswith(
         f"us-central2 is not known as a region with training as of {AS_OF}; did you mean us-central1?"

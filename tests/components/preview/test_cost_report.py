@@ -43,7 +43,7 @@ def page_settings(root: Path, **more: object) -> Settings:
     return Settings.parse("team", "dev", root, config)
 
 
-def test_the_examples_of_the_page_are_what_its_declarations_print(tmp_path: Path) -> None:
+def test_the_page_shows_the_printed_report(tmp_path: Path) -> None:
     (kept,) = re.findall(r"^```yaml\nvertex-training:persistentResource:\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     printed = [
         "\n".join(render_cost_lines(settings.region, settings.costs, estimate_quotas(settings), TODAY))
@@ -52,7 +52,7 @@ def test_the_examples_of_the_page_are_what_its_declarations_print(tmp_path: Path
     assert re.findall(r"^```\n(Cost in .*?)\n```", PAGE, re.MULTILINE | re.DOTALL) == printed
 
 
-def test_the_guardrails_of_the_page_refuse_what_it_says(tmp_path: Path) -> None:
+def test_the_page_shows_the_guardrail_violations(tmp_path: Path) -> None:
     rules = {"machineTypes": ["n1-*", "g2-*"], "requireTimeout": True, "maxTimeout": "86400s"}
     with pytest.raises(DeclarationErrors) as refused:
         page_settings(tmp_path, guardrails=rules)
@@ -73,7 +73,7 @@ def test_one_job_needs_no_sum() -> None:
     assert [line for line in shown({"only": job(1)}) if line.startswith("  stack")] == []
 
 
-def test_a_job_without_a_price_comes_first_and_is_in_no_sum() -> None:
+def test_unpriced_jobs_come_first_outside_the_sum() -> None:
     found = shown({"dear": job(50), "unknown": job(3, missing=("NVIDIA_B200",))})
     assert found[2].split()[:3] == ["unknown", "?", "?"]
     assert row(found, "stack")[:2] == ["5.00", "50.00"]

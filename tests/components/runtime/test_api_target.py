@@ -19,7 +19,7 @@ def urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return urls
 
 
-def test_a_local_name_leads_to_the_emulator_and_its_page(urls: list[str]) -> None:
+def test_a_local_name_resolves_to_the_emulator(urls: list[str]) -> None:
     at = api_target.resolve_target(f"//local/{PARENT}")
     assert at.parent == PARENT
     assert at.links.get_page_url(NAME) == "http://127.0.0.1:1/jobs/customJobs/7"
@@ -36,7 +36,7 @@ def test_an_emulator_that_has_moved_is_followed(urls: list[str]) -> None:
 
 
 @pytest.mark.parametrize("parent", ["//storage.googleapis.com/projects/p/locations/r", PARENT, ""])
-def test_a_name_of_another_version_s_target_is_refused(urls: list[str], parent: str) -> None:
+def test_a_target_of_another_version_is_rejected(urls: list[str], parent: str) -> None:
     with pytest.raises(SubmitFailed) as failure:
         api_target.resolve_target(parent)
     assert str(failure.value).startswith(f'"{parent}" in the state is of no target that this version knows')
@@ -45,7 +45,7 @@ def test_a_name_of_another_version_s_target_is_refused(urls: list[str], parent: 
 CLOUD_PARENT = "projects/acme/locations/europe-west4"
 
 
-def test_a_cloud_name_leads_to_the_region_s_endpoint_the_console_and_gcloud(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cloud_name_resolves_to_its_regional_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in api_target.ENDPOINT_VARIABLES:
         monkeypatch.delenv(variable, raising=False)
     seen: list[Endpoint] = []
@@ -60,7 +60,7 @@ def test_a_cloud_name_leads_to_the_region_s_endpoint_the_console_and_gcloud(monk
     assert at.links.get_log_command(name) == logs
 
 
-def test_a_pipeline_of_the_cloud_has_no_log_of_its_own_and_leads_to_its_page() -> None:
+def test_a_cloud_pipeline_links_page_for_its_log() -> None:
     links = api_target.ConsoleLinks("acme")
     name = ResourceName.parse("projects/123/locations/europe-west4/trainingPipelines/7")
     assert links.get_log_command(name) == links.get_page_url(name)

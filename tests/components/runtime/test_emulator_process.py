@@ -88,14 +88,14 @@ def endpoint(data: Path) -> dict[str, object]:
     return found
 
 
-def test_an_emulator_that_does_not_run_is_started_and_then_found_again(data: Path) -> None:
+def test_a_started_emulator_is_found_again(data: Path) -> None:
     url = emulator_process.start_emulator()
     assert url == endpoint(data)["url"]
     assert emulator_process.start_emulator() == url
     assert len(started(data)) == 1
 
 
-def test_of_two_that_ask_at_the_same_time_one_starts_it_and_both_find_it(data: Path) -> None:
+def test_two_concurrent_callers_start_one_emulator(data: Path) -> None:
     urls: list[str] = []
     together = threading.Barrier(4)
 
@@ -112,18 +112,18 @@ def test_of_two_that_ask_at_the_same_time_one_starts_it_and_both_find_it(data: P
     assert len(started(data)) == 1
 
 
-def test_it_is_started_on_the_port_that_is_asked_for(data: Path) -> None:
+def test_it_listens_on_the_requested_port(data: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     assert emulator_process.start_emulator(port) == f"http://127.0.0.1:{port}"
 
 
-def test_it_outlives_the_provider_for_it_has_a_session_of_its_own(data: Path) -> None:
+def test_it_has_its_own_session(data: Path) -> None:
     emulator_process.start_emulator()
     assert endpoint(data)["session"] == endpoint(data)["pid"]
 
 
-def test_it_is_told_nothing_of_what_the_engine_tells_its_plugins(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_gets_no_environment_variables_of_pulumi(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULUMI_CONFIG", '{"vertex-training:secrets": "hunter2"}')
     emulator_process.start_emulator()
     assert endpoint(data)["pulumi"] == []
@@ -144,13 +144,13 @@ def test_one_that_was_killed_is_started_again(data: Path) -> None:
 @pytest.mark.parametrize(
     "content", ["", "{", "[]", '{"pid": 1}', '{"url": "nonsense"}', '{"url": "http://127.0.0.1:1"}']
 )
-def test_whatever_an_interrupted_emulator_has_left_behind_a_new_one_is_started(data: Path, content: str) -> None:
+def test_leftovers_of_an_interrupted_emulator_are_ignored(data: Path, content: str) -> None:
     data.mkdir()
     (data / "endpoint.json").write_text(content)
     assert emulator_process.start_emulator() == endpoint(data)["url"]
 
 
-def test_another_server_that_has_taken_its_port_meanwhile_is_not_taken_for_it(data: Path) -> None:
+def test_another_server_on_its_port_is_recognised(data: Path) -> None:
     data.mkdir()
     with socket.create_server(("127.0.0.1", 0)) as other:
         (data / "endpoint.json").write_text(json.dumps({"url": f"http://127.0.0.1:{other.getsockname()[1]}"}))
@@ -168,7 +168,7 @@ def test_another_server_that_has_taken_its_port_meanwhile_is_not_taken_for_it(da
     assert len(started(data)) == 1
 
 
-def test_it_is_found_past_a_proxy_that_is_set_for_the_internet(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_reached_without_the_configured_proxy(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = emulator_process.start_emulator()
     with socket.create_server(("127.0.0.1", 0)) as nothing:
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{nothing.getsockname()[1]}")
@@ -178,7 +178,7 @@ def test_it_is_found_past_a_proxy_that_is_set_for_the_internet(data: Path, monke
     assert emulator_process._find_running_url() == url
 
 
-def test_an_emulator_that_does_not_start_is_reported_with_its_last_line(data: Path) -> None:
+def test_a_failed_start_quotes_the_last_line(data: Path) -> None:
     write_emulator(data.parent, "import sys; sys.exit('the port is taken\\n')")
     with pytest.raises(EmulatorFailed) as failure:
         emulator_process.start_emulator()
@@ -194,15 +194,13 @@ def test_of_an_old_log_nothing_is_quoted(data: Path) -> None:
     assert (data / "emulator.log").read_text() == "an error of last week\n"
 
 
-def test_one_that_dies_with_words_in_another_encoding_is_reported_all_the_same(data: Path) -> None:
+def test_a_failed_start_may_have_any_encoding(data: Path) -> None:
     write_emulator(data.parent, r"import sys; sys.stderr.buffer.write(b'caf\xe9 closed\n'); sys.exit(1)")
     with pytest.raises(EmulatorFailed, match="closed"):
         emulator_process.start_emulator()
 
 
-def test_an_emulator_that_never_answers_is_given_up_with_the_place_of_its_log(
-    data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_emulator_without_answer_names_its_log(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(emulator_process, "START_SECONDS", 0.5)
     text = "import os, pathlib, time; pathlib.Path({!r}).write_text(str(os.getpid())); time.sleep(60)"
     write_emulator(data.parent, text.format(str(data / "starts")))
@@ -224,9 +222,7 @@ def test_stopping_ends_it(data: Path) -> None:
     assert emulator_process._find_running_url() is None
 
 
-def test_stopping_only_an_idle_one_leaves_a_busy_one_and_says_so(
-    data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_busy_emulator_is_not_stopped(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     url = emulator_process.start_emulator()
     (data / "busy").touch()
     emulator_process.stop_emulator(only_if_idle=True)
@@ -237,15 +233,13 @@ def test_stopping_only_an_idle_one_leaves_a_busy_one_and_says_so(
     assert emulator_process._find_running_url() is None
 
 
-def test_one_that_cannot_be_stopped_is_reported_with_its_last_line(data: Path) -> None:
+def test_a_failed_stop_quotes_the_last_line(data: Path) -> None:
     write_emulator(data.parent, "import sys; sys.exit('Docker does not answer')")
     with pytest.raises(EmulatorFailed, match=r"^the emulator does not stop: Docker does not answer$"):
         emulator_process.stop_emulator()
 
 
-def test_its_data_lies_in_the_project_or_where_the_environment_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_can_move_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("VERTEX_EMULATOR_DATA", raising=False)
     assert emulator_process.get_data_folder() == tmp_path / ".emulator"
@@ -255,7 +249,7 @@ def test_its_data_lies_in_the_project_or_where_the_environment_says(
     assert emulator_process.get_data_folder() == tmp_path / ".emulator"
 
 
-def test_the_emulator_that_is_run_is_the_project_s_with_this_python(data: Path) -> None:
+def test_the_project_s_emulator_runs_with_this_python(data: Path) -> None:
     assert emulator_process._build_command("serve") == [
         sys.executable,
         "-m",

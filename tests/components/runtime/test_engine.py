@@ -11,7 +11,7 @@ from components.errors import SubmitFailed
 from components.runtime.engine import ensure_engine_alive, is_engine_alive
 
 
-def test_an_engine_that_listens_is_alive_and_one_that_was_killed_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_is_alive_until_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         monkeypatch.setattr(sys, "argv", ["provider", f"127.0.0.1:{listening.getsockname()[1]}"])
         assert is_engine_alive()
@@ -22,12 +22,12 @@ def test_an_engine_that_listens_is_alive_and_one_that_was_killed_is_not(monkeypa
 
 
 @pytest.mark.parametrize("arguments", [[], ["tests/test_engine.py::test"], ["-q"], ["127.0.0.1"]])
-def test_where_there_is_no_engine_there_is_none_to_miss(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
+def test_without_an_engine_it_counts_as_alive(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["program", *arguments])
     assert is_engine_alive()
 
 
-def test_an_engine_that_is_only_slow_to_answer_is_not_taken_for_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_engine_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(*_: object, **__: object) -> socket.socket:
         raise TimeoutError("timed out")
 
@@ -36,7 +36,7 @@ def test_an_engine_that_is_only_slow_to_answer_is_not_taken_for_gone(monkeypatch
     assert is_engine_alive()
 
 
-def test_a_provider_ends_soon_after_its_engine_and_not_before() -> None:
+def test_a_provider_ends_soon_after_its_engine() -> None:
     following = """
 import time
 from components.runtime import engine

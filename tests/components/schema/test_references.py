@@ -51,27 +51,27 @@ def test_space_within_the_braces_plays_no_part() -> None:
     assert list(find_references("${ vars.epochs }")) == [((), "vars.epochs")]
 
 
-def test_references_are_replaced_wherever_they_stand_and_keys_are_left_alone() -> None:
+def test_references_in_all_values_are_replaced() -> None:
     value = {"a": [{"${vars.name}": "${vars.epochs}"}, 3], "b": None}
     assert resolve_references(value, VARS) == {"a": [{"${vars.name}": 20}, 3], "b": None}
 
 
-def test_a_reference_into_a_table_that_is_not_known_yet_stays_as_it_is() -> None:
+def test_a_reference_to_an_unknown_table_stays() -> None:
     value = ["${secrets.token}", "x${secrets.token}${vars.epochs}", "${vars.unknown}"]
     assert resolve_references(value, VARS) == ["${secrets.token}", "x${secrets.token}20", "${vars.unknown}"]
 
 
-def test_the_value_that_is_filled_in_is_not_looked_through_again() -> None:
+def test_inserted_values_are_not_resolved_again() -> None:
     secrets = {"secrets": {"a": "${secrets.b}", "b": "hidden"}}
     assert resolve_references("${secrets.a} ${secrets.a}", secrets) == "${secrets.b} ${secrets.b}"
 
 
-def test_every_reference_is_found_with_the_place_where_it_stands() -> None:
+def test_every_reference_is_found_with_its_path() -> None:
     value = {"spec": {"args": ["x", "--a=${vars.a}"], "uri": "${images.b}"}, "n": 1}
     assert list(find_references(value)) == [(("spec", "args", 1), "vars.a"), (("spec", "uri"), "images.b")]
 
 
-def test_an_escaped_reference_is_neither_found_nor_replaced_and_unescaped_at_last() -> None:
+def test_an_escaped_reference_is_only_unescaped() -> None:
     text = "echo $${vars.epochs} ${vars.epochs}"
     assert list(find_references(text)) == [((), "vars.epochs")]
     assert resolve_references(text, VARS) == "echo $${vars.epochs} 20"
@@ -103,7 +103,7 @@ def test_values_that_are_no_text_pass_through(value: Any) -> None:
         ("${var.epochs", "${var.epochs"),
     ],
 )
-def test_a_reference_without_an_end_is_told_from_a_text(text: str, begun: str) -> None:
+def test_an_unclosed_reference_is_found(text: str, begun: str) -> None:
     said = f'"{begun}" is a `${{` without `}}`; close it, or write `$${{` for a literal `${{`'
     assert list(find_unclosed_references({"args": ["x", text]})) == [(("args", 1), said)]
 
@@ -111,5 +111,5 @@ def test_a_reference_without_an_end_is_told_from_a_text(text: str, begun: str) -
 @pytest.mark.parametrize(
     "text", ["${vars.a}", "${vars.a} ${vars.b}", "$${vars.a", "${HOME", "${", "US${5.00", "$(vars.a"]
 )
-def test_what_begins_no_reference_or_ends_it_is_none_without_an_end(text: str) -> None:
+def test_other_text_is_no_unclosed_reference(text: str) -> None:
     assert list(find_unclosed_references([text])) == []

@@ -34,7 +34,7 @@ def test_json_is_read_as_yaml_is() -> None:
     )
 
 
-def test_a_key_that_stands_twice_is_refused_with_both_lines() -> None:
+def test_a_duplicate_key_names_both_lines() -> None:
     text = "images:\n  digits: {uri: a}\n  other: {uri: b}\n  digits: {uri: c}\n"
     assert problem_of(source(text)) == 'jobs.yaml:4: "digits" is there twice, lines 2 and 4'
 
@@ -52,7 +52,7 @@ def test_merged_keys_can_be_overridden() -> None:
     )
 
 
-def test_a_key_that_stands_twice_beside_a_merge_is_still_refused() -> None:
+def test_a_duplicate_key_beside_a_merge_is_rejected() -> None:
     text = "vars:\n  base: &base {cpu: 1}\n  big:\n    <<: *base\n    gpu: 2\n    gpu: 3\n"
     assert problem_of(source(text)) == 'jobs.yaml:6: "gpu" is there twice, lines 5 and 6'
 
@@ -69,14 +69,14 @@ def test_a_key_that_stands_twice_beside_a_merge_is_still_refused() -> None:
         ("? [a, b]\n: 1\n", 1),
     ],
 )
-def test_broken_yaml_is_reported_with_its_line_in_one_line(text: str, line: int) -> None:
+def test_invalid_yaml_is_reported_with_its_line(text: str, line: int) -> None:
     problem = problem_of(source(text))
     assert problem.startswith(f"jobs.yaml:{line}: ")
     assert len(problem.splitlines()) == 1
 
 
 @pytest.mark.parametrize("text", [b"\x80\x81", b"a: \xe9\n", b"a: \x01\n"])
-def test_what_is_no_text_is_reported_in_one_line(text: bytes) -> None:
+def test_undecodable_bytes_are_reported_in_one_line(text: bytes) -> None:
     problem = problem_of(source(text))
     assert problem.startswith("jobs.yaml")
     assert "is not valid YAML" in problem
@@ -92,7 +92,7 @@ def test_a_file_that_holds_no_object_is_refused(text: str) -> None:
     assert problem_of(source(text)) == "jobs.yaml: must be an object with named fields"
 
 
-def test_an_alias_to_itself_is_refused_and_no_endless_loop() -> None:
+def test_an_alias_to_itself_is_rejected() -> None:
     assert problem_of(source("vars:\n  loop: &loop [*loop]\n")).startswith("jobs.yaml")
 
 
@@ -130,25 +130,23 @@ POOL = ("customJobs", "digits", "jobSpec", "workerPoolSpecs", 0)
         ((*POOL, "replicaCount"), 6),
     ],
 )
-def test_a_place_is_the_line_of_the_deepest_key_that_is_there_in_either_spelling(
-    path: tuple[str | int, ...], line: int
-) -> None:
+def test_a_place_is_the_deepest_existing_key(path: tuple[str | int, ...], line: int) -> None:
     assert source(TEXT).format_place(path) == f"jobs.yaml:{line}"
 
 
-def test_the_place_of_what_is_not_there_at_all_is_the_file() -> None:
+def test_the_place_of_missing_keys_is_the_file() -> None:
     assert source(TEXT).format_place(("images", "a")) == "jobs.yaml"
     assert SourceFile("gone.yaml").format_place(("images",)) == "gone.yaml"
 
 
-def test_a_stack_s_keys_stand_under_config_with_the_namespace_and_are_shown_with_it() -> None:
+def test_stack_keys_are_shown_with_their_namespace() -> None:
     text = "config:\n  gcp:region: a\n  vertex-training:vars:\n    epochs: 5\n"
     problem = stack(text).create_problem(("vars", "epochs"), "is odd")
     assert str(problem) == "stacks/Pulumi.dev.yaml:4: vertex-training:vars.epochs: is odd"
     assert stack(text).format_place(("region",)) == "stacks/Pulumi.dev.yaml:1"
 
 
-def test_a_stack_s_values_are_quoted_as_they_were_written() -> None:
+def test_stack_values_are_quoted_as_written() -> None:
     text = "config:\n  vertex-training:labels:\n    python: 3.10\n"
     problem = stack(text).create_problem(("labels", "python"), '3.1 is not a string; write "3.1" in quotes')
     assert problem.place == "stacks/Pulumi.dev.yaml:3"
@@ -177,9 +175,7 @@ def project(tmp_path: Path) -> Path:
         ([], []),
     ],
 )
-def test_include_takes_files_folders_and_globs_each_file_once(
-    project: Path, patterns: list[str], names: list[str]
-) -> None:
+def test_include_takes_files_folders_and_globs(project: Path, patterns: list[str], names: list[str]) -> None:
     files, unmatched = find_included_files(project, patterns)
     assert (list(files), unmatched) == (names, [])
     assert all(file == project / name for name, file in files.items())
@@ -191,7 +187,7 @@ def test_a_pattern_that_matches_no_file_is_returned(project: Path, pattern: str)
     assert (list(files), unmatched) == (["training/b.yaml"], [1])
 
 
-def test_a_file_outside_of_the_project_is_shown_with_its_whole_path(project: Path, tmp_path: Path) -> None:
+def test_files_outside_the_project_have_absolute_paths(project: Path, tmp_path: Path) -> None:
     shared = tmp_path / "shared.yaml"
     shared.write_text("{}")
     files, _ = find_included_files(project, [str(shared)])

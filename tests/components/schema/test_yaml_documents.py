@@ -52,7 +52,7 @@ def said(text: str) -> list[str]:
         ("{a: 1}", '{"a": 1} is not a string'),
     ],
 )
-def test_what_is_no_text_is_quoted_as_it_was_written(written: str, problem: str) -> None:
+def test_values_that_are_not_text_are_quoted_unchanged(written: str, problem: str) -> None:
     assert said(f"args:\n  - a\n  - {written}\n") == [problem]
 
 
@@ -64,7 +64,7 @@ def test_the_advice_makes_the_text_that_was_written(written: str) -> None:
     assert value == {"args": [written]}
 
 
-def test_a_message_that_is_about_something_else_is_left_as_it_is() -> None:
+def test_other_messages_are_left_unchanged() -> None:
     nodes = compose_nodes(b"args: [3.10, '3.10']\n")
     assert quote_source_text(nodes, ("args", 0), "is odd") == "is odd"
     assert quote_source_text(nodes, ("args", 1), '3.1 is not a string; write "3.1" in quotes').startswith("3.1 is not")
@@ -72,7 +72,7 @@ def test_a_message_that_is_about_something_else_is_left_as_it_is() -> None:
     assert quote_source_text(None, ("args",), "is odd") == "is odd"
 
 
-def test_what_is_merged_into_an_object_is_found_where_it_stands() -> None:
+def test_merged_keys_are_found_at_their_source() -> None:
     text = "a: &a {A: 3.10}\nb: &b {B: 1}\nenv:\n  C: x\n  <<: [*a, *b]\n"
     nodes = compose_nodes(text.encode())
     assert [find_line(nodes, ("env", name)) for name in ("A", "B", "C", "D")] == [1, 2, 4, 3]
