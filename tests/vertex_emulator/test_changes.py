@@ -73,7 +73,7 @@ def removed(transaction: Transaction, job_id: str) -> None:
         (lambda transaction: transaction.set_setting("ready", "1"), set()),
     ],
 )
-def test_every_kind_of_change_is_told_with_its_job_and_a_trial_s_with_its_study(
+def test_changes_name_their_job_and_study(
     database: Database, work: Callable[[Transaction], object], jobs: set[str]
 ) -> None:
     assert told(database, within(database, work)) == jobs
@@ -90,7 +90,7 @@ def test_nothing_is_told_before_the_change_is_there(database: Database) -> None:
     asyncio.run(watch())
 
 
-def test_a_slow_watcher_finds_all_that_it_missed_in_one_set(database: Database) -> None:
+def test_slow_watcher_gets_missed_changes_in_one_set(database: Database) -> None:
     def act() -> None:
         for _ in range(100):
             within(database, lambda transaction: transaction.log_service_message("1", "again"))()
@@ -99,7 +99,7 @@ def test_a_slow_watcher_finds_all_that_it_missed_in_one_set(database: Database) 
     assert told(database, act) == {"1", "2", "3"}
 
 
-def test_every_watcher_is_let_go_at_the_end_and_those_that_come_later_at_once(database: Database) -> None:
+def test_closing_releases_present_and_later_watchers(database: Database) -> None:
     assert told(database, database.changes.close) is None
     assert told(database, lambda: None) is None
 

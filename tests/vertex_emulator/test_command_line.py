@@ -25,14 +25,14 @@ def test_the_endpoint_file_says_where_the_emulator_is(shared: RunningEmulator) -
     assert shared.call("GET", "readyz") == {"status": "ok"}
 
 
-def test_a_second_emulator_on_the_same_folder_is_refused_with_exit_code_3(shared: RunningEmulator) -> None:
+def test_second_emulator_on_folder_exits_with_3(shared: RunningEmulator) -> None:
     done = command("serve", data=shared.data)
     assert done.returncode == 3
     assert done.stderr.count("\n") == 1
     assert "already running" in done.stderr
 
 
-def test_a_port_in_use_is_named_with_the_way_out(tmp_path: Path) -> None:
+def test_port_in_use_is_named_with_remedy(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = command("serve", "--port", str(port), data=tmp_path)
@@ -65,7 +65,7 @@ def test_a_store_that_is_none_is_refused(tmp_path: Path) -> None:
     assert "emulator.db cannot be used" in done.stderr
 
 
-def test_a_data_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+def test_data_folder_that_cannot_be_made_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = command("serve", data=tmp_path / "file" / "data")
     assert done.returncode == 1
@@ -74,7 +74,7 @@ def test_a_data_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["status", "logs"])
-def test_commands_without_an_emulator_say_how_to_start_one(tmp_path: Path, name: str) -> None:
+def test_commands_without_emulator_tell_how_to_start_one(tmp_path: Path, name: str) -> None:
     done = command(name, *(["1"] if name == "logs" else []), data=tmp_path)
     assert done.returncode == 1
     assert "vertex-emulator serve" in done.stderr
@@ -97,7 +97,7 @@ def test_status_and_logs_of_a_running_emulator(shared: RunningEmulator) -> None:
     assert (unknown.returncode, "123" in unknown.stderr) == (1, True)
 
 
-def test_followed_logs_end_with_the_job_and_hold_each_line_once(shared: RunningEmulator) -> None:
+def test_followed_logs_end_with_job_without_repeated_lines(shared: RunningEmulator) -> None:
     script = "import time\nfor i in range(4): print('line', i, flush=True); time.sleep(0.4)"
     name = shared.create(custom_job(pool(script)))
     done = command("logs", "--follow", name, data=shared.data)
@@ -106,7 +106,7 @@ def test_followed_logs_end_with_the_job_and_hold_each_line_once(shared: RunningE
     assert lines == ["line 0", "line 1", "line 2", "line 3"]
 
 
-def test_stop_if_idle_leaves_an_emulator_with_active_jobs_running(own: RunningEmulator) -> None:
+def test_stop_if_idle_keeps_emulator_with_active_jobs(own: RunningEmulator) -> None:
     name = own.create(custom_job(pool("import time; time.sleep(600)")))
     own.in_state(name, "JOB_STATE_RUNNING")
     busy = command("stop", "--if-idle", data=own.data)
@@ -118,7 +118,7 @@ def test_stop_if_idle_leaves_an_emulator_with_active_jobs_running(own: RunningEm
     assert own.process.wait(10) == 0
 
 
-def test_reset_removes_jobs_containers_and_logs_and_leaves_buckets(own: RunningEmulator) -> None:
+def test_reset_removes_jobs_and_keeps_buckets(own: RunningEmulator) -> None:
     name = own.create(custom_job(pool("import time; time.sleep(600)")))
     own.in_state(name, "JOB_STATE_RUNNING")
     (own.data / "gcs" / "kept").mkdir()
@@ -132,7 +132,7 @@ def test_reset_removes_jobs_containers_and_logs_and_leaves_buckets(own: RunningE
     assert (own.data / "gcs" / "kept").is_dir()
 
 
-def test_without_docker_the_emulator_starts_and_a_job_waits_and_says_why(tmp_path: Path) -> None:
+def test_jobs_wait_with_reason_without_docker(tmp_path: Path) -> None:
     environment = {**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/no-docker.sock"}
     arguments = [sys.executable, "-m", "vertex_emulator", "serve", "--data", str(tmp_path / "data")]
     with (tmp_path / "log").open("w") as log:

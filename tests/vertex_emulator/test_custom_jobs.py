@@ -28,7 +28,7 @@ else:
 """
 
 
-def test_a_job_runs_its_image_and_its_output_is_in_its_log_and_its_bucket(shared: RunningEmulator) -> None:
+def test_job_writes_to_its_log_and_bucket(shared: RunningEmulator) -> None:
     script = (
         "import os, sys; print(sys.argv[1:]); open('/gcs/my-bucket/run/model/weights', 'w').write(os.environ['TOKEN'])"
     )
@@ -48,7 +48,7 @@ def test_a_job_runs_its_image_and_its_output_is_in_its_log_and_its_bucket(shared
     until(lambda: not labelled(name), "removal of the containers")
 
 
-def test_a_failure_names_replica_and_exit_code_and_its_last_lines_are_in_the_log(shared: RunningEmulator) -> None:
+def test_failure_names_replica_and_exit_code(shared: RunningEmulator) -> None:
     name = shared.create(custom_job(pool("import sys; print('so far'); sys.exit('out of luck')")))
     job = shared.ended(name)
     assert job["state"] == "JOB_STATE_FAILED"
@@ -66,7 +66,7 @@ def test_a_failure_names_replica_and_exit_code_and_its_last_lines_are_in_the_log
     assert entries[0]["logName"].endswith("/logs/workerpool0-0")
 
 
-def test_an_executable_that_is_not_there_fails_the_job_with_docker_s_reason(shared: RunningEmulator) -> None:
+def test_missing_executable_fails_job_with_docker_reason(shared: RunningEmulator) -> None:
     body = custom_job(pool("", command=["/no/such/program"]))
     job = shared.ended(shared.create(body))
     assert job["state"] == "JOB_STATE_FAILED"
@@ -74,13 +74,13 @@ def test_an_executable_that_is_not_there_fails_the_job_with_docker_s_reason(shar
     assert "/no/such/program" in job["error"]["message"]
 
 
-def test_an_image_that_is_nowhere_fails_the_job_with_its_name(shared: RunningEmulator) -> None:
+def test_missing_image_fails_job_with_image_name(shared: RunningEmulator) -> None:
     job = shared.ended(shared.create(custom_job(pool("", imageUri="127.0.0.1:9/none/such:1"))))
     assert job["state"] == "JOB_STATE_FAILED"
     assert "127.0.0.1:9/none/such:1 cannot be pulled" in job["error"]["message"]
 
 
-def test_a_cancelled_job_is_asked_to_stop_and_ends_cancelled_with_code_1(shared: RunningEmulator) -> None:
+def test_cancelled_job_ends_with_code_1(shared: RunningEmulator) -> None:
     name = shared.create(custom_job(pool(SLEEP)))
     shared.in_state(name, "JOB_STATE_RUNNING")
     until(lambda: shared.lines(name) == ["up"], "the first line")
@@ -91,7 +91,7 @@ def test_a_cancelled_job_is_asked_to_stop_and_ends_cancelled_with_code_1(shared:
     assert shared.call("POST", f"v1/{name}:cancel") == {}
 
 
-def test_a_running_job_is_not_deleted_and_an_ended_one_is_with_its_log(shared: RunningEmulator) -> None:
+def test_only_ended_job_is_deleted_with_its_log(shared: RunningEmulator) -> None:
     name = shared.create(custom_job(pool(SLEEP)))
     shared.in_state(name, "JOB_STATE_RUNNING")
     error = shared.call("DELETE", f"v1/{name}", expect=400)["error"]
@@ -115,7 +115,7 @@ def test_a_timeout_ends_a_job(shared: RunningEmulator) -> None:
     assert "1s" in job["error"]["message"]
 
 
-def test_replicas_of_two_pools_find_each_other_by_name_as_soon_as_they_start(shared: RunningEmulator) -> None:
+def test_replicas_of_two_pools_resolve_each_other(shared: RunningEmulator) -> None:
     name = shared.create(custom_job(pool(MEET), pool(MEET, replicas=2)))
     job = shared.ended(name)
     assert job["state"] == "JOB_STATE_SUCCEEDED", shared.lines(name)
@@ -130,7 +130,7 @@ def test_replicas_of_two_pools_find_each_other_by_name_as_soon_as_they_start(sha
     assert "severity" not in met[0]["jsonPayload"]
 
 
-def test_logs_come_in_pages_in_either_order_each_line_once(shared: RunningEmulator) -> None:
+def test_log_pages_contain_each_line_once(shared: RunningEmulator) -> None:
     name = shared.create(custom_job(pool("for i in range(10): print('line', i)")))
     shared.ended(name)
     job_id = name.rpartition("/")[2]
@@ -152,13 +152,13 @@ def test_logs_come_in_pages_in_either_order_each_line_once(shared: RunningEmulat
         assert lines == (expected if order == "timestamp asc" else expected[::-1])
 
 
-def test_a_line_longer_than_docker_s_frames_is_one_entry(shared: RunningEmulator) -> None:
+def test_line_longer_than_docker_frame_is_one_entry(shared: RunningEmulator) -> None:
     name = shared.create(custom_job(pool("print('x' * 50_000 + 'end')")))
     shared.ended(name)
     assert shared.lines(name) == ["x" * 50_000 + "end"]
 
 
-def test_logs_can_be_followed_from_a_time_while_the_job_runs(shared: RunningEmulator) -> None:
+def test_running_logs_can_be_followed_from_a_time(shared: RunningEmulator) -> None:
     name = shared.create(custom_job(pool("import time\nfor i in range(3): print(i, flush=True)\ntime.sleep(600)")))
     until(lambda: shared.lines(name) == ["0", "1", "2"], "three lines")
     second = shared.entries(name, "resource.labels.task_name=workerpool0-0")[1]
@@ -170,7 +170,7 @@ def test_logs_can_be_followed_from_a_time_while_the_job_runs(shared: RunningEmul
     shared.ended(name)
 
 
-def test_an_approximated_field_is_noted_in_the_job_s_log(shared: RunningEmulator) -> None:
+def test_approximated_field_is_noted_in_log(shared: RunningEmulator) -> None:
     name = shared.create(custom_job(pool("pass"), enableWebAccess=True))
     notes = shared.entries(name, "severity=WARNING AND resource.labels.task_name=service")
     assert "enableWebAccess: on this machine there is no web shell; use `docker exec`." in [
@@ -179,7 +179,7 @@ def test_an_approximated_field_is_noted_in_the_job_s_log(shared: RunningEmulator
     assert shared.ended(name)["state"] == "JOB_STATE_SUCCEEDED"
 
 
-def test_a_container_has_neither_privileges_nor_docker_s_socket(shared: RunningEmulator) -> None:
+def test_container_has_no_privileges_or_docker_socket(shared: RunningEmulator) -> None:
     script = (
         "import os; status = dict(line.split(':', 1) for line in open('/proc/self/status') if ':' in line);"
         "admin = int(status['CapEff'], 16) >> 21 & 1;"
@@ -190,7 +190,7 @@ def test_a_container_has_neither_privileges_nor_docker_s_socket(shared: RunningE
     assert shared.lines(name) == ["1 0 False"]
 
 
-def test_more_jobs_than_the_machine_holds_wait_in_the_queue(own: RunningEmulator) -> None:
+def test_jobs_beyond_machine_capacity_wait_in_queue(own: RunningEmulator) -> None:
     capacity = own.call("GET", "vertex_emulator/status")["replicas"]["capacity"]
     names = [own.create(custom_job(pool(SLEEP))) for _ in range(capacity)]
     for name in names:

@@ -79,7 +79,7 @@ def containers(name: str, task: str) -> list[str]:
     return [container for container in done.stdout.split() if f"-{task}-" in container]
 
 
-def test_replicas_of_two_pools_average_their_gradients_over_the_network_exactly(shared: RunningEmulator) -> None:
+def test_replicas_average_gradients_exactly_over_network(shared: RunningEmulator) -> None:
     program = TRAINER.read_text()
     pools = [pool(program, args=["--steps=60"]), pool(program, 2, args=["--steps=60"])]
     name = shared.create(custom_job(*pools, baseOutputDirectory={"outputUriPrefix": "gs://gradients/run"}))
@@ -91,9 +91,7 @@ def test_replicas_of_two_pools_average_their_gradients_over_the_network_exactly(
     assert sorted(lines) == [f"replica {rank} of 3" for rank in range(3)]
 
 
-def test_each_role_has_its_image_and_its_place_in_tf_config_and_the_evaluator_none_in_the_cluster(
-    shared: RunningEmulator, images: dict[str, str]
-) -> None:
+def test_tf_config_gives_each_role_its_place(shared: RunningEmulator, images: dict[str, str]) -> None:
     pools = [pool(ROLES, imageUri=images["chief"]), *(pool(ROLES, imageUri=images["worker"]) for _ in range(3))]
     name = shared.create(custom_job(*pools))
     assert shared.ended(name)["state"] == "JOB_STATE_SUCCEEDED", shared.lines(name)
@@ -120,7 +118,7 @@ def test_an_empty_pool_keeps_its_place(shared: RunningEmulator) -> None:
     assert set(found["workerpool0-0"]["config"]["cluster"]) == {"chief", "ps"}
 
 
-def test_a_pool_of_reduction_server_is_left_out_and_the_log_says_so(shared: RunningEmulator) -> None:
+def test_reduction_server_pool_is_omitted_with_log_note(shared: RunningEmulator) -> None:
     image = {"imageUri": reduction_server.get_image_uri("europe-west4")}
     reducers = {**pool(""), "replicaCount": 2, "containerSpec": image}
     name = shared.create(custom_job(pool("import os; print(os.environ['WORLD_SIZE'])"), {}, reducers))
@@ -132,7 +130,7 @@ def test_a_pool_of_reduction_server_is_left_out_and_the_log_says_so(shared: Runn
     assert any(line.startswith(left_out) for line in shared.lines(name, 'severity="WARNING"'))
 
 
-def test_a_worker_that_dies_of_a_segmentation_fault_succeeds_at_the_job_s_second_attempt(
+def test_segmentation_fault_restarts_job_that_then_succeeds(
     shared: RunningEmulator,
 ) -> None:
     crash = (
@@ -152,7 +150,7 @@ def test_a_worker_that_dies_of_a_segmentation_fault_succeeds_at_the_job_s_second
     assert service.count("Job is running.") == 2
 
 
-def test_a_container_removed_from_outside_comes_back_with_its_name_and_address_while_the_others_go_on(
+def test_removed_container_returns_with_its_name_and_address(
     shared: RunningEmulator,
 ) -> None:
     program = f"""{STOPS}
@@ -182,7 +180,7 @@ time.sleep(0 if role == "0" else 600)
     assert [line for line in service if "workerpool1-0" in line and "restart 1 of 5" in line]
 
 
-def test_a_spot_job_is_preempted_by_injection_and_restarted_and_another_job_fails_for_lack_of_resources(
+def test_preemption_restarts_spot_job_and_fails_standard_job(
     shared: RunningEmulator,
 ) -> None:
     for pattern in ("spot", "standard"):

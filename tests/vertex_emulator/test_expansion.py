@@ -11,7 +11,7 @@ json.dump({"global_step": "1", "score": "1"}, open(sys.argv[-2], "w"))
 COMMAND = ["python3", "-c", SCRIPT, "$(AIP_MODEL_DIR)", "trial-$(CLOUD_ML_TRIAL_ID)", "$(UNKNOWN)", "$$(MINE)"]
 
 
-def test_references_are_expanded_everywhere_a_container_may_hold_them(shared: RunningEmulator) -> None:
+def test_variable_references_expand_throughout_container_spec(shared: RunningEmulator) -> None:
     env = [{"name": "FIRST", "value": "$(AIP_CHECKPOINT_DIR)a"}, {"name": "MINE", "value": "$(FIRST)/$(RANK)"}]
     body = study(trials=1, parallel=1)
     body["trialJobSpec"] = {

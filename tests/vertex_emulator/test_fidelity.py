@@ -49,7 +49,7 @@ def without_a_row(wanted: set[str], rows: dict[str, str]) -> set[str]:
     return {name for name in wanted if name not in rows and not name.startswith(families)}
 
 
-def test_every_field_of_pipelines_and_models_has_a_row(schemas: dict[str, Any], rows: dict[str, str]) -> None:
+def test_pipeline_and_model_fields_have_rows(schemas: dict[str, Any], rows: dict[str, str]) -> None:
     wanted = {
         *(f"trainingPipelines.{name}" for name in schemas[f"{PREFIX}TrainingPipeline"]["properties"]),
         *fields(schemas, "InputDataConfig", "inputDataConfig."),
@@ -64,7 +64,7 @@ def test_every_method_that_is_served_has_a_row(rows: dict[str, str]) -> None:
     assert served - set(rows) == set()
 
 
-def test_every_field_of_jobs_and_studies_has_a_row(schemas: dict[str, Any], rows: dict[str, str]) -> None:
+def test_job_and_study_fields_have_rows(schemas: dict[str, Any], rows: dict[str, str]) -> None:
     wanted = {
         *fields(schemas, "CustomJobSpec", ""),
         *fields(schemas, "StudySpec", "studySpec.", ("StudySpec",)),
@@ -79,12 +79,12 @@ def test_every_status_is_one_of_the_three(rows: dict[str, str]) -> None:
     assert set(rows.values()) <= STATUSES
 
 
-def test_what_the_emulator_refuses_or_notes_is_what_the_page_says(rows: dict[str, str]) -> None:
+def test_rejected_and_approximated_fields_are_documented(rows: dict[str, str]) -> None:
     assert {name: rows[name] for name in REJECTED_FIELDS} == dict.fromkeys(REJECTED_FIELDS, "refused")
     assert {name: rows[name] for name in APPROXIMATED_FIELDS} == dict.fromkeys(APPROXIMATED_FIELDS, "approximated")
 
 
-def test_no_field_is_said_to_be_refused_that_is_not(rows: dict[str, str], schemas: dict[str, Any]) -> None:
+def test_fields_documented_as_refused_are_rejected(rows: dict[str, str], schemas: dict[str, Any]) -> None:
     known = {*fields(schemas, "CustomJobSpec", ""), *fields(schemas, "StudySpec", "studySpec.", ("StudySpec",))}
     said = {name for name, status in rows.items() if status == "refused" and name in known}
     assert said == {
@@ -92,7 +92,7 @@ def test_no_field_is_said_to_be_refused_that_is_not(rows: dict[str, str], schema
     }
 
 
-def test_every_row_names_tests_that_show_it_and_these_exist() -> None:
+def test_every_row_names_existing_tests() -> None:
     tests = Path(__file__).parents[1]
     page = (tests.parent / "docs" / "fidelity.md").read_text()
     shown_by = re.findall(r"^\| `([^`]+)` \|.*\| ([^|]*) \|$", page, re.MULTILINE)

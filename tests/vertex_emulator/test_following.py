@@ -15,9 +15,7 @@ def texts(done: subprocess.CompletedProcess[str], task: str) -> list[str]:
     return [line.partition(f" {task}  ")[2] for line in done.stdout.splitlines() if f" {task}  " in line]
 
 
-def test_a_followed_log_survives_a_kill_of_the_emulator_and_ends_with_the_state(
-    own: RunningEmulator, tmp_path: Path
-) -> None:
+def test_followed_log_survives_kill_and_ends_with_state(own: RunningEmulator, tmp_path: Path) -> None:
     script = "import time\nfor i in range(30): print('line', i, flush=True); time.sleep(0.2)"
     name = own.create(custom_job(pool(script)))
     until(lambda: "line 1" in own.lines(name), "the first lines")
@@ -33,7 +31,7 @@ def test_a_followed_log_survives_a_kill_of_the_emulator_and_ends_with_the_state(
     assert lines[-1] == f"{name} JOB_STATE_SUCCEEDED"
 
 
-def test_the_exit_code_of_a_followed_log_says_whether_the_job_succeeded(shared: RunningEmulator) -> None:
+def test_exit_code_of_followed_log_tells_job_success(shared: RunningEmulator) -> None:
     failing = shared.create(custom_job(pool("raise SystemExit(7)")))
     shared.ended(failing)
     done = command("logs", "--follow", failing, data=shared.data)
@@ -44,7 +42,7 @@ def test_the_exit_code_of_a_followed_log_says_whether_the_job_succeeded(shared: 
     assert command("logs", failing, data=shared.data).returncode == 0
 
 
-def test_a_log_is_narrowed_to_a_replica_or_a_trial(shared: RunningEmulator) -> None:
+def test_log_is_limited_to_replica_or_trial(shared: RunningEmulator) -> None:
     name = shared.create(custom_job(pool("import time; print('chief'); time.sleep(1)"), pool("print('worker')")))
     shared.ended(name)
     done = command("logs", name, "--task", "workerpool1-0", data=shared.data)
@@ -60,20 +58,20 @@ def test_a_log_is_narrowed_to_a_replica_or_a_trial(shared: RunningEmulator) -> N
 
 
 @pytest.mark.parametrize("arguments", [["--task", "worker"], ["--trial", "0"], ["--trial", "x"]])
-def test_an_argument_that_is_none_is_refused_with_an_example(shared: RunningEmulator, arguments: list[str]) -> None:
+def test_invalid_argument_is_rejected_with_example(shared: RunningEmulator, arguments: list[str]) -> None:
     done = command("logs", "1", *arguments, data=shared.data)
     assert done.returncode == 2
     assert "is not a t" in done.stderr
 
 
-def test_a_job_id_that_is_no_part_of_an_address_is_just_unknown(shared: RunningEmulator) -> None:
+def test_job_id_invalid_in_urls_is_unknown(shared: RunningEmulator) -> None:
     for job in ("a b", "?x", "%2e", 'x"y'):
         done = command("logs", job, data=shared.data)
         assert (done.returncode, done.stderr.count("\n")) == (1, 1)
         assert "There is no job" in done.stderr
 
 
-def test_half_written_files_of_a_killed_emulator_are_no_obstacle(own: RunningEmulator) -> None:
+def test_emulator_starts_despite_partly_written_files(own: RunningEmulator) -> None:
     name = own.create(custom_job(pool("print('kept')")))
     own.ended(name)
     saved = own.data / "logs" / name.rpartition("/")[2] / "workerpool0-0.0.jsonl"
@@ -89,7 +87,7 @@ def test_half_written_files_of_a_killed_emulator_are_no_obstacle(own: RunningEmu
     assert own.lines(name) == ["kept"]
 
 
-def test_a_store_that_was_cut_off_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_truncated_database_is_rejected_in_one_line(tmp_path: Path) -> None:
     emulator = RunningEmulator(tmp_path / "data")
     emulator.end()
     emulator.http.close()

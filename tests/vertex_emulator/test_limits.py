@@ -45,9 +45,7 @@ def docker_on_a_small_machine() -> Iterator[SmallMachine]:
         executor.remove_job(job)
 
 
-def test_a_replica_that_takes_more_memory_than_it_is_given_fails_the_job_as_out_of_memory(
-    docker_on_a_small_machine: SmallMachine, tmp_path: Path
-) -> None:
+def test_exceeding_memory_limit_fails_job_as_oom(docker_on_a_small_machine: SmallMachine, tmp_path: Path) -> None:
     data = DataFolder.open(tmp_path)
     database = Database(data.database)
     scheduler = Scheduler(
@@ -77,7 +75,7 @@ def test_a_replica_that_takes_more_memory_than_it_is_given_fails_the_job_as_out_
     assert warnings == ["n1-standard-4 has 4 vCPUs and 15 GB of memory; this machine gives a replica 2 and 0.109 GB."]
 
 
-def test_what_the_machine_type_has_and_this_machine_has_not_is_said_in_the_job_s_log(shared: RunningEmulator) -> None:
+def test_log_warns_of_missing_machine_type_resources(shared: RunningEmulator) -> None:
     accelerator = {"acceleratorType": "NVIDIA_B200", "acceleratorCount": 8}
     name = shared.create(custom_job(on("a4-highgpu-8g", "pass", **accelerator)))
     assert shared.ended(name)["state"] == "JOB_STATE_SUCCEEDED"
@@ -86,7 +84,7 @@ def test_what_the_machine_type_has_and_this_machine_has_not_is_said_in_the_job_s
     assert gpus.startswith("NVIDIA_B200: 8 asked for; Docker on this machine gives a replica ")
 
 
-def test_disk_reservation_gpu_partition_and_topology_are_kept_and_change_nothing(shared: RunningEmulator) -> None:
+def test_disk_reservation_partition_and_topology_change_nothing(shared: RunningEmulator) -> None:
     affinity = {
         "reservationAffinityType": "SPECIFIC_RESERVATION",
         "key": "compute.googleapis.com/reservation-name",

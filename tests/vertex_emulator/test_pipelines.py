@@ -42,7 +42,7 @@ def ended(emulator: RunningEmulator, name: str) -> Any:
     return until(lambda: (found := emulator.get(name))["state"] in ENDED and found, f"the end of {name}")
 
 
-def test_a_pipeline_runs_its_custom_job_on_the_given_data_and_uploads_the_model(shared: RunningEmulator) -> None:
+def test_pipeline_trains_on_data_and_uploads_model(shared: RunningEmulator) -> None:
     data = shared.data / "gcs" / "my-bucket" / "data"
     data.mkdir(parents=True)
     (data / "training-1.csv").write_text("x,y\n")
@@ -80,7 +80,7 @@ def test_a_pipeline_runs_its_custom_job_on_the_given_data_and_uploads_the_model(
     assert (kept["versionId"], kept["versionAliases"]) == ("1", ["default"])
 
 
-def test_a_tuning_pipeline_uploads_the_model_of_its_best_trial(shared: RunningEmulator) -> None:
+def test_tuning_pipeline_uploads_model_of_best_trial(shared: RunningEmulator) -> None:
     inputs = {
         "studySpec": {
             "algorithm": "GRID_SEARCH",
@@ -106,7 +106,7 @@ def test_a_tuning_pipeline_uploads_the_model_of_its_best_trial(shared: RunningEm
     assert (folder / "weights.txt").read_text() == "1.0"
 
 
-def test_a_cancelled_pipeline_ends_its_job_and_its_containers(shared: RunningEmulator) -> None:
+def test_cancelled_pipeline_ends_its_job_and_containers(shared: RunningEmulator) -> None:
     body = pipeline({"workerPoolSpecs": [pool("import time; time.sleep(600)")]}, modelToUpload=model())
     name = shared.create(body, "trainingPipelines")
     shared.in_state(name, "PIPELINE_STATE_RUNNING")

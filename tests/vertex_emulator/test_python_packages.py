@@ -34,7 +34,7 @@ print(json.dumps({"args": sys.argv[1:], "job": json.loads(os.environ["CLOUD_ML_J
 """
 
 
-def test_packages_are_installed_in_order_and_the_module_runs_with_its_arguments(shared: RunningEmulator) -> None:
+def test_packages_install_in_order_before_module_runs(shared: RunningEmulator) -> None:
     folder = shared.data / "gcs" / BUCKET
     names = [packages.wheel(folder, "lib", "NAME = 'l'"), packages.sdist(folder, "trainer", REPORT)]
     arguments = ["--out=$(AIP_MODEL_DIR)", "$$(X)", "a b"]
@@ -62,7 +62,7 @@ def test_packages_are_installed_in_order_and_the_module_runs_with_its_arguments(
     }
 
 
-def test_a_package_that_is_not_in_its_bucket_fails_the_job_with_its_uri_before_anything_starts(
+def test_missing_package_fails_job_with_uri_before_start(
     shared: RunningEmulator,
 ) -> None:
     name = shared.create(custom_job(pool("none-0.1.tar.gz")))
@@ -75,7 +75,7 @@ def test_a_package_that_is_not_in_its_bucket_fails_the_job_with_its_uri_before_a
     assert shared.lines(name) == []
 
 
-def test_a_package_outside_its_bucket_is_refused_by_the_field_s_name(shared: RunningEmulator) -> None:
+def test_package_outside_bucket_is_rejected_by_field_name(shared: RunningEmulator) -> None:
     body = custom_job(pool("a-0.1.tar.gz"), pool("b-0.1.tar.gz", "../../c-0.1.tar.gz"))
     error = shared.call("POST", f"v1/{PARENT}/customJobs", body, expect=400)["error"]
     (violation,) = error["details"][0]["fieldViolations"]
@@ -83,7 +83,7 @@ def test_a_package_outside_its_bucket_is_refused_by_the_field_s_name(shared: Run
     assert f"gs://{BUCKET}/../../c-0.1.tar.gz" in violation["description"]
 
 
-def test_what_pip_says_of_a_package_that_cannot_be_installed_is_in_the_job_s_log(shared: RunningEmulator) -> None:
+def test_pip_error_is_in_job_log(shared: RunningEmulator) -> None:
     wheel = packages.wheel(shared.data / "gcs" / BUCKET, "needy", "", requires="nothing-of-this-name")
     env = [{"name": "PIP_NO_INDEX", "value": "1"}]
     name = shared.create(custom_job(pool(wheel, module="needy.task", env=env)))
@@ -136,9 +136,7 @@ def bare_image() -> Iterator[str]:
     client.close()
 
 
-def test_an_image_of_any_user_whose_python_has_another_name_and_without_a_network_runs_packages(
-    shared: RunningEmulator, bare_image: str
-) -> None:
+def test_packages_run_for_any_user_without_network(shared: RunningEmulator, bare_image: str) -> None:
     folder = shared.data / "gcs" / BUCKET
     script = "import os, lib.task; print(os.getuid(), lib.task.NAME)"
     names = [
@@ -163,7 +161,7 @@ with open(os.environ["CLOUD_ML_HP_METRIC_FILE"], "w") as file:
 """
 
 
-def test_a_trial_s_parameters_are_arguments_of_the_module(shared: RunningEmulator) -> None:
+def test_module_gets_trial_parameters_as_arguments(shared: RunningEmulator) -> None:
     wheel = packages.wheel(shared.data / "gcs" / BUCKET, "tuned", TRIAL)
     body = study(trials=2, trialJobSpec={"workerPoolSpecs": [pool(wheel, module="tuned.task", args=["--fixed"])]})
     name = shared.create(body, "hyperparameterTuningJobs")

@@ -10,7 +10,7 @@ def test_int64_fields_are_strings_and_int32_fields_numbers() -> None:
     assert (study["maxTrialCount"], study["parallelTrialCount"]) == (3, 2)
 
 
-def test_a_label_that_is_called_like_a_field_stays_a_string() -> None:
+def test_label_named_like_a_field_stays_string() -> None:
     spec = {"displayName": "x", "labels": {"replicaCount": "many"}, "jobSpec": {"workerPoolSpecs": [{}]}}
     assert serialize_job(custom_job(spec))["labels"] == {"replicaCount": "many"}
 
@@ -21,7 +21,7 @@ def test_times_are_rfc_3339_in_utc() -> None:
     assert "endTime" not in shown
 
 
-def test_only_failed_and_cancelled_jobs_have_an_error_and_only_once_they_ended() -> None:
+def test_only_ended_unsuccessful_jobs_have_an_error() -> None:
     failure = Ending(FAILED, 3, "it broke", 5)
     assert serialize_job(custom_job(state=FAILED, ending=failure))["error"] == {"code": 3, "message": "it broke"}
     assert "error" not in serialize_job(custom_job(ending=failure))

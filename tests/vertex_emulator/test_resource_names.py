@@ -17,20 +17,20 @@ def test_a_project_of_a_domain_keeps_its_colon() -> None:
     assert parse_model_name("projects/example.com:p/locations/r/models/1") == (Location("example.com:p", "r"), "1")
 
 
-def test_a_project_s_number_is_stable_and_digits_stay() -> None:
+def test_project_number_is_stable_and_keeps_digits() -> None:
     assert derive_project_number("123456") == "123456"
     assert derive_project_number("my-project") == derive_project_number("my-project")
     assert len(derive_project_number("my-project")) == 12
     assert derive_project_number("my-project") != derive_project_number("other-project")
 
 
-def test_ids_are_numbers_of_nineteen_digits_that_fit_int64() -> None:
+def test_ids_are_nineteen_digits_that_fit_int64() -> None:
     ids = {generate_id() for _ in range(1000)}
     assert len(ids) == 1000
     assert all(len(each) == 19 and int(each) < 2**63 for each in ids)
 
 
-def test_host_names_differ_by_place_only_and_share_the_job_s_ten_digits() -> None:
+def test_host_names_share_the_digits_of_their_job() -> None:
     first, second = build_hostname("1", 0, 0), build_hostname("1", 1, 2)
     assert first.split("-")[3] == second.split("-")[3]
     assert len(first.split("-")[3]) == 10

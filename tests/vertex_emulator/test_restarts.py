@@ -6,7 +6,7 @@ from tests.vertex_emulator.test_studies import REPORT, study
 SLOW = "import time\nprint('begun', flush=True)\ntime.sleep(3)\nopen('/gcs/runs/x', 'a').write('ran\\n')"
 
 
-def test_an_orderly_stop_leaves_containers_running_and_the_next_start_finds_them(own: RunningEmulator) -> None:
+def test_restarted_emulator_finds_running_containers(own: RunningEmulator) -> None:
     (own.data / "gcs" / "runs").mkdir()
     name = own.create(custom_job(pool(SLOW)))
     own.in_state(name, "JOB_STATE_RUNNING")
@@ -21,7 +21,7 @@ def test_an_orderly_stop_leaves_containers_running_and_the_next_start_finds_them
     assert own.lines(name) == ["begun"]
 
 
-def test_what_ended_while_no_emulator_ran_is_known_to_the_next(own: RunningEmulator) -> None:
+def test_containers_that_ended_meanwhile_are_found_at_start(own: RunningEmulator) -> None:
     name = own.create(custom_job(pool("import time; time.sleep(1); raise SystemExit(7)")))
     own.in_state(name, "JOB_STATE_RUNNING")
     own.end(signal.SIGKILL)
@@ -29,7 +29,7 @@ def test_what_ended_while_no_emulator_ran_is_known_to_the_next(own: RunningEmula
     assert "non-zero status of 7" in own.ended(name)["error"]["message"]
 
 
-def test_killed_with_jobs_and_a_study_running_nothing_is_lost_and_nothing_runs_twice(own: RunningEmulator) -> None:
+def test_kill_loses_nothing_and_nothing_runs_twice(own: RunningEmulator) -> None:
     (own.data / "gcs" / "runs").mkdir()
     jobs = [own.create(custom_job(pool(SLOW))) for _ in range(2)]
     counted = REPORT + "\ntime.sleep(0.5)\nopen('/gcs/runs/trials', 'a').write(os.environ['CLOUD_ML_TRIAL_ID'] + '\\n')"

@@ -50,7 +50,7 @@ def raw(emulator: RunningEmulator, *parts: bytes) -> bytes:
     ],
 )
 @pytest.mark.parametrize(("method", "path"), [("POST", f"v1/{PARENT}/customJobs"), ("DELETE", "v1/x"), ("GET", "")])
-def test_pages_of_other_sites_and_rebound_names_reach_nothing(
+def test_other_sites_and_rebound_names_are_rejected(
     shared: RunningEmulator, headers: dict[str, str], method: str, path: str
 ) -> None:
     reply = shared.http.request(method, f"{shared.url}/{path}", json=absent("evil"), headers=headers, timeout=30)
@@ -58,13 +58,13 @@ def test_pages_of_other_sites_and_rebound_names_reach_nothing(
     assert "access-control-allow-origin" not in reply.headers
 
 
-def test_two_origins_or_hosts_are_not_better_than_one(shared: RunningEmulator) -> None:
+def test_second_origin_or_host_is_rejected(shared: RunningEmulator) -> None:
     for second in (b"Origin: http://localhost\r\nOrigin: http://evil.example\r\n", b"Host: evil.example\r\n"):
         head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + second + b"\r\n"
         assert raw(shared, head).split()[1] in (b"400", b"403")
 
 
-def test_a_foreign_page_gets_no_permission_by_a_preflight(shared: RunningEmulator) -> None:
+def test_preflight_of_another_origin_is_rejected(shared: RunningEmulator) -> None:
     headers = {"Origin": "http://evil.example", "Access-Control-Request-Method": "DELETE"}
     reply = shared.http.options(f"{shared.url}/v1/{PARENT}/customJobs/1", headers=headers, timeout=30)
     assert reply.status_code == 403
@@ -72,7 +72,7 @@ def test_a_foreign_page_gets_no_permission_by_a_preflight(shared: RunningEmulato
 
 
 @pytest.mark.skipif(not Path("/proc/net/if_inet6").exists(), reason="this machine has no IPv6")
-def test_the_loopback_of_ipv6_is_served_without_a_flag(tmp_path: Path) -> None:
+def test_ipv6_loopback_is_served_without_flag(tmp_path: Path) -> None:
     emulator = RunningEmulator(tmp_path / "data", "--host", "::1")
     try:
         assert emulator.url.startswith("http://[::1]:")
@@ -97,7 +97,7 @@ def test_credentials_are_neither_needed_nor_kept_anywhere(own: RunningEmulator) 
     assert [path for path in files if CANARY.encode() in path.read_bytes()] == []
 
 
-def test_a_body_without_a_length_is_limited_as_it_arrives(shared: RunningEmulator) -> None:
+def test_body_without_length_is_limited(shared: RunningEmulator) -> None:
     def endless() -> Iterator[bytes]:
         for _ in range(5 << 4):
             yield b" " * (1 << 16)
@@ -150,7 +150,7 @@ def test_names_that_look_like_paths_stay_names(shared: RunningEmulator) -> None:
     assert sorted(path.name for path in shared.data.iterdir() if path.is_dir()) == ["gcs", "logs", "trials", "uploads"]
 
 
-def test_what_a_container_links_to_in_a_bucket_is_not_followed_by_the_next_job(shared: RunningEmulator) -> None:
+def test_output_directory_through_container_link_is_rejected(shared: RunningEmulator) -> None:
     (shared.data / "gcs" / "links").mkdir(exist_ok=True)
     (shared.data / "gcs" / "links").chmod(0o777)
     name = shared.create(
@@ -163,7 +163,7 @@ def test_what_a_container_links_to_in_a_bucket_is_not_followed_by_the_next_job(s
     assert not Path("/etc/x").exists()
 
 
-def test_a_metric_file_of_any_kind_blocks_nothing_and_tells_nothing(tmp_path: Path) -> None:
+def test_metric_file_neither_blocks_nor_discloses_anything(tmp_path: Path) -> None:
     data = DataFolder.open(tmp_path)
     secret = tmp_path / "secret"
     secret.write_text(CANARY)
@@ -177,7 +177,7 @@ def test_a_metric_file_of_any_kind_blocks_nothing_and_tells_nothing(tmp_path: Pa
     assert len(data.read_metric_text("huge")) <= 4 << 20
 
 
-def test_a_trial_that_leaves_a_pipe_as_its_metric_file_holds_up_no_other(shared: RunningEmulator) -> None:
+def test_pipe_as_metric_file_delays_no_other_trial(shared: RunningEmulator) -> None:
     script = "import os; os.mkfifo(os.environ['CLOUD_ML_HP_METRIC_FILE'])\n"
     bad = shared.create(study(script, trials=1, parallel=1), "hyperparameterTuningJobs")
     good = shared.create(study(REPORT, trials=1, parallel=1), "hyperparameterTuningJobs")
@@ -185,7 +185,7 @@ def test_a_trial_that_leaves_a_pipe_as_its_metric_file_holds_up_no_other(shared:
     assert "without reporting the metric" in shared.ended(bad)["trials"][0]["infeasibleReason"]
 
 
-def test_what_containers_write_reaches_the_terminal_without_control_characters(shared: RunningEmulator) -> None:
+def test_terminal_output_has_no_control_characters(shared: RunningEmulator) -> None:
     script = (
         "import json, sys; out = sys.stdout\n"
         "out.write('\\x1b]0;title\\x07\\x1b[2Jplain\\tz\\x9bm \\u202eevil\\n')\n"
@@ -208,14 +208,14 @@ def test_what_containers_write_reaches_the_terminal_without_control_characters(s
 
 
 @pytest.mark.parametrize("value", ['"\\ud800"', "NaN", "Infinity", "1e999"])
-def test_what_no_reply_could_hold_is_refused_before_it_is_stored(shared: RunningEmulator, value: str) -> None:
+def test_unrepresentable_values_are_rejected(shared: RunningEmulator, value: str) -> None:
     body = f'{{"displayName": {value}, "jobSpec": {{"workerPoolSpecs": []}}}}'
     reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", data=body.encode(), timeout=30)
     assert reply.status_code == 400
     assert reply.json()["error"]["status"] == "INVALID_ARGUMENT"
 
 
-def test_what_jobs_were_given_and_what_they_wrote_is_their_owner_s_alone(shared: RunningEmulator) -> None:
+def test_database_and_logs_are_private_to_owner(shared: RunningEmulator) -> None:
     private = [*shared.data.glob("emulator.db*"), shared.data / "logs"]
     assert len(private) >= 2
     for path in private:

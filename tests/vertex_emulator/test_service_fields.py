@@ -33,7 +33,7 @@ def tuning_job(script: str) -> dict[str, Any]:
     ("collection", "body"),
     [("customJobs", custom_job(pool("pass"))), ("hyperparameterTuningJobs", tuning_job(REPORT))],
 )
-def test_an_ended_job_has_its_name_state_and_times_and_nothing_that_this_machine_cannot_give(
+def test_ended_job_has_only_fields_the_emulator_provides(
     shared: RunningEmulator, collection: str, body: dict[str, Any]
 ) -> None:
     ended = shared.ended(shared.create(body, collection))
@@ -45,7 +45,7 @@ def test_an_ended_job_has_its_name_state_and_times_and_nothing_that_this_machine
     assert "error" not in ended
 
 
-def test_a_failed_study_has_an_error_with_a_code_and_the_last_reason(shared: RunningEmulator) -> None:
+def test_failed_study_error_has_code_and_last_reason(shared: RunningEmulator) -> None:
     ended = shared.ended(shared.create(tuning_job("raise SystemExit(1)"), "hyperparameterTuningJobs"))
     assert ended["state"] == "JOB_STATE_FAILED"
     assert ended["error"]["code"] == 9

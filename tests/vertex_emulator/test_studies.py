@@ -52,7 +52,7 @@ def study(script: str = REPORT, trials: int = 4, parallel: int = 2, **fields: ob
     }
 
 
-def test_trials_run_in_docker_and_report_through_the_metric_file(shared: RunningEmulator) -> None:
+def test_trials_report_through_the_metric_file(shared: RunningEmulator) -> None:
     name = shared.create(study(), "hyperparameterTuningJobs")
     job = shared.ended(name)
     assert job["state"] == "JOB_STATE_SUCCEEDED", job
@@ -70,7 +70,7 @@ def test_trials_run_in_docker_and_report_through_the_metric_file(shared: Running
         assert shared.call("GET", f"v1/{trial['customJob']}")["state"] == "JOB_STATE_SUCCEEDED"
 
 
-def test_a_trial_s_job_is_not_listed_and_cannot_be_cancelled_or_deleted_by_itself(shared: RunningEmulator) -> None:
+def test_trial_job_is_unlisted_and_cannot_be_cancelled(shared: RunningEmulator) -> None:
     parent = "projects/hidden/locations/us-central1"
     name = shared.call("POST", f"v1/{parent}/hyperparameterTuningJobs", study(trials=1, parallel=1))["name"]
     job = shared.ended(name)
@@ -83,7 +83,7 @@ def test_a_trial_s_job_is_not_listed_and_cannot_be_cancelled_or_deleted_by_itsel
     shared.call("GET", f"v1/{trial}", expect=404)
 
 
-def test_measurements_are_seen_while_a_trial_runs_and_cancelling_the_study_ends_it(shared: RunningEmulator) -> None:
+def test_running_trial_shows_measurements_until_study_is_cancelled(shared: RunningEmulator) -> None:
     name = shared.create(study(REPORT + "\ntime.sleep(600)", trials=9), "hyperparameterTuningJobs")
 
     def measured() -> object:
@@ -97,7 +97,7 @@ def test_measurements_are_seen_while_a_trial_runs_and_cancelling_the_study_ends_
     assert {trial["state"] for trial in job["trials"]} == {"INFEASIBLE"}
 
 
-def test_a_first_trial_that_fails_ends_the_study_with_the_trial_s_reason(shared: RunningEmulator) -> None:
+def test_failed_first_trial_ends_study_with_its_reason(shared: RunningEmulator) -> None:
     name = shared.create(study("raise SystemExit(5)", parallel=1), "hyperparameterTuningJobs")
     job = shared.ended(name)
     assert job["state"] == "JOB_STATE_FAILED"
@@ -109,7 +109,7 @@ def with_study_spec(body: dict[str, object], **fields: object) -> dict[str, obje
     return body | {"studySpec": {**body["studySpec"], **fields}}  # type: ignore[dict-item]
 
 
-def test_a_trial_that_falls_behind_is_stopped_in_docker_and_succeeds_with_what_it_measured(
+def test_early_stopped_trial_succeeds_with_its_measurements(
     shared: RunningEmulator,
 ) -> None:
     body = with_study_spec(study(STEPS, trials=2, parallel=1), medianAutomatedStoppingSpec={})
@@ -124,7 +124,7 @@ def test_a_trial_that_falls_behind_is_stopped_in_docker_and_succeeds_with_what_i
     assert [entry["severity"] for entry in said] == ["INFO"]
 
 
-def test_a_safety_metric_decides_which_trial_is_the_best(shared: RunningEmulator) -> None:
+def test_safety_metric_decides_the_best_trial(shared: RunningEmulator) -> None:
     metrics = [
         {"metricId": "score"},
         {"metricId": "heat", "goal": "MINIMIZE", "safetyConfig": {"safetyThreshold": 1.5}},

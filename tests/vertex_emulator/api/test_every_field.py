@@ -83,7 +83,7 @@ def submit(shared: RunningEmulator) -> Submitting:
 
 
 @pytest.mark.parametrize(("kind", "path"), cases())
-def test_a_field_comes_back_as_sent_or_is_refused_by_name(submit: Submitting, kind: Kind, path: Names) -> None:
+def test_field_is_returned_or_rejected_by_name(submit: Submitting, kind: Kind, path: Names) -> None:
     body, refusal = request_with(kind, path), refused_by(kind, path)
     status, held = submit(kind, body)
     if refusal is None:

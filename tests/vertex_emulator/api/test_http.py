@@ -13,7 +13,7 @@ def absent(name: str, labels: dict[str, str] | None = None) -> Any:
     return custom_job({**pool("pass"), "containerSpec": LOCAL_ONLY}, name=name, labels=labels)
 
 
-def test_a_created_job_is_queued_and_named_with_the_project_s_number(shared: RunningEmulator) -> None:
+def test_created_job_is_queued_under_project_number(shared: RunningEmulator) -> None:
     job = shared.call("POST", f"v1/{PARENT}/customJobs", absent("created"))
     assert job["state"] == "JOB_STATE_QUEUED"
     assert job["name"].startswith(f"projects/{derive_project_number('my-project')}/locations/us-central1/customJobs/")
@@ -21,14 +21,14 @@ def test_a_created_job_is_queued_and_named_with_the_project_s_number(shared: Run
     assert job["jobSpec"]["workerPoolSpecs"][0]["replicaCount"] == "1"
 
 
-def test_a_job_is_found_by_project_id_and_number_on_both_versions(shared: RunningEmulator) -> None:
+def test_both_versions_accept_project_id_and_number(shared: RunningEmulator) -> None:
     name = shared.create(absent("found"))
     job_id = name.rpartition("/")[2]
     for path in (f"v1/{name}", f"v1/{PARENT}/customJobs/{job_id}", f"v1beta1/{name}"):
         assert shared.call("GET", path)["name"] == name
 
 
-def test_the_cases_and_enum_forms_of_all_clients_are_one(shared: RunningEmulator) -> None:
+def test_field_case_and_enum_form_make_no_difference(shared: RunningEmulator) -> None:
     bodies = [
         {
             "display_name": "snake",
@@ -70,7 +70,7 @@ def test_the_cases_and_enum_forms_of_all_clients_are_one(shared: RunningEmulator
     assert specs[0]["workerPoolSpecs"][0]["machineSpec"]["acceleratorType"] == "NVIDIA_TESLA_T4"
 
 
-def test_every_problem_of_a_request_is_reported_at_once_with_its_snake_path(shared: RunningEmulator) -> None:
+def test_all_violations_are_reported_with_snake_case_paths(shared: RunningEmulator) -> None:
     body = {"displayName": "x", "jobSpec": {"workerPoolSpecs": [{"replicaCount": "many", "bogus": 1}]}}
     error = shared.call("POST", f"v1/{PARENT}/customJobs", body, expect=400)["error"]
     assert error["status"] == "INVALID_ARGUMENT"
@@ -82,7 +82,7 @@ def test_every_problem_of_a_request_is_reported_at_once_with_its_snake_path(shar
     assert fields >= {"job_spec.worker_pool_specs[0].replica_count", "job_spec.worker_pool_specs[0].bogus"}
 
 
-def test_a_field_that_is_not_honoured_is_refused_by_name(shared: RunningEmulator) -> None:
+def test_unsupported_field_is_rejected_by_name(shared: RunningEmulator) -> None:
     mounts = [{"server": "10.0.0.1", "path": "/x", "mountPoint": "x"}]
     error = shared.call(
         "POST", f"v1/{PARENT}/customJobs", custom_job({**pool("pass"), "nfsMounts": mounts}), expect=400
@@ -96,7 +96,7 @@ def test_an_output_directory_outside_every_bucket_is_refused(shared: RunningEmul
     assert "job_spec.base_output_directory.output_uri_prefix" in error["message"]
 
 
-def test_an_unknown_job_is_not_found_by_its_name(shared: RunningEmulator) -> None:
+def test_unknown_job_is_not_found(shared: RunningEmulator) -> None:
     for method, suffix in (("GET", ""), ("POST", ":cancel"), ("DELETE", "")):
         error = shared.call(method, f"v1/{PARENT}/customJobs/123{suffix}", expect=404)["error"]
         assert error["status"] == "NOT_FOUND"
@@ -122,7 +122,7 @@ def test_an_unknown_job_is_not_found_by_its_name(shared: RunningEmulator) -> Non
         ("GET", f"v1/{PARENT}/customJobs?filter=bogus%3D1", 400),
     ],
 )
-def test_what_the_emulator_has_not_is_said_in_the_api_s_form(
+def test_unserved_and_invalid_requests_get_api_errors(
     shared: RunningEmulator, method: str, path: str, code: int
 ) -> None:
     error = shared.call(method, path, expect=code)["error"]
@@ -131,18 +131,18 @@ def test_what_the_emulator_has_not_is_said_in_the_api_s_form(
     assert error["status"]
 
 
-def test_a_body_that_is_no_json_object_is_refused(shared: RunningEmulator) -> None:
+def test_body_other_than_json_object_is_rejected(shared: RunningEmulator) -> None:
     for raw in (b"{", b"[]", b"\xff", b'"x"'):
         reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", data=raw, timeout=30)
         assert (reply.status_code, reply.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
 
 
-def test_a_request_of_more_than_four_mebibytes_is_refused(shared: RunningEmulator) -> None:
+def test_request_over_four_mebibytes_is_rejected(shared: RunningEmulator) -> None:
     reply = shared.http.post(f"{shared.url}/v1/{PARENT}/customJobs", data=b" " * (5 << 20), timeout=30)
     assert reply.status_code == 413
 
 
-def test_a_list_comes_in_pages_the_newest_first_each_job_once(shared: RunningEmulator) -> None:
+def test_list_pages_contain_each_job_once_newest_first(shared: RunningEmulator) -> None:
     parent = "projects/paging/locations/us-central1"
     names = [shared.call("POST", f"v1/{parent}/customJobs", absent(f"page {i}"))["name"] for i in range(7)]
     seen: list[str] = []
@@ -158,7 +158,7 @@ def test_a_list_comes_in_pages_the_newest_first_each_job_once(shared: RunningEmu
     assert pages == 3
 
 
-def test_a_list_is_filtered_by_label_name_and_state(shared: RunningEmulator) -> None:
+def test_list_filters_by_label_name_and_state(shared: RunningEmulator) -> None:
     parent = "projects/filtering/locations/us-central1"
     for team in ("vision", "speech"):
         shared.call("POST", f"v1/{parent}/customJobs", absent(f"{team} job", {"team": team}))
@@ -173,7 +173,7 @@ def test_a_list_is_filtered_by_label_name_and_state(shared: RunningEmulator) -> 
     assert found('labels.team="none"') == []
 
 
-def test_an_empty_list_is_an_empty_object_and_other_regions_are_not_seen(shared: RunningEmulator) -> None:
+def test_list_without_jobs_in_region_is_empty_object(shared: RunningEmulator) -> None:
     assert shared.call("GET", "v1/projects/nobody/locations/us-central1/customJobs") == {}
     shared.call("POST", "v1/projects/elsewhere/locations/europe-west1/customJobs", absent("there"))
     assert shared.call("GET", "v1/projects/elsewhere/locations/us-central1/customJobs") == {}

@@ -81,12 +81,12 @@ def test_pipelines_are_filtered_by_the_service_s_grammar(listed: RunningEmulator
         "a=1 OR",
     ],
 )
-def test_a_filter_that_could_never_pass_or_be_read_is_refused(listed: RunningEmulator, text: str) -> None:
+def test_impossible_or_malformed_filter_is_rejected(listed: RunningEmulator, text: str) -> None:
     error = listed.call("GET", f"v1/{PARENT}/trainingPipelines", params={"filter": text}, expect=400)["error"]
     assert [violation["field"] for violation in error["details"][0]["fieldViolations"]] == ["filter"]
 
 
-def test_the_jobs_of_pipelines_are_jobs_like_others_under_the_project_s_number_too(listed: RunningEmulator) -> None:
+def test_jobs_of_pipelines_are_listed_like_others(listed: RunningEmulator) -> None:
     metadata = [each["trainingTaskMetadata"] for each in found(listed)]
     (study,) = found(listed, "hyperparameterTuningJobs")
     (job,) = found(listed, "customJobs")
@@ -112,14 +112,14 @@ def test_a_mask_shows_what_it_names(listed: RunningEmulator, mask: str, fields: 
     assert set(found(listed, read_mask="error.message")[0]["error"]) == {"message"}
 
 
-def test_a_mask_without_trials_leaves_them_out_and_one_with_them_shows_them(listed: RunningEmulator) -> None:
+def test_trials_appear_only_if_mask_names_them(listed: RunningEmulator) -> None:
     assert [set(each) for each in found(listed, "hyperparameterTuningJobs", readMask="name,state")] == [
         {"name", "state"}
     ]
     assert [set(each) for each in found(listed, "hyperparameterTuningJobs", readMask="trials")] == [{"trials"}]
 
 
-def test_a_token_belongs_to_its_list_and_its_filter(listed: RunningEmulator) -> None:
+def test_page_token_belongs_to_its_list_and_filter(listed: RunningEmulator) -> None:
     path = f"v1/{PARENT}/trainingPipelines"
     token = listed.call("GET", path, params={"pageSize": 1})["nextPageToken"]
     assert len(listed.call("GET", path, params={"page_size": 1, "page_token": token})["trainingPipelines"]) == 1
@@ -129,14 +129,14 @@ def test_a_token_belongs_to_its_list_and_its_filter(listed: RunningEmulator) -> 
 @pytest.mark.parametrize(
     "mask", ["bogus", "job_spec.bogus", "jobSpec.workerPoolSpecs.replicaCount", "labels.a", "a..b"]
 )
-def test_a_path_that_leads_to_no_field_is_refused(mask: str) -> None:
+def test_mask_path_to_no_field_is_rejected(mask: str) -> None:
     with pytest.raises(ApiError) as refusal:
         parse_read_mask(f"name,{mask}", types.CustomJob)
     assert refusal.value.status == "INVALID_ARGUMENT"
     assert refusal.value.violations[0][0] == "read_mask"
 
 
-def test_nested_paths_of_either_case_are_kept_and_whole_fields_win() -> None:
+def test_mask_accepts_nested_paths_of_either_case() -> None:
     message = {"name": "n", "jobSpec": {"scheduling": {"timeout": "1s"}, "network": "x"}, "state": "s"}
     paths = parse_read_mask("name, job_spec.scheduling", types.CustomJob)
     assert apply_read_mask(message, paths) == {"name": "n", "jobSpec": {"scheduling": {"timeout": "1s"}}}
@@ -148,11 +148,11 @@ def test_nested_paths_of_either_case_are_kept_and_whole_fields_win() -> None:
     assert not has_field(paths, "trials")
 
 
-def test_a_page_size_has_a_ceiling_and_none_is_the_ceiling() -> None:
+def test_page_size_has_maximum_that_is_default() -> None:
     assert [ListRequest.from_query({"pageSize": text}).page_size for text in ("0", "7", "100000")] == [100, 7, 100]
 
 
-def test_a_page_that_ends_with_the_list_has_no_token() -> None:
+def test_last_page_has_no_token() -> None:
     listing = ListRequest(page_size=2)
     assert listing.take_page(iter("ab"), ord) == (["a", "b"], "")
     items, token = listing.take_page(iter("abc"), ord)

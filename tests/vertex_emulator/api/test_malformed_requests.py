@@ -177,7 +177,7 @@ def test_there_are_enough_of_them_to_mean_something() -> None:
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: f"{mutation.kind.collection}: {mutation.what}")
-def test_a_mutated_request_is_refused_by_the_name_of_its_field(empty: RunningEmulator, mutation: Mutation) -> None:
+def test_mutated_request_is_rejected_by_field_name(empty: RunningEmulator, mutation: Mutation) -> None:
     url = f"{empty.url}/v1/{PARENT}/{mutation.kind.collection}"
     reply = empty.http.post(url, json=mutation.body, timeout=30)
     assert reply.status_code == 400, reply.text
@@ -190,7 +190,7 @@ def test_a_mutated_request_is_refused_by_the_name_of_its_field(empty: RunningEmu
 
 
 @pytest.mark.parametrize(("what", "raw", "status", "text"), NO_JSON, ids=lambda value: str(value)[:20])
-def test_what_is_no_request_at_all_is_refused_with_the_reason(
+def test_malformed_body_is_rejected_with_reason(
     empty: RunningEmulator, what: str, raw: bytes, status: int, text: str
 ) -> None:
     reply = empty.http.post(f"{empty.url}/v1/{PARENT}/customJobs", data=raw, timeout=30)
@@ -199,7 +199,7 @@ def test_what_is_no_request_at_all_is_refused_with_the_reason(
 
 
 @pytest.mark.parametrize(("name", "value"), BAD_QUERIES, ids=lambda value: str(value)[:20])
-def test_a_bad_query_is_refused_by_the_name_of_its_parameter(empty: RunningEmulator, name: str, value: str) -> None:
+def test_bad_query_is_rejected_by_parameter_name(empty: RunningEmulator, name: str, value: str) -> None:
     reply = empty.http.get(f"{empty.url}/v1/{PARENT}/customJobs", params={name: value}, timeout=30)
     assert reply.status_code == 400, reply.text
     snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)

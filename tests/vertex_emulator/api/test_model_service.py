@@ -19,7 +19,7 @@ def upload(emulator: RunningEmulator, body: dict[str, Any], parent: str = PARENT
     return found
 
 
-def test_an_upload_is_a_done_operation_that_names_the_model_and_its_version(shared: RunningEmulator) -> None:
+def test_upload_operation_names_model_and_version(shared: RunningEmulator) -> None:
     operation = upload(shared, model(), modelId="uploaded")
     assert operation["done"] is True
     assert operation["response"] == {
@@ -31,7 +31,7 @@ def test_an_upload_is_a_done_operation_that_names_the_model_and_its_version(shar
     assert shared.get(operation["name"]) == operation
 
 
-def test_a_model_is_kept_as_sent_in_its_canonical_form(shared: RunningEmulator) -> None:
+def test_model_is_stored_in_canonical_form(shared: RunningEmulator) -> None:
     sent = {
         "display_name": "kept",
         "description": "é",
@@ -69,7 +69,7 @@ def test_a_model_is_kept_as_sent_in_its_canonical_form(shared: RunningEmulator) 
     assert kept["createTime"] == kept["updateTime"] == kept["versionCreateTime"] == kept["versionUpdateTime"]
 
 
-def test_versions_of_a_model_are_found_by_number_and_alias_and_one_is_the_default(shared: RunningEmulator) -> None:
+def test_model_versions_are_found_by_number_and_alias(shared: RunningEmulator) -> None:
     first = upload(shared, model("one", versionAliases=["blue"]), modelId="versioned")["response"]["model"]
     second = upload(shared, model("two", versionAliases=["green", "blue"]), parentModel=first)["response"]
     assert (second["model"], second["modelVersionId"]) == (first, "2")
@@ -110,7 +110,7 @@ def test_versions_of_a_model_are_found_by_number_and_alias_and_one_is_the_defaul
         ({"model": model(), "bogus": 1}, 400, "bogus"),
     ],
 )
-def test_a_bad_upload_is_refused_by_its_field_and_leaves_no_model(
+def test_bad_upload_is_rejected_and_leaves_no_model(
     shared: RunningEmulator, request_: dict[str, Any], code: int, text: str
 ) -> None:
     parent = "projects/refused/locations/us-central1"
@@ -226,7 +226,7 @@ NEVER = (
 )
 
 
-def test_what_has_no_effect_here_is_kept_as_sent_and_what_is_not_done_here_is_never_set(
+def test_model_keeps_inert_fields_and_omits_unsupported_ones(
     shared: RunningEmulator,
 ) -> None:
     operation = upload(shared, model(**SENT), serviceAccount="trainer@p.iam.gserviceaccount.com")
@@ -236,7 +236,7 @@ def test_what_has_no_effect_here_is_kept_as_sent_and_what_is_not_done_here_is_ne
     assert kept["modelSourceInfo"] == {"sourceType": "CUSTOM"}
 
 
-def test_the_etag_changes_with_each_version_and_one_that_is_sent_is_not_compared(shared: RunningEmulator) -> None:
+def test_etag_changes_with_version_and_is_not_compared(shared: RunningEmulator) -> None:
     first = upload(shared, model(etag="any"), modelId="tagged")["response"]["model"]
     before = shared.get(first)["etag"]
     upload(shared, model(etag="any"), parentModel=first)

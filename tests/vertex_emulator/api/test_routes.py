@@ -57,7 +57,7 @@ def test_unknown_paths_are_not_found(path: str, shared: RunningEmulator) -> None
     assert shared.call("GET", f"v1/{path}", expect=404)["error"]["status"] == "NOT_FOUND"
 
 
-def test_a_wrong_method_is_unimplemented_in_the_api_s_words(shared: RunningEmulator) -> None:
+def test_wrong_method_is_unimplemented(shared: RunningEmulator) -> None:
     error = shared.call("PATCH", "v1/projects/p/locations/r/customJobs/1", expect=501)["error"]
     assert error["message"].startswith("This emulator has no method PATCH projects/p/locations/r/customJobs/1 (")
     error = shared.call("POST", "v1/projects/p/locations/r/endpoints/1:predict", {}, expect=501)["error"]

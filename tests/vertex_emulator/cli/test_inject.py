@@ -18,7 +18,7 @@ def inject(emulator: RunningEmulator, *arguments: str) -> str:
     return done.stdout
 
 
-def test_faults_outlive_the_emulator_strike_once_and_are_shown_until_then(own: RunningEmulator) -> None:
+def test_faults_survive_restart_and_take_effect_once(own: RunningEmulator) -> None:
     inject(own, "fail", "--code", "13", "--message", "as told", "--name", "train-*")
     inject(own, "oom", "--replica", "workerpool1-0", "--after", "0.5")
     inject(own, "quota")
@@ -74,12 +74,12 @@ def test_faults_that_wait_can_be_cleared(shared: RunningEmulator) -> None:
         ({"kind": "oom", "nmae": "x"}, "nmae is not one of the fields"),
     ],
 )
-def test_a_fault_that_means_nothing_is_refused_by_field_and_value(body: dict[str, Any], told: str) -> None:
+def test_invalid_fault_is_rejected_by_field_and_value(body: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidFault, match=told):
         InjectedFault.parse(body)
 
 
-def test_a_bad_fault_is_one_line_at_the_terminal_and_400_over_http(shared: RunningEmulator) -> None:
+def test_bad_fault_prints_one_line_and_answers_400(shared: RunningEmulator) -> None:
     done = command("inject", "fail", "--code", "99", data=shared.data)
     assert (done.returncode, done.stderr) == (
         1,

@@ -36,7 +36,7 @@ JOB = {
         "(state=X OR state=Y) OR (labels.team=vision AND NOT state=X)",
     ],
 )
-def test_a_filter_that_the_job_meets_lets_it_pass(text: str) -> None:
+def test_matching_filter_selects_job(text: str) -> None:
     assert matches(parse_filter(text), JOB.get)
 
 
@@ -54,7 +54,7 @@ def test_a_filter_that_the_job_meets_lets_it_pass(text: str) -> None:
         "state=JOB_STATE_RUNNING labels.team=nlp",
     ],
 )
-def test_a_filter_that_the_job_does_not_meet_keeps_it_out(text: str) -> None:
+def test_filter_without_match_excludes_job(text: str) -> None:
     assert not matches(parse_filter(text), JOB.get)
 
 
@@ -65,7 +65,7 @@ def test_or_binds_tighter_than_and() -> None:
     assert not matches(parse_filter("state=JOB_STATE_RUNNING OR state=X AND labels.team=nlp"), JOB.get)
 
 
-def test_a_quoted_value_may_hold_quotes_and_brackets_match_themselves() -> None:
+def test_quotes_and_brackets_in_values_match_literally() -> None:
     assert matches(parse_filter(r'display_name="say \"hi\""'), {"display_name": 'say "hi"'}.get)
     assert matches(parse_filter('display_name:"a[1]*"'), {"display_name": "a[1]b"}.get)
     assert not matches(parse_filter('display_name:"a?c"'), {"display_name": "abc"}.get)
@@ -74,12 +74,12 @@ def test_a_quoted_value_may_hold_quotes_and_brackets_match_themselves() -> None:
 @pytest.mark.parametrize(
     "text", ["state", "state=", "=x", "(state=x", "state=x)", "state=x AND", "OR", 'state="x', "a==b"]
 )
-def test_a_broken_filter_is_refused_with_what_it_lacks(text: str) -> None:
+def test_broken_filter_is_rejected_with_what_is_missing(text: str) -> None:
     with pytest.raises(InvalidFilter, match=r"filter"):
         parse_filter(text)
 
 
-def test_deep_nesting_is_refused_rather_than_exhausting_the_stack() -> None:
+def test_deep_nesting_is_rejected() -> None:
     with pytest.raises(InvalidFilter, match="nests"):
         parse_filter("(" * 10_000 + "a=b" + ")" * 10_000)
 

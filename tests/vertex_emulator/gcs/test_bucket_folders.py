@@ -15,7 +15,7 @@ def test_folders_are_made_open_to_every_user(tmp_path: Path) -> None:
     assert [each.stat().st_mode & 0o777 for each in (made, made.parent, made.parent.parent)] == [0o777] * 3
 
 
-def test_a_folder_that_a_killed_process_made_and_did_not_open_is_opened(tmp_path: Path) -> None:
+def test_folders_left_private_by_killed_process_are_opened(tmp_path: Path) -> None:
     (tmp_path / "my-bucket" / "run").mkdir(parents=True, mode=0o700)
     made = make_folder(tmp_path, "gs://my-bucket/run/model/")
     assert [each.stat().st_mode & 0o777 for each in (made, made.parent, made.parent.parent)] == [0o777] * 3
@@ -23,7 +23,7 @@ def test_a_folder_that_a_killed_process_made_and_did_not_open_is_opened(tmp_path
 
 
 @pytest.mark.parametrize("uri", ["gs://my-bucket/run", "gs://my-bucket/run/model"])
-def test_a_file_where_a_folder_should_be_is_named(tmp_path: Path, uri: str) -> None:
+def test_file_in_place_of_folder_is_named(tmp_path: Path, uri: str) -> None:
     (tmp_path / "my-bucket").mkdir()
     (tmp_path / "my-bucket" / "run").touch()
     with pytest.raises(InvalidBucketUri, match="my-bucket/run is a file"):
@@ -52,7 +52,7 @@ def test_nothing_leads_out_of_the_bucket_folder(tmp_path: Path, uri: str) -> Non
         resolve_folder(tmp_path, uri)
 
 
-def test_a_link_left_by_a_container_is_not_followed_out(tmp_path: Path) -> None:
+def test_link_left_by_container_is_not_followed(tmp_path: Path) -> None:
     root = tmp_path / "gcs"
     (root / "my-bucket").mkdir(parents=True)
     (root / "my-bucket" / "out").symlink_to("/etc")

@@ -22,12 +22,12 @@ def received(data: bytes, size: int, header: str = HEADER) -> bytes:
 
 @pytest.mark.parametrize("content", [b"", b"\r\n", b"x", b"--==b=", b"\r\n--==b\r\n\r\n", bytes(range(256)) * 3])
 @pytest.mark.parametrize("size", [1, 2, 7, 64, 10_000])
-def test_the_content_is_the_same_however_the_body_is_cut(content: bytes, size: int) -> None:
+def test_content_does_not_depend_on_chunk_boundaries(content: bytes, size: int) -> None:
     assert received(body(content), size) == content
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"x\n\ny"])
-def test_line_feeds_alone_and_single_quotes_as_gcloud_writes_them(content: bytes) -> None:
+def test_parser_accepts_gcloud_line_feeds_and_single_quotes(content: bytes) -> None:
     head = b'--==b==\nContent-Type: application/json\nMIME-Version: 1.0\n\n{"name": "n"}\n--==b==\n'
     data = head + b"Content-Type: text/plain\nContent-Transfer-Encoding: binary\n\n" + content + b"\n--==b==--\n"
     for size in (1, 5, 1000):

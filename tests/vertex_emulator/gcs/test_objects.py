@@ -20,12 +20,12 @@ def objects(tmp_path: Path) -> Objects:
     return Objects(root)
 
 
-def test_names_come_in_their_order_as_whole_texts_and_folders_are_none(objects: Objects) -> None:
+def test_names_are_sorted_and_exclude_folders(objects: Objects) -> None:
     assert list(objects.iterate_names("bucket")) == sorted(name for name in NAMES if name not in ("a", "b/"))
 
 
 @pytest.mark.parametrize("prefix", ["", "a", "a/", "a/b", "ä", "z/y/", "z/y/x/w", "nothing"])
-def test_a_prefix_leaves_the_names_that_start_with_it(objects: Objects, prefix: str) -> None:
+def test_prefix_selects_names_that_start_with_it(objects: Objects, prefix: str) -> None:
     everything = list(objects.iterate_names("bucket"))
     assert list(objects.iterate_names("bucket", prefix)) == [name for name in everything if name.startswith(prefix)]
 
@@ -37,7 +37,7 @@ def test_a_list_goes_on_after_any_name(objects: Objects) -> None:
 
 
 @pytest.mark.parametrize("name", ["../x", "a/../x", "/x", "a//b", "a/./b", "x//", "a\0b"])
-def test_a_name_that_leaves_the_bucket_or_is_no_file_s_is_refused(objects: Objects, name: str) -> None:
+def test_escaping_or_invalid_object_name_is_rejected(objects: Objects, name: str) -> None:
     with pytest.raises(ApiError) as raised:
         objects.get_object_path("bucket", name)
     assert raised.value.http == 400

@@ -39,7 +39,7 @@ def sent(client: ServedStorage, address: str, data: bytes, range_: str, **header
     return client.ask("PUT", address, data=data, headers={"content-range": f"bytes {range_}", **headers})
 
 
-def test_an_upload_goes_on_after_a_restart_where_it_was(client: ServedStorage, root: Path) -> None:
+def test_upload_resumes_after_restart(client: ServedStorage, root: Path) -> None:
     address = begun(client)
     reply = sent(client, address, b"01234", "0-4/10")
     assert (reply.status_code, reply.headers["range"]) == (308, "bytes=0-4")
@@ -50,14 +50,14 @@ def test_an_upload_goes_on_after_a_restart_where_it_was(client: ServedStorage, r
     assert (root / "gcs/bucket/x").read_text() == "0123456789"
 
 
-def test_the_last_answer_is_given_again_to_a_client_that_missed_it(client: ServedStorage) -> None:
+def test_finished_upload_repeats_its_last_answer(client: ServedStorage) -> None:
     address = begun(client)
     first = sent(client, address, b"0123456789", "0-9/10")
     again = sent(client, address, b"", "*/10")
     assert (again.status_code, again.json()) == (200, first.json())
 
 
-def test_bytes_that_are_sent_twice_are_stored_once_and_a_gap_is_not_filled(client: ServedStorage, root: Path) -> None:
+def test_overlapping_bytes_are_stored_once_and_gaps_ignored(client: ServedStorage, root: Path) -> None:
     address = begun(client)
     sent(client, address, b"01234", "0-4/*")
     assert sent(client, address, b"34567", "3-7/*").headers["range"] == "bytes=0-7"
@@ -66,7 +66,7 @@ def test_bytes_that_are_sent_twice_are_stored_once_and_a_gap_is_not_filled(clien
     assert (root / "gcs/bucket/x").read_text() == "0123456789"
 
 
-def test_an_object_is_there_whole_or_not_at_all(client: ServedStorage, root: Path) -> None:
+def test_object_appears_only_when_complete(client: ServedStorage, root: Path) -> None:
     address = begun(client)
     sent(client, address, b"01234", "0-4/10")
     assert not (root / "gcs/bucket").exists()
@@ -76,7 +76,7 @@ def test_an_object_is_there_whole_or_not_at_all(client: ServedStorage, root: Pat
 
 
 @pytest.mark.parametrize("where", ["header", "metadata"])
-def test_content_that_does_not_match_its_checksum_is_not_stored(client: ServedStorage, root: Path, where: str) -> None:
+def test_content_with_wrong_checksum_is_not_stored(client: ServedStorage, root: Path, where: str) -> None:
     wrong = "AAAAAA=="
     address = begun(client, **({"crc32c": wrong} if where == "metadata" else {}))
     headers = {"x-goog-hash": f"crc32c={wrong}"} if where == "header" else {}
@@ -86,7 +86,7 @@ def test_content_that_does_not_match_its_checksum_is_not_stored(client: ServedSt
     assert list((root / "uploads").iterdir()) == []
 
 
-def test_an_upload_that_is_unknown_cancelled_or_a_week_old_is_gone(client: ServedStorage, root: Path) -> None:
+def test_unknown_cancelled_and_expired_uploads_are_gone(client: ServedStorage, root: Path) -> None:
     assert sent(client, f"{URL}?upload_id=../../x", b"", "*/1").status_code == 404
     cancelled, old = begun(client), begun(client)
     assert client.ask("DELETE", cancelled).status_code == 499
@@ -98,7 +98,7 @@ def test_an_upload_that_is_unknown_cancelled_or_a_week_old_is_gone(client: Serve
     assert list((root / "uploads").iterdir()) == []
 
 
-def test_a_full_disk_is_answered_as_such_and_leaves_nothing(
+def test_full_disk_is_reported_and_leaves_nothing(
     client: ServedStorage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
@@ -121,7 +121,7 @@ def test_a_full_disk_is_answered_as_such_and_leaves_nothing(
         ("/upload/storage/v1/b/NO/o?uploadType=media&name=x", "bucket names"),
     ],
 )
-def test_a_bad_upload_is_refused_with_what_is_wrong(client: ServedStorage, root: Path, path: str, names: str) -> None:
+def test_bad_upload_is_rejected_with_reason(client: ServedStorage, root: Path, path: str, names: str) -> None:
     reply = client.ask("POST", path, data=b"x")
     assert reply.status_code == 400
     assert names in reply.text

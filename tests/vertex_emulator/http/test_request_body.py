@@ -23,7 +23,7 @@ def request(*parts: bytes, stalls: bool = False) -> Request:
     return Request({"type": "http", "method": "POST", "headers": []}, receive)
 
 
-def test_a_body_comes_in_any_number_of_parts_and_an_absent_one_is_empty() -> None:
+def test_body_is_read_from_any_number_of_parts() -> None:
     assert asyncio.run(request_body.read_json_object(request(b'{"a"', b": ", b"1}"))) == {"a": 1}
     assert asyncio.run(request_body.read_json_object(request())) == {}
 
@@ -75,7 +75,7 @@ def test_an_object_is_read_as_it_is() -> None:
     ],
     ids=lambda raw: repr(raw[:12]),
 )
-def test_what_could_not_be_kept_and_shown_again_is_refused(raw: bytes) -> None:
+def test_json_that_cannot_be_returned_is_rejected(raw: bytes) -> None:
     with pytest.raises(ApiError) as refusal:
         parse_json_object(raw)
     assert (refusal.value.status, refusal.value.http) == ("INVALID_ARGUMENT", 400)

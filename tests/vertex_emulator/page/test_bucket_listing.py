@@ -18,7 +18,7 @@ def buckets(tmp_path: Path) -> Path:
     return tmp_path / "gcs"
 
 
-def test_folders_come_first_each_entry_with_what_it_is(buckets: Path) -> None:
+def test_folders_come_first_with_kind_of_each_entry(buckets: Path) -> None:
     found = bucket_listing.list_folder(buckets, "gs://models/run/")
     shown = [(entry["name"], entry["kind"], entry["uri"]) for entry in found["entries"]]
     assert shown == [
@@ -35,7 +35,7 @@ def test_the_root_lists_the_buckets(buckets: Path) -> None:
     ]
 
 
-def test_a_folder_of_very_many_files_says_how_many_are_left_out(buckets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_folder_counts_omitted_files(buckets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucket_listing, "MAX_LISTED", 1)
     found = bucket_listing.list_folder(buckets, "gs://models/run")
     assert ([entry["name"] for entry in found["entries"]], found["left_out"]) == (["a folder"], 1)
@@ -52,7 +52,7 @@ def test_no_uri_leads_out_of_the_buckets(buckets: Path, uri: str) -> None:
         assert refusal.value.violations[0][0] == "uri"
 
 
-def test_a_link_that_training_code_left_is_shown_as_one_and_not_followed(buckets: Path) -> None:
+def test_link_is_shown_and_not_followed(buckets: Path) -> None:
     (buckets / "models/run/out").symlink_to(buckets.parent)
     (buckets / "models/run/secret").symlink_to(buckets.parent / "secret")
     kinds = {

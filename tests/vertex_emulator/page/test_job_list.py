@@ -54,14 +54,12 @@ def test_pages_give_every_job_once_the_newest_first(database: Database) -> None:
     assert pages == 3
 
 
-def test_a_last_page_that_is_full_has_none_after_it(database: Database) -> None:
+def test_full_last_page_has_no_next(database: Database) -> None:
     add(database, *[f"job {i}" for i in range(job_list.PAGE_SIZE)])
     assert ask(database)["next"] is None
 
 
-def test_a_search_that_finds_little_goes_on_from_where_it_stopped(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_search_continues_where_it_stopped(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_list, "_MAX_SCANNED", 10)
     add(database, "needle", *[f"hay {i}" for i in range(15)])
     first = ask(database, "text=needle")
@@ -70,7 +68,7 @@ def test_a_search_that_finds_little_goes_on_from_where_it_stopped(
     assert ([job["displayName"] for job in rest["jobs"]], rest["next"]) == (["needle"], None)
 
 
-def test_jobs_are_found_by_a_part_of_the_name_in_any_case_by_id_and_by_state(database: Database) -> None:
+def test_jobs_are_found_by_name_id_and_state(database: Database) -> None:
     add(database, "Vision A", "speech")
     add(database, "vision b", state=RUNNING)
     add(database, "vision c", state=FAILED)
@@ -80,14 +78,14 @@ def test_jobs_are_found_by_a_part_of_the_name_in_any_case_by_id_and_by_state(dat
     assert names(database, "text=vision&state=failed") == ["vision c"]
 
 
-def test_jobs_that_are_asked_for_by_id_come_only_if_they_still_fit(database: Database) -> None:
+def test_jobs_requested_by_id_must_match_filters(database: Database) -> None:
     add(database, "a", "b")
     assert names(database, "id=a&id=gone&id=b") == ["a", "b"]
     assert names(database, "id=a&id=b&text=b") == ["b"]
     assert names(database, "id=a&state=succeeded") == []
 
 
-def test_a_study_says_how_many_of_its_trials_are_over_and_their_jobs_are_not_listed(database: Database) -> None:
+def test_study_counts_ended_trials_and_hides_their_jobs(database: Database) -> None:
     with database.write_transaction() as transaction:
         transaction.add_job("7", HYPERPARAMETER_TUNING_JOB, LOCATION, {"displayName": "s", "maxTrialCount": 9})
         for number, state in enumerate(("SUCCEEDED", "INFEASIBLE", "ACTIVE"), 1):
@@ -98,6 +96,6 @@ def test_a_study_says_how_many_of_its_trials_are_over_and_their_jobs_are_not_lis
 
 
 @pytest.mark.parametrize("query", ["state=done", "before=x", "before=-1", "before=²", f"before={10**30}"])
-def test_a_query_that_cannot_be_read_is_refused_by_name(query: str) -> None:
+def test_invalid_query_is_rejected_by_name(query: str) -> None:
     with pytest.raises(ApiError, match=query.partition("=")[0]):
         job_list.parse_query(QueryParams(query))

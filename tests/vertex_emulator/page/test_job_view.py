@@ -38,7 +38,7 @@ def replicas(emulator: Emulator, job_id: str) -> list[tuple[Any, ...]]:
     return [(found["task"], found["state"], found["exitCode"], found["attempt"]) for found in shown]
 
 
-def test_replicas_are_shown_from_the_queue_to_their_exit_codes(emulator: Emulator) -> None:
+def test_replicas_are_shown_from_queue_to_exit_code(emulator: Emulator) -> None:
     job = create(emulator, CUSTOM_JOB, custom_job_spec(pool(), pool(replicas=1)))
     assert replicas(emulator, job) == [("workerpool0-0", "PENDING", None, 1), ("workerpool1-0", "PENDING", None, 1)]
     emulator.run(until=lambda found: found.job(job).state == RUNNING)
@@ -52,7 +52,7 @@ def test_replicas_are_shown_from_the_queue_to_their_exit_codes(emulator: Emulato
     assert view(emulator, CUSTOM_JOB, job)["replicas"][0]["image"] == IMAGE
 
 
-def test_a_replica_that_never_ran_is_not_shown_as_waiting_once_the_job_is_over(emulator: Emulator) -> None:
+def test_replica_of_ended_job_is_shown_not_started(emulator: Emulator) -> None:
     job = create(emulator, CUSTOM_JOB, custom_job_spec({**pool(), "containerSpec": {"imageUri": "absent:1"}}))
     emulator.run()
     assert replicas(emulator, job) == [("workerpool0-0", "NOT_STARTED", None, 1)]
@@ -64,7 +64,7 @@ def test_a_job_is_shown_while_docker_is_down(emulator: Emulator) -> None:
     assert replicas(emulator, job) == [("workerpool0-0", "PENDING", None, 1)]
 
 
-def test_output_folders_come_with_their_place_on_this_machine(emulator: Emulator) -> None:
+def test_output_folders_are_shown_with_local_paths(emulator: Emulator) -> None:
     spec = custom_job_spec(baseOutputDirectory={"outputUriPrefix": "gs://bucket/run"})
     outputs = view(emulator, CUSTOM_JOB, create(emulator, CUSTOM_JOB, spec))["outputs"]
     assert [found["uri"] for found in outputs[:2]] == ["gs://bucket/run", "gs://bucket/run/model/"]
@@ -72,7 +72,7 @@ def test_output_folders_come_with_their_place_on_this_machine(emulator: Emulator
     assert outputs[1]["path"] == str(emulator.data.buckets / "bucket/run/model")
 
 
-def test_a_trial_s_job_names_its_study_and_its_log_is_a_part_of_the_study_s(emulator: Emulator) -> None:
+def test_trial_job_names_its_study_and_shares_log(emulator: Emulator) -> None:
     study = create(emulator, HYPERPARAMETER_TUNING_JOB, tuning_job_spec())
     emulator.run_ready_steps()
     shown = view(emulator, HYPERPARAMETER_TUNING_JOB, study)
@@ -82,7 +82,7 @@ def test_a_trial_s_job_names_its_study_and_its_log_is_a_part_of_the_study_s(emul
     assert trial["log"] == {"job": study, "trial": 1, "tasks": ["service", "workerpool0-0"]}
 
 
-def test_a_pipeline_leads_to_the_job_of_its_task(emulator: Emulator) -> None:
+def test_pipeline_links_to_job_of_its_task(emulator: Emulator) -> None:
     inputs = {"workerPoolSpecs": [pool()]}
     spec = {"displayName": "p", "trainingTaskDefinition": CUSTOM_TASK, "trainingTaskInputs": inputs}
     pipeline = create(emulator, TRAINING_PIPELINE, spec)

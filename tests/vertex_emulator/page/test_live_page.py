@@ -25,9 +25,7 @@ def address(emulator: RunningEmulator, name: str) -> str:
     return f"{emulator.url}/jobs/{'/'.join(name.split('/')[-2:])}"
 
 
-def test_a_new_job_and_each_of_its_states_appear_in_the_list_without_a_reload(
-    shared: RunningEmulator, visit: Visit
-) -> None:
+def test_new_jobs_and_states_appear_without_reload(shared: RunningEmulator, visit: Visit) -> None:
     page = visit(f"{shared.url}/?text=appearing")
     expect(page.get_by_text("No job matches the search.")).to_be_visible()
     page.evaluate("window.untouched = true")
@@ -39,7 +37,7 @@ def test_a_new_job_and_each_of_its_states_appear_in_the_list_without_a_reload(
     assert page.evaluate("window.untouched")
 
 
-def test_the_list_is_searched_and_filtered_and_its_address_keeps_both(shared: RunningEmulator, visit: Visit) -> None:
+def test_address_keeps_search_and_filter_of_list(shared: RunningEmulator, visit: Visit) -> None:
     for i in range(2):
         shared.ended(shared.create(custom_job(pool("pass"), name=f"needle {i}")))
     page = visit(shared.url)
@@ -67,9 +65,7 @@ def test_a_deleted_job_leaves_the_list(shared: RunningEmulator, visit: Visit) ->
     shared.call("GET", f"v1/{name}", expect=404)
 
 
-def test_lines_appear_as_they_are_written_and_markup_in_them_is_only_text(
-    shared: RunningEmulator, visit: Visit
-) -> None:
+def test_log_lines_appear_live_as_plain_text(shared: RunningEmulator, visit: Visit) -> None:
     name = shared.create(custom_job(pool(CHATTY), name="chatty <b>job</b>"))
     page = visit(address(shared, name))
     log = page.get_by_role("log")
@@ -86,7 +82,7 @@ def test_lines_appear_as_they_are_written_and_markup_in_them_is_only_text(
     shared.ended(name)
 
 
-def test_the_cancel_button_asks_and_then_ends_a_real_container(shared: RunningEmulator, visit: Visit) -> None:
+def test_cancel_button_asks_and_then_ends_container(shared: RunningEmulator, visit: Visit) -> None:
     name = shared.create(custom_job(pool(LASTING), name="to be cancelled"))
     shared.in_state(name, "JOB_STATE_RUNNING")
     page = visit(address(shared, name))
@@ -103,7 +99,7 @@ def test_the_cancel_button_asks_and_then_ends_a_real_container(shared: RunningEm
     until(lambda: not labelled(name), "the removal of its container")
 
 
-def test_the_page_goes_on_by_itself_after_a_restart_of_the_emulator(own: RunningEmulator, visit: Visit) -> None:
+def test_page_reconnects_after_emulator_restart(own: RunningEmulator, visit: Visit) -> None:
     name = own.create(custom_job(pool(LASTING), name="outlives the emulator"))
     own.in_state(name, "JOB_STATE_RUNNING")
     page = visit(address(own, name))
@@ -116,9 +112,7 @@ def test_the_page_goes_on_by_itself_after_a_restart_of_the_emulator(own: Running
     expect(page.locator(".headline .badge")).to_have_text(re.compile("Cancelled"))
 
 
-def test_outputs_lead_to_the_files_and_a_page_among_them_is_downloaded_not_shown(
-    shared: RunningEmulator, visit: Visit
-) -> None:
+def test_outputs_link_to_files_that_are_downloaded(shared: RunningEmulator, visit: Visit) -> None:
     script = "import os; open(os.environ['AIP_MODEL_DIR'].replace('gs://', '/gcs/') + 'x.html', 'w').write('<script>')"
     script = f"import os; os.makedirs('/gcs/page-tests/out/model', exist_ok=True); {script}"
     spec = {"baseOutputDirectory": {"outputUriPrefix": "gs://page-tests/out"}}

@@ -30,7 +30,7 @@ def events(emulator: RunningEmulator, query: str = "") -> Iterator[Iterator[str]
         yield (line.removeprefix("data: ") for line in lines if line.startswith('data: ["'))
 
 
-def test_the_page_runs_only_what_it_brings_and_nobody_may_frame_it(shared: RunningEmulator) -> None:
+def test_page_forbids_foreign_scripts_and_framing(shared: RunningEmulator) -> None:
     for path, code in (("/", 200), ("/files", 200), ("/jobs/customJobs/1", 404)):
         reply = get(shared, path)
         policy = reply.headers["content-security-policy"]
@@ -47,7 +47,7 @@ def test_answers_of_the_api_may_run_nothing(shared: RunningEmulator) -> None:
     assert headers["cache-control"] == "no-store"
 
 
-def test_assets_are_asked_for_again_only_when_they_have_changed(shared: RunningEmulator) -> None:
+def test_assets_are_sent_again_only_when_changed(shared: RunningEmulator) -> None:
     first = get(shared, "/assets/main.js")
     assert (first.status_code, first.headers["cache-control"]) == (200, "no-cache")
     again = get(shared, "/assets/main.js", **{"If-None-Match": first.headers["etag"]})
@@ -59,7 +59,7 @@ def test_only_assets_are_served_as_such(shared: RunningEmulator, path: str) -> N
     assert get(shared, path).status_code == 404
 
 
-def test_the_whole_page_weighs_little_and_what_others_wrote_comes_with_its_licence() -> None:
+def test_page_is_small_and_vendored_code_has_licences() -> None:
     files = [path for path in FOLDER.rglob("*") if path.suffix in (".js", ".css", ".html", ".svg")]
     assert sum(path.stat().st_size for path in files) < MOST_BYTES
     packages = [folder for folder in (FOLDER / "vendor").iterdir() if folder.is_dir()]
@@ -71,13 +71,13 @@ def test_the_whole_page_weighs_little_and_what_others_wrote_comes_with_its_licen
 
 
 @pytest.mark.parametrize("path", OWN, ids=lambda path: path.name)
-def test_no_asset_names_another_host_or_makes_markup_of_text(path: Path) -> None:
+def test_assets_neither_name_hosts_nor_insert_markup(path: Path) -> None:
     text = path.read_text()
     assert re.findall(r"https?://|//[a-z]+\.[a-z]", text.replace("gs://", "")) == []
     assert re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text) == []
 
 
-def test_a_page_of_another_origin_cannot_cancel_a_job(shared: RunningEmulator) -> None:
+def test_another_origin_cannot_cancel_a_job(shared: RunningEmulator) -> None:
     name = shared.create(custom_job(pool("import time; time.sleep(60)"), name="not theirs to cancel"))
     for origin in ("http://evil.example", "null", "http://127.0.0.1.evil.example"):
         shared.call("POST", f"v1/{name}:cancel", expect=403, headers={"Origin": origin})
@@ -86,7 +86,7 @@ def test_a_page_of_another_origin_cannot_cancel_a_job(shared: RunningEmulator) -
     assert shared.ended(name)["state"] == "JOB_STATE_CANCELLED"
 
 
-def test_a_file_is_sent_as_a_download_that_may_run_nothing(shared: RunningEmulator) -> None:
+def test_file_is_sent_as_download_without_scripts(shared: RunningEmulator) -> None:
     folder = shared.data / "gcs" / "download-tests"
     folder.mkdir()
     (folder / "é.html").write_text("<script>alert(1)</script>")
@@ -97,7 +97,7 @@ def test_a_file_is_sent_as_a_download_that_may_run_nothing(shared: RunningEmulat
     assert get(shared, "/vertex_emulator/page/download?uri=gs://download-tests/../x").json()["error"]["code"] == 400
 
 
-def test_events_name_the_jobs_that_change_and_one_job_s_only_if_asked(shared: RunningEmulator) -> None:
+def test_events_name_changed_jobs_or_the_requested_one(shared: RunningEmulator) -> None:
     with events(shared) as all_jobs:
         first = shared.create(custom_job(pool("pass"), name="first"))
         assert first.rpartition("/")[2] in next(all_jobs)
@@ -111,7 +111,7 @@ def test_events_name_the_jobs_that_change_and_one_job_s_only_if_asked(shared: Ru
             assert next(one_job) == f'["{other}"]'
 
 
-def test_a_hundred_open_pages_take_nothing_from_those_who_ask(shared: RunningEmulator) -> None:
+def test_hundred_open_pages_do_not_block_requests(shared: RunningEmulator) -> None:
     with ExitStack() as pages:
         for _ in range(100):
             pages.enter_context(events(shared))
@@ -119,7 +119,7 @@ def test_a_hundred_open_pages_take_nothing_from_those_who_ask(shared: RunningEmu
         assert get(shared, "/vertex_emulator/page/jobs").status_code == 200
 
 
-def test_open_pages_do_not_hold_up_the_end_of_the_emulator(own: RunningEmulator) -> None:
+def test_open_pages_do_not_delay_shutdown(own: RunningEmulator) -> None:
     with events(own) as told:
         assert own.end() == 0
         assert list(told) == []
@@ -128,7 +128,7 @@ def test_open_pages_do_not_hold_up_the_end_of_the_emulator(own: RunningEmulator)
     assert not re.search("graceful shutdown exceeded|Traceback", text)
 
 
-def test_a_page_that_goes_away_in_the_middle_is_forgotten_quietly(own: RunningEmulator) -> None:
+def test_closed_page_is_forgotten_quietly(own: RunningEmulator) -> None:
     place = urlsplit(own.url)
     for _ in range(5):
         with socket.create_connection((place.hostname or "", place.port or 0)) as connection:

@@ -60,9 +60,7 @@ def test_the_keyboard_sorts_the_trials_either_way(shared: RunningEmulator, visit
     assert order(page) == ascending[::-1]
 
 
-def test_the_best_trial_is_marked_in_the_plot_the_table_and_the_text(
-    shared: RunningEmulator, visit: Visit, job: Any
-) -> None:
+def test_plot_table_and_text_mark_the_best_trial(shared: RunningEmulator, visit: Visit, job: Any) -> None:
     best = max(scores(job), key=scores(job).__getitem__)
     page = visit(address(shared, job))
     expect(page.get_by_role("heading", name=f"Best trial: {best}")).to_be_visible()
@@ -76,9 +74,7 @@ def test_the_best_trial_is_marked_in_the_plot_the_table_and_the_text(
     assert page.get_by_role("img", name="best", exact=True).count() == 1
 
 
-def test_a_trial_that_has_the_focus_is_marked_in_the_plot_and_a_line_marks_its_row(
-    shared: RunningEmulator, visit: Visit, job: Any
-) -> None:
+def test_focus_marks_trial_in_plot_hover_its_row(shared: RunningEmulator, visit: Visit, job: Any) -> None:
     page = visit(address(shared, job))
     page.get_by_role("button", name="Trial 3", exact=True).focus()
     expect(page.locator("svg g.marked")).to_have_attribute("data-trial", "3")
@@ -93,9 +89,7 @@ def test_a_trial_that_has_the_focus_is_marked_in_the_plot_and_a_line_marks_its_r
     expect(page.locator('tr[data-trial="4"]')).to_have_class(re.compile("marked"))
 
 
-def test_curves_that_are_drawn_later_leave_the_mark_of_the_focus_where_it_is(
-    shared: RunningEmulator, visit: Visit, job: Any
-) -> None:
+def test_later_curves_keep_mark_of_focused_trial(shared: RunningEmulator, visit: Visit, job: Any) -> None:
     page = visit(address(shared, job))
     held: list[Route] = []
     page.route("**/uPlot*.js", lambda route: held.append(route))
@@ -116,7 +110,7 @@ def test_curves_are_drawn_over_steps_time_and_trials(shared: RunningEmulator, vi
         expect(page.locator(".chart canvas")).to_have_count(1)
 
 
-def test_a_trial_leads_to_the_page_of_its_job_and_back(shared: RunningEmulator, visit: Visit, job: Any) -> None:
+def test_trial_links_to_its_job_and_back(shared: RunningEmulator, visit: Visit, job: Any) -> None:
     page = visit(address(shared, job))
     page.get_by_role("button", name="Trial 1", exact=True).click()
     page.get_by_role("link", name="Replicas, outputs and log").click()
@@ -155,7 +149,7 @@ def test_nothing_is_wider_than_the_window(shared: RunningEmulator, visit: Visit,
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (url, width)
 
 
-def test_the_skip_link_is_first_and_leads_past_the_header(shared: RunningEmulator, visit: Visit) -> None:
+def test_skip_link_is_first_and_skips_header(shared: RunningEmulator, visit: Visit) -> None:
     page = visit(shared.url)
     expect(page.locator("h1")).to_be_visible()
     page.keyboard.press("Tab")

@@ -54,7 +54,7 @@ def test_conditional_parameters_follow_their_parent_and_name_it() -> None:
     assert (shown[2]["min"], shown[2]["max"]) == (1.0, 9.0)
 
 
-def test_the_best_trial_respects_the_goal_and_with_several_metrics_there_may_be_several() -> None:
+def test_best_trials_follow_goal_of_each_metric() -> None:
     trials = [trial(1, [measured(1, loss=1.0, size=9.0)]), trial(2, [measured(1, loss=2.0, size=1.0)])]
     trials.append(trial(3, [measured(1, loss=3.0, size=2.0)]))
     assert build_study_view(study({"loss": "MINIMIZE"}), trials)["best"] == ["1"]
@@ -62,7 +62,7 @@ def test_the_best_trial_respects_the_goal_and_with_several_metrics_there_may_be_
     assert build_study_view(study({"loss": "MINIMIZE", "size": "MINIMIZE"}), trials)["best"] == ["1", "2"]
 
 
-def test_a_safety_metric_is_shown_with_its_threshold_and_decides_who_may_be_the_best() -> None:
+def test_safety_threshold_is_shown_and_limits_best_trials() -> None:
     job = study({"loss": "MINIMIZE", "heat": "MINIMIZE"})
     job.spec["studySpec"]["metrics"][1]["safetyConfig"] = {"safetyThreshold": 5.0}
     trials = [trial(1, [measured(1, loss=1.0, heat=9.0)]), trial(2, [measured(1, loss=2.0, heat=1.0)])]
@@ -71,7 +71,7 @@ def test_a_safety_metric_is_shown_with_its_threshold_and_decides_who_may_be_the_
     assert shown["best"] == ["2"]
 
 
-def test_a_curve_has_a_gap_where_a_measurement_lacks_a_metric() -> None:
+def test_curve_has_gap_where_metric_is_missing() -> None:
     trials = [trial(1, [measured(1, loss=1.0), measured(2, size=3.0), measured(3, loss=0.5, size=2.0)])]
     curve = build_study_view(study({"loss": "MINIMIZE", "size": "MINIMIZE"}), trials)["trials"][0]["curve"]
     assert curve == {
@@ -82,14 +82,14 @@ def test_a_curve_has_a_gap_where_a_measurement_lacks_a_metric() -> None:
     }
 
 
-def test_a_long_curve_is_thinned_and_keeps_its_last_point() -> None:
+def test_thinned_curve_keeps_its_last_point() -> None:
     trials = [trial(1, [measured(step, loss=1.0) for step in range(1, 1001)])]
     curve = build_study_view(study({"loss": "MINIMIZE"}), trials)["trials"][0]["curve"]
     assert 200 < len(curve["steps"]) <= 300
     assert (curve["steps"][-1], curve["measured"]) == (1000, 1000)
 
 
-def test_all_curves_of_a_long_study_together_stay_small() -> None:
+def test_curves_of_long_study_stay_small() -> None:
     trials = [trial(number, [measured(step, loss=1.0) for step in range(1, 101)]) for number in range(1, 1001)]
     shown = build_study_view(study({"loss": "MINIMIZE"}), trials)["trials"]
     assert sum(len(found["curve"]["steps"]) for found in shown) <= 20_000

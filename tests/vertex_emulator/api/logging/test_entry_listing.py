@@ -89,7 +89,7 @@ CONTAINERS = 'resource.labels.task_name!="service"'
 
 @pytest.mark.parametrize("saved", [True, False])
 @pytest.mark.parametrize("same", [1, 5, 20])
-def test_pages_hold_every_line_once_and_in_order_in_both_directions(log: Log, saved: bool, same: int) -> None:
+def test_pages_contain_every_line_once_in_order(log: Log, saved: bool, same: int) -> None:
     log.add("1", log.lines(40, same), saved)
     wanted = [f"line {i}" for i in range(40)]
     for size in (1, 7, 39, 40, 41):
@@ -101,9 +101,7 @@ def test_pages_hold_every_line_once_and_in_order_in_both_directions(log: Log, sa
 
 
 @pytest.mark.parametrize("order", ["timestamp asc", "timestamp desc"])
-def test_a_walk_over_all_pages_reads_each_saved_line_a_bounded_number_of_times(
-    log: Log, monkeypatch: pytest.MonkeyPatch, order: str
-) -> None:
+def test_paging_reads_each_line_few_times(log: Log, monkeypatch: pytest.MonkeyPatch, order: str) -> None:
     log.add("1", log.lines(5_000))
     read = 0
     parse = logs._parse_line
@@ -120,7 +118,7 @@ def test_a_walk_over_all_pages_reads_each_saved_line_a_bounded_number_of_times(
     assert read <= 2 * 5_000 + len(pages) * 40
 
 
-def test_lines_of_one_moment_in_different_trials_are_told_apart(log: Log) -> None:
+def test_simultaneous_lines_of_different_trials_stay_distinct(log: Log) -> None:
     with log.database.write_transaction() as transaction:
         transaction.add_job("1", HYPERPARAMETER_TUNING_JOB, LOCATION, tuning_job_spec())
     for trial in (1, 2, 3):
@@ -132,7 +130,7 @@ def test_lines_of_one_moment_in_different_trials_are_told_apart(log: Log) -> Non
     assert len(set(ids)) == len(ids) == 30
 
 
-def test_the_filters_of_gcloud_s_stream_logs_lose_and_repeat_nothing(log: Log) -> None:
+def test_gcloud_stream_logs_filters_find_each_line_once(log: Log) -> None:
     """As it asks (recorded from gcloud 528.0.0): from a time on, then from the last entry that it has shown."""
     log.add("1", log.lines(40, same=3))
     base = 'resource.type="ml_job" AND resource.labels.job_id="1" AND resource.labels.task_name="workerpool0-0"'
@@ -151,7 +149,7 @@ def test_the_filters_of_gcloud_s_stream_logs_lose_and_repeat_nothing(log: Log) -
     assert shown == [f"line {i}" for i in range(40)]
 
 
-def test_a_log_that_moves_from_docker_to_the_folder_while_it_is_read_is_whole(log: Log) -> None:
+def test_log_moved_while_read_is_complete(log: Log) -> None:
     lines = log.lines(20, same=4)
     log.add("1", lines[:11], saved=False)
 
@@ -163,7 +161,7 @@ def test_a_log_that_moves_from_docker_to_the_folder_while_it_is_read_is_whole(lo
 
 
 @pytest.mark.parametrize("order", ["timestamp asc", "timestamp desc"])
-def test_a_log_that_has_moved_before_its_first_byte_was_read_is_whole(log: Log, order: str) -> None:
+def test_log_moved_before_first_byte_is_complete(log: Log, order: str) -> None:
     lines = log.lines(20)
     log.add("1", [], saved=False)
     log.daemon.on_read = lambda: logs.save_log(log.data.logs, "1", CHIEF, lines)
@@ -171,7 +169,7 @@ def test_a_log_that_has_moved_before_its_first_byte_was_read_is_whole(log: Log, 
     assert sorted(page) == sorted(f"line {i}" for i in range(20))
 
 
-def test_times_bound_what_is_read_and_what_is_found(log: Log) -> None:
+def test_timestamp_filters_bound_the_lines_found(log: Log) -> None:
     log.add("1", log.lines(40))
     everything = log.entries.list_entries({"filter": f'resource.labels.job_id="1" AND {CONTAINERS}'})["entries"]
     low, high = everything[10]["timestamp"], everything[20]["timestamp"]
