@@ -57,7 +57,7 @@ def args_of(root: Path, stack: str, jobs: str) -> list[str] | None:
     return arguments
 
 
-def test_a_job_is_canonical_with_its_vars_filled_in_and_the_other_references_kept(tmp_path: Path) -> None:
+def test_a_job_is_canonical_with_vars_filled_in(tmp_path: Path) -> None:
     settings = load(tmp_path, INCLUDING, jobs=JOB)
     (job,) = settings.jobs
     assert (job.kind, job.name, job.spec.fields, job.lifecycle) == (CUSTOM_JOB, "digits", SPEC, {"wait": True})
@@ -155,7 +155,7 @@ def test_a_mistake_is_one_problem_with_its_place(tmp_path: Path, right: str, wro
     assert problems(tmp_path, INCLUDING, jobs=JOB.replace(right, wrong)) == [problem]
 
 
-def test_what_several_jobs_share_may_stand_under_a_key_of_its_own(tmp_path: Path) -> None:
+def test_shared_fields_can_have_their_own_key(tmp_path: Path) -> None:
     pool = "machineSpec: {machineType: n1-standard-4}, containerSpec: {imageUri: trainer}"
     jobs = f"x-pool: &pool {{{pool}}}\nx-odd: '${{what.ever}}'\ncustomJobs:\n  digits:\n"
     jobs += "    jobSpec: {workerPoolSpecs: [{<<: *pool, replicaCount: 1}]}\n"
@@ -169,12 +169,12 @@ def test_what_several_jobs_share_may_stand_under_a_key_of_its_own(tmp_path: Path
 
 
 @pytest.mark.parametrize("nothing", ["lifecycle:", "lifecycle: ~", "spec:", "labels:"])
-def test_a_key_of_a_job_with_nothing_behind_it_is_unset(tmp_path: Path, nothing: str) -> None:
+def test_an_empty_key_of_a_job_is_unset(tmp_path: Path, nothing: str) -> None:
     (job,) = load(tmp_path, INCLUDING, jobs=JOB.replace("lifecycle: {wait: true}", nothing)).jobs
     assert (job.spec.fields, job.lifecycle) == (SPEC, {})
 
 
-def test_a_misspelled_key_that_is_required_is_not_reported_as_missing_too(tmp_path: Path) -> None:
+def test_a_misspelled_required_key_is_one_problem(tmp_path: Path) -> None:
     assert problems(tmp_path, INCLUDING, jobs=JOB.replace("jobSpec", "jobSpecs")) == [
         "jobs.yaml:6: customJobs.digits.jobSpecs: unknown field; did you mean jobSpec?",
     ]
@@ -182,7 +182,7 @@ def test_a_misspelled_key_that_is_required_is_not_reported_as_missing_too(tmp_pa
 
 @pytest.mark.parametrize("name", ["Digits", "digits_", "-digits", "a b", "a/b", "x" * 64, "größe"])
 @pytest.mark.parametrize("section", ["images", "customJobs", "hyperparameterTuningJobs"])
-def test_a_name_that_labels_and_tags_cannot_take_is_refused(tmp_path: Path, section: str, name: str) -> None:
+def test_an_invalid_name_is_rejected(tmp_path: Path, section: str, name: str) -> None:
     message = f'"{name}" must be lower-case letters, digits, "-", "_" and ".", at most 63'
     jobs = f"{section}:\n  '{name}': {{}}\n"
     assert problems(tmp_path, INCLUDING, jobs=jobs) == [f"jobs.yaml:2: {section}.{name}: {message}"]
@@ -193,18 +193,18 @@ def test_a_name_within_the_rules_is_taken(tmp_path: Path, name: str) -> None:
     assert load(tmp_path, INCLUDING, jobs=f"images: {{'{name}': {{uri: u}}}}\n").images == {name: {"uri": "u"}}
 
 
-def test_a_var_may_have_any_name_for_it_leaves_the_program_nowhere(tmp_path: Path) -> None:
+def test_a_var_can_have_any_name(tmp_path: Path) -> None:
     assert args_of(tmp_path, INCLUDING, small_job("['${vars.Epochs MAX}']") + 'vars: {"Epochs MAX": "5"}\n') == ["5"]
 
 
-def test_a_name_that_is_no_text_is_refused_and_said_to_need_quotes(tmp_path: Path) -> None:
+def test_a_name_that_needs_quotes_is_rejected(tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, INCLUDING, jobs="images:\n  2026: {uri: x}\n")
     assert problem.startswith("jobs.yaml:2: ")
     assert '"2026" in quotes' in problem
 
 
 @pytest.mark.parametrize("section", ["images", "customJobs", "hyperparameterTuningJobs"])
-def test_a_declaration_that_says_nothing_is_reported_and_not_left_out(tmp_path: Path, section: str) -> None:
+def test_an_empty_declaration_is_reported(tmp_path: Path, section: str) -> None:
     (problem,) = problems(tmp_path, INCLUDING, jobs=f"{section}:\n  digits:\n")
     assert problem.startswith(f"jobs.yaml:2: {section}.digits: ")
 
@@ -218,18 +218,18 @@ def test_a_name_declared_twice_names_both_places(tmp_path: Path) -> None:
     ]
 
 
-def test_jobs_of_all_kinds_share_one_set_of_names(tmp_path: Path) -> None:
+def test_jobs_of_different_kinds_cannot_share_a_name(tmp_path: Path) -> None:
     jobs = JOB + "hyperparameterTuningJobs:\n  digits: {}\n"
     message = '"digits" is declared already, at jobs.yaml:5'
     assert problems(tmp_path, INCLUDING, jobs=jobs) == [f"jobs.yaml:16: hyperparameterTuningJobs.digits: {message}"]
 
 
-def test_an_image_and_a_job_may_have_the_same_name(tmp_path: Path) -> None:
+def test_image_and_job_can_have_one_name(tmp_path: Path) -> None:
     settings = load(tmp_path, INCLUDING, jobs=JOB)
     assert list(settings.images) == [job.name for job in settings.jobs] == ["digits"]
 
 
-def test_several_problems_are_reported_together_by_file_and_line(tmp_path: Path) -> None:
+def test_problems_are_sorted_by_file_and_line(tmp_path: Path) -> None:
     stack = f"{LOCAL}  vertex-training:include: [jobs.yaml, a.yaml, gone]\n  vertex-training:vars: {{epoch: 3}}\n"
     a = "hyperparameterTuningJobs:\n  search:\n    trialJobSpec: {}\n"
     jobs = JOB.replace("${images.digits}", "${images.digit}").replace("replicaCount: 1", "replicas: 1")
@@ -253,14 +253,14 @@ def test_a_misspelled_section_is_reported_with_the_nearest(tmp_path: Path) -> No
     assert first == "jobs.yaml:2: image: unknown field; did you mean images?"
 
 
-def test_a_slip_in_one_section_does_not_hide_those_of_the_jobs_beside_it(tmp_path: Path) -> None:
+def test_problems_of_all_sections_are_reported_together(tmp_path: Path) -> None:
     jobs = JOB.replace("vars:", "vers:").replace("replicaCount: 1", "replicas: 1")
     found = problems(tmp_path, INCLUDING, jobs=jobs)
     assert "jobs.yaml:1: vers: unknown field; did you mean vars?" in found
     assert f"jobs.yaml:9: {IN_POOL}.replicas: unknown field; did you mean replicaCount?" in found
 
 
-def test_an_image_with_a_slip_is_not_said_to_be_undeclared_where_it_is_used(tmp_path: Path) -> None:
+def test_an_invalid_image_counts_as_declared(tmp_path: Path) -> None:
     stack = f"{LOCAL}  vertex-training:include: [images.yaml, jobs.yaml]\n"
     images = "images:\n  digits: {ury: trainer}\n"
     jobs = small_job("['${images.digits}']")
@@ -269,13 +269,13 @@ def test_an_image_with_a_slip_is_not_said_to_be_undeclared_where_it_is_used(tmp_
     ]
 
 
-def test_an_include_that_cannot_be_read_is_reported_beside_the_problems_of_the_others(tmp_path: Path) -> None:
+def test_an_unreadable_include_hides_no_other_problem(tmp_path: Path) -> None:
     stack = f"{LOCAL}  vertex-training:include: [jobs.yaml, broken.yaml]\n"
     found = problems(tmp_path, stack, jobs=small_job("[1]"), **{"broken.yaml": "images:\n  a: b: c\n"})
     assert [line.partition(": ")[0] for line in found] == ["broken.yaml:2", "jobs.yaml:1"]
 
 
-def test_a_var_of_the_stack_overrides_the_default_and_keeps_its_type(tmp_path: Path) -> None:
+def test_stack_vars_override_defaults_and_keep_their_type(tmp_path: Path) -> None:
     tuning = """\
     vars: {trials: 4}
     hyperparameterTuningJobs:
@@ -294,7 +294,7 @@ def test_a_var_of_the_stack_overrides_the_default_and_keeps_its_type(tmp_path: P
 
 
 @pytest.mark.parametrize(("value", "argument"), [("5", "5"), ("0.25", "0.25"), ("true", "true"), ("relu", "relu")])
-def test_a_var_that_stands_alone_where_text_is_wanted_is_written_out(tmp_path: Path, value: str, argument: str) -> None:
+def test_a_lone_var_becomes_text_where_required(tmp_path: Path, value: str, argument: str) -> None:
     declared = f"""\
     vars: {{v: {value}}}
     customJobs:
@@ -308,33 +308,33 @@ def test_a_var_that_stands_alone_where_text_is_wanted_is_written_out(tmp_path: P
     assert job.spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--v", argument]
 
 
-def test_a_var_may_be_an_empty_list_or_null(tmp_path: Path) -> None:
+def test_a_var_may_be_empty_or_null(tmp_path: Path) -> None:
     jobs = small_job('"${vars.flags}"') + "vars: {flags: [--fast]}\n"
     assert args_of(tmp_path, INCLUDING, jobs) == ["--fast"]
     assert args_of(tmp_path, INCLUDING, jobs.replace("[--fast]", "[]")) is None
     assert args_of(tmp_path, INCLUDING, jobs.replace("[--fast]", "null")) is None
 
 
-def test_a_var_that_yaml_takes_for_a_date_can_stand_in_a_text(tmp_path: Path) -> None:
+def test_a_date_var_can_be_part_of_text(tmp_path: Path) -> None:
     jobs = small_job("['--day=${vars.day}']") + "vars: {day: 2026-01-31}\n"
     assert args_of(tmp_path, INCLUDING, jobs) == ["--day=2026-01-31"]
 
 
 @pytest.mark.parametrize("value", ["${images.nothing}", "${vars.nothing}", "${secrets.nothing}", "x ${vars.day}"])
-def test_a_reference_in_a_var_is_never_handed_on_as_it_is_written(tmp_path: Path, value: str) -> None:
+def test_a_reference_in_a_var_is_rejected(tmp_path: Path, value: str) -> None:
     jobs = small_job("['--a=${vars.a}']") + f"vars: {{day: 1, a: '{value}'}}\n"
     (problem,) = problems(tmp_path, INCLUDING, jobs=jobs)
     assert problem.startswith("jobs.yaml:2: vars.a: ")
 
 
-def test_a_var_of_the_stack_that_nothing_uses_is_reported(tmp_path: Path) -> None:
+def test_an_unused_stack_var_is_reported(tmp_path: Path) -> None:
     stack = f"{INCLUDING}  vertex-training:vars: {{epochs: 3, batch: 4}}\n"
     assert problems(tmp_path, stack, jobs=JOB) == [
         "stacks/Pulumi.dev.yaml:4: vertex-training:vars.batch: nothing uses it; known: epochs"
     ]
 
 
-def test_a_var_that_only_the_stack_gives_is_enough(tmp_path: Path) -> None:
+def test_a_var_needs_no_default(tmp_path: Path) -> None:
     stack = f"{INCLUDING}  vertex-training:vars: {{mode: fast}}\n"
     assert args_of(tmp_path, stack, small_job("['${vars.mode}']")) == ["fast"]
 
@@ -347,7 +347,7 @@ def test_a_secret_that_is_declared_stays_a_reference(tmp_path: Path) -> None:
     assert "hidden" not in str(settings.jobs)
 
 
-def test_a_secret_that_is_not_declared_is_reported_with_the_nearest(tmp_path: Path) -> None:
+def test_an_undeclared_secret_suggests_the_nearest(tmp_path: Path) -> None:
     stack = f"{INCLUDING}  vertex-training:secrets: {{hfToken: hidden}}\n"
     (problem,) = problems(tmp_path, stack, jobs=small_job("['${secrets.hftoken}']"))
     assert problem.endswith("args[0]: ${secrets.hftoken} is not declared; did you mean hfToken?")
@@ -357,7 +357,7 @@ def test_an_escaped_reference_is_no_reference(tmp_path: Path) -> None:
     assert args_of(tmp_path, INCLUDING, small_job("['$${vars.x} $(HOME)']")) == ["$${vars.x} $(HOME)"]
 
 
-def test_jobs_and_images_may_stand_in_the_stack_file_and_are_held_to_the_same_rules(tmp_path: Path) -> None:
+def test_the_stack_file_can_declare_jobs_and_images(tmp_path: Path) -> None:
     stack = f"""{LOCAL}\
   vertex-training:images:
     digits: {{uri: "trainer:1"}}
@@ -377,7 +377,7 @@ def test_jobs_and_images_may_stand_in_the_stack_file_and_are_held_to_the_same_ru
     assert settings.images == {"digits": {"uri": "trainer:1"}}
 
 
-def test_a_name_that_stands_in_the_stack_file_and_in_a_file_names_both_places(tmp_path: Path) -> None:
+def test_a_duplicate_in_the_stack_names_both_places(tmp_path: Path) -> None:
     stack = f"{INCLUDING}  vertex-training:images:\n    digits: {{uri: x}}\n"
     assert problems(tmp_path, stack, jobs=JOB) == [
         'jobs.yaml:3: images.digits: "digits" is declared already, at stacks/Pulumi.dev.yaml:5'
@@ -385,7 +385,7 @@ def test_a_name_that_stands_in_the_stack_file_and_in_a_file_names_both_places(tm
 
 
 @pytest.mark.parametrize("key", ["displayName", "display_name"])
-def test_a_job_s_display_name_is_its_name_unless_it_says_otherwise_in_either_spelling(tmp_path: Path, key: str) -> None:
+def test_the_display_name_defaults_to_the_name(tmp_path: Path, key: str) -> None:
     jobs = JOB.replace("    lifecycle", f"    {key}: Digits by hand\n    lifecycle")
     (job,) = load(tmp_path, INCLUDING, jobs=jobs).jobs
     assert job.spec.fields["displayName"] == "Digits by hand"
@@ -429,9 +429,7 @@ IMAGE = "images:\n  digits:\n    context: trainer\n"
         ),
     ],
 )
-def test_an_image_that_cannot_be_built_is_refused_before_anything_is_built(
-    tmp_path: Path, jobs: str, problem: str
-) -> None:
+def test_an_unbuildable_image_is_rejected_before_any_build(tmp_path: Path, jobs: str, problem: str) -> None:
     files = {"trainer/Dockerfile": "FROM scratch", "empty/notes.md": ""}
     assert problems(tmp_path, INCLUDING, jobs=jobs, **files) == [problem.replace("{root}", tmp_path.name)]
 
@@ -453,18 +451,18 @@ def test_vars_of_an_image_are_filled_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("field", ["context: '${vars.n}'", "buildArgs: {A: '${vars.n}'}", "target: '${vars.n}'"])
-def test_a_var_of_the_wrong_type_in_an_image_is_reported_as_if_it_stood_there(tmp_path: Path, field: str) -> None:
+def test_a_wrongly_typed_image_var_is_reported(tmp_path: Path, field: str) -> None:
     jobs = f"images:\n  digits:\n    {field}\n" + ("" if "context" in field else "    context: t\n") + "vars: {n: 2}\n"
     (problem,) = problems(tmp_path, INCLUDING, jobs=jobs, **{"t/Dockerfile": "FROM scratch"})
     assert problem.startswith("jobs.yaml:3: images.digits.")
     assert "2 is not a string" in problem
 
 
-def test_an_escaped_reference_in_an_image_is_the_text_that_it_stands_for(tmp_path: Path) -> None:
+def test_an_escaped_reference_in_an_image_is_unescaped(tmp_path: Path) -> None:
     jobs = IMAGE + "    buildArgs: {A: '$${HOME}'}\n"
     settings = load(tmp_path, INCLUDING, jobs=jobs, **{"trainer/Dockerfile": "FROM scratch"})
     assert settings.images["digits"]["buildArgs"] == {"A": "${HOME}"}
 
 
-def test_a_brace_of_a_shell_without_an_end_and_an_escaped_one_are_texts(tmp_path: Path) -> None:
+def test_shell_braces_and_escaped_ones_are_text(tmp_path: Path) -> None:
     assert args_of(tmp_path, INCLUDING, small_job("['${HOME', '$${vars.a']")) == ["${HOME", "$${vars.a"]

@@ -131,9 +131,7 @@ def test_what_is_made_has_them_all(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_network_is_reached_in_one_way_and_from_the_jobs_region(
-    tmp_path: Path, network: dict[str, Any], expected: str
-) -> None:
+def test_an_invalid_network_is_rejected(tmp_path: Path, network: dict[str, Any], expected: str) -> None:
     assert problem(tmp_path, network=network) == expected
 
 
@@ -147,7 +145,7 @@ def test_a_network_is_reached_in_one_way_and_from_the_jobs_region(
         {"attachment": {"existing": ATTACHMENT.format("europe-west4")}},
     ],
 )
-def test_a_network_that_keeps_the_rules_stays_as_it_is_said(tmp_path: Path, network: dict[str, Any]) -> None:
+def test_a_valid_network_is_unchanged(tmp_path: Path, network: dict[str, Any]) -> None:
     assert completed(tmp_path, network=network)["network"] == network
 
 
@@ -176,7 +174,7 @@ def test_what_jobs_use_is_in_their_region(tmp_path: Path, keys: dict[str, Any], 
     assert problem(tmp_path, **keys) == expected
 
 
-def test_regions_of_buckets_are_read_in_either_case_and_those_of_registries_are_free(tmp_path: Path) -> None:
+def test_bucket_regions_may_have_either_case(tmp_path: Path) -> None:
     made = completed(
         tmp_path,
         bucket={"location": "EUROPE-WEST4"},
@@ -212,7 +210,7 @@ def test_regions_of_buckets_are_read_in_either_case_and_those_of_registries_are_
         ),
     ],
 )
-def test_the_machines_of_a_persistent_resource_are_ones_that_it_can_have(
+def test_a_persistent_resource_rejects_unsupported_machines(
     tmp_path: Path, pool: dict[str, Any], expected: str
 ) -> None:
     said = problem(tmp_path, persistentResource={"name": "training", "resourcePools": [pool]})
@@ -224,14 +222,14 @@ def test_problems_of_several_keys_are_told_together(tmp_path: Path) -> None:
     assert len(found) == 3
 
 
-def test_what_is_made_is_named_after_project_and_stack(tmp_path: Path) -> None:
+def test_created_resources_are_named_after_the_stack(tmp_path: Path) -> None:
     made = completed(tmp_path)
     assert made["registry"] == {"repository": "team-dev"}
     assert made["identity"] == {"account": "team-dev"}
     assert made["bucket"] == {"name": "acme-dev-team-dev"}
 
 
-def test_what_exists_or_has_a_name_gets_no_other(tmp_path: Path) -> None:
+def test_existing_and_named_resources_keep_their_names(tmp_path: Path) -> None:
     for choices in ({key: next(iter(parts)) for key, parts in EXCLUSIVE.items()}, {"registry": "url"}):
         parts = {key: {choice: EXCLUSIVE[key][choice]} for key, choice in choices.items()}
         made = completed(tmp_path, labels={"team": "vision"}, **parts)
@@ -241,7 +239,7 @@ def test_what_exists_or_has_a_name_gets_no_other(tmp_path: Path) -> None:
     assert {key: made[key] for key in named} == named
 
 
-def test_labels_of_the_stack_are_those_of_what_it_makes_and_a_part_s_own_win(tmp_path: Path) -> None:
+def test_own_labels_override_those_of_the_stack(tmp_path: Path) -> None:
     made = completed(tmp_path, labels={"team": "vision", "env": "dev"}, bucket={"labels": {"env": "own"}})
     assert made["registry"]["labels"] == {"team": "vision", "env": "dev"}
     assert made["bucket"]["labels"] == {"team": "vision", "env": "own"}
@@ -260,7 +258,7 @@ def test_labels_of_the_stack_are_those_of_what_it_makes_and_a_part_s_own_win(tmp
         ("1" + "a" * 40, "dev", f"train-1{'a' * 14}-b26ab54e"),
     ],
 )
-def test_the_account_s_id_is_one_that_google_cloud_takes(project: str, stack_name: str, account: str) -> None:
+def test_the_account_id_is_valid(project: str, stack_name: str, account: str) -> None:
     assert google_cloud.add_default_names(project, stack_name, REQUIRED)["identity"]["account"] == account
 
 
@@ -283,7 +281,7 @@ def names(project: str, stack_name: str, google_project: str = "acme-dev") -> di
 
 
 @pytest.mark.parametrize("kind", LONGEST)
-def test_names_that_are_too_long_are_cut_and_never_the_same(kind: str) -> None:
+def test_long_names_are_cut_and_stay_different(kind: str) -> None:
     most = 30 if kind == "account" else 63
     project, stack_name = LONGEST[kind]
     whole = f"{'acme-dev-' if kind == 'bucket' else ''}{project}-{stack_name}"
@@ -297,6 +295,6 @@ def test_names_that_are_too_long_are_cut_and_never_the_same(kind: str) -> None:
     assert found == [names(*each)[kind] for each in alike]
 
 
-def test_buckets_of_google_cloud_projects_with_long_names_are_not_the_same() -> None:
+def test_buckets_of_long_project_names_differ() -> None:
     project = "p" * 29
     assert len({names("t" * 60, "dev", f"{project}{end}")["bucket"] for end in "ab"}) == 2

@@ -96,7 +96,7 @@ def stack(rules: dict[str, Any], base: str = INCLUDING) -> str:
         ),
     ],
 )  # fmt: skip
-def test_what_breaks_a_guardrail_is_named_with_its_line_its_rule_and_what_is_allowed(
+def test_a_violation_names_line_rule_and_allowed_values(
     tmp_path: Path, rules: dict[str, Any], expected: list[str]
 ) -> None:
     assert problems(tmp_path, stack(rules), jobs=JOBS) == expected
@@ -130,7 +130,7 @@ trainingPipelines:
 PIPED, TUNED = (f"trainingPipelines.{name}.trainingTaskInputs" for name in ("piped", "tuned"))
 
 
-def test_a_pipeline_is_judged_by_the_job_that_it_runs_and_by_the_image_that_serves_its_model(tmp_path: Path) -> None:
+def test_guardrails_cover_a_pipeline_s_job_and_image(tmp_path: Path) -> None:
     rules = {
         "machineTypes": ["n1-standard-4"],
         "requiredLabels": ["team"],
@@ -150,7 +150,7 @@ def test_a_pipeline_is_judged_by_the_job_that_it_runs_and_by_the_image_that_serv
     ]
 
 
-def test_jobs_within_the_guardrails_are_left_as_they_are(tmp_path: Path) -> None:
+def test_jobs_within_the_guardrails_are_unchanged(tmp_path: Path) -> None:
     rules = {
         "machineTypes": ["n1-*"],
         "acceleratorTypes": ["NVIDIA_TESLA_*"],
@@ -164,7 +164,7 @@ def test_jobs_within_the_guardrails_are_left_as_they_are(tmp_path: Path) -> None
     assert load(tmp_path, stack(rules), jobs=JOBS).jobs == load(tmp_path, INCLUDING, jobs=JOBS).jobs
 
 
-def test_a_job_is_judged_with_the_stack_s_vars_and_labels(tmp_path: Path) -> None:
+def test_guardrails_use_stack_vars_and_labels(tmp_path: Path) -> None:
     own = "  vertex-training:labels: {team: vision}\n  vertex-training:vars: {machine: e2-standard-4}\n"
     base = CLOUD_INCLUDING + own
     rules = {"machineTypes": ["n1-*"], "requiredLabels": ["team"]}
@@ -173,7 +173,7 @@ def test_a_job_is_judged_with_the_stack_s_vars_and_labels(tmp_path: Path) -> Non
     ]
 
 
-def test_a_value_that_is_known_later_is_not_let_through(tmp_path: Path) -> None:
+def test_a_value_known_later_is_rejected(tmp_path: Path) -> None:
     jobs = JOBS.replace('"${vars.machine}"', '"${secrets.machine}"')
     base = f"{INCLUDING}  vertex-training:secrets: {{machine: a3-highgpu-8g}}\n"
     (problem,) = problems(tmp_path, stack({"machineTypes": ["n1-*"]}, base), jobs=jobs)
@@ -203,9 +203,7 @@ def test_a_slip_in_the_guardrails_is_refused(tmp_path: Path, rules: dict[str, An
 
 @pytest.mark.parametrize("rule", Guardrails.__annotations__)
 @pytest.mark.parametrize("nothing", [None, []])
-def test_a_rule_with_nothing_behind_it_is_refused_for_it_would_guard_nothing(
-    tmp_path: Path, rule: str, nothing: object
-) -> None:
+def test_an_empty_rule_is_rejected(tmp_path: Path, rule: str, nothing: object) -> None:
     (found,) = problems(tmp_path, stack({rule: nothing}), jobs=JOBS)
     place = f"stacks/Pulumi.dev.yaml:4: vertex-training:guardrails.{rule}"
     assert found.startswith(f"{place}: is empty; remove it, or ")
@@ -234,9 +232,7 @@ def test_none_allows_none(tmp_path: Path) -> None:
         ),
     ],
 )  # fmt: skip
-def test_the_limits_of_cost_hold_for_all_jobs_together(
-    tmp_path: Path, rules: dict[str, Any], expected: list[str]
-) -> None:
+def test_cost_limits_apply_to_all_jobs_together(tmp_path: Path, rules: dict[str, Any], expected: list[str]) -> None:
     if expected:
         assert problems(tmp_path, stack(rules, CLOUD_INCLUDING), jobs=JOBS) == expected
     else:
@@ -245,7 +241,7 @@ def test_the_limits_of_cost_hold_for_all_jobs_together(
         )
 
 
-def test_what_has_no_price_cannot_keep_a_limit_unless_the_stack_gives_it_one(tmp_path: Path) -> None:
+def test_a_cost_limit_requires_prices(tmp_path: Path) -> None:
     jobs = JOBS.replace(
         "n1-standard-8, acceleratorType: NVIDIA_TESLA_T4", "n1-standard-8, acceleratorType: NVIDIA_TESLA_P4"
     )
@@ -281,7 +277,7 @@ def test_a_slip_in_the_prices_is_refused(tmp_path: Path, own: dict[str, Any], pr
     assert found == f"stacks/Pulumi.dev.yaml:7: vertex-training:prices.{problem}"
 
 
-def test_a_region_that_is_new_is_priced_where_it_is_the_stack_s_own(tmp_path: Path) -> None:
+def test_a_stack_can_price_its_new_region(tmp_path: Path) -> None:
     given = {"asOf": "2026-11-01", "source": "our contract", "vcpu": {"N1": {"moon-north1": 1}}}
     said = problems(tmp_path, f"{CLOUD_INCLUDING}  vertex-training:prices: {json.dumps(given)}\n", jobs=JOBS)
     assert [each.partition(" is not a known region")[0].rpartition(".")[2] for each in said] == ["moon-north1:"]
@@ -289,7 +285,7 @@ def test_a_region_that_is_new_is_priced_where_it_is_the_stack_s_own(tmp_path: Pa
     assert load(tmp_path, f"{there}  vertex-training:prices: {json.dumps(given)}\n", jobs=JOBS).region == "moon-north1"
 
 
-def test_an_image_of_another_stack_is_judged_once_its_name_is_known() -> None:
+def test_guardrails_check_another_stack_s_image_once_known() -> None:
     check = create_image_check({"registries": ["registry.test/team"]}, "trainer")
     assert check("registry.test/team/trainer@sha256:0") == "registry.test/team/trainer@sha256:0"
     with pytest.raises(ImageRefused, match=r'^images.trainer: guardrails.registries: "registry.test/team-b/trainer@'):

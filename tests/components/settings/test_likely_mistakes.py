@@ -58,20 +58,20 @@ def test_short_names_of_other_images_are_names(tmp_path: Path, name: str) -> Non
     assert job.spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["imageUri"] == name
 
 
-def test_a_variable_is_said_once_but_a_job_that_is_adopted_is_as_it_is(tmp_path: Path) -> None:
+def test_duplicate_variables_are_rejected_unless_adopted(tmp_path: Path) -> None:
     twice = JOB.replace("{name: A, value: b}", TWICE)
     assert problems(tmp_path, INCLUDING, jobs=twice) == [f'jobs.yaml:7: {CONTAINER}.env[1].name: "A" is there twice']
     assert load(tmp_path, INCLUDING, jobs=twice.replace("{wait: true}", '{adopt: "42"}')).jobs
 
 
-def test_a_problem_of_a_pipeline_s_job_is_found_in_the_pipeline(tmp_path: Path) -> None:
+def test_mistakes_in_a_pipeline_s_job_are_found(tmp_path: Path) -> None:
     assert problems(tmp_path, INCLUDING, jobs=PIPELINE.replace("{name: A, value: b}", TWICE)) == [
         "jobs.yaml:7: trainingPipelines.digits.trainingTaskInputs.workerPoolSpecs[0].containerSpec.env[1].name: "
         '"A" is there twice'
     ]
 
 
-def test_a_model_is_uploaded_with_the_container_that_serves_it(tmp_path: Path) -> None:
+def test_an_uploaded_model_requires_its_serving_container(tmp_path: Path) -> None:
     bare = PIPELINE.replace('{containerSpec: {imageUri: "${images.serving}"}}', "{}")
     assert problems(tmp_path, INCLUDING, jobs=bare) == [
         "jobs.yaml:8: trainingPipelines.digits.modelToUpload.containerSpec: is required: the container that serves the "
@@ -81,7 +81,7 @@ def test_a_model_is_uploaded_with_the_container_that_serves_it(tmp_path: Path) -
     assert load(tmp_path, INCLUDING, jobs=adopted).jobs
 
 
-def test_an_executor_is_any_image_with_python_here_and_one_of_artifact_registry_on_google_cloud(tmp_path: Path) -> None:
+def test_a_cloud_executor_must_be_in_artifact_registry(tmp_path: Path) -> None:
     assert load(tmp_path, INCLUDING, jobs=PACKAGE).jobs
     (said,) = problems(tmp_path, CLOUD_INCLUDING, jobs=PACKAGE)
     assert said.endswith(
@@ -89,7 +89,7 @@ def test_an_executor_is_any_image_with_python_here_and_one_of_artifact_registry_
     )
 
 
-def test_a_value_that_is_a_secret_or_a_reference_is_a_value(tmp_path: Path) -> None:
+def test_a_reference_counts_as_a_value(tmp_path: Path) -> None:
     secret = JOB.replace("value: b", 'value: "${secrets.token}"')
     assert load(tmp_path, f"{INCLUDING}  vertex-training:secrets: {{token: hunter2}}\n", jobs=secret).jobs
     (said,) = problems(tmp_path, INCLUDING, jobs="vars: {v: ''}\n" + JOB.replace("value: b", 'value: "${vars.v}"'))

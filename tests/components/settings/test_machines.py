@@ -49,7 +49,7 @@ def row(found: list[str], name: str) -> str:
     return "  ".join(cell.strip() for cell in line.split("  ") if cell.strip())
 
 
-def test_machines_that_are_not_allowed_are_named_pool_by_pool_in_the_words_for_jobs(tmp_path: Path) -> None:
+def test_machines_that_break_guardrails_are_rejected(tmp_path: Path) -> None:
     rules = {"machineTypes": ["n1-standard-4", "g2-*"], "acceleratorTypes": ["NVIDIA_L4"]}
     at = "vertex-training:persistentResource.resourcePools[1].machineSpec"
     assert problems(tmp_path, stack(N1, T4, guardrails=rules)) == [
@@ -60,7 +60,7 @@ def test_machines_that_are_not_allowed_are_named_pool_by_pool_in_the_words_for_j
     ]
 
 
-def test_what_limits_jobs_alone_leaves_machines_that_are_allowed_as_they_are(tmp_path: Path) -> None:
+def test_rules_for_jobs_do_not_limit_machines(tmp_path: Path) -> None:
     rules = {
         "machineTypes": ["n1-*"],
         "acceleratorTypes": ["NVIDIA_TESLA_*"],
@@ -81,7 +81,7 @@ def test_what_limits_jobs_alone_leaves_machines_that_are_allowed_as_they_are(tmp
         ("n1-standard-4", LOCAL, f"{FILE}:3: vertex-training:persistentResource: is for the target gcp"),
     ],
 )
-def test_machines_that_cannot_be_are_not_judged_as_well(tmp_path: Path, machine: str, base: str, problem: str) -> None:
+def test_guardrails_skip_invalid_machines(tmp_path: Path, machine: str, base: str, problem: str) -> None:
     rules = {"machineTypes": ["g2-*"], "maxHourlyCost": 0.1}
     (found,) = problems(tmp_path, stack({"machineSpec": {"machineType": machine}}, base=base, guardrails=rules))
     assert found.startswith(problem)
@@ -116,14 +116,14 @@ def test_machines_that_cannot_be_are_not_judged_as_well(tmp_path: Path, machine:
         ),
     ],
 )  # fmt: skip
-def test_the_limit_of_an_hour_holds_for_jobs_and_machines_together_and_that_of_all_for_jobs(
+def test_the_hourly_limit_covers_jobs_and_machines(
     tmp_path: Path, pools: list[dict[str, Any]], rules: dict[str, float], expected: str
 ) -> None:
     assert problems(tmp_path, stack(*pools, include=["jobs.yaml"], guardrails=rules), jobs=JOBS) == [expected]
 
 
 @pytest.mark.parametrize("pool", [N1, UNPRICED])
-def test_machines_have_no_end_so_the_limit_of_all_does_not_hold_for_them(tmp_path: Path, pool: dict[str, Any]) -> None:
+def test_the_total_limit_ignores_machines(tmp_path: Path, pool: dict[str, Any]) -> None:
     settings = load(tmp_path, stack(pool, include=["jobs.yaml"], guardrails={"maxTotalCost": 0.5}), jobs=JOBS)
     assert settings.costs.keys() == {"train", PERSISTENT_RESOURCE}
 
@@ -138,7 +138,7 @@ def test_without_a_job_the_machines_are_shown(tmp_path: Path) -> None:
     assert [line for line in found if line.startswith("  stack")] == []
 
 
-def test_the_machines_add_to_the_hour_and_the_quota_of_the_stack_and_change_no_job(tmp_path: Path) -> None:
+def test_machines_add_to_hourly_cost_and_quota(tmp_path: Path) -> None:
     with_them = shown(load(tmp_path, stack(N1, include=["jobs.yaml"]), jobs=JOBS))
     without = shown(load(tmp_path, f"{CLOUD}  vertex-training:include: [jobs.yaml]\n", jobs=JOBS))
     assert with_them[0] == "Cost in us-central1: 0.49 USD an hour, 0.49 USD at most, persistentResource without an end"
@@ -146,7 +146,7 @@ def test_the_machines_add_to_the_hour_and_the_quota_of_the_stack_and_change_no_j
     assert row(with_them, "train") == row(without, "train") == "train  0.25  0.49  2 h  cpus 4, pd_ssd 100"
 
 
-def test_machines_without_a_price_are_in_no_sum_and_said_not_to_be(tmp_path: Path) -> None:
+def test_unpriced_machines_are_in_no_sum(tmp_path: Path) -> None:
     found = shown(load(tmp_path, stack(UNPRICED, include=["jobs.yaml"]), jobs=JOBS))
     assert row(found, PERSISTENT_RESOURCE).startswith("persistentResource  ?  -  as long as it is there  a3 vCPUs* 224")
     assert row(found, "stack").startswith("stack  0.25  0.49  ")
@@ -159,7 +159,7 @@ def test_machines_without_a_price_are_in_no_sum_and_said_not_to_be(tmp_path: Pat
     assert "  The sum is without 1 job and persistentResource with no price on file" in both
 
 
-def test_the_machines_are_seen_before_any_number_of_jobs_even_of_those_without_a_price(tmp_path: Path) -> None:
+def test_machines_are_shown_before_jobs(tmp_path: Path) -> None:
     body = JOBS.partition("train:\n")[2].replace("{machineType: n1-standard-4}", json.dumps(UNPRICED["machineSpec"]))
     jobs = "customJobs:\n" + "".join(f"  job-{index}:\n{body}" for index in range(MAX_LINES + 2))
     found = shown(load(tmp_path, stack(N1, include=["jobs.yaml"]), jobs=jobs))

@@ -79,12 +79,12 @@ INPUTS = "trainingPipelines.digits.trainingTaskInputs"
 IN_POOL = f"{INPUTS}.workerPoolSpecs[0]"
 
 
-def test_a_pipeline_is_canonical_with_its_task_and_its_model_s_name_filled_in(tmp_path: Path) -> None:
+def test_a_pipeline_is_canonical(tmp_path: Path) -> None:
     (job,) = load(tmp_path, WITH_TOKEN, jobs=PIPELINE).jobs
     assert (job.kind, job.name, job.spec.fields, job.lifecycle) == (TRAINING_PIPELINE, "digits", SPEC, {"wait": True})
 
 
-def test_a_pipeline_in_snake_case_is_the_same_pipeline(tmp_path: Path) -> None:
+def test_a_pipeline_may_be_in_snake_case(tmp_path: Path) -> None:
     snake = PIPELINE
     for name in ("workerPoolSpecs", "machineSpec", "machineType", "replicaCount", "containerSpec", "imageUri"):
         snake = snake.replace(name, "".join(f"_{each.lower()}" if each.isupper() else each for each in name))
@@ -95,7 +95,7 @@ def test_a_pipeline_in_snake_case_is_the_same_pipeline(tmp_path: Path) -> None:
     assert job.spec.fields == SPEC
 
 
-def test_inputs_with_a_study_are_those_of_a_tuning_task(tmp_path: Path) -> None:
+def test_inputs_with_a_study_mean_tuning(tmp_path: Path) -> None:
     (job,) = load(tmp_path, INCLUDING, jobs=TUNING).jobs
     assert job.spec.fields["trainingTaskDefinition"] == TUNING_TASK
     assert job.spec.fields["trainingTaskInputs"]["maxTrialCount"] == 4
@@ -107,7 +107,7 @@ def test_a_definition_that_is_written_out_stays(tmp_path: Path) -> None:
     assert job.spec.fields == SPEC
 
 
-def test_a_pipeline_s_fields_may_stand_in_a_file_of_their_own(tmp_path: Path) -> None:
+def test_a_pipeline_can_come_from_a_file(tmp_path: Path) -> None:
     lines = PIPELINE.splitlines()
     body = "\n".join(line.removeprefix("    ") for line in lines[6:-1]) + "\n"
     declared = "\n".join([*lines[:6], "    spec: {file: body.yaml}", lines[-1]]) + "\n"
@@ -176,25 +176,25 @@ def test_a_pipeline_s_fields_may_stand_in_a_file_of_their_own(tmp_path: Path) ->
         ),
     ],
 )
-def test_a_slip_in_a_pipeline_is_named_at_its_line(tmp_path: Path, right: str, wrong: str, problem: str) -> None:
+def test_a_pipeline_problem_names_its_line(tmp_path: Path, right: str, wrong: str, problem: str) -> None:
     assert PIPELINE.count(right) == 1
     assert problem in problems(tmp_path, WITH_TOKEN, jobs=PIPELINE.replace(right, wrong))
 
 
-def test_all_slips_of_a_pipeline_and_of_its_task_are_reported_together(tmp_path: Path) -> None:
+def test_pipeline_and_task_problems_are_reported_together(tmp_path: Path) -> None:
     jobs = PIPELINE.replace("machineType:", "machineTyp:").replace("modelId:", "modelID:")
     found = [problem.split(": ")[1] for problem in problems(tmp_path, WITH_TOKEN, jobs=jobs)]
     assert found == [f"{IN_POOL}.machineSpec.machineTyp", "trainingPipelines.digits.modelID"]
 
 
-def test_a_number_of_a_var_that_stands_alone_is_written_out_in_the_task_as_in_a_job(tmp_path: Path) -> None:
+def test_a_lone_number_var_becomes_task_text(tmp_path: Path) -> None:
     jobs = PIPELINE.replace('"--epochs=${vars.epochs}"', '--epochs, "${vars.epochs}"')
     (job,) = load(tmp_path, WITH_TOKEN, jobs=jobs).jobs
     container = job.spec.fields["trainingTaskInputs"]["workerPoolSpecs"][0]["containerSpec"]
     assert container["args"] == ["--epochs", "5", "--token=${secrets.token}"]
 
 
-def test_a_pipeline_without_inputs_is_told_what_is_missing(tmp_path: Path) -> None:
+def test_a_pipeline_requires_inputs(tmp_path: Path) -> None:
     assert problems(tmp_path, INCLUDING, jobs="trainingPipelines: {digits: {labels: {a: b}}}\n") == [
         "jobs.yaml:1: trainingPipelines.digits.trainingTaskInputs: is required"
     ]

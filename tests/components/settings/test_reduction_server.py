@@ -26,7 +26,7 @@ def image(root: Path, stack: str) -> str:
     return str(job.spec.fields["jobSpec"]["workerPoolSpecs"][2]["containerSpec"]["imageUri"])
 
 
-def test_the_word_stands_for_the_image_nearest_to_the_stack_s_region(tmp_path: Path) -> None:
+def test_the_reference_resolves_to_the_nearest_image(tmp_path: Path) -> None:
     assert image(tmp_path, CLOUD_INCLUDING) == f"us-{IMAGE}"
     assert image(tmp_path, CLOUD_INCLUDING.replace("us-central1", "europe-west4")) == f"europe-{IMAGE}"
 
@@ -35,7 +35,7 @@ def test_the_same_declaration_is_right_for_this_machine(tmp_path: Path) -> None:
     assert image(tmp_path, INCLUDING) == f"us-{IMAGE}"
 
 
-def test_the_rules_of_its_pool_hold_for_the_word_too(tmp_path: Path) -> None:
+def test_the_reference_is_valid_only_in_its_pool(tmp_path: Path) -> None:
     reducers = "        - machineSpec: {machineType: n1-highcpu-16}"
     second = JOBS.replace(reducers, f"        - {{}}\n{reducers}")
     assert problems(tmp_path, CLOUD_INCLUDING, jobs=second) == [
@@ -44,7 +44,7 @@ def test_the_rules_of_its_pool_hold_for_the_word_too(tmp_path: Path) -> None:
     ]
 
 
-def test_a_slip_in_the_word_is_named_with_the_word(tmp_path: Path) -> None:
+def test_a_misspelled_reference_suggests_the_right_one(tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, CLOUD_INCLUDING, jobs=JOBS.replace("reductionServer", "reductionserver"))
     assert problem.endswith("${images.reductionserver} is not declared; did you mean reductionServer?")
 

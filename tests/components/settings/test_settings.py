@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 STACK = "stacks/Pulumi.dev.yaml"
 
 
-def test_a_stack_that_only_names_its_target_has_defaults_for_the_rest(tmp_path: Path) -> None:
+def test_a_stack_requires_only_its_target(tmp_path: Path) -> None:
     assert load(tmp_path, LOCAL) == Settings(
         pulumi_project="team",
         stack="dev",
@@ -60,9 +60,7 @@ def test_config_of_other_namespaces_is_ignored(tmp_path: Path) -> None:
         ("emulator: {port: http}", ':3: vertex-training:emulator.port: "http" is not a whole number'),
     ],
 )
-def test_one_slip_in_a_stack_is_one_line_that_names_file_line_key_and_remedy(
-    tmp_path: Path, line: str, problem: str
-) -> None:
+def test_a_stack_problem_names_line_key_and_remedy(tmp_path: Path, line: str, problem: str) -> None:
     assert problems(tmp_path, f"{LOCAL}  vertex-training:{line}\n") == [STACK + problem]
 
 
@@ -72,7 +70,7 @@ def test_a_port_that_does_not_exist_is_refused(tmp_path: Path, port: int) -> Non
     assert problem.startswith(f"{STACK}:3: vertex-training:emulator.port: {port} ")
 
 
-def test_the_target_is_required_and_one_that_there_is(tmp_path: Path) -> None:
+def test_a_missing_or_unknown_target_is_rejected(tmp_path: Path) -> None:
     assert problems(tmp_path, "config:\n  vertex-training:region: r\n") == [
         f"{STACK}:1: vertex-training:target: is required"
     ]
@@ -88,18 +86,18 @@ def test_problems_of_a_stack_are_ordered_by_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{unfinished", "[eu]west"])
-def test_a_text_that_looks_like_json_and_is_none_is_reported_by_its_key(tmp_path: Path, text: str) -> None:
+def test_broken_json_text_names_its_key(tmp_path: Path, text: str) -> None:
     (problem,) = problems(tmp_path, f"{LOCAL}  vertex-training:vars: '{text}'\n")
     assert problem.startswith(f"{STACK}:3: vertex-training:vars: ")
 
 
-def test_a_problem_with_a_secret_does_not_show_it(tmp_path: Path) -> None:
+def test_a_problem_does_not_show_the_secret(tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, f"{LOCAL}  vertex-training:secrets: {{pin: {{a: '4711'}}}}\n")
     assert problem.startswith(f"{STACK}:3: vertex-training:secrets.pin: ")
     assert "4711" not in problem
 
 
-def test_a_stack_whose_file_is_elsewhere_has_its_problems_reported_without_lines(tmp_path: Path) -> None:
+def test_problems_without_a_stack_file_have_no_line(tmp_path: Path) -> None:
     from components.errors import DeclarationErrors
 
     with pytest.raises(DeclarationErrors) as failure:
@@ -117,14 +115,14 @@ def test_the_errors_need_no_traceback_in_pulumi() -> None:
     assert issubclass(DeclarationErrors, pulumi.RunError)
 
 
-def test_the_example_that_the_project_comes_with_is_right() -> None:
+def test_the_project_s_example_is_valid() -> None:
     config = {"vertex-training:target": "local", "vertex-training:include": '["training"]'}
     settings = Settings.parse("vertex-training", "local", ROOT, config)
     assert {"digits", "digits-search"} <= {job.name for job in settings.jobs}
     assert all(image.keys() & {"context", "package"} for image in settings.images.values())
 
 
-def test_a_slip_in_one_key_hides_nothing_that_is_wrong_with_the_others(tmp_path: Path) -> None:
+def test_problems_of_all_keys_are_reported_together(tmp_path: Path) -> None:
     stack = """config:
   vertex-training:target: gcp
   vertex-training:project: acme-dev
@@ -143,7 +141,7 @@ def test_a_slip_in_one_key_hides_nothing_that_is_wrong_with_the_others(tmp_path:
 
 
 @pytest.mark.parametrize("target", ["aws", "5"])
-def test_nothing_is_judged_by_a_target_that_is_none(tmp_path: Path, target: str) -> None:
+def test_an_invalid_target_is_the_only_problem(tmp_path: Path, target: str) -> None:
     stack = f"config:\n  vertex-training:target: {target}\n  vertex-training:labels: {{a: b}}\n"
     (problem,) = problems(tmp_path, stack)
     assert "vertex-training:target: " in problem

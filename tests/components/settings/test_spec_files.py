@@ -71,14 +71,14 @@ FILE = "config/digits.yaml"
 
 
 @pytest.mark.parametrize("config", [CONFIG, SNAKE, BODY], ids=["gcloud", "snake_case", "REST body"])
-def test_a_job_from_a_file_is_the_job_that_is_declared_in_place(tmp_path: Path, config: str) -> None:
+def test_a_file_job_equals_the_inline_job(tmp_path: Path, config: str) -> None:
     (job,) = load(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: config}).jobs
     (declared,) = load(tmp_path, INCLUDING, jobs=JOB).jobs
     assert job == declared
     assert job.spec.fields == SPEC
 
 
-def test_a_tuning_job_has_in_its_declaration_what_gcloud_takes_as_flags(tmp_path: Path) -> None:
+def test_a_tuning_declaration_completes_the_gcloud_file(tmp_path: Path) -> None:
     (job,) = load(tmp_path, INCLUDING, jobs=SEARCH, **{"search.yaml": TUNING}).jobs
     assert (job.spec.fields["displayName"], job.spec.fields["maxTrialCount"]) == ("search", 4)
     assert job.spec.fields["studySpec"]["metrics"] == [{"metricId": "accuracy"}]
@@ -108,21 +108,21 @@ def test_a_problem_names_the_file_and_its_line(tmp_path: Path, right: str, wrong
     assert all(line.startswith(FILE) for line in found)
 
 
-def test_lines_are_found_in_snake_case_and_in_a_rest_body_too(tmp_path: Path) -> None:
+def test_snake_case_and_rest_problems_have_lines(tmp_path: Path) -> None:
     (snake,) = problems(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: SNAKE.replace('"1"', '"2"')})
     assert snake.startswith(f"{FILE}:4: workerPoolSpecs[0].replicaCount: ")
     (body,) = problems(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: BODY.replace('"1"', '"2"')})
     assert body.startswith(f"{FILE}:5: jobSpec.workerPoolSpecs[0].replicaCount: ")
 
 
-def test_what_is_wrong_beside_the_file_is_reported_where_it_stands(tmp_path: Path) -> None:
+def test_a_problem_beside_the_file_names_its_line(tmp_path: Path) -> None:
     declared = DECLARED.replace("wait", "waits")
     (problem,) = problems(tmp_path, INCLUDING, jobs=declared, **{FILE: CONFIG})
     assert problem.startswith("jobs.yaml:7: customJobs.digits.lifecycle.waits: unknown field")
 
 
 @pytest.mark.parametrize("config", [CONFIG, SNAKE, BODY], ids=["gcloud", "snake_case", "REST body"])
-def test_what_gcloud_takes_as_flags_stands_beside_the_file(tmp_path: Path, config: str) -> None:
+def test_the_declaration_adds_the_flags_of_gcloud(tmp_path: Path, config: str) -> None:
     beside = "job_spec: {service_account: '1234', scheduling: {strategy: SPOT}}\n    labels: {team: vision}"
     declared = DECLARED.replace("lifecycle: {wait: true}", beside)
     (job,) = load(tmp_path, INCLUDING, jobs=declared, **{FILE: config}).jobs
@@ -131,7 +131,7 @@ def test_what_gcloud_takes_as_flags_stands_beside_the_file(tmp_path: Path, confi
     assert job.spec.fields["jobSpec"] == expected
 
 
-def test_of_a_problem_beside_the_file_the_declaration_is_named_and_of_one_in_it_the_file(tmp_path: Path) -> None:
+def test_file_and_declaration_problems_are_reported_together(tmp_path: Path) -> None:
     beside = "jobSpec: {serviceAccount: trainer, schedulin: {}, scheduling: {strategy: SLOW}}"
     declared = DECLARED.replace("lifecycle: {wait: true}", beside)
     found = problems(tmp_path, INCLUDING, jobs=declared, **{FILE: CONFIG.replace("3600s", "1h")})
@@ -151,14 +151,14 @@ def test_of_a_problem_beside_the_file_the_declaration_is_named_and_of_one_in_it_
         ("jobSpec: text", "jobSpec"),
     ],
 )
-def test_a_field_that_is_there_twice_is_refused_by_its_whole_path(tmp_path: Path, beside: str, field: str) -> None:
+def test_a_duplicate_field_names_its_whole_path(tmp_path: Path, beside: str, field: str) -> None:
     declared = DECLARED.replace("lifecycle: {wait: true}", beside)
     (problem,) = problems(tmp_path, INCLUDING, jobs=declared, **{FILE: CONFIG})
     assert problem == f"jobs.yaml:7: customJobs.digits.{field}: is set in {FILE} too; keep one of the two"
 
 
 @pytest.mark.parametrize("config", [CONFIG, SNAKE], ids=["camelCase", "snake_case"])
-def test_a_lone_pool_is_the_only_one_as_gcloud_reads_it(tmp_path: Path, config: str) -> None:
+def test_a_lone_pool_becomes_a_list(tmp_path: Path, config: str) -> None:
     one = config.replace("  - machine", "    machine")
     assert one != config
     (job,) = load(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: one}).jobs
@@ -169,7 +169,7 @@ def test_a_lone_pool_is_the_only_one_as_gcloud_reads_it(tmp_path: Path, config: 
     assert fields == ["workerpoolspecs.machinespec.machinetype", "workerpoolspecs.containerspec.imageuri"]
 
 
-def test_a_lone_pool_is_no_list_in_a_rest_body(tmp_path: Path) -> None:
+def test_a_rest_body_rejects_a_lone_pool(tmp_path: Path) -> None:
     body = BODY.replace("[{", "{", 1).replace('}],\n    "scheduling', '},\n    "scheduling')
     (problem,) = problems(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: body})
     assert problem == f"{FILE}:3: jobSpec.workerPoolSpecs: must be a list"
@@ -186,9 +186,7 @@ def test_a_lone_pool_is_no_list_in_a_rest_body(tmp_path: Path) -> None:
         ("{file: 1}", 'spec.file: 1 is not a string; write "1" in quotes'),
     ],
 )
-def test_a_file_that_is_not_named_rightly_is_reported_where_it_is_named(
-    tmp_path: Path, spec: str, problem: str
-) -> None:
+def test_an_invalid_file_name_is_reported(tmp_path: Path, spec: str, problem: str) -> None:
     declared = DECLARED.replace("{file: config/digits.yaml}", spec)
     found = problems(tmp_path, INCLUDING, jobs=declared, **{FILE: CONFIG})
     assert all(line.startswith("jobs.yaml:6: customJobs.digits.spec") for line in found)
@@ -196,6 +194,6 @@ def test_a_file_that_is_not_named_rightly_is_reported_where_it_is_named(
 
 
 @pytest.mark.parametrize("content", ["a: b: c\n", "- a\n", "a: 1\na: 2\n"])
-def test_a_file_that_cannot_be_read_is_reported_itself(tmp_path: Path, content: str) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path, content: str) -> None:
     (problem,) = problems(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: content})
     assert problem.startswith(FILE)
