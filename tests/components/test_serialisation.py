@@ -48,7 +48,7 @@ def test_all_providers_are_looked_at() -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.__name__)
-def test_a_provider_is_a_short_text_that_names_its_class_and_holds_nothing(provider: type) -> None:
+def test_a_provider_serialises_to_its_class_name(provider: type) -> None:
     text = serialize_provider(provider())
     assert len(text) < 200
     assert text == serialize_provider(provider())
@@ -60,11 +60,11 @@ def test_a_provider_is_a_short_text_that_names_its_class_and_holds_nothing(provi
 
 
 @pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.__name__)
-def test_a_provider_is_no_secret_for_that_would_put_secrets_into_every_diff(provider: type[Any]) -> None:
+def test_a_provider_is_not_secret(provider: type[Any]) -> None:
     assert provider.serialize_as_secret_always is False
 
 
-def test_every_provider_loads_in_a_fresh_process_that_runs_in_the_project(tmp_path: Path) -> None:
+def test_every_provider_loads_in_a_fresh_process(tmp_path: Path) -> None:
     loading = (
         "import base64, pickle, sys\n"
         "for text in sys.argv[1:]: print(type(pickle.loads(base64.b64decode(text))).__name__)\n"

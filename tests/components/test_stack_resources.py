@@ -40,7 +40,7 @@ def args(found: Graph, job: str) -> list[str]:
     return arguments
 
 
-def test_jobs_are_submitted_after_the_stage_of_those_whose_results_they_use(tmp_path: Path) -> None:
+def test_jobs_are_submitted_after_those_they_use(tmp_path: Path) -> None:
     text = jobs('"${jobs.tune.bestTrial.id}"', last='"${jobs.train.name}", "${jobs.tune.name}"', alone="")
     found = made(tmp_path, text)
     completions = {name: set(inputs["jobs"]) for name, inputs in found.of("Completion").items()}
@@ -56,7 +56,7 @@ def test_jobs_are_submitted_after_the_stage_of_those_whose_results_they_use(tmp_
     assert found.inputs["CustomJob/last"]["jobs"] == {"train": "train-id", "tune": "tune-id"}
 
 
-def test_jobs_that_nothing_comes_after_are_waited_for_together_and_hold_up_none(tmp_path: Path) -> None:
+def test_last_jobs_are_awaited_in_one_completion(tmp_path: Path) -> None:
     waited = f"  waited: {{{CUSTOM.replace('ARGS', '')}, lifecycle: {{wait: true}}}}\n"
     found = made(tmp_path, after(a="", b="a").replace("after: []", "wait: true") + waited)
     completions = {name: set(inputs["jobs"]) for name, inputs in found.of("Completion").items()}
@@ -65,13 +65,13 @@ def test_jobs_that_nothing_comes_after_are_waited_for_together_and_hold_up_none(
     assert found.needs("Completion/completion") == {"CustomJob/waited"}
 
 
-def test_jobs_that_use_nothing_of_one_another_have_neither_an_input_nor_a_stage_for_it(tmp_path: Path) -> None:
+def test_independent_jobs_need_no_stage(tmp_path: Path) -> None:
     found = made(tmp_path, jobs("", alone=""))
     assert not found.of("Completion")
     assert all("jobs" not in inputs for inputs in found.inputs.values())
 
 
-def test_the_folder_of_a_model_is_known_and_another_one_when_a_job_before_it_is_another(tmp_path: Path) -> None:
+def test_a_changed_earlier_job_changes_the_model_folder(tmp_path: Path) -> None:
     text = jobs('"${jobs.tune.modelDir}"', middle='"${jobs.train.modelDir}"', last='"${jobs.middle.name}"')
     before, other = made(tmp_path, text), made(tmp_path, text.replace("maxTrialCount: 2", "maxTrialCount: 3"))
     folders = [
@@ -84,7 +84,7 @@ def test_the_folder_of_a_model_is_known_and_another_one_when_a_job_before_it_is_
     assert made(tmp_path, text).inputs == before.inputs
 
 
-def test_a_folder_that_is_declared_does_not_hide_that_what_comes_before_is_another(tmp_path: Path) -> None:
+def test_a_declared_folder_changes_with_earlier_jobs(tmp_path: Path) -> None:
     text = jobs('"${jobs.tune.bestTrial.id}"', last='"${jobs.train.modelDir}"')
     text = text.replace("  train: {jobSpec: {", "  train: {jobSpec: {baseOutputDirectory: {outputUriPrefix: gs://b}, ")
     before, other = made(tmp_path, text), made(tmp_path, text.replace("maxTrialCount: 2", "maxTrialCount: 3"))
@@ -93,7 +93,7 @@ def test_a_folder_that_is_declared_does_not_hide_that_what_comes_before_is_anoth
     assert folders[0] != folders[1]
 
 
-def test_a_python_program_says_the_same_with_jobs_and_a_completion() -> None:
+def test_a_python_program_can_chain_jobs() -> None:
     known: dict[str, Any] = {}
 
     def program() -> None:
@@ -113,7 +113,7 @@ def test_a_python_program_says_the_same_with_jobs_and_a_completion() -> None:
     assert known == {"model": f"{folder}/model/", "none": None}
 
 
-def test_what_an_adopted_job_does_not_declare_is_left_to_it_and_its_folder_is_asked_for_later(tmp_path: Path) -> None:
+def test_an_adopted_job_keeps_undeclared_fields(tmp_path: Path) -> None:
     def program(adopt: int) -> Graph:
         adopted = f"  a: {{{CUSTOM.replace('ARGS', '')}, lifecycle: {{adopt: {adopt}, deadline: 60s}}}}\n"
         user = CUSTOM.replace("ARGS", '"${jobs.a.modelDir}"')

@@ -53,7 +53,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, str]]:
     return found
 
 
-def test_each_slip_in_a_spec_is_found_on_its_line_and_nothing_else_is(said: dict[str, dict[int, str]]) -> None:
+def test_the_type_checker_finds_exactly_the_mistakes(said: dict[str, dict[int, str]]) -> None:
     lines = enumerate(SLIPS.splitlines(), 1)
     expected = {number: line.partition("  # ")[2] for number, line in lines if "  # " in line}
     found = said["slips"]

@@ -57,7 +57,7 @@ def test_the_files_are_what_the_generator_writes(monkeypatch: pytest.MonkeyPatch
     assert check(monkeypatch) == 0
 
 
-def test_a_file_that_is_out_of_date_is_found_out(
+def test_an_outdated_file_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / STACK.name).write_text(STACK.read_text().replace("bootDiskType", "bootDisk"))
@@ -68,7 +68,7 @@ def test_a_file_that_is_out_of_date_is_found_out(
 
 
 @pytest.mark.parametrize("file", [DECLARATIONS, STACK], ids=lambda file: file.name)
-def test_a_schema_is_one_and_of_a_size_that_editors_take(file: Path) -> None:
+def test_a_schema_is_valid_and_small(file: Path) -> None:
     Draft7Validator.check_schema(json.loads(file.read_text()))
     assert file.stat().st_size < 400_000
 
@@ -79,7 +79,7 @@ def test_there_are_documents_to_look_at() -> None:
 
 
 @pytest.mark.parametrize(("file", "text"), [*blocks(), *files()])
-def test_all_declarations_and_stack_files_of_the_project_are_right(file: Path, text: str) -> None:
+def test_all_documents_of_the_project_are_valid(file: Path, text: str) -> None:
     assert flagged(file, text) == []
 
 
@@ -119,7 +119,7 @@ def test_a_slip_is_flagged_where_it_is(right: str, wrong: str, place: str) -> No
         ("{machineType: n1-standard-4}", "${vars.machine}"),
     ],
 )
-def test_a_reference_may_stand_in_place_of_any_value(right: str, wrong: str) -> None:
+def test_a_reference_can_replace_any_value(right: str, wrong: str) -> None:
     assert JOB.count(right) == 1
     assert flagged(DECLARATIONS, JOB.replace(right, wrong)) == []
 
@@ -136,7 +136,7 @@ def test_a_reference_may_stand_in_place_of_any_value(right: str, wrong: str) -> 
         ("vertex-training:target: gcp\n  vertex-training:secrets: {hfToken: [AAAB]}", True),
     ],
 )
-def test_a_stack_file_is_checked_in_its_own_namespace_only(config: str, is_flagged: bool) -> None:
+def test_only_the_own_namespace_is_checked(config: str, is_flagged: bool) -> None:
     assert bool(flagged(STACK, f"encryptionsalt: v1:x\nconfig:\n  {config}\n")) == is_flagged
 
 
@@ -147,7 +147,7 @@ def test_almost_every_field_says_what_it_is(definition: str) -> None:
     assert len(silent) <= 1, silent
 
 
-def test_every_key_of_both_files_says_what_it_is() -> None:
+def test_every_top_level_key_has_a_description() -> None:
     stack = json.loads(STACK.read_text())["properties"]["config"]["properties"]
     keys = json.loads(DECLARATIONS.read_text())["properties"] | stack
     assert [name for name, schema in keys.items() if not schema.get("description")] == []
@@ -185,7 +185,7 @@ trainingPipelines:
 
 
 @pytest.mark.parametrize("job", ["jobSpec: {serviceAccount: '1'}", "job_spec: {scheduling: {strategy: SPOT}}"])
-def test_the_pools_are_required_unless_a_file_may_hold_them(job: str) -> None:
+def test_pools_are_required_without_a_spec_file(job: str) -> None:
     declared = f"customJobs:\n  digits:\n    spec: {{file: config.yaml}}\n    {job}\n"
     assert flagged(DECLARATIONS, declared) == []
     alone = flagged(DECLARATIONS, declared.replace("    spec: {file: config.yaml}\n", ""))

@@ -63,7 +63,7 @@ def make(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
     return run
 
 
-def test_make_up_selects_the_stack_local_and_updates_it(make: Callable) -> None:
+def test_make_up_selects_and_updates_local(make: Callable) -> None:
     result = make("up")
     assert result.returncode == 0, result.stderr
     assert result.asked == [
@@ -77,7 +77,7 @@ def test_a_pulumi_that_fails_fails_make(make: Callable, target: str, failing: st
     assert make(target, FAILS=failing).returncode != 0
 
 
-def test_make_test_runs_pytest_in_the_environment_and_fails_with_it(make: Callable) -> None:
+def test_make_test_fails_when_pytest_fails(make: Callable) -> None:
     result = make("test")
     (asked,) = result.asked
     assert (result.returncode, asked.split(" --")[0]) == (0, "python -m pytest")
@@ -106,7 +106,7 @@ def test_the_printed_environment_works_in_a_shell(make: Callable, tmp_path: Path
     assert backend == f"file://{tmp_path}/a%20checkout/.pulumi-state?metadata=skip"
 
 
-def test_a_failed_set_up_makes_the_shell_code_fail(make: Callable, tmp_path: Path) -> None:
+def test_a_failed_setup_makes_shell_code_fail(make: Callable, tmp_path: Path) -> None:
     for program in ("pulumi", "pulumi-language-python", "go"):
         (tmp_path / "bin" / program).unlink()
     result = make("-s", "env", PATH=f"{tmp_path}/bin:/usr/bin:/bin")
@@ -122,7 +122,7 @@ def test_pulumi_does_not_run_without_its_environment(make: Callable, tmp_path: P
     assert result.asked == []
 
 
-def test_without_a_new_enough_python_the_user_is_told(make: Callable, tmp_path: Path) -> None:
+def test_an_old_python_is_reported(make: Callable, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     for name in ("make", "sed", "sh"):

@@ -58,7 +58,7 @@ CORE_SKUS = (
 )
 
 
-def test_a_price_is_that_of_the_one_sku_of_its_region_and_its_day_is_today() -> None:
+def test_a_price_has_its_sku_and_today() -> None:
     (row,) = refresh_rows([CORE], *CORE_SKUS, TODAY)
     assert row == ("vcpu", "N1", "us-central1", 0.03635265, "2026-11-21", "catalog-api")
 
@@ -69,7 +69,7 @@ def test_whole_dollars_and_billionths_add_up() -> None:
     assert row[3] == pytest.approx(11.2660332)
 
 
-def test_other_skus_of_the_same_machine_are_not_taken_for_it() -> None:
+def test_other_skus_of_the_machine_are_ignored() -> None:
     vertex, compute = CORE_SKUS
     others = [
         sku(f"{ON_VERTEX}N1 Predefined Instance Core running in Americas management fee", 1),
@@ -81,7 +81,7 @@ def test_other_skus_of_the_same_machine_are_not_taken_for_it() -> None:
     assert refresh_rows([CORE], [*others, *vertex], compute, TODAY) == refresh_rows([CORE], vertex, compute, TODAY)
 
 
-def test_the_a100_of_80_gb_is_not_taken_for_the_smaller_one() -> None:
+def test_the_two_a100_sizes_are_told_apart() -> None:
     vertex = [
         sku(f"{ON_VERTEX}NVIDIA TESLA A100 in Americas", 373994200, units="3"),
         sku(f"{ON_VERTEX}NVIDIA TESLA A100 80GB in Americas", 517292000, units="4"),
@@ -104,9 +104,7 @@ def test_the_a100_of_80_gb_is_not_taken_for_the_smaller_one() -> None:
         (SSD, [sku(f"{ON_VERTEX}SSD backed PD Capacity", 195500000, unit="GiBy.h")], [], "by GiBy.h, not by GiBy.mo"),
     ],
 )
-def test_what_the_catalog_does_not_say_clearly_is_refused(
-    row: Row, vertex: list[Any], compute: list[Any], problem: str
-) -> None:
+def test_unclear_catalog_prices_are_rejected(row: Row, vertex: list[Any], compute: list[Any], problem: str) -> None:
     with pytest.raises(UnclearPricesError, match=problem):
         refresh_rows([row], vertex, compute, TODAY)
 
@@ -121,7 +119,7 @@ def test_tpus_keep_their_price_and_their_day() -> None:
     assert refresh_rows([TPU], [], [], TODAY) == [TPU]
 
 
-def test_what_is_written_is_read_again_with_its_sources() -> None:
+def test_written_prices_are_read_with_sources() -> None:
     table = json.loads(FILE.read_text())
     new = refresh_rows([CORE], *CORE_SKUS, TODAY)
     price = parse_prices(render_file(table, [*new, TPU])).find_price("vcpu", "N1", "us-central1")

@@ -30,18 +30,18 @@ def test_an_existing_image_is_found(program: Program, labels: str, line: str) ->
     assert describe_existing() == line
 
 
-def test_an_image_that_is_not_there_is_not_found(program: Program) -> None:
+def test_a_missing_image_is_not_found(program: Program) -> None:
     program("docker", "echo 'No such image' >&2; exit 1")
     assert describe_existing() is None
 
 
-def test_an_image_that_can_be_pulled_is_never_made(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pulled_image_is_not_built(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(debootstrap_image, "build_image", lambda *_: pytest.fail("made although it could be pulled"))
     program("docker", f'[ "$1 $2" = "pull {TAG}" ]')
     assert set_up(CONSOLE) == f"Base image: {TAG}, pulled"
 
 
-def test_an_image_is_built_if_it_cannot_be_pulled(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_image_is_built_if_pulling_fails(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[tuple[str, str]] = []
     monkeypatch.setattr(debootstrap_image, "build_image", lambda tag, label, console: made.append((tag, label)))
     program("docker", "exit 1")
@@ -73,7 +73,7 @@ def test_a_debootstrap_that_fails_leaves_no_folder_behind(
     assert list((tmp_path / "work").iterdir()) == []
 
 
-def test_the_imported_image_has_a_label_and_no_docs(
+def test_the_imported_image_has_label_without_docs(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -107,7 +107,7 @@ def test_the_image_has_python_and_unrestricted_pip(tmp_path: Path) -> None:
     assert not (library / "EXTERNALLY-MANAGED").exists()
 
 
-def test_the_image_trusts_whom_pip_trusts_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_image_trusts_pip_s_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "own.pem"
     own.write_text("-----BEGIN OUR AUTHORITY-----\n")
     monkeypatch.setenv("PIP_CERT", str(own))

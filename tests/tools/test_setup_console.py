@@ -10,7 +10,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_log_shows_progress_after_3_s_then_every_30() -> None:
+def test_a_log_shows_progress_every_30_seconds() -> None:
     stream = io.StringIO()
     show_progress = Console(stream).start_progress("building")
     for tenths in range(0, 650, 5):
@@ -18,7 +18,7 @@ def test_a_log_shows_progress_after_3_s_then_every_30() -> None:
     assert stream.getvalue().splitlines() == ["building ... 3 s", "building ... 30 s", "building ... 60 s"]
 
 
-def test_a_terminal_gets_one_line_that_the_result_overwrites() -> None:
+def test_the_result_overwrites_progress_on_a_terminal() -> None:
     stream = Terminal()
     console = Console(stream)
     show_progress = console.start_progress("building")
@@ -28,7 +28,7 @@ def test_a_terminal_gets_one_line_that_the_result_overwrites() -> None:
     assert stream.getvalue() == "\r\033[Kbuilding ... 1 s\r\033[Kbuilding ... 2 s\r\033[Kbuilt\n"
 
 
-def test_a_line_in_progress_never_wraps_on_a_terminal() -> None:
+def test_progress_never_wraps_on_a_terminal() -> None:
     stream = Terminal()
     Console(stream).start_progress("x" * 500)(1.0)
     assert len(stream.getvalue().removeprefix("\r\033[K")) < 500

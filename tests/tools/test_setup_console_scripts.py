@@ -30,7 +30,7 @@ def test_scripts_are_found_once_they_are_written(venv: Path) -> None:
     assert line == console_scripts.describe_existing() == "Commands: vertex-emulator, vertex-training in .venv/bin"
 
 
-def test_a_script_of_another_checkout_is_out_of_date(venv: Path) -> None:
+def test_another_checkout_s_script_is_outdated(venv: Path) -> None:
     console_scripts.set_up(CONSOLE)
     (venv / "bin" / "vertex-training").write_text("#!/bin/sh\n")
     assert console_scripts.describe_existing() is None

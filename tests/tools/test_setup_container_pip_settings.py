@@ -8,7 +8,7 @@ from tools.setup.subprocesses import CommandFailed
 CERT = "cert = /etc/ssl/certs/ca-certificates.crt"
 
 
-def test_later_files_win_over_earlier_ones_and_variables_over_files() -> None:
+def test_variables_override_later_files_override_earlier() -> None:
     system = "[global]\nindex-url = https://system/simple\ntimeout = 15\n"
     user = "[global]\nindex_url = https://user/simple\n[install]\ntrusted-host = user\n"
     options = parse_pip_options([system, user], {"PIP_DEFAULT_TIMEOUT": "60", "PIP_TRUSTED_HOST": "", "PIPX": "no"})

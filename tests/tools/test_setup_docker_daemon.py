@@ -40,7 +40,7 @@ SILENT = 'case "$1" in version) echo no daemon >&2; exit 1;; context) echo unix:
         replace(STOPPED, has_command=False, endpoint="", has_daemon=False),
     ],
 )
-def test_root_starts_an_installed_daemon_and_installs_a_missing_one(machine: DockerSetup) -> None:
+def test_root_starts_or_installs_the_daemon(machine: DockerSetup) -> None:
     assert find_docker_obstacle(machine) is None
 
 
@@ -63,12 +63,12 @@ def test_an_obstacle_says_what_to_do(machine: DockerSetup, expected_text: str) -
     assert obstacle.endswith("then run `make setup` again.")
 
 
-def test_a_running_daemon_is_found_with_its_version_and_address(program: Program) -> None:
+def test_a_running_daemon_has_version_and_address(program: Program) -> None:
     program("docker", ANSWERS)
     assert describe_existing() == "Docker: 28.2.2 at unix:///var/run/docker.sock"
 
 
-def test_a_daemon_that_does_not_answer_is_not_found(program: Program) -> None:
+def test_a_silent_daemon_is_not_found(program: Program) -> None:
     assert describe_existing() is None
     program("docker", SILENT)
     assert describe_existing() is None
@@ -100,7 +100,7 @@ def no_systemd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
 
 
 @pytest.mark.usefixtures("no_systemd")
-def test_a_started_daemon_is_waited_for_until_it_answers(program: Program, tmp_path: Path) -> None:
+def test_a_started_daemon_is_awaited(program: Program, tmp_path: Path) -> None:
     ready = tmp_path / "ready"
     program("docker", f'[ -e {ready} ] || [ "$1" = context ] || exit 1\n{ANSWERS}')
     program("dockerd", f"/bin/sleep 0.3; : > {ready}; exec /bin/sleep 5")
@@ -124,7 +124,7 @@ def test_an_ended_daemon_is_quoted_with_its_log(program: Program, tmp_path: Path
 
 
 @pytest.mark.usefixtures("no_systemd")
-def test_a_daemon_that_never_answers_is_stopped_and_reported(
+def test_a_silent_daemon_is_stopped_and_reported(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(docker_daemon, "START_LIMIT_SECONDS", 0.5)

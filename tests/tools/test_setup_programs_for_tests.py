@@ -55,7 +55,7 @@ def test_who_may_not_install_is_told_the_command(monkeypatch: pytest.MonkeyPatch
     ]
 
 
-def test_a_failed_installation_does_not_fail_the_set_up(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_installation_does_not_fail_setup(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ALL[1:]:
         program(name, "")
 

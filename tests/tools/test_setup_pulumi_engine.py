@@ -54,7 +54,7 @@ def test_versions_compare_by_number_not_by_letter() -> None:
     assert parse_version("3.99.0") < parse_version("3.216.0") < parse_version("10.0.0")  # type: ignore[operator]
 
 
-def test_a_recent_engine_on_path_is_preferred_to_the_cached_one(program: Program) -> None:
+def test_an_engine_on_path_beats_a_cached_one(program: Program) -> None:
     on_path = program("pulumi", "echo v3.216.0")
     program("pulumi-language-python", "")
     _cache_engine(program)
@@ -83,7 +83,7 @@ def test_the_language_host_is_found_through_a_link(program: Program, tmp_path: P
     assert find_engine() == Engine("3.260.0", tmp_path / "bin")
 
 
-def test_asking_an_engine_for_its_version_asks_for_no_news(program: Program) -> None:
+def test_a_version_query_skips_the_update_check(program: Program) -> None:
     program("pulumi", '[ "$PULUMI_SKIP_UPDATE_CHECK" = true ] && echo v3.260.0')
     program("pulumi-language-python", "")
     assert find_engine() is not None
@@ -101,7 +101,7 @@ def test_only_installers_before_the_first_success_run(program: Program) -> None:
     assert [entry.name for entry in get_engine_cache_folder().parent.parent.iterdir()] == [f"engine-{ENGINE_VERSION}"]
 
 
-def test_an_engine_of_another_version_does_not_reach_the_cache(program: Program) -> None:
+def test_an_engine_of_another_version_is_not_cached(program: Program) -> None:
     def fill(folder: Path, console: Console) -> None:
         program(folder / "bin/pulumi", "echo v3.258.0")
 
@@ -134,14 +134,14 @@ def test_failed_installers_are_all_reported() -> None:
     assert f"Go {read_min_go_version()} or later" in lines[-1]
 
 
-def test_the_engine_its_modules_and_the_python_package_have_one_version() -> None:
+def test_engine_modules_and_package_have_one_version() -> None:
     locked = re.search(r"^pulumi==(\S+)", REQUIREMENTS.read_text(), re.MULTILINE)
     assert locked
     go_mod = (ENGINE_MODULE / "go.mod").read_text()
     assert {locked[1], read_required_version(go_mod, PKG), read_required_version(go_mod, SDK)} == {ENGINE_VERSION}
 
 
-def test_a_build_checks_checksums_whatever_the_users_go_settings_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_always_checks_checksums(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOFLAGS", "-mod=mod")
     monkeypatch.setenv("GOWORK", "/elsewhere/go.work")
     monkeypatch.setenv("GOPROXY", "a proxy of the user's")

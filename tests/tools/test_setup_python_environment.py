@@ -40,7 +40,7 @@ def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_finished_environment_is_found_with_its_number_of_packages(venv: Path) -> None:
+def test_a_finished_environment_is_found(venv: Path) -> None:
     line = describe_existing()
     assert line
     assert line.startswith("Python environment: .venv, Python 3.")
@@ -103,7 +103,7 @@ def test_packages_are_installed_as_locked_and_nothing_else(venv: Path, monkeypat
     assert describe_existing() is not None
 
 
-def test_a_failed_installation_is_not_taken_for_a_finished_one(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_installation_stays_unfinished(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(*command: str | Path, **_: object) -> str:
         if "venv" in command:
             (venv / "setup.json").unlink()
@@ -116,14 +116,14 @@ def test_a_failed_installation_is_not_taken_for_a_finished_one(venv: Path, monke
     assert describe_existing() is None
 
 
-def test_without_ensurepip_a_user_is_told_which_package_brings_it(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_ensurepip_names_the_package(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(debian_packages, "can_install", lambda: False)
     with pytest.raises(SetupError, match=r"sudo apt-get install python3\.\d+-venv"):
         set_up(CONSOLE)
 
 
-def test_an_environment_of_this_set_up_may_be_replaced(tmp_path: Path) -> None:
+def test_its_own_environment_may_be_replaced(tmp_path: Path) -> None:
     options = ["--without-pip", "--prompt", PROMPT]
     subprocess.run([sys.executable, "-m", "venv", *options, tmp_path / "own"], check=True)
     (tmp_path / "empty").mkdir()

@@ -59,15 +59,13 @@ def test_the_exports_are_nothing_but_exports(checkout: Path) -> None:
     assert all(line.startswith("export ") for line in render_exports().splitlines())
 
 
-def test_an_engine_that_is_on_path_already_adds_no_folder(
-    checkout: Path, program: Callable[[str | Path, str], Path]
-) -> None:
+def test_an_engine_on_path_adds_no_folder(checkout: Path, program: Callable[[str | Path, str], Path]) -> None:
     folder = program("pulumi", "echo v3.300.0").parent
     program("pulumi-language-python", "")
     assert _evaluate(render_exports())["PATH"] == f"{checkout}/.venv/bin:{folder}"
 
 
-def test_a_users_own_settings_are_left_as_they_are(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_settings_are_kept(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULUMI_BACKEND_URL", "gs://ours")
     monkeypatch.setenv("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "false")
     printed = render_exports()

@@ -66,7 +66,7 @@ def test_one_step_can_be_asked_for_alone(steps: Callable[..., list[str]], capsys
     assert asked == ["python"]
 
 
-def test_an_unknown_step_is_refused_with_the_known_ones(
+def test_an_unknown_step_lists_the_known_ones(
     steps: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     steps()
@@ -95,7 +95,7 @@ def test_env_prints_no_exports_when_a_step_fails(
     assert capsys.readouterr().out == ""
 
 
-def test_the_work_of_a_concurrent_set_up_is_reused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_concurrent_setup_s_work_is_reused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     answers = iter([None, "python: found"])
     step = FakeStep("python", asked := [])
@@ -106,7 +106,7 @@ def test_the_work_of_a_concurrent_set_up_is_reused(monkeypatch: pytest.MonkeyPat
     assert (asked, stream.getvalue()) == ([], "python: found\n")
 
 
-def test_with_nothing_to_do_only_local_programs_are_asked(
+def test_a_finished_setup_uses_only_local_programs(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """No network, that is: no pip, no pull, no download; neither do the programs get a chance to."""

@@ -13,7 +13,7 @@ def test_run_returns_only_standard_output() -> None:
     assert run_program("sh", "-c", "echo noise >&2; echo ' 1.2 '", limit=10) == "1.2"
 
 
-def test_a_failure_quotes_the_last_lines_of_both_streams() -> None:
+def test_a_failure_quotes_both_streams() -> None:
     with pytest.raises(CommandFailed) as failure:
         run_program("sh", "-c", "for i in $(seq 20); do echo line$i; done; echo reason >&2; exit 3", limit=10)
     message = str(failure.value)
@@ -22,12 +22,12 @@ def test_a_failure_quotes_the_last_lines_of_both_streams() -> None:
     assert "line5\n" not in message
 
 
-def test_a_missing_program_is_a_failure_that_names_it() -> None:
+def test_a_missing_program_is_named() -> None:
     with pytest.raises(CommandFailed, match="no-such-program: No such file"):
         run_program("no-such-program", limit=10)
 
 
-def test_the_time_limit_ends_the_program_and_its_children(tmp_path: Path) -> None:
+def test_the_time_limit_also_ends_child_processes(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     with pytest.raises(CommandFailed, match=r"was stopped after 0\.5 s\n    started"):
         run_program("sh", "-c", f"echo started; sleep 60 & echo $! > {pid_file}; wait", limit=0.5)

@@ -20,7 +20,7 @@ AGENTS = {
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
-def test_agents_can_pull_from_another_project_and_legacy_buckets(tmp_path: Path) -> None:
+def test_agents_can_pull_from_another_project(tmp_path: Path) -> None:
     given = yaml.safe_load(STACK.read_text())["config"]
     config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
     settings = Settings.parse("team", "elsewhere", tmp_path, config)
