@@ -29,37 +29,39 @@ def find_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
             yield ("hyperparameters", "params", index, *path), message
 
 
-def _find_scale_tier_violations(given: Mapping[str, Any]) -> Iterator[Violation]:
+def _find_scale_tier_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
     """A cluster is described by a tier, or piece by piece with CUSTOM."""
-    tier = given.get("scaleTier")
-    pieces = [f"{role}{name}" for role in ROLES for name in ("Type", "Count") if given.get(f"{role}{name}")]
+    tier = training_input.get("scaleTier")
+    pieces = [f"{role}{name}" for role in ROLES for name in ("Type", "Count") if training_input.get(f"{role}{name}")]
     if tier not in ("CUSTOM", None):
         for piece in pieces:
             yield (piece,), f"is for scaleTier CUSTOM only, not for {tier}"
-    elif (tier or pieces) and "masterType" not in given:
+    elif (tier or pieces) and "masterType" not in training_input:
         yield ("masterType",), "is required with scaleTier CUSTOM"
     for role in ROLES[1:]:
-        if given.get(f"{role}Count", 0) < 0:
-            yield (f"{role}Count",), f"{given[f'{role}Count']} must not be negative"
-        elif given.get(f"{role}Count") and f"{role}Type" not in given and tier in ("CUSTOM", None):
+        if training_input.get(f"{role}Count", 0) < 0:
+            yield (f"{role}Count",), f"{training_input[f'{role}Count']} must not be negative"
+        elif training_input.get(f"{role}Count") and f"{role}Type" not in training_input and tier in ("CUSTOM", None):
             yield (f"{role}Type",), f"is required with {role}Count"
 
 
-def _find_machine_type_violations(given: Mapping[str, Any]) -> Iterator[Violation]:
+def _find_machine_type_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
     known = {*LEGACY_TYPES, *get_machines()}
     for name in (f"{role}Type" for role in ROLES):
-        if name in given and given[name] not in known | REPLACEMENTS.keys():
-            near = suggestion_text(given[name], known)
+        if name in training_input and training_input[name] not in known | REPLACEMENTS.keys():
+            near = suggestion_text(training_input[name], known)
             advice = near if near.startswith("; did") else f"; name one of Vertex AI's, or {', '.join(LEGACY_TYPES)}"
-            yield (name,), f'"{given[name]}" is not a known machine type{advice}'
+            yield (name,), f'"{training_input[name]}" is not a known machine type{advice}'
 
 
-def _find_replica_config_violations(given: Mapping[str, Any], role: str, *, is_type_valid: bool) -> Iterator[Violation]:
+def _find_replica_config_violations(
+    training_input: Mapping[str, Any], role: str, *, is_type_valid: bool
+) -> Iterator[Violation]:
     at = f"{role}Config"
-    config = given.get(at, {})
-    if "containerArgs" in config and "args" in given:
+    config = training_input.get(at, {})
+    if "containerArgs" in config and "args" in training_input:
         yield (at, "containerArgs"), "and args exclude one another; keep one of them"
-    has_image = "imageUri" in config or "imageUri" in given.get("masterConfig", {})
+    has_image = "imageUri" in config or "imageUri" in training_input.get("masterConfig", {})
     for name in ("containerArgs", "containerCommand"):
         if name in config and not has_image:
             yield (at, name), "needs an image: set masterConfig.imageUri"
@@ -69,7 +71,7 @@ def _find_replica_config_violations(given: Mapping[str, Any], role: str, *, is_t
     kind = accelerator.get("type", "")
     if not is_type_valid or not accelerator:
         return
-    if not kind.startswith("TPU") and given.get(f"{role}Type") not in {*get_machines(), *REPLACEMENTS}:
+    if not kind.startswith("TPU") and training_input.get(f"{role}Type") not in {*get_machines(), *REPLACEMENTS}:
         yield (at, "acceleratorConfig"), f"goes with a machine type of Compute Engine: name one as {role}Type"
     elif not kind:
         yield (at, "acceleratorConfig", "type"), "is required"

@@ -28,10 +28,10 @@ _LIMITS = {"maxHourlyCost": "hourly", "maxTotalCost": "total"}
 _MAX_NAMES = 3
 
 
-def find_empty_rules(given: Any) -> Iterator[Violation]:
+def find_empty_rules(guardrails: Any) -> Iterator[Violation]:
     """Find empty rules in a stack file's `guardrails`, as written; elsewhere an empty value means "unset"."""
     for rule in shapes.Guardrails.__annotations__:
-        if isinstance(given, Mapping) and rule in given and given[rule] in (None, []):
+        if isinstance(guardrails, Mapping) and rule in guardrails and guardrails[rule] in (None, []):
             value = "write [none] to allow none" if rule in _LISTS else "give it a value"
             yield (rule,), f"is empty; remove it, or {value}"
 
@@ -171,9 +171,9 @@ def _get_limited_cost(cost: Cost, rule: str) -> float:
     return float(getattr(cost, _LIMITS[rule]))
 
 
-def _find_limit_excess(rule: str, rules: Mapping[str, Any], count: int, at: KeyPath, what: str) -> Iterator[Violation]:
+def _find_limit_excess(rule: str, rules: Mapping[str, Any], count: int, at: KeyPath, noun: str) -> Iterator[Violation]:
     if (limit := rules.get(rule)) is not None and count > limit:
-        yield at, f"guardrails.{rule}: {count} {what}; at most {limit} are allowed here"
+        yield at, f"guardrails.{rule}: {count} {noun}; at most {limit} are allowed here"
 
 
 def _find_timeout_violations(rules: shapes.Guardrails, job_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:

@@ -15,18 +15,18 @@ _MAX_LEAD = timedelta(days=1)
 """How far ahead of this machine's date another time zone may be."""
 
 
-def find_violations(given: shapes.Prices, own_region: str | None = None) -> Iterator[Violation]:
+def find_violations(declared_prices: shapes.Prices, own_region: str | None = None) -> Iterator[Violation]:
     """Find unknown names and regions, negative prices and wrong dates in a stack's prices. `own_region` is valid."""
     try:
-        if date.fromisoformat(given["asOf"]) > date.today() + _MAX_LEAD:
-            yield ("asOf",), f'"{given["asOf"]}" must not be in the future'
+        if date.fromisoformat(declared_prices["asOf"]) > date.today() + _MAX_LEAD:
+            yield ("asOf",), f'"{declared_prices["asOf"]}" must not be in the future'
     except ValueError:
-        yield ("asOf",), f'"{given["asOf"]}" is not a date, such as 2026-07-30'
-    if not given["source"].strip():
+        yield ("asOf",), f'"{declared_prices["asOf"]}" is not a date, such as 2026-07-30'
+    if not declared_prices["source"].strip():
         yield ("source",), "is empty; write where the prices come from"
     known_regions = REGIONS | {region for _, _, region in prices.load_prices().table} | {own_region}
     for kind, known in list_priceable_names().items():
-        for name, regions in given.get(kind, {}).items():  # type: ignore[attr-defined]
+        for name, regions in declared_prices.get(kind, {}).items():  # type: ignore[attr-defined]
             if name not in known:
                 yield (kind, name), f"is not a name that has a price{suggestion_text(name, known)}"
             for region, usd in regions.items():
@@ -38,13 +38,13 @@ def find_violations(given: shapes.Prices, own_region: str | None = None) -> Iter
                     yield (kind, name, region), f"{usd} is below zero"
 
 
-def merge_prices(given: shapes.Prices | None) -> prices.Prices:
+def merge_prices(declared_prices: shapes.Prices | None) -> prices.Prices:
     """Return the prices on file, with a stack's own valid prices added or in their place."""
-    if given is None:
+    if declared_prices is None:
         return prices.load_prices()
     return prices.load_prices().override(
-        (kind, name, region, prices.Price(usd, given["asOf"], given["source"]))
+        (kind, name, region, prices.Price(usd, declared_prices["asOf"], declared_prices["source"]))
         for kind in prices.KINDS
-        for name, regions in given.get(kind, {}).items()  # type: ignore[attr-defined]
+        for name, regions in declared_prices.get(kind, {}).items()  # type: ignore[attr-defined]
         for region, usd in regions.items()
     )

@@ -111,16 +111,16 @@ def _find_offset(file: IO[bytes], since: int) -> int:
     return low
 
 
-def _find_line_start(file: IO[bytes], near: int) -> int:
-    """Find the start of the line that contains offset `near`."""
+def _find_line_start(file: IO[bytes], offset: int) -> int:
+    """Find the start of the line that contains an offset."""
     step = 256
-    while near > 0:
-        begin = max(near - step, 0)
+    while offset > 0:
+        begin = max(offset - step, 0)
         file.seek(begin)
-        before = file.read(near - begin).rfind(b"\n")
+        before = file.read(offset - begin).rfind(b"\n")
         if before >= 0:
             return begin + before + 1
-        near, step = begin, min(step * 2, _BLOCK_BYTES)
+        offset, step = begin, min(step * 2, _BLOCK_BYTES)
     return 0
 
 

@@ -48,13 +48,13 @@ def _get_subnet(client: Any, name: str) -> ipaddress.IPv4Network | None:
     return ipaddress.IPv4Network(network["IPAM"]["Config"][0]["Subnet"])
 
 
-def _create_in_free_subnet(client: Any, name: str, probe: str, labels: Mapping[str, str]) -> None:
+def _create_in_free_subnet(client: Any, name: str, probe_name: str, labels: Mapping[str, str]) -> None:
     from docker.types import IPAMConfig, IPAMPool
 
     options = {"driver": "bridge", "check_duplicate": True, "labels": dict(labels)}
     with ignore_statuses(409):
-        client.create_network(probe, **options)
-    subnet = _get_subnet(client, probe)
-    client.remove_network(probe)
+        client.create_network(probe_name, **options)
+    subnet = _get_subnet(client, probe_name)
+    client.remove_network(probe_name)
     with ignore_statuses(403, 409):  # 403: another job has got the subnet meanwhile; 409: the network exists
         client.create_network(name, **options, ipam=IPAMConfig(pool_configs=[IPAMPool(subnet=str(subnet))]))
