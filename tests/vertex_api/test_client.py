@@ -92,9 +92,7 @@ def unused_port() -> int:
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
-def test_a_job_is_created_by_one_post_of_its_fields_in_the_api_s_own_form(
-    kind: Kind, api: Api, client: RestClient
-) -> None:
+def test_create_posts_the_job_as_proto_json(kind: Kind, api: Api, client: RestClient) -> None:
     job = job_of(kind) | {"labels": {"team_name": "vision"}}
     api.replies({**HELD, "name": f"{PARENT}/{kind.collection}/7"})
     created = client.create(kind, PARENT, job)
@@ -108,7 +106,7 @@ def test_a_job_is_created_by_one_post_of_its_fields_in_the_api_s_own_form(
     assert created["name"] == f"{PARENT}/{kind.collection}/7"
 
 
-def test_a_tuning_job_s_study_is_sent_with_all_its_parameters(api: Api, client: RestClient) -> None:
+def test_create_sends_all_study_parameters(api: Api, client: RestClient) -> None:
     client.create(HYPERPARAMETER_TUNING_JOB, PARENT, job_of(HYPERPARAMETER_TUNING_JOB))
     study = api.asked[0][3]["studySpec"]
     assert [metric["metricId"] for metric in study["metrics"]] == ["accuracy"]
@@ -117,20 +115,18 @@ def test_a_tuning_job_s_study_is_sent_with_all_its_parameters(api: Api, client: 
     assert study["parameters"][1]["integerValueSpec"] == {"minValue": "1", "maxValue": "64"}
 
 
-def test_a_job_comes_back_as_json_with_enum_names_even_where_the_service_sends_numbers(
-    api: Api, client: RestClient
-) -> None:
+def test_get_returns_json_with_enum_names(api: Api, client: RestClient) -> None:
     api.replies(HELD | {"state": 4, "createTime": "2026-01-31T12:00:00Z"})
     assert client.get(NAME) == HELD | {"state": "JOB_STATE_SUCCEEDED", "createTime": "2026-01-31T12:00:00Z"}
     assert [asked[:2] for asked in api.asked] == [("GET", f"/v1/{NAME}")]
 
 
-def test_fields_that_this_client_does_not_know_yet_are_left_out(api: Api, client: RestClient) -> None:
+def test_get_drops_unknown_fields(api: Api, client: RestClient) -> None:
     api.replies(HELD | {"inventedLater": {"a": 1}})
     assert client.get(NAME) == HELD
 
 
-def test_a_list_is_asked_for_with_its_filter_and_read_to_its_last_page(api: Api, client: RestClient) -> None:
+def test_list_sends_the_filter_and_reads_all_pages(api: Api, client: RestClient) -> None:
     other = HELD | {"name": f"{PARENT}/customJobs/8"}
     api.pages = {"": {"customJobs": [HELD], "nextPageToken": "more"}, "more": {"customJobs": [other]}}
     assert client.list(CUSTOM_JOB, PARENT, 'labels.team="vision"') == [HELD, other]
@@ -139,9 +135,7 @@ def test_a_list_is_asked_for_with_its_filter_and_read_to_its_last_page(api: Api,
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
-def test_a_job_of_each_kind_is_listed_cancelled_and_deleted_by_its_own_name(
-    kind: Kind, api: Api, client: RestClient
-) -> None:
+def test_every_kind_is_listed_cancelled_and_deleted(kind: Kind, api: Api, client: RestClient) -> None:
     name = ResourceName("p", "us-central1", kind, "7")
     assert client.list(kind, PARENT, "") == []
     client.cancel(name)
@@ -160,23 +154,21 @@ def test_a_job_of_each_kind_is_listed_cancelled_and_deleted_by_its_own_name(
     ]
 
 
-def test_a_deletion_that_the_service_refuses_later_is_an_error(api: Api, client: RestClient) -> None:
+def test_a_failed_delete_operation_raises(api: Api, client: RestClient) -> None:
     refused = {"code": 9, "message": "the job is still running"}
     api.replies({"name": f"{PARENT}/operations/1", "done": True, "error": refused})
     with pytest.raises(client_errors.InvalidRequest, match="the job is still running"):
         client.delete(NAME)
 
 
-def test_a_deletion_that_does_not_end_is_an_error(
-    api: Api, client: RestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endless_delete_operation_raises(api: Api, client: RestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "CALL_TIMEOUT", 0.2)
     api.replies({"name": f"{PARENT}/operations/1"})
     with pytest.raises(client_errors.Unavailable):
         client.delete(NAME)
 
 
-def test_the_last_log_lines_are_those_of_the_job_s_containers_oldest_first(api: Api, client: RestClient) -> None:
+def test_container_log_lines_come_oldest_first(api: Api, client: RestClient) -> None:
     newest_first = [{"textPayload": "done"}, {"jsonPayload": {"message": "epoch 1"}}, {"jsonPayload": {"loss": 1}}]
     api.replies({"entries": newest_first})
     assert client.fetch_log_lines(NAME, 3) == ["{'loss': 1}", "epoch 1", "done"]
@@ -187,14 +179,14 @@ def test_the_last_log_lines_are_those_of_the_job_s_containers_oldest_first(api: 
     assert 'resource.labels.task_name!="service"' in sent["filter"]
 
 
-def test_the_log_lines_of_one_replica_are_those_of_its_task(api: Api, client: RestClient) -> None:
+def test_log_lines_can_be_of_one_replica(api: Api, client: RestClient) -> None:
     client.fetch_log_lines(NAME, 3, "workerpool1-0")
     ((_, _, _, sent),) = api.asked
     assert 'AND resource.labels.task_name="workerpool1-0"' in sent["filter"]
     assert "service" not in sent["filter"]
 
 
-def test_a_job_that_wrote_nothing_has_no_log_lines(api: Api, client: RestClient) -> None:
+def test_a_silent_job_has_no_log_lines(api: Api, client: RestClient) -> None:
     assert client.fetch_log_lines(NAME, 3) == []
 
 
@@ -221,9 +213,7 @@ ERRORS = {
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("status", ERRORS)
-def test_an_error_of_the_service_is_the_one_of_this_room_that_stands_for_it(
-    status: int, call: str, api: Api, client: RestClient
-) -> None:
+def test_http_statuses_map_to_client_errors(status: int, call: str, api: Api, client: RestClient) -> None:
     api.fails(status, "no such luck")
     with pytest.raises(client_errors.VertexError) as failure:
         CALLS[call](client)
@@ -231,9 +221,7 @@ def test_an_error_of_the_service_is_the_one_of_this_room_that_stands_for_it(
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 429, 503])
-def test_an_error_s_message_is_what_the_service_says_without_the_address_that_was_called(
-    status: int, api: Api, client: RestClient
-) -> None:
+def test_error_messages_omit_the_address(status: int, api: Api, client: RestClient) -> None:
     api.fails(status, "replicaCount: must be 1")
     with pytest.raises(client_errors.VertexError) as failure:
         client.get(NAME)
@@ -249,9 +237,7 @@ def test_an_error_s_message_is_what_the_service_says_without_the_address_that_wa
     ],
     ids=["two lines", "a gateway's page"],
 )
-def test_whatever_refuses_the_call_the_error_is_one_line(
-    status: int, answer: Any, call: str, api: Api, client: RestClient
-) -> None:
+def test_error_messages_are_one_line(status: int, answer: Any, call: str, api: Api, client: RestClient) -> None:
     api.replies(answer, status)
     with pytest.raises(client_errors.VertexError) as failure:
         CALLS[call](client)
@@ -259,7 +245,7 @@ def test_whatever_refuses_the_call_the_error_is_one_line(
 
 
 @pytest.mark.parametrize("call", [name for name in CALLS if name != "cancel"])  # whose answer has no content
-def test_an_answer_that_is_not_the_api_s_is_unavailability_in_one_line(call: str, api: Api, client: RestClient) -> None:
+def test_a_foreign_answer_raises_unavailable(call: str, api: Api, client: RestClient) -> None:
     api.replies(b"<html>\n<body>Welcome to the hotel's network</body>\n</html>")
     with pytest.raises(client_errors.Unavailable) as failure:
         CALLS[call](client)
@@ -267,7 +253,7 @@ def test_an_answer_that_is_not_the_api_s_is_unavailability_in_one_line(call: str
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_where_nothing_listens_the_api_is_unavailable_and_the_message_names_the_address(call: str) -> None:
+def test_a_closed_port_raises_unavailable_with_the_address(call: str) -> None:
     address = f"127.0.0.1:{unused_port()}"
     with pytest.raises(client_errors.Unavailable) as failure:
         CALLS[call](RestClient(Endpoint.for_server(f"http://{address}")))
@@ -277,15 +263,13 @@ def test_where_nothing_listens_the_api_is_unavailable_and_the_message_names_the_
     assert len(message.splitlines()) == 1
 
 
-def test_where_nothing_listens_the_message_shows_no_insides_of_the_http_library() -> None:
+def test_a_closed_port_shows_no_http_library_details() -> None:
     with pytest.raises(client_errors.Unavailable) as failure:
         RestClient(Endpoint.for_server(f"http://127.0.0.1:{unused_port()}")).get(NAME)
     assert "HTTPConnection" not in str(failure.value)
 
 
-def test_the_local_server_is_reached_past_a_proxy_that_is_set_for_the_internet(
-    api: Api, client: RestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_local_server_ignores_http_proxy(api: Api, client: RestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{unused_port()}")
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
@@ -294,7 +278,7 @@ def test_the_local_server_is_reached_past_a_proxy_that_is_set_for_the_internet(
     assert client.fetch_log_lines(NAME, 1) == []
 
 
-def test_without_credentials_a_call_to_the_cloud_is_refused_with_the_way_to_get_them(
+def test_missing_credentials_say_how_to_get_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import google.auth
@@ -308,7 +292,7 @@ def test_without_credentials_a_call_to_the_cloud_is_refused_with_the_way_to_get_
         RestClient(Endpoint.for_region("us-central1")).get(NAME)
 
 
-def test_credentials_that_have_expired_are_refused_with_the_way_to_renew_them(api: Api, client: RestClient) -> None:
+def test_expired_credentials_say_how_to_renew_them(api: Api, client: RestClient) -> None:
     from google.auth.credentials import Credentials
     from google.auth.exceptions import RefreshError
 
@@ -321,7 +305,7 @@ def test_credentials_that_have_expired_are_refused_with_the_way_to_renew_them(ap
         client.get(NAME)
 
 
-def test_the_cloud_s_endpoints_are_those_of_the_region() -> None:
+def test_cloud_endpoints_are_regional() -> None:
     assert Endpoint.for_region("europe-west4") == Endpoint(
         "https://europe-west4-aiplatform.googleapis.com", "https://logging.googleapis.com"
     )
@@ -331,7 +315,7 @@ def test_one_server_stands_for_both_endpoints() -> None:
     assert Endpoint.for_server("http://127.0.0.1:8080") == Endpoint("http://127.0.0.1:8080", "http://127.0.0.1:8080")
 
 
-def test_what_google_s_client_does_not_send_is_refused_without_a_call(api: Api, client: RestClient) -> None:
+def test_what_google_s_client_rejects_is_not_sent(api: Api, client: RestClient) -> None:
     job = job_of(TRAINING_PIPELINE) | {
         "modelToUpload": {"baseModelSource": {"genieSource": {}, "modelGardenSource": {}}}
     }

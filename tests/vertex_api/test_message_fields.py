@@ -12,7 +12,7 @@ def test_a_field_says_what_it_holds() -> None:
     assert not get_fields(types.MachineSpec)["acceleratorCount"].is_int64
 
 
-def test_int64_values_are_strings_and_others_as_they_are() -> None:
+def test_only_int64_values_become_strings() -> None:
     job = {
         "displayName": "x",
         "labels": {"replicaCount": "many"},
@@ -26,7 +26,7 @@ def test_int64_values_are_strings_and_others_as_they_are() -> None:
     assert job["jobSpec"]["workerPoolSpecs"][0]["replicaCount"] == 2  # type: ignore[index]
 
 
-def test_int64_values_are_strings_in_nested_and_repeated_parameters_too() -> None:
+def test_nested_and_repeated_int64_values_become_strings() -> None:
     integer = {"parameterId": "n", "integerValueSpec": {"minValue": 1, "maxValue": 9}}
     child = {"parentIntValues": {"values": [1, 2]}, "parameterSpec": integer}
     study = {
@@ -45,7 +45,7 @@ def test_int64_values_are_strings_in_nested_and_repeated_parameters_too() -> Non
     assert written["parameterSpec"] == shown[0]
 
 
-def test_fields_that_the_service_sets_are_written_like_the_others() -> None:
+def test_int64_values_of_output_fields_become_strings() -> None:
     trial = {"finalMeasurement": {"stepCount": 3}, "measurements": [{"stepCount": 1}]}
     assert convert_int64_to_strings(types.Trial, trial) == {
         "finalMeasurement": {"stepCount": "3"},
@@ -53,7 +53,7 @@ def test_fields_that_the_service_sets_are_written_like_the_others() -> None:
     }
 
 
-def test_what_a_message_has_no_field_for_is_left_out_in_both_spellings_and_at_any_depth() -> None:
+def test_unknown_fields_are_dropped_at_any_depth() -> None:
     job = {
         "worker_pool_specs": [
             {"machineSpec": {"machineType": "m", "later": 1}, "replica_count": 1.0, "later": {}},

@@ -9,7 +9,7 @@ def test_the_nearest_name_ignores_case_and_underscores() -> None:
     assert suggestion_text("qqq", []) == ""
 
 
-def test_the_closest_name_is_none_where_none_is_like_it() -> None:
+def test_a_name_without_similar_names_has_no_closest() -> None:
     assert find_closest_name("n1-standrad-4", ["n1-standard-4", "n2-standard-4"]) == "n1-standard-4"
     assert find_closest_name("qqq", ["n1-standard-4"]) is None
 

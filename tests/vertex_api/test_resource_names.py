@@ -14,7 +14,7 @@ from vertex_api.resource_names import ResourceName, build_parent
         ("projects/p/locations/us-central1/trainingPipelines/5", TRAINING_PIPELINE),
     ],
 )
-def test_a_name_taken_apart_is_written_as_it_was(text: str, kind: object) -> None:
+def test_a_parsed_name_is_written_unchanged(text: str, kind: object) -> None:
     name = ResourceName.parse(text)
     assert str(name) == text
     assert name.kind == kind
@@ -35,7 +35,7 @@ def test_a_name_taken_apart_is_written_as_it_was(text: str, kind: object) -> Non
         "/projects/p/locations/r/customJobs/1",
     ],
 )
-def test_what_is_no_job_name_is_refused_with_the_form_that_is_expected(text: str) -> None:
+def test_invalid_names_are_rejected_with_the_expected_form(text: str) -> None:
     with pytest.raises(ValueError) as failure:
         ResourceName.parse(text)
     form = "projects/P/locations/R/{customJobs,hyperparameterTuningJobs,trainingPipelines}/ID"

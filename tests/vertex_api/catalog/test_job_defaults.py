@@ -41,7 +41,7 @@ def test_a_timeout_of_zero_is_unset(scheduling: dict[str, str], timeout: str | N
     assert find_explicit_timeout(job_spec(scheduling=scheduling)) == timeout
 
 
-def test_a_boot_disk_has_a_default_size_and_type() -> None:
+def test_boot_disks_have_a_default_size_and_type() -> None:
     assert get_boot_disk({"machineSpec": {"machineType": "n1-standard-4"}}) == ("pd-ssd", 100)
     newest = {"machineSpec": {"machineType": "a4-highgpu-8g"}, "diskSpec": {"bootDiskSizeGb": 200}}
     assert get_boot_disk(newest) == ("hyperdisk-balanced", 200)

@@ -23,7 +23,7 @@ from vertex_api.types import AcceleratorType
         ("ct6e-standard-8t", 180, 1440.0),
     ],
 )
-def test_a_machine_type_has_the_size_that_compute_engine_gives_it(name: str, vcpus: int, memory_gb: float) -> None:
+def test_machine_types_have_compute_engine_s_size(name: str, vcpus: int, memory_gb: float) -> None:
     found = get_machine(name)
     assert found is not None
     assert (found.vcpus, found.memory_gb) == (vcpus, memory_gb)
@@ -32,7 +32,7 @@ def test_a_machine_type_has_the_size_that_compute_engine_gives_it(name: str, vcp
 @pytest.mark.parametrize(
     "name", ["n1-standard-2", "n1-highcpu-8", "c3-standard-4", "n2d-standard-4", "n1", "", "N1-STANDARD-4"]
 )
-def test_machine_types_that_training_does_not_take_are_unknown(name: str) -> None:
+def test_machine_types_training_does_not_take_are_unknown(name: str) -> None:
     assert get_machine(name) is None
 
 
@@ -52,7 +52,7 @@ def test_machine_types_that_training_does_not_take_are_unknown(name: str) -> Non
         ("a3-megagpu-8g", "NVIDIA_H100_MEGA_80GB", (8,)),
     ],
 )
-def test_a_machine_type_takes_the_gpu_counts_of_googles_table(name: str, kind: str, counts: tuple[int, ...]) -> None:
+def test_machine_types_take_google_s_gpu_counts(name: str, kind: str, counts: tuple[int, ...]) -> None:
     assert get_machines()[name].gpus[kind] == counts
 
 
@@ -70,7 +70,7 @@ def test_a_machine_type_takes_no_other_gpu(name: str, kind: str) -> None:
     assert kind not in get_machines()[name].gpus
 
 
-def test_every_accelerator_of_the_table_is_one_that_the_api_has() -> None:
+def test_the_table_has_only_the_api_s_accelerators() -> None:
     known = set(get_args(get_args(AcceleratorType)[0]))
     named = {kind for each in get_machines().values() for kind in (*each.gpus, *each.tpus)}
     assert named - known == set()
@@ -90,7 +90,7 @@ def test_a_tpu_topology_fills_whole_machines() -> None:
             assert chips % each.chips == 0, (each.name, topology)
 
 
-def test_machines_that_exist_for_their_accelerator_are_not_had_without() -> None:
+def test_accelerator_families_cannot_omit_their_accelerator() -> None:
     families = {each.name.split("-")[0] for each in get_machines().values() if not each.can_omit_accelerator}
     assert families == {"a2", "a3", "a4", "a4x", "g2", "g4", "cloud"}
 

@@ -21,12 +21,12 @@ IMAGE = "docker.pkg.dev/vertex-ai-restricted/training/reductionserver"
         ("australia-southeast1", "asia"),
     ],
 )
-def test_the_image_is_the_one_of_the_place_nearest_to_the_region(region: str, place: str) -> None:
+def test_the_image_comes_from_the_nearest_location(region: str, place: str) -> None:
     assert reduction_server.get_image_uri(region) == f"{place}-{IMAGE}:latest"
 
 
 @pytest.mark.parametrize("uri", [f"us-{IMAGE}", f"asia-{IMAGE}:latest", f"europe-{IMAGE}@sha256:{'0' * 64}"])
-def test_a_pool_is_known_by_its_image_whatever_its_place_and_tag(uri: str) -> None:
+def test_any_location_and_tag_is_recognized(uri: str) -> None:
     assert reduction_server.is_reduction_server({"containerSpec": {"imageUri": uri}})
 
 
@@ -35,5 +35,5 @@ def test_another_image_is_not_taken_for_it(uri: str) -> None:
     assert not reduction_server.is_reduction_server({"containerSpec": {"imageUri": uri}})
 
 
-def test_a_pool_without_a_container_is_none_of_it() -> None:
+def test_a_pool_without_container_is_no_reduction_server() -> None:
     assert not reduction_server.is_reduction_server({})

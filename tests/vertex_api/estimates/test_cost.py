@@ -34,11 +34,11 @@ def of(*pools: dict[str, Any], region: str = REGION, **job_spec: Any) -> Cost:
     return estimate_cost(CanonicalSpec(CUSTOM_JOB, job), region, load_prices())
 
 
-def test_a_machine_costs_its_vcpus_its_memory_and_its_boot_disk() -> None:
+def test_a_machine_costs_vcpus_memory_and_boot_disk() -> None:
     assert of(pool("n1-standard-4")).hourly == pytest.approx(N1_STANDARD_4 + SSD_100)
 
 
-def test_a_pipeline_costs_what_the_job_that_it_runs_costs() -> None:
+def test_a_pipeline_costs_the_same_as_its_job() -> None:
     assert estimate_cost(CanonicalSpec(TRAINING_PIPELINE, pipeline()), REGION, load_prices()) == estimate_cost(
         CanonicalSpec(CUSTOM_JOB, custom_job()), REGION, load_prices()
     )
@@ -46,7 +46,7 @@ def test_a_pipeline_costs_what_the_job_that_it_runs_costs() -> None:
     assert estimate_cost(CanonicalSpec(TRAINING_PIPELINE, tuning_pipeline()), REGION, load_prices()) == tuned
 
 
-def test_at_most_is_the_timeout_s_hours_and_seven_days_without_one() -> None:
+def test_total_cost_assumes_the_timeout_or_seven_days() -> None:
     hourly = N1_STANDARD_4 + SSD_100  # 0.2452796719
     with_timeout = of(pool("n1-standard-4"), scheduling={"timeout": "5400s"})
     assert (with_timeout.total, with_timeout.has_timeout) == (pytest.approx(hourly * 1.5), True)
@@ -54,7 +54,7 @@ def test_at_most_is_the_timeout_s_hours_and_seven_days_without_one() -> None:
     assert (without.total, without.max_seconds, without.has_timeout) == (pytest.approx(hourly * 168), 604800, False)
 
 
-def test_replicas_of_all_pools_count_and_an_empty_pool_does_not() -> None:
+def test_replicas_count_and_empty_pools_do_not() -> None:
     # 1 x n1-standard-4 + 3 x (n1-standard-8 + 2 T4) + 4 disks:
     # n1-standard-8 = 8 x 0.03635265 + 30 x 0.00487255 = 0.4369977; with 2 x 0.4025 = 1.2419977
     gpus = pool("n1-standard-8", 3, acceleratorType="NVIDIA_TESLA_T4", acceleratorCount=2)
@@ -67,7 +67,7 @@ def test_a_disk_costs_by_its_type_and_size() -> None:
     assert of(pool("n1-standard-4") | {"diskSpec": disk}).hourly == pytest.approx(N1_STANDARD_4 + 0.0315068493)
 
 
-def test_a_machine_that_comes_with_gpus_costs_all_of_them() -> None:
+def test_a_gpu_partition_costs_the_whole_machine() -> None:
     # a3-highgpu-8g: 208 x 0.0293227 + 1872 x 0.0025534 + 8 x 11.2660332 = 101.0073520
     whole = of(pool("a3-highgpu-8g", acceleratorType="NVIDIA_H100_80GB", acceleratorCount=8))
     assert whole.hourly == pytest.approx(6.0991216 + 4.7799648 + 90.1282656 + SSD_100)
@@ -75,7 +75,7 @@ def test_a_machine_that_comes_with_gpus_costs_all_of_them() -> None:
     assert part.hourly == pytest.approx(whole.hourly)
 
 
-def test_tuning_burns_for_the_trials_at_once_and_at_most_for_every_trial() -> None:
+def test_tuning_costs_cover_parallel_trials_and_all_trials() -> None:
     # 8 trials, 2 at once, of n1-standard-4 for an hour at most
     job = edited(tuning_job(), "trialJobSpec", "scheduling", to={"timeout": "3600s"})
     found = estimate_cost(CanonicalSpec(HYPERPARAMETER_TUNING_JOB, job), REGION, load_prices())
@@ -83,7 +83,7 @@ def test_tuning_burns_for_the_trials_at_once_and_at_most_for_every_trial() -> No
     assert found.total == pytest.approx(8 * (N1_STANDARD_4 + SSD_100))
 
 
-def test_tpus_cost_by_the_chip_or_the_board_with_their_host() -> None:
+def test_tpus_are_priced_by_chip_or_board() -> None:
     # ct5lp-hightpu-4t as 4x4: 16 chips x 1.38; TPU v3, 8 cores: one board at 9.2
     slice_ = of(pool("ct5lp-hightpu-4t", tpuTopology="4x4"))
     assert slice_.hourly == pytest.approx(16 * 1.38 + SSD_100)
@@ -106,9 +106,7 @@ def test_tpus_cost_by_the_chip_or_the_board_with_their_host() -> None:
         ),
     ],
 )
-def test_what_is_cheaper_than_on_demand_is_shown_as_on_demand_and_says_so(
-    scheduling: dict[str, Any], machine: dict[str, Any], note: str
-) -> None:
+def test_discounts_are_noted_but_not_subtracted(scheduling: dict[str, Any], machine: dict[str, Any], note: str) -> None:
     found = of(pool("g2-standard-4", acceleratorType="NVIDIA_L4", acceleratorCount=1, **machine), scheduling=scheduling)
     plain = of(pool("g2-standard-4", acceleratorType="NVIDIA_L4", acceleratorCount=1))
     assert (found.hourly, found.notes, plain.notes) == (plain.hourly, (note,), ())
@@ -136,26 +134,24 @@ def test_what_is_cheaper_than_on_demand_is_shown_as_on_demand_and_says_so(
         (pool("n1-standard-4") | {"diskSpec": {"bootDiskType": "hyperdisk-balanced"}}, REGION, ("hyperdisk-balanced",)),
     ],
 )
-def test_what_has_no_price_on_file_is_named_and_gets_none_of_a_neighbour(
-    machine: dict[str, Any], region: str, missing: tuple[str, ...]
-) -> None:
+def test_parts_without_a_price_are_named(machine: dict[str, Any], region: str, missing: tuple[str, ...]) -> None:
     assert of(machine, region=region).unpriced == missing
 
 
-def test_a_job_on_a_persistent_resource_costs_nothing_of_its_own() -> None:
+def test_jobs_on_a_persistent_resource_cost_nothing() -> None:
     found = of(pool("n1-standard-4"), persistentResourceId="mine")
     assert (found.hourly, found.total) == (0, 0)
     assert found.notes == ("on a persistent resource, which is billed by itself",)
 
 
-def test_prices_of_one_s_own_stand_in_place_of_those_on_file() -> None:
+def test_own_prices_override_the_table() -> None:
     mine = load_prices().override([("vcpu", "N1", REGION, Price(0.01, "2026-11-01", "our contract"))])
     found = estimate_cost(CanonicalSpec(CUSTOM_JOB, custom_job()), REGION, mine)
     assert found.hourly == pytest.approx(4 * 0.01 + 15 * 0.00487255 + SSD_100)
     assert found.as_of == {"2026-11-01", "2026-07-30"}
 
 
-def test_every_machine_type_is_priced_by_names_that_a_price_can_be_filed_under() -> None:
+def test_every_machine_type_uses_priceable_names() -> None:
     everything = load_prices().override(
         (kind, name, REGION, Price(1.0, "2026-01-01", "test"))
         for kind, names in list_priceable_names().items()

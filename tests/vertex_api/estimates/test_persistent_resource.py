@@ -28,7 +28,7 @@ def scaled(least: int, most: int, **more: Any) -> dict[str, Any]:
     return {**pool("n1-standard-4"), "autoscalingSpec": {"minReplicaCount": least, "maxReplicaCount": most}, **more}
 
 
-def test_an_hour_costs_and_needs_what_a_job_with_the_same_pools_does() -> None:
+def test_it_costs_the_same_as_a_job() -> None:
     pools = [pool("n1-standard-4"), pool("n1-standard-8", 3, **GPUS) | {"diskSpec": {"bootDiskSizeGb": 500}}]
     job = edited(custom_job(), *POOLS, to=pools)
     found, as_a_job = of(*pools), estimate_cost(CanonicalSpec(CUSTOM_JOB, job), REGION, load_prices())
@@ -37,7 +37,7 @@ def test_an_hour_costs_and_needs_what_a_job_with_the_same_pools_does() -> None:
     assert estimate_pool_quota(pools) == needs_of_a_job(CanonicalSpec(CUSTOM_JOB, job))
 
 
-def test_it_has_no_end_and_no_cost_at_most() -> None:
+def test_it_is_endless_without_a_total_cost() -> None:
     found = of(pool("n1-standard-4"))
     assert (found.total, found.max_seconds, found.is_endless, found.has_timeout) == (inf, inf, True, False)
     assert not estimate_cost(CanonicalSpec(CUSTOM_JOB, custom_job()), REGION, load_prices()).is_endless
@@ -50,7 +50,7 @@ def test_one_machine_is_meant_where_none_is_counted() -> None:
     assert estimate_pool_quota([bare]) == {"cpus": 4, "pd_ssd": 100}
 
 
-def test_machines_that_are_scaled_cost_and_need_the_most_that_there_can_be_and_the_least_is_said() -> None:
+def test_autoscaled_pools_count_their_maximum_and_note_minimum() -> None:
     found = of(scaled(1, 4, replicaCount=2), pool("n1-standard-4"))
     assert found.hourly == pytest.approx(5 * (N1_STANDARD_4 + SSD_100))
     # 2 x 0.2452797
@@ -58,6 +58,6 @@ def test_machines_that_are_scaled_cost_and_need_the_most_that_there_can_be_and_t
     assert estimate_pool_quota([scaled(1, 4, replicaCount=2)]) == {"cpus": 16, "pd_ssd": 400}
 
 
-def test_what_has_no_price_on_file_is_named_and_nothing_is_said_of_the_fewest() -> None:
+def test_unpriced_parts_are_named_without_a_minimum_cost() -> None:
     found = of(scaled(1, 4, diskSpec={"bootDiskType": "hyperdisk-balanced"}))
     assert (found.unpriced, found.notes) == (("hyperdisk-balanced",), (ALWAYS,))

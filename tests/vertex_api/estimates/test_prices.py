@@ -6,14 +6,14 @@ from vertex_api.estimates.cost import list_priceable_names
 from vertex_api.estimates.prices import KINDS, is_old, load_prices
 
 
-def test_every_price_is_above_zero_and_has_a_day_and_a_source() -> None:
+def test_every_price_has_a_date_and_a_source() -> None:
     assert len(load_prices().table) > 90
     for key, price in load_prices().table.items():
         assert price.usd > 0 and price.source, key
         assert date.fromisoformat(price.as_of) <= date(2026, 11, 21), key
 
 
-def test_every_price_is_filed_under_a_name_that_something_is_priced_by() -> None:
+def test_every_price_is_used_by_an_estimate() -> None:
     assert set(list_priceable_names()) == set(KINDS)
     assert [
         key for key in load_prices().table if key[1] not in list_priceable_names()[key[0]] and key[1] != "pd-balanced"

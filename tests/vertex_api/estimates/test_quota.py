@@ -21,7 +21,7 @@ T4 = {"acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 2}
 L4 = {"acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
 
 
-def test_vcpus_gpus_and_disks_of_all_replicas_add_up() -> None:
+def test_vcpus_gpus_and_disks_of_replicas_add_up() -> None:
     disk = {"diskSpec": {"bootDiskSizeGb": 200}}
     found = of(pool("n1-standard-4"), {}, pool("n1-standard-8", 3, **T4) | disk)
     assert found == {"cpus": 4 + 3 * 8, "pd_ssd": 100 + 3 * 200, "nvidia_t4_gpus": 3 * 2}
@@ -32,7 +32,7 @@ def test_tuning_needs_what_its_trials_at_once_need() -> None:
     assert estimate_quota(CanonicalSpec(HYPERPARAMETER_TUNING_JOB, job)) == {"cpus": 12, "pd_ssd": 300}
 
 
-def test_a_pipeline_needs_what_the_job_that_it_runs_needs() -> None:
+def test_a_pipeline_needs_the_quota_of_its_job() -> None:
     assert estimate_quota(CanonicalSpec(TRAINING_PIPELINE, tuning_pipeline())) == estimate_quota(
         CanonicalSpec(HYPERPARAMETER_TUNING_JOB, tuning_job())
     )
@@ -61,11 +61,9 @@ def test_spot_and_flex_start_count_as_preemptible(strategy: str) -> None:
         (pool("cloud-tpu", acceleratorType="TPU_V2", acceleratorCount=8), {"TPU_V2*": 8, "pd_ssd": 100}),
     ],
 )
-def test_no_name_is_made_up_for_a_quota_whose_name_is_not_known(
-    machine: dict[str, Any], expected: dict[str, int]
-) -> None:
+def test_quotas_without_a_known_name_are_left_out(machine: dict[str, Any], expected: dict[str, int]) -> None:
     assert of(machine) == expected
 
 
-def test_a_job_on_a_persistent_resource_needs_no_quota_of_its_own() -> None:
+def test_jobs_on_a_persistent_resource_need_no_quota() -> None:
     assert of(pool("n1-standard-4"), persistentResourceId="mine") == {}

@@ -20,7 +20,7 @@ MACHINE = ("workerPoolSpecs", 0, "machineSpec")
 H100 = {"machineType": "a3-highgpu-8g", "acceleratorType": "NVIDIA_H100_80GB", "acceleratorCount": 8}
 
 
-def test_every_accelerator_of_a_machine_is_in_the_table_and_in_known_regions_only() -> None:
+def test_every_accelerator_is_listed_with_known_regions() -> None:
     kinds = {kind for each in get_machines().values() for kind in each.accelerators}
     assert kinds <= load_regions_by_accelerator().keys()
     assert {region for regions in load_regions_by_accelerator().values() for region in regions} <= REGIONS
@@ -42,13 +42,13 @@ def test_every_accelerator_of_a_machine_is_in_the_table_and_in_known_regions_onl
         ),
     ],
 )
-def test_a_job_wants_what_its_region_does_not_offer(machine: Any, there: str, elsewhere: str, name: str) -> None:
+def test_accelerators_unavailable_in_the_region_are_found(machine: Any, there: str, elsewhere: str, name: str) -> None:
     job = edited(custom_job(), "jobSpec", *MACHINE, to=machine)
     assert find_unavailable_accelerators(CanonicalSpec(CUSTOM_JOB, job), there) == set()
     assert find_unavailable_accelerators(CanonicalSpec(CUSTOM_JOB, job), elsewhere) == {name}
 
 
-def test_trials_want_what_their_machines_do_and_a_persistent_resource_has_its_own() -> None:
+def test_trials_are_checked_unless_on_a_persistent_resource() -> None:
     job = edited(tuning_job(), "trialJobSpec", *MACHINE, to=H100)
     assert find_unavailable_accelerators(CanonicalSpec(HYPERPARAMETER_TUNING_JOB, job), "me-west1") == {
         "NVIDIA_H100_80GB"

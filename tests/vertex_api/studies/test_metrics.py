@@ -17,7 +17,7 @@ def test_smaller_losses_are_better(goal: str, loss: float) -> None:
 
 
 @pytest.mark.parametrize("values", [{}, {"m0": nan}, {"m0": inf}])
-def test_a_metric_without_a_finite_value_has_no_loss(values: dict[str, float]) -> None:
+def test_metrics_without_finite_value_have_no_loss(values: dict[str, float]) -> None:
     [objective] = list_objectives(study({}))
     assert objective.compute_loss(values) is None
 
@@ -32,7 +32,7 @@ def test_a_safety_metric_is_no_objective() -> None:
 @pytest.mark.parametrize(
     ("goal", "value", "safe"), [("MINIMIZE", 3, True), ("MINIMIZE", 3.1, False), ("MAXIMIZE", 2.9, False)]
 )
-def test_safe_is_at_least_or_at_most_the_threshold(goal: str, value: float, safe: bool) -> None:
+def test_the_goal_decides_which_side_is_safe(goal: str, value: float, safe: bool) -> None:
     spec = study({"goal": goal, "safetyConfig": {"safetyThreshold": 3}})
     assert is_safe(spec, {"m0": value}) == safe
     assert not is_safe(spec, {})

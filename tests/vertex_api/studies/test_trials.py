@@ -32,23 +32,21 @@ def best_id(job: dict[str, Any]) -> str | None:
 
 
 @pytest.mark.parametrize(("goal", "number"), [("MINIMIZE", "2"), ("MAXIMIZE", "3"), (None, "3")])
-def test_the_best_trial_is_the_one_by_the_goal_which_is_to_maximize_unless_it_says_otherwise(
-    goal: str | None, number: str
-) -> None:
+def test_the_goal_decides_the_best_trial(goal: str | None, number: str) -> None:
     assert best_id(job(trial(1, 0.5), trial(2, 0.25), trial(3, 0.75), goal=goal)) == number
 
 
 @pytest.mark.parametrize("goal", ["MINIMIZE", "MAXIMIZE"])
-def test_of_equal_trials_the_earlier_one_is_the_best_whatever_the_order_they_come_in(goal: str) -> None:
+def test_the_earliest_of_equal_trials_is_best(goal: str) -> None:
     assert best_id(job(trial(10, 0.5), trial(9, 0.5), trial(11, 0.5), goal=goal)) == "9"
 
 
 @pytest.mark.parametrize("state", ["INFEASIBLE", "ACTIVE", "STOPPING", "REQUESTED"])
-def test_only_a_trial_that_succeeded_can_be_the_best(state: str) -> None:
+def test_only_a_succeeded_trial_can_be_best(state: str) -> None:
     assert best_id(job(trial(1, 0.1, state=state), trial(2, 0.9))) == "2"
 
 
-def test_a_trial_without_the_first_metric_cannot_be_the_best() -> None:
+def test_trials_without_the_first_metric_are_never_best() -> None:
     assert best_id(job(trial(1, 0.1, metric="other"), trial(2), trial(3, 0.9))) == "3"
 
 
@@ -57,13 +55,13 @@ def test_there_is_no_best_trial_where_none_succeeded() -> None:
     assert find_best_trial(job(trial(1), trial(2, 0.1, state="INFEASIBLE"))) is None
 
 
-def test_a_metric_whose_value_is_left_out_is_zero() -> None:
+def test_a_metric_without_a_value_is_zero() -> None:
     zero = {"id": "1", "state": "SUCCEEDED", "finalMeasurement": {"metrics": [{"metricId": "loss"}]}}
     assert summarize_trial(zero)["metrics"] == {"loss": 0.0}
     assert best_id(job(zero, trial(2, 0.1))) == "1"
 
 
-def test_trials_are_ordered_by_number_and_not_as_texts() -> None:
+def test_trials_are_ordered_by_number() -> None:
     given = job(trial(10), trial(2), trial(1))
     assert [row["id"] for row in summarize_trials(given)] == ["1", "2", "10"]
 
@@ -72,7 +70,7 @@ def test_a_job_without_trials_has_no_rows() -> None:
     assert summarize_trials({"studySpec": {}}) == []
 
 
-def test_a_row_has_parameters_and_metrics_by_id_and_shows_whole_numbers_as_such() -> None:
+def test_a_row_has_parameters_and_metrics_by_id() -> None:
     given = trial(1, 0.5) | {
         "parameters": [
             {"parameterId": "units", "value": 32.0},
@@ -90,7 +88,7 @@ def test_a_row_has_parameters_and_metrics_by_id_and_shows_whole_numbers_as_such(
     assert isinstance(row["parameters"]["units"], int)
 
 
-def test_the_reason_of_an_infeasible_trial_is_in_its_row() -> None:
+def test_the_row_shows_why_a_trial_is_infeasible() -> None:
     row = summarize_trial(trial(1, state="INFEASIBLE") | {"infeasibleReason": "exit code 3"})
     assert (row["metrics"], row["infeasibleReason"]) == ({}, "exit code 3")
 
@@ -104,18 +102,18 @@ def front_ids(job: dict[str, Any]) -> list[str]:
     return [row["id"] for row in find_pareto_front(job)]
 
 
-def test_with_several_metrics_the_front_is_what_no_other_trial_beats_each_by_its_goal() -> None:
+def test_the_front_respects_the_goal_of_each_metric() -> None:
     trials = [two(1, 0.5, 0.5), two(10, 0.1, 0.1), two(3, 0.9, 0.9), two(4, 0.6, 0.5), two(5, 0.5, 0.4)]
     assert front_ids(job(*trials)) == ["1", "3", "10"]
 
 
-def test_equal_trials_are_in_the_front_together_and_those_that_did_not_succeed_or_lack_a_metric_are_not() -> None:
+def test_the_front_has_equal_but_no_incomplete_trials() -> None:
     trials = [two(1, 0.5, 0.5), two(2, 0.5, 0.5), two(3, 0.1, 0.9, "INFEASIBLE"), two(4, 0.0, None)]
     assert front_ids(job(*trials)) == ["1", "2"]
     assert front_ids(job(two(4, 0.0, None))) == []
 
 
-def test_no_trial_of_the_front_is_beaten_and_every_other_is() -> None:
+def test_the_front_is_exactly_the_unbeaten_trials() -> None:
     random = Random(5)
     trials = [two(i, random.randint(0, 9), random.randint(0, 9)) for i in range(1, 101)]
     values = {row["id"]: (row["metrics"]["loss"], -row["metrics"]["other"]) for row in summarize_trials(job(*trials))}
@@ -127,7 +125,7 @@ def test_no_trial_of_the_front_is_beaten_and_every_other_is() -> None:
         assert (id_ in kept) != is_beaten
 
 
-def test_with_one_metric_the_front_is_the_best_trial_alone() -> None:
+def test_one_metric_s_front_is_the_best_trial() -> None:
     one = {"studySpec": {"metrics": [{"metricId": "loss", "goal": "MINIMIZE"}]}}
     assert front_ids({**one, "trials": [trial(1, 0.5), trial(2, 0.25), trial(3, 0.25)]}) == ["2"]
     assert front_ids({**one, "trials": []}) == []
@@ -148,7 +146,7 @@ def safe_job(*trials: dict[str, Any], goal: str = "MINIMIZE", **safety: float) -
     return {"studySpec": {"metrics": metrics}, "trials": list(trials)}
 
 
-def test_a_trial_that_is_not_safe_or_does_not_say_so_is_never_the_best() -> None:
+def test_a_trial_not_known_safe_is_never_best() -> None:
     trials = [
         measured(1, loss=1, heat=7),
         measured(2, loss=2),
@@ -161,7 +159,7 @@ def test_a_trial_that_is_not_safe_or_does_not_say_so_is_never_the_best() -> None
     assert best_id(safe_job(measured(1, loss=1, heat=0))) == "1"  # the default threshold is 0
 
 
-def test_the_front_is_what_no_safe_trial_beats_in_every_objective() -> None:
+def test_the_front_compares_only_safe_trials() -> None:
     trials = [
         measured(1, loss=1, cost=3, heat=0),
         measured(2, loss=2, cost=2, heat=0),
@@ -173,14 +171,14 @@ def test_the_front_is_what_no_safe_trial_beats_in_every_objective() -> None:
     assert [row["id"] for row in find_pareto_front(safe_job(*trials, safetyThreshold=1))] == ["1", "2", "6"]
 
 
-def test_the_front_of_one_objective_is_its_best_trial() -> None:
+def test_a_single_objective_s_front_ignores_unsafe_trials() -> None:
     found = safe_job(measured(1, loss=2, heat=0), measured(2, loss=1, heat=0), measured(3, loss=0, heat=9))
     found["studySpec"]["metrics"].pop()
     assert [row["id"] for row in find_pareto_front(found)] == ["2"]
     assert find_pareto_front(found | {"trials": []}) == []
 
 
-def test_of_trials_that_are_equal_in_the_first_objective_the_next_decides_so_the_best_is_in_the_front() -> None:
+def test_ties_are_decided_by_the_next_objective() -> None:
     trials = [measured(1, loss=1, cost=3, heat=0), measured(2, loss=1, cost=2, heat=0), measured(3, loss=1, heat=0)]
     found = safe_job(*trials)
     assert best_id(found) == "2"
@@ -188,19 +186,19 @@ def test_of_trials_that_are_equal_in_the_first_objective_the_next_decides_so_the
     assert best_id(safe_job(measured(3, loss=1, heat=0), measured(4, loss=1, heat=0))) == "3"
 
 
-def test_trials_that_have_ended_are_counted_however_they_ended() -> None:
+def test_succeeded_and_infeasible_trials_count_as_ended() -> None:
     states = ["REQUESTED", "ACTIVE", "STOPPING", "SUCCEEDED", "INFEASIBLE"]
     assert count_ended_trials(job(*(trial(number, state=state) for number, state in enumerate(states)))) == 2
     assert count_ended_trials({}) == 0
 
 
-def test_a_metric_that_was_not_reported_is_named_with_the_trials_in_order() -> None:
+def test_unreported_metrics_are_listed_with_their_trials() -> None:
     trials = [two(10, 0.5, None), two(2, 0.5, None), two(3, 0.5, 0.5), trial(4, state="INFEASIBLE")]
     assert find_unreported_metrics(job(*trials)) == {"loss": ["4"], "other": ["2", "4", "10"]}
     assert find_unreported_metrics(job(two(1, 0.5, 0.5))) == find_unreported_metrics(job()) == {}
 
 
-def test_a_metric_that_was_reported_on_the_way_was_reported() -> None:
+def test_a_metric_of_an_intermediate_measurement_is_reported() -> None:
     on_the_way = {"measurements": [{"metrics": [{"metricId": "other", "value": 1}]}]}
     given = trial(1, 0.5) | on_the_way
     assert list_reported_metrics(given) == {"loss", "other"}
@@ -224,7 +222,7 @@ def test_a_trial_under_way_may_still_report(state: str) -> None:
         "CANCELED",
     ],
 )
-def test_a_trial_whose_job_failed_had_no_chance_to_report(reason: str) -> None:
+def test_failed_trials_have_no_unreported_metrics(reason: str) -> None:
     assert find_unreported_metrics(job(trial(1, state="INFEASIBLE") | {"infeasibleReason": reason})) == {}
     silent = trial(1, state="INFEASIBLE") | {"infeasibleReason": "The trial ended without reporting the metric loss."}
     assert find_unreported_metrics(job(silent)).keys() == {"loss", "other"}

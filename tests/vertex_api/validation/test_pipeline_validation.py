@@ -28,7 +28,7 @@ def fields(reading: ParsedPipeline) -> list[str]:
     return [problem.field for problem in reading.problems]
 
 
-def test_the_mixed_names_and_float_numbers_of_google_s_sdk_are_one_custom_job() -> None:
+def test_mixed_names_and_floats_make_one_custom_job() -> None:
     inputs = {
         "worker_pool_specs": [
             {
@@ -98,7 +98,7 @@ def test_a_tuning_task_is_a_tuning_job() -> None:
         (None, "trainingTaskInputs"),
     ],
 )
-def test_inputs_of_another_shape_are_answered_in_the_service_s_words_with_each_field(inputs: Any, field: str) -> None:
+def test_misshapen_inputs_show_the_service_s_headline(inputs: Any, field: str) -> None:
     reading = parse_pipeline(pipeline(trainingTaskInputs=inputs))
     assert field in fields(reading)
     assert reading.headline == (
@@ -107,17 +107,17 @@ def test_inputs_of_another_shape_are_answered_in_the_service_s_words_with_each_f
     )
 
 
-def test_inputs_that_break_a_rule_have_the_right_shape() -> None:
+def test_rule_violations_in_inputs_have_no_headline() -> None:
     reading = parse_pipeline(pipeline(trainingTaskInputs={"workerPoolSpecs": [POOL | {"replicaCount": 2}]}))
     assert fields(reading) == ["trainingTaskInputs.workerPoolSpecs[0].replicaCount"]
     assert reading.headline == ""
 
 
-def test_a_long_name_is_the_pipeline_s_own_problem() -> None:
+def test_a_long_display_name_is_a_violation() -> None:
     assert fields(parse_pipeline(pipeline(displayName="x" * 129))) == ["displayName"]
 
 
-def test_the_inputs_of_a_tuning_task_do_not_name_its_job() -> None:
+def test_tuning_inputs_have_no_display_name() -> None:
     inputs = {
         "displayName": "x",
         "studySpec": STUDY,
@@ -129,7 +129,7 @@ def test_the_inputs_of_a_tuning_task_do_not_name_its_job() -> None:
     assert fields(reading) == ["trainingTaskInputs.displayName"]
 
 
-def test_tasks_that_run_no_training_code_are_refused_by_name() -> None:
+def test_tasks_without_training_code_are_rejected_by_name() -> None:
     definition = "gs://google-cloud-aiplatform/schema/trainingjob/definition/automl_tabular_1.0.0.yaml"
     (problem,) = parse_pipeline(pipeline(trainingTaskDefinition=definition)).problems
     assert problem.field == "trainingTaskDefinition"
@@ -177,5 +177,5 @@ def test_what_contradicts_itself_is_refused(extra: dict[str, Any], field: str) -
     assert set(fields(parse_pipeline(pipeline(**extra)))) == {field}
 
 
-def test_a_model_with_an_id_of_the_service_s_form_is_taken() -> None:
+def test_a_valid_model_id_is_accepted() -> None:
     assert parse_pipeline(pipeline(modelToUpload=MODEL | {"versionAliases": ["prod-1"]}, modelId="_m-1")).problems == []

@@ -50,7 +50,7 @@ def test_snake_case_names_become_the_api_s_own() -> None:
     assert canonical(CUSTOM_JOB, given) == custom_job()
 
 
-def test_keys_that_a_user_chooses_are_left_as_they_are_written() -> None:
+def test_label_keys_are_kept_as_written() -> None:
     labels = {"teamName": "a", "team_name": "b"}
     assert validate_shape(CUSTOM_JOB.message, custom_job() | {"labels": labels})[0]["labels"] == labels
 
@@ -69,20 +69,20 @@ def test_an_enum_given_by_number_becomes_its_name() -> None:
 
 
 @pytest.mark.parametrize("given", ["1", 1.0, 1])
-def test_an_int64_is_an_int_whether_it_comes_as_string_float_or_int(given: object) -> None:
+def test_int64_values_become_ints(given: object) -> None:
     value = canonical(CUSTOM_JOB, edited(custom_job(), *POOL, "replicaCount", to=given))
     count = value["jobSpec"]["workerPoolSpecs"][0]["replicaCount"]
     assert (count, type(count)) == (1, int)
 
 
-def test_whole_numbers_stay_floats_where_the_api_has_floats() -> None:
+def test_whole_numbers_of_double_fields_become_floats() -> None:
     given = edited(tuning_job(), "studySpec", "parameters", 0, "doubleValueSpec", to={"minValue": 1, "maxValue": "2"})
     value = canonical(HYPERPARAMETER_TUNING_JOB, given)["studySpec"]["parameters"][0]["doubleValueSpec"]
     assert value == {"minValue": 1.0, "maxValue": 2.0}
     assert all(isinstance(number, float) for number in value.values())
 
 
-def test_nulls_and_empty_lists_are_unset_and_left_out() -> None:
+def test_nulls_and_empty_lists_are_left_out() -> None:
     job = custom_job() | {"labels": None}
     job["jobSpec"] |= {"reservedIpRanges": [], "scheduling": {"timeout": None}}
     job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"] |= {"command": [], "env": None}
@@ -91,7 +91,7 @@ def test_nulls_and_empty_lists_are_unset_and_left_out() -> None:
     assert canonical(CUSTOM_JOB, job) == expected
 
 
-def test_zeros_and_empty_texts_are_kept_for_they_may_be_meant() -> None:
+def test_zeros_and_empty_strings_are_kept() -> None:
     job = edited(custom_job(), "jobSpec", "scheduling", to={"restartJobOnWorkerRestart": False, "timeout": "0s"})
     job["jobSpec"]["network"] = ""
     assert canonical(CUSTOM_JOB, job) == job
