@@ -185,7 +185,7 @@ print(json.dumps(loaded))
 """
 
 
-def test_a_preview_loads_no_google_client_docker_or_emulator(tmp_path: Path) -> None:
+def test_preview_loads_no_google_client_docker_or_emulator(tmp_path: Path) -> None:
     for name, ignored in [("plain", None), ("ignoring", "*.md\n")]:
         (tmp_path / name).mkdir()
         (tmp_path / name / "Dockerfile").write_text("FROM scratch\n")

@@ -14,7 +14,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
-def test_the_program_on_the_page_on_adopting_is_one() -> None:
+def test_the_program_for_adopting_runs() -> None:
     (program,) = re.findall(r"```python\n(.*?)```", (DOCS / "adopting.md").read_text(), re.DOTALL)
     made = graph(lambda: exec(program, {}))
     forget_loops()
@@ -22,7 +22,7 @@ def test_the_program_on_the_page_on_adopting_is_one() -> None:
 
 
 @pytest.mark.parametrize("page", ["configuration", "environments", "cost"])
-def test_what_a_page_shows_of_stack_files_and_declarations_is_of_their_shape(page: str) -> None:
+def test_stack_files_and_declarations_on_pages_are_valid(page: str) -> None:
     blocks = re.findall(r"^```yaml\n(.*?)^```", (DOCS / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL)
     assert blocks
     for block in blocks:
@@ -36,7 +36,7 @@ def test_what_a_page_shows_of_stack_files_and_declarations_is_of_their_shape(pag
         assert problems == [], block
 
 
-def test_prod_on_the_page_on_environments_is_the_one_that_is_shipped() -> None:
+def test_the_environments_page_shows_the_shipped_prod() -> None:
     (shown,) = re.findall(r"^```yaml\n(.*?)^```", (DOCS / "environments.md").read_text(), re.MULTILINE | re.DOTALL)
     shipped = yaml.safe_load((DOCS.parent / "stacks" / "Pulumi.prod.yaml").read_text())["config"]
     for key, value in yaml.safe_load(shown).items():

@@ -25,7 +25,7 @@ def test_the_declaration_it_shows_is_the_example_s() -> None:
         assert entries == {name: declared[section][name] for name in entries}
 
 
-def test_the_problems_it_shows_are_those_of_the_slips_it_means(tmp_path: Path) -> None:
+def test_readme_shows_the_actual_violations(tmp_path: Path) -> None:
     for folder in ("examples", "stacks", "training"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     file = tmp_path / "training" / "digits.yaml"

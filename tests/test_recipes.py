@@ -39,7 +39,7 @@ def test_both_pipelines_preview_update_and_look_for_drift() -> None:
     assert {gitlab[name]["extends"] for name in ("preview", "up", "drift")} == {".google"}
 
 
-def test_the_credentials_that_gitlab_s_steps_write_are_those_of_a_workload_identity(tmp_path: Path) -> None:
+def test_gitlab_s_steps_write_workload_identity_credentials(tmp_path: Path) -> None:
     script = recipes.gitlab_script("preview").replace("/tmp/", f"{tmp_path}/")
     variables = {"GOOGLE_TOKEN": TOKEN, "WORKLOAD_IDENTITY_PROVIDER": PROVIDER, "DEPLOYER": DEPLOYER}
     log_in = script[: script.index("eval ")] + '\nprintf %s "$GOOGLE_APPLICATION_CREDENTIALS"'

@@ -39,7 +39,7 @@ def test_stacks_and_jobs_take_the_same_networks(network: str, is_valid: bool) ->
     ("machine", "metric"),
     [("n1-standard-4", "cpus"), ("n2-standard-4", "n2_cpus"), ("g2-standard-4", "nvidia_l4_gpus")],
 )
-def test_an_injected_quota_error_names_a_metric_of_the_cost_line(machine: str, metric: str) -> None:
+def test_injected_quota_errors_name_metrics_of_estimates(machine: str, metric: str) -> None:
     spec: dict[str, Any] = {"machineType": machine}
     if machine.startswith("g2"):
         spec |= {"acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
@@ -55,7 +55,7 @@ def test_results_name_the_folder_that_the_trainer_gets() -> None:
     assert summarize_job({"state": "JOB_STATE_SUCCEEDED", **job.spec})["modelDir"] == environment["AIP_MODEL_DIR"]
 
 
-def test_a_job_without_a_timeout_runs_as_long_as_its_cost_assumes() -> None:
+def test_emulator_and_estimates_share_the_default_timeout() -> None:
     job = emulator_jobs.custom_job(started=1)
     cost = estimate_cost(CanonicalSpec(CUSTOM_JOB, custom_job()), "us-central1", load_prices())
     assert (compute_deadline(job) - 1) / 1e9 == cost.max_seconds == parse_seconds(DEFAULT_TIMEOUT)

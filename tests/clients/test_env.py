@@ -10,7 +10,7 @@ from tests.clients.environment import variables
 from tests.vertex_emulator.running import RunningEmulator, command
 
 
-def test_without_an_emulator_it_prints_nothing_that_a_shell_would_evaluate(tmp_path: Path) -> None:
+def test_without_an_emulator_stdout_is_empty(tmp_path: Path) -> None:
     done = command("env", data=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert "vertex-emulator serve" in done.stderr
@@ -27,7 +27,7 @@ def test_gcloud_s_own_configuration_is_left_alone(emulator: RunningEmulator, env
     assert Path(environment["CLOUDSDK_CONFIG"]) == emulator.data / "gcloud"
 
 
-def test_a_proxy_is_passed_by_and_its_exceptions_stay(emulator: RunningEmulator) -> None:
+def test_no_proxy_is_extended_only_with_a_proxy(emulator: RunningEmulator) -> None:
     proxy = {"http_proxy": "http://proxy.example:3128", "no_proxy": "intranet.example"}
     assert variables(emulator.data, proxy)["no_proxy"] == "intranet.example,127.0.0.1"
     assert "no_proxy" not in variables(emulator.data, {})

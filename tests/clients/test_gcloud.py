@@ -87,9 +87,7 @@ def created(gcloud: Gcloud, emulator: RunningEmulator, tmp_path_factory: pytest.
     return names
 
 
-def test_jobs_from_files_in_either_case_and_from_flags_do_what_they_say(
-    created: dict[str, str], emulator: RunningEmulator
-) -> None:
+def test_jobs_from_files_and_flags_run(created: dict[str, str], emulator: RunningEmulator) -> None:
     assert emulator.lines(created["camel"]) == ["hello from gcloud"]
     assert emulator.lines(created["beta"]) == ["hello from gcloud"]
     assert emulator.lines(created["snake"]) == ["hello, snake"]
@@ -120,7 +118,7 @@ def test_list_and_describe_show_what_was_created(gcloud: Gcloud, created: dict[s
         assert trial["finalMeasurement"]["metrics"][0]["value"] == trial["parameters"][0]["value"]
 
 
-def test_streamed_logs_of_an_ended_job_hold_each_line_once_and_end(gcloud: Gcloud, created: dict[str, str]) -> None:
+def test_logs_of_ended_jobs_stream_each_line_once(gcloud: Gcloud, created: dict[str, str]) -> None:
     quickly = ["--polling-interval=1"]
     job, one_task, study = together(
         gcloud,
@@ -135,9 +133,7 @@ def test_streamed_logs_of_an_ended_job_hold_each_line_once_and_end(gcloud: Gclou
     assert study.count("x is 0.") == 2
 
 
-def test_a_running_job_and_a_running_study_are_cancelled(
-    gcloud: Gcloud, emulator: RunningEmulator, tmp_path: Path
-) -> None:
+def test_running_jobs_and_studies_are_cancelled(gcloud: Gcloud, emulator: RunningEmulator, tmp_path: Path) -> None:
     create = ["create", "--display-name=idle", "--format=value(name)"]
     counts = ["--max-trial-count=4", "--parallel-trial-count=1"]
     idle = pool(IDLE)

@@ -22,7 +22,7 @@ def snake(script: str, **container: Any) -> dict[str, Any]:
     return {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": spec}
 
 
-def test_a_custom_job_runs_is_found_again_and_deleted(aiplatform: Any, emulator: RunningEmulator) -> None:
+def test_a_custom_job_runs_is_listed_and_deleted(aiplatform: Any, emulator: RunningEmulator) -> None:
     script = "import os; open(os.environ['AIP_MODEL_DIR'].replace('gs://', '/gcs/') + 'm', 'w').write('model')"
     job = aiplatform.CustomJob(
         display_name="sdk-run", worker_pool_specs=[snake(script)], base_output_dir="gs://sdk/run", labels={"a": "b"}
@@ -48,7 +48,7 @@ def test_a_submitted_job_is_cancelled(aiplatform: Any, emulator: RunningEmulator
     assert job.error.code == 1
 
 
-def test_the_failure_of_a_job_is_raised_with_its_cause(aiplatform: Any) -> None:
+def test_a_failed_job_raises_its_cause(aiplatform: Any) -> None:
     job = aiplatform.CustomJob(display_name="sdk-failure", worker_pool_specs=[snake("raise SystemExit(3)")])
     with pytest.raises(RuntimeError, match=r"workerpool0-0 exited with a non-zero status of 3"):
         job.run()
@@ -92,7 +92,7 @@ def test_a_tuning_job_runs_and_has_its_trials(aiplatform: Any) -> None:
     assert aiplatform.HyperparameterTuningJob.list(filter='display_name="sdk-study"') == []
 
 
-def test_several_pools_with_a_gap_reach_the_emulator_as_they_are(aiplatform: Any, emulator: RunningEmulator) -> None:
+def test_pools_with_a_gap_reach_the_emulator(aiplatform: Any, emulator: RunningEmulator) -> None:
     pools = [snake("import time; time.sleep(1)"), {}, snake("pass")]
     job = aiplatform.CustomJob(display_name="sdk-pools", worker_pool_specs=pools)
     job.run()

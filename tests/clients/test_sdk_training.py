@@ -12,7 +12,7 @@ SAVE = "import os; open(os.environ['AIP_MODEL_DIR'].replace('gs://', '/gcs/') + 
 SERVING = {"model_serving_container_image_uri": "localhost/serve:1", "model_serving_container_ports": [8080]}
 
 
-def test_a_container_is_trained_and_its_model_is_there(aiplatform: Any, emulator: RunningEmulator) -> None:
+def test_container_training_returns_a_model(aiplatform: Any, emulator: RunningEmulator) -> None:
     job = aiplatform.CustomContainerTrainingJob(
         display_name="sdk-container",
         container_uri=IMAGE,
@@ -49,9 +49,7 @@ def test_a_failed_pipeline_raises_with_its_cause(aiplatform: Any) -> None:
         job.run(base_output_dir="gs://sdk-models/broken", machine_type="n1-standard-4")
 
 
-def test_a_script_becomes_a_package_that_is_installed_and_run(
-    aiplatform: Any, emulator: RunningEmulator, tmp_path: Path
-) -> None:
+def test_a_script_runs_as_an_installed_package(aiplatform: Any, emulator: RunningEmulator, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("import sys\nprint('trained with', sys.argv[1:])\n")
     job = aiplatform.CustomTrainingJob(display_name="sdk-custom", script_path=str(script), container_uri=IMAGE)
@@ -60,7 +58,7 @@ def test_a_script_becomes_a_package_that_is_installed_and_run(
     assert "trained with ['--epochs=3']" in emulator.lines(custom.resource_name)
 
 
-def test_a_package_from_a_bucket_is_installed_and_run(aiplatform: Any, emulator: RunningEmulator) -> None:
+def test_a_package_in_a_bucket_runs(aiplatform: Any, emulator: RunningEmulator) -> None:
     script = f"import sys; print('package', sys.argv[1:]); {SAVE}"
     wheel = packages.wheel(emulator.data / "gcs" / "sdk-packages", "trainer", script)
     job = aiplatform.CustomPythonPackageTrainingJob(

@@ -53,7 +53,7 @@ def test_a_large_file_is_uploaded_resumably_and_downloaded(client: storage.Clien
     assert again.download_as_bytes(start=1000, end=1999) == content[1000:2000]
 
 
-def test_a_list_has_prefixes_pages_and_what_a_job_wrote(client: storage.Client, emulator: RunningEmulator) -> None:
+def test_lists_have_prefixes_pages_and_job_output(client: storage.Client, emulator: RunningEmulator) -> None:
     names = ["a.txt", "a/1", "a/2", "a/b/3", "b"]
     for name in reversed(names):
         client.bucket("listed").blob(name).upload_from_string(name)
@@ -67,7 +67,7 @@ def test_a_list_has_prefixes_pages_and_what_a_job_wrote(client: storage.Client, 
     assert ([blob.name for blob in found], found.prefixes) == (["a/1", "a/2"], {"a/b/"})
 
 
-def test_buckets_are_listed_and_go_only_when_they_are_empty(client: storage.Client) -> None:
+def test_only_empty_buckets_can_be_deleted(client: storage.Client) -> None:
     bucket = client.create_bucket("to-be-deleted")
     with pytest.raises(exceptions.Conflict, match="already exists"):
         client.create_bucket("to-be-deleted")
@@ -91,7 +91,7 @@ def test_a_precondition_keeps_an_object_from_being_overwritten(client: storage.C
     assert blob.download_as_bytes() == b"third"
 
 
-def test_what_a_file_cannot_be_or_keep_is_refused(client: storage.Client, emulator: RunningEmulator) -> None:
+def test_objects_that_files_cannot_represent_are_rejected(client: storage.Client, emulator: RunningEmulator) -> None:
     bucket = client.bucket("refusals")
     bucket.blob("folder/file").upload_from_string("x")
     for name, reason in (
@@ -109,7 +109,7 @@ def test_what_a_file_cannot_be_or_keep_is_refused(client: storage.Client, emulat
     assert [path.name for path in (emulator.data / "uploads").glob("*.partial")] == []
 
 
-def test_a_link_that_a_container_left_is_no_object(client: storage.Client, emulator: RunningEmulator) -> None:
+def test_links_left_by_containers_are_not_objects(client: storage.Client, emulator: RunningEmulator) -> None:
     secret = emulator.data.parent / "secret"
     secret.write_text("of the host")
     client.create_bucket("with-links")
@@ -126,9 +126,7 @@ def test_a_link_that_a_container_left_is_no_object(client: storage.Client, emula
     assert secret.read_text() == "of the host"
 
 
-def test_a_folder_that_a_client_makes_is_there_for_containers(
-    client: storage.Client, emulator: RunningEmulator
-) -> None:
+def test_containers_can_write_to_folders_of_clients(client: storage.Client, emulator: RunningEmulator) -> None:
     client.bucket("folders").blob("made/").upload_from_string("")
     made: Path = emulator.data / "gcs/folders/made"
     assert made.is_dir()
@@ -143,7 +141,7 @@ def test_a_method_that_is_not_here_says_so(client: storage.Client) -> None:
         bucket.copy_blob(bucket.blob("x"), bucket, "y")
 
 
-def test_what_a_container_wrote_is_not_shown_by_a_browser_nor_to_a_foreign_page(emulator: RunningEmulator) -> None:
+def test_downloads_are_attachments_and_rejected_across_origins(emulator: RunningEmulator) -> None:
     page = emulator.data / "gcs/for-browsers/page.html"
     page.parent.mkdir()
     page.write_text("<script>alert(1)</script>")

@@ -55,16 +55,14 @@ def checked(spec: CanonicalSpec, name: str) -> Any:
 
 
 @pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.name)
-def test_a_spec_previews_clean_or_with_the_expected_rule(spec: Spec, tmp_path: Path) -> None:
+def test_specs_preview_clean_or_with_expected_violations(spec: Spec, tmp_path: Path) -> None:
     found = sorted(said(spec, tmp_path))
     assert len(found) == len(spec.refused), found
     assert [line for line, begins in zip(found, sorted(spec.refused), strict=True) if not line.startswith(begins)] == []
 
 
 @pytest.mark.parametrize("spec", CLEAN, ids=lambda spec: spec.name)
-def test_its_request_is_one_that_the_discovery_document_allows(
-    spec: Spec, tmp_path: Path, api: Api, client: RestClient
-) -> None:
+def test_requests_follow_the_discovery_document(spec: Spec, tmp_path: Path, api: Api, client: RestClient) -> None:
     spec.declare(tmp_path)
     for job in settings(tmp_path).jobs:
         whole = references.resolve_and_unescape(checked(job.spec, job.name), {})
@@ -76,14 +74,14 @@ def test_its_request_is_one_that_the_discovery_document_allows(
         assert drift.select_declared_fields(whole, restore_spec(job.kind, sent).fields, {}) == whole
 
 
-def test_all_of_them_stand_side_by_side_in_one_stack(tmp_path: Path) -> None:
+def test_one_stack_can_declare_all_specs(tmp_path: Path) -> None:
     for spec in CLEAN:
         assert spec.declare(tmp_path) == []
     jobs = settings(tmp_path).jobs
     assert len(jobs) >= len(CLEAN) >= 60
 
 
-def test_there_are_enough_of_each_way_and_each_says_what_it_stands_for() -> None:
+def test_every_source_has_enough_described_specs() -> None:
     ways = Counter(spec.way for spec in ALL)
     assert ways.total() >= 60
     assert min(ways.values()) >= 8 and set(ways) == {"gcloud", "rest", "sdk", "pipelines", "legacy"}

@@ -37,7 +37,7 @@ def test_a_row_names_declarations_and_tests_that_exist(row: tuple[str, str, str,
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]}-{row[1][:40]}")
-def test_what_a_row_says_of_the_corpus_is_run_by_the_test_that_runs_it(row: tuple[str, str, str, str]) -> None:
+def test_rows_name_the_test_that_runs_them(row: tuple[str, str, str, str]) -> None:
     _, _, declarations, tests = row
     clean = {spec.file for spec in specs() if not spec.refused}
     corpus = {file for file in declared(declarations) if file.is_relative_to(FOLDER)}
@@ -47,7 +47,7 @@ def test_what_a_row_says_of_the_corpus_is_run_by_the_test_that_runs_it(row: tupl
     assert (RUN_HERE in tests) == bool(here)
 
 
-def test_every_declaration_that_runs_here_is_on_the_page() -> None:
+def test_the_page_shows_every_declaration_run_here() -> None:
     shown = {file for _, _, declarations, _ in ROWS for file in declared(declarations)}
     assert {file for file in HERE.glob("*.yaml") if file not in shown} == set()
 

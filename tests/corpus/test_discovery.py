@@ -33,6 +33,6 @@ def test_a_job_that_is_right_is_right() -> None:
         (("jobSpec", "enableWebAccess"), 1, "enableWebAccess is no boolean: 1"),
     ],
 )
-def test_what_is_not_allowed_is_found_where_it_stands(path: tuple[str | int, ...], value: Any, said: str) -> None:
+def test_violations_are_found_with_their_path(path: tuple[str | int, ...], value: Any, said: str) -> None:
     (found,) = broken("CustomJob", edited(JOB, *path, to=value))
     assert found.endswith(said)

@@ -114,7 +114,7 @@ def pairs(base: Base) -> Iterator[tuple[Case, Case, FieldProblem, FieldProblem]]
 
 
 @pytest.mark.parametrize("base", JOB_BASES, ids=lambda base: base.name)
-def test_a_fault_of_shape_hides_no_fault_of_rule_and_makes_none_up(base: Base) -> None:
+def test_shape_violations_neither_hide_nor_cause_rule_violations(base: Base) -> None:
     for misshapen, broken, first, second in pairs(base):
         found = set(problems(both(misshapen, broken)))
         assert found <= {first, second}, (misshapen.name, broken.name)
@@ -130,7 +130,7 @@ def places(value: Any, at: KeyPath = ()) -> Iterator[KeyPath]:
 
 
 @pytest.mark.parametrize("base", JOB_BASES, ids=lambda base: base.name)
-def test_whatever_is_misshapen_is_the_only_problem_and_no_rule_stumbles_over_it(base: Base) -> None:
+def test_misshapen_values_cause_no_other_violation(base: Base) -> None:
     whole = Case(base, (), None, "", "")
     job = base.files[base.file][base.at[0]][base.at[1]]
     for path in places(job):

@@ -74,7 +74,7 @@ def test_a_job_submitted_by_gcloud_is_adopted(cloud: CloudProject) -> None:
     cloud.assert_no_changes()
 
 
-def test_an_adopted_job_is_awaited_and_outlives_its_stack(cloud: CloudProject) -> None:
+def test_adopted_jobs_are_awaited_and_outlive_their_stack(cloud: CloudProject) -> None:
     job = submit_with_sdk(cloud.vertex)
     number = job["name"].rpartition("/")[2]
     cloud.container.update({"imageUri": IMAGE, "command": ["sleep"], "args": ["4"]})

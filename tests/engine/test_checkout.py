@@ -88,13 +88,13 @@ def test_stack_local_takes_secrets_and_keeps_its_salt(checkout: Clone) -> None:
     assert removed == []
 
 
-def test_make_preview_is_clean_with_a_passphrase_of_the_user_s(checkout: Clone) -> None:
+def test_make_preview_is_clean_with_another_passphrase(checkout: Clone) -> None:
     checkout.environment["PULUMI_CONFIG_PASSPHRASE"] = "another one"
     checkout.run("make", "preview")
     assert checkout.changes() == ""
 
 
-def test_stack_dev_previews_once_its_three_names_are_set(checkout: Clone) -> None:
+def test_stack_dev_previews_with_three_names_set(checkout: Clone) -> None:
     described = yaml.safe_load((checkout.root / "Pulumi.yaml").read_text())
     described["plugins"] = {"providers": [{"name": "gcp", "path": str(STANDIN)}]}
     (checkout.root / "Pulumi.yaml").write_text(yaml.safe_dump(described))

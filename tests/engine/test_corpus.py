@@ -8,7 +8,7 @@ from tests.engine.cloud import CloudProject
 KINDS = ("CustomJob", "HyperparameterTuningJob", "TrainingPipeline")
 
 
-def test_every_clean_spec_of_the_corpus_previews_in_one_stack(cloud: CloudProject) -> None:
+def test_all_clean_specs_preview_in_one_stack(cloud: CloudProject) -> None:
     clean = [spec for spec in specs() if not spec.refused]
     for spec in clean:
         assert spec.declare(cloud.root) == []

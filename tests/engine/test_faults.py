@@ -123,7 +123,7 @@ def test_a_stopped_docker_is_reported_in_one_line(project: Project) -> None:
     project.up()
 
 
-def test_a_port_in_use_is_reported_in_one_line(project: Project) -> None:
+def test_a_port_in_use_gives_one_line(project: Project) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         project.stack["vertex-training:emulator"] = {"port": port}
@@ -136,7 +136,7 @@ def test_a_port_in_use_is_reported_in_one_line(project: Project) -> None:
     project.up()
 
 
-def test_a_failed_build_shows_its_output_and_submits_nothing(project: Project) -> None:
+def test_failed_builds_show_output_and_submit_nothing(project: Project) -> None:
     dockerfile = project.root / "trainer" / "Dockerfile"
     good = dockerfile.read_text()
     dockerfile.write_text(good + "RUN echo no such wheel && exit 3\n")

@@ -61,7 +61,7 @@ class TestTrainedStack:
         assert _read_tag_time(trained) == tagged
         assert trained.list_jobs() == job
 
-    def test_a_code_edit_previews_the_tag_and_job_only(self, trained: Project) -> None:
+    def test_a_code_edit_changes_only_tag_and_job(self, trained: Project) -> None:
         before = trained.outputs()
         trained.edit_code()
         assert trained.steps() == load_golden_steps("code-edit")
@@ -75,7 +75,7 @@ class TestTrainedStack:
         assert after["results"]["train"]["modelDir"] != before["results"]["train"]["modelDir"]
         trained.assert_no_changes()
 
-    def test_a_spec_edit_replaces_the_job_and_keeps_the_image(self, trained: Project) -> None:
+    def test_a_spec_edit_replaces_only_the_job(self, trained: Project) -> None:
         trained.declarations["vars"]["epochs"] = 2
         trained.declare()
         assert trained.steps() == load_golden_steps("spec-edit")
@@ -84,7 +84,7 @@ class TestTrainedStack:
         assert job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--epochs=2"]
         trained.assert_no_changes()
 
-    def test_a_lifecycle_edit_updates_in_place_and_runs_nothing(self, trained: Project) -> None:
+    def test_a_lifecycle_edit_updates_in_place(self, trained: Project) -> None:
         before = trained.list_jobs()
         trained.job["lifecycle"]["onDelete"] = "keep"
         trained.declare()
@@ -156,7 +156,7 @@ def test_a_removed_lifecycle_no_longer_applies(project: Project) -> None:
     assert project.query_database("SELECT count(*) FROM jobs") == 0
 
 
-def test_rerun_works_for_jobs_with_their_own_output_folder(project: Project) -> None:
+def test_rerun_works_with_a_declared_output_folder(project: Project) -> None:
     project.job["jobSpec"]["baseOutputDirectory"] = {"outputUriPrefix": "gs://mine/out"}
     del project.job["lifecycle"]
     project.declare()
@@ -186,7 +186,7 @@ def test_a_secret_reaches_only_the_container(project: Project) -> None:
     project.assert_no_changes()
 
 
-def test_a_failing_job_shows_its_exit_code_and_log(project: Project) -> None:
+def test_failing_jobs_show_exit_code_and_log(project: Project) -> None:
     project.container["args"] = ["--exit=7"]
     project.declare()
     output = project.up(fails=True)
@@ -204,7 +204,7 @@ def test_a_failing_job_shows_its_exit_code_and_log(project: Project) -> None:
     project.assert_no_changes()
 
 
-def test_destroy_leaves_no_job_no_container_and_no_emulator(project: Project) -> None:
+def test_destroy_leaves_no_job_container_or_emulator(project: Project) -> None:
     project.container["args"] = ["--seconds=600"]
     project.job["lifecycle"] = {"wait": False}
     project.declare()

@@ -90,7 +90,7 @@ def test_a_tuning_pipeline_uploads_the_best_trials_model(project: Project) -> No
     project.assert_no_changes()
 
 
-def test_an_edit_replaces_a_running_pipeline_and_its_job(project: Project) -> None:
+def test_an_edit_replaces_running_pipeline_and_job(project: Project) -> None:
     inputs = training(project)
     inputs["workerPoolSpecs"][0]["containerSpec"]["args"] = ["--seconds=600"]
     declared = pipeline(project, inputs)

@@ -21,7 +21,7 @@ def search(metric: str) -> dict[str, Any]:
     return job
 
 
-def test_jobs_are_listed_once_and_replaced_after_they_stop(cloud: CloudProject) -> None:
+def test_jobs_are_listed_once_and_replaced_once_stopped(cloud: CloudProject) -> None:
     cloud.container.update({"command": SLEEP, "args": ["600"]})
     job = {"jobSpec": cloud.job["jobSpec"]}
     cloud.declarations["customJobs"] = {f"job{number}": job for number in range(6)}
@@ -53,7 +53,7 @@ def test_jobs_are_listed_once_and_replaced_after_they_stop(cloud: CloudProject) 
         cloud.destroy()
 
 
-def test_the_next_up_resumes_a_wait_that_timed_out(cloud: CloudProject) -> None:
+def test_the_next_up_resumes_a_timed_out_wait(cloud: CloudProject) -> None:
     cloud.container.update({"command": SLEEP, "args": ["10"]})
     cloud.job["lifecycle"] = {"wait": True, "deadline": "1s"}
     cloud.declare()
@@ -83,7 +83,7 @@ def test_the_next_up_resumes_a_wait_that_timed_out(cloud: CloudProject) -> None:
     cloud.assert_no_changes()
 
 
-def test_a_job_removed_during_a_failing_wait_is_named(cloud: CloudProject) -> None:
+def test_a_failing_wait_names_the_removed_job(cloud: CloudProject) -> None:
     old, bad = (json.loads(json.dumps({"jobSpec": cloud.job["jobSpec"]})) for _ in range(2))
     bad["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["command"] = ["false"]
     bad["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] = []

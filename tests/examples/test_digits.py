@@ -72,7 +72,7 @@ def reports(bucket: Path) -> list[dict[str, str]]:
     return [json.loads(line) for line in lines]
 
 
-def test_it_prints_a_line_per_epoch_and_learns_the_same_in_every_run(start: Start) -> None:
+def test_every_run_prints_and_learns_the_same(start: Start) -> None:
     both = [start("--epochs", "2"), start("--epochs=2")]
     (code, first, errors), (_, second, _) = map(finish, both)
 
@@ -85,7 +85,7 @@ def test_it_prints_a_line_per_epoch_and_learns_the_same_in_every_run(start: Star
     assert float(epoch_2.split()[-1]) > float(epoch_1.split()[-1]) > 0.5
 
 
-def test_model_and_metrics_land_in_the_bucket_and_the_saved_model_reads_digits(start: Start, tmp_path: Path) -> None:
+def test_the_model_in_the_bucket_reads_digits(start: Start, tmp_path: Path) -> None:
     code, _, errors = finish(start("--epochs=4", **as_in_vertex(tmp_path)))
     assert (code, errors) == (0, "")
 
@@ -105,7 +105,7 @@ def test_model_and_metrics_land_in_the_bucket_and_the_saved_model_reads_digits(s
 
 
 @pytest.mark.parametrize("end", [0, -1], ids=["lowest", "highest"])
-def test_the_search_declares_flags_and_a_metric_of_the_trainer(start: Start, tmp_path: Path, end: int) -> None:
+def test_the_search_matches_the_trainer(start: Start, tmp_path: Path, end: int) -> None:
     declared = yaml.safe_load((ROOT / "training/digits.yaml").read_text())
     study = declared["hyperparameterTuningJobs"]["digits-search"]["studySpec"]
     flags = []
@@ -127,7 +127,7 @@ def test_the_search_declares_flags_and_a_metric_of_the_trainer(start: Start, tmp
     assert [metric["metricId"] in reports(tmp_path)[0] for metric in study["metrics"]] == [True]
 
 
-def test_discrete_values_in_their_float_form_mean_the_whole_number(start: Start) -> None:
+def test_whole_numbers_may_be_written_as_floats(start: Start) -> None:
     both = [start("--epochs=1", "--batch-size=64"), start("--epochs=1.0", "--batch-size=64.0")]
     (code, whole, errors), (_, as_float, _) = map(finish, both)
 
@@ -145,7 +145,7 @@ def test_discrete_values_in_their_float_form_mean_the_whole_number(start: Start)
         ("--model-dir=/proc/x", "argument --model-dir: cannot write to /proc/x: No such file or directory"),
     ],
 )
-def test_a_bad_flag_is_one_line_that_names_it(start: Start, flag: str, message: str) -> None:
+def test_a_bad_flag_is_named_in_one_line(start: Start, flag: str, message: str) -> None:
     assert finish(start(flag)) == (2, "", f"trainer.py: error: {message}\n")
 
 
@@ -161,9 +161,7 @@ def test_sigterm_stops_it_at_once(start: Start) -> None:
     assert container.wait(timeout=5)["StatusCode"] == 143
 
 
-def test_an_edit_of_the_code_reuses_the_layer_of_requirements(
-    client: docker.DockerClient, image: Image, tmp_path: Path
-) -> None:
+def test_a_code_edit_reuses_the_requirements_layer(client: docker.DockerClient, image: Image, tmp_path: Path) -> None:
     context = tmp_path / "digits"
     shutil.copytree(CONTEXT, context)
     with (context / "trainer.py").open("a") as trainer:

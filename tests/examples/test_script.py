@@ -34,7 +34,7 @@ def test_its_image_holds_the_script_alone(copy: Path) -> None:
     assert list(context.file_digests) == ["Dockerfile", "package/train.py"]
 
 
-def test_an_edit_of_the_script_is_a_new_image_and_one_of_its_page_is_not(copy: Path) -> None:
+def test_only_edits_of_the_script_change_the_image(copy: Path) -> None:
     before = create_build_context(copy, settings(copy).images["script"]).tag
     (copy / "examples/script/README.md").write_text("edited")
     assert create_build_context(copy, settings(copy).images["script"]).tag == before
@@ -42,7 +42,7 @@ def test_an_edit_of_the_script_is_a_new_image_and_one_of_its_page_is_not(copy: P
     assert create_build_context(copy, settings(copy).images["script"]).tag != before
 
 
-def test_it_finds_the_line_and_saves_it_where_vertex_says(copy: Path) -> None:
+def test_it_fits_and_saves_the_line(copy: Path) -> None:
     (job,) = settings(copy).jobs
     (pool,) = job.spec.fields["jobSpec"]["workerPoolSpecs"]
     command = [sys.executable, str(copy / "examples/script/train.py"), *pool["containerSpec"]["args"]]
@@ -53,7 +53,7 @@ def test_it_finds_the_line_and_saves_it_where_vertex_says(copy: Path) -> None:
     assert (round(model["slope"], 1), round(model["intercept"], 1)) == (2.0, 1.0)
 
 
-def test_a_run_beside_the_script_changes_neither_the_image_nor_the_repository(copy: Path) -> None:
+def test_a_local_run_changes_neither_image_nor_repository(copy: Path) -> None:
     before = create_build_context(copy, settings(copy).images["script"]).tag
     subprocess.run([sys.executable, str(copy / "examples/script/train.py"), "--epochs=1"], check=True)
     assert (copy / "examples/script/model/model.json").is_file()

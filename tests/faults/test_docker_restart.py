@@ -44,9 +44,7 @@ def emulator(daemon: DockerDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     emulator.close()
 
 
-def test_when_the_daemon_restarts_waiting_jobs_go_on_and_others_end_or_begin_again(
-    daemon: DockerDaemon, emulator: RunningEmulator
-) -> None:
+def test_a_daemon_restart_stops_only_running_jobs(daemon: DockerDaemon, emulator: RunningEmulator) -> None:
     polite, stubborn = (emulator.create(custom_job(pool(script))) for script in (POLITE, STUBBORN))
     tuning = emulator.create(study(REPORT + "\ntime.sleep(1)", maxFailedTrialCount=4), "hyperparameterTuningJobs")
     for name in (polite, stubborn):

@@ -3,7 +3,7 @@
 from tests.faults.engine_kills import kill
 
 
-def test_killed_at_random_moments_pulumi_leaves_no_job_twice_none_unrecorded_and_none_out() -> None:
+def test_killing_pulumi_neither_duplicates_nor_loses_jobs() -> None:
     report = kill(kills=3, seed=4, jobs=4)
     assert report.wrong == []
     assert report.killed == 3

@@ -42,9 +42,7 @@ def fill(disk: Path) -> None:
                 continue
 
 
-def test_a_create_is_refused_with_the_reason_and_works_again_once_there_is_room(
-    disk: Path, emulator: RunningEmulator
-) -> None:
+def test_a_full_disk_rejects_create_until_freed(disk: Path, emulator: RunningEmulator) -> None:
     before = emulator.create(custom_job(pool("print('before')")))
     emulator.ended(before)
     until(lambda: not labelled(before), "removal of its container")
@@ -73,9 +71,7 @@ def test_a_create_is_refused_with_the_reason_and_works_again_once_there_is_room(
     assert emulator.call("GET", "readyz") == {"status": "ok"}
 
 
-def test_a_log_without_room_delays_no_job_and_is_whole_once_there_is_room(
-    disk: Path, emulator: RunningEmulator
-) -> None:
+def test_a_full_disk_delays_logs_but_no_job(disk: Path, emulator: RunningEmulator) -> None:
     script = "import time\nfor i in range(4000): print(f'line {i:04}' + 'x' * 1200)\ntime.sleep(1)"
     name = emulator.create(custom_job(pool(script)))
     emulator.in_state(name, "JOB_STATE_RUNNING")
@@ -91,7 +87,7 @@ def test_a_log_without_room_delays_no_job_and_is_whole_once_there_is_room(
     assert [line.partition("line ")[2] for line in lines] == [f"{i:04}" + "x" * 1200 for i in range(4000)]
 
 
-def test_an_emulator_that_finds_no_room_at_its_start_says_so_in_one_line(disk: Path) -> None:
+def test_starting_without_room_fails_in_one_line(disk: Path) -> None:
     fill(disk)
     done = command("serve", data=disk / "data")
     assert done.returncode == 1
@@ -99,7 +95,7 @@ def test_an_emulator_that_finds_no_room_at_its_start_says_so_in_one_line(disk: P
     assert "full" in done.stderr or "No space left" in done.stderr
 
 
-def test_a_folder_that_cannot_be_written_is_refused_in_one_line(disk: Path) -> None:
+def test_a_read_only_folder_fails_in_one_line(disk: Path) -> None:
     (disk / "data").mkdir()
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
     done = command("serve", data=disk / "data")

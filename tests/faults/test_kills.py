@@ -4,7 +4,7 @@ from tests.faults.kills import compare
 from tests.faults.load import items
 
 
-def test_killed_at_random_moments_under_a_mixed_load_the_results_are_those_of_an_undisturbed_run() -> None:
+def test_killing_the_emulator_does_not_change_results() -> None:
     disturbed, undisturbed, differences = compare(kills=12, seed=7, at_least=11)
     assert differences == []
     assert len(disturbed.kills_ready) == 12

@@ -6,7 +6,7 @@ from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, T
 from vertex_api.types import CustomJob, HyperparameterTuningJob, TrainingPipeline
 
 
-def test_every_kind_is_found_by_the_name_of_its_collection() -> None:
+def test_kinds_are_found_by_collection_name() -> None:
     assert {
         "customJobs": CUSTOM_JOB,
         "hyperparameterTuningJobs": HYPERPARAMETER_TUNING_JOB,
@@ -14,17 +14,17 @@ def test_every_kind_is_found_by_the_name_of_its_collection() -> None:
     } == KINDS
 
 
-def test_the_message_of_a_kind_is_the_one_that_bears_its_type() -> None:
+def test_a_kind_s_message_bears_its_type() -> None:
     assert CUSTOM_JOB.message is CustomJob
     assert HYPERPARAMETER_TUNING_JOB.message is HyperparameterTuningJob
     assert TRAINING_PIPELINE.message is TrainingPipeline
 
 
-def test_what_a_kind_runs_stands_in_one_of_its_fields() -> None:
+def test_every_kind_has_its_spec_field() -> None:
     for kind in KINDS.values():
         assert kind.spec_field in typing.get_type_hints(kind.message)
 
 
-def test_every_kind_has_a_state_that_only_the_service_sets() -> None:
+def test_every_kind_has_an_output_only_state() -> None:
     for kind in KINDS.values():
         assert "state" in typing.get_type_hints(kind.message)

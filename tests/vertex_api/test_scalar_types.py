@@ -23,19 +23,19 @@ def refusal(kind: Any, value: object) -> str:
 
 @pytest.mark.parametrize("kind", [scalar_types.Int32, scalar_types.Int64])
 @pytest.mark.parametrize("given", [7, 7.0, "7"])
-def test_a_whole_number_is_the_same_int_however_a_client_writes_it(kind: Any, given: object) -> None:
+def test_every_form_of_whole_number_becomes_int(kind: Any, given: object) -> None:
     value = canonical(kind, given)
     assert (value, type(value)) == (7, int)
 
 
-def test_an_int64_beyond_the_precision_of_floats_is_exact_as_a_string() -> None:
+def test_large_int64_strings_stay_exact() -> None:
     assert canonical(scalar_types.Int64, "9007199254740993") == 9007199254740993
 
 
 @pytest.mark.parametrize(
     "given", [1.5, "1.5", "", " 7", "seven", True, None, [1], {"a": 1}, float("nan"), float("inf")]
 )
-def test_what_is_no_whole_number_is_refused_with_its_value(given: object) -> None:
+def test_non_whole_numbers_are_rejected_with_their_value(given: object) -> None:
     assert refusal(scalar_types.Int32, given) == f"{scalar_types.quote_value(given)} is not a whole number"
 
 
@@ -47,7 +47,7 @@ def test_whole_numbers_are_bounded_by_their_width() -> None:
 
 
 @pytest.mark.parametrize("given", [2, 2.0, "2", "2.0", "2e0"])
-def test_a_number_is_the_same_float_however_a_client_writes_it(given: object) -> None:
+def test_every_form_of_number_becomes_float(given: object) -> None:
     value = canonical(scalar_types.Double, given)
     assert (value, type(value)) == (2.0, float)
 
@@ -66,7 +66,7 @@ def test_what_is_no_finite_number_is_refused(given: object, message: str) -> Non
     assert refusal(scalar_types.Double, given) == message
 
 
-def test_a_string_is_never_made_from_another_type_and_the_message_says_how_to_write_it() -> None:
+def test_non_strings_are_rejected_with_advice_to_quote() -> None:
     assert canonical(scalar_types.String, "0.10") == "0.10"
     assert refusal(scalar_types.String, 10) == '10 is not a string; write "10" in quotes'
     assert refusal(scalar_types.String, True) == 'true is not a string; write "true" in quotes'
@@ -74,7 +74,7 @@ def test_a_string_is_never_made_from_another_type_and_the_message_says_how_to_wr
 
 
 @pytest.mark.parametrize("given", [["a"], {"a": "b"}])
-def test_quotes_are_not_the_advice_for_a_list_or_an_object_where_a_string_belongs(given: object) -> None:
+def test_lists_and_objects_get_no_quoting_advice(given: object) -> None:
     message = refusal(scalar_types.String, given)
     assert "is not a string" in message
     assert "quotes" not in message
@@ -87,22 +87,22 @@ def test_truth_is_a_boolean_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("given", ["3600s", "0s", "0.500s", "-1s"])
-def test_a_duration_as_the_service_writes_it_is_kept(given: str) -> None:
+def test_canonical_durations_are_kept(given: str) -> None:
     assert canonical(scalar_types.Duration, given) == given
 
 
 @pytest.mark.parametrize(("given", "written"), [("3600.0s", "3600s"), ("0.5s", "0.500s"), ("0060s", "60s")])
-def test_equal_durations_have_one_spelling_the_one_of_the_service(given: str, written: str) -> None:
+def test_equal_durations_become_canonical(given: str, written: str) -> None:
     assert canonical(scalar_types.Duration, given) == written
 
 
 @pytest.mark.parametrize("given", ["1h", "3600", 3600, "3600S", "1.0123456789s", None])
-def test_what_is_no_duration_is_refused_with_an_example(given: object) -> None:
+def test_invalid_durations_are_rejected_with_an_example(given: object) -> None:
     message = f'{scalar_types.quote_value(given)} is not a duration; write seconds followed by s, such as "3600s"'
     assert refusal(scalar_types.Duration, given) == message
 
 
-def test_a_timestamp_is_kept_and_what_is_none_is_refused_with_an_example() -> None:
+def test_invalid_timestamps_are_rejected_with_an_example() -> None:
     assert canonical(scalar_types.Timestamp, "2026-01-31T12:00:00Z") == "2026-01-31T12:00:00Z"
     assert canonical(scalar_types.Timestamp, "2026-01-31T12:00:00.123456789Z") == "2026-01-31T12:00:00.123456789Z"
     for given in ("yesterday", 5, None):
@@ -110,16 +110,16 @@ def test_a_timestamp_is_kept_and_what_is_none_is_refused_with_an_example() -> No
 
 
 @pytest.mark.parametrize("given", ["BLUE", 5, 5.0])
-def test_an_enum_is_its_name_whether_a_client_sends_name_or_number(given: object) -> None:
+def test_enum_names_and_numbers_become_names(given: object) -> None:
     assert canonical(Colour, given) == "BLUE"
 
 
 @pytest.mark.parametrize("given", ["blue", "5", 2, 5.5, True, None, []])
-def test_what_is_no_enum_value_is_refused_with_those_that_can_be_chosen(given: object) -> None:
+def test_invalid_enum_values_show_the_choices(given: object) -> None:
     assert refusal(Colour, given) == f"{scalar_types.quote_value(given)} is not one of RED, BLUE"
 
 
-def test_a_field_that_the_service_sets_is_refused_with_the_advice_to_remove_it() -> None:
+def test_output_only_fields_are_rejected() -> None:
     assert refusal(scalar_types.OutputOnly[scalar_types.String], "x") == "is set by the service; remove it"
 
 
@@ -137,7 +137,7 @@ def test_a_value_is_shown_as_json(value: object, text: str) -> None:
     assert scalar_types.quote_value(value) == text
 
 
-def test_a_long_value_is_shown_cut_to_60_characters() -> None:
+def test_long_values_are_cut_to_60_characters() -> None:
     assert scalar_types.quote_value("x" * 58) == f'"{"x" * 58}"'
     shown = scalar_types.quote_value("x" * 59)
     assert len(shown) == 60

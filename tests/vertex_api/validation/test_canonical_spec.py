@@ -27,7 +27,7 @@ def test_a_restored_spec_equals_the_validated_one(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
-def test_only_an_adopted_job_may_lack_a_display_name(kind: Kind) -> None:
+def test_only_adopted_jobs_may_lack_a_display_name(kind: Kind) -> None:
     unnamed = {key: value for key, value in job_of(kind).items() if key != "displayName"}
     assert [problem.field for problem in validate_spec(kind, unnamed)[1]] == ["displayName"]
     spec, problems = validate_spec(kind, unnamed, is_name_required=False)
@@ -45,14 +45,14 @@ def test_only_an_adopted_job_may_lack_a_display_name(kind: Kind) -> None:
         (TRAINING_PIPELINE, tuning_pipeline(), (TASK, "trialJobSpec")),
     ],
 )
-def test_the_custom_job_spec_is_found_in_every_kind(kind: Kind, body: Any, path: tuple[str, ...]) -> None:
+def test_every_kind_has_a_custom_job_spec(kind: Kind, body: Any, path: tuple[str, ...]) -> None:
     spec = canonical(kind, body)
     assert spec.job_spec_path == path
     assert spec.job_spec == spec.training_job.fields[spec.training_job.kind.spec_field]
     assert bool(spec.study) == ("trialJobSpec" in path)
 
 
-def test_a_model_folder_is_known_unless_trials_have_one_each() -> None:
+def test_all_jobs_but_tuning_have_a_model_folder() -> None:
     assert canonical(CUSTOM_JOB, custom_job()).model_dir is None
     custom = edited(custom_job(), "jobSpec", "baseOutputDirectory", to=OUTPUT)
     assert canonical(CUSTOM_JOB, custom).model_dir == "gs://b/out/model/"

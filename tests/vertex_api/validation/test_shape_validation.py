@@ -97,13 +97,13 @@ def test_zeros_and_empty_strings_are_kept() -> None:
     assert canonical(CUSTOM_JOB, job) == job
 
 
-def test_an_empty_worker_pool_keeps_its_place_for_it_leaves_out_a_task() -> None:
+def test_empty_worker_pools_keep_their_place() -> None:
     pool = custom_job()["jobSpec"]["workerPoolSpecs"][0]
     job = edited(custom_job(), "jobSpec", "workerPoolSpecs", to=[pool, {}, pool])
     assert canonical(CUSTOM_JOB, job) == job
 
 
-def test_an_unknown_field_is_reported_with_the_nearest_name_of_the_message_it_stands_in() -> None:
+def test_unknown_fields_suggest_the_nearest_name() -> None:
     job = custom_job() | {"lables": {}}
     job["jobSpec"]["workerPoolSpecs"][0] |= {"replicas": 1}
     job["jobSpec"]["workerPoolSpecs"][0]["machineSpec"] |= {"machine_typ": "a"}
@@ -114,14 +114,14 @@ def test_an_unknown_field_is_reported_with_the_nearest_name_of_the_message_it_st
     ]
 
 
-def test_an_unknown_field_like_no_other_is_reported_with_all_that_are_known() -> None:
+def test_unknown_fields_without_a_neighbour_list_all_names() -> None:
     job = edited(custom_job(), *POOL, "containerSpec", "xyz", to=1)
     path = "jobSpec.workerPoolSpecs[0].containerSpec.xyz"
     assert problems(CUSTOM_JOB, job) == [f"{path}: unknown field; known: args, command, env, imageUri"]
 
 
 @pytest.mark.parametrize("nothing", [None, []])
-def test_an_unknown_field_of_a_declaration_is_reported_though_nothing_stands_behind_it(nothing: object) -> None:
+def test_unknown_fields_without_a_value_are_reported(nothing: object) -> None:
     job = custom_job() | {"lables": nothing, "labels": nothing}
     job["jobSpec"] |= {"schedulng": nothing, "enable_web_access": nothing}
     job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"] |= {"envs": nothing, "env": nothing}
@@ -133,16 +133,16 @@ def test_an_unknown_field_of_a_declaration_is_reported_though_nothing_stands_beh
     assert validate_job(CUSTOM_JOB, job, output_only="drop") == (custom_job(), [])
 
 
-def test_a_required_field_that_is_misspelt_and_empty_is_one_problem() -> None:
+def test_a_misspelt_empty_required_field_is_one_violation() -> None:
     job = {"displayName": "digits", "jobSpc": None}
     assert problems(CUSTOM_JOB, job) == ["jobSpc: unknown field; did you mean jobSpec?"]
 
 
-def test_the_other_spelling_of_a_field_with_nothing_behind_it_is_unset() -> None:
+def test_a_null_in_snake_case_is_unset() -> None:
     assert canonical(CUSTOM_JOB, custom_job() | {"display_name": None}) == custom_job()
 
 
-def test_wrong_types_are_named_by_field_and_by_what_belongs_there() -> None:
+def test_wrong_types_name_the_expected_type() -> None:
     job = custom_job() | {"displayName": 5, "labels": ["a"]}
     job["jobSpec"] |= {"scheduling": "1h", "enableWebAccess": "yes", "reservedIpRanges": {"a": 1}}
     job["jobSpec"]["workerPoolSpecs"][0] |= {"replicaCount": "one"}
@@ -156,13 +156,13 @@ def test_wrong_types_are_named_by_field_and_by_what_belongs_there() -> None:
     ]
 
 
-def test_a_wrong_enum_name_is_reported_with_the_names_that_are_right() -> None:
+def test_wrong_enum_names_list_the_right_ones() -> None:
     job = edited(tuning_job(), "studySpec", "metrics", 0, "goal", to="MAXIMISE")
     field = "studySpec.metrics[0].goal"
     assert problems(HYPERPARAMETER_TUNING_JOB, job) == [f'{field}: "MAXIMISE" is not one of MAXIMIZE, MINIMIZE']
 
 
-def test_required_fields_that_are_missing_null_or_empty_are_reported() -> None:
+def test_missing_or_empty_required_fields_are_reported() -> None:
     assert problems(CUSTOM_JOB, {}) == ["displayName: is required", "jobSpec: is required"]
     assert problems(CUSTOM_JOB, custom_job() | {"jobSpec": None}) == ["jobSpec: is required"]
     job = edited(custom_job(), "jobSpec", "workerPoolSpecs", to=[])
@@ -171,13 +171,13 @@ def test_required_fields_that_are_missing_null_or_empty_are_reported() -> None:
     assert problems(CUSTOM_JOB, job) == ["jobSpec.workerPoolSpecs[0].containerSpec.imageUri: is required"]
 
 
-def test_required_fields_whose_zero_clients_leave_out_may_be_absent() -> None:
+def test_required_fields_that_may_be_zero_are_optional() -> None:
     job = edited(tuning_job(), "studySpec", "metrics", 0, "goal", to=ABSENT)
     job = edited(job, "studySpec", "parameters", 0, "doubleValueSpec", "minValue", to=ABSENT)
     assert canonical(HYPERPARAMETER_TUNING_JOB, job) == job
 
 
-def test_fields_that_the_service_sets_are_refused_in_a_declaration() -> None:
+def test_output_only_fields_are_rejected_in_declarations() -> None:
     job = tuning_job() | {"state": "JOB_STATE_RUNNING", "trials": [], "name": "projects/p"}
     assert problems(HYPERPARAMETER_TUNING_JOB, job) == [
         "name: is set by the service; remove it",
@@ -185,12 +185,12 @@ def test_fields_that_the_service_sets_are_refused_in_a_declaration() -> None:
     ]
 
 
-def test_fields_that_the_service_sets_are_ignored_in_a_request_whatever_they_hold() -> None:
+def test_output_only_fields_are_ignored_in_requests() -> None:
     job = tuning_job() | {"state": 4, "trials": [{"id": "1"}], "error": "not even a status"}
     assert validate_job(HYPERPARAMETER_TUNING_JOB, job, output_only="drop") == (tuning_job(), [])
 
 
-def test_problems_of_shape_and_of_the_rules_are_reported_at_once() -> None:
+def test_shape_and_rule_violations_are_reported_together() -> None:
     job = edited(custom_job(), *POOL, "replicaCount", to=2)
     job["displayName"] = "x" * 129
     wrong = job | {"jobSpce": {}, "labels": 3}
@@ -202,7 +202,7 @@ def test_problems_of_shape_and_of_the_rules_are_reported_at_once() -> None:
     ]
 
 
-def test_a_fault_in_each_corner_of_a_job_is_reported_in_the_first_round() -> None:
+def test_all_violations_are_reported_at_once() -> None:
     job = edited(custom_job(), "jobSpec", "scheduling", to={"timeout": "2h"})
     job = edited(job, *POOL, "machineSpec", "machineType", to="n1-standard-2")
     job = edited(job, *POOL, "replicaCount", to=3)
@@ -227,16 +227,14 @@ def test_a_fault_in_each_corner_of_a_job_is_reported_in_the_first_round() -> Non
         ("scheduling", {"strategy": "FLEX"}, "scheduling", {"strategy": "FLEX", "maxWaitDuration": "60s"}),
     ],
 )
-def test_nothing_is_said_of_a_field_because_another_is_misshapen(
-    field: str, value: object, beside: str, other: object
-) -> None:
+def test_a_misshapen_field_causes_no_other_violation(field: str, value: object, beside: str, other: object) -> None:
     job = custom_job()
     job["jobSpec"] |= {field: value, beside: other}
     (problem,) = validate_job(CUSTOM_JOB, job)[1]
     assert problem.path[:2] == ("jobSpec", field)
 
 
-def test_a_key_that_is_no_text_is_one_more_problem() -> None:
+def test_a_non_string_key_is_a_violation() -> None:
     job = edited(custom_job(), *POOL, "replicaCount", to=2) | {"labels": {7: "a", "b": "C"}}
     assert [problem.field for problem in validate_job(CUSTOM_JOB, job)[1]] == [
         "labels[7].[key]",
@@ -260,13 +258,13 @@ def test_snake_case_hides_nothing_either() -> None:
     ]
 
 
-def test_both_spellings_of_one_field_are_reported_as_just_that() -> None:
+def test_both_spellings_of_one_field_are_a_violation() -> None:
     (problem,) = problems(CUSTOM_JOB, custom_job() | {"display_name": "other"})
     assert "did you mean displayName" not in problem
     assert "display_name" in problem
 
 
-def test_a_body_that_is_no_object_is_one_problem_without_a_field() -> None:
+def test_a_body_must_be_an_object() -> None:
     value: Any = [custom_job()]
     (problem,) = validate_shape(CUSTOM_JOB.message, value)[1]
     assert (problem.path, str(problem)) == ((), "must be an object with named fields")
@@ -279,7 +277,7 @@ def test_paths_are_written_as_the_api_writes_them() -> None:
     assert str(FieldProblem(("a", 0), "is odd")) == "a[0]: is odd"
 
 
-def test_no_rule_judges_a_text_that_is_filled_in_later() -> None:
+def test_rules_skip_unresolved_references() -> None:
     job = edited(custom_job(), "jobSpec", "network", to="${later}") | {"labels": {"a": "${later}", "b": "X"}}
     found = validate_job(CUSTOM_JOB, job)[1]
     assert [problem.field for problem in found] == ["labels.a", "labels.b", "jobSpec.network"]

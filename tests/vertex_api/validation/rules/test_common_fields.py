@@ -18,7 +18,7 @@ def test_a_display_name_has_1_to_128_characters() -> None:
     "labels",
     [{"team": "ml"}, {"9": ""}, {"a_b-c": "-_-"}, {"größe": "klein"}, {"チーム": "学習"}, {"k" * 63: "v" * 63}, {}],
 )
-def test_labels_of_small_letters_of_any_script_digits_and_dashes_are_taken(labels: dict[str, str]) -> None:
+def test_labels_may_use_lowercase_letters_of_any_script(labels: dict[str, str]) -> None:
     assert said_of_custom_job("labels", to=labels) == []
 
 
@@ -42,7 +42,7 @@ def test_other_labels_are_refused(labels: dict[str, str], message: str) -> None:
     assert any(text.endswith(message) for text in said)
 
 
-def test_an_encryption_key_has_its_form_and_lies_in_a_region() -> None:
+def test_encryption_keys_need_a_regional_name() -> None:
     assert said_of_custom_job("encryptionSpec", to={"kmsKeyName": KEY}) == []
     for name in (KEY.replace("us-central1", "global"), KEY.replace("us-central1", "us"), "key", f"{KEY}/x", f"{KEY}\n"):
         (said,) = said_of_custom_job("encryptionSpec", to={"kmsKeyName": name})

@@ -51,7 +51,7 @@ def test_names_in_their_form_are_taken(fields: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_names_in_another_form_are_refused_with_the_right_one(field: str, value: str, form: str) -> None:
+def test_malformed_names_show_the_right_form(field: str, value: str, form: str) -> None:
     assert said_of_spec(**{field: value}) == [f'jobSpec.{field}: "{value}" must have the form {form}']
 
 
@@ -63,7 +63,7 @@ def test_a_persistent_resource_is_named_by_its_id(id_: str) -> None:
     ]
 
 
-def test_tensorboard_needs_a_service_account_in_the_service_s_own_words() -> None:
+def test_tensorboard_needs_a_service_account() -> None:
     assert said_of_spec(tensorboard=TENSORBOARD) == [
         "jobSpec.serviceAccount: must be specified when uploading to TensorBoard"
     ]
@@ -123,7 +123,7 @@ def test_models_have_names() -> None:
     ]
 
 
-def test_a_run_begins_with_the_name_of_its_experiment() -> None:
+def test_a_run_s_name_begins_with_its_experiment() -> None:
     contexts = "projects/p/locations/us-central1/metadataStores/default/contexts"
     assert said_of_spec(experiment=f"{contexts}/e", experimentRun=f"{contexts}/e-1") == []
     assert said_of_spec(experiment=f"{contexts}/e", experimentRun=f"{contexts}/f-1") == [

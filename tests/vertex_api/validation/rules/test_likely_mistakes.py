@@ -42,7 +42,7 @@ def test_jobs_that_are_right_are_let_be() -> None:
     assert said_of_study("metrics", to=[{"metricId": "a"}, {"metricId": "b", "safetyConfig": {}}]) == []
 
 
-def test_a_variable_stands_once_in_a_list_and_once_in_every_pool() -> None:
+def test_variables_are_unique_in_each_pool() -> None:
     def task(*names: str) -> dict[str, Any]:
         return {"imageUri": "i", "env": [{"name": name, "value": "v"} for name in names]}
 
@@ -78,7 +78,7 @@ def test_a_parameter_s_id_can_be_a_flag() -> None:
 
 
 @pytest.mark.parametrize(("index", "name"), [(0, "doubleValueSpec"), (1, "integerValueSpec")])
-def test_a_range_says_one_of_its_ends_at_least(index: int, name: str) -> None:
+def test_a_range_needs_at_least_one_bound(index: int, name: str) -> None:
     assert said_of_study("parameters", index, name, to={"maxValue": 3}) == []
     assert said_of_study("parameters", index, name, to={"minValue": 0, "maxValue": 0}) == []
     assert said_of_study("parameters", index, name, to={}) == [

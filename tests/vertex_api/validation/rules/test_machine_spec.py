@@ -38,7 +38,7 @@ def test_what_googles_tables_allow_is_taken(machine_type: str, fields: dict[str,
     assert said_of_machine(machine_type, **fields) == []
 
 
-def test_an_unknown_machine_type_is_refused_with_the_likely_one() -> None:
+def test_unknown_machine_types_suggest_the_nearest() -> None:
     assert said_of_machine("n1-standrd-4") == [
         "machineType: Machine type n1-standrd-4 is not supported. Did you mean n1-standard-4?"
     ]
@@ -52,7 +52,7 @@ def test_a_machine_type_is_required(machine_type: str | None) -> None:
 
 
 @pytest.mark.parametrize("fields", [T4, {"acceleratorCount": 1}, {**T4, "acceleratorCount": 0}])
-def test_accelerators_have_a_type_and_a_number_or_neither(fields: dict[str, Any]) -> None:
+def test_accelerator_type_and_count_go_together(fields: dict[str, Any]) -> None:
     assert said_of_machine("n1-standard-4", **fields) == [f"acceleratorType: {BOTH}"]
 
 
@@ -69,7 +69,7 @@ def test_accelerators_have_a_type_and_a_number_or_neither(fields: dict[str, Any]
         ("cloud-tpu", "NVIDIA_L4", "TPU_V2 or TPU_V3"),
     ],
 )
-def test_a_pair_that_does_not_go_together_is_refused(machine_type: str, kind: str, takes: str) -> None:
+def test_accelerators_the_machine_does_not_take_are_rejected(machine_type: str, kind: str, takes: str) -> None:
     assert said_of_machine(machine_type, acceleratorType=kind, acceleratorCount=1) == [
         f'acceleratorType: Accelerator "{kind}" is not supported for machine type "{machine_type}"; it takes {takes}'
     ]
@@ -84,7 +84,7 @@ def test_a_pair_that_does_not_go_together_is_refused(machine_type: str, kind: st
         ("cloud-tpu", "TPU_V2", 16, "8, 32, 64, 96 … 512"),
     ],
 )
-def test_a_number_that_cannot_be_attached_is_refused_with_those_that_can(
+def test_impossible_accelerator_counts_show_the_possible_ones(
     machine_type: str, kind: str, count: int, possible: str
 ) -> None:
     assert said_of_machine(machine_type, acceleratorType=kind, acceleratorCount=count) == [
@@ -96,7 +96,7 @@ def test_a_negative_number_of_accelerators_is_refused() -> None:
     assert said_of_machine("n1-standard-4", **T4, acceleratorCount=-1) == ["acceleratorCount: -1 must not be negative"]
 
 
-def test_machines_built_around_an_accelerator_are_not_had_without() -> None:
+def test_accelerator_machines_need_their_accelerator() -> None:
     assert said_of_machine("g2-standard-4") == ["acceleratorType: g2-standard-4 needs an accelerator: NVIDIA_L4"]
 
 
@@ -118,7 +118,7 @@ def test_a_gpu_partition_is_one_of_one_gpu() -> None:
     ]
 
 
-def test_a_reservation_is_named_when_it_is_a_specific_one_and_only_then() -> None:
+def test_only_specific_reservations_have_key_and_values() -> None:
     kind = {"reservationAffinityType": "SPECIFIC_RESERVATION"}
     assert said_of_machine("n1-standard-4", reservationAffinity=kind) == [
         "reservationAffinity.key: is required with SPECIFIC_RESERVATION",

@@ -9,7 +9,7 @@ KEY = "projects/acme-kms/locations/europe-west4/keyRings/r/cryptoKeys/k"
 ATTACHMENT = "projects/acme-dev/regions/europe-west4/networkAttachments/a"
 
 
-def test_a_key_is_in_the_region_of_its_job() -> None:
+def test_a_key_of_another_region_is_found() -> None:
     job = custom_job() | {"encryptionSpec": {"kmsKeyName": KEY}}
     assert list(find_region_mismatches(job, ("jobSpec",), "europe-west4")) == []
     assert list(find_region_mismatches(job, ("jobSpec",), "us-central1")) == [
@@ -21,7 +21,7 @@ def test_a_key_is_in_the_region_of_its_job() -> None:
 
 
 @pytest.mark.parametrize(("name", "count"), [(ATTACHMENT, 1), ("a", 0)])
-def test_an_attachment_is_in_the_region_of_its_job_or_is_named_alone(name: str, count: int) -> None:
+def test_an_attachment_of_another_region_is_found(name: str, count: int) -> None:
     job = tuning_job()
     job["trialJobSpec"]["pscInterfaceConfig"] = {"networkAttachment": name}
     found = list(find_region_mismatches(job, ("trialJobSpec",), "us-central1"))
@@ -45,5 +45,5 @@ def test_protected_artifacts_are_said_to_be_elsewhere_only() -> None:
     ]
 
 
-def test_a_job_that_names_nothing_of_a_region_may_run_in_any() -> None:
+def test_a_job_without_regional_resources_has_no_mismatches() -> None:
     assert list(find_region_mismatches(custom_job(), ("jobSpec",), "us-central1")) == []

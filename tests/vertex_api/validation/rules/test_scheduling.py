@@ -39,7 +39,7 @@ def test_only_flexible_jobs_have_a_longest_wait(strategy: str) -> None:
     ]
 
 
-def test_flexible_jobs_run_a_week_at_most_on_the_same_gpus_everywhere() -> None:
+def test_flex_start_limits_timeout_and_accelerators() -> None:
     pools = [pool(machineSpec=L4), pool(machineSpec=L4)]
     assert said_of_spec(scheduling={**FLEX, "timeout": "604800s", "maxWaitDuration": "0s"}, workerPoolSpecs=pools) == []
     assert said_of_spec(scheduling={**FLEX, "timeout": "604801s"}, workerPoolSpecs=pools) == [

@@ -74,7 +74,7 @@ def test_bounds_of_a_study_are_in_order() -> None:
 
 @pytest.mark.parametrize("constraint", [{}, {"maxDuration": "1s", **LATER}])
 @pytest.mark.parametrize("name", ["minimumRuntimeConstraint", "maximumRuntimeConstraint"])
-def test_a_runtime_constraint_is_a_duration_or_a_time(name: str, constraint: Any) -> None:
+def test_runtime_constraints_are_a_duration_or_a_time(name: str, constraint: Any) -> None:
     assert said_of_config(**{name: constraint}) == [f"{name}: needs exactly one of maxDuration and endTime"]
 
 

@@ -107,14 +107,14 @@ def test_an_id_stands_once() -> None:
     assert said_of_study(parameters=[parent(child("p", "a"))]) == [f"{at.replace('[1]', '[0]')}: {twice.format('p')}"]
 
 
-def test_children_share_an_id_only_where_they_are_never_active_together() -> None:
+def test_only_mutually_exclusive_children_share_an_id() -> None:
     assert said_of_study(parameters=[parent(child("x", "a"), child("x", "b", "c"))]) == []
     (said,) = said_of_study(parameters=[parent(child("x", "a", "b"), child("x", "b"))])
     assert said.startswith("parameters[0].conditionalParameterSpecs[1].parameterSpec.parameterId: ")
     assert len(said_of_study(parameters=[parent(child("x", "a")), parent(child("x", "b"), id_="q")])) == 1
 
 
-def test_grandchildren_share_an_id_below_children_that_exclude_each_other() -> None:
+def test_grandchildren_below_exclusive_children_share_an_id() -> None:
     def branch(id_: str, value: str) -> dict[str, Any]:
         below = {"parentIntValues": {"values": [1]}, "parameterSpec": {"parameterId": "x", "integerValueSpec": {}}}
         return child(id_, value, conditionalParameterSpecs=[below])

@@ -12,12 +12,12 @@ from vertex_api.validation.message_validation import validate_job
 
 @pytest.mark.parametrize("field", ["maxTrialCount", "parallelTrialCount"])
 @pytest.mark.parametrize("count", [ABSENT, 0, -1])
-def test_there_is_at_least_one_trial_and_one_at_a_time(field: str, count: Any) -> None:
+def test_trial_counts_are_at_least_one(field: str, count: Any) -> None:
     assert said_of_tuning_job(field, to=count) == [f"{field}: is required, and at least 1"]
 
 
 @pytest.mark.parametrize("field", ["parallelTrialCount", "maxFailedTrialCount"])
-def test_no_count_is_more_than_that_of_all_trials(field: str) -> None:
+def test_no_count_exceeds_max_trial_count(field: str) -> None:
     job = tuning_job() | {field: 8}
     assert validate_job(HYPERPARAMETER_TUNING_JOB, job)[1] == []
     assert [str(problem) for problem in validate_job(HYPERPARAMETER_TUNING_JOB, job | {field: 9})[1]] == [
@@ -32,7 +32,7 @@ def test_failed_trials_are_counted_from_zero() -> None:
     assert str(problem) == "maxFailedTrialCount: -1 must not be negative"
 
 
-def test_the_spec_of_trials_is_judged_as_that_of_a_custom_job() -> None:
+def test_trial_job_specs_follow_the_custom_job_rules() -> None:
     assert said_of_tuning_job("trialJobSpec", "workerPoolSpecs", 0, "replicaCount", to=2) == [
         "trialJobSpec.workerPoolSpecs[0].replicaCount: 2 must be 1: the first pool is the primary replica"
     ]

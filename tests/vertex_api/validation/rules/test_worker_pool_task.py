@@ -53,7 +53,7 @@ def test_variables_have_values(entry: dict[str, Any]) -> None:
     assert said_of_package(env=[entry]) == [said]
 
 
-def test_images_have_names_of_images_and_modules_those_of_modules() -> None:
+def test_image_and_module_names_are_checked() -> None:
     (said,) = said_of_pool(containerSpec={"imageUri": "us-docker.pkg.dev/acme/../evil/x"})
     assert said.startswith(f'{POOLS}[0].containerSpec.imageUri: "us-docker.pkg.dev/acme/../evil/x" must be the name of')
     (said,) = said_of_package(executorImageUri="https://e")
@@ -63,7 +63,7 @@ def test_images_have_names_of_images_and_modules_those_of_modules() -> None:
     ]
 
 
-def test_a_package_is_complete_and_lies_in_cloud_storage() -> None:
+def test_a_package_is_complete_and_in_cloud_storage() -> None:
     assert said_of_package() == []
     assert said_of_package(executorImageUri="", pythonModule="") == [
         "executorImageUri: is required",

@@ -15,7 +15,7 @@ PACKAGE = {"executorImageUri": "e", "packageUris": ["gs://b/p.tar.gz"], "pythonM
 V5E = {"machineType": "ct5lp-hightpu-4t", "tpuTopology": "2x2"}
 
 
-def test_one_to_four_pools_are_taken_and_later_ones_may_be_left_out() -> None:
+def test_at_most_four_pools_some_empty_are_accepted() -> None:
     assert said_of_spec(workerPoolSpecs=[pool(), pool(replicaCount=3), {}, pool()]) == []
     assert said_of_spec(workerPoolSpecs=[pool()] * 5) == [f"{POOLS}: has 5 pools; at most 4 are allowed"]
 
@@ -42,7 +42,7 @@ def test_a_pool_runs_a_container_or_a_package() -> None:
     assert said_of_custom_job("jobSpec", "workerPoolSpecs", 0, "containerSpec", to=ABSENT) == expected
 
 
-def test_a_machine_is_required_unless_a_persistent_resource_has_it() -> None:
+def test_machines_are_required_without_a_persistent_resource() -> None:
     without = pool()
     del without["machineSpec"]
     assert said_of_spec(workerPoolSpecs=[without]) == [f"{POOLS}[0].machineSpec.machineType: is required"]
@@ -97,7 +97,7 @@ def test_tpus_are_one_pool_of_one_replica() -> None:
     assert said_of_spec(workerPoolSpecs=[pool(machineSpec=V5E), pool(machineSpec=V5E)]) == [alone.format(0)]
 
 
-def test_a_machine_that_is_had_with_a_reservation_only_says_which() -> None:
+def test_reservation_only_machines_need_a_reservation() -> None:
     gb200 = {"machineType": "a4x-highgpu-4g", "acceleratorType": "NVIDIA_GB200", "acceleratorCount": 4}
     needed = f"{POOLS}[0].machineSpec.reservationAffinity: is required: a4x-highgpu-4g is had with a reservation only"
     none, some = ({"reservationAffinity": {"reservationAffinityType": f"{each}_RESERVATION"}} for each in ("NO", "ANY"))
