@@ -12,7 +12,7 @@ PAGE = (ROOT / "docs" / "capabilities.md").read_text()
 ROWS = re.findall(r"^\| (\d+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", PAGE, re.MULTILINE)
 CAPABILITIES = 19
 HERE = FOLDER.parent / "capabilities"
-RUN = "corpus/test_accepted.py::test_its_request_is_one_that_the_discovery_document_allows"
+RUN = "corpus/test_accepted.py::test_requests_follow_the_discovery_document"
 RUN_HERE = "engine/test_capabilities.py::test_every_declaration_runs_and_prints_what_it_says"
 
 
