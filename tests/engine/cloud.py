@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from tests.engine.project import CHECKOUT, PACKAGE_LIST, Project
-from tests.vertex_emulator.running import RunningEmulator
+from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
 STANDIN = CHECKOUT / "tests" / "standins" / "gcp"
 GCP: dict[str, Any] = {
@@ -41,3 +41,12 @@ class CloudProject(Project):
     def read_provider_calls(self) -> list[dict[str, Any]]:
         """Return the recorded calls of the provider, in order: `operation`, `type`, `name`, `inputs`."""
         return [json.loads(line) for line in self.record.read_text().splitlines()]
+
+
+def create_cloud_project(folder: Path, vertex: RunningEmulator) -> CloudProject:
+    """Create a stack `dev` of the target gcp with one job, whose image was built elsewhere."""
+    project = CloudProject(folder, vertex)
+    project.declarations["images"] = {"trainer": {"uri": IMAGE}}
+    project.container["command"] = ["true"]
+    project.declare()
+    return project

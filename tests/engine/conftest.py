@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.cloud import CloudProject
+from tests.engine.cloud import CloudProject, create_cloud_project
 from tests.engine.project import Project, create_project
-from tests.vertex_emulator.running import IMAGE, RunningEmulator
+from tests.vertex_emulator.running import RunningEmulator
 
 
 @pytest.fixture
@@ -28,8 +28,4 @@ def vertex(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEmulator
 @pytest.fixture
 def cloud(tmp_path: Path, vertex: RunningEmulator) -> CloudProject:
     """A stack `dev` of the target gcp with one job, whose image was built elsewhere."""
-    project = CloudProject(tmp_path, vertex)
-    project.declarations["images"] = {"trainer": {"uri": IMAGE}}
-    project.container["command"] = ["true"]
-    project.declare()
-    return project
+    return create_cloud_project(tmp_path, vertex)

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from tests import access_page
-from tests.engine.cloud import CloudProject
+from tests.engine.cloud import CloudProject, create_cloud_project
 from tests.engine.golden import load_golden_steps
+from tests.vertex_emulator.running import RunningEmulator
 
 KEY = "projects/acme-dev/locations/europe-west4/keyRings/training/cryptoKeys/jobs"
 
@@ -40,42 +41,51 @@ def test_the_first_cloud_preview_knows_all_inputs(cloud: CloudProject) -> None:
         assert known in shown
 
 
-def test_services_come_first_and_grants_before_jobs(cloud: CloudProject) -> None:
+@pytest.fixture(scope="class")
+def first_up(tmp_path_factory: pytest.TempPathFactory, vertex: RunningEmulator) -> tuple[CloudProject, str]:
+    """A stack that is up, and what its first `up` has printed, for which IAM did not know the accounts at once."""
+    cloud = create_cloud_project(tmp_path_factory.mktemp("cloud"), vertex)
     cloud.environment["GCP_STANDIN_UNKNOWN"] = "2"
-    output = cloud.up()
-    assert "IAM does not know the account yet; trying again in 1 s" in output
-    made = cloud.read_provider_calls()
-    kinds = [line["type"].rpartition(":")[2] for line in made if line["operation"] == "create"]
-    services = [index for index, kind in enumerate(kinds) if kind == "Service"]
-    assert services == list(range(len(services))), kinds
-    assert [line["operation"] for line in made].count("refuse") == 2
-    resources = cloud.resources()
-    needed = {urn.rpartition("::")[2] for urn in resources["ledger"]["dependencies"]}
-    assert {"access-pull-vertex", "access-pull-custom-code", "bucket-write"} <= needed
-    for name, resource in resources.items():
-        if resource["type"].endswith("vertex:CustomJob"):
-            assert any(urn.endswith("::ledger") for urn in resource["dependencies"]), name
-    assert cloud.outputs()["jobs"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
-    cloud.assert_no_changes()
-    # What the stack has bound is what the page on access says of one that asks for nothing else.
-    who = access_page.principals("123456789012", "acme-dev", "vertex-training-dev")
-    on = {"vertex-training-dev": "the repository", "acme-dev": "the project"}
-    on["acme-dev-vertex-training-dev"] = "the bucket"
-    bound = access_page.made([line["inputs"] for line in made if line["operation"] == "create"], who, on)
-    assert bound == {grant for grant in access_page.grants() if grant[2] in on.values()}
+    return cloud, cloud.up()
 
 
-def test_a_machine_edit_replaces_only_the_job(cloud: CloudProject) -> None:
-    cloud.up()
-    cloud.job["jobSpec"]["workerPoolSpecs"][0]["machineSpec"] = {"machineType": "n1-standard-8"}
-    cloud.declare()
-    assert cloud.steps() == load_golden_steps("gcp-machine")
-    cloud.up()
-    cloud.stack["vertex-training:labels"] = {"team": "vision"}
-    cloud.declare()
-    assert cloud.steps() == load_golden_steps("gcp-labels")
-    cloud.up()
-    cloud.assert_no_changes()
+class TestFirstUp:
+    """A stack of the target gcp after its first `up`."""
+
+    def test_services_come_first_and_grants_before_jobs(self, first_up: tuple[CloudProject, str]) -> None:
+        cloud, output = first_up
+        assert "IAM does not know the account yet; trying again in 1 s" in output
+        made = cloud.read_provider_calls()
+        kinds = [line["type"].rpartition(":")[2] for line in made if line["operation"] == "create"]
+        services = [index for index, kind in enumerate(kinds) if kind == "Service"]
+        assert services == list(range(len(services))), kinds
+        assert [line["operation"] for line in made].count("refuse") == 2
+        resources = cloud.resources()
+        needed = {urn.rpartition("::")[2] for urn in resources["ledger"]["dependencies"]}
+        assert {"access-pull-vertex", "access-pull-custom-code", "bucket-write"} <= needed
+        for name, resource in resources.items():
+            if resource["type"].endswith("vertex:CustomJob"):
+                assert any(urn.endswith("::ledger") for urn in resource["dependencies"]), name
+        assert cloud.outputs()["jobs"]["train"]["state"] == "JOB_STATE_SUCCEEDED"
+        cloud.assert_no_changes()
+        # What the stack has bound is what the page on access says of one that asks for nothing else.
+        who = access_page.principals("123456789012", "acme-dev", "vertex-training-dev")
+        on = {"vertex-training-dev": "the repository", "acme-dev": "the project"}
+        on["acme-dev-vertex-training-dev"] = "the bucket"
+        bound = access_page.made([line["inputs"] for line in made if line["operation"] == "create"], who, on)
+        assert bound == {grant for grant in access_page.grants() if grant[2] in on.values()}
+
+    def test_a_machine_edit_replaces_only_the_job(self, first_up: tuple[CloudProject, str]) -> None:
+        cloud, _ = first_up
+        cloud.job["jobSpec"]["workerPoolSpecs"][0]["machineSpec"] = {"machineType": "n1-standard-8"}
+        cloud.declare()
+        assert cloud.steps() == load_golden_steps("gcp-machine")
+        cloud.up()
+        cloud.stack["vertex-training:labels"] = {"team": "vision"}
+        cloud.declare()
+        assert cloud.steps() == load_golden_steps("gcp-labels")
+        cloud.up()
+        cloud.assert_no_changes()
 
 
 @pytest.mark.parametrize(
