@@ -4,7 +4,7 @@ import argparse
 
 from benchmarks import (
     context_digest,
-    emulator_overhead,
+    emulator_performance,
     job_listing,
     local_run,
     preview_time,
@@ -12,7 +12,7 @@ from benchmarks import (
     thousand_jobs,
 )
 
-_MODULES = (context_digest, preview_time, thousand_jobs, emulator_overhead, job_listing, local_run, search_quality)
+_MODULES = (context_digest, preview_time, thousand_jobs, emulator_performance, job_listing, local_run, search_quality)
 _SECTIONS = {module.__name__.rpartition(".")[2]: module for module in _MODULES}
 
 parser = argparse.ArgumentParser("python -m benchmarks", description="Measure against other tools, side by side.")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.emulator_overhead import Emulator, create_data_folder, run_emulator
+from benchmarks.emulator_performance import Emulator, create_data_folder, run_emulator
 from benchmarks.paired_timing import render_row
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 from vertex_api.validation.pipeline_tasks import CUSTOM_TASK
@@ -87,10 +87,12 @@ def _add_jobs(data: Path) -> None:
     database.close()
 
 
-def _add_trials(transaction: Transaction, study: str) -> None:
+def _add_trials(transaction: Transaction, study_id: str) -> None:
     for number in range(1, TRIALS + 1):
-        job = transaction.add_job(generate_id(), CUSTOM_JOB, _LOCATION, _SPECS[CUSTOM_JOB], study, number)
+        job = transaction.add_job(generate_id(), CUSTOM_JOB, _LOCATION, _SPECS[CUSTOM_JOB], study_id, number)
         transaction.update_job(job, state=SUCCEEDED)
-        trial = Trial(study, number, "SUCCEEDED", {"x": 0.5}, job.id, 10**9, 2 * 10**9, (_MEASUREMENT,), _MEASUREMENT)
+        trial = Trial(
+            study_id, number, "SUCCEEDED", {"x": 0.5}, job.id, 10**9, 2 * 10**9, (_MEASUREMENT,), _MEASUREMENT
+        )
         transaction.add_trial(trial)
         transaction.update_trial(trial)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.emulator_overhead import Emulator, create_data_folder, run_emulator
+from benchmarks.emulator_performance import Emulator, create_data_folder, run_emulator
 from benchmarks.paired_timing import compare_times
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "digits"
@@ -37,9 +37,9 @@ def run_benchmark() -> Iterator[str]:
             with run_emulator(data) as emulator:
                 trainer = Trainer(source, emulator, _read_environment(data))
                 for case, run_with_gcloud, run_here, runs in (
-                    ("first", trainer.run_source_with_gcloud, trainer.submit_source_without_cache, 1),
-                    ("edited", trainer.run_source_with_gcloud, trainer.submit_source, EDITED_RUNS),
-                    ("unedited", trainer.run_image_with_gcloud, trainer.submit_image, UNCHANGED_RUNS),
+                    ("first", trainer.run_source_with_gcloud, trainer.run_source_on_emulator_without_cache, 1),
+                    ("edited", trainer.run_source_with_gcloud, trainer.run_source_on_emulator, EDITED_RUNS),
+                    ("unedited", trainer.run_image_with_gcloud, trainer.run_image_on_emulator, UNCHANGED_RUNS),
                 ):
                     yield from compare_times(case, "gcloud local-run", run_with_gcloud, run_here, runs)
         finally:
@@ -65,16 +65,16 @@ class Trainer:
     def run_image_with_gcloud(self) -> None:
         self._run_gcloud("local-run", f"--executor-image-uri={IMAGE}", "--", *FLAGS)
 
-    def submit_source_without_cache(self) -> None:
+    def run_source_on_emulator_without_cache(self) -> None:
         self._build_image("--no-cache")
-        self.submit_image()
+        self.run_image_on_emulator()
 
-    def submit_source(self) -> None:
+    def run_source_on_emulator(self) -> None:
         """Build the image with Docker's cache, as this project does, and run a job with it."""
         self._build_image()
-        self.submit_image()
+        self.run_image_on_emulator()
 
-    def submit_image(self) -> None:
+    def run_image_on_emulator(self) -> None:
         pool = f"--worker-pool-spec=machine-type=n1-standard-4,container-image-uri={IMAGE}"
         flags = ["--display-name=benchmark", "--format=value(name)", f"--args={','.join(FLAGS)}"]
         self.emulator.wait_until_succeeded(self._run_gcloud("create", pool, *flags).split()[-1])

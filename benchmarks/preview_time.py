@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.pulumi_programs import compare_costs, write_noop_program, write_our_program
+from benchmarks.noop_comparison import compare_costs, write_noop_program, write_our_program
 
 MAX_RATIOS = {8: 1.3, 1_000: 0.95}
 ROUNDS = {8: 15, 1_000: 5}

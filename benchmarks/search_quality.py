@@ -25,14 +25,14 @@ MANY_TRIALS = 1000
 ONE_THREAD = {"RAYON_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def run_benchmark(name: str = "", seeds: int = SEEDS) -> Iterator[str]:
-    """Render a line per problem whose name contains `name`, then time and memory of a single suggestion."""
+def run_benchmark(name_part: str = "", seeds: int = SEEDS) -> Iterator[str]:
+    """Render a line per problem whose name contains `name_part`, then time and memory of a single suggestion."""
     os.environ |= ONE_THREAD
     yield f"median regret, {TRIALS} trials, {seeds} seeds   one at a time (at most), four (at most), random search"
     processes = min(os.cpu_count() or 1, 4)
     with multiprocessing.get_context("spawn").Pool(processes, initializer=os.nice, initargs=(10,)) as pool:
         for index, problem in enumerate(STUDIES):
-            if name in problem.name.lower():
+            if name_part in problem.name.lower():
                 tasks = [(index, seed, at_once) for at_once in AT_ONCE for seed in range(seeds)]
                 regrets = pool.map(_compute_regret_in_worker, tasks, chunksize=1)
                 yield _render_study_row(problem, regrets[:seeds], regrets[seeds:])
@@ -77,12 +77,14 @@ def _compute_regret_in_worker(task: tuple[int, int, int]) -> float:
     return compute_regret(STUDIES[index], seed, at_once)
 
 
-def _render_study_row(problem: SyntheticStudy, one: Sequence[float], four: Sequence[float]) -> str:
+def _render_study_row(
+    problem: SyntheticStudy, regrets_one_at_a_time: Sequence[float], regrets_four_at_a_time: Sequence[float]
+) -> str:
     random = statistics.median(compute_regret(problem, seed, 1, "RANDOM_SEARCH") for seed in range(SEEDS))
     anchors = (problem.one_at_a_time, problem.four_at_a_time)
     columns = [
         f"{statistics.median(regrets):13.2g} {'' if anchor is None else f'({anchor:.3g})':9}"
-        for regrets, anchor in zip((one, four), anchors, strict=True)
+        for regrets, anchor in zip((regrets_one_at_a_time, regrets_four_at_a_time), anchors, strict=True)
     ]
     return f"{problem.name:16}{columns[0]}{columns[1]}{random:9.2g}"
 

@@ -34,7 +34,7 @@ def build_integer(name: str, lower: int, upper: int) -> dict[str, Any]:
     return {"parameterId": name, "integerValueSpec": {"minValue": lower, "maxValue": upper}}
 
 
-def build_discrete(name: str, *values: float) -> dict[str, Any]:
+def build_log_discrete(name: str, *values: float) -> dict[str, Any]:
     """A DISCRETE parameter on a logarithmic scale."""
     return {"parameterId": name, "scaleType": "UNIT_LOG_SCALE", "discreteValueSpec": {"values": list(values)}}
 
@@ -128,12 +128,12 @@ _NETWORK_PARAMETERS = [
     build_double("rate", 1e-6, 1.0, "UNIT_LOG_SCALE"),
     build_double("decay", 1e-8, 1.0, "UNIT_LOG_SCALE"),
     build_integer("layers", 1, 12),
-    build_discrete("batch", 8, 16, 32, 64, 128, 256, 512),
+    build_log_discrete("batch", 8, 16, 32, 64, 128, 256, 512),
     build_categorical("optimizer", "sgd", "rmsprop", "adam", "lion"),
 ]
 _LAYERS_PARAMETER = build_integer("layers", 1, 6) | {
     "conditionalParameterSpecs": [
-        _build_condition("parentIntValues", [2, 3, 4, 5, 6], build_discrete("width", 16, 32, 64, 128, 256))
+        _build_condition("parentIntValues", [2, 3, 4, 5, 6], build_log_discrete("width", 16, 32, 64, 128, 256))
     ]
 }
 _MODEL_CHOICE_PARAMETERS = [

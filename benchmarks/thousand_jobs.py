@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from benchmarks.emulator_overhead import IMAGE, Emulator, reset_data_folder, run_emulator
-from benchmarks.pulumi_programs import (
+from benchmarks.emulator_performance import IMAGE, Emulator, reset_data_folder, run_emulator
+from benchmarks.noop_comparison import (
     PARENT,
     Cost,
     build_short_spec,

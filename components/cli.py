@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vertex_api import __version__
-from vertex_api.estimates import prices
+from vertex_api.estimates import price_table
 
-from .legacy import convert_command as legacy
+from .ai_platform_training import convert_command as legacy
 
 SCHEMAS = Path(__file__).parent / "schema"
 _UNITS = {"vcpu": "vCPU hour", "gb": "GiB hour", "accelerator": "hour", "disk": "GiB month"}
@@ -40,7 +40,7 @@ def print_prices(kind: str | None, name: str | None, region: str | None) -> int:
     """Print the list prices that match the arguments, and return the exit code: 1 if none does."""
     matches = [
         (key, price)
-        for key, price in sorted(prices.load_prices().table.items())
+        for key, price in sorted(price_table.load_prices().table.items())
         if all(selected in (None, value) for selected, value in zip((kind, name, region), key, strict=True))
     ]
     if not matches:
@@ -80,7 +80,7 @@ def _build_parser() -> argparse.ArgumentParser:
         description="Show the list prices that previews estimate costs with, each with its date and its source.",
         epilog=_EXIT_CODES,
     )
-    command.add_argument("--kind", choices=prices.KINDS, help="only prices of this kind")
+    command.add_argument("--kind", choices=price_table.KINDS, help="only prices of this kind")
     command.add_argument("--name", help="only this machine family, accelerator or disk, such as N1 or NVIDIA_TESLA_T4")
     command.add_argument("--region", help="only this region, such as us-central1")
     command.set_defaults(run=lambda options: print_prices(options.kind, options.name, options.region))

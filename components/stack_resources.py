@@ -122,14 +122,18 @@ class Jobs:
     @property
     def results(self) -> Results:
         """The results of all jobs that were waited for, by name."""
-        return reduce(_merge_results, dict.fromkeys(self._completed_results.values()), pulumi.Output.from_input({}))
+        return reduce(
+            _merge_result_outputs, dict.fromkeys(self._completed_results.values()), pulumi.Output.from_input({})
+        )
 
-    def get_latest_run(self, name: str) -> pulumi.Output[Mapping[str, Any]]:
+    def get_run_with_final_state(self, job_name: str) -> pulumi.Output[Mapping[str, Any]]:
         """Return a job's run. Of a job that was waited for, it has the final state, and the rest is in its results."""
-        run = self.resources[name].run
-        if name not in self._completed_results:
+        run = self.resources[job_name].run
+        if job_name not in self._completed_results:
             return run
-        state = self._completed_results[name].apply(lambda results: results and {"state": results[name]["state"]})
+        state = self._completed_results[job_name].apply(
+            lambda results: results and {"state": results[job_name]["state"]}
+        )
         return run.apply(
             lambda run: state.apply(lambda state: {**{key: run[key] for key in (*_RUN_KEYS, "state")}, **state})
         )
@@ -187,13 +191,13 @@ def _resolve_spec(
     )
 
 
-def _get_promoted_image_uri(stack: pulumi.StackReference, name: str) -> pulumi.Output[str]:
+def _get_promoted_image_uri(stack: pulumi.StackReference, image_name: str) -> pulumi.Output[str]:
     """Return the URI, with digest, of the image that another stack has built. Raises ImageNotPromoted."""
 
     def get_image_uri(pinned: Any) -> str:
-        if (uri := (pinned or {}).get(name)) is not None:
+        if (uri := (pinned or {}).get(image_name)) is not None:
             return str(uri)
-        place = f"images.{name}: the stack {stack._name}"
+        place = f"images.{image_name}: the stack {stack._name}"
         known = ", ".join(sorted(pinned or {})) or "none"
         raise ImageNotPromoted(f"{place} has no image of this name (it has {known}); run `pulumi up` there first")
 
@@ -209,9 +213,9 @@ def export_outputs(images: Images, jobs: Jobs) -> None:
     pulumi.export("images", images.uris)
     pulumi.export("pinnedImages", images.pinned_uris)
     # Each job by itself: Output.all takes its arguments apart and puts them together again, 28 Outputs a job.
-    pulumi.export("jobs", {name: jobs.get_latest_run(name) for name in jobs.resources})
+    pulumi.export("jobs", {name: jobs.get_run_with_final_state(name) for name in jobs.resources})
     pulumi.export("results", jobs.results)
 
 
-def _merge_results(results: Results, more: Results) -> Results:
+def _merge_result_outputs(results: Results, more: Results) -> Results:
     return results.apply(lambda results: more.apply(lambda more: {**results, **more}))

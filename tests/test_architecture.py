@@ -19,7 +19,7 @@ LAYERS = {
     "components": (
         ("errors", "files"),
         ("schema", "runtime"),
-        ("images", "packages", "program_runner", "jobs.recovery", "legacy"),
+        ("images", "packages", "program_runner", "jobs.recovery", "ai_platform_training"),
         ("jobs",),
         ("settings",),
         ("preview", "stack_resources", "targets.gcp"),

@@ -10,14 +10,14 @@ from tests.vertex_api.jobs import custom_job, edited
 from tests.vertex_emulator import jobs as emulator_jobs
 from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT
 from vertex_api.estimates.cost import estimate_cost
-from vertex_api.estimates.prices import load_prices
+from vertex_api.estimates.price_table import load_prices
 from vertex_api.estimates.quota import METRIC_PREFIX, estimate_quota
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.message_validation import validate_job
+from vertex_api.validation.shape_and_rule_validation import validate_job
 from vertex_api.validation.shape_validation import validate_shape
-from vertex_emulator.api.injected_quota_error import list_exceeded_metrics
+from vertex_emulator.api.injected_quota_error import list_metrics_of_error
 from vertex_emulator.database.records import Replica
 from vertex_emulator.replicas.environment import build_service_environment
 from vertex_emulator.scheduling.job_outcome import compute_deadline
@@ -44,7 +44,7 @@ def test_injected_quota_errors_name_metrics_of_estimates(machine: str, metric: s
     if machine.startswith("g2"):
         spec |= {"acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
     job = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "machineSpec", to=spec)
-    assert list_exceeded_metrics(job["jobSpec"]) == [METRIC_PREFIX + metric]
+    assert list_metrics_of_error(job["jobSpec"]) == [METRIC_PREFIX + metric]
     assert metric in estimate_quota(CanonicalSpec(CUSTOM_JOB, job))
 
 

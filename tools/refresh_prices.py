@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from vertex_api.estimates.prices import FILE
+from vertex_api.estimates.price_table import FILE
 
 VERTEX = "C7E2-9256-1C43"
 COMPUTE = "6F81-5844-456A"
@@ -78,15 +78,16 @@ def render_file(table: Mapping[str, Any], rows: Sequence[Row]) -> str:
     return f'{{\n  "currency": "USD",\n  "sources": {{\n{source_lines}\n  }},\n  "prices": [\n{prices}\n  ]\n}}\n'
 
 
-def _get_description_pattern(kind: str, name: str) -> str | None:
+def _get_description_pattern(kind: str, price_name: str) -> str | None:
     """Return a pattern of the description of a SKU after its prefix; `None` if it is unknown."""
     if kind in _PARTS:
-        return rf"{_FAMILIES.get(name, re.escape(name))} (?:Predefined |Instance |Predefined Instance ){_PARTS[kind]}\b"
+        family = _FAMILIES.get(price_name, re.escape(price_name))
+        return rf"{family} (?:Predefined |Instance |Predefined Instance ){_PARTS[kind]}\b"
     if kind == "disk":
-        return rf"{_DISKS[name]}\b" if name in _DISKS else None
-    if not name.startswith("NVIDIA_"):
+        return rf"{_DISKS[price_name]}\b" if price_name in _DISKS else None
+    if not price_name.startswith("NVIDIA_"):
         return None
-    model = name.removeprefix("NVIDIA_").removeprefix("TESLA_").replace("_", " ")
+    model = price_name.removeprefix("NVIDIA_").removeprefix("TESLA_").replace("_", " ")
     # `A100 80GB` is another model than `A100`.
     return rf"NVIDIA (?:TESLA )?{model}\b(?! \d+GB)"
 
@@ -119,11 +120,11 @@ def _parse_usd(sku: Sku, kind: str) -> float:
     return int(rates[0].get("units", "0")) + int(rates[0].get("nanos", 0)) / 1e9
 
 
-def _fetch_skus(service: str, key: str) -> Iterator[Sku]:
+def _fetch_skus(service: str, api_key: str) -> Iterator[Sku]:
     """Yield all SKUs of a service, over the network: the only part that no test runs."""
     token = ""
     while True:
-        query = urllib.parse.urlencode({"key": key, "pageSize": 5000, "pageToken": token})
+        query = urllib.parse.urlencode({"key": api_key, "pageSize": 5000, "pageToken": token})
         url = f"https://cloudbilling.googleapis.com/v1/services/{service}/skus?{query}"
         with urllib.request.urlopen(url, timeout=60) as reply:
             page = json.load(reply)

@@ -206,7 +206,9 @@ def _translate_errors() -> Iterator[None]:
     except TimeoutError as error:
         raise client_errors.Unavailable(f"still not done after {CALL_TIMEOUT:.0f} s") from error
     except (requests.RequestException, auth.TransportError) as error:
-        raise client_errors.Unavailable(f"no answer from {_find_address(error)}: {_find_root_cause(error)}") from error
+        raise client_errors.Unavailable(
+            f"no answer from {_find_address(error)}: {_describe_root_cause(error)}"
+        ) from error
     except auth.GoogleAuthError as error:
         raise client_errors.PermissionDenied(
             f"no valid Google credentials: {client_errors.CREDENTIALS_REMEDY}"
@@ -224,7 +226,7 @@ def _find_address(error: Any) -> str:
     return "/".join(request.url.split("/")[:3]) if request is not None else "the API"
 
 
-def _find_root_cause(error: BaseException) -> str:
+def _describe_root_cause(error: BaseException) -> str:
     """Return the operating system's text for the error below the layers of HTTP libraries."""
     while cause := error.__cause__ or error.__context__:
         error = cause

@@ -60,7 +60,7 @@ def convert_int64_to_strings(message: Any, value: Mapping[str, Any]) -> dict[str
     """Return a canonical message as JSON, with numbers of type int64 as strings (proto3's JSON mapping)."""
     converted = {
         name: _map_values(field, value[name], partial(_write_int64_as_text, field))
-        for name, field in _find_int64_fields(message).items()
+        for name, field in _find_fields_with_int64(message).items()
         if name in value
     }
     return {**value, **converted}
@@ -80,7 +80,7 @@ def _write_int64_as_text(field: Field, value: Any) -> Any:
 
 
 @cache
-def _find_int64_fields(message: Any) -> Mapping[str, Field]:
+def _find_fields_with_int64(message: Any) -> Mapping[str, Field]:
     """Find the fields of a message that are, or contain, numbers of type int64."""
     return {name: field for name, field in get_fields(message).items() if _contains_int64(field, ())}
 

@@ -53,7 +53,7 @@ def _build_integer_validator(bits: int) -> BeforeValidator:
     return BeforeValidator(parse_integer)
 
 
-def _parse_double(value: object) -> float:
+def _parse_finite_double(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise _build_error(value, "is not a number")
     try:
@@ -152,7 +152,7 @@ OutputOnly = Annotated[Value, BeforeValidator(_reject_or_drop_output_only), Fiel
 
 String = Annotated[str, BeforeValidator(_parse_string)]
 Boolean = Annotated[bool, BeforeValidator(_parse_boolean)]
-Double = Annotated[float, BeforeValidator(_parse_double)]
+Double = Annotated[float, BeforeValidator(_parse_finite_double)]
 Int32 = Annotated[int, _build_integer_validator(32)]
 Int64 = Annotated[int, _build_integer_validator(64)]
 Duration = Annotated[str, BeforeValidator(_parse_duration)]

@@ -45,19 +45,19 @@ class DataFolder:
             raise StartError(message) from error
         return data
 
-    def make_metric_folder(self, job: str) -> Path:
+    def make_metric_folder(self, job_id: str) -> Path:
         """Create the `/tmp/hypertune` of a trial's job, writable for every user, and return it."""
-        folder = self.trials / job
+        folder = self.trials / job_id
         folder.mkdir(exist_ok=True)
         folder.chmod(0o777)
         return folder
 
-    def read_metric_text(self, job: str) -> str:
+    def read_metric_text(self, job_id: str) -> str:
         """Read the metric file of a trial's job; return "" if there is none.
 
         Training code may create anything under that name: a link, a pipe that blocks its reader, an endless file.
         """
-        path = self.trials / job / "output.metrics"
+        path = self.trials / job_id / "output.metrics"
         try:
             number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
@@ -75,7 +75,7 @@ class DataFolder:
         for parent in (self.logs, self.trials):
             yield from (folder.name for folder in parent.iterdir())
 
-    def remove_files(self, job: str) -> None:
+    def remove_files(self, job_id: str) -> None:
         """Remove a job's logs and metric files; outputs in buckets stay."""
         for parent in (self.logs, self.trials):
-            shutil.rmtree(parent / job, ignore_errors=True)
+            shutil.rmtree(parent / job_id, ignore_errors=True)

@@ -33,7 +33,7 @@ class Endpoint:
             raise StartError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def find_running_emulator(data: Path) -> Endpoint:
+def require_running_endpoint(data: Path) -> Endpoint:
     """Return the endpoint of the emulator that serves a data folder. Raises EmulatorNotRunning."""
     not_running = EmulatorNotRunning(
         f"no emulator is running on {data}; start one with: vertex-emulator serve --data {data}"

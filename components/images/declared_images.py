@@ -62,7 +62,7 @@ def find_image_violations(root: Path, image: shapes.Image) -> Iterator[Violation
         else:
             yield (option,), f"says how to build an image, but {origin} names one that is built elsewhere"
     if origin == "uri" and not references.has_unresolved_references(image["uri"]) and not IMAGE.matches(image["uri"]):
-        yield ("uri",), IMAGE.mismatch_text(image["uri"])
+        yield ("uri",), IMAGE.build_mismatch_message(image["uri"])
     elif origin == "context":
         folder_violations = _find_folder_violations(root, ("context",), image["context"])
         yield from folder_violations or _find_context_violations(root, image)

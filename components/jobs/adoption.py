@@ -32,7 +32,7 @@ def is_same_job(adopt: str, job_name: str) -> bool:
     return same_project and one[1:] == other[1:]
 
 
-def find_adoption_violations(
+def render_adoption_violations(
     kind: Kind, adopt: str, project: str, project_number: str | None, region: str
 ) -> Iterator[str]:
     """Find out why a job cannot be adopted in a stack of this project, whose number may be unknown, and region."""
@@ -55,7 +55,7 @@ def fetch_adopted_job(api: Target, inputs: JobInputs, name: str, results: Mappin
     actual = restore_spec(inputs.spec.kind, job).fields
     if lines := list(_render_differences(inputs.spec.fields, actual, inputs.collect_reference_values(results))):
         advice = "declare what it has, or take lifecycle.adopt out to run what is declared"
-        headline = f"{inputs.failed_action}, as it is not the job that is declared:"
+        headline = f"{inputs.error_prefix}, as it is not the job that is declared:"
         raise SubmitFailed("\n".join([headline, *lines, advice]))
     return job
 

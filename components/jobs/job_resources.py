@@ -151,10 +151,10 @@ def complete_spec(
     spec: CanonicalSpec, rerun: int, foundation: Foundation, name: str, upstream_run_ids: Sequence[str] = ()
 ) -> CanonicalSpec:
     """Return the spec with what it leaves out: one replica a pool, the foundation's defaults, a folder for each run."""
-    job_spec = {**foundation.job_defaults, **spec.job_spec}
+    job_spec = {**foundation.job_spec_defaults, **spec.job_spec}
     pools = job_spec["workerPoolSpecs"]
     job_spec["workerPoolSpecs"] = [{"replicaCount": 1, **pool} if pool else pool for pool in pools]
-    fields = _replace_value(spec.fields, spec.job_spec_path, job_spec)
+    fields = _copy_with_value(spec.fields, spec.job_spec_path, job_spec)
     if foundation.labels:
         fields["labels"] = {**foundation.labels, **fields.get("labels", {})}
     if foundation.encryption_key is not None:
@@ -165,6 +165,6 @@ def complete_spec(
     return whole
 
 
-def _replace_value(fields: Mapping[Any, Any], path: KeyPath, value: Any) -> dict[Any, Any]:
+def _copy_with_value(fields: Mapping[Any, Any], path: KeyPath, value: Any) -> dict[Any, Any]:
     first, *rest = path
-    return {**fields, first: _replace_value(fields[first], tuple(rest), value) if rest else value}
+    return {**fields, first: _copy_with_value(fields[first], tuple(rest), value) if rest else value}

@@ -8,7 +8,7 @@ from vertex_api.job_states import TERMINAL_STATES, strip_state_prefix
 from vertex_api.studies import trials
 from vertex_api.studies.metrics import list_objectives
 
-from .pipeline_results import TUNING_JOB
+from .backing_jobs import TUNING_JOB
 
 Job = Mapping[str, Any]
 HEARTBEAT_SECONDS = 60.0
@@ -37,19 +37,19 @@ class Progress:
                 self._statuses[name] = status
                 changed[name] = job
         if len(changed) > _MAX_NAMES:
-            lines = [*_render_states(changed), _render_counts(jobs)]
+            lines = [*_render_states(changed), _render_done_counts(jobs)]
         else:
             lines = [f"{name}: {self._statuses[name]}" for name in changed]
         queued = list(_describe_queued_jobs(jobs, now))
         if self._last_time is None or (lines and not queued):
             self._last_time = now
         elif now - self._last_time > HEARTBEAT_SECONDS:
-            lines.append("; ".join([f"waiting: {_render_counts(jobs)}", *queued]))
+            lines.append("; ".join([f"waiting: {_render_done_counts(jobs)}", *queued]))
             self._last_time = now
         return lines
 
 
-def describe_change(name: str, previous_run: Mapping[str, Any], run: Mapping[str, Any]) -> str | None:
+def describe_change(job_name: str, previous_run: Mapping[str, Any], run: Mapping[str, Any]) -> str | None:
     """Return a line on a job whose output `run` has changed; None if it has not."""
     if previous_run == run:
         return None
@@ -57,7 +57,7 @@ def describe_change(name: str, previous_run: Mapping[str, Any], run: Mapping[str
     arrow = f"{strip_state_prefix(previous_state)} → " if previous_state != run["state"] else ""
     done = f", {run['trials']['ended']} of {run['trials']['of']} trials done" if "trials" in run else ""
     error = f": {run['error']}" if run.get("error") else ""
-    return f"{name}: {arrow}{strip_state_prefix(run['state'])}{done}{error}"
+    return f"{job_name}: {arrow}{strip_state_prefix(run['state'])}{done}{error}"
 
 
 def _describe_status(job: Job) -> str:
@@ -80,7 +80,7 @@ def _render_states(jobs: Mapping[str, Job]) -> Iterator[str]:
         yield f"{state}: {_join_names([name for name in jobs if states[name] == state])}"
 
 
-def _render_counts(jobs: Mapping[str, Job]) -> str:
+def _render_done_counts(jobs: Mapping[str, Job]) -> str:
     done = sum(job["state"] in TERMINAL_STATES for job in jobs.values())
     text = f"{done} of {len(jobs)} jobs done"
     tuning_jobs = [tuning_job for job in jobs.values() if "studySpec" in (tuning_job := job.get(TUNING_JOB, job))]

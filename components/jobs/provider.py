@@ -19,7 +19,7 @@ from ..runtime.api_target import Target, translate_api_errors
 from ..runtime.provider_base import Provider
 from ..schema.job_declaration import validate_declared_spec
 from . import adoption, drift, progress, results
-from .pipeline_results import fetch_tuning_job
+from .backing_jobs import fetch_tuning_job
 from .provider_inputs import JobInputs
 from .recovery.job_removal import remove_job
 from .recovery.labels import find_label_violations
@@ -45,7 +45,7 @@ class JobProvider(Provider):
         ]
         if adopt:
             project, _, region = inputs["parent"].split("/")[-3:]
-            messages = adoption.find_adoption_violations(self.kind, adopt, project, None, region)
+            messages = adoption.render_adoption_violations(self.kind, adopt, project, None, region)
             failures += [dynamic.CheckFailure("adopt", message) for message in messages]
             if inputs.get("rerun"):
                 failures.append(dynamic.CheckFailure("rerun", adoption.RERUN_MESSAGE))
@@ -99,7 +99,7 @@ class JobProvider(Provider):
     def _create_or_adopt(self, props: dict[str, Any]) -> dict[str, Any]:
         """Return the outputs of a resource once its job exists: adopted by name, found again, or submitted."""
         inputs = JobInputs.parse(self.kind, props)
-        with translate_api_errors(inputs.failed_action):
+        with translate_api_errors(inputs.error_prefix):
             api = api_target.resolve_target(inputs.parent)
             used_results = results.fetch_results(api, inputs)
             if inputs.adopted_job:

@@ -55,7 +55,7 @@ class JobInputs:
         return self.owner.rpartition("/")[0]
 
     @property
-    def failed_action(self) -> str:
+    def error_prefix(self) -> str:
         """What has failed if the job cannot be created, as messages begin."""
         return f"{self.name}: {f'{self.adopted_job} is not adopted' if self.adopted_job else 'not submitted'}"
 

@@ -15,7 +15,7 @@ from vertex_api.validation.rules.study_parameters import walk_parameters
 from ..errors import SubmitFailed
 from ..runtime.api_target import Target
 from ..schema import references
-from .pipeline_results import attach_tuning_jobs, get_created_resource_names, get_training_job, is_pipeline
+from .backing_jobs import attach_tuning_jobs, get_attached_or_declared_job, get_created_resource_names, is_pipeline
 from .provider_inputs import JobInputs
 
 Job = Mapping[str, Any]
@@ -62,13 +62,13 @@ def fetch_results(api: Target, inputs: JobInputs) -> dict[str, str]:
     paths = {reference: split_reference(reference, upstream_jobs) for reference in find_result_references(inputs.spec)}
     for reference, (name, _) in sorted(paths.items()):
         if name not in upstream_jobs:
-            place = f"{inputs.failed_action}: ${{{references.JOBS}.{reference}}}"
+            place = f"{inputs.error_prefix}: ${{{references.JOBS}.{reference}}}"
             names = ", ".join(upstream_jobs) or "none"
             raise SubmitFailed(f"{place} is not a result of its upstream jobs: {names}")
     jobs = {name: api.client.get(ResourceName.parse(upstream_jobs[name])) for name, _ in sorted(paths.values())}
     for name, job in jobs.items():
         if job["state"] not in SUCCEEDED_STATES:
-            raise SubmitFailed(f"{inputs.failed_action}: {name}, whose results it uses, is {job['state']}")
+            raise SubmitFailed(f"{inputs.error_prefix}: {name}, whose results it uses, is {job['state']}")
     complete_jobs = attach_tuning_jobs(api, inputs.stack, jobs)
     job_results = {name: {"name": job["name"], **summarize_job(job)} for name, job in complete_jobs.items()}
     values = {}
@@ -76,7 +76,7 @@ def fetch_results(api: Target, inputs: JobInputs) -> dict[str, str]:
         value = _get_result_value(job_results[name], path)
         if value is None:
             reason = _explain_missing_result(name, path, job_results[name])
-            raise SubmitFailed(f"{inputs.failed_action}: ${{{references.JOBS}.{reference}}} does not exist: {reason}")
+            raise SubmitFailed(f"{inputs.error_prefix}: ${{{references.JOBS}.{reference}}} does not exist: {reason}")
         values[reference] = references.format_as_text(value)
     return values
 
@@ -93,11 +93,11 @@ def summarize_job(job: Job) -> dict[str, Any]:
     if "error" in job:
         result["error"] = job["error"].get("message", "")
     if is_pipeline(job):
-        result, job = result | get_created_resource_names(job), get_training_job(job)
+        result, job = result | get_created_resource_names(job), get_attached_or_declared_job(job)
     if "studySpec" not in job:
-        return result | _get_model_dir(job["jobSpec"])
+        return result | _build_model_dir_result(job["jobSpec"])
     if best_trial := trials.find_best_trial(job):
-        result |= _get_model_dir(job["trialJobSpec"], best_trial["id"])
+        result |= _build_model_dir_result(job["trialJobSpec"], best_trial["id"])
     if len(list_objectives(job["studySpec"])) > 1:
         result["paretoTrials"] = trials.find_pareto_front(job)
     if unreported := trials.find_unreported_metrics(job):
@@ -105,7 +105,7 @@ def summarize_job(job: Job) -> dict[str, Any]:
     return result | {"bestTrial": best_trial, "trials": trials.summarize_trials(job)}
 
 
-def _get_model_dir(job_spec: Mapping[str, Any], trial_id: str = "") -> dict[str, str]:
+def _build_model_dir_result(job_spec: Mapping[str, Any], trial_id: str = "") -> dict[str, str]:
     folder = get_model_directory(job_spec, trial_id)
     return {MODEL_DIR: folder} if folder else {}
 
@@ -118,10 +118,10 @@ def _get_result_value(result: Any, path: str) -> Any:
     return result.get(path) if isinstance(result, Mapping) else None
 
 
-def _explain_missing_result(name: str, path: str, result: Mapping[str, Any]) -> str:
+def _explain_missing_result(job_name: str, path: str, result: Mapping[str, Any]) -> str:
     if path.startswith("bestTrial."):
         best_trial = result.get("bestTrial")
         if not best_trial:
-            return f"no trial of {name} has succeeded with its metric"
-        return f"the best trial of {name}, {best_trial['id']}, has no {path.removeprefix('bestTrial.')}"
-    return f"{name} has no {path}"
+            return f"no trial of {job_name} has succeeded with its metric"
+        return f"the best trial of {job_name}, {best_trial['id']}, has no {path.removeprefix('bestTrial.')}"
+    return f"{job_name} has no {path}"

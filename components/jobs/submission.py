@@ -34,5 +34,5 @@ def find_or_submit_job(api: Target, inputs: JobInputs, results: Mapping[str, str
         return equivalent_job
     job = references.resolve_and_unescape(inputs.spec.fields, inputs.collect_reference_values(results))
     job["labels"] = {**job.get("labels", {}), **labels}
-    engine.ensure_engine_alive(inputs.failed_action)
+    engine.ensure_engine_alive(inputs.error_prefix)
     return api.client.create(kind, api.parent, job)

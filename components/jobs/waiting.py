@@ -11,8 +11,8 @@ from vertex_api.resource_names import ResourceName
 
 from ..errors import TrainingFailed
 from ..runtime import api_target, engine
-from . import failure_reports
-from .pipeline_results import TUNING_JOB, attach_tuning_jobs, fetch_stack_jobs
+from . import failure_diagnosis
+from .backing_jobs import TUNING_JOB, attach_tuning_jobs, fetch_existing_jobs
 from .progress import Progress
 from .results import summarize_job
 
@@ -47,11 +47,11 @@ def wait_for_jobs(parent: str, stack: str, names: Mapping[str, str], deadlines: 
             if failed := [name for name in latest if jobs[name]["state"] in TERMINAL_STATES - SUCCEEDED_STATES]:
                 api = api_target.resolve_target(parent)
                 raise TrainingFailed(
-                    "\n".join(failure_reports.build_failure_report(api, name, jobs[name]) for name in failed)
+                    "\n".join(failure_diagnosis.build_failure_report(api, name, jobs[name]) for name in failed)
                 )
             if all(map(_has_ended, jobs.values())):
                 for name, job in jobs.items():
-                    reports = failure_reports.find_unreported_metrics(job.get(TUNING_JOB, job))
+                    reports = failure_diagnosis.render_unreported_metrics(job.get(TUNING_JOB, job))
                     _print_lines(*(f"{name}: {report}" for report in reports))
                 return {name: summarize_job(job) for name, job in jobs.items()}
         waited = time.monotonic() - start
@@ -70,7 +70,7 @@ def fetch_jobs(parent: str, stack: str, names: Mapping[str, str]) -> dict[str, J
     `names` are their resource names.
     """
     api = api_target.resolve_target(parent)
-    jobs = fetch_stack_jobs(api, stack, set(names.values()))
+    jobs = fetch_existing_jobs(api, stack, set(names.values()))
     return attach_tuning_jobs(api, stack, {name: jobs[names[name]] for name in names if names[name] in jobs})
 
 
@@ -78,11 +78,11 @@ def _has_ended(job: Job) -> bool:
     return job["state"] in TERMINAL_STATES
 
 
-def _render_overdue_message(parent: str, name: str, resource_name: str, job: Job | None, waited: float) -> str:
+def _render_overdue_message(parent: str, job_name: str, resource_name: str, job: Job | None, waited: float) -> str:
     state = job["state"] if job else "of unknown state"
     page = api_target.resolve_target(parent).links.get_page_url(ResourceName.parse(resource_name))
     return (
-        f"{name}: still {state} after {waited:.0f} s, its lifecycle.deadline. The job goes on: {page}\n"
+        f"{job_name}: still {state} after {waited:.0f} s, its lifecycle.deadline. The job goes on: {page}\n"
         "  run this again to wait on, raise the deadline, or set scheduling.timeout to have the service end such a job"
     )
 

@@ -8,7 +8,7 @@ import pulumi
 
 from vertex_api.estimates import persistent_resource
 from vertex_api.estimates.cost import Cost
-from vertex_api.estimates.prices import is_old
+from vertex_api.estimates.price_table import is_price_old
 from vertex_api.estimates.quota import METRIC_PREFIX, UNKNOWN_METRIC_MARK, estimate_quota
 
 from ..settings import google_cloud
@@ -46,7 +46,7 @@ def render_cost_lines(
         rows.append((f"{len(hidden)} more", *_format_sums(costs, hidden), "", ""))
     if len(names) > 1:
         rows.append(
-            ("stack", *_format_sums(costs, names), "", _format_quota(sum(map(Counter, quotas.values()), Counter())))
+            ("stack", *_format_sums(costs, names), "", _format_quotas(sum(map(Counter, quotas.values()), Counter())))
         )
     days = frozenset().union(*(each.as_of for each in costs.values()))
     as_of = f"prices as of {min(days)}, " if days else ""
@@ -65,7 +65,7 @@ def render_cost_lines(
     if any(UNKNOWN_METRIC_MARK in row[-1] for row in rows):
         lines.append(f"  {UNKNOWN_METRIC_MARK} the name of this quota is not on file")
     lines += _render_notes(costs, shown)
-    if days and is_old(min(days), today):
+    if days and is_price_old(min(days), today):
         lines.append(f"  The prices as of {min(days)} are more than 90 days old: python -m tools.refresh_prices")
     return lines
 
@@ -78,9 +78,9 @@ def _get_cost_sort_key(cost: Cost) -> tuple[bool, bool, float]:
 def _render_row(name: str, cost: Cost, quota: Mapping[str, int]) -> tuple[str, str, str, str, str]:
     hourly, total = ("?", "?") if cost.unpriced else (f"{cost.hourly:,.2f}", f"{cost.total:,.2f}")
     if cost.is_endless:
-        return name, hourly, "-", "as long as it is there", _format_quota(quota)
+        return name, hourly, "-", "as long as it is there", _format_quotas(quota)
     within = _format_duration(cost.max_seconds) + ("" if cost.has_timeout else ", as it has no timeout")
-    return name, hourly, total, within, _format_quota(quota)
+    return name, hourly, total, within, _format_quotas(quota)
 
 
 def _format_sums(costs: Mapping[str, Cost], names: list[str]) -> tuple[str, str]:
@@ -90,8 +90,8 @@ def _format_sums(costs: Mapping[str, Cost], names: list[str]) -> tuple[str, str]
     return f"{sum(each.hourly for each in priced):,.2f}", f"{total:,.2f}"
 
 
-def _format_quota(quota: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {amount:,}" for name, amount in quota.items()) or "none"
+def _format_quotas(amounts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {amount:,}" for name, amount in amounts.items()) or "none"
 
 
 def _render_notes(costs: Mapping[str, Cost], names: list[str]) -> list[str]:

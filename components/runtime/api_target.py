@@ -86,12 +86,12 @@ def _get_cloud_endpoint(region: str) -> Endpoint:
 
 
 @contextmanager
-def translate_api_errors(failed_action: str) -> Iterator[None]:
-    """Raise SubmitFailed in place of a VertexError, as one line: `<failed_action>: <what the API answered>`."""
+def translate_api_errors(error_prefix: str) -> Iterator[None]:
+    """Raise SubmitFailed in place of a VertexError, as one line: `<error_prefix>: <what the API answered>`."""
     try:
         yield
     except VertexError as error:
-        raise SubmitFailed(f"{failed_action}: {error}") from error
+        raise SubmitFailed(f"{error_prefix}: {error}") from error
 
 
 @cache

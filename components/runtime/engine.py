@@ -30,11 +30,11 @@ def is_engine_alive() -> bool:
     return True
 
 
-def ensure_engine_alive(failed_action: str) -> None:
+def ensure_engine_alive(error_prefix: str) -> None:
     """Raise SubmitFailed if the engine is gone, so that nothing is started that no state will record."""
     if not is_engine_alive():
         raise SubmitFailed(
-            f"{failed_action}: stopped, because `pulumi` was killed; the next `pulumi up` goes on from here"
+            f"{error_prefix}: stopped, because `pulumi` was killed; the next `pulumi up` goes on from here"
         )
 
 

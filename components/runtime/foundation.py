@@ -10,9 +10,9 @@ class Foundation(Protocol):
     """The ground that a target provides.
 
     `registry` is what image names begin with, `staging` a `gs://` folder for outputs, `parent` where jobs live (a full
-    resource name such as `//local/projects/P/locations/R`). `job_defaults` are the fields of a CustomJobSpec that jobs
-    take where they say nothing, `labels` those of every job, `encryption_key` the key of every job. Images are built
-    after `image_dependencies`, jobs are submitted after `job_dependencies`.
+    resource name such as `//local/projects/P/locations/R`). `job_spec_defaults` are the fields of a CustomJobSpec that
+    jobs take where they say nothing, `labels` those of every job, `encryption_key` the key of every job. Images are
+    built after `image_dependencies`, jobs are submitted after `job_dependencies`.
     """
 
     @property
@@ -22,7 +22,7 @@ class Foundation(Protocol):
     @property
     def parent(self) -> str: ...
     @property
-    def job_defaults(self) -> Mapping[str, Any]: ...
+    def job_spec_defaults(self) -> Mapping[str, Any]: ...
     @property
     def labels(self) -> Mapping[str, str]: ...
     @property

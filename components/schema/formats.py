@@ -18,12 +18,12 @@ def is_valid_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
-def _validate_with(is_valid: Callable[[Any], object], mismatch_text: Callable[[Any], str]) -> AfterValidator:
-    """Return a validator that raises ValueError with `mismatch_text(value)` for invalid values."""
+def _validate_with(is_valid: Callable[[Any], object], build_mismatch_message: Callable[[Any], str]) -> AfterValidator:
+    """Return a validator that raises ValueError with `build_mismatch_message(value)` for invalid values."""
 
     def validate(value: Any) -> Any:
         if not is_valid(value):
-            raise ValueError(mismatch_text(value))
+            raise ValueError(build_mismatch_message(value))
         return value
 
     return AfterValidator(validate)
@@ -36,7 +36,7 @@ def _match(pattern: str, form: str) -> AfterValidator:
 
 def _match_format(text_format: text_formats.TextFormat) -> AfterValidator:
     """Return a validator for texts of a format that the rules for jobs use too."""
-    return _validate_with(text_format.matches, text_format.mismatch_text)
+    return _validate_with(text_format.matches, text_format.build_mismatch_message)
 
 
 def _convert_integer_to_text(value: object) -> object:

@@ -14,7 +14,7 @@ from ..errors import Problem
 from ..schema import formats
 from ..schema.job_keys import SPEC
 from ..schema.source_file import SourceFile, find_included_files, load_source_file
-from .spec_files import SpecFile, find_spec_file, merge_spec_file
+from .spec_file_merging import SpecFile, find_spec_file, merge_spec_file
 
 SECTIONS = ("vars", "images", "packages", *KINDS)
 _EXTENSION_PREFIX = "x-"  # as in Compose files: for anchors that jobs refer to
@@ -64,7 +64,7 @@ def load_entries(
         sections, misplaced = _split_sections(source, content)
         problems += misplaced
         for entry in sections:
-            if message := _find_name_problem(entry, entries):
+            if message := _describe_name_problem(entry, entries):
                 problems.append(entry.create_problem((), message))
                 continue
             merged, unmergeable = _load_spec_file(entry, root)
@@ -88,7 +88,7 @@ def _split_sections(source: SourceFile, content: Mapping[str, Any]) -> tuple[lis
     return entries, problems
 
 
-def _find_name_problem(entry: Entry, entries: Entries) -> str | None:
+def _describe_name_problem(entry: Entry, entries: Entries) -> str | None:
     # Jobs of all kinds share their names, so that results can be looked up by name.
     for section in KINDS if entry.section in KINDS else (entry.section,):
         if other := entries[section].get(entry.name):

@@ -21,7 +21,7 @@ from ..schema import job_keys, references, shapes
 from ..schema.job_declaration import JobDeclaration, validate_declared_spec
 from ..schema.source_file import SourceFile
 from .declaration_entries import SECTIONS, Entries, Entry
-from .reference_resolution import Resolution, resolve_entry
+from .reference_resolution import Resolution, resolve_and_check_references
 
 _RESULT_AS_VALUE = "is known only after that job, so it can be used in texts only"
 
@@ -60,7 +60,7 @@ def parse_declarations(
     }
     tables = {"vars": variables, "images": google_images}
     declared = [entry for section in SECTIONS[1:] for entry in entries[section].values()]
-    resolutions = [resolve_entry(entry, names, tables) for entry in declared]
+    resolutions = [resolve_and_check_references(entry, names, tables) for entry in declared]
     images, packages, jobs = {}, {}, list[JobDeclaration]()
     for resolution in resolutions:
         entry = resolution.entry

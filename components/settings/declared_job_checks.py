@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from vertex_api.validation.message_validation import collect_problems
 from vertex_api.validation.rules import Violation, likely_mistakes
 from vertex_api.validation.rules.region_mismatches import find_region_mismatches
+from vertex_api.validation.shape_and_rule_validation import collect_problems
 
 from ..images.declared_images import find_bare_image_names
 from ..jobs import adoption
@@ -53,7 +53,7 @@ def find_duplicate_adoptions(jobs: Iterable[JobDeclaration]) -> list[tuple[JobDe
 def _find_adoption_violations(job: JobDeclaration, stack_values: Mapping[str, Any]) -> Iterator[Violation]:
     project, region_name = stack_values.get("project", "local"), stack_values.get("region", "us-central1")
     place = (project, stack_values.get("projectNumber"), region_name)
-    for message in adoption.find_adoption_violations(job.kind, job.lifecycle["adopt"], *place):
+    for message in adoption.render_adoption_violations(job.kind, job.lifecycle["adopt"], *place):
         yield ("lifecycle", "adopt"), message
     if job.lifecycle.get("rerun"):
         yield ("lifecycle", "rerun"), adoption.RERUN_MESSAGE

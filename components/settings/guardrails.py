@@ -15,7 +15,7 @@ from vertex_api.job_kinds import Kind
 from vertex_api.name_suggestions import join_with_or
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.rules import KeyPath, Violation
-from vertex_api.validation.rules.machine_spec import get_accelerator
+from vertex_api.validation.rules.machine_spec import get_accelerator_and_count
 
 from ..errors import ImageRefused
 from ..schema import references, shapes
@@ -64,10 +64,12 @@ def _find_training_job_violations(
         for task, image in (("containerSpec", "imageUri"), ("pythonPackageSpec", "executorImageUri")):
             yield from _find_registry_violations(rules, pool.get(task, {}).get(image), images, (*at, task, image))
     replicas = sum(pool.get("replicaCount", 1) for pool in spec[field]["workerPoolSpecs"] if pool)
-    yield from _find_limit_excess("maxReplicas", rules, replicas, (field, "workerPoolSpecs"), "replicas in all pools")
-    yield from _find_limit_excess("maxTrials", rules, spec.get("maxTrialCount", 0), ("maxTrialCount",), "trials")
+    yield from _find_limit_violations(
+        "maxReplicas", rules, replicas, (field, "workerPoolSpecs"), "replicas in all pools"
+    )
+    yield from _find_limit_violations("maxTrials", rules, spec.get("maxTrialCount", 0), ("maxTrialCount",), "trials")
     at_once = spec.get("parallelTrialCount", 0)
-    yield from _find_limit_excess("maxParallelTrials", rules, at_once, ("parallelTrialCount",), "trials at once")
+    yield from _find_limit_violations("maxParallelTrials", rules, at_once, ("parallelTrialCount",), "trials at once")
     yield from _find_timeout_violations(rules, spec[field], (field, "scheduling", "timeout"))
     for label in rules.get("requiredLabels", ()):
         if not {**labels, **spec.get("labels", {})}.get(label):
@@ -114,7 +116,7 @@ def find_budget_violations(
             yield None, rule, message
 
 
-def create_image_check(rules: shapes.Guardrails | None, name: str) -> Callable[[str], str]:
+def create_image_check(rules: shapes.Guardrails | None, image_name: str) -> Callable[[str], str]:
     """Return a function that checks the URI of an image of another stack, once that stack's outputs are known.
 
     The function returns the URI, or raises ImageRefused.
@@ -123,14 +125,14 @@ def create_image_check(rules: shapes.Guardrails | None, name: str) -> Callable[[
     def check(uri: str) -> str:
         allowed = (rules or {}).get("registries")
         if allowed is not None and not _is_in_registries(uri, allowed):
-            raise ImageRefused(f"images.{name}: {_registry_message(uri, allowed)}")
+            raise ImageRefused(f"images.{image_name}: {_registry_message(uri, allowed)}")
         return uri
 
     return check
 
 
 def _find_disallowed_types(rules: shapes.Guardrails, spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    types = {"machineType": spec.get("machineType"), "acceleratorType": get_accelerator(spec)[0]}
+    types = {"machineType": spec.get("machineType"), "acceleratorType": get_accelerator_and_count(spec)[0]}
     for field, value in types.items():
         allowed = rules.get(rule := f"{field}s")
         if not isinstance(allowed, list) or value is None:
@@ -171,7 +173,9 @@ def _get_limited_cost(cost: Cost, rule: str) -> float:
     return float(getattr(cost, _LIMITS[rule]))
 
 
-def _find_limit_excess(rule: str, rules: Mapping[str, Any], count: int, at: KeyPath, noun: str) -> Iterator[Violation]:
+def _find_limit_violations(
+    rule: str, rules: Mapping[str, Any], count: int, at: KeyPath, noun: str
+) -> Iterator[Violation]:
     if (limit := rules.get(rule)) is not None and count > limit:
         yield at, f"guardrails.{rule}: {count} {noun}; at most {limit} are allowed here"
 

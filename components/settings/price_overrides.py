@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from datetime import date, timedelta
 
-from vertex_api.estimates import prices
-from vertex_api.estimates.cost import list_priceable_names
+from vertex_api.estimates import price_table
+from vertex_api.estimates.cost import get_price_names_by_kind
 from vertex_api.estimates.regional_availability import REGIONS
 from vertex_api.name_suggestions import find_closest_name, suggestion_text
 from vertex_api.validation.rules import Violation
@@ -24,8 +24,8 @@ def find_violations(declared_prices: shapes.Prices, own_region: str | None = Non
         yield ("asOf",), f'"{declared_prices["asOf"]}" is not a date, such as 2026-07-30'
     if not declared_prices["source"].strip():
         yield ("source",), "is empty; write where the prices come from"
-    known_regions = REGIONS | {region for _, _, region in prices.load_prices().table} | {own_region}
-    for kind, known in list_priceable_names().items():
+    known_regions = REGIONS | {region for _, _, region in price_table.load_prices().table} | {own_region}
+    for kind, known in get_price_names_by_kind().items():
         for name, regions in declared_prices.get(kind, {}).items():  # type: ignore[attr-defined]
             if name not in known:
                 yield (kind, name), f"is not a name that has a price{suggestion_text(name, known)}"
@@ -38,13 +38,13 @@ def find_violations(declared_prices: shapes.Prices, own_region: str | None = Non
                     yield (kind, name, region), f"{usd} is below zero"
 
 
-def merge_prices(declared_prices: shapes.Prices | None) -> prices.Prices:
+def merge_prices(declared_prices: shapes.Prices | None) -> price_table.Prices:
     """Return the prices on file, with a stack's own valid prices added or in their place."""
     if declared_prices is None:
-        return prices.load_prices()
-    return prices.load_prices().override(
-        (kind, name, region, prices.Price(usd, declared_prices["asOf"], declared_prices["source"]))
-        for kind in prices.KINDS
+        return price_table.load_prices()
+    return price_table.load_prices().override(
+        (kind, name, region, price_table.Price(usd, declared_prices["asOf"], declared_prices["source"]))
+        for kind in price_table.KINDS
         for name, regions in declared_prices.get(kind, {}).items()  # type: ignore[attr-defined]
         for region, usd in regions.items()
     )

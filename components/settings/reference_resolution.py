@@ -29,7 +29,9 @@ class Resolution:
     results: list[tuple[KeyPath, str]]
 
 
-def resolve_entry(entry: Entry, names: Mapping[str, Collection[str] | None], tables: references.Tables) -> Resolution:
+def resolve_and_check_references(
+    entry: Entry, names: Mapping[str, Collection[str] | None], tables: references.Tables
+) -> Resolution:
     """Fill in the references of an entry into `tables`, and check all others.
 
     `names` are the declared names of each table, or None for an invalid table, in which all names pass.

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from vertex_api.validation.message_validation import check_partially, extract_valid_part
 from vertex_api.validation.rules import Violation
+from vertex_api.validation.shape_and_rule_validation import check_partially, extract_valid_part
 from vertex_api.validation.shape_validation import validate_shape
 
 from ..schema import shapes

@@ -51,7 +51,7 @@ class LocalFoundation(pulumi.ComponentResource):
         self.registry = f"localhost/{_build_slug(settings.pulumi_project)}"
         self.staging = f"gs://{_build_slug(settings.pulumi_project)}-{_build_slug(settings.stack)}"
         self.parent = LOCAL_PREFIX + build_parent(settings.project, settings.region)
-        self.job_defaults: Mapping[str, Any] = {}
+        self.job_spec_defaults: Mapping[str, Any] = {}
         self.labels: Mapping[str, str] = {}
         self.encryption_key: str | None = None
         self.image_dependencies: Sequence[pulumi.Resource] = []

@@ -127,7 +127,7 @@ class Ground:
     registry: str = "registry.test/team"
     staging: str = "gs://staging"
     parent: str = "//local/projects/p/locations/us-central1"
-    job_defaults: Mapping[str, Any] = field(default_factory=dict)
+    job_spec_defaults: Mapping[str, Any] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     encryption_key: str | None = None
     image_dependencies: Sequence[pulumi.Resource] = ()

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from components.legacy.convert_command import convert_file
+from components.ai_platform_training.convert_command import convert_file
 from components.settings.settings import Settings
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 

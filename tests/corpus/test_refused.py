@@ -17,7 +17,7 @@ RULES = (
     "vertex_api/scalar_types.py",
     "vertex_api/validation/shape_validation.py",
     "vertex_api/validation/pipeline_validation.py",
-    "components/legacy/job_rules.py",
+    "components/ai_platform_training/job_rules.py",
     "components/settings/google_cloud.py",
     "components/settings/declarations.py",
     "components/settings/declaration_entries.py",
@@ -32,7 +32,7 @@ RULES = (
     "components/jobs/recovery/labels.py",
     "components/images/package_context.py",
     "components/packages/source_distribution.py",
-    "components/settings/spec_files.py",
+    "components/settings/spec_file_merging.py",
 )
 """Where faults are found, beside the shapes of messages (`vertex_api/types.py`, `components/schema/shapes.py`)."""
 CASES = tuple(cases())

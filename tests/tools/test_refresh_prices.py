@@ -8,7 +8,7 @@ import pytest
 
 from tools import refresh_prices
 from tools.refresh_prices import Row, UnclearPricesError, refresh_rows, render_file
-from vertex_api.estimates.prices import FILE, parse_prices
+from vertex_api.estimates.price_table import FILE, parse_prices
 
 TODAY = date(2026, 11, 21)
 ON_VERTEX = "Vertex AI: Training/Pipelines on "

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools.setup import debootstrap_image
-from tools.setup.base_image import LABEL, TAG, describe_existing, set_up
+from tools.setup.base_image import LABEL, TAG, describe_if_set_up, set_up
 from tools.setup.console import Console
 from tools.setup.debootstrap_image import build_image, copy_certificates_and_pip_settings, imitate_official_image
 from tools.setup.subprocesses import CommandFailed, SetupError
@@ -27,12 +27,12 @@ CONSOLE = Console(io.StringIO())
 )
 def test_an_existing_image_is_found(program: Program, labels: str, line: str) -> None:
     program("docker", f"echo '{labels}'")
-    assert describe_existing() == line
+    assert describe_if_set_up() == line
 
 
 def test_a_missing_image_is_not_found(program: Program) -> None:
     program("docker", "echo 'No such image' >&2; exit 1")
-    assert describe_existing() is None
+    assert describe_if_set_up() is None
 
 
 def test_a_pulled_image_is_not_built(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:

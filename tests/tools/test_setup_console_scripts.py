@@ -25,15 +25,15 @@ def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_scripts_are_found_once_they_are_written(venv: Path) -> None:
-    assert console_scripts.describe_existing() is None
+    assert console_scripts.describe_if_set_up() is None
     line = console_scripts.set_up(CONSOLE)
-    assert line == console_scripts.describe_existing() == "Commands: vertex-emulator, vertex-training in .venv/bin"
+    assert line == console_scripts.describe_if_set_up() == "Commands: vertex-emulator, vertex-training in .venv/bin"
 
 
 def test_another_checkout_s_script_is_outdated(venv: Path) -> None:
     console_scripts.set_up(CONSOLE)
     (venv / "bin" / "vertex-training").write_text("#!/bin/sh\n")
-    assert console_scripts.describe_existing() is None
+    assert console_scripts.describe_if_set_up() is None
 
 
 @pytest.mark.parametrize("name", ["vertex-emulator", "vertex-training"])

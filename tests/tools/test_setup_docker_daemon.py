@@ -12,7 +12,7 @@ import pytest
 
 from tools.setup import docker_daemon
 from tools.setup.console import Console
-from tools.setup.docker_daemon import DockerSetup, describe_existing, find_docker_obstacle, set_up, start_daemon
+from tools.setup.docker_daemon import DockerSetup, describe_docker_obstacle, describe_if_set_up, set_up, start_daemon
 from tools.setup.subprocesses import SetupError
 
 REAL_POPEN = subprocess.Popen
@@ -41,7 +41,7 @@ SILENT = 'case "$1" in version) echo no daemon >&2; exit 1;; context) echo unix:
     ],
 )
 def test_root_starts_or_installs_the_daemon(machine: DockerSetup) -> None:
-    assert find_docker_obstacle(machine) is None
+    assert describe_docker_obstacle(machine) is None
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_root_starts_or_installs_the_daemon(machine: DockerSetup) -> None:
     ],
 )
 def test_an_obstacle_says_what_to_do(machine: DockerSetup, expected_text: str) -> None:
-    obstacle = find_docker_obstacle(machine)
+    obstacle = describe_docker_obstacle(machine)
     assert obstacle
     assert re.search(expected_text, obstacle)
     assert obstacle.endswith("then run `make setup` again.")
@@ -65,13 +65,13 @@ def test_an_obstacle_says_what_to_do(machine: DockerSetup, expected_text: str) -
 
 def test_a_running_daemon_has_version_and_address(program: Program) -> None:
     program("docker", ANSWERS)
-    assert describe_existing() == "Docker: 28.2.2 at unix:///var/run/docker.sock"
+    assert describe_if_set_up() == "Docker: 28.2.2 at unix:///var/run/docker.sock"
 
 
 def test_a_silent_daemon_is_not_found(program: Program) -> None:
-    assert describe_existing() is None
+    assert describe_if_set_up() is None
     program("docker", SILENT)
-    assert describe_existing() is None
+    assert describe_if_set_up() is None
 
 
 def test_a_remote_daemon_is_never_replaced(program: Program, tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ def make() -> str:
 
 def test_installed_programs_are_found(program: Program) -> None:
     for name in ALL:
-        assert programs_for_tests.describe_existing() is None
+        assert programs_for_tests.describe_if_set_up() is None
         program(name, "")
-    assert programs_for_tests.describe_existing() == f"Programs for tests: {', '.join(ALL)}"
+    assert programs_for_tests.describe_if_set_up() == f"Programs for tests: {', '.join(ALL)}"
 
 
 def test_packages_of_missing_programs_are_installed(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,7 +38,7 @@ def test_packages_of_missing_programs_are_installed(program: Program, monkeypatc
 
     monkeypatch.setattr(debian_packages, "can_install", lambda: True)
     monkeypatch.setattr(debian_packages, "install_packages", install)
-    assert make() == programs_for_tests.describe_existing() is not None
+    assert make() == programs_for_tests.describe_if_set_up() is not None
     assert installed == ["docker-registry", "apache2-utils"]
 
 

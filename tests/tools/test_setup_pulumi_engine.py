@@ -13,7 +13,7 @@ from tools.setup.console import Console
 from tools.setup.pulumi_engine import (
     ENGINE_VERSION,
     Engine,
-    describe_existing,
+    describe_if_set_up,
     find_engine,
     get_engine_cache_folder,
     install_with_first_success,
@@ -59,7 +59,7 @@ def test_an_engine_on_path_beats_a_cached_one(program: Program) -> None:
     program("pulumi-language-python", "")
     _cache_engine(program)
     assert find_engine() == Engine("3.216.0", on_path.parent)
-    assert describe_existing() == f"Pulumi: 3.216.0 from {on_path.parent}"
+    assert describe_if_set_up() == f"Pulumi: 3.216.0 from {on_path.parent}"
 
 
 @pytest.mark.parametrize("script", ["echo v3.215.9", "echo", "exit 1", "echo v3.260.0; exit 1"])

@@ -16,7 +16,7 @@ from tools.setup.python_environment import (
     PROMPT,
     can_replace_environment,
     compute_environment_stamp,
-    describe_existing,
+    describe_if_set_up,
     set_up,
 )
 from tools.setup.subprocesses import CommandFailed, SetupError
@@ -41,7 +41,7 @@ def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_finished_environment_is_found(venv: Path) -> None:
-    line = describe_existing()
+    line = describe_if_set_up()
     assert line
     assert line.startswith("Python environment: .venv, Python 3.")
     assert line.endswith(", 83 packages")
@@ -49,16 +49,16 @@ def test_a_finished_environment_is_found(venv: Path) -> None:
 
 def test_a_changed_lock_makes_it_out_of_date(venv: Path) -> None:
     (venv.parent / "requirements.lock").write_text("a==2\n")
-    assert describe_existing() is None
+    assert describe_if_set_up() is None
 
 
 def test_another_interpreter_makes_it_out_of_date(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(python_environment, "get_base_python", lambda: Path("/opt/other/python3"))
-        assert describe_existing() is None
-    assert describe_existing() is not None
+        assert describe_if_set_up() is None
+    assert describe_if_set_up() is not None
     monkeypatch.setattr(platform, "python_version", lambda: "3.11.0")
-    assert describe_existing() is None
+    assert describe_if_set_up() is None
 
 
 def test_a_moved_checkout_makes_it_out_of_date(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ def test_a_moved_checkout_makes_it_out_of_date(venv: Path, monkeypatch: pytest.M
     monkeypatch.setattr(python_environment, "VENV", moved)
     monkeypatch.setattr(python_environment, "PYTHON", moved / "bin/python")
     monkeypatch.setattr(python_environment, "STAMP", moved / "setup.json")
-    assert describe_existing() is None
+    assert describe_if_set_up() is None
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{}"])
@@ -74,13 +74,13 @@ def test_an_unfinished_one_is_not_found(venv: Path, content: str | None) -> None
     (venv / "setup.json").unlink()
     if content is not None:
         (venv / "setup.json").write_text(content)
-    assert describe_existing() is None
+    assert describe_if_set_up() is None
 
 
 def test_one_whose_interpreter_is_gone_is_not_found(venv: Path) -> None:
     (venv / "bin/python").unlink()
     (venv / "bin/python").symlink_to("/no/longer/python3")
-    assert describe_existing() is None
+    assert describe_if_set_up() is None
 
 
 def test_packages_are_installed_as_locked_and_nothing_else(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_packages_are_installed_as_locked_and_nothing_else(venv: Path, monkeypat
         if "--clear" in command:
             (venv / "setup.json").unlink()
         else:
-            assert describe_existing() is None, "taken for finished while packages are being installed"
+            assert describe_if_set_up() is None, "taken for finished while packages are being installed"
         return ""
 
     monkeypatch.setattr(python_environment, "run_program", run)
@@ -100,7 +100,7 @@ def test_packages_are_installed_as_locked_and_nothing_else(venv: Path, monkeypat
     create, install = commands
     assert {"venv", "--clear", str(venv)} <= set(create)
     assert {"--require-hashes", "--no-deps", str(venv.parent / "requirements.lock")} <= set(install)
-    assert describe_existing() is not None
+    assert describe_if_set_up() is not None
 
 
 def test_a_failed_installation_stays_unfinished(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def test_a_failed_installation_stays_unfinished(venv: Path, monkeypatch: pytest.
     monkeypatch.setattr(python_environment, "run_program", run)
     with pytest.raises(SetupError, match=r"could not be installed\. no network"):
         set_up(CONSOLE)
-    assert describe_existing() is None
+    assert describe_if_set_up() is None
 
 
 def test_missing_ensurepip_names_the_package(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:

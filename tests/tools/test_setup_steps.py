@@ -20,7 +20,7 @@ class FakeStep:
     def __init__(self, name: str, asked: list[str], found: bool = True, fails: bool = False) -> None:
         self.name, self.asked, self.found, self.fails = name, asked, found, fails
 
-    def describe_existing(self) -> str | None:
+    def describe_if_set_up(self) -> str | None:
         return f"{self.name}: found" if self.found else None
 
     def set_up(self, console: Console) -> str:
@@ -99,7 +99,7 @@ def test_a_concurrent_setup_s_work_is_reused(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     answers = iter([None, "python: found"])
     step = FakeStep("python", asked := [])
-    monkeypatch.setattr(step, "describe_existing", lambda: next(answers))
+    monkeypatch.setattr(step, "describe_if_set_up", lambda: next(answers))
     monkeypatch.setitem(setup.STEPS, "python", step)
     stream = io.StringIO()
     setup.run_steps(["python"], Console(stream), report_found=True)
@@ -118,8 +118,8 @@ def test_a_finished_setup_uses_only_local_programs(
         program(name, note)
     for step in (pulumi_engine, docker_daemon, base_image, python_environment):
         monkeypatch.setattr(step, "set_up", lambda console: pytest.fail("made something"))
-    monkeypatch.setattr(python_environment, "describe_existing", lambda: "Python environment: found")
-    monkeypatch.setattr(console_scripts, "describe_existing", lambda: "Commands: found")
+    monkeypatch.setattr(python_environment, "describe_if_set_up", lambda: "Python environment: found")
+    monkeypatch.setattr(console_scripts, "describe_if_set_up", lambda: "Commands: found")
     assert setup.main([]) == 0
     asked = (tmp_path / "asked").read_text().splitlines()
     assert asked == ["pulumi version", "docker version", "docker context", "docker image"]

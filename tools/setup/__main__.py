@@ -23,7 +23,7 @@ from tools.setup import (
     python_environment,
     shell_environment,
 )
-from tools.setup.checkout_folders import get_cache_folder
+from tools.setup.checkout_folders import get_shared_cache_folder
 from tools.setup.console import Console
 from tools.setup.subprocesses import SetupError
 
@@ -31,7 +31,7 @@ from tools.setup.subprocesses import SetupError
 class Step(Protocol):
     """A module that sets up one thing. Both functions return one line of text about it."""
 
-    def describe_existing(self) -> str | None:
+    def describe_if_set_up(self) -> str | None:
         """Describe what is installed; return `None` if something is missing."""
 
     def set_up(self, console: Console) -> str:
@@ -77,9 +77,9 @@ def main(arguments: Sequence[str]) -> int:
 def run_steps(names: Sequence[str], console: Console, report_found: bool) -> None:
     """Run the steps in their order; `report_found` also prints what needs no work. Raises SetupError."""
     for step in (STEPS[name] for name in names):
-        if (line := step.describe_existing()) is None:
+        if (line := step.describe_if_set_up()) is None:
             with lock_setup(console):
-                console.write_line(step.describe_existing() or step.set_up(console))
+                console.write_line(step.describe_if_set_up() or step.set_up(console))
         elif report_found:
             console.write_line(line)
 
@@ -89,8 +89,8 @@ def lock_setup(console: Console) -> Iterator[None]:
     """Wait until no other set-up of this user (another terminal, `make -j`) writes to the same folders."""
     show_progress = console.start_progress("waiting for another set-up")
     started = time.monotonic()
-    get_cache_folder().mkdir(parents=True, exist_ok=True)
-    with (get_cache_folder() / "setup.lock").open("w") as file:
+    get_shared_cache_folder().mkdir(parents=True, exist_ok=True)
+    with (get_shared_cache_folder() / "setup.lock").open("w") as file:
         while True:
             with suppress(BlockingIOError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -12,7 +12,7 @@ INSPECT_LIMIT_SECONDS = 15
 PULL_LIMIT_SECONDS = 180
 
 
-def describe_existing() -> str | None:
+def describe_if_set_up() -> str | None:
     """Describe the image; return `None` if the daemon does not have it."""
     command = ("docker", "image", "inspect", "--format", "{{json .Config.Labels}}", TAG)
     try:

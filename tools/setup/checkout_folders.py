@@ -9,7 +9,7 @@ REQUIREMENTS = CHECKOUT / "requirements.lock"
 LOCAL_STATE = CHECKOUT / ".pulumi-state"
 
 
-def get_cache_folder() -> Path:
+def get_shared_cache_folder() -> Path:
     """Return the folder shared by all checkouts of this user, as in the XDG base directory specification."""
     configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
     # The specification says that relative paths are ignored.

@@ -21,7 +21,7 @@ sys.exit({function}())
 """
 
 
-def describe_existing() -> str | None:
+def describe_if_set_up() -> str | None:
     """Describe the scripts; return `None` if one is missing or runs another checkout."""
     scripts = render_scripts()
     try:
@@ -37,7 +37,7 @@ def set_up(console: Console) -> str:  # noqa: ARG001
         file = VENV / "bin" / name
         file.write_text(text)
         file.chmod(0o755)
-    return describe_existing() or ""
+    return describe_if_set_up() or ""
 
 
 def render_scripts() -> dict[str, str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tools.setup import debian_packages
 from tools.setup.console import Console
-from tools.setup.container_pip_settings import CA_BUNDLE, read_container_pip_settings
+from tools.setup.container_pip_settings import CA_BUNDLE, read_pip_settings_and_certificates
 from tools.setup.subprocesses import CommandFailed, run_program
 
 RELEASE = "bookworm"
@@ -58,7 +58,7 @@ def imitate_official_image(root: Path) -> None:
 
 def copy_certificates_and_pip_settings(root: Path) -> None:
     """Let pip in builds reach what it reaches on this machine: the same certificate authorities, the same index."""
-    settings, extra_bundle = read_container_pip_settings()
+    settings, extra_bundle = read_pip_settings_and_certificates()
     bundle = root / CA_BUNDLE.lstrip("/")
     if Path(CA_BUNDLE).exists():
         shutil.copyfile(CA_BUNDLE, bundle)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.setup import debian_packages
-from tools.setup.checkout_folders import get_cache_folder
+from tools.setup.checkout_folders import get_shared_cache_folder
 from tools.setup.console import Console
 from tools.setup.subprocesses import CommandFailed, SetupError, quote_last_lines, run_program
 
@@ -37,7 +37,7 @@ class DockerSetup:
     is_macos: bool
 
 
-def describe_existing() -> str | None:
+def describe_if_set_up() -> str | None:
     """Describe the running daemon; return `None` if there is none, or none that this user may use."""
     try:
         return _describe_daemon()
@@ -48,14 +48,14 @@ def describe_existing() -> str | None:
 def set_up(console: Console) -> str:
     """Start the daemon, and install it first if it is missing. Raises SetupError with what the user can do."""
     machine = inspect_docker_setup()
-    if obstacle := find_docker_obstacle(machine):
+    if obstacle := describe_docker_obstacle(machine):
         raise SetupError(f"Docker: {obstacle}")
     if not (machine.has_command and machine.has_daemon):
         try:
             debian_packages.install_packages(console, PACKAGE)
         except CommandFailed as error:
             raise SetupError(f"Docker: Debian's package {PACKAGE} could not be installed. {error}") from error
-        if line := describe_existing():  # the package may have started it
+        if line := describe_if_set_up():  # the package may have started it
             return f"{line}, installed with apt-get"
     return start_daemon(console)
 
@@ -73,7 +73,7 @@ def inspect_docker_setup() -> DockerSetup:
     return DockerSetup(has_command, failure, endpoint, has_daemon, is_root, debian_packages.can_install(), is_macos)
 
 
-def find_docker_obstacle(machine: DockerSetup) -> str | None:
+def describe_docker_obstacle(machine: DockerSetup) -> str | None:
     """Return why no daemon can be started or installed, and what the user can do; `None` if one can."""
     again = "then run `make setup` again."
     if not machine.has_command:
@@ -99,7 +99,7 @@ def find_docker_obstacle(machine: DockerSetup) -> str | None:
 
 def start_daemon(console: Console) -> str:
     """Start the installed daemon and wait until it answers. Raises SetupError with the daemon's last lines."""
-    log = get_cache_folder() / "dockerd.log"
+    log = get_shared_cache_folder() / "dockerd.log"
     progress = console.start_progress("starting Docker")
     if SYSTEMD.is_dir():
         try:
@@ -130,7 +130,7 @@ def start_daemon(console: Console) -> str:
 def _wait_for_answer(daemon: subprocess.Popen[bytes], progress: Callable[[float], None]) -> bool:
     started = time.monotonic()
     while (passed := time.monotonic() - started) < START_LIMIT_SECONDS and daemon.poll() is None:
-        if describe_existing():
+        if describe_if_set_up():
             return True
         progress(passed)
         time.sleep(0.2)

@@ -22,7 +22,7 @@ INSTALL_HINTS = {
 PROGRAMS = (*PACKAGES, *INSTALL_HINTS)
 
 
-def describe_existing() -> str | None:
+def describe_if_set_up() -> str | None:
     """Describe the programs; return `None` if one is missing."""
     return None if _list_missing() else f"Programs for tests: {', '.join(PROGRAMS)}"
 
@@ -44,7 +44,7 @@ def set_up(console: Console) -> str:
     missing = _list_missing()
     reason += "".join(f"\n  {program}: {hint}" for program, hint in INSTALL_HINTS.items() if program in missing)
     line = f"Programs for tests: {', '.join(missing)} missing; tests that need them are skipped{reason}"
-    return describe_existing() or line
+    return describe_if_set_up() or line
 
 
 def _list_missing() -> list[str]:

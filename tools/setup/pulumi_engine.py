@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.setup import pulumi_engine_build, python_environment
-from tools.setup.checkout_folders import get_cache_folder
+from tools.setup.checkout_folders import get_shared_cache_folder
 from tools.setup.console import Console
 from tools.setup.pulumi_engine_build import LANGUAGE_HOST
 from tools.setup.subprocesses import CommandFailed, SetupError, run_program
@@ -40,7 +40,7 @@ class Engine:
         return f"Pulumi: {self.version} from {self.folder}"
 
 
-def describe_existing() -> str | None:
+def describe_if_set_up() -> str | None:
     """Describe the engine; return `None` if neither PATH nor the cache has a recent enough one."""
     engine = find_engine()
     return str(engine) if engine else None
@@ -54,7 +54,7 @@ def find_engine() -> Engine | None:
 
 def get_engine_cache_folder() -> Path:
     """Return the folder of the programs of the engine that a set-up installs or builds."""
-    return get_cache_folder() / f"engine-{ENGINE_VERSION}" / "bin"
+    return get_shared_cache_folder() / f"engine-{ENGINE_VERSION}" / "bin"
 
 
 def get_usable_engine(program: Path) -> Engine | None:

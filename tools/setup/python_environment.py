@@ -24,7 +24,7 @@ INSTALL_LIMIT_SECONDS = 1200
 BASE_PACKAGES = {"pip", "setuptools", "wheel", "packaging"}
 
 
-def describe_existing() -> str | None:
+def describe_if_set_up() -> str | None:
     """Describe `.venv`; return `None` if it is missing, incomplete or out of date."""
     try:
         stamp = json.loads(STAMP.read_text())
@@ -59,7 +59,7 @@ def set_up(console: Console) -> str:
         ) from error
     count = sum(1 for _ in VENV.glob("lib/python*/site-packages/*.dist-info"))
     STAMP.write_text(json.dumps({**compute_environment_stamp(), "packages": count}))
-    return describe_existing() or ""
+    return describe_if_set_up() or ""
 
 
 def can_replace_environment(folder: Path) -> bool:

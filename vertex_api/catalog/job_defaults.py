@@ -23,7 +23,7 @@ def find_explicit_timeout(job_spec: Mapping[str, Any]) -> str | None:
     return timeout if timeout and parse_seconds(timeout) else None
 
 
-def get_boot_disk(pool: Mapping[str, Any]) -> tuple[str, int]:
+def get_boot_disk_type_and_size(pool: Mapping[str, Any]) -> tuple[str, int]:
     """Return the type and the GiB of the boot disk of each machine of a pool.
 
     Types: discovery document, DiskSpec. Size: Google's page on configuring compute resources.

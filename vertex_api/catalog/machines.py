@@ -45,13 +45,13 @@ class Machine:
         return max(1, cores // 2 // self.chips) if self.is_tpu and not self.topologies else 1
 
 
-def get_machine(name: str) -> Machine | None:
+def get_machine(machine_type: str) -> Machine | None:
     """Return the machine type of a name, None if training does not have it."""
-    return get_machines().get(name)
+    return get_machines_by_name().get(machine_type)
 
 
 @cache
-def get_machines() -> Mapping[str, Machine]:
+def get_machines_by_name() -> Mapping[str, Machine]:
     """Return all machine types by name."""
     return {each.name: each for each in (*_list_general_machines(), *_list_gpu_machines(), *_list_tpu_machines())}
 

@@ -10,12 +10,12 @@ from functools import cache
 from math import isinf
 from typing import Any
 
-from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, find_explicit_timeout, get_boot_disk
-from vertex_api.catalog.machines import Machine, get_machine, get_machines
-from vertex_api.estimates.prices import HOURS_PER_MONTH, Prices
+from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, find_explicit_timeout, get_boot_disk_type_and_size
+from vertex_api.catalog.machines import Machine, get_machine, get_machines_by_name
+from vertex_api.estimates.price_table import HOURS_PER_MONTH, Prices
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.rules.machine_spec import get_accelerator
+from vertex_api.validation.rules.machine_spec import get_accelerator_and_count
 from vertex_api.validation.rules.worker_pools import DISK_TYPES
 
 TPU_PRICE_NAMES = {"ct5lp": "TPU_V5_LITEPOD", "ct6e": "TPU_V6E", "tpu7x": "TPU7X"}
@@ -73,20 +73,22 @@ def estimate_cost(spec: CanonicalSpec, region: str, prices: Prices) -> Cost:
 
 
 @cache
-def list_priceable_names() -> Mapping[str, frozenset[str]]:
+def get_price_names_by_kind() -> Mapping[str, frozenset[str]]:
     """Return the names that a price can have, by kind of price."""
-    families = frozenset(_get_price_family(each.name) for each in get_machines().values() if not each.is_tpu)
-    gpus = frozenset(kind for each in get_machines().values() for kind in each.gpus)
-    tpus = frozenset({*TPU_PRICE_NAMES.values(), *(kind for each in get_machines().values() for kind in each.tpus)})
+    families = frozenset(_get_price_family(each.name) for each in get_machines_by_name().values() if not each.is_tpu)
+    gpus = frozenset(kind for each in get_machines_by_name().values() for kind in each.gpus)
+    tpus = frozenset(
+        {*TPU_PRICE_NAMES.values(), *(kind for each in get_machines_by_name().values() for kind in each.tpus)}
+    )
     return {"vcpu": families, "gb": families, "accelerator": gpus | tpus, "disk": frozenset(DISK_TYPES)}
 
 
-def get_accelerators(pool: Mapping[str, Any], machine: Machine) -> tuple[str | None, int]:
+def get_pool_accelerator_and_count(pool: Mapping[str, Any], machine: Machine) -> tuple[str | None, int]:
     """Return the type and the number of the accelerators of each machine of a pool, those of its type included."""
     if not machine.can_omit_accelerator and len(machine.gpus) == 1:
         ((kind, counts),) = machine.gpus.items()
         return kind, counts[0]
-    return get_accelerator(pool.get("machineSpec", {}))
+    return get_accelerator_and_count(pool.get("machineSpec", {}))
 
 
 @dataclass
@@ -104,7 +106,7 @@ class _Bill:
         spec = pool.get("machineSpec", {})
         name = spec.get("machineType", "")
         machine = get_machine(name)
-        disk, size = get_boot_disk(pool)
+        disk, size = get_boot_disk_type_and_size(pool)
         usd = self._price_part("disk", disk, size / HOURS_PER_MONTH)
         if machine is None:
             self.unpriced[name] = None
@@ -113,13 +115,13 @@ class _Bill:
         else:
             usd += self._price_part("vcpu", _get_price_family(name), machine.vcpus, name)
             usd += self._price_part("gb", _get_price_family(name), machine.memory_gb, name)
-            kind, count = get_accelerators(pool, machine)
+            kind, count = get_pool_accelerator_and_count(pool, machine)
             usd += self._price_part("accelerator", kind, count) if kind else 0.0
         return usd
 
     def _price_tpus(self, machine: Machine, spec: Mapping[str, Any]) -> float:
         """TPUs are priced with their hosts: v2 and v3 by the board of eight cores, newer ones by the chip."""
-        kind, cores = get_accelerator(spec)
+        kind, cores = get_accelerator_and_count(spec)
         if machine.topologies:
             chips = machine.chips * machine.count_tpu_machines(spec.get("tpuTopology", ""), 0)
             return self._price_part("accelerator", TPU_PRICE_NAMES[machine.name.partition("-")[0]], chips)

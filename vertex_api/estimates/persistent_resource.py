@@ -11,7 +11,7 @@ from typing import Any
 
 from vertex_api.estimates import quota
 from vertex_api.estimates.cost import Cost, estimate_cost
-from vertex_api.estimates.prices import Prices
+from vertex_api.estimates.price_table import Prices
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_api.validation.canonical_spec import CanonicalSpec
 

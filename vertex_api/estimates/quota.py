@@ -7,9 +7,9 @@ samples, as they have been quoted in public up to 2026-11. For what none of them
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.job_defaults import get_boot_disk
+from vertex_api.catalog.job_defaults import get_boot_disk_type_and_size
 from vertex_api.catalog.machines import get_machine
-from vertex_api.estimates.cost import get_accelerators
+from vertex_api.estimates.cost import get_pool_accelerator_and_count
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 METRIC_PREFIX = "aiplatform.googleapis.com/custom_model_training_"
@@ -68,7 +68,7 @@ def _list_machine_quota(pool: Mapping[str, Any], preemptible: bool) -> Iterator[
     if machine is None:
         return
     family = machine.name.partition("-")[0]
-    kind, count = get_accelerators(pool, machine)
+    kind, count = get_pool_accelerator_and_count(pool, machine)
     if machine.is_tpu:
         counted = kind if family == "cloud" else family
         chips = machine.chips * machine.count_tpu_machines(spec.get("tpuTopology", ""), 0)
@@ -82,5 +82,5 @@ def _list_machine_quota(pool: Mapping[str, Any], preemptible: bool) -> Iterator[
         if kind:
             prefix = "preemptible_" if preemptible else ""
             yield f"{prefix}{_GPUS[kind]}" if kind in _GPUS else f"{kind}{UNKNOWN_METRIC_MARK}", count
-    disk, size = get_boot_disk(pool)
+    disk, size = get_boot_disk_type_and_size(pool)
     yield _DISKS.get(disk) or f"{disk} GB{UNKNOWN_METRIC_MARK}", size

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from vertex_api.catalog.machines import get_machine
-from vertex_api.estimates.cost import TPU_PRICE_NAMES, get_accelerators
+from vertex_api.estimates.cost import TPU_PRICE_NAMES, get_pool_accelerator_and_count
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 AS_OF = "2026-11-21"
@@ -111,5 +111,5 @@ def _list_required_accelerators(pool: Mapping[str, Any]) -> Iterator[str]:
     machine = get_machine(pool.get("machineSpec", {}).get("machineType", ""))
     if machine and machine.topologies:
         yield TPU_PRICE_NAMES[machine.name.partition("-")[0]]
-    elif machine and (kind := get_accelerators(pool, machine)[0]):
+    elif machine and (kind := get_pool_accelerator_and_count(pool, machine)[0]):
         yield kind

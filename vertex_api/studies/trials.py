@@ -92,14 +92,14 @@ def find_unreported_metrics(job: Mapping[str, Any]) -> dict[str, list[str]]:
     trial_ids: dict[str, list[str]] = {}
     for trial in sorted(job.get("trials", []), key=lambda trial: int(trial["id"])):
         if trial["state"] in ENDED_STATES and not _CUT_SHORT.search(trial.get("infeasibleReason", "")):
-            reported = list_reported_metrics(trial)
+            reported = list_ever_reported_metrics(trial)
             for metric in job["studySpec"]["metrics"]:
                 if metric["metricId"] not in reported:
                     trial_ids.setdefault(metric["metricId"], []).append(trial["id"])
     return trial_ids
 
 
-def list_reported_metrics(trial: Mapping[str, Any]) -> set[str]:
+def list_ever_reported_metrics(trial: Mapping[str, Any]) -> set[str]:
     """Return the ids of the metrics that a trial has reported."""
     measurements = [trial.get("finalMeasurement", {}), *trial.get("measurements", [])]
     return {metric["metricId"] for measurement in measurements for metric in measurement.get("metrics", [])}

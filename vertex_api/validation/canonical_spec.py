@@ -12,8 +12,8 @@ from typing import Any, cast
 from vertex_api.catalog.job_defaults import get_model_directory
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
 from vertex_api.validation import pipeline_tasks, pipeline_validation
-from vertex_api.validation.message_validation import ValuePredicate, never_unresolved, validate_job
 from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.shape_and_rule_validation import ValuePredicate, never_unresolved, validate_job
 from vertex_api.validation.shape_validation import FieldProblem, get_value_at, validate_shape
 
 _NAME = "displayName"

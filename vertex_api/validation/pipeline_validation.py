@@ -9,12 +9,6 @@ from pydantic.alias_generators import to_camel, to_snake
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.message_fields import drop_unknown_fields
 from vertex_api.validation import rules
-from vertex_api.validation.message_validation import (
-    ValuePredicate,
-    check_partially,
-    extract_valid_part,
-    never_unresolved,
-)
 from vertex_api.validation.pipeline_tasks import (
     CUSTOM_TASK,
     DEFINITION_FIELD,
@@ -26,6 +20,12 @@ from vertex_api.validation.pipeline_tasks import (
     convert_job_to_inputs,
     get_backing_kind,
     get_path_in_pipeline,
+)
+from vertex_api.validation.shape_and_rule_validation import (
+    ValuePredicate,
+    check_partially,
+    extract_valid_part,
+    never_unresolved,
 )
 from vertex_api.validation.shape_validation import MUST_BE_OBJECT, FieldProblem, OutputOnlyPolicy, validate_shape
 

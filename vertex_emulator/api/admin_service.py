@@ -42,7 +42,7 @@ class AdminService:
         """
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(job_id)
-            progress = transaction.pipelines.get_progress([job_id]).get(job_id)
+            progress = transaction.pipelines.get_progress_by_pipeline([job_id]).get(job_id)
         if job is None:
             raise ApiError("NOT_FOUND", f"There is no job {job_id} here.")
         error = job.ending.message if job.is_terminal and job.ending else ""

@@ -10,16 +10,16 @@ from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
 
 
-def raise_injected_quota_error(database: Database, kind: Kind, spec: Mapping[str, Any]) -> None:
+def raise_quota_error_if_injected(database: Database, kind: Kind, spec: Mapping[str, Any]) -> None:
     """Use up a pending quota fault of a job. Raises ApiError RESOURCE_EXHAUSTED if there is one."""
     with database.write_transaction() as transaction:
         is_exceeded = transaction.injected_faults.use_quota_fault(spec["displayName"])
     if is_exceeded:
-        metrics = ", ".join(list_exceeded_metrics(CanonicalSpec(kind, spec).training_job.job_spec))
+        metrics = ", ".join(list_metrics_of_error(CanonicalSpec(kind, spec).training_job.job_spec))
         raise ApiError("RESOURCE_EXHAUSTED", f"The following quota metrics exceed quota limits: {metrics}")
 
 
-def list_exceeded_metrics(job_spec: Mapping[str, Any]) -> list[str]:
+def list_metrics_of_error(job_spec: Mapping[str, Any]) -> list[str]:
     """Return the quota metrics that the error for a CustomJobSpec names: those of its GPUs, else those of its CPUs.
 
     If the names of neither are on file, it is the metric of N1's CPUs.

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from vertex_api import types
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex_emulator.api.injected_quota_error import raise_injected_quota_error
+from vertex_emulator.api.injected_quota_error import raise_quota_error_if_injected
 from vertex_emulator.api.job_validation import validate_request
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
 from vertex_emulator.api.read_mask import apply_read_mask, has_field, parse_read_mask
@@ -41,7 +41,7 @@ class JobService:
     def create(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
         """Queue a job and return it. Raises ApiError with every problem of the request."""
         spec = validate_request(kind, body, self.buckets)
-        raise_injected_quota_error(self.database, kind, spec)
+        raise_quota_error_if_injected(self.database, kind, spec)
         job_id = generate_id()
         with self.database.write_transaction() as transaction:
             _check_model_destination(transaction, location, spec)
@@ -67,7 +67,7 @@ class JobService:
                 for job in transaction.list_jobs(kind, location, before=before)
                 if matches(condition, partial(_get_filterable_text, job))
             )
-            jobs, token = listing.take_page(matching, lambda job: job.sequence)
+            jobs, token = listing.take_page_and_token(matching, lambda job: job.sequence)
             bodies = self._serialize(transaction, kind, jobs, has_field(mask, "trials"))
         return build_list_reply(kind.collection, [apply_read_mask(body, mask) for body in bodies], token)
 
@@ -86,7 +86,7 @@ class JobService:
         """
         with self.database.write_transaction() as transaction:
             job = self._require_modifiable_job(transaction, kind, location, job_id, "delete")
-            pipeline_id = transaction.pipelines.get_pipeline_of_job(job_id)
+            pipeline_id = transaction.pipelines.get_pipeline_id(job_id)
             for owner in (job, transaction.get_job(pipeline_id) if pipeline_id is not None else None):
                 if owner is not None and not owner.is_terminal:
                     raise ApiError(
@@ -94,7 +94,7 @@ class JobService:
                         f"The {owner.kind.type} {owner.name} is in state {get_api_state(owner)}: "
                         "cancel it, then delete it once it has ended.",
                     )
-            deleted_ids = [job_id, *transaction.get_trial_jobs_by_id(job_id)]
+            deleted_ids = [job_id, *transaction.get_trial_jobs(job_id)]
             transaction.delete_job(job)
             operation = transaction.operations.add(job.name, "DeleteOperationMetadata")
         for deleted_id in deleted_ids:
@@ -105,7 +105,7 @@ class JobService:
         self, transaction: Transaction, kind: Kind, jobs: list[Job], with_trials: bool = True
     ) -> list[dict[str, Any]]:
         if kind == TRAINING_PIPELINE:
-            progress = transaction.pipelines.get_progress([job.id for job in jobs])
+            progress = transaction.pipelines.get_progress_by_pipeline([job.id for job in jobs])
             return [serialize_pipeline(job, progress.get(job.id)) for job in jobs]
         if kind == HYPERPARAMETER_TUNING_JOB and with_trials:
             return [serialize_job(job, transaction.list_trials(job.id)) for job in jobs]

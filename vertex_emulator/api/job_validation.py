@@ -7,8 +7,8 @@ from typing import Any
 from vertex_api.catalog.job_defaults import get_output_directories
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
 from vertex_api.validation import pipeline_tasks, pipeline_validation
-from vertex_api.validation.message_validation import validate_job
 from vertex_api.validation.rules import KeyPath
+from vertex_api.validation.shape_and_rule_validation import validate_job
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.errors import InvalidBucketUri, build_invalid_argument_error
 from vertex_emulator.gcs.bucket_folders import resolve_folder

@@ -75,7 +75,9 @@ class ListRequest:
             raise ApiError("INVALID_ARGUMENT", message, [("page_token", "unknown token")])
         return position
 
-    def take_page(self, items: Iterable[Item], get_position: Callable[[Item], int | str]) -> tuple[list[Item], str]:
+    def take_page_and_token(
+        self, items: Iterable[Item], get_position: Callable[[Item], int | str]
+    ) -> tuple[list[Item], str]:
         """Return the first items and the token of the next page, empty if there is none.
 
         `get_position` returns what `decode_page_token` is to return for the next page.

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic.alias_generators import to_snake
 
 from vertex_api import types
-from vertex_api.validation.message_validation import validate_message
 from vertex_api.validation.rules import Violation, uploaded_model
+from vertex_api.validation.shape_and_rule_validation import validate_message
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
 from vertex_emulator.api.read_mask import apply_read_mask, parse_read_mask
 from vertex_emulator.database import Database
@@ -130,7 +130,7 @@ def _build_page_reply(rows: list[_ModelRow], listing: ListRequest) -> dict[str, 
             message = "page_token: the last model of the previous page was deleted; list again from the start"
             raise ApiError("INVALID_ARGUMENT", message, [("page_token", "outdated")])
         rows = rows[sequences.index(last) + 1 :]
-    page, token = listing.take_page(rows, lambda row: row.version.sequence)
+    page, token = listing.take_page_and_token(rows, lambda row: row.version.sequence)
     return build_list_reply("models", [apply_read_mask(row.serialize(), mask) for row in page], token)
 
 

@@ -39,7 +39,7 @@ class OperationService:
                 if (before is None or _get_position(operation) < before)
                 and matches(condition, partial(_get_filterable_text, operation))
             )
-            operations, token = listing.take_page(matching, _get_position)
+            operations, token = listing.take_page_and_token(matching, _get_position)
         return build_list_reply("operations", [serialize_operation(operation) for operation in operations], token)
 
     def cancel(self, name: str) -> dict[str, Any]:

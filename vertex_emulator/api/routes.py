@@ -22,7 +22,7 @@ from vertex_emulator.http.query_parameters import (
     OPERATION_LIST_PARAMETERS,
     ORDERED_LIST_PARAMETERS,
     WAIT_PARAMETERS,
-    check_parameters,
+    get_checked_parameters,
 )
 from vertex_emulator.http.request_body import read_json_object
 from vertex_emulator.http.responses import respond_from_thread
@@ -72,7 +72,7 @@ def build_routes(
         _create_route("DELETE", "/{name:operation}", operations.delete),
         _create_route("POST", "/{name:operation}:cancel", operations.cancel),
         _create_route("POST", "/{name:operation}:wait", operations.get, WAIT_PARAMETERS),
-        Route("/{path:path}", _raise_route_error, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+        Route("/{path:path}", _raise_unimplemented_or_not_found, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
     ]
     return [
         Mount("/v1", routes=training),
@@ -103,7 +103,7 @@ def _create_route(
 
         def call_handler() -> Mapping[str, Any]:
             arguments = dict(request.path_params)
-            query = {} if parameters is None else check_parameters(request.query_params, parameters)
+            query = {} if parameters is None else get_checked_parameters(request.query_params, parameters)
             if parameters and "pageSize" in parameters:
                 arguments["listing"] = ListRequest.from_query(query)
             if has_body:
@@ -118,7 +118,7 @@ def _create_route(
     return route
 
 
-async def _raise_route_error(request: Request) -> Response:
+async def _raise_unimplemented_or_not_found(request: Request) -> Response:
     """Raise the error for a path or a method that has no route."""
     if request.method == "POST":
         await read_json_object(request)
@@ -148,7 +148,7 @@ def unimplemented_error(method: str, path: str) -> ApiError:
     return ApiError("UNIMPLEMENTED", message)
 
 
-def _parse_parent(name: str) -> str:
+def _normalize_full_name(name: str) -> str:
     """Return the full name of a location or a resource in it, with the project's number."""
     parts = name.split("/")
     return "/".join([Location.parse("/".join(parts[:4])).name, *parts[4:]])
@@ -168,5 +168,5 @@ register_url_convertor("location", _create_convertor(LOCATION_PATTERN, Location.
 register_url_convertor("kind", _create_convertor("|".join(KINDS), KINDS.__getitem__))
 # A custom method such as `:cancel` may follow.
 register_url_convertor("id", _create_convertor(ID_PATTERN, str))
-register_url_convertor("parent", _create_convertor(_PARENT, _parse_parent))
-register_url_convertor("operation", _create_convertor(rf"{_PARENT}/operations/{ID_PATTERN}", _parse_parent))
+register_url_convertor("parent", _create_convertor(_PARENT, _normalize_full_name))
+register_url_convertor("operation", _create_convertor(rf"{_PARENT}/operations/{ID_PATTERN}", _normalize_full_name))

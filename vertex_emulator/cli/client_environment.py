@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.running_emulator import find_running_emulator
+from vertex_emulator.running_emulator import require_running_endpoint
 
 # The Python SDK reads no variable for its endpoint (google-cloud-aiplatform 2.x, initializer.py).
 _PYTHON = """\
@@ -22,7 +22,7 @@ def render_environment(data: Path, project: str, region: str) -> Iterator[str]:
 
     Raises EmulatorNotRunning before the first line.
     """
-    url = find_running_emulator(data).url
+    url = require_running_endpoint(data).url
     for name, value in _build_variables(url, DataFolder(data.absolute()), project, region).items():
         yield f"export {name}={shlex.quote(value)}"
     yield "# Google's Python SDK reads no endpoint from the environment:"

@@ -15,14 +15,14 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, ExecutorUnavailable, StartError
 from vertex_emulator.injected_faults import describe_fault
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
-from vertex_emulator.running_emulator import acquire_lock, find_running_emulator
+from vertex_emulator.running_emulator import acquire_lock, require_running_endpoint
 
 _STOP_SECONDS = 10.0
 
 
 def render_status(data: Path) -> Iterator[str]:
     """Render lines about the emulator that runs on a data folder. Raises EmulatorNotRunning."""
-    endpoint = find_running_emulator(data)
+    endpoint = require_running_endpoint(data)
     status = send_request(endpoint, "/vertex_emulator/status")
     readiness = send_request(endpoint, "/readyz")
     counts = ", ".join(f"{count} {state.removeprefix('JOB_STATE_').lower()}" for state, count in status["jobs"].items())
@@ -41,7 +41,7 @@ def stop_emulator(data: Path, only_if_idle: bool) -> str:
     With `only_if_idle` it is left running while jobs are active. Raises EmulatorError if it does not stop.
     """
     try:
-        endpoint = find_running_emulator(data)
+        endpoint = require_running_endpoint(data)
     except EmulatorNotRunning:
         return f"no emulator is running on {data}"
     if only_if_idle:
@@ -67,8 +67,8 @@ def read_job_log(
 
     Raises EmulatorNotRunning, EmulatorError and, with `follow`, JobFailed.
     """
-    find_running_emulator(data)
-    log = JobLog(lambda path, body: send_request(find_running_emulator(data), path, body), job, task, trial, raw)
+    require_running_endpoint(data)
+    log = JobLog(lambda path, body: send_request(require_running_endpoint(data), path, body), job, task, trial, raw)
     return log.follow_lines() if follow else log.read_lines()
 
 

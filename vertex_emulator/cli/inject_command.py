@@ -64,18 +64,18 @@ def run_inject(data: Path, options: argparse.Namespace) -> Iterator[str]:
     """
     # Imported here because every command builds these options and few send requests.
     from vertex_emulator.cli.emulator_requests import send_request
-    from vertex_emulator.running_emulator import find_running_emulator
+    from vertex_emulator.running_emulator import require_running_endpoint
 
     fields = {name: getattr(options, name) for name in faults.FAULT_FIELDS if getattr(options, name) is not None}
     if (options.list or options.clear) and fields:
         raise InvalidFault(f"--{'list' if options.list else 'clear'} takes no other option: omit {', '.join(fields)}")
     if options.clear:
-        yield f"cleared {send_request(find_running_emulator(data), _FAULTS, method='DELETE')['cleared']}"
+        yield f"cleared {send_request(require_running_endpoint(data), _FAULTS, method='DELETE')['cleared']}"
     elif options.list:
-        pending = send_request(find_running_emulator(data), "/vertex_emulator/status")["faults"]
+        pending = send_request(require_running_endpoint(data), "/vertex_emulator/status")["faults"]
         lines = [faults.describe_fault(each["fault"], each["remaining"]) for each in pending]
         yield from lines or ["no pending faults"]
     else:
         fault = faults.InjectedFault.parse(fields)
-        send_request(find_running_emulator(data), _FAULTS, fault.to_json())
+        send_request(require_running_endpoint(data), _FAULTS, fault.to_json())
         yield f"injected {faults.describe_fault(fault.to_json(), fault.count)}"

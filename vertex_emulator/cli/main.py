@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _build_parser().parse_args(arguments)
     try:
-        return _run_command(options)
+        return _dispatch_command(options)
     except EmulatorError as error:
         print(f"vertex-emulator: {error}", file=sys.stderr)
         return error.exit_code
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
-def _run_command(options: argparse.Namespace) -> int:
+def _dispatch_command(options: argparse.Namespace) -> int:
     # Imports are local because most commands need little of the emulator.
     match options.command:
         case "serve":

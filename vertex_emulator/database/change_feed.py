@@ -43,9 +43,9 @@ class ChangeFeed:
             with self._lock:
                 self._subscriptions.discard(subscription)
 
-    def publish(self, jobs: Iterable[str]) -> None:
+    def publish(self, job_ids: Iterable[str]) -> None:
         """Notify every subscriber; may be called from any thread."""
-        changed_jobs = frozenset(jobs)
+        changed_jobs = frozenset(job_ids)
         if changed_jobs:
             with self._lock:
                 for subscription in self._subscriptions:
@@ -69,10 +69,10 @@ class Subscription:
         self._jobs: set[str] = set()
         self._closed = False
 
-    def notify(self, jobs: Iterable[str], closed: bool = False) -> None:
+    def notify(self, job_ids: Iterable[str], closed: bool = False) -> None:
         """Add jobs to the result of the next `wait_for_changes`."""
         with self._lock:
-            self._jobs.update(jobs)
+            self._jobs.update(job_ids)
             self._closed = self._closed or closed
         self._loop.call_soon_threadsafe(self._notified.set)
 
@@ -91,9 +91,9 @@ def record_changed_jobs(connection: sqlite3.Connection) -> set[str]:
     """Return a set to which every statement on the connection adds the ids of the jobs that it changes."""
     changed_ids: set[str] = set()
 
-    def add_id(job: str | None) -> None:
-        if job is not None:
-            changed_ids.add(job)
+    def add_id(job_id: str | None) -> None:
+        if job_id is not None:
+            changed_ids.add(job_id)
 
     connection.create_function("job_changed", 1, add_id)
     connection.executescript(_TRIGGERS)

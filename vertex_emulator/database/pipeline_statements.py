@@ -9,21 +9,21 @@ from vertex_emulator.database.statement_base import Statements
 class Pipelines(Statements):
     """The statements on the progress of pipelines; a pipeline itself is a row among the jobs."""
 
-    def set_job(self, pipeline: str, job: str) -> None:
+    def set_job(self, pipeline_id: str, job_id: str) -> None:
         """Store the id of the job that runs a pipeline's task; add the job in the same transaction."""
-        self._insert_row("pipelines", pipeline=pipeline, job=job)
+        self._insert_row("pipelines", pipeline=pipeline_id, job=job_id)
 
-    def set_model(self, pipeline: str, model: str) -> None:
+    def set_model(self, pipeline_id: str, model_name: str) -> None:
         """Store the name of the model that a pipeline uploaded."""
-        self._connection.execute("UPDATE pipelines SET model = ? WHERE pipeline = ?", (model, pipeline))
+        self._connection.execute("UPDATE pipelines SET model = ? WHERE pipeline = ?", (model_name, pipeline_id))
 
-    def get_progress(self, pipelines: Sequence[str]) -> dict[str, PipelineProgress]:
+    def get_progress_by_pipeline(self, pipeline_ids: Sequence[str]) -> dict[str, PipelineProgress]:
         """Return the progress of pipelines by id, without those that have no job yet."""
-        marks = ", ".join("?" * len(pipelines))
-        rows = self._connection.execute(f"SELECT * FROM pipelines WHERE pipeline IN ({marks})", tuple(pipelines))
+        marks = ", ".join("?" * len(pipeline_ids))
+        rows = self._connection.execute(f"SELECT * FROM pipelines WHERE pipeline IN ({marks})", tuple(pipeline_ids))
         return {row["pipeline"]: PipelineProgress(row["job"], row["model"]) for row in rows}
 
-    def get_pipeline_of_job(self, job: str) -> str | None:
+    def get_pipeline_id(self, job_id: str) -> str | None:
         """Return the id of the pipeline whose task a job runs; None if there is none."""
-        row = self._select_first("SELECT pipeline FROM pipelines WHERE job = ?", job)
+        row = self._select_first("SELECT pipeline FROM pipelines WHERE job = ?", job_id)
         return row["pipeline"] if row else None

@@ -128,27 +128,27 @@ class Transaction(Statements):
         """Delete a job with its trials, their jobs and its messages."""
         self._connection.execute("DELETE FROM jobs WHERE id = ?", (job.id,))
 
-    def list_trials(self, study: str) -> list[Trial]:
+    def list_trials(self, study_id: str) -> list[Trial]:
         """List the trials of a tuning job by number."""
-        rows = self._connection.execute("SELECT * FROM trials WHERE study = ? ORDER BY number", (study,))
+        rows = self._connection.execute("SELECT * FROM trials WHERE study = ? ORDER BY number", (study_id,))
         return [_parse_trial(row) for row in rows]
 
-    def count_ended_trials(self, study: str) -> int:
+    def count_ended_trials(self, study_id: str) -> int:
         """Count the trials of a tuning job that have ended."""
         query = "SELECT count(*) FROM trials WHERE study = ? AND state IN ('SUCCEEDED', 'INFEASIBLE')"
-        return int(self._connection.execute(query, (study,)).fetchone()[0])
+        return int(self._connection.execute(query, (study_id,)).fetchone()[0])
 
-    def get_trial_jobs_by_id(self, study: str) -> dict[str, Job]:
+    def get_trial_jobs(self, study_id: str) -> dict[str, Job]:
         """Return the jobs of a study's trials by id."""
-        rows = self._connection.execute("SELECT * FROM jobs WHERE study = ?", (study,))
+        rows = self._connection.execute("SELECT * FROM jobs WHERE study = ?", (study_id,))
         return {row["id"]: _parse_job(row) for row in rows}
 
-    def get_unfinished_trial_jobs(self, study: str) -> dict[str, Job]:
+    def get_unfinished_trial_jobs(self, study_id: str) -> dict[str, Job]:
         """Return the jobs of a study's trials that have not ended, by id."""
         rows = self._connection.execute(
             "SELECT jobs.* FROM trials JOIN jobs ON jobs.id = trials.job"
             " WHERE trials.study = ? AND trials.state NOT IN ('SUCCEEDED', 'INFEASIBLE')",
-            (study,),
+            (study_id,),
         )
         return {row["id"]: _parse_job(row) for row in rows}
 

@@ -50,13 +50,13 @@ class StorageRoutes:
         ]
 
     def _list_buckets(self, request: Request) -> Response:
-        query = check_query(request, {"project", "maxResults", "prefix"})
+        query = get_checked_query(request, {"project", "maxResults", "prefix"})
         names = [name for name in self.objects.list_buckets() if name.startswith(query.get("prefix", ""))]
         items = [serialize_bucket(get_base_url(request), name, self.objects.get_bucket_folder(name)) for name in names]
         return _respond_with_list("storage#buckets", items=items)
 
     def _get_bucket(self, request: Request) -> Response:
-        check_query(request)
+        get_checked_query(request)
         name = request.path_params["bucket"]
         return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.get_bucket_folder(name)))
 
@@ -73,12 +73,12 @@ class StorageRoutes:
         return _respond_with_list("storage#managedFolders")
 
     def _delete_bucket(self, request: Request) -> Response:
-        check_query(request)
+        get_checked_query(request)
         self.objects.delete_bucket(request.path_params["bucket"])
         return Response(status_code=204)
 
     def _list_objects(self, request: Request) -> Response:
-        query = check_query(request, {"prefix", "delimiter", "maxResults", "pageToken", *_IGNORED_PARAMETERS})
+        query = get_checked_query(request, {"prefix", "delimiter", "maxResults", "pageToken", *_IGNORED_PARAMETERS})
         bucket, prefix = request.path_params["bucket"], query.get("prefix", "")
         names = self.objects.iterate_names(bucket, prefix, _parse_page_token(query.get("pageToken", "")))
         grouped = _group_by_prefix(names, prefix, query.get("delimiter", ""))
@@ -127,7 +127,7 @@ class StorageRoutes:
         return Response(status_code=204)
 
     def _require_object(self, request: Request) -> StoredObject:
-        query = check_query(request, {"generation", *_PRECONDITIONS})
+        query = get_checked_query(request, {"generation", *_PRECONDITIONS})
         stored = self.objects.get(request.path_params["bucket"], request.path_params["name"])
         if query.get("generation", str(stored.generation)) != str(stored.generation):
             raise ApiError("NOT_FOUND", f"No such object: {stored.bucket}/{stored.name}#{query['generation']}")
@@ -135,7 +135,7 @@ class StorageRoutes:
         return stored
 
 
-def check_query(request: Request, allowed: Iterable[str] = ()) -> Mapping[str, str]:
+def get_checked_query(request: Request, allowed: Iterable[str] = ()) -> Mapping[str, str]:
     """Return the query. Raises ApiError for a parameter that the method does not have."""
     for name in request.query_params:
         if name not in _SYSTEM_PARAMETERS and name not in allowed:

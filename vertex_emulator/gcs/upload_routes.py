@@ -13,7 +13,7 @@ from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.multipart_parser import MultipartParser
 from vertex_emulator.gcs.objects import Objects
 from vertex_emulator.gcs.resource_json import reject_unstorable_metadata, serialize_bucket, serialize_object
-from vertex_emulator.gcs.routes import check_query, get_base_url
+from vertex_emulator.gcs.routes import get_base_url, get_checked_query
 from vertex_emulator.gcs.upload_sessions import Upload, Uploads
 from vertex_emulator.http.request_body import read_json_object
 
@@ -43,13 +43,13 @@ class UploadRoutes:
         return routes
 
     async def _make_bucket(self, request: Request) -> Response:
-        check_query(request, {"project", "predefinedAcl", "predefinedDefaultObjectAcl", "enableObjectRetention"})
+        get_checked_query(request, {"project", "predefinedAcl", "predefinedDefaultObjectAcl", "enableObjectRetention"})
         name = str((await read_json_object(request)).get("name", ""))
         self.objects.make_bucket(name)
         return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.get_bucket_folder(name)))
 
     async def _receive_upload(self, request: Request) -> Response:
-        query = check_query(request, {"uploadType", "name", "predefinedAcl", *_EXPECTED})
+        query = get_checked_query(request, {"uploadType", "name", "predefinedAcl", *_EXPECTED})
         if "content-encoding" in request.headers:
             raise ApiError("INVALID_ARGUMENT", "Content-Encoding: send the body as it is to be stored", http=415)
         match query.get("uploadType"):
@@ -98,7 +98,7 @@ class UploadRoutes:
 
     async def _receive_chunk(self, request: Request) -> Response:
         """Receive a chunk by its Content-Range, or answer how much has arrived (Cloud Storage, "Resumable uploads")."""
-        upload = self.uploads.find(request.query_params.get("upload_id", ""))
+        upload = self.uploads.get(request.query_params.get("upload_id", ""))
         start, end, total = _parse_content_range(request.headers.get("content-range"))
         received = upload.received_bytes
         if received is not None and (start is None or start <= received):
@@ -111,7 +111,7 @@ class UploadRoutes:
         return Response(status_code=308, headers={"range": f"bytes=0-{received - 1}"} if received else {})
 
     def _cancel_upload(self, request: Request) -> Response:
-        self.uploads.discard(self.uploads.find(request.query_params.get("upload_id", "")))
+        self.uploads.discard(self.uploads.get(request.query_params.get("upload_id", "")))
         return Response(status_code=499)  # as Cloud Storage does
 
     async def _complete_upload(self, request: Request, upload: Upload) -> Response:

@@ -72,7 +72,7 @@ class Uploads:
         upload.partial.touch()
         return upload
 
-    def find(self, id_: str) -> Upload:
+    def get(self, id_: str) -> Upload:
         """Return an upload by its id. Raises ApiError NOT_FOUND."""
         partial = self.folder / f"{id_}.partial"
         try:

@@ -36,7 +36,7 @@ class JobViews:
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(job_id)
             trials = transaction.list_trials(job_id)
-            progress = transaction.pipelines.get_progress([job_id]).get(job_id)
+            progress = transaction.pipelines.get_progress_by_pipeline([job_id]).get(job_id)
         if job is None or job.kind != KINDS.get(collection):
             return None
         kind, visible_id = job.visible_resource

@@ -40,13 +40,13 @@ class Page:
         ]
 
     def _serve_html(self, _request: Request) -> Response:
-        return _build_html_response()
+        return _build_page_response()
 
     def _serve_job_html(self, request: Request) -> Response:
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(request.path_params["id"])
         has_job = job is not None and job.kind == KINDS.get(request.path_params["collection"])
-        return _build_html_response(200 if has_job else 404)
+        return _build_page_response(200 if has_job else 404)
 
     async def _stream_events(self, request: Request) -> Response:
         events = event_stream.stream_events(self.database.changes, request.query_params.get("job"))
@@ -76,5 +76,5 @@ def _get_uri(request: Request) -> str:
     return request.query_params.get("uri", bucket_listing.ROOT)
 
 
-def _build_html_response(code: int = 200) -> Response:
-    return FileResponse(FOLDER / "page.html", status_code=code, headers=FRAME_HEADERS)
+def _build_page_response(status_code: int = 200) -> Response:
+    return FileResponse(FOLDER / "page.html", status_code=status_code, headers=FRAME_HEADERS)

@@ -87,22 +87,22 @@ class Executor(Protocol):
     def get_host_resources(self) -> HostResources:
         """Return the resources of the machine that containers run on."""
 
-    def pull_if_missing(self, job: str, image: str) -> bool:
+    def pull_if_missing(self, job_id: str, image: str) -> bool:
         """Return whether the image is on the machine; if not, start to pull it. Raises ImageUnavailable."""
 
     def start_replica(self, spec: ReplicaSpec) -> None:
         """Start a replica unless it was started before. Raises ReplicaCannotStart."""
 
-    def get_statuses(self, job: str) -> Mapping[Replica, ReplicaStatus]:
+    def get_statuses(self, job_id: str) -> Mapping[Replica, ReplicaStatus]:
         """Return the statuses of a job's containers."""
 
-    def signal_replica(self, job: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
+    def signal_replica(self, job_id: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
         """Send a signal to a replica if it is running."""
 
-    def read_log(self, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
+    def read_log(self, job_id: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
         """Read what a replica wrote at or after `since` (ns), in order of time; nothing if it is removed."""
 
-    def remove_job(self, job: str) -> None:
+    def remove_job(self, job_id: str) -> None:
         """Remove a job's containers, running or not, and its network."""
 
     def list_jobs(self) -> set[str]:

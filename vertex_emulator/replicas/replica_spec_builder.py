@@ -16,7 +16,7 @@ from vertex_emulator.replicas.variable_expansion import expand_environment, expa
 from vertex_emulator.resource_names import build_hostname
 
 
-def build_replica_spec(
+def build_replica_spec_and_folders(
     job: Job, replica: Replica, data: DataFolder, host: HostResources, metric_id: str | None = None
 ) -> ReplicaSpec:
     """Build the spec of one replica on `host`, and create its folders in the data folder.
@@ -47,7 +47,7 @@ def build_replica_spec(
         peers=[build_hostname(job.id, place.pool, place.index) for place in job.requested_replicas],
         # Trials run in parallel, as replicas do.
         resources=compute_resource_limits(
-            pool.get("machineSpec", {}), host, turn=job.requested_replicas.index(replica) + (job.trial or 0)
+            pool.get("machineSpec", {}), host, replica_index=job.requested_replicas.index(replica) + (job.trial or 0)
         ),
     )
 

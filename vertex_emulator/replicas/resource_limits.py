@@ -10,7 +10,7 @@ _GB = 1 << 30  # as the machine types' pages count
 _WITHOUT_TYPE = Machine("", vcpus=0, memory_gb=0)
 
 
-def compute_resource_limits(machine_spec: Mapping[str, Any], host: HostResources, turn: int) -> ResourceLimits:
+def compute_resource_limits(machine_spec: Mapping[str, Any], host: HostResources, replica_index: int) -> ResourceLimits:
     """Compute the limits of one replica: those of its machine type, within what the host has.
 
     - Processors are limited only where the machine type has fewer than the host; else replicas share them evenly,
@@ -18,7 +18,7 @@ def compute_resource_limits(machine_spec: Mapping[str, Any], host: HostResources
     - Memory is the machine type's, or else seven eighths of the host's, so that the kernel kills a replica that takes
       too much and nothing else on the host. It is a limit, not a reservation.
     - `/dev/shm` is half of that, Linux's own rule for such file systems; what is in it counts as the replica's memory.
-    - GPUs: as many as requested and available; replica number `turn` takes the next ones, round robin.
+    - GPUs: as many as requested and available; replica number `replica_index` takes the next ones, round robin.
 
     A pool without a machine type (on a persistent resource) gets what the host has.
     """
@@ -26,7 +26,7 @@ def compute_resource_limits(machine_spec: Mapping[str, Any], host: HostResources
     available_memory = _compute_available_memory(host)
     memory = min(int(machine.memory_gb * _GB) or available_memory, available_memory)
     requested = _count_requested_gpus(machine_spec)
-    first = turn * requested
+    first = replica_index * requested
     count = min(requested, len(host.gpus))
     return ResourceLimits(
         cpus=machine.vcpus if host.limits_cpus and 0 < machine.vcpus < host.cpus else None,

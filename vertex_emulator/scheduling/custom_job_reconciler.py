@@ -14,7 +14,7 @@ from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, E
 from vertex_emulator.errors import ImageUnavailable, ReplicaCannotStart
 from vertex_emulator.replicas import saved_logs as logs
 from vertex_emulator.replicas.executor_protocol import Executor, ReplicaStatus
-from vertex_emulator.replicas.replica_spec_builder import build_replica_spec
+from vertex_emulator.replicas.replica_spec_builder import build_replica_spec_and_folders
 from vertex_emulator.replicas.resource_limits import render_shortfall_warnings
 from vertex_emulator.scheduling import fault_effects, image_error, job_outcome
 from vertex_emulator.scheduling.restart_rules import RestartPlan
@@ -84,7 +84,10 @@ class CustomJobReconciler:
             host, metric_id = self.executor.get_host_resources(), self._get_first_metric_id(job)
             # Every attempt of a replica has the same spec.
             specs = [
-                replace(build_replica_spec(job, replica.first_attempt, self.data, host, metric_id), replica=replica)
+                replace(
+                    build_replica_spec_and_folders(job, replica.first_attempt, self.data, host, metric_id),
+                    replica=replica,
+                )
                 for replica in job.current_replicas
             ]
             for image in sorted({spec.image for spec in specs}):

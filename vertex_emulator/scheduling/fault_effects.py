@@ -23,13 +23,13 @@ def compute_fault_time(job: Job, statuses: Mapping[Replica, ReplicaStatus]) -> i
 
 
 def apply_fault(
-    fault: InjectedFault, statuses: Mapping[Replica, ReplicaStatus], at: int
+    fault: InjectedFault, statuses: Mapping[Replica, ReplicaStatus], hit_time: int
 ) -> dict[Replica, ReplicaStatus]:
-    """Return the statuses as if the fault's replica had exited at `at` (ns)."""
+    """Return the statuses as if the fault's replica had exited at `hit_time` (ns)."""
     out_of_memory = fault.kind == "oom"
     code = _OUT_OF_MEMORY if out_of_memory else fault.exit_code or 0
     return {
-        replica: replace(status, phase="exited", exit_code=code, out_of_memory=out_of_memory, finished=at)
+        replica: replace(status, phase="exited", exit_code=code, out_of_memory=out_of_memory, finished=hit_time)
         if replica.task == fault.replica
         else status
         for replica, status in statuses.items()

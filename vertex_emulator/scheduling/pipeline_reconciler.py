@@ -41,7 +41,7 @@ class PipelineReconciler:
         if pipeline.is_terminal:
             return
         with self.database.read_transaction() as transaction:
-            progress = transaction.pipelines.get_progress([pipeline.id]).get(pipeline.id)
+            progress = transaction.pipelines.get_progress_by_pipeline([pipeline.id]).get(pipeline.id)
             job = transaction.get_job(progress.job) if progress is not None else None
             trials_of_job = transaction.list_trials(job.id) if job is not None else []
         if job is None:
@@ -126,5 +126,5 @@ class PipelineReconciler:
         return get_model_directory(job.spec["trialJobSpec"], best["id"]) if best is not None else None
 
 
-def _build_failure(code: int, message: str) -> Ending:
-    return Ending(FAILED, code, message, now_ns())
+def _build_failure(rpc_code: int, message: str) -> Ending:
+    return Ending(FAILED, rpc_code, message, now_ns())

@@ -52,10 +52,10 @@ class Scheduler:
         self._failures: dict[str, int] = {}
         self._stopping = threading.Event()
 
-    def wake(self, job: str) -> None:
+    def wake(self, job_id: str) -> None:
         """Schedule a step for a job, and an admission of queued jobs."""
         self.queue.add(_ADMISSION)
-        self.queue.add(job)
+        self.queue.add(job_id)
 
     def start(self) -> None:
         """Start the workers and the watch on containers."""
@@ -91,12 +91,12 @@ class Scheduler:
             return False
         delay: float | None = _LAST_RETRY_SECONDS
         try:
-            delay = self._process_safely(key)
+            delay = self._process_key_and_count_failures(key)
         finally:
             self.queue.release(key, delay)
         return True
 
-    def _process_safely(self, key: str) -> float | None:
+    def _process_key_and_count_failures(self, key: str) -> float | None:
         try:
             delay = self._process_key(key)
         except ExecutorUnavailable as error:
@@ -120,7 +120,7 @@ class Scheduler:
             return _RESYNC_SECONDS
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(key)
-            pipeline = transaction.pipelines.get_pipeline_of_job(key)
+            pipeline = transaction.pipelines.get_pipeline_id(key)
         if job is None:
             self.executor.remove_job(key)
             self.data.remove_files(key)

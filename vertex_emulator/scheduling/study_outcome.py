@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Trial
-from vertex_emulator.scheduling.trial_measurements import parse_measurement
+from vertex_emulator.scheduling.hypertune_measurements import parse_measurement
 from vertex_emulator.search import EndedTrial, early_stopping, study_stopping
 
 _CODE_FAILED_PRECONDITION = 9

@@ -34,17 +34,17 @@ class StudyReconciler:
         with self.database.read_transaction() as transaction:
             trials = transaction.list_trials(study.id)
             jobs = transaction.get_unfinished_trial_jobs(study.id)
-        trials = self._refresh_trials(study, trials, jobs)
+        trials = self._refresh_and_store_trials(study, trials, jobs)
         ending = study.ending or study_outcome.decide_study_ending(study, trials, now_ns())
         if ending is None:
-            self._update_start_state(study, trials)
-            ending = self._start_trials(study, trials)
+            self._store_start_state(study, trials)
+            ending = self._start_trials_or_stop(study, trials)
         if ending is not None and not self._is_waiting_for_trials(study, ending, trials):
             return self._end_study(study, ending)
         self._stop_unpromising_trials(study, trials)
         return _POLL_SECONDS
 
-    def _refresh_trials(self, study: Job, trials: Sequence[Trial], jobs: Mapping[str, Job]) -> list[Trial]:
+    def _refresh_and_store_trials(self, study: Job, trials: Sequence[Trial], jobs: Mapping[str, Job]) -> list[Trial]:
         """Update the trials from their jobs and metric files, and store those that changed."""
         refreshed = [
             trial
@@ -59,7 +59,7 @@ class StudyReconciler:
                     transaction.update_trial(trial)
         return refreshed
 
-    def _update_start_state(self, study: Job, trials: Sequence[Trial]) -> None:
+    def _store_start_state(self, study: Job, trials: Sequence[Trial]) -> None:
         start_times = [trial.started for trial in trials if trial.started is not None]
         state = RUNNING if start_times else PENDING
         if study.state == state or study.state == CANCELLING:
@@ -75,7 +75,7 @@ class StudyReconciler:
                 transaction.log_service_message(study.id, "Vertex AI is setting up this job.")
                 transaction.update_job(current, state=PENDING)
 
-    def _start_trials(self, study: Job, trials: list[Trial]) -> Ending | None:
+    def _start_trials_or_stop(self, study: Job, trials: list[Trial]) -> Ending | None:
         """Start as many trials as may run now; return the study's ending if there is one."""
         study_spec = study.spec["studySpec"]
         while True:
@@ -118,26 +118,26 @@ class StudyReconciler:
                     transaction.log_service_message(study.id, f"Trial {trial.number} is stopped early: {reason}.")
             self.wake(trial.job)
 
-    def _add_trial(self, study: Job, number: int, parameters: Values) -> Trial | None:
+    def _add_trial(self, study: Job, trial_number: int, parameters: Values) -> Trial | None:
         """Add a trial and its job in one transaction; None if the study was cancelled or deleted meanwhile."""
         spec = {
-            "displayName": f"{study.spec['displayName']}-trial-{number}",
+            "displayName": f"{study.spec['displayName']}-trial-{trial_number}",
             "labels": study.spec.get("labels", {}),
-            "jobSpec": build_trial_job_spec(study, number, parameters),
+            "jobSpec": build_trial_job_spec(study, trial_number, parameters),
         }
-        trial = Trial(study.id, number, "REQUESTED", parameters, generate_id())
+        trial = Trial(study.id, trial_number, "REQUESTED", parameters, generate_id())
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(study.id)
             if current is None or current.ending is not None:
                 return None
-            transaction.add_job(trial.job, CUSTOM_JOB, study.location, spec, study.id, number)
+            transaction.add_job(trial.job, CUSTOM_JOB, study.location, spec, study.id, trial_number)
             transaction.add_trial(trial)
         self.wake(trial.job)
         return trial
 
     def _end_study(self, study: Job, ending: Ending) -> float | None:
         with self.database.write_transaction() as transaction:
-            active_jobs = [job for job in transaction.get_trial_jobs_by_id(study.id).values() if not job.is_terminal]
+            active_jobs = [job for job in transaction.get_trial_jobs(study.id).values() if not job.is_terminal]
             current = transaction.get_job(study.id)
             if current is None or current.is_terminal:
                 return None

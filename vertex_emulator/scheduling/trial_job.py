@@ -7,7 +7,7 @@ from typing import Any
 from vertex_api.catalog.job_defaults import get_output_directory
 from vertex_api.studies.metrics import list_objectives
 from vertex_emulator.database.records import CANCELLING, SUCCEEDED, Job, Trial
-from vertex_emulator.scheduling import trial_measurements
+from vertex_emulator.scheduling import hypertune_measurements
 
 Values = Mapping[str, float | int | str]
 _PROGRAM_FIELDS = ("containerSpec", "pythonPackageSpec")
@@ -18,35 +18,35 @@ def refresh_trial(study: Job, trial: Trial, job: Job, metric_text: str) -> Trial
     started = job.started
     study_spec = study.spec["studySpec"]
     metric_ids = [metric["metricId"] for metric in study_spec["metrics"]]
-    known = [trial_measurements.parse_measurement(message) for message in trial.measurements]
+    known = [hypertune_measurements.parse_measurement(message) for message in trial.measurements]
     if started is not None:
-        latest = trial_measurements.parse_metric_file(metric_text, metric_ids, started / 10**9)
+        latest = hypertune_measurements.parse_metric_file(metric_text, metric_ids, started / 10**9)
         # Rounded as a Duration is stored, so that reading the file again gives equal measurements.
-        known = trial_measurements.merge_measurements(
+        known = hypertune_measurements.merge_measurements(
             known, [replace(measurement, elapsed=round(measurement.elapsed, 6)) for measurement in latest]
         )
-    formatted = tuple(map(trial_measurements.format_measurement, known))
+    formatted = tuple(map(hypertune_measurements.format_measurement, known))
     trial = replace(trial, started=started, measurements=formatted)
     if not job.is_terminal:
         if job.state == CANCELLING:
             return replace(trial, state="STOPPING")
         return replace(trial, state="ACTIVE") if started is not None else trial
-    final = trial_measurements.select_final_measurement(known, study_spec)
+    final = hypertune_measurements.select_final_measurement(known, study_spec)
     ended = replace(
-        trial, ended=job.ended, final=None if final is None else trial_measurements.format_measurement(final)
+        trial, ended=job.ended, final=None if final is None else hypertune_measurements.format_measurement(final)
     )
     if job.state != SUCCEEDED:
         reason = job.ending.message if job.ending is not None else job.state
         return replace(ended, state="INFEASIBLE", final=None, infeasible_reason=reason)
     if final is None:
         reason = f"The trial ended without reporting the metric {list_objectives(study_spec)[0].id}."
-        if tags := trial_measurements.find_unknown_metrics(metric_text, metric_ids):
+        if tags := hypertune_measurements.find_unknown_metrics(metric_text, metric_ids):
             reason += f" It reported {', '.join(tags)}."
         return replace(ended, state="INFEASIBLE", infeasible_reason=reason)
     return replace(ended, state="SUCCEEDED")
 
 
-def build_trial_job_spec(study: Job, number: int, parameters: Values) -> dict[str, Any]:
+def build_trial_job_spec(study: Job, trial_number: int, parameters: Values) -> dict[str, Any]:
     """Build the CustomJobSpec of a trial: parameters are appended to each pool's args, outputs go to its own folder."""
     spec = dict(study.spec["trialJobSpec"])
     flags = [f"--{name}={_format_flag_value(value)}" for name, value in parameters.items()]
@@ -54,7 +54,7 @@ def build_trial_job_spec(study: Job, number: int, parameters: Values) -> dict[st
         {name: _append_args(value, flags) if name in _PROGRAM_FIELDS else value for name, value in pool.items()}
         for pool in spec["workerPoolSpecs"]
     ]
-    if directory := get_output_directory(spec, str(number)):
+    if directory := get_output_directory(spec, str(trial_number)):
         spec["baseOutputDirectory"] = {"outputUriPrefix": f"{directory}/"}
     return spec
 

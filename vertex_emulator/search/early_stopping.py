@@ -75,7 +75,7 @@ def find_decay_curve_stop_reason(curve: LearningCurve, completed: Sequence[Learn
     pairs = [(part.losses[-1], other.losses[-1]) for other in complete if (part := other.truncate(now)).at]
     if len(pairs) < _REGRESSION_TRIALS or now >= max(other.at[-1] for other in complete):
         return None
-    expected, error = _predict_by_regression(pairs, curve.best_loss)
+    expected, error = _predict_with_standard_error(pairs, curve.best_loss)
     best = min(final for _, final in pairs)
     chance = 0.5 * (1 + erf((best - expected) / (error * sqrt(2)))) if error > 0 else float(expected <= best)
     if chance < MIN_CHANCE_TO_WIN:
@@ -143,11 +143,11 @@ def _build_curve(trial: Measurements, objective: Metric, uses_elapsed: bool) -> 
     return LearningCurve(tuple(at for at, _ in points), tuple(loss for _, loss in points))
 
 
-def _predict_by_regression(pairs: Sequence[tuple[float, float]], value: float) -> tuple[float, float]:
-    """Predict by least squares at `value`: return the expected final value and the standard error of one prediction."""
+def _predict_with_standard_error(pairs: Sequence[tuple[float, float]], predictor: float) -> tuple[float, float]:
+    """Return the final value that least squares predict at `predictor`, and the standard error of one prediction."""
     x_mean, y_mean = fmean(x for x, _ in pairs), fmean(y for _, y in pairs)
     spread = sum((x - x_mean) ** 2 for x, _ in pairs)
     slope = sum((x - x_mean) * (y - y_mean) for x, y in pairs) / spread if spread > 0 else 0.0
     residual = sum((y - y_mean - slope * (x - x_mean)) ** 2 for x, y in pairs)
-    leverage = (value - x_mean) ** 2 / spread if spread > 0 else 0.0
-    return y_mean + slope * (value - x_mean), sqrt(residual / (len(pairs) - 2) * (1 + 1 / len(pairs) + leverage))
+    leverage = (predictor - x_mean) ** 2 / spread if spread > 0 else 0.0
+    return y_mean + slope * (predictor - x_mean), sqrt(residual / (len(pairs) - 2) * (1 + 1 / len(pairs) + leverage))

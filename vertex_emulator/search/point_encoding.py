@@ -46,14 +46,14 @@ class PointEncoder:
 
     def draw(self, count: int, random: np.random.Generator) -> Matrix:
         """Draw `count` random rows, uniform on the scales and among listed values."""
-        return self._mask_inactive_axes(self._draw_cells(count, random))
+        return self._mask_inactive_axes(self._draw_unmasked_rows(count, random))
 
     def perturb(self, rows: Matrix, widths: Matrix, random: np.random.Generator) -> Matrix:
         """Move each row on about half of its axes, at least one, by normal steps of the row's width."""
         count, columns = rows.shape
         moves = random.random((count, columns)) < max(0.5, 1 / columns)
         moves[np.arange(count), random.integers(columns, size=count)] = True
-        fresh = self._draw_cells(count, random)
+        fresh = self._draw_unmasked_rows(count, random)
         start = np.where(np.isnan(rows), 0.5, rows)
         moved = np.clip(start + widths[:, None] * random.standard_normal(rows.shape), 0, 1)
         for column, listed in self._listed_positions.items():
@@ -104,7 +104,7 @@ class PointEncoder:
                 one_hot.add(axis)
         return one_hot
 
-    def _draw_cells(self, count: int, random: np.random.Generator) -> Matrix:
+    def _draw_unmasked_rows(self, count: int, random: np.random.Generator) -> Matrix:
         """Draw a cell for every axis, active or not."""
         rows = random.random((count, len(self.axes)))
         for column, listed in self._listed_positions.items():

@@ -57,13 +57,13 @@ class UpdateSession:
         """
         return self._ledger if self._ledger and self._ledger.stack.partition("/")[2] == stack else None
 
-    def mark_deleted(self, name: str) -> None:
+    def mark_deleted(self, resource_name: str) -> None:
         """Record that this run deletes, or deliberately keeps, a job, so that its replacement is another job."""
-        self._deleted.add(name)
+        self._deleted.add(resource_name)
 
-    def is_deleted(self, name: str) -> bool:
+    def is_deleted(self, resource_name: str) -> bool:
         """Return whether this run has decided already what becomes of a job."""
-        return name in self._deleted
+        return resource_name in self._deleted
 
     def find_equivalent_job(self, api: Target, kind: Kind, stack: str, token: str) -> Job | None:
         """Return the newest job with a token that is active or has succeeded, as it is now; None if there is none.

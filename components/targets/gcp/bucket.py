@@ -5,7 +5,7 @@ from pulumi import ResourceOptions
 from pulumi_gcp import storage
 
 from ...schema import shapes
-from .iam_propagation import create_grant_options
+from .grant_retries import create_grant_options
 from .service_agents import ServiceAgents, grant_key_use
 
 OBJECT_ADMIN = "roles/storage.objectAdmin"

@@ -83,7 +83,7 @@ class GcpFoundation(pulumi.ComponentResource):
         self.registry = registry.image_prefix
         self.staging = f"{bucket.uri}/{settings.pulumi_project}/{settings.stack}"
         self.parent = CLOUD_PREFIX + build_parent(project, region)
-        self.job_defaults: Mapping[str, Any] = {"serviceAccount": account, **(network.fields if network else {})}
+        self.job_spec_defaults: Mapping[str, Any] = {"serviceAccount": account, **(network.fields if network else {})}
         self.encryption_key: str | None = kms_key
         self.labels: Mapping[str, str] = stack.get("labels", {})
         self.image_dependencies: list[pulumi.Resource] = [services, registry]

@@ -7,7 +7,7 @@ from pulumi import ResourceOptions
 from pulumi_gcp import artifactregistry, projects
 
 from ...schema import shapes
-from .iam_propagation import create_grant_options
+from .grant_retries import create_grant_options
 from .service_agents import ServiceAgents, grant_key_use
 
 UNTAGGED_SECONDS = 30 * 24 * 3600

@@ -9,7 +9,7 @@ import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import artifactregistry, projects, serviceaccount, storage
 
-from .iam_propagation import create_grant_options
+from .grant_retries import create_grant_options
 from .registry import Repository
 from .service_agents import ServiceAgents, grant_key_use
 

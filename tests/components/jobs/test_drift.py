@@ -8,7 +8,7 @@ from components.jobs.drift import select_declared_fields
 from components.schema.references import resolve_and_unescape
 from tests.vertex_api.jobs import ABSENT, custom_job, edited
 from vertex_api.job_kinds import CUSTOM_JOB
-from vertex_api.validation.message_validation import validate_job
+from vertex_api.validation.shape_and_rule_validation import validate_job
 
 SECRETS = {"secrets": {"token": "hunter2", "key": "abc"}}
 ENV = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "env")

@@ -69,7 +69,7 @@ def test_the_given_spec_is_not_changed() -> None:
 
 
 def test_a_pipeline_s_task_is_completed_like_the_job_that_it_runs() -> None:
-    ground = Ground(job_defaults={"network": "projects/1/global/networks/n"}, labels={"stage": "dev"})
+    ground = Ground(job_spec_defaults={"network": "projects/1/global/networks/n"}, labels={"stage": "dev"})
     whole = complete_fields(TRAINING_PIPELINE, tuning_pipeline(), ground=ground, name="search")
     inputs = whole["trainingTaskInputs"]
     assert inputs["trialJobSpec"]["network"] == "projects/1/global/networks/n"
@@ -90,7 +90,10 @@ def test_a_job_for_a_persistent_resource_is_sent_with_its_name_and_needs_no_mach
 
 def test_a_job_takes_what_its_foundation_says_where_it_says_nothing_itself() -> None:
     ground = Ground(
-        job_defaults={"serviceAccount": "trainer@p.iam.gserviceaccount.com", "network": "projects/1/global/networks/n"},
+        job_spec_defaults={
+            "serviceAccount": "trainer@p.iam.gserviceaccount.com",
+            "network": "projects/1/global/networks/n",
+        },
         labels={"team": "vision", "stage": "dev"},
         encryption_key=f"{KEYS}/c",
     )

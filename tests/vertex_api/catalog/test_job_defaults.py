@@ -4,7 +4,7 @@ import pytest
 
 from vertex_api.catalog.job_defaults import (
     find_explicit_timeout,
-    get_boot_disk,
+    get_boot_disk_type_and_size,
     get_model_directory,
     get_output_directories,
 )
@@ -42,6 +42,6 @@ def test_a_timeout_of_zero_is_unset(scheduling: dict[str, str], timeout: str | N
 
 
 def test_boot_disks_have_a_default_size_and_type() -> None:
-    assert get_boot_disk({"machineSpec": {"machineType": "n1-standard-4"}}) == ("pd-ssd", 100)
+    assert get_boot_disk_type_and_size({"machineSpec": {"machineType": "n1-standard-4"}}) == ("pd-ssd", 100)
     newest = {"machineSpec": {"machineType": "a4-highgpu-8g"}, "diskSpec": {"bootDiskSizeGb": 200}}
-    assert get_boot_disk(newest) == ("hyperdisk-balanced", 200)
+    assert get_boot_disk_type_and_size(newest) == ("hyperdisk-balanced", 200)

@@ -11,7 +11,7 @@ from tests.vertex_api.estimates.test_cost import N1_STANDARD_4, POOLS, REGION, S
 from tests.vertex_api.jobs import custom_job, edited
 from vertex_api.estimates.cost import Cost, estimate_cost
 from vertex_api.estimates.persistent_resource import estimate_pool_cost, estimate_pool_quota
-from vertex_api.estimates.prices import load_prices
+from vertex_api.estimates.price_table import load_prices
 from vertex_api.estimates.quota import estimate_quota as needs_of_a_job
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_api.validation.canonical_spec import CanonicalSpec

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.vertex_api.jobs import custom_job, edited, tuning_job
-from vertex_api.catalog.machines import get_machines
+from vertex_api.catalog.machines import get_machines_by_name
 from vertex_api.estimates.regional_availability import (
     AS_OF,
     REGIONS,
@@ -21,7 +21,7 @@ H100 = {"machineType": "a3-highgpu-8g", "acceleratorType": "NVIDIA_H100_80GB", "
 
 
 def test_every_accelerator_is_listed_with_known_regions() -> None:
-    kinds = {kind for each in get_machines().values() for kind in each.accelerators}
+    kinds = {kind for each in get_machines_by_name().values() for kind in each.accelerators}
     assert kinds <= load_regions_by_accelerator().keys()
     assert {region for regions in load_regions_by_accelerator().values() for region in regions} <= REGIONS
     assert date.fromisoformat(AS_OF) > date(2026, 1, 1)

@@ -10,7 +10,7 @@ from vertex_api.studies.trials import (
     find_best_trial,
     find_pareto_front,
     find_unreported_metrics,
-    list_reported_metrics,
+    list_ever_reported_metrics,
     summarize_trial,
     summarize_trials,
 )
@@ -201,7 +201,7 @@ def test_unreported_metrics_are_listed_with_their_trials() -> None:
 def test_a_metric_of_an_intermediate_measurement_is_reported() -> None:
     on_the_way = {"measurements": [{"metrics": [{"metricId": "other", "value": 1}]}]}
     given = trial(1, 0.5) | on_the_way
-    assert list_reported_metrics(given) == {"loss", "other"}
+    assert list_ever_reported_metrics(given) == {"loss", "other"}
     assert find_unreported_metrics(job(given)) == {}
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, tuning_job
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, Kind
-from vertex_api.validation.message_validation import validate_job
+from vertex_api.validation.shape_and_rule_validation import validate_job
 from vertex_api.validation.shape_validation import FieldProblem, format_path, validate_shape
 
 POOL = ("jobSpec", "workerPoolSpecs", 0)

@@ -14,7 +14,7 @@ from tests.vertex_emulator.api.input_fields import Names, input_fields, is_set
 from tests.vertex_emulator.running import PARENT, RunningEmulator
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.validation import pipeline_validation
-from vertex_api.validation.message_validation import validate_job
+from vertex_api.validation.shape_and_rule_validation import validate_job
 from vertex_emulator.errors import to_snake_case
 from vertex_emulator.scheduling.unsupported_fields import REJECTED_FIELDS
 

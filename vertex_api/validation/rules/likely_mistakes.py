@@ -11,7 +11,7 @@ from vertex_api.catalog import reduction_server
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, Kind
 from vertex_api.scalar_types import quote_value
 from vertex_api.validation.rules import study_parameters
-from vertex_api.validation.rules.machine_spec import get_accelerator
+from vertex_api.validation.rules.machine_spec import get_accelerator_and_count
 from vertex_api.validation.rules.violation import KeyPath, Violation
 
 _NO_PROGRESS = ("maxNumTrialsNoProgress", "maxDurationNoProgress")
@@ -66,7 +66,7 @@ def _find_useless_reduction_server(spec: Mapping[str, Any], at: KeyPath) -> Iter
         path: KeyPath = (*at, "workerPoolSpecs", index)
         if not pool:
             yield path, "is empty; Reduction Server is for the GPUs of this pool and the first"
-        elif "machineSpec" in pool and get_accelerator(pool["machineSpec"]) == (None, 0):
+        elif "machineSpec" in pool and get_accelerator_and_count(pool["machineSpec"]) == (None, 0):
             yield (*path, "machineSpec", "acceleratorType"), "Reduction Server is for pools with GPUs"
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import Machine, get_machine, get_machines
+from vertex_api.catalog.machines import Machine, get_machine, get_machines_by_name
 from vertex_api.name_suggestions import find_closest_name, join_with_or
 from vertex_api.validation.rules.text_formats import TextFormat
 from vertex_api.validation.rules.violation import KeyPath, Violation
@@ -15,7 +15,7 @@ _PARTITION = TextFormat(re.compile(r"[0-9]+g\.[0-9]+gb"), "must be the size of a
 _BOTH = "Both `accelerator_type` and `accelerator_count` should be specified or none."
 
 
-def get_accelerator(spec: Mapping[str, Any]) -> tuple[str | None, int]:
+def get_accelerator_and_count(spec: Mapping[str, Any]) -> tuple[str | None, int]:
     """Return the type and the number of the accelerators of a MachineSpec, None and 0 if it has none."""
     kind = spec.get("acceleratorType")
     return None if kind == "ACCELERATOR_TYPE_UNSPECIFIED" else kind, spec.get("acceleratorCount", 0)
@@ -37,15 +37,15 @@ def find_machine_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Vi
         yield from _find_reservation_violations(spec["reservationAffinity"], (*at, "reservationAffinity"))
 
 
-def _machine_suggestion_text(name: str) -> str:
-    closest = find_closest_name(name, get_machines())
-    families = dict.fromkeys(known.rpartition("-")[0] or known for known in get_machines())
+def _machine_suggestion_text(machine_type: str) -> str:
+    closest = find_closest_name(machine_type, get_machines_by_name())
+    families = dict.fromkeys(known.rpartition("-")[0] or known for known in get_machines_by_name())
     return f"Did you mean {closest}?" if closest else f"Use one of {', '.join(families)}."
 
 
 def _find_accelerator_violations(spec: Mapping[str, Any], machine: Machine | None, at: KeyPath) -> Iterator[Violation]:
     """The service's own texts, quoted in public; which go together: Google's page on configuring compute resources."""
-    kind, count = get_accelerator(spec)
+    kind, count = get_accelerator_and_count(spec)
     if count < 0:
         yield (*at, "acceleratorCount"), f"{count} must not be negative"
     elif bool(kind) != bool(count):
@@ -85,7 +85,7 @@ def _find_partition_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator
     """Discovery document, `gpuPartitionSize`: "the accelerator_count should be set to 1"."""
     size = spec.get("gpuPartitionSize")
     yield from _PARTITION.find_mismatch(size, (*at, "gpuPartitionSize"))
-    if size and get_accelerator(spec)[1] != 1:
+    if size and get_accelerator_and_count(spec)[1] != 1:
         yield (*at, "acceleratorCount"), f"must be 1 with gpuPartitionSize {size}"
 
 

@@ -6,7 +6,11 @@ from typing import Any
 from vertex_api.catalog.machines import get_machine
 from vertex_api.name_suggestions import join_with_or
 from vertex_api.scalar_types import parse_seconds
-from vertex_api.validation.rules.machine_spec import RESERVATION_ONLY_MACHINES, find_machine_violations, get_accelerator
+from vertex_api.validation.rules.machine_spec import (
+    RESERVATION_ONLY_MACHINES,
+    find_machine_violations,
+    get_accelerator_and_count,
+)
 from vertex_api.validation.rules.violation import KeyPath, Violation
 
 _WEEK_SECONDS = 7 * 24 * 3600
@@ -42,7 +46,7 @@ def _find_flex_start_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterato
         if not pool or any(find_machine_violations(machine_spec, path)):
             continue
         first = index if first is None else first
-        kind, _ = get_accelerator(machine_spec)
+        kind, _ = get_accelerator_and_count(machine_spec)
         if kind not in _FLEX_GPUS:
             yield (*path, "acceleratorType"), f"{kind or 'no accelerator'}: FLEX_START takes {join_with_or(_FLEX_GPUS)}"
         elif machine_spec != spec["workerPoolSpecs"][first]["machineSpec"]:
@@ -60,6 +64,7 @@ def _find_spot_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Viol
             message = f"SPOT is not for {machine.name}, which is had with a reservation only"
             yield (*at, "scheduling", "strategy"), message
             return
-        if machine.count_tpu_machines(machine_spec.get("tpuTopology", ""), get_accelerator(machine_spec)[1]) > 1:
+        cores = get_accelerator_and_count(machine_spec)[1]
+        if machine.count_tpu_machines(machine_spec.get("tpuTopology", ""), cores) > 1:
             path: KeyPath = (*at, "workerPoolSpecs", index, "machineSpec", "machineType")
             yield path, f"{machine.name}: the strategy SPOT is not for TPU pods"

@@ -30,14 +30,14 @@ class TextFormat:
         """Return whether a text has this format."""
         return self.pattern.fullmatch(value) is not None
 
-    def mismatch_text(self, value: str) -> str:
+    def build_mismatch_message(self, value: str) -> str:
         """Return the message for a text without this format."""
         return f"{quote_value(value)} {self.requirement}"
 
     def find_mismatch(self, value: str | None, at: KeyPath) -> Iterator[Violation]:
         """Find a text that is set and does not have this format."""
         if value and not self.matches(value):
-            yield at, self.mismatch_text(value)
+            yield at, self.build_mismatch_message(value)
 
     def find_field_violations(self, message: Mapping[str, Any], field: str, at: KeyPath) -> Iterator[Violation]:
         """Find a required text of a message that is missing or does not have this format."""

@@ -14,10 +14,10 @@ def find_task_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Viola
     """Find violations of the rules for the task of a WorkerPoolSpec."""
     if "containerSpec" in pool:
         yield from IMAGE.find_field_violations(pool["containerSpec"], "imageUri", (*at, "containerSpec"))
-        yield from _find_argument_violations(pool["containerSpec"], (*at, "containerSpec"))
+        yield from _find_argument_and_environment_violations(pool["containerSpec"], (*at, "containerSpec"))
     if "pythonPackageSpec" in pool:
         yield from _find_package_violations(pool["pythonPackageSpec"], (*at, "pythonPackageSpec"))
-        yield from _find_argument_violations(pool["pythonPackageSpec"], (*at, "pythonPackageSpec"))
+        yield from _find_argument_and_environment_violations(pool["pythonPackageSpec"], (*at, "pythonPackageSpec"))
 
 
 def _find_package_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
@@ -33,7 +33,7 @@ def _find_package_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[V
         yield from STORAGE_URI.find_mismatch(uri, (*at, "packageUris", index))
 
 
-def _find_argument_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_argument_and_environment_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Length of the arguments: Google's page on configuring container settings."""
     total = sum(map(len, spec.get("args", ())))
     if total > _MAX_CHARACTERS:
@@ -50,6 +50,6 @@ def find_environment_violations(
         yield at, f"has {len(entries)} entries; at most {max_entries} are allowed"
     for index, entry in enumerate(entries):
         if not C_IDENTIFIER.matches(entry["name"]):
-            yield (*at, index, "name"), C_IDENTIFIER.mismatch_text(entry["name"])
+            yield (*at, index, "name"), C_IDENTIFIER.build_mismatch_message(entry["name"])
         if not entry.get("value"):
             yield (*at, index, "value"), "is required, and not empty; leave the variable out where it has no value"

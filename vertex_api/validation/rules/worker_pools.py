@@ -87,7 +87,7 @@ def _find_reduction_server_violations(pool: Mapping[str, Any], index: int, at: K
     if index != reduction_server.POOL_INDEX:
         place = f"workerPoolSpecs[{reduction_server.POOL_INDEX}]"
         yield (*at, "containerSpec", "imageUri"), f"Reduction Server runs in {place}, with {{}} for a pool left out"
-    if machine_spec.get_accelerator(pool.get("machineSpec", {})) != (None, 0):
+    if machine_spec.get_accelerator_and_count(pool.get("machineSpec", {})) != (None, 0):
         yield (*at, "machineSpec", "acceleratorType"), "Reduction Server runs on machines without accelerators"
 
 

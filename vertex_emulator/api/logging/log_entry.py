@@ -24,9 +24,12 @@ def build_service_entry(job: Job, message: ServiceMessage) -> KeyedEntry:
     return key, _build_entry(job, "service", key, message.severity, message.text)
 
 
-def build_replica_entry(job: Job, replica: Replica, line: LogLine, number: int) -> KeyedEntry:
-    """Return the entry of a container's line; `number` counts the lines before it that have the same time."""
-    key = (line.at, f"{line.at}-{replica.task}-{job.trial or 0:06d}-{replica.attempt:03d}-{number:06d}{line.stream}")
+def build_replica_entry(job: Job, replica: Replica, line: LogLine, same_time_index: int) -> KeyedEntry:
+    """Return the entry of a container's line; `same_time_index` counts the lines before it that have the same time."""
+    key = (
+        line.at,
+        f"{line.at}-{replica.task}-{job.trial or 0:06d}-{replica.attempt:03d}-{same_time_index:06d}{line.stream}",
+    )
     return key, _build_entry(job, replica.task, key, "ERROR" if line.stream == "e" else "INFO", line.text)
 
 

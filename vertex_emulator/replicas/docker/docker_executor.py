@@ -12,7 +12,7 @@ from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ExecutorUnavailable, ReplicaCannotStart
 from vertex_emulator.replicas.docker import job_networks
 from vertex_emulator.replicas.docker.container_log import read_container_log
-from vertex_emulator.replicas.docker.error_translation import (
+from vertex_emulator.replicas.docker.docker_errors import (
     explain_docker_error,
     ignore_statuses,
     translate_connection_errors,
@@ -38,64 +38,66 @@ class DockerExecutor:
         self._id = emulator_id
         self._lock = threading.Lock()
         self._connected: docker.APIClient | None = None
-        self._images = ImagePuller(self._call_client, on_pulled)
+        self._images = ImagePuller(self._connect_and_call, on_pulled)
         self._host: HostResources | None = None
 
     def ping(self) -> None:
-        self._call_client(lambda client: client.ping())
+        self._connect_and_call(lambda client: client.ping())
 
     def get_host_resources(self) -> HostResources:
         if self._host is None:
-            self._host = read_host_resources(self._call_client(lambda client: client.info()), list_nvidia_gpus())
+            self._host = read_host_resources(self._connect_and_call(lambda client: client.info()), list_nvidia_gpus())
         return self._host
 
-    def pull_if_missing(self, job: str, image: str) -> bool:
-        return self._images.pull_if_missing(job, image)
+    def pull_if_missing(self, job_id: str, image: str) -> bool:
+        return self._images.pull_if_missing(job_id, image)
 
     def start_replica(self, spec: ReplicaSpec) -> None:
         name = self._build_container_name(spec.job, spec.replica)
         network, hosts = None, dict[str, str]()
         if len(spec.peers) > 1:
             network = f"vertex-{self._id}-{spec.job}"
-            subnet = job_networks.ensure_network(self._call_client, network, self._build_job_labels(spec.job))
+            subnet = job_networks.ensure_network(self._connect_and_call, network, self._build_job_labels(spec.job))
             hosts = job_networks.assign_addresses(subnet, spec.peers)
-        if not self._call_client(lambda client: self._create_container(client, name, network, hosts, spec)):
+        if not self._connect_and_call(lambda client: self._create_container(client, name, network, hosts, spec)):
             status = self._get_container_status(name)
             # Docker would run a container again that has ended already.
             if status is not None and status.phase != "created":
                 return
-        self._call_client(lambda client: self._start_container(client, name))
+        self._connect_and_call(lambda client: self._start_container(client, name))
 
-    def get_statuses(self, job: str) -> Mapping[Replica, ReplicaStatus]:
-        containers = self._call_client(lambda client: client.containers(all=True, filters=self._build_job_filters(job)))
+    def get_statuses(self, job_id: str) -> Mapping[Replica, ReplicaStatus]:
+        containers = self._connect_and_call(
+            lambda client: client.containers(all=True, filters=self._build_job_filters(job_id))
+        )
         statuses = {
             _parse_replica_labels(container["Labels"]): self._get_container_status(container["Id"])
             for container in containers
         }
         return {replica: status for replica, status in statuses.items() if status is not None}
 
-    def signal_replica(self, job: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
+    def signal_replica(self, job_id: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
         def kill(client: "docker.APIClient") -> None:
             with ignore_statuses(404, 409):
-                client.kill(self._build_container_name(job, replica), signal)
+                client.kill(self._build_container_name(job_id, replica), signal)
 
-        self._call_client(kill)
+        self._connect_and_call(kill)
 
-    def read_log(self, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
-        return read_container_log(self._call_client, self._build_container_name(job, replica), since)
+    def read_log(self, job_id: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
+        return read_container_log(self._connect_and_call, self._build_container_name(job_id, replica), since)
 
-    def remove_job(self, job: str) -> None:
-        for container in self._call_client(
-            lambda client: client.containers(all=True, filters=self._build_job_filters(job))
+    def remove_job(self, job_id: str) -> None:
+        for container in self._connect_and_call(
+            lambda client: client.containers(all=True, filters=self._build_job_filters(job_id))
         ):
             self._remove_if_present("remove_container", container["Id"], v=True, force=True)
-        for network in self._call_client(lambda client: client.networks(filters=self._build_job_filters(job))):
+        for network in self._connect_and_call(lambda client: client.networks(filters=self._build_job_filters(job_id))):
             self._remove_if_present("remove_network", network["Id"])
 
     def list_jobs(self) -> set[str]:
         labelled = {"label": [f"{LABEL}={self._id}"]}
-        containers = self._call_client(lambda client: client.containers(all=True, filters=labelled))
-        networks_of_jobs = self._call_client(lambda client: client.networks(filters=labelled))
+        containers = self._connect_and_call(lambda client: client.containers(all=True, filters=labelled))
+        networks_of_jobs = self._connect_and_call(lambda client: client.networks(filters=labelled))
         return {resource["Labels"][f"{LABEL}.job"] for resource in containers + networks_of_jobs}
 
     def watch_jobs(self) -> Iterator[str | None]:
@@ -151,11 +153,11 @@ class DockerExecutor:
             raise
         return True
 
-    def _start_container(self, client: "docker.APIClient", name: str) -> None:
+    def _start_container(self, client: "docker.APIClient", container_name: str) -> None:
         from docker.errors import APIError
 
         try:
-            client.start(name)
+            client.start(container_name)
         except APIError as error:
             if _is_start_failure(error):
                 raise ReplicaCannotStart(explain_docker_error(error)) from error
@@ -165,7 +167,7 @@ class DockerExecutor:
         from docker.errors import NotFound
 
         try:
-            state = self._call_client(lambda client: client.inspect_container(container))["State"]
+            state = self._connect_and_call(lambda client: client.inspect_container(container))["State"]
         except NotFound:
             return None
         phase = _PHASES.get(state["Status"], "running")
@@ -177,20 +179,20 @@ class DockerExecutor:
             finished=parse_time(state["FinishedAt"]) if phase == "exited" else None,
         )
 
-    def _build_container_name(self, job: str, replica: Replica) -> str:
-        return f"vertex-{self._id}-{job}-{replica.task}-{replica.attempt}"
+    def _build_container_name(self, job_id: str, replica: Replica) -> str:
+        return f"vertex-{self._id}-{job_id}-{replica.task}-{replica.attempt}"
 
-    def _build_job_labels(self, job: str) -> dict[str, str]:
-        return {LABEL: self._id, f"{LABEL}.job": job}
+    def _build_job_labels(self, job_id: str) -> dict[str, str]:
+        return {LABEL: self._id, f"{LABEL}.job": job_id}
 
-    def _build_job_filters(self, job: str) -> dict[str, list[str]]:
-        return {"label": [f"{key}={value}" for key, value in self._build_job_labels(job).items()]}
+    def _build_job_filters(self, job_id: str) -> dict[str, list[str]]:
+        return {"label": [f"{key}={value}" for key, value in self._build_job_labels(job_id).items()]}
 
     def _remove_if_present(self, method: str, id_: str, **options: bool) -> None:
         with ignore_statuses(404, 409):  # 409: its removal has begun
-            self._call_client(lambda client: getattr(client, method)(id_, **options))
+            self._connect_and_call(lambda client: getattr(client, method)(id_, **options))
 
-    def _call_client(self, call: Callable[[Any], Any]) -> Any:
+    def _connect_and_call(self, call: Callable[[Any], Any]) -> Any:
         with self._lock:
             client = self._connected = self._connected or self._connect(_CALL_SECONDS)
         with translate_connection_errors():

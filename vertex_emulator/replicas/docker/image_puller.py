@@ -27,7 +27,7 @@ class ImagePuller:
         self._lock = threading.Lock()
         self._pulls: dict[str, _Pull] = {}
 
-    def pull_if_missing(self, job: str, image: str) -> bool:
+    def pull_if_missing(self, job_id: str, image: str) -> bool:
         """Return whether the machine has the image; if not, start to pull it. Raises ImageUnavailable."""
         if self._has_image(image):
             return True
@@ -35,13 +35,13 @@ class ImagePuller:
             raise ImageUnavailable(f"{image} is not on this machine; build it first")
         with self._lock:
             pull = self._pulls.get(image)
-            if pull is not None and pull.done and job in pull.waiting:
-                pull.waiting.discard(job)
+            if pull is not None and pull.done and job_id in pull.waiting:
+                pull.waiting.discard(job_id)
                 raise ImageUnavailable(f"{image} cannot be pulled: {pull.failure or 'it was removed again'}")
             if pull is None or pull.done:
                 pull = self._pulls[image] = _Pull()
                 threading.Thread(target=self._pull_image, args=(image, pull), daemon=True, name=f"pull {image}").start()
-            pull.waiting.add(job)
+            pull.waiting.add(job_id)
         return False
 
     def _has_image(self, image: str) -> bool:

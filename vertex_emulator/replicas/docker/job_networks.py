@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vertex_emulator.errors import NetworkUnavailable
-from vertex_emulator.replicas.docker.error_translation import ignore_statuses
+from vertex_emulator.replicas.docker.docker_errors import ignore_statuses
 
 _TRIES = 5
 _FIRST_HOST = 2  # the first address is the gateway's

@@ -20,7 +20,7 @@ from components.targets.gcp import (
     TrainingIdentity,
 )
 from components.targets.gcp.enabled_apis import ALWAYS_REQUIRED, list_required_apis
-from components.targets.gcp.iam_propagation import MAX_PAUSE_SECONDS, MAX_TRIES, compute_retry_pause
+from components.targets.gcp.grant_retries import MAX_PAUSE_SECONDS, MAX_TRIES, compute_retry_pause
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 
 # The threads of Pulumi's mocks leave an event loop each.

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs.failure_reports import build_failure_report, find_likely_causes, find_unreported_metrics
+from components.jobs.failure_diagnosis import build_failure_report, explain_likely_causes, render_unreported_metrics
 from components.runtime import api_target
 from tests.components.fakes import FakeClient
 from vertex_api import client_errors
@@ -99,13 +99,13 @@ def test_a_log_that_is_empty_or_cannot_be_read_says_so(api: FakeClient) -> None:
     ],
 )
 def test_a_known_text_has_its_likely_cause(lines: Sequence[str], cause: str) -> None:
-    (found,) = find_likely_causes(lines)
+    (found,) = explain_likely_causes(lines)
     assert found.startswith(cause)
 
 
 @pytest.mark.parametrize("line", [EXITED, "ValueError: no data", "epoch 137", "status of 1370", ""])
 def test_no_cause_is_made_up(line: str) -> None:
-    assert list(find_likely_causes([line])) == []
+    assert list(explain_likely_causes([line])) == []
 
 
 def test_a_likely_cause_stands_below_what_the_service_says(api: FakeClient) -> None:
@@ -136,6 +136,6 @@ def test_a_metric_that_was_never_reported_is_the_likely_cause(api: FakeClient) -
 def test_a_tag_that_was_reported_instead_is_named() -> None:
     other = {"finalMeasurement": {"metrics": [{"metricId": "acc", "value": 1}]}}
     job = search({"id": "1", "state": "SUCCEEDED", **other}, {"id": "2", "state": "SUCCEEDED"})
-    (line,) = find_unreported_metrics(job)
+    (line,) = render_unreported_metrics(job)
     assert line == f"metric `accuracy` was never reported by 2 of 2 trials: {CALL}. They reported acc."
-    assert list(find_unreported_metrics(failed("x"))) == []
+    assert list(render_unreported_metrics(failed("x"))) == []

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from typing_extensions import is_typeddict
 
-from components.legacy import job_types
-from components.legacy.commented_yaml import render_yaml
-from components.legacy.job_conversion import convert_job
-from components.legacy.machine_conversion import LEGACY_TYPES, ROLES, SCALE_TIERS
-from components.legacy.runtime_versions import RUNTIMES, get_executor_image_uri
+from components.ai_platform_training import job_types
+from components.ai_platform_training.commented_yaml import render_yaml
+from components.ai_platform_training.job_conversion import convert_job
+from components.ai_platform_training.machine_conversion import LEGACY_TYPES, ROLES, SCALE_TIERS
+from components.ai_platform_training.runtime_versions import RUNTIMES, get_executor_image_uri
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "legacy.md").read_text()

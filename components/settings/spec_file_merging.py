@@ -1,4 +1,4 @@
-"""Spec files: fields of a job in a file of their own, as `gcloud --config` and the REST API accept it."""
+"""Merging of spec files, a job's fields as `gcloud --config` and the REST API accept them, into declarations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import get_machines
+from vertex_api.catalog.machines import get_machines_by_name
 from vertex_api.name_suggestions import suggestion_text
 from vertex_api.validation.rules import Violation
 
@@ -46,7 +46,7 @@ def _find_scale_tier_violations(training_input: Mapping[str, Any]) -> Iterator[V
 
 
 def _find_machine_type_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
-    known = {*LEGACY_TYPES, *get_machines()}
+    known = {*LEGACY_TYPES, *get_machines_by_name()}
     for name in (f"{role}Type" for role in ROLES):
         if name in training_input and training_input[name] not in known | REPLACEMENTS.keys():
             near = suggestion_text(training_input[name], known)
@@ -71,7 +71,7 @@ def _find_replica_config_violations(
     kind = accelerator.get("type", "")
     if not is_type_valid or not accelerator:
         return
-    if not kind.startswith("TPU") and training_input.get(f"{role}Type") not in {*get_machines(), *REPLACEMENTS}:
+    if not kind.startswith("TPU") and training_input.get(f"{role}Type") not in {*get_machines_by_name(), *REPLACEMENTS}:
         yield (at, "acceleratorConfig"), f"goes with a machine type of Compute Engine: name one as {role}Type"
     elif not kind:
         yield (at, "acceleratorConfig", "type"), "is required"

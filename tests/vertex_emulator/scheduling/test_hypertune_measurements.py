@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from vertex_emulator.scheduling.trial_measurements import (
+from vertex_emulator.scheduling.hypertune_measurements import (
     find_unknown_metrics,
     merge_measurements,
     parse_metric_file,

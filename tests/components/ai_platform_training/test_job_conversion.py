@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
+from components.ai_platform_training.commented_yaml import CommentedFields, render_yaml
+from components.ai_platform_training.job_conversion import convert_job
 from components.cli import main
-from components.legacy.commented_yaml import CommentedFields, render_yaml
-from components.legacy.job_conversion import convert_job
 from components.settings.settings import Settings
 from vertex_api.job_kinds import KINDS
-from vertex_api.validation.message_validation import validate_job
+from vertex_api.validation.shape_and_rule_validation import validate_job
 
 HERE = Path(__file__).parent
 CORPUS = sorted((HERE / "corpus").iterdir())

@@ -1,4 +1,4 @@
-"""Failure reports: the service's reason, the likely cause, the last lines of the log, and where the rest is."""
+"""Diagnosis of a failed job: the service's reason, the likely cause, the last lines of the log, where the rest is."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from vertex_api.studies import trials
 from vertex_api.validation.pipeline_tasks import get_backing_job_name
 
 from ..runtime.api_target import Target
-from .pipeline_results import TUNING_JOB
+from .backing_jobs import TUNING_JOB
 
 Job = Mapping[str, Any]
 MAX_LOG_LINES = 10
@@ -43,7 +43,7 @@ _CAUSES = [
 """Texts of the service (its pages on training, and errors that its users report), of Python and of Cloud Storage."""
 
 
-def build_failure_report(api: Target, name: str, job: Job) -> str:
+def build_failure_report(api: Target, job_name: str, job: Job) -> str:
     """Return all that is known about a failed job, in lines."""
     resource_name = ResourceName.parse(job["name"])
     logged_job = ResourceName.parse(get_backing_job_name(job) or job["name"])
@@ -58,10 +58,13 @@ def build_failure_report(api: Target, name: str, job: Job) -> str:
         log_lines = [f"(its log cannot be read: {error})"]
     rows = trials.summarize_trials(tuning_job)
     trial_reasons = {row["id"]: row["infeasibleReason"] for row in rows if "infeasibleReason" in row}
-    causes = [*find_unreported_metrics(tuning_job), *find_likely_causes([reason, *trial_reasons.values(), *log_lines])]
+    causes = [
+        *render_unreported_metrics(tuning_job),
+        *explain_likely_causes([reason, *trial_reasons.values(), *log_lines]),
+    ]
     return "\n".join(
         [
-            f"{name} failed: {reason}",
+            f"{job_name} failed: {reason}",
             *_render_failed_trials(trial_reasons),
             *(f"  likely cause: {cause}" for cause in causes),
             f"  the last log lines of {replica_name}:" if replica_name else "  its last log lines:",
@@ -72,7 +75,7 @@ def build_failure_report(api: Target, name: str, job: Job) -> str:
     )
 
 
-def find_likely_causes(lines: Sequence[str]) -> Iterator[str]:
+def explain_likely_causes(lines: Sequence[str]) -> Iterator[str]:
     """Yield the usual causes of messages of the service, and of Python and Google's libraries in a log, each once."""
     text = "\n".join(lines)
     for pattern, cause in _CAUSES:
@@ -80,14 +83,14 @@ def find_likely_causes(lines: Sequence[str]) -> Iterator[str]:
             yield match.expand(cause)
 
 
-def find_unreported_metrics(job: Job) -> Iterator[str]:
+def render_unreported_metrics(job: Job) -> Iterator[str]:
     """Yield a line for each metric that trials of a tuning job have not reported, with the call that reports it."""
     if "studySpec" not in job:
         return
     by_id = {trial["id"]: trial for trial in job.get("trials", [])}
     study_metrics = {metric["metricId"] for metric in job["studySpec"]["metrics"]}
     for metric, ids in trials.find_unreported_metrics(job).items():
-        others = sorted(set().union(*(trials.list_reported_metrics(by_id[id_]) for id_ in ids)) - study_metrics)
+        others = sorted(set().union(*(trials.list_ever_reported_metrics(by_id[id_]) for id_ in ids)) - study_metrics)
         reasons = [by_id[id_]["infeasibleReason"] for id_ in ids if "infeasibleReason" in by_id[id_]]
         hint = f" Trial {ids[-1]}: {reasons[-1]}" if reasons else ""
         if others:

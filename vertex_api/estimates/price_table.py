@@ -44,7 +44,7 @@ class Prices:
         return Prices({**self.table, **{(kind, name, region): price for kind, name, region, price in others}})
 
 
-def is_old(as_of: str, today: date) -> bool:
+def is_price_old(as_of: str, today: date) -> bool:
     """Return whether a price as of a date is more than `MAX_AGE` old."""
     return today - date.fromisoformat(as_of) > MAX_AGE
 

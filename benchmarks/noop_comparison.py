@@ -109,7 +109,7 @@ def compare_costs(
     yield render_row(f"{case}, {count:,} jobs, ratio", clock, "", max_ratio, note=note)
 
 
-def write_our_program(folder: Path, jobs: int) -> Program:
+def write_our_program(folder: Path, job_count: int) -> Program:
     """Write the program of this project with custom jobs."""
     project = folder / "ours"
     for room in ("components", "vertex_api", "vertex_emulator"):
@@ -120,12 +120,12 @@ def write_our_program(folder: Path, jobs: int) -> Program:
     (project / "stacks").mkdir()
     config = {"vertex-training:target": "local", "vertex-training:include": ["jobs.yaml"]}
     (project / "stacks" / "Pulumi.benchmark.yaml").write_text(json.dumps({"config": config}))
-    declared = {f"job-{index}": {"jobSpec": build_short_spec(index)} for index in range(jobs)}
+    declared = {f"job-{index}": {"jobSpec": build_short_spec(index)} for index in range(job_count)}
     (project / "jobs.yaml").write_text(yaml.safe_dump({"customJobs": declared}))
     return Program(project).create_stack()
 
 
-def write_noop_program(folder: Path, resources: int) -> Program:
+def write_noop_program(folder: Path, resource_count: int) -> Program:
     """Write a program whose resources have the short spec of a job and do nothing with it."""
     project = folder / "noop"
     (project / "noop").mkdir(parents=True)
@@ -133,7 +133,7 @@ def write_noop_program(folder: Path, resources: int) -> Program:
     (project / ".venv").symlink_to(VENV)
     (project / "__main__.py").write_text(_NOOP_PROGRAM)
     (project / "noop" / "__init__.py").write_text(_NOOP_RESOURCE)
-    names = [f"job-{index}" for index in range(resources)]
+    names = [f"job-{index}" for index in range(resource_count)]
     inputs = {name: {"key": f"benchmark/{name}", "spec": build_short_spec(index)} for index, name in enumerate(names)}
     (project / "inputs.json").write_text(json.dumps(inputs))
     return Program(project).create_stack()

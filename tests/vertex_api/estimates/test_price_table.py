@@ -2,8 +2,8 @@
 
 from datetime import date
 
-from vertex_api.estimates.cost import list_priceable_names
-from vertex_api.estimates.prices import KINDS, is_old, load_prices
+from vertex_api.estimates.cost import get_price_names_by_kind
+from vertex_api.estimates.price_table import KINDS, is_price_old, load_prices
 
 
 def test_every_price_has_a_date_and_a_source() -> None:
@@ -14,12 +14,14 @@ def test_every_price_has_a_date_and_a_source() -> None:
 
 
 def test_every_price_is_used_by_an_estimate() -> None:
-    assert set(list_priceable_names()) == set(KINDS)
+    assert set(get_price_names_by_kind()) == set(KINDS)
     assert [
-        key for key in load_prices().table if key[1] not in list_priceable_names()[key[0]] and key[1] != "pd-balanced"
+        key
+        for key in load_prices().table
+        if key[1] not in get_price_names_by_kind()[key[0]] and key[1] != "pd-balanced"
     ] == []
 
 
 def test_a_price_is_old_after_90_days() -> None:
-    assert not is_old("2026-07-30", date(2026, 10, 28))  # the 90th day
-    assert is_old("2026-07-30", date(2026, 10, 29))
+    assert not is_price_old("2026-07-30", date(2026, 10, 28))  # the 90th day
+    assert is_price_old("2026-07-30", date(2026, 10, 29))

@@ -1,4 +1,4 @@
-"""Results of a training pipeline: its model, and its job with the trials of that job."""
+"""The jobs that training pipelines run, fetched and attached to them, and the names of what a pipeline creates."""
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -29,12 +29,12 @@ def attach_tuning_jobs(api: Target, stack: str, jobs: Mapping[str, Job]) -> dict
     Whether Vertex AI gives the tuning job its pipeline's labels is not documented.
     """
     tuning_names = {name: tuning for name, job in jobs.items() if (tuning := _get_tuning_job_name(job))}
-    tuning_jobs = fetch_stack_jobs(api, stack, set(tuning_names.values()))
+    tuning_jobs = fetch_existing_jobs(api, stack, set(tuning_names.values()))
     attached = {name: tuning_jobs[tuning] for name, tuning in tuning_names.items() if tuning in tuning_jobs}
     return {**jobs, **{name: {**jobs[name], TUNING_JOB: tuning_job} for name, tuning_job in attached.items()}}
 
 
-def fetch_stack_jobs(api: Target, stack: str, resource_names: Collection[str]) -> dict[str, Job]:
+def fetch_existing_jobs(api: Target, stack: str, resource_names: Collection[str]) -> dict[str, Job]:
     """Return those of the jobs that exist, by resource name.
 
     This takes one list call per collection, and a call for each job that is not listed with the stack's labels.
@@ -64,7 +64,7 @@ def get_created_resource_names(pipeline: Job) -> dict[str, str]:
     return {key: name for key, name in names.items() if name}
 
 
-def get_training_job(pipeline: Job) -> Job:
+def get_attached_or_declared_job(pipeline: Job) -> Job:
     """Return the job that trains: the one that `attach_tuning_jobs` has found, else what the pipeline's spec says."""
     if TUNING_JOB in pipeline:
         tuning_job: Job = pipeline[TUNING_JOB]
