@@ -54,7 +54,7 @@ def refusal(given: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "SUCCEEDED", "FAILED", "PENDING"])
-def test_a_job_under_way_or_over_is_taken_over_by_its_name_with_one_call(api: FakeClient, state: str) -> None:
+def test_adopting_by_name_takes_one_call(api: FakeClient, state: str) -> None:
     there(api, state=f"JOB_STATE_{state}")
     given = custom.check({}, inputs()).inputs
     created = custom.create(given)
@@ -64,7 +64,7 @@ def test_a_job_under_way_or_over_is_taken_over_by_its_name_with_one_call(api: Fa
     assert (api.calls, api.sent) == (["get"], [])
 
 
-def test_what_is_not_declared_may_be_anything_and_is_no_drift_later(api: FakeClient) -> None:
+def test_undeclared_fields_match_anything_and_never_drift(api: FakeClient) -> None:
     there(api, labels={"team": "vision"})
     checked = custom.check({}, inputs(edited(UNNAMED, *ARGS, to=ABSENT))).inputs
     assert "displayName" not in checked["spec"]
@@ -73,7 +73,7 @@ def test_what_is_not_declared_may_be_anything_and_is_no_drift_later(api: FakeCli
     assert (read.id, read.inputs) == (NAME, checked)
 
 
-def test_everything_that_differs_is_named_with_both_values_and_nothing_is_submitted(api: FakeClient) -> None:
+def test_every_difference_is_named_with_both_values(api: FakeClient) -> None:
     there(api)
     spec = edited(custom_job(), *ARGS, to=["--epochs=9"])
     spec = edited(spec, *POOL, "machineSpec", "machineType", to="n1-standard-8")
@@ -93,7 +93,7 @@ def test_everything_that_differs_is_named_with_both_values_and_nothing_is_submit
     assert api.calls == ["get"]
 
 
-def test_another_number_of_pools_or_arguments_is_a_difference(api: FakeClient) -> None:
+def test_another_pool_or_argument_is_a_difference(api: FakeClient) -> None:
     there(api)
     pools = UNNAMED["jobSpec"]["workerPoolSpecs"]
     _, line, _ = refusal(inputs(edited(UNNAMED, "jobSpec", "workerPoolSpecs", to=pools * 2)))
@@ -102,7 +102,7 @@ def test_another_number_of_pools_or_arguments_is_a_difference(api: FakeClient) -
     assert line.endswith('.args: ["--epochs=3", "-v"] declared, and the job has ["--epochs=3"]')
 
 
-def test_no_value_of_a_secret_is_shown_where_a_job_differs(api: FakeClient) -> None:
+def test_a_difference_shows_no_secret_value(api: FakeClient) -> None:
     there(
         api, **edited(custom_job(), *ENV, to=[{"name": "TOKEN", "value": "old-secret"}, {"name": "A", "value": "s1"}])
     )
@@ -113,20 +113,20 @@ def test_no_value_of_a_secret_is_shown_where_a_job_differs(api: FakeClient) -> N
     assert "secret" not in " ".join(lines).replace("${secrets.", "")
 
 
-def test_a_secret_that_the_job_has_is_no_difference(api: FakeClient) -> None:
+def test_a_matching_secret_is_no_difference(api: FakeClient) -> None:
     there(api, **edited(custom_job(), *ENV, to=[{"name": "TOKEN", "value": "hunter2"}]))
     spec = edited(UNNAMED, *ENV, to=[{"name": "TOKEN", "value": "${secrets.token}"}])
     assert custom.create(inputs(spec, secrets={"token": "hunter2"})).id == NAME
 
 
-def test_a_job_that_is_not_there_is_said_by_name(api: FakeClient) -> None:
+def test_a_missing_job_is_named(api: FakeClient) -> None:
     (line,) = refusal(inputs())
     assert line.startswith(f"digits: {NAME} is not adopted: ")
     api.failing["get"] = client_errors.PermissionDenied("no permission")
     assert refusal(inputs()) == [f"digits: {NAME} is not adopted: no permission"]
 
 
-def test_an_edit_of_the_declaration_compares_it_anew_and_replaces_nothing(api: FakeClient) -> None:
+def test_an_edit_compares_anew_and_replaces_nothing(api: FakeClient) -> None:
     there(api)
     olds = custom.create(inputs(edited(UNNAMED, *ARGS, to=ABSENT))).outs or {}
     api.jobs[NAME]["state"] = "JOB_STATE_SUCCEEDED"
@@ -149,7 +149,7 @@ def test_an_edit_of_the_declaration_compares_it_anew_and_replaces_nothing(api: F
         (NAME.replace("customJobs", "trainingPipelines"), ["adopt"]),
     ],
 )
-def test_a_job_is_replaced_by_one_to_adopt_unless_it_is_that_one(adopt: str | None, replaces: list[str] | None) -> None:
+def test_only_another_job_to_adopt_replaces_a_job(adopt: str | None, replaces: list[str] | None) -> None:
     found = custom.diff(NAME, {}, inputs(adopt=adopt))
     assert (found.changes, found.replaces) == (None, replaces)
 
@@ -159,7 +159,7 @@ def test_two_numbers_are_two_projects() -> None:
     assert custom.diff(one, {}, inputs(adopt=other)).replaces == ["adopt"]
 
 
-def test_a_job_that_was_adopted_is_kept_unless_its_stack_says_otherwise(api: FakeClient, clock: Clock) -> None:
+def test_an_adopted_job_is_kept_by_default(api: FakeClient, clock: Clock) -> None:
     there(api, state="JOB_STATE_SUCCEEDED")
     custom.delete(NAME, inputs())
     custom.delete(NAME, inputs(lifecycle={"wait": True}))
@@ -168,7 +168,7 @@ def test_a_job_that_was_adopted_is_kept_unless_its_stack_says_otherwise(api: Fak
     assert api.jobs == {}
 
 
-def test_a_tuning_job_is_adopted_with_its_trials_so_far(api: FakeClient) -> None:
+def test_a_tuning_job_is_adopted_with_its_trials(api: FakeClient) -> None:
     name = f"{PARENT}/hyperparameterTuningJobs/78"
     measured = {"finalMeasurement": {"metrics": [{"metricId": "accuracy", "value": 0.5}]}}
     api.add(name, **tuning_job(), state="JOB_STATE_RUNNING", trials=[{"id": "1", "state": "SUCCEEDED", **measured}])
@@ -177,7 +177,7 @@ def test_a_tuning_job_is_adopted_with_its_trials_so_far(api: FakeClient) -> None
     assert run["bestTrial"]["metrics"] == {"accuracy": 0.5}
 
 
-def test_a_pipeline_is_adopted_with_the_inputs_of_its_task(api: FakeClient) -> None:
+def test_a_pipeline_is_adopted_with_its_task_inputs(api: FakeClient) -> None:
     name, piped = f"{PARENT}/trainingPipelines/79", TrainingPipelineProvider()
     api.add(name, **pipeline(), state="PIPELINE_STATE_RUNNING")
     given = inputs(edited(pipeline(), "displayName", to=ABSENT), adopt=name)
@@ -190,7 +190,7 @@ def test_a_pipeline_is_adopted_with_the_inputs_of_its_task(api: FakeClient) -> N
         piped.create(inputs(edited(pipeline(), "trainingTaskInputs", *ARGS[1:], to=["--epochs=9"]), adopt=name))
 
 
-def test_a_declaration_with_results_of_other_jobs_is_compared_with_what_they_are(api: FakeClient) -> None:
+def test_references_are_filled_in_before_comparing(api: FakeClient) -> None:
     there(api)
     other = f"{PARENT}/customJobs/5"
     api.add(other, state="JOB_STATE_SUCCEEDED", jobSpec={"baseOutputDirectory": {"outputUriPrefix": "--epochs=3"}})
@@ -201,7 +201,7 @@ def test_a_declaration_with_results_of_other_jobs_is_compared_with_what_they_are
     assert custom.read(NAME, outs).inputs == given
 
 
-def test_a_name_that_does_not_fit_is_refused_before_anything_is_asked(api: FakeClient) -> None:
+def test_check_rejects_a_wrong_name_without_api_calls(api: FakeClient) -> None:
     failures = custom.check({}, inputs(adopt=NAME.replace("customJobs", "hyperparameterTuningJobs"), rerun=1)).failures
     assert [failure.property for failure in failures] == ["adopt", "rerun"]
     failures = custom.check({}, inputs(adopt=NAME.replace("us-central1", "europe-west4"))).failures
@@ -214,7 +214,7 @@ def declared(lifecycle: str) -> str:
 
 
 @pytest.mark.parametrize("adopt", ["77", '"77"', NAME, NAME.replace("local", "123456")])
-def test_a_job_is_named_by_its_id_or_in_full(tmp_path: Path, adopt: str) -> None:
+def test_adopt_takes_an_id_or_full_name(tmp_path: Path, adopt: str) -> None:
     (job,) = load(tmp_path, INCLUDING, jobs=declared(f"{{adopt: {adopt}}}")).jobs
     assert job.lifecycle == {"adopt": adopt.strip('"')}
     assert "displayName" not in job.spec.fields
@@ -246,7 +246,7 @@ def test_a_job_is_named_by_its_id_or_in_full(tmp_path: Path, adopt: str) -> None
         ),
     ],
 )
-def test_a_slip_is_reported_by_a_preview_with_its_place(tmp_path: Path, lifecycle: str, problem: str) -> None:
+def test_a_preview_reports_problems_with_their_place(tmp_path: Path, lifecycle: str, problem: str) -> None:
     assert problems(tmp_path, INCLUDING, jobs=declared(lifecycle)) == [f"{PLACE}.{problem}"]
 
 
@@ -256,7 +256,7 @@ def test_a_job_is_adopted_once(tmp_path: Path) -> None:
     assert problem == 'jobs.yaml:1: customJobs.other.lifecycle.adopt: "77" is adopted by digits already'
 
 
-def test_a_project_s_number_is_that_of_the_stack(tmp_path: Path) -> None:
+def test_a_project_number_must_match_the_stack(tmp_path: Path) -> None:
     cloud = LOCAL.replace("local", "gcp") + (
         "  vertex-training:include: [jobs.yaml]\n  vertex-training:project: acme-dev\n"
         "  vertex-training:projectNumber: '123456789012'\n  vertex-training:region: us-central1\n"

@@ -68,9 +68,7 @@ def made(spec: Any, **given: Any) -> Graph:
         ),
     ],
 )
-def test_a_lifecycle_is_what_a_declaration_may_say_but_for_what_a_completion_does(
-    lifecycle: dict[str, Any], problem: str
-) -> None:
+def test_a_lifecycle_rejects_unknown_and_completion_fields(lifecycle: dict[str, Any], problem: str) -> None:
     assert said(lifecycle=lifecycle) == [problem]
 
 
@@ -95,7 +93,7 @@ def test_a_reference_that_nothing_fills_is_refused(text: str, problem: str) -> N
     assert found == f"jobSpec.workerPoolSpecs[0].containerSpec.args[1]: {problem}"
 
 
-def test_a_reference_to_what_a_job_does_not_have_is_refused_with_what_it_has() -> None:
+def test_an_unknown_result_suggests_the_closest_name() -> None:
     found = []
 
     def program() -> None:
@@ -108,7 +106,7 @@ def test_a_reference_to_what_a_job_does_not_have_is_refused_with_what_it_has() -
     assert problem.endswith("is not a result of tune; did you mean bestTrial.parameters.rate?")
 
 
-def test_all_that_is_wrong_with_a_job_is_said_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     spec = {**with_args("${vars.a}"), "labels": {"pulumi_name": "mine"}, "displayName": 5}
     found = said("UPPER name!", spec, lifecycle={"wait": True, "onDelet": "keep", "rerun": -1})
     assert [line.partition(":")[0] for line in found] == [
@@ -121,7 +119,7 @@ def test_all_that_is_wrong_with_a_job_is_said_at_once() -> None:
     ]
 
 
-def test_labels_are_counted_with_those_of_the_foundation_and_the_stack_s_own() -> None:
+def test_the_label_limit_counts_foundation_and_stack_labels() -> None:
     spec, ground = custom_job() | {"labels": {f"a{n}": "b" for n in range(40)}}, Ground(labels={"a0": "b", "team": "x"})
     assert made(spec)
     spec["labels"] |= {f"c{n}": "d" for n in range(19)}
@@ -132,7 +130,7 @@ def test_labels_are_counted_with_those_of_the_foundation_and_the_stack_s_own() -
     )
 
 
-def test_of_a_spec_that_waits_for_others_the_references_are_judged_and_the_rest_is_left_to_the_provider() -> None:
+def test_only_references_are_checked_in_unresolved_specs() -> None:
     found = []
 
     def program() -> None:

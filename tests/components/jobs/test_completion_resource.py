@@ -49,7 +49,7 @@ def test_a_job_that_fails_fails_it(api: FakeClient, act: Any) -> None:
         act()
 
 
-def test_a_failure_names_the_jobs_under_way_that_are_no_longer_declared(api: FakeClient) -> None:
+def test_a_failure_names_running_undeclared_jobs(api: FakeClient) -> None:
     add(api, "JOB_STATE_FAILED")
     get_current_session().set_ledger(LedgerContents("led", "acme/team/dev", frozenset({"digits"}), frozenset({"kept"})))
     states = {"gone": "RUNNING", "ended": "SUCCEEDED", "digits": "RUNNING", "kept": "RUNNING"}
@@ -66,9 +66,7 @@ def test_a_failure_names_the_jobs_under_way_that_are_no_longer_declared(api: Fak
     )
 
 
-def test_a_failure_is_said_though_what_else_is_there_cannot_be_known(
-    api: FakeClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_survives_an_unreadable_job_list(api: FakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
     add(api, "JOB_STATE_FAILED")
     monkeypatch.setattr(completion_module, "find_undeclared_jobs", raising(Unavailable("no answer")))
     with pytest.raises(TrainingFailed, match=r"^digits failed"):

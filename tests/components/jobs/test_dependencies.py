@@ -75,7 +75,7 @@ def args(job: JobDeclaration) -> list[str]:
         "data.name",
     ],
 )
-def test_a_reference_to_a_result_is_kept_and_names_what_its_job_uses(tmp_path: Path, result: str) -> None:
+def test_a_reference_stays_and_names_its_job(tmp_path: Path, result: str) -> None:
     text = f"--x=${{jobs.{result}}}"
     train = declared(tmp_path, jobs(f'"{text}"', data=""))["train"]
     assert args(train) == [text]
@@ -94,19 +94,17 @@ def test_a_reference_to_a_result_is_kept_and_names_what_its_job_uses(tmp_path: P
         ("data.model", "is not a result of data; did you mean modelDir?"),
     ],
 )
-def test_a_reference_that_leads_nowhere_is_named_with_what_is_most_alike(
-    tmp_path: Path, result: str, problem: str
-) -> None:
+def test_a_dangling_reference_suggests_the_closest_name(tmp_path: Path, result: str, problem: str) -> None:
     found = problems(tmp_path, INCLUDING, jobs=jobs(f'"${{jobs.{result}}}"', data=""))
     assert found == [f"{ARG}: ${{jobs.{result}}} {problem}"]
 
 
-def test_a_name_with_dots_is_the_longest_that_is_declared(tmp_path: Path) -> None:
+def test_dotted_references_match_the_longest_declared_name(tmp_path: Path) -> None:
     text = jobs('"${jobs.a.b.name} ${jobs.a.name}"', a="", **{"a.b": ""})
     assert declared(tmp_path, text)["train"].referenced_jobs == {"a", "a.b"}
 
 
-def test_all_that_is_wrong_is_said_at_once_also_beside_other_problems(tmp_path: Path) -> None:
+def test_reference_problems_are_reported_beside_others(tmp_path: Path) -> None:
     text = jobs('"${jobs.tune.bestTrial.idd}", "${jobs.no.name}", "${vars.no}", 5')
     found = problems(tmp_path, INCLUDING, jobs=text.replace("maxTrialCount: 2", "maxTrialCount: two"))
     assert [line.partition(": ")[2].partition(": ")[2] for line in found] == [
@@ -119,7 +117,7 @@ def test_all_that_is_wrong_is_said_at_once_also_beside_other_problems(tmp_path: 
 
 
 @pytest.mark.parametrize("spelled", ["parallelTrialCount: 1", "maxTrialCount: 2"])
-def test_a_number_cannot_be_a_result_and_says_so(tmp_path: Path, spelled: str) -> None:
+def test_a_number_field_rejects_a_result(tmp_path: Path, spelled: str) -> None:
     field = spelled.partition(":")[0]
     text = jobs("", data="").replace(spelled, f'{field}: "${{jobs.data.name}}"')
     (found,) = problems(tmp_path, INCLUDING, jobs=text)
@@ -127,7 +125,7 @@ def test_a_number_cannot_be_a_result_and_says_so(tmp_path: Path, spelled: str) -
     assert found.endswith(f": hyperparameterTuningJobs.tune.{field}: {message}")
 
 
-def test_a_machine_type_that_is_a_result_is_not_known_yet_to_guardrails(tmp_path: Path) -> None:
+def test_guardrails_reject_a_referenced_machine_type(tmp_path: Path) -> None:
     text = jobs("", data="").replace("machineType: n1-standard-4", 'machineType: "${jobs.data.name}"', 1)
     stack = INCLUDING + "  vertex-training:guardrails: {machineTypes: [n1-*]}\n"
     (found,) = problems(tmp_path, stack, jobs=text)
@@ -171,19 +169,19 @@ def test_a_reference_in_a_lifecycle_is_refused_once(tmp_path: Path) -> None:
     assert found == f"jobs.yaml:3: customJobs.b.lifecycle.after[0]: {message}"
 
 
-def test_a_lifecycle_with_a_problem_is_no_more_than_that(tmp_path: Path) -> None:
+def test_a_malformed_lifecycle_is_the_only_problem(tmp_path: Path) -> None:
     text = after(a="").replace("after: []", "after: tune")
     assert problems(tmp_path, INCLUDING, jobs=text) == [
         "jobs.yaml:2: customJobs.a.lifecycle.after: must be a list",
     ]
 
 
-def test_a_job_that_only_comes_after_another_uses_nothing_of_it(tmp_path: Path) -> None:
+def test_after_alone_adds_no_references(tmp_path: Path) -> None:
     found = declared(tmp_path, "vars: {first: a}\n" + after(a="", b='"${vars.first}"'))
     assert (found["b"].upstream_jobs, found["b"].referenced_jobs) == ({"a"}, frozenset())
 
 
-def test_a_folder_that_a_job_names_itself_is_filled_in_with_the_references_in_it(tmp_path: Path) -> None:
+def test_a_declared_folder_brings_its_references_along(tmp_path: Path) -> None:
     text = jobs('"${jobs.data.modelDir}"', data="", more='"in ${jobs.train.modelDir}"')
     folder = 'jobSpec: {baseOutputDirectory: {outputUriPrefix: "gs://b/${jobs.tune.bestTrial.id}/$${x}/"}, worker'
     text = text.replace("  data: {jobSpec: {worker", f"  data: {{{folder}")

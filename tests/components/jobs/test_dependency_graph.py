@@ -18,11 +18,11 @@ from components.jobs.dependency_graph import compute_levels, find_cycles
     ],
     ids=["none", "apart", "a chain", "a diamond", "a short cut"],
 )
-def test_a_level_is_the_longest_way_to_a_job(above: dict[str, Any], found: dict[str, int]) -> None:
+def test_a_level_is_the_longest_path_length(above: dict[str, Any], found: dict[str, int]) -> None:
     assert compute_levels(above) == found
 
 
-def test_a_thousand_jobs_one_after_another_have_a_level_each() -> None:
+def test_a_chain_of_1000_has_1000_levels() -> None:
     above: dict[str, list[str]] = {str(at): [str(at - 1)] if at else [] for at in reversed(range(1000))}
     assert compute_levels(above)["999"] == 999
 
@@ -39,5 +39,5 @@ def test_a_thousand_jobs_one_after_another_have_a_level_each() -> None:
     ],
     ids=["none", "itself", "two", "three, from the first declared", "with one that is not in it", "several"],
 )
-def test_each_cycle_is_named_once_from_the_job_that_comes_after_the_next(above: dict[str, Any], found: Any) -> None:
+def test_each_cycle_is_named_once(above: dict[str, Any], found: Any) -> None:
     assert sorted(find_cycles(above)) == found

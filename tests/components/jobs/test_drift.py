@@ -42,13 +42,13 @@ def seen(actual: dict[str, Any], declared: dict[str, Any] = DECLARED) -> Any:
     return select_declared_fields(declared, actual, SECRETS)
 
 
-def test_an_enum_that_says_nothing_is_no_drift_where_the_service_leaves_it_out() -> None:
+def test_an_omitted_unspecified_enum_is_no_drift() -> None:
     machine = {"machineType": "n1-standard-4", "acceleratorType": "ACCELERATOR_TYPE_UNSPECIFIED"}
     assert seen({"machineType": "n1-standard-4"}, machine) == machine
     assert seen({"acceleratorType": "NVIDIA_L4"}, machine) == {"acceleratorType": "NVIDIA_L4"}
 
 
-def test_defaults_labels_zeros_slashes_and_secrets_of_the_service_are_no_drift() -> None:
+def test_service_defaults_and_labels_are_no_drift() -> None:
     assert held() != DECLARED
     assert seen(held()) == DECLARED
 
@@ -67,17 +67,17 @@ def test_defaults_labels_zeros_slashes_and_secrets_of_the_service_are_no_drift()
         ((*ENV, 0, "value"), "2"),
     ],
 )
-def test_a_real_change_is_shown_and_nothing_beside_it(path: tuple[Any, ...], to: Any) -> None:
+def test_only_the_real_change_is_shown(path: tuple[Any, ...], to: Any) -> None:
     assert seen(edited(held(), *path, to=to)) == edited(DECLARED, *path, to=to)
 
 
 @pytest.mark.parametrize("path", [("labels", "team"), ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "args")])
-def test_what_is_gone_at_the_service_is_shown_as_gone(path: tuple[Any, ...]) -> None:
+def test_a_removed_field_is_shown_as_removed(path: tuple[Any, ...]) -> None:
     assert seen(edited(held(), *path, to=ABSENT)) == edited(DECLARED, *path, to=ABSENT)
 
 
 @pytest.mark.parametrize("zero", [0, 0.0, False, "", [], {}])
-def test_a_declared_zero_that_the_service_leaves_out_is_no_drift(zero: Any) -> None:
+def test_an_omitted_declared_zero_is_no_drift(zero: Any) -> None:
     assert select_declared_fields({"a": zero}, {}, {}) == {"a": zero}
     assert select_declared_fields({"a": zero}, {"a": 1}, {}) == {"a": 1}
 
@@ -87,13 +87,13 @@ def test_only_a_folder_s_slash_is_overlooked() -> None:
     assert select_declared_fields("gs://a/b", "gs://a/b//", {}) == "gs://a/b//"
 
 
-def test_a_secret_keeps_its_reference_as_long_as_its_value_is_the_one_that_was_sent() -> None:
+def test_an_unchanged_secret_keeps_its_reference() -> None:
     assert "hunter2" in str(held())
     assert "hunter2" not in str(seen(held()))
     assert "${secrets.token}" in str(seen(held()))
 
 
-def test_a_secret_that_differs_is_shown_as_a_change() -> None:
+def test_a_different_secret_is_a_change() -> None:
     found = seen(edited(held(), *ENV, 1, "value", to="bearer stolen"))
     assert found == edited(DECLARED, *ENV, 1, "value", to="bearer stolen")
 
@@ -107,25 +107,25 @@ def test_a_secret_that_differs_is_shown_as_a_change() -> None:
     ],
     ids=["one less", "one more", "another order"],
 )
-def test_a_change_beside_a_secret_does_not_put_the_secret_into_the_open(env: list[dict[str, str]]) -> None:
+def test_a_change_beside_a_secret_reveals_nothing(env: list[dict[str, str]]) -> None:
     found = seen(edited(held(), *ENV, to=env))
     assert found != DECLARED
     assert "hunter2" not in str(found)
 
 
-def test_what_is_sent_has_secrets_filled_in_and_nothing_else_changed() -> None:
+def test_sending_fills_in_secrets_only() -> None:
     sent = resolve_and_unescape(DECLARED, SECRETS)
     assert sent == edited(DECLARED, *ENV, 1, "value", to="bearer hunter2")
     assert "${secrets.token}" in str(DECLARED)
 
 
-def test_what_is_sent_has_escapes_as_the_text_that_they_stand_for() -> None:
+def test_sending_unescapes_text() -> None:
     args = ["$${secrets.token}", "$(MODEL_DIR)", "${secrets.key}$${x}"]
     assert resolve_and_unescape({"args": args}, SECRETS) == {"args": ["${secrets.token}", "$(MODEL_DIR)", "abc${x}"]}
 
 
 @pytest.mark.parametrize("value", ["a$${b}", "${secrets.key}", "$$", "x\n"])
-def test_a_secret_is_sent_exactly_as_it_is_whatever_is_in_it(value: str) -> None:
+def test_a_secret_is_sent_verbatim(value: str) -> None:
     assert resolve_and_unescape(["${secrets.token}", "a ${secrets.token}"], {"secrets": {"token": value}}) == [
         value,
         f"a {value}",

@@ -37,7 +37,7 @@ def infeasible(number: int, reason: str, **fields: Any) -> dict[str, Any]:
     return {"id": str(number), "state": "INFEASIBLE", "infeasibleReason": reason, **fields}
 
 
-def test_the_last_lines_are_those_of_the_replica_that_failed_and_the_rest_is_a_link_away(api: FakeClient) -> None:
+def test_a_report_shows_the_failed_replica_s_log(api: FakeClient) -> None:
     api.logs[f"{TRAIN}/workerpool1-0"] = [f"line {number}" for number in range(20)] + ["ValueError: no data"]
     api.logs[TRAIN] = ["of another replica"]
     assert said(api, failed(EXITED)) == [
@@ -50,7 +50,7 @@ def test_the_last_lines_are_those_of_the_replica_that_failed_and_the_rest_is_a_l
     ]
 
 
-def test_a_job_that_says_no_replica_shows_the_end_of_its_whole_log(api: FakeClient) -> None:
+def test_without_a_replica_the_whole_log_is_shown(api: FakeClient) -> None:
     api.logs[TRAIN] = ["the end"]
     assert said(api, {"name": TRAIN, "state": "JOB_STATE_EXPIRED"})[:3] == [
         "digits failed: JOB_STATE_EXPIRED",
@@ -59,7 +59,7 @@ def test_a_job_that_says_no_replica_shows_the_end_of_its_whole_log(api: FakeClie
     ]
 
 
-def test_a_log_that_is_empty_or_cannot_be_read_says_so(api: FakeClient) -> None:
+def test_an_empty_or_unreadable_log_is_reported(api: FakeClient) -> None:
     assert "    (it wrote nothing)" in said(api, failed("x"))
     api.failing["fetch_log_lines"] = client_errors.PermissionDenied("no permission")
     assert "    (its log cannot be read: no permission)" in said(api, failed("x"))
@@ -108,12 +108,12 @@ def test_no_cause_is_made_up(line: str) -> None:
     assert list(explain_likely_causes([line])) == []
 
 
-def test_a_likely_cause_stands_below_what_the_service_says(api: FakeClient) -> None:
+def test_the_likely_cause_follows_the_service_s_message(api: FakeClient) -> None:
     api.logs[f"{TRAIN}/workerpool1-0"] = ["ModuleNotFoundError: No module named 'torch'"]
     assert said(api, failed(EXITED))[1].startswith("  likely cause: the image has no Python module torch")
 
 
-def test_the_last_failed_trials_are_named_with_their_reasons(api: FakeClient) -> None:
+def test_the_last_failed_trials_have_their_reasons(api: FakeClient) -> None:
     api.logs[SEARCH] = ["boom"]
     job = search(*(infeasible(number, EXITED) for number in (5, 1, 2, 4, 3)), error={"message": "Too many failed"})
     lines = said(api, job)
@@ -126,7 +126,7 @@ def test_the_last_failed_trials_are_named_with_their_reasons(api: FakeClient) ->
     assert not any("never reported" in line for line in lines)
 
 
-def test_a_metric_that_was_never_reported_is_the_likely_cause(api: FakeClient) -> None:
+def test_an_unreported_metric_is_the_likely_cause(api: FakeClient) -> None:
     reason = "The trial ended without reporting the metric accuracy. It reported acc."
     lines = said(api, search(infeasible(1, reason)))
     expected = f"metric `accuracy` was never reported by 1 of 1 trials: {CALL}. Trial 1: {reason}"

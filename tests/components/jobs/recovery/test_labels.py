@@ -15,7 +15,7 @@ def test_labels_keep_the_service_s_rules(owner: str) -> None:
     assert all(re.fullmatch("[a-z0-9_-]{1,63}", text) for text in [*labels, *labels.values()])
 
 
-def test_the_filter_of_a_stack_finds_the_labels_of_its_jobs() -> None:
+def test_a_stack_filter_matches_its_jobs_labels() -> None:
     labels = build_labels("My.Team/Dev/digits", "t")
     assert build_stack_filter("My.Team/Dev") == (
         f'labels.pulumi_project="{labels["pulumi_project"]}" AND labels.pulumi_stack="{labels["pulumi_stack"]}"'

@@ -74,7 +74,7 @@ def ended(api: FakeClient) -> None:
         api.jobs[name] = {**api.jobs[name], "state": "JOB_STATE_SUCCEEDED"}
 
 
-def test_what_is_added_is_noted_and_not_shown_and_what_is_gone_is_shown(api: FakeClient) -> None:
+def test_a_preview_shows_removed_but_not_added_names(api: FakeClient) -> None:
     state = State()
     assert state.up("digits")
     assert not state.up("digits")
@@ -85,7 +85,7 @@ def test_what_is_added_is_noted_and_not_shown_and_what_is_gone_is_shown(api: Fak
     assert not state.up("more")
 
 
-def test_a_name_that_is_gone_is_shown_each_time_it_goes_and_no_refresh_shows_it_again(api: FakeClient) -> None:
+def test_a_removed_name_is_shown_once_per_removal(api: FakeClient) -> None:
     state = State()
     state.up("digits", "more")
     for _ in range(2):
@@ -96,7 +96,7 @@ def test_a_name_that_is_gone_is_shown_each_time_it_goes_and_no_refresh_shows_it_
         assert not state.up("digits", "more")
 
 
-def test_a_state_of_an_earlier_version_with_a_name_that_is_gone_shows_it_no_longer(api: FakeClient) -> None:
+def test_an_earlier_version_s_state_shows_no_change(api: FakeClient) -> None:
     state = State()
     state.up("digits")
     state.inputs = state.outputs = {**state.inputs, "gone": {"more": "customJobs"}}
@@ -105,9 +105,7 @@ def test_a_state_of_an_earlier_version_with_a_name_that_is_gone_shows_it_no_long
     assert state.up("more")
 
 
-def test_the_job_of_a_pipeline_is_left_to_it_and_removed_where_the_pipeline_is_no_more(
-    api: FakeClient, recorded: set[str]
-) -> None:
+def test_a_backing_job_is_removed_after_its_pipeline(api: FakeClient, recorded: set[str]) -> None:
     state = State()
     state.up("piped", "digits")
     mark = {"pulumi_mark": compute_mark_label(state.id, "piped"), **build_labels("team/dev/piped", "t")}
@@ -123,7 +121,7 @@ def test_the_job_of_a_pipeline_is_left_to_it_and_removed_where_the_pipeline_is_n
     assert not api.jobs
 
 
-def test_a_pipeline_that_no_state_records_takes_its_job_along(
+def test_an_unrecorded_pipeline_is_removed_with_its_job(
     api: FakeClient, recorded: set[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     state = State()
@@ -137,9 +135,7 @@ def test_a_pipeline_that_no_state_records_takes_its_job_along(
     assert capsys.readouterr().out == f"piped: removing {piped}, which a killed run has left\n"
 
 
-def test_a_job_that_was_submitted_under_another_declaration_is_removed_before_its_name_is_used_again(
-    api: FakeClient, clock: Clock, recorded: set[str]
-) -> None:
+def test_an_unrecorded_job_is_removed_before_its_successor(api: FakeClient, clock: Clock, recorded: set[str]) -> None:
     state = State()
     state.up("digits")
     assert submit(epochs=1) == FIRST
@@ -152,9 +148,7 @@ def test_a_job_that_was_submitted_under_another_declaration_is_removed_before_it
     assert "cancel" in api.calls
 
 
-def test_one_that_failed_by_itself_before_it_was_recorded_is_not_left_beside_the_next(
-    api: FakeClient, recorded: set[str]
-) -> None:
+def test_an_unrecorded_failed_job_is_removed(api: FakeClient, recorded: set[str]) -> None:
     state = State()
     state.up("digits")
     submit()
@@ -164,9 +158,7 @@ def test_one_that_failed_by_itself_before_it_was_recorded_is_not_left_beside_the
     assert [job["state"] for job in api.jobs.values()] == ["JOB_STATE_PENDING"]
 
 
-def test_names_that_are_gone_and_a_stack_that_is_gone_take_along_what_the_state_does_not_record(
-    api: FakeClient, recorded: set[str]
-) -> None:
+def test_removed_names_and_stacks_take_unrecorded_jobs_along(api: FakeClient, recorded: set[str]) -> None:
     state = State()
     state.up("digits", "other")
     names = {name: submit(name) for name in ("digits", "other")}
@@ -197,7 +189,7 @@ def test_what_was_kept_once_stays_whatever_comes_later(api: FakeClient, recorded
 
 
 @pytest.mark.parametrize("on_delete", [{"lifecycle": {"onDelete": "keep"}}, {"adopt": FIRST}])
-def test_a_job_that_is_kept_when_its_stack_goes_stays_though_the_ledger_was_not_told(
+def test_destroy_leaves_a_kept_job_unknown_to_ledger(
     api: FakeClient, recorded: set[str], on_delete: dict[str, Any]
 ) -> None:
     state = State()
@@ -210,9 +202,7 @@ def test_a_job_that_is_kept_when_its_stack_goes_stays_though_the_ledger_was_not_
     assert [*api.jobs] == [FIRST]
 
 
-def test_a_job_of_another_program_that_the_ledger_does_not_know_is_none_of_its_business(
-    api: FakeClient, recorded: set[str]
-) -> None:
+def test_a_job_the_ledger_never_listed_stays(api: FakeClient, recorded: set[str]) -> None:
     state = State()
     state.up("digits")
     submit("mine", epochs=1)
@@ -224,7 +214,7 @@ def test_a_job_of_another_program_that_the_ledger_does_not_know_is_none_of_its_b
     assert len(api.jobs) == 2
 
 
-def test_jobs_of_another_state_of_the_same_name_are_none_of_its_business(api: FakeClient, recorded: set[str]) -> None:
+def test_jobs_of_a_namesake_stack_stay(api: FakeClient, recorded: set[str]) -> None:
     mine, theirs = State(), State()
     theirs.up("digits")
     submit(epochs=1)
@@ -237,7 +227,7 @@ def test_jobs_of_another_state_of_the_same_name_are_none_of_its_business(api: Fa
     assert [*api.jobs] == [FIRST]
 
 
-def test_nothing_is_removed_while_the_state_cannot_be_read(
+def test_an_unreadable_state_removes_nothing(
     api: FakeClient, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")

@@ -24,7 +24,7 @@ def inputs(name: str = "digits", spec: dict[str, Any] | None = None, **changes: 
     return {"owner": f"team/dev/{name}", "parent": f"//local/{PARENT}", "spec": spec or custom_job(), **changes}
 
 
-def test_an_up_of_many_jobs_lists_each_collection_once_and_posts_each_job(api: FakeClient) -> None:
+def test_many_creates_list_each_collection_once(api: FakeClient) -> None:
     jobs = [(custom, inputs(f"a{number}")) for number in range(50)]
     jobs += [(tuning, inputs(f"b{number}", tuning_job())) for number in range(50)]
     api.before = lambda verb: time.sleep(0.1) if verb == "list" else None  # so that all four threads want it
@@ -34,7 +34,7 @@ def test_an_up_of_many_jobs_lists_each_collection_once_and_posts_each_job(api: F
     assert set(api.filters) == {'labels.pulumi_project="team" AND labels.pulumi_stack="dev"'}
 
 
-def test_an_up_that_goes_on_after_another_adopts_what_is_there_with_one_list_and_a_look_at_each(
+def test_a_resumed_up_adopts_jobs_with_one_list(
     api: FakeClient,
 ) -> None:
     names = [custom.create(inputs(f"a{number}")).id for number in range(20)]
@@ -44,7 +44,7 @@ def test_an_up_that_goes_on_after_another_adopts_what_is_there_with_one_list_and
     assert (api.calls.count("list"), api.calls.count("get"), api.calls.count("create")) == (1, 20, 10)
 
 
-def test_each_stack_and_each_parent_has_a_list_of_its_own(api: FakeClient) -> None:
+def test_each_stack_and_parent_has_its_own_list(api: FakeClient) -> None:
     custom.create(inputs())
     custom.create(inputs() | {"owner": "team/prod/digits"})
     custom.create(inputs() | {"parent": "//local/projects/local/locations/europe-west4"})
@@ -52,7 +52,7 @@ def test_each_stack_and_each_parent_has_a_list_of_its_own(api: FakeClient) -> No
     assert len(api.sent) == 3
 
 
-def test_a_list_that_fails_is_asked_for_again_by_the_next_job(api: FakeClient) -> None:
+def test_the_next_job_retries_a_failed_list(api: FakeClient) -> None:
     api.failing["list"] = client_errors.Unavailable("no answer")
     with pytest.raises(SubmitFailed, match=r"^digits: not submitted: no answer$"):
         custom.create(inputs())
@@ -62,7 +62,7 @@ def test_a_list_that_fails_is_asked_for_again_by_the_next_job(api: FakeClient) -
 
 
 @pytest.mark.parametrize("state", ["FAILED", "CANCELLING", "CANCELLED", "EXPIRED"])
-def test_a_job_that_has_come_to_nothing_since_it_was_listed_is_not_adopted(api: FakeClient, state: str) -> None:
+def test_a_job_failed_since_listing_is_not_adopted(api: FakeClient, state: str) -> None:
     custom.create(inputs())
     start_new_process()
     custom.create(inputs("other"))
@@ -70,7 +70,7 @@ def test_a_job_that_has_come_to_nothing_since_it_was_listed_is_not_adopted(api: 
     assert custom.create(inputs()).id == f"{PARENT}/customJobs/3"
 
 
-def test_a_job_that_was_deleted_since_it_was_listed_gives_way_to_an_older_equal_one_or_a_new_one(
+def test_a_job_deleted_since_listing_yields_to_another(
     api: FakeClient,
 ) -> None:
     custom.create(inputs())
@@ -92,7 +92,7 @@ def test_a_job_that_was_deleted_since_it_was_listed_gives_way_to_an_older_equal_
 @pytest.mark.parametrize("on_delete", ["delete", "cancel", "keep"])
 @pytest.mark.parametrize("state", ["RUNNING", "SUCCEEDED"])
 @pytest.mark.parametrize("listed", [True, False], ids=["listed before", "listed after"])
-def test_a_forced_replacement_is_never_the_job_that_it_replaces(
+def test_a_forced_replacement_is_always_another_job(
     api: FakeClient, clock: Clock, on_delete: str, state: str, listed: bool
 ) -> None:
     given = inputs(lifecycle={"onDelete": on_delete})
@@ -111,7 +111,7 @@ def test_a_forced_replacement_is_never_the_job_that_it_replaces(
     assert len(api.sent) == before + 1
 
 
-def test_a_running_job_is_cancelled_and_gone_before_its_replacement_is_posted(api: FakeClient, clock: Clock) -> None:
+def test_a_running_job_is_deleted_before_its_replacement(api: FakeClient, clock: Clock) -> None:
     old = custom.create(inputs()).id
     start_new_process()
     custom.create(inputs("other"))
@@ -122,7 +122,7 @@ def test_a_running_job_is_cancelled_and_gone_before_its_replacement_is_posted(ap
     assert api.calls == ["get", "cancel", "get", "get", "delete", "create"]
 
 
-def test_what_is_kept_of_a_job_is_its_name_state_and_time(api: FakeClient) -> None:
+def test_a_listing_keeps_name_state_and_time_only(api: FakeClient) -> None:
     tuning.create(inputs("search", tuning_job()))
     name = f"{PARENT}/hyperparameterTuningJobs/1"
     api.jobs[name]["trials"] = [{"id": str(number), "state": "SUCCEEDED"} for number in range(1000)]

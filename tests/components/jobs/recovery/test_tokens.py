@@ -22,7 +22,7 @@ PLAIN: dict[str, Any] = {
 }
 
 
-def test_equal_jobs_have_equal_tokens_whatever_the_order_of_their_fields() -> None:
+def test_field_order_does_not_change_a_token() -> None:
     turned = dict(reversed(SPEC.items())) | {"displayName": SPEC["displayName"]}
     assert list(turned) != list(SPEC)
     assert compute_token(**PLAIN) == compute_token(
@@ -51,12 +51,12 @@ def test_a_token_is_another_when_anything_is_other(change: dict[str, Any]) -> No
     assert compute_token(**PLAIN | change) != compute_token(**PLAIN)
 
 
-def test_the_order_of_arguments_is_part_of_a_job() -> None:
+def test_argument_order_changes_a_token() -> None:
     one, other = (CanonicalSpec(CUSTOM_JOB, edited(SPEC, *ARGS, to=args)) for args in (["a", "b"], ["b", "a"]))
     assert compute_token(**PLAIN | {"spec": one}) != compute_token(**PLAIN | {"spec": other})
 
 
-def test_the_id_of_a_run_is_another_for_another_spec_kind_or_run() -> None:
+def test_spec_kind_and_rerun_change_the_run_id() -> None:
     ids = {
         compute_run_id(CanonicalSpec(CUSTOM_JOB, SPEC), 0),
         compute_run_id(CanonicalSpec(CUSTOM_JOB, SPEC), 1),
@@ -67,7 +67,7 @@ def test_the_id_of_a_run_is_another_for_another_spec_kind_or_run() -> None:
     assert all(re.fullmatch("[0-9a-f]{8}", one) for one in ids)
 
 
-def test_the_id_of_a_run_is_made_of_no_secret_for_it_stands_in_previews() -> None:
+def test_a_run_id_depends_on_no_secret() -> None:
     assert list(inspect.signature(compute_run_id).parameters) == ["spec", "rerun", "upstream_run_ids"]
 
 
@@ -77,7 +77,7 @@ def test_tokens_and_ids_are_those_of_earlier_versions() -> None:
     assert compute_run_id(CanonicalSpec(CUSTOM_JOB, SPEC), 0) == "b67dcf48"
 
 
-def test_marks_differ_by_name_and_ledger_and_keep_the_rules_of_labels() -> None:
+def test_marks_are_valid_labels_per_name_and_ledger() -> None:
     marks = {
         compute_mark_label(ledger, name) for ledger in ("0123456789ab", "ba9876543210") for name in ("a", "A", "a b")
     }
