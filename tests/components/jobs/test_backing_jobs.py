@@ -37,20 +37,20 @@ def add_search(api: FakeClient, *states: str, labels: dict[str, str] = LABELS) -
     api.add(STUDY, labels=labels, **found, trials=trials, state=SUCCEEDED)
 
 
-def test_a_pipeline_has_its_job_its_model_and_the_folder_of_that_job(api: FakeClient) -> None:
+def test_a_pipeline_has_job_model_and_folder(api: FakeClient) -> None:
     add_training(api, RUNNING, DONE, modelToUpload={"displayName": "digits", "name": MODEL})
     assert wait(digits=TRAIN) == {
         "digits": {"state": DONE, "backingJob": JOB, "model": MODEL, "modelDir": "gs://b/out/model/"}
     }
 
 
-def test_a_pipeline_that_has_no_job_and_no_model_yet_has_neither_name(api: FakeClient) -> None:
+def test_a_new_pipeline_names_no_job_or_model(api: FakeClient) -> None:
     add_training(api, trainingTaskMetadata=None)
     (job,) = waiting.fetch_jobs(f"//local/{PARENT}", "team/dev", {"digits": TRAIN}).values()
     assert summarize_job(job) == {"state": "PIPELINE_STATE_PENDING", "modelDir": "gs://b/out/model/"}
 
 
-def test_a_pipeline_that_tunes_has_the_trials_of_its_search_for_one_list_call_more(api: FakeClient) -> None:
+def test_a_tuning_pipeline_s_trials_take_one_list(api: FakeClient) -> None:
     add_training(api, DONE)
     add_search(api, DONE)
     result = wait(digits=TRAIN, search=SEARCH)["search"]
@@ -61,26 +61,26 @@ def test_a_pipeline_that_tunes_has_the_trials_of_its_search_for_one_list_call_mo
     assert result["modelDir"] == "gs://b/out/2/model/"
 
 
-def test_a_pipeline_that_does_not_tune_takes_no_further_call(api: FakeClient) -> None:
+def test_without_tuning_no_further_call_is_made(api: FakeClient) -> None:
     add_training(api, DONE)
     wait(digits=TRAIN)
     assert api.calls == ["list"]
 
 
-def test_a_search_that_has_not_its_pipeline_s_labels_is_asked_for_by_name(api: FakeClient) -> None:
+def test_an_unlabelled_search_is_read_by_name(api: FakeClient) -> None:
     add_search(api, DONE, labels={})
     assert wait(search=SEARCH)["search"]["bestTrial"]["id"] == "2"
     assert api.calls == ["list", "list", "get"]
 
 
-def test_a_search_that_is_gone_leaves_a_result_without_trials(api: FakeClient) -> None:
+def test_a_deleted_search_leaves_no_trials(api: FakeClient) -> None:
     add_search(api, DONE)
     del api.jobs[STUDY]
     result = wait(search=SEARCH)["search"]
     assert (result["state"], result["bestTrial"], result["trials"]) == (DONE, None, [])
 
 
-def test_progress_is_told_in_the_same_words_as_a_job_s(api: FakeClient, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pipeline_progress_reads_like_job_progress(api: FakeClient, capsys: pytest.CaptureFixture[str]) -> None:
     add_training(api, RUNNING, DONE)
     add_search(api, DONE)
     wait(digits=TRAIN, search=SEARCH)
@@ -91,7 +91,7 @@ def test_progress_is_told_in_the_same_words_as_a_job_s(api: FakeClient, capsys: 
     ]
 
 
-def test_the_last_lines_of_a_failed_pipeline_are_its_job_s(api: FakeClient) -> None:
+def test_a_failed_pipeline_shows_its_job_s_log(api: FakeClient) -> None:
     add_training(api, "PIPELINE_STATE_FAILED", error={"code": 3, "message": "exited with 1"})
     api.logs[JOB] = ["ValueError: no data"]
     message = failure_of(digits=TRAIN)
@@ -99,7 +99,7 @@ def test_the_last_lines_of_a_failed_pipeline_are_its_job_s(api: FakeClient) -> N
     assert "    ValueError: no data" in message
 
 
-def test_a_pipeline_that_failed_before_it_had_a_job_is_accounted_for(api: FakeClient) -> None:
+def test_a_pipeline_failed_without_job_is_reported(api: FakeClient) -> None:
     add_training(api, "PIPELINE_STATE_FAILED", trainingTaskMetadata=None, error={"message": "quota"})
     api.failing["fetch_log_lines"] = client_errors.NotFound("no such job")
     assert failure_of(digits=TRAIN).startswith("digits failed: quota\n")

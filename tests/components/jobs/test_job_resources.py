@@ -29,7 +29,7 @@ def output(kind: Kind, spec: dict[str, Any], rerun: int = 0) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
-def test_a_pool_that_says_no_number_of_replicas_has_one_and_an_empty_pool_stays_empty(kind: Kind) -> None:
+def test_a_non_empty_pool_defaults_to_one_replica(kind: Kind) -> None:
     field = kind.spec_field
     pool = {"machineSpec": {"machineType": "n1-standard-4"}, "containerSpec": {"imageUri": "x"}}
     spec = edited(job_of(kind), field, "workerPoolSpecs", to=[pool, {}, {**pool, "replicaCount": 3}])
@@ -38,7 +38,7 @@ def test_a_pool_that_says_no_number_of_replicas_has_one_and_an_empty_pool_stays_
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
-def test_every_run_has_an_output_folder_of_its_own(kind: Kind) -> None:
+def test_every_run_has_its_own_output_folder(kind: Kind) -> None:
     spec = job_of(kind)
     folders = [
         output(kind, spec),
@@ -50,7 +50,7 @@ def test_every_run_has_an_output_folder_of_its_own(kind: Kind) -> None:
     assert output(kind, spec) == folders[0]
 
 
-def test_what_is_left_out_and_what_is_said_the_same_is_the_same_job() -> None:
+def test_declaring_a_default_makes_the_same_job() -> None:
     silent = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "replicaCount", to=ABSENT)
     assert complete_fields(CUSTOM_JOB, silent) == complete_fields(CUSTOM_JOB, custom_job())
     floats = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "replicaCount", to=1.0)
@@ -68,7 +68,7 @@ def test_the_given_spec_is_not_changed() -> None:
     assert spec == custom_job()
 
 
-def test_a_pipeline_s_task_is_completed_like_the_job_that_it_runs() -> None:
+def test_a_pipeline_task_gets_the_same_job_defaults() -> None:
     ground = Ground(job_spec_defaults={"network": "projects/1/global/networks/n"}, labels={"stage": "dev"})
     whole = complete_fields(TRAINING_PIPELINE, tuning_pipeline(), ground=ground, name="search")
     inputs = whole["trainingTaskInputs"]
@@ -79,7 +79,7 @@ def test_a_pipeline_s_task_is_completed_like_the_job_that_it_runs() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
-def test_a_job_for_a_persistent_resource_is_sent_with_its_name_and_needs_no_machine(kind: Kind) -> None:
+def test_a_persistent_resource_job_needs_no_machine(kind: Kind) -> None:
     field = kind.spec_field
     spec = edited(job_of(kind), field, "persistentResourceId", to="training-pool")
     spec = edited(spec, field, "workerPoolSpecs", 0, "machineSpec", to=ABSENT)
@@ -88,7 +88,7 @@ def test_a_job_for_a_persistent_resource_is_sent_with_its_name_and_needs_no_mach
     assert "machineSpec" not in whole["workerPoolSpecs"][0]
 
 
-def test_a_job_takes_what_its_foundation_says_where_it_says_nothing_itself() -> None:
+def test_foundation_defaults_fill_undeclared_fields() -> None:
     ground = Ground(
         job_spec_defaults={
             "serviceAccount": "trainer@p.iam.gserviceaccount.com",

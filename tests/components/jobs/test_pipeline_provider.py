@@ -28,7 +28,7 @@ def submitted(api: FakeClient, state: str, **given: Any) -> Job:
 
 
 @pytest.mark.parametrize("spec", [pipeline(), tuning_pipeline()], ids=["custom", "tuning"])
-def test_what_is_submitted_is_what_is_declared_and_is_read_without_drift(api: FakeClient, spec: Any) -> None:
+def test_a_submitted_pipeline_is_read_without_drift(api: FakeClient, spec: Any) -> None:
     state = create(piped, spec=spec)
     (sent,) = api.sent
     assert {name: sent[name] for name in spec} == spec
@@ -39,7 +39,7 @@ def test_what_is_submitted_is_what_is_declared_and_is_read_without_drift(api: Fa
     assert piped.read(state["id"], engine_s(checked)).inputs == checked
 
 
-def test_nothing_that_a_service_only_writes_otherwise_or_adds_is_drift(api: FakeClient) -> None:
+def test_other_spellings_and_added_fields_are_no_drift(api: FakeClient) -> None:
     held = submitted(api, "PIPELINE_STATE_RUNNING")
     held["trainingTaskInputs"] = {
         "worker_pool_specs": [
@@ -54,14 +54,14 @@ def test_nothing_that_a_service_only_writes_otherwise_or_adds_is_drift(api: Fake
     assert piped.read(FIRST, inputs(pipeline())).inputs == inputs(pipeline())
 
 
-def test_a_task_that_someone_changed_is_read_with_other_inputs_than_were_declared(api: FakeClient) -> None:
+def test_a_changed_task_is_read_as_drift(api: FakeClient) -> None:
     held = submitted(api, "PIPELINE_STATE_RUNNING")
     held["trainingTaskInputs"]["workerPoolSpecs"][0]["containerSpec"]["args"] = ["--epochs=99"]
     read = piped.read(FIRST, inputs(pipeline()))
     assert read.inputs == inputs(edited(pipeline(), *ARGS, to=["--epochs=99"]))
 
 
-def test_secrets_of_the_task_and_of_the_model_are_sent_and_kept_nowhere(api: FakeClient) -> None:
+def test_secrets_are_sent_and_stored_as_inputs_only(api: FakeClient) -> None:
     spec = edited(pipeline(), *ARGS, to=["--token=${secrets.token}"])
     spec["modelToUpload"]["containerSpec"]["env"] = [{"name": "TOKEN", "value": "${secrets.token}"}]
     state = create(piped, spec=spec, secrets={"token": "hunter2"})
@@ -82,7 +82,7 @@ def test_a_pipeline_is_adopted_like_a_job(api: FakeClient, state: str, is_adopte
     assert api.calls == ["list", "get" if is_adopted else "create"]
 
 
-def test_the_log_of_a_pipeline_is_that_of_its_job_once_there_is_one(api: FakeClient) -> None:
+def test_a_pipeline_s_log_is_its_job_s(api: FakeClient) -> None:
     submitted(api, "PIPELINE_STATE_RUNNING")
     outs = piped.read(FIRST, inputs(pipeline())).outs
     assert outs is not None
@@ -90,7 +90,7 @@ def test_the_log_of_a_pipeline_is_that_of_its_job_once_there_is_one(api: FakeCli
     assert outs["run"]["page"] == "http://127.0.0.1:1/jobs/trainingPipelines/1"
 
 
-def test_a_refresh_shows_how_far_a_pipeline_that_tunes_has_come_and_a_second_one_nothing_more(api: FakeClient) -> None:
+def test_a_refresh_shows_tuning_progress_once(api: FakeClient) -> None:
     held = submitted(api, "PIPELINE_STATE_RUNNING", spec=tuning_pipeline())
     held["trainingTaskMetadata"] = {"backingHyperparameterTuningJob": STUDY}
     given = inputs(tuning_pipeline())
@@ -107,13 +107,13 @@ def test_a_refresh_shows_how_far_a_pipeline_that_tunes_has_come_and_a_second_one
     assert (piped.create({**given, "adopt": FIRST}).outs or {})["run"] == read["run"]
 
 
-def test_a_refresh_of_a_pipeline_that_does_not_tune_takes_one_call(api: FakeClient) -> None:
+def test_refreshing_a_pipeline_without_tuning_takes_one_call(api: FakeClient) -> None:
     submitted(api, "PIPELINE_STATE_RUNNING")
     piped.read(FIRST, inputs(pipeline()))
     assert api.calls == ["get"]
 
 
-def test_a_running_pipeline_is_cancelled_awaited_and_deleted_after_its_job(api: FakeClient, clock: Clock) -> None:
+def test_a_running_pipeline_is_cancelled_then_deleted(api: FakeClient, clock: Clock) -> None:
     submitted(api, "PIPELINE_STATE_RUNNING")
     api.coming[FIRST] = [f"PIPELINE_STATE_{state}" for state in ("RUNNING", "CANCELLING", "CANCELLED")]
     piped.delete(FIRST, engine_s(inputs(pipeline())))
@@ -121,14 +121,14 @@ def test_a_running_pipeline_is_cancelled_awaited_and_deleted_after_its_job(api: 
     assert api.jobs == {}
 
 
-def test_a_pipeline_whose_job_is_gone_already_is_deleted(api: FakeClient) -> None:
+def test_a_pipeline_without_its_job_is_deleted(api: FakeClient) -> None:
     submitted(api, "PIPELINE_STATE_FAILED")
     del api.jobs[BACKING]
     piped.delete(FIRST, inputs(pipeline()))
     assert api.jobs == {}
 
 
-def test_a_job_that_the_service_does_not_let_go_does_not_keep_its_pipeline(api: FakeClient) -> None:
+def test_an_undeletable_job_does_not_block_its_pipeline(api: FakeClient) -> None:
     submitted(api, "PIPELINE_STATE_SUCCEEDED")
 
     def refuse_once(verb: str) -> None:
@@ -140,7 +140,7 @@ def test_a_job_that_the_service_does_not_let_go_does_not_keep_its_pipeline(api: 
     assert list(api.jobs) == [BACKING]
 
 
-def test_a_pipeline_to_cancel_is_stopped_and_both_records_are_kept(api: FakeClient, clock: Clock) -> None:
+def test_cancelling_a_pipeline_keeps_both_records(api: FakeClient, clock: Clock) -> None:
     submitted(api, "PIPELINE_STATE_RUNNING")
     api.coming[FIRST] = ["PIPELINE_STATE_RUNNING", "PIPELINE_STATE_CANCELLED"]
     piped.delete(FIRST, inputs(pipeline(), lifecycle={"onDelete": "cancel"}))

@@ -24,7 +24,7 @@ def many(count: int, state: str, first: int = 1) -> dict[str, Any]:
     return {f"job{number}": job(state) for number in range(first, first + count)}
 
 
-def test_a_few_changes_have_a_line_each_and_what_stays_has_none() -> None:
+def test_a_few_changes_print_one_line_each() -> None:
     progress = Progress()
     jobs = many(5, "PENDING")
     assert progress.render_changes(jobs, NOON) == [f"job{number}: PENDING" for number in range(1, 6)]
@@ -32,7 +32,7 @@ def test_a_few_changes_have_a_line_each_and_what_stays_has_none() -> None:
     assert progress.render_changes({**jobs, "job2": job("RUNNING")}, NOON + 2) == ["job2: RUNNING"]
 
 
-def test_many_changes_at_once_are_a_line_for_each_state_and_a_count() -> None:
+def test_many_changes_print_one_count_per_state() -> None:
     jobs = many(150, "RUNNING") | many(40, "SUCCEEDED", 151) | many(3, "QUEUED", 191)
     assert Progress().render_changes(jobs, NOON) == [
         "RUNNING: job1, job2, job3, job4, job5 and 145 more",
@@ -42,7 +42,7 @@ def test_many_changes_at_once_are_a_line_for_each_state_and_a_count() -> None:
     ]
 
 
-def test_200_jobs_that_run_through_their_states_print_less_than_a_line_each() -> None:
+def test_200_jobs_print_under_one_line_each() -> None:
     progress = Progress()
     printed = 0
     for step in range(30):
@@ -52,7 +52,7 @@ def test_200_jobs_that_run_through_their_states_print_less_than_a_line_each() ->
     assert printed <= 30 * 4
 
 
-def test_of_many_tuning_jobs_the_trials_are_counted_together() -> None:
+def test_trials_of_many_tuning_jobs_are_summed() -> None:
     progress = Progress()
     jobs = {f"s{number}": search("RUNNING", 0) for number in range(100)}
     progress.render_changes(jobs, NOON)
@@ -60,7 +60,7 @@ def test_of_many_tuning_jobs_the_trials_are_counted_together() -> None:
     assert progress.render_changes(jobs, NOON + 1)[-1] == "0 of 100 jobs done, 300 of 1000 trials done"
 
 
-def test_the_best_so_far_is_by_the_metric_that_is_to_be_improved() -> None:
+def test_the_best_trial_is_by_the_declared_metric() -> None:
     found = search("RUNNING", 1)
     found["studySpec"]["metrics"].insert(0, {"metricId": "heat", "safetyConfig": {"safetyThreshold": 5}})
     metrics = [{"metricId": "heat", "value": 7}, {"metricId": "loss", "value": 0.25}]
@@ -69,7 +69,7 @@ def test_the_best_so_far_is_by_the_metric_that_is_to_be_improved() -> None:
     assert line == "a: RUNNING, 1 of 10 trials done, best loss 0.25 in trial 1"
 
 
-def test_a_minute_without_a_change_is_broken_by_a_sign_of_life_and_no_sooner() -> None:
+def test_a_heartbeat_follows_an_unchanged_minute() -> None:
     progress = Progress()
     jobs = {"a": job("RUNNING"), "b": job("SUCCEEDED")}
     progress.render_changes(jobs, NOON)
@@ -81,7 +81,7 @@ def test_a_minute_without_a_change_is_broken_by_a_sign_of_life_and_no_sooner() -
 @pytest.mark.parametrize(
     ("state", "why"), [("QUEUED", "quota or machines are short"), ("PENDING", "machines and images are being prepared")]
 )
-def test_a_sign_of_life_says_who_has_been_in_the_queue_for_how_long_and_why(state: str, why: str) -> None:
+def test_a_heartbeat_explains_each_queued_job(state: str, why: str) -> None:
     progress = Progress()
     jobs = {"a": job(state), "b": job("RUNNING")} | {"new": job(state, createTime="2026-01-31T12:11:30Z")}
     progress.render_changes(jobs, NOON)
@@ -90,7 +90,7 @@ def test_a_sign_of_life_says_who_has_been_in_the_queue_for_how_long_and_why(stat
     ]
 
 
-def test_who_waits_is_said_once_a_minute_however_much_others_do() -> None:
+def test_queued_jobs_are_named_once_a_minute() -> None:
     progress = Progress()
     said = []
     for second in range(0, 600, 10):
@@ -101,7 +101,7 @@ def test_who_waits_is_said_once_a_minute_however_much_others_do() -> None:
     assert len(said) == 61 + len(waits)
 
 
-def test_of_many_in_the_queue_those_that_have_waited_longest_are_named() -> None:
+def test_the_longest_queued_jobs_are_named() -> None:
     progress = Progress()
     jobs = {f"j{number}": job("QUEUED", createTime=f"2026-01-31T12:0{number}:00Z") for number in reversed(range(8))}
     progress.render_changes(jobs, NOON)
@@ -109,14 +109,14 @@ def test_of_many_in_the_queue_those_that_have_waited_longest_are_named() -> None
     assert "; j0, j1, j2, j3, j4 and 3 more QUEUED for 10 min" in line
 
 
-def test_a_job_that_begins_says_how_long_it_has_been_in_the_queue() -> None:
+def test_a_started_job_reports_its_queue_time() -> None:
     progress = Progress()
     soon, late = "2026-01-31T12:00:59Z", "2026-01-31T12:07:01Z"
     jobs = {"a": job("RUNNING", startTime=late), "b": job("RUNNING", startTime=soon)}
     assert progress.render_changes(jobs, NOON + 500) == ["a: RUNNING after 7 min in the queue", "b: RUNNING"]
 
 
-def test_a_clock_that_is_behind_the_service_s_shows_no_time_below_zero() -> None:
+def test_a_slow_clock_shows_no_negative_time() -> None:
     progress = Progress()
     jobs = {"a": job("QUEUED")}
     progress.render_changes(jobs, NOON - 500)
@@ -141,5 +141,5 @@ def test_a_clock_that_is_behind_the_service_s_shows_no_time_below_zero() -> None
         ({}, {"state": "JOB_STATE_RUNNING"}, "a: RUNNING"),
     ],
 )
-def test_a_refresh_has_a_line_for_what_has_moved(before: dict[str, Any], now: dict[str, Any], line: str | None) -> None:
+def test_a_refresh_describes_each_change(before: dict[str, Any], now: dict[str, Any], line: str | None) -> None:
     assert describe_change("a", before, now) == line

@@ -59,7 +59,7 @@ def create(provider: JobProvider = custom, **given: Any) -> dict[str, Any]:
     return {"id": created.id, **(created.outs or {})}
 
 
-def test_check_gives_the_canonical_inputs_and_leaves_unset_outputs_out() -> None:
+def test_check_returns_canonical_inputs_without_unset_ones() -> None:
     given = engine_s(inputs(rerun=2, lifecycle={"onDelete": "keep"}, secrets=None, run=None))
     given["spec"]["jobSpec"]["workerPoolSpecs"][0]["replica_count"] = 1.0
     del given["spec"]["jobSpec"]["workerPoolSpecs"][0]["replicaCount"]
@@ -85,7 +85,7 @@ def test_check_reports_the_rules_of_its_kind() -> None:
     assert [failure.property for failure in failures] == ["spec.maxTrialCount"]
 
 
-def test_check_refuses_labels_of_the_stack_s_own_but_of_a_job_that_is_adopted() -> None:
+def test_check_rejects_reserved_labels_unless_adopting() -> None:
     spec = custom_job() | {"labels": {"pulumi_name": "mine"}}
     (failure,) = custom.check({}, inputs(spec)).failures
     assert failure.property == "spec.labels.pulumi_name"
@@ -93,7 +93,7 @@ def test_check_refuses_labels_of_the_stack_s_own_but_of_a_job_that_is_adopted() 
     assert custom.check({}, adopted).failures == []
 
 
-def test_check_lets_pass_what_is_not_known_before_the_update() -> None:
+def test_check_accepts_unknown_values() -> None:
     spec = edited(custom_job(), *POOL, "replicaCount", to=rpc.UNKNOWN)
     assert custom.check({}, inputs(spec)).failures == []
     spec = edited(custom_job(), *POOL, "containerSpec", to=rpc.UNKNOWN) | {"lables": {}}
@@ -102,7 +102,7 @@ def test_check_lets_pass_what_is_not_known_before_the_update() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
-def test_a_job_is_submitted_once_with_its_spec_and_who_owns_it(api: FakeClient, kind: Kind) -> None:
+def test_a_job_is_submitted_once_with_its_owner(api: FakeClient, kind: Kind) -> None:
     provider = PROVIDERS[kind]
     spec = job_of(kind) | {"labels": {"team": "vision"}}
     state = create(provider, spec=spec)
@@ -125,7 +125,7 @@ def test_a_job_is_submitted_once_with_its_spec_and_who_owns_it(api: FakeClient, 
     assert state["run"] == {"name": name, "state": first, "page": page, "logs": logs}
 
 
-def test_whole_numbers_are_sent_as_such_though_the_engine_has_only_floats(api: FakeClient) -> None:
+def test_whole_floats_are_sent_as_integers(api: FakeClient) -> None:
     spec = tuning_job() | {"maxFailedTrialCount": 1}
     create(HyperparameterTuningJobProvider(), spec=spec)
     (sent,) = api.sent
@@ -139,14 +139,14 @@ def test_whole_numbers_are_sent_as_such_though_the_engine_has_only_floats(api: F
     assert [type(number) for number in numbers] == [int] * 4
 
 
-def test_an_equal_job_that_an_interrupted_run_has_left_is_adopted(api: FakeClient) -> None:
+def test_an_equal_unrecorded_job_is_adopted(api: FakeClient) -> None:
     first = create()
     second = create(spec=dict(reversed(custom_job().items())))
     assert first == second
     assert api.calls == ["list", "create", "list", "get"]
 
 
-def test_numbers_from_the_engine_and_from_the_program_are_the_same_job(api: FakeClient) -> None:
+def test_float_and_integer_specs_are_equal_jobs(api: FakeClient) -> None:
     create()
     for given in (custom.check({}, inputs()).inputs, engine_s(inputs())):
         start_new_process()
@@ -162,7 +162,7 @@ def test_an_adopted_job_s_state_is_its_own(api: FakeClient, state: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["FAILED", "CANCELLED", "CANCELLING", "EXPIRED"])
-def test_a_job_that_came_to_nothing_is_submitted_anew(api: FakeClient, state: str) -> None:
+def test_an_unsuccessful_job_is_submitted_anew(api: FakeClient, state: str) -> None:
     create()
     api.jobs[FIRST]["state"] = f"JOB_STATE_{state}"
     assert create()["id"] == f"{PARENT}/customJobs/2"
@@ -188,13 +188,13 @@ def test_anything_that_makes_another_job_is_submitted_anew(api: FakeClient, chan
 
 
 @pytest.mark.parametrize("lifecycle", [{}, {"wait": True}, {"onDelete": "keep"}])
-def test_what_happens_around_a_job_does_not_make_it_another(api: FakeClient, lifecycle: dict[str, Any]) -> None:
+def test_a_lifecycle_change_submits_no_new_job(api: FakeClient, lifecycle: dict[str, Any]) -> None:
     create()
     create(lifecycle=lifecycle)
     assert len(api.sent) == 1
 
 
-def test_secrets_are_sent_filled_in_and_kept_nowhere_but_in_their_own_input(api: FakeClient) -> None:
+def test_secrets_are_sent_and_stored_as_inputs_only(api: FakeClient) -> None:
     given: dict[str, Any] = {"spec": WITH_SECRET, "secrets": {"token": "hunter2"}}
     state = create(**given)
     assert api.sent[0]["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--token=hunter2"]
@@ -216,7 +216,7 @@ def test_nothing_is_submitted_once_the_engine_is_gone(api: FakeClient, monkeypat
     assert api.calls == ["list"]
 
 
-def test_an_update_changes_only_what_happens_around_the_job(api: FakeClient) -> None:
+def test_an_update_changes_the_lifecycle_only(api: FakeClient) -> None:
     state = create()
     news = inputs(lifecycle={"wait": True})
     updated = custom.update(FIRST, state, news)
@@ -224,7 +224,7 @@ def test_an_update_changes_only_what_happens_around_the_job(api: FakeClient) -> 
     assert api.calls == ["list", "create"]
 
 
-def test_an_unchanged_job_is_read_without_drift_and_with_its_state_as_it_is(api: FakeClient) -> None:
+def test_an_unchanged_job_is_read_without_drift(api: FakeClient) -> None:
     spec = edited(custom_job(), "jobSpec", "baseOutputDirectory", to={"outputUriPrefix": "gs://b/out"})
     state = create(spec=spec, secrets={"token": "x"})
     api.jobs[FIRST]["state"] = "JOB_STATE_SUCCEEDED"
@@ -249,13 +249,13 @@ def test_an_unchanged_job_is_read_without_drift_and_with_its_state_as_it_is(api:
     ],
     ids=["duration", "fraction of a second", "escapes", "empty label", "empty pool"],
 )
-def test_nothing_that_the_service_only_writes_otherwise_is_drift(api: FakeClient, spec: dict[str, Any]) -> None:
+def test_other_spellings_of_the_service_are_no_drift(api: FakeClient, spec: dict[str, Any]) -> None:
     create(spec=spec)
     checked = custom.check({}, inputs(spec)).inputs
     assert custom.read(FIRST, checked).inputs == checked
 
 
-def test_a_tuning_job_is_read_without_drift_after_its_trials(api: FakeClient) -> None:
+def test_finished_trials_are_no_drift(api: FakeClient) -> None:
     provider = HyperparameterTuningJobProvider()
     name = create(provider, spec=tuning_job())["id"]
     api.jobs[name] |= {"state": "JOB_STATE_SUCCEEDED", "trials": [{"id": "1", "state": "SUCCEEDED"}]}
@@ -269,7 +269,7 @@ def test_a_refresh_shows_why_a_job_failed(api: FakeClient) -> None:
     assert run == {**state["run"], "state": "JOB_STATE_FAILED", "error": "exited with 1"}
 
 
-def test_a_refresh_shows_how_far_a_tuning_job_has_come_and_a_second_one_nothing_more(api: FakeClient) -> None:
+def test_a_refresh_shows_tuning_progress_once(api: FakeClient) -> None:
     provider = HyperparameterTuningJobProvider()
     state = create(provider, spec=tuning_job())
     assert "trials" not in state["run"]
@@ -282,7 +282,7 @@ def test_a_refresh_shows_how_far_a_tuning_job_has_come_and_a_second_one_nothing_
     assert provider.read(state["id"], read).outs == read
 
 
-def test_a_job_that_someone_changed_is_read_with_other_inputs_than_were_declared(api: FakeClient) -> None:
+def test_a_changed_job_is_read_as_drift(api: FakeClient) -> None:
     create()
     api.jobs[FIRST]["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] = ["--epochs=99"]
     read = custom.read(FIRST, inputs())
@@ -291,12 +291,12 @@ def test_a_job_that_someone_changed_is_read_with_other_inputs_than_were_declared
     assert read.outs["spec"] == read.inputs["spec"]
 
 
-def test_a_job_that_is_gone_is_read_as_gone(api: FakeClient) -> None:
+def test_reading_a_missing_job_returns_nothing(api: FakeClient) -> None:
     read = custom.read(FIRST, inputs())
     assert (read.id, read.outs) == (None, {})
 
 
-def test_a_running_job_is_cancelled_awaited_and_then_deleted(api: FakeClient, clock: Clock) -> None:
+def test_a_running_job_is_cancelled_then_deleted(api: FakeClient, clock: Clock) -> None:
     create()
     api.calls.clear()
     api.coming[FIRST] = ["JOB_STATE_RUNNING", "JOB_STATE_CANCELLING", "JOB_STATE_CANCELLING", "JOB_STATE_CANCELLED"]
@@ -306,7 +306,7 @@ def test_a_running_job_is_cancelled_awaited_and_then_deleted(api: FakeClient, cl
 
 
 @pytest.mark.parametrize("state", ["SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED", "PARTIALLY_SUCCEEDED"])
-def test_a_job_that_has_ended_is_deleted_at_once(api: FakeClient, clock: Clock, state: str) -> None:
+def test_an_ended_job_is_deleted_at_once(api: FakeClient, clock: Clock, state: str) -> None:
     api.add(FIRST, state=f"JOB_STATE_{state}")
     custom.delete(FIRST, inputs())
     assert api.calls == ["get", "delete"]
@@ -318,7 +318,7 @@ def test_a_job_to_keep_is_left_alone(api: FakeClient, clock: Clock) -> None:
     assert (api.calls, list(api.jobs)) == ([], [FIRST])
 
 
-def test_a_job_to_cancel_is_stopped_and_its_record_kept(api: FakeClient, clock: Clock) -> None:
+def test_cancelling_a_job_keeps_its_record(api: FakeClient, clock: Clock) -> None:
     api.add(FIRST, state="JOB_STATE_RUNNING")
     api.coming[FIRST] = ["JOB_STATE_RUNNING", "JOB_STATE_CANCELLED"]
     custom.delete(FIRST, inputs(lifecycle={"onDelete": "cancel"}))
@@ -338,7 +338,7 @@ def test_a_job_that_someone_deletes_meanwhile_is_deleted(api: FakeClient, clock:
     assert api.calls == ["get", "cancel"]
 
 
-def test_a_job_that_ends_before_it_can_be_cancelled_is_deleted_all_the_same(api: FakeClient, clock: Clock) -> None:
+def test_a_job_ended_before_cancelling_is_deleted(api: FakeClient, clock: Clock) -> None:
     api.add(FIRST, state="JOB_STATE_RUNNING")
     api.coming[FIRST] = ["JOB_STATE_RUNNING", "JOB_STATE_SUCCEEDED"]
     api.failing["cancel"] = client_errors.InvalidRequest(
@@ -348,7 +348,7 @@ def test_a_job_that_ends_before_it_can_be_cancelled_is_deleted_all_the_same(api:
     assert api.jobs == {}
 
 
-def test_a_job_that_does_not_end_is_given_up_with_its_name_and_what_to_do(api: FakeClient, clock: Clock) -> None:
+def test_a_job_that_never_ends_fails_the_delete(api: FakeClient, clock: Clock) -> None:
     api.add(FIRST, state="JOB_STATE_RUNNING")
     with pytest.raises(SubmitFailed) as failure:
         custom.delete(FIRST, inputs())
@@ -368,9 +368,7 @@ def test_a_job_that_does_not_end_is_given_up_with_its_name_and_what_to_do(api: F
     ids=lambda error: type(error).__name__,
 )
 @pytest.mark.parametrize("verb", ["list", "create", "get", "cancel", "delete"])
-def test_an_error_of_the_api_is_one_line_that_names_the_job(
-    api: FakeClient, clock: Clock, verb: str, error: client_errors.VertexError
-) -> None:
+def test_an_api_error_names_the_job(api: FakeClient, clock: Clock, verb: str, error: client_errors.VertexError) -> None:
     if verb == "delete":
         api.add(FIRST, state="JOB_STATE_SUCCEEDED")
     if verb == "cancel":
@@ -384,7 +382,7 @@ def test_an_error_of_the_api_is_one_line_that_names_the_job(
     assert len(message.splitlines()) == 1
 
 
-def test_an_error_while_reading_is_one_line_that_names_the_job(api: FakeClient) -> None:
+def test_a_read_error_names_the_job(api: FakeClient) -> None:
     api.failing["get"] = client_errors.Unavailable("no answer from the API")
     with pytest.raises(SubmitFailed) as failure:
         custom.read(FIRST, inputs())

@@ -67,11 +67,11 @@ def value(reference: str, jobs: dict[str, str] = JOBS) -> str:
         ("register.model", MODEL),
     ],
 )
-def test_a_result_is_a_text_as_json_writes_it(done: FakeClient, reference: str, text: str) -> None:
+def test_a_result_is_json_text(done: FakeClient, reference: str, text: str) -> None:
     assert value(reference) == text
 
 
-def test_a_pipeline_that_tunes_has_the_results_of_its_search(done: FakeClient) -> None:
+def test_a_tuning_pipeline_has_its_search_s_results(done: FakeClient) -> None:
     backing = {"backingHyperparameterTuningJob": TUNE}
     done.add(REGISTER, **tuning_pipeline(), state="PIPELINE_STATE_SUCCEEDED", trainingTaskMetadata=backing)
     assert value("register.bestTrial.parameters.rate") == "0.001"
@@ -98,18 +98,18 @@ def test_a_search_without_a_best_trial_is_named(done: FakeClient) -> None:
         value("tune.bestTrial.id")
 
 
-def test_a_job_that_has_not_succeeded_has_no_results(done: FakeClient) -> None:
+def test_only_a_succeeded_job_has_results(done: FakeClient) -> None:
     done.jobs[TRAIN]["state"] = "JOB_STATE_RUNNING"
     with pytest.raises(SubmitFailed, match=r"^digits: not submitted: train, whose results it uses, is JOB_STATE_RUNN"):
         value("train.name")
 
 
-def test_a_job_that_is_gone_is_an_error_of_the_api(done: FakeClient) -> None:
+def test_a_missing_job_raises_not_found(done: FakeClient) -> None:
     with pytest.raises(client_errors.NotFound):
         value("train.name", {"train": f"{PARENT}/customJobs/99"})
 
 
-def test_a_reference_is_taken_apart_at_the_longest_name_that_is_known() -> None:
+def test_a_reference_splits_at_the_longest_known_name() -> None:
     assert split_reference("a.b.name", {"a", "a.b"}) == ("a.b", "name")
     assert split_reference("a.b.name", {"a"}) == ("a", "b.name")
     assert split_reference("x.y.z", {"a"}) == ("x", "y.z")
@@ -126,7 +126,7 @@ def created(**given: Any) -> dict[str, Any]:
     return {"id": made.id, **(made.outs or {})}
 
 
-def test_results_are_sent_filled_in_and_kept_beside_the_spec(done: FakeClient) -> None:
+def test_results_are_sent_and_stored_beside_the_spec(done: FakeClient) -> None:
     state = created()
     assert done.sent[0]["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--rate=0.001", "0.001"]
     assert state["results"] == {"tune.bestTrial.parameters.rate": "0.001"}
@@ -134,7 +134,7 @@ def test_results_are_sent_filled_in_and_kept_beside_the_spec(done: FakeClient) -
     assert done.calls == ["get", "list", "create"]
 
 
-def test_a_job_with_results_is_read_without_drift_and_a_change_of_what_was_filled_in_is_shown(done: FakeClient) -> None:
+def test_only_a_changed_filled_in_result_is_drift(done: FakeClient) -> None:
     state = created()
     name = state.pop("id")
     provider = CustomJobProvider()
@@ -150,7 +150,7 @@ def test_a_job_with_results_is_read_without_drift_and_a_change_of_what_was_fille
     assert drifted["spec"]["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == [f"--rate={LR}", "0.1"]
 
 
-def test_an_equal_job_is_adopted_but_not_after_what_it_uses_has_run_anew(done: FakeClient) -> None:
+def test_a_rerun_upstream_job_prevents_adoption(done: FakeClient) -> None:
     first = created()
     assert created() == first
     again = f"{PARENT}/hyperparameterTuningJobs/17"

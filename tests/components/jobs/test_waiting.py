@@ -48,17 +48,17 @@ def failure_of(**names: str) -> str:
     return str(failure.value)
 
 
-def test_a_job_s_result_has_its_state_and_where_its_model_is(api: FakeClient) -> None:
+def test_a_result_has_state_and_model_folder(api: FakeClient) -> None:
     add_training(api, TRAIN, RUNNING, SUCCEEDED)
     assert wait(digits=TRAIN) == {"digits": {"state": SUCCEEDED, "modelDir": "gs://b/out/model/"}}
 
 
-def test_a_job_without_an_output_folder_has_no_model(api: FakeClient) -> None:
+def test_without_an_output_folder_there_is_no_model(api: FakeClient) -> None:
     api.add(TRAIN, labels=LABELS, jobSpec={}, state=SUCCEEDED)
     assert wait(digits=TRAIN) == {"digits": {"state": SUCCEEDED}}
 
 
-def test_a_tuning_job_s_result_has_its_trials_the_best_of_them_and_that_one_s_model(api: FakeClient) -> None:
+def test_a_tuning_result_has_trials_best_and_model(api: FakeClient) -> None:
     add_search(api, SUCCEEDED, trials=[trial(2, value=0.1), trial(1, value=0.5), trial(3, "INFEASIBLE")])
     (result,) = wait(search=SEARCH).values()
     best = {"id": "2", "state": "SUCCEEDED", "parameters": {"units": 8}, "metrics": {"loss": 0.1}}
@@ -67,24 +67,24 @@ def test_a_tuning_job_s_result_has_its_trials_the_best_of_them_and_that_one_s_mo
     assert (result["state"], result["modelDir"]) == (SUCCEEDED, "gs://b/out/2/model/")
 
 
-def test_a_tuning_job_without_a_trial_that_succeeded_has_no_best_and_no_model(api: FakeClient) -> None:
+def test_without_a_succeeded_trial_there_is_no_best(api: FakeClient) -> None:
     add_search(api, SUCCEEDED, trials=[trial(1, "INFEASIBLE")])
     (result,) = wait(search=SEARCH).values()
     assert result["bestTrial"] is None
     assert "modelDir" not in result
 
 
-def test_a_folder_that_ends_with_a_slash_is_the_same_folder() -> None:
+def test_a_trailing_slash_names_the_same_folder() -> None:
     job = {"state": SUCCEEDED, "jobSpec": {"baseOutputDirectory": {"outputUriPrefix": "gs://b/out/"}}}
     assert summarize_job(job)["modelDir"] == "gs://b/out/model/"
 
 
-def test_a_failed_job_s_result_says_what_the_service_says() -> None:
+def test_a_failed_result_has_the_service_s_message() -> None:
     job = {"state": FAILED, "jobSpec": {}, "error": {"code": 3, "message": "exit code 1"}}
     assert summarize_job(job) == {"state": FAILED, "error": "exit code 1"}
 
 
-def test_all_jobs_are_waited_for_and_named_as_they_were_declared(api: FakeClient) -> None:
+def test_every_job_is_awaited_under_its_declared_name(api: FakeClient) -> None:
     add_training(api, TRAIN, SUCCEEDED)
     add_search(api, RUNNING, RUNNING, RUNNING, SUCCEEDED, trials=[])
     assert {name: result["state"] for name, result in wait(a=TRAIN, b=SEARCH).items()} == {
@@ -93,7 +93,7 @@ def test_all_jobs_are_waited_for_and_named_as_they_were_declared(api: FakeClient
     }
 
 
-def test_a_look_is_one_list_call_a_collection_and_for_this_stack_only(api: FakeClient) -> None:
+def test_a_poll_lists_each_collection_once(api: FakeClient) -> None:
     names = {f"job{number}": f"{PARENT}/customJobs/{number}" for number in range(50)}
     for name in names.values():
         add_training(api, name, RUNNING, SUCCEEDED)
@@ -109,7 +109,7 @@ def test_only_collections_that_are_waited_for_are_listed(api: FakeClient) -> Non
     assert api.calls == ["list"]
 
 
-def test_jobs_of_the_stack_that_are_not_waited_for_play_no_part(api: FakeClient) -> None:
+def test_other_jobs_of_the_stack_are_ignored(api: FakeClient) -> None:
     add_training(api, TRAIN, SUCCEEDED)
     add_training(api, f"{PARENT}/customJobs/2", FAILED)
     assert list(wait(digits=TRAIN)) == ["digits"]
@@ -121,9 +121,7 @@ def test_each_state_is_told_once(api: FakeClient, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out.splitlines() == ["digits: PENDING", "digits: RUNNING", "digits: SUCCEEDED"]
 
 
-def test_a_search_tells_how_many_trials_are_done_and_the_best_so_far(
-    api: FakeClient, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_search_reports_finished_trials_and_the_best(api: FakeClient, capsys: pytest.CaptureFixture[str]) -> None:
     add_search(api, RUNNING, SUCCEEDED, trials=[trial(1, value=0.123456), trial(2, "INFEASIBLE"), trial(3, "ACTIVE")])
     wait(search=SEARCH)
     running, succeeded, unreported = capsys.readouterr().out.splitlines()
@@ -132,7 +130,7 @@ def test_a_search_tells_how_many_trials_are_done_and_the_best_so_far(
     assert unreported.startswith("search: metric `loss` was never reported by 1 of 2 trials: call hypertune.")
 
 
-def test_hours_without_a_change_still_show_a_sign_of_life_about_once_a_minute(
+def test_unchanged_hours_print_a_heartbeat_per_minute(
     api: FakeClient, clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     add_training(api, TRAIN, *[RUNNING] * 500, SUCCEEDED)
@@ -147,7 +145,7 @@ def test_hours_without_a_change_still_show_a_sign_of_life_about_once_a_minute(
     assert len(lines) == len(signs) + 3
 
 
-def test_looks_are_frequent_at_first_and_seldom_after_an_hour(api: FakeClient, clock: Clock) -> None:
+def test_polling_slows_down_after_an_hour(api: FakeClient, clock: Clock) -> None:
     add_training(api, TRAIN, *[RUNNING] * 500, SUCCEEDED)
     looks: list[float] = []
     api.before = lambda verb: looks.append(clock.now)
@@ -158,7 +156,7 @@ def test_looks_are_frequent_at_first_and_seldom_after_an_hour(api: FakeClient, c
     assert pauses[-1] == 15
 
 
-def test_a_failed_job_is_named_with_what_the_service_says_its_last_lines_and_what_to_do(api: FakeClient) -> None:
+def test_a_failure_has_message_log_and_advice(api: FakeClient) -> None:
     add_training(api, TRAIN, RUNNING, FAILED, error={"code": 3, "message": "replica workerpool0-0 exited with 1"})
     api.logs[TRAIN] = [f"line {number}" for number in range(20)] + ["ValueError: no data"]
     message = failure_of(digits=TRAIN)
@@ -182,7 +180,7 @@ def test_a_job_that_someone_cancels_ends_the_wait(api: FakeClient) -> None:
     assert failure_of(digits=TRAIN).startswith("digits failed: JOB_STATE_CANCELLED\n")
 
 
-def test_a_log_that_cannot_be_read_does_not_hide_the_failure(api: FakeClient) -> None:
+def test_an_unreadable_log_does_not_hide_the_failure(api: FakeClient) -> None:
     add_training(api, TRAIN, FAILED, error={"message": "out of memory"})
     api.failing["fetch_log_lines"] = client_errors.PermissionDenied("no permission logging.logEntries.list")
     message = failure_of(digits=TRAIN)
@@ -190,7 +188,7 @@ def test_a_log_that_cannot_be_read_does_not_hide_the_failure(api: FakeClient) ->
     assert "(its log cannot be read: no permission logging.logEntries.list)" in message
 
 
-def test_a_job_that_is_deleted_while_it_is_waited_for_is_named(api: FakeClient) -> None:
+def test_a_job_deleted_while_waiting_is_named(api: FakeClient) -> None:
     add_training(api, TRAIN, RUNNING)
     add_training(api, f"{PARENT}/customJobs/2", RUNNING)
     api.before = lambda verb: api.jobs.clear() if len(api.calls) > 2 else None
@@ -201,9 +199,7 @@ def test_a_job_that_is_deleted_while_it_is_waited_for_is_named(api: FakeClient) 
 @pytest.mark.parametrize(
     "error", [client_errors.Unavailable("no answer"), client_errors.QuotaExceeded("too many requests")]
 )
-def test_a_wait_outlives_an_api_that_is_out_of_reach_for_a_while(
-    api: FakeClient, clock: Clock, error: client_errors.VertexError
-) -> None:
+def test_a_wait_survives_a_short_api_outage(api: FakeClient, clock: Clock, error: client_errors.VertexError) -> None:
     add_training(api, TRAIN, SUCCEEDED)
     api.failing["list"] = error
     began = clock.now
@@ -211,7 +207,7 @@ def test_a_wait_outlives_an_api_that_is_out_of_reach_for_a_while(
     assert wait(digits=TRAIN)["digits"]["state"] == SUCCEEDED
 
 
-def test_a_wait_is_given_up_once_the_api_is_out_of_reach_for_too_long(api: FakeClient, clock: Clock) -> None:
+def test_a_long_api_outage_fails_the_wait(api: FakeClient, clock: Clock) -> None:
     add_training(api, TRAIN, RUNNING)
     api.failing["list"] = client_errors.Unavailable("no answer from the API")
     began = clock.now
@@ -219,7 +215,7 @@ def test_a_wait_is_given_up_once_the_api_is_out_of_reach_for_too_long(api: FakeC
     assert 120 < clock.now - began < 150
 
 
-def test_time_out_of_reach_counts_from_the_last_answer(api: FakeClient, clock: Clock) -> None:
+def test_an_outage_counts_from_the_last_answer(api: FakeClient, clock: Clock) -> None:
     add_training(api, TRAIN, *[RUNNING] * 200, SUCCEEDED)
 
     def half_of_the_time(verb: str) -> None:
@@ -229,21 +225,21 @@ def test_time_out_of_reach_counts_from_the_last_answer(api: FakeClient, clock: C
     assert wait(digits=TRAIN)["digits"]["state"] == SUCCEEDED
 
 
-def test_a_job_that_has_ended_is_not_asked_after_again(api: FakeClient) -> None:
+def test_an_ended_job_is_not_polled_again(api: FakeClient) -> None:
     add_training(api, TRAIN, RUNNING, RUNNING, RUNNING, SUCCEEDED)
     add_search(api, SUCCEEDED, trials=[])
     assert wait(digits=TRAIN, search=SEARCH)["search"]["state"] == SUCCEEDED
     assert api.calls == ["list"] * 5
 
 
-def test_a_job_that_lists_of_the_stack_do_not_have_is_found_by_its_name(api: FakeClient) -> None:
+def test_an_unlabelled_job_is_read_by_name(api: FakeClient) -> None:
     add_training(api, TRAIN, RUNNING, SUCCEEDED)
     api.jobs[TRAIN]["labels"] = {}
     assert wait(digits=TRAIN)["digits"]["state"] == SUCCEEDED
     assert api.calls == ["list", "get"] * 2
 
 
-def test_a_job_beyond_its_deadline_fails_the_wait_on_time_and_goes_on(api: FakeClient, clock: Clock) -> None:
+def test_a_missed_deadline_ends_only_the_wait(api: FakeClient, clock: Clock) -> None:
     add_training(api, TRAIN, *[RUNNING] * 500)
     add_search(api, *[RUNNING] * 500, trials=[])
     began = clock.now
@@ -259,7 +255,7 @@ def test_a_job_beyond_its_deadline_fails_the_wait_on_time_and_goes_on(api: FakeC
     assert set(api.calls) == {"list"}
 
 
-def test_a_deadline_of_a_job_that_has_ended_is_none(api: FakeClient, clock: Clock) -> None:
+def test_an_ended_job_has_no_deadline(api: FakeClient, clock: Clock) -> None:
     add_training(api, TRAIN, SUCCEEDED)
     add_search(api, *[RUNNING] * 100, SUCCEEDED, trials=[])
     began = clock.now
@@ -268,14 +264,14 @@ def test_a_deadline_of_a_job_that_has_ended_is_none(api: FakeClient, clock: Cloc
     assert clock.now - began > 60
 
 
-def test_a_deadline_counts_while_the_api_is_out_of_reach(api: FakeClient, clock: Clock) -> None:
+def test_a_deadline_counts_during_an_api_outage(api: FakeClient, clock: Clock) -> None:
     add_training(api, TRAIN, RUNNING)
     api.failing["list"] = client_errors.Unavailable("no answer")
     with pytest.raises(TrainingFailed, match=r"^digits: still of unknown state after 60 s, its lifecycle\.deadline"):
         waiting.wait_for_jobs(f"//local/{PARENT}", OWNER, {"digits": TRAIN}, {"digits": 60.0})
 
 
-def test_a_result_with_several_objectives_has_the_trials_that_none_beats(api: FakeClient) -> None:
+def test_a_multi_objective_result_has_the_pareto_trials(api: FakeClient) -> None:
     metrics = [{"metricId": "loss", "goal": "MINIMIZE"}, {"metricId": "speed"}]
 
     def measured(number: int, loss: float, speed: float) -> dict[str, Any]:
@@ -291,7 +287,7 @@ def test_a_result_with_several_objectives_has_the_trials_that_none_beats(api: Fa
     assert "paretoTrials" not in wait(search=SEARCH)["search"]
 
 
-def test_a_result_says_which_trials_never_reported_a_metric(api: FakeClient) -> None:
+def test_a_result_names_trials_without_a_metric(api: FakeClient) -> None:
     add_search(api, SUCCEEDED, trials=[trial(1, value=0.1), trial(2, "INFEASIBLE")])
     assert wait(search=SEARCH)["search"]["unreported"] == {"loss": ["2"]}
     add_search(api, SUCCEEDED, trials=[trial(1, value=0.1)])
