@@ -21,6 +21,6 @@ sections = parser.parse_args().sections
 if unknown := [name for name in sections if name not in _SECTIONS]:
     parser.error(f'"{unknown[0]}" is not one of {", ".join(_SECTIONS)}')
 for name in sections or _SECTIONS:
-    for row in _SECTIONS[name].run_benchmark():
+    for row in _SECTIONS[name].yield_benchmark_rows():
         print(row, flush=True)
     print()

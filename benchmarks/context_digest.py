@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
-from benchmarks.paired_timing import compare_times
+from benchmarks.paired_timing import yield_time_rows
 from components.files.stat_signatures import STABLE_AFTER_NS
 from components.images.build_context import DockerfileContext
 
@@ -24,7 +24,7 @@ MAX_COLD_RATIO, MAX_WARM_RATIO = 1.0, 2.0
 _FOLDERS = 100
 
 
-def run_benchmark() -> Iterator[str]:
+def yield_benchmark_rows() -> Iterator[str]:
     """Run both in turn, and yield a line for each and one for the ratio."""
     with tempfile.TemporaryDirectory(prefix="vertex-training-context-") as scratch:
         if shutil.disk_usage(scratch).free < 4 * BYTES:
@@ -44,7 +44,7 @@ def run_benchmark() -> Iterator[str]:
         def compute_digest() -> None:
             assert DockerfileContext(folder, "Dockerfile", {}, None, "linux/amd64").digest
 
-        def compute_cold_digest() -> None:
+        def compute_uncached() -> None:
             shutil.rmtree(cache, ignore_errors=True)
             compute_digest()
 
@@ -52,9 +52,9 @@ def run_benchmark() -> Iterator[str]:
         # The first round warms the system's file cache, and fills ours in the warm case.
         with patch.dict(os.environ, XDG_CACHE_HOME=str(cache)):
             find = partial(run_shell, "find . -path ./.git -prune -o -type f -print0 | xargs -0 sha256sum")
-            yield from compare_times("cold", "sha256sum", find, compute_cold_digest, ROUNDS, MAX_COLD_RATIO, warm_ups=1)
+            yield from yield_time_rows("cold", "sha256sum", find, compute_uncached, ROUNDS, MAX_COLD_RATIO, warm_ups=1)
             status = partial(run_shell, "git status --porcelain")
-            yield from compare_times("warm", "git status", status, compute_digest, ROUNDS, MAX_WARM_RATIO, warm_ups=1)
+            yield from yield_time_rows("warm", "git status", status, compute_digest, ROUNDS, MAX_WARM_RATIO, warm_ups=1)
 
 
 def _write_files(folder: Path) -> None:

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.paired_timing import render_row, time_alternately, time_call
+from benchmarks.paired_timing import measure_medians_alternately, render_row, time_call
 
 IMAGE = "python:3.11-slim-bookworm"
 PROGRAM = ["python3", "-c", "pass"]
@@ -86,7 +86,7 @@ class Emulator:
         self.wait_until_succeeded(self.call("POST", f"v1/{PARENT}/{collection}", body)["name"], poll_seconds)
 
 
-def run_benchmark() -> Iterator[str]:
+def yield_benchmark_rows() -> Iterator[str]:
     """Measure everything, and render a line per measurement."""
     with create_data_folder() as data:
         starts = []
@@ -100,23 +100,23 @@ def run_benchmark() -> Iterator[str]:
             note = f"median of {len(starts)}"
             yield render_row("start to /healthz", statistics.median(starts), "s", 1, note=note)
             yield render_row("resident memory, idle", idle, "MB", 80)
-            yield from _measure_overhead(emulator)
-            yield from _measure_throughput(emulator)
+            yield from _yield_overhead_rows(emulator)
+            yield from _yield_throughput_rows(emulator)
             yield render_row("resident memory afterwards", emulator.get_resident_megabytes(), "MB")
     with create_data_folder() as data:
         job_id = _add_job_with_log(data)
         with run_emulator(data) as emulator:
-            yield from _measure_log_pages(emulator, job_id)
+            yield from _yield_log_page_rows(emulator, job_id)
 
 
-def _measure_overhead(emulator: Emulator) -> Iterator[str]:
-    docker, job = time_alternately(partial(run_container, PROGRAM), emulator.run_job, RUNS, warm_ups=1)
+def _yield_overhead_rows(emulator: Emulator) -> Iterator[str]:
+    docker, job = measure_medians_alternately(partial(run_container, PROGRAM), emulator.run_job, RUNS, warm_ups=1)
     yield render_row("docker run", docker, "s", note=f"median of {RUNS}, alternating")
     yield render_row("submit to terminal state", job, "s")
     yield render_row("difference", job - docker, "s", 0.3)
 
 
-def _measure_throughput(emulator: Emulator) -> Iterator[str]:
+def _yield_throughput_rows(emulator: Emulator) -> Iterator[str]:
     """Measure half of the plain runs before the trials and half after them, because a machine's speed changes."""
 
     def run_half() -> None:
@@ -130,7 +130,7 @@ def _measure_throughput(emulator: Emulator) -> Iterator[str]:
     yield render_row("ratio of throughputs", plain / trials, "", at_least=0.9)
 
 
-def _measure_log_pages(emulator: Emulator, job_id: str) -> Iterator[str]:
+def _yield_log_page_rows(emulator: Emulator, job_id: str) -> Iterator[str]:
     body = {"filter": f'resource.labels.job_id="{job_id}"', "pageSize": 1000, "pageToken": ""}
     pages = []
     while True:
@@ -182,11 +182,11 @@ def create_data_folder() -> Iterator[Path]:
     try:
         yield data
     finally:
-        reset_data_folder(data)
+        remove_data_and_containers(data)
         shutil.rmtree(data)
 
 
-def reset_data_folder(data: Path) -> None:
+def remove_data_and_containers(data: Path) -> None:
     """Remove everything in a data folder, and the containers that belong to it."""
     command = [sys.executable, "-m", "vertex_emulator", "reset", "--yes", "--data", str(data)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

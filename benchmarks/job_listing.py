@@ -46,7 +46,7 @@ _SPECS: dict[Kind, dict[str, Any]] = {
 }
 
 
-def run_benchmark() -> Iterator[str]:
+def yield_benchmark_rows() -> Iterator[str]:
     """Render a line per kind of job: the times of the slowest page and of the median one."""
     with create_data_folder() as data:
         _add_jobs(data)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.emulator_performance import Emulator, create_data_folder, run_emulator
-from benchmarks.paired_timing import compare_times
+from benchmarks.paired_timing import yield_time_rows
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "digits"
 BASE = "python:3.11-slim-bookworm"
@@ -25,7 +25,7 @@ UNCHANGED_RUNS = 5
 FLAGS = ["--epochs=3"]
 
 
-def run_benchmark() -> Iterator[str]:
+def yield_benchmark_rows() -> Iterator[str]:
     """Alternate the two, and render a line for each with the median, and one for the ratio."""
     if shutil.which("gcloud") is None:
         yield "gcloud is not installed: local-run is not measured"
@@ -35,13 +35,13 @@ def run_benchmark() -> Iterator[str]:
         shutil.copytree(EXAMPLE, source)
         try:
             with run_emulator(data) as emulator:
-                trainer = Trainer(source, emulator, _read_environment(data))
+                trainer = Trainer(source, emulator, _evaluate_emulator_env(data))
                 for case, run_with_gcloud, run_here, runs in (
-                    ("first", trainer.run_source_with_gcloud, trainer.run_source_on_emulator_without_cache, 1),
-                    ("edited", trainer.run_source_with_gcloud, trainer.run_source_on_emulator, EDITED_RUNS),
+                    ("first", trainer.edit_and_run_with_gcloud, trainer.edit_and_run_without_cache, 1),
+                    ("edited", trainer.edit_and_run_with_gcloud, trainer.edit_and_run_on_emulator, EDITED_RUNS),
                     ("unedited", trainer.run_image_with_gcloud, trainer.run_image_on_emulator, UNCHANGED_RUNS),
                 ):
-                    yield from compare_times(case, "gcloud local-run", run_with_gcloud, run_here, runs)
+                    yield from yield_time_rows(case, "gcloud local-run", run_with_gcloud, run_here, runs)
         finally:
             subprocess.run(["docker", "image", "rm", "--force", IMAGE], check=False, capture_output=True)
 
@@ -54,7 +54,7 @@ class Trainer:
     emulator: Emulator
     environment: Mapping[str, str]
 
-    def run_source_with_gcloud(self) -> None:
+    def edit_and_run_with_gcloud(self) -> None:
         """Build an image without a cache, as local-run always does, and run it."""
         self._edit_source()
         package = [f"--executor-image-uri={BASE}", f"--local-package-path={self.source}", "--script=trainer.py"]
@@ -65,13 +65,13 @@ class Trainer:
     def run_image_with_gcloud(self) -> None:
         self._run_gcloud("local-run", f"--executor-image-uri={IMAGE}", "--", *FLAGS)
 
-    def run_source_on_emulator_without_cache(self) -> None:
-        self._build_image("--no-cache")
+    def edit_and_run_without_cache(self) -> None:
+        self._edit_and_build_image("--no-cache")
         self.run_image_on_emulator()
 
-    def run_source_on_emulator(self) -> None:
+    def edit_and_run_on_emulator(self) -> None:
         """Build the image with Docker's cache, as this project does, and run a job with it."""
-        self._build_image()
+        self._edit_and_build_image()
         self.run_image_on_emulator()
 
     def run_image_on_emulator(self) -> None:
@@ -79,7 +79,7 @@ class Trainer:
         flags = ["--display-name=benchmark", "--format=value(name)", f"--args={','.join(FLAGS)}"]
         self.emulator.wait_until_succeeded(self._run_gcloud("create", pool, *flags).split()[-1])
 
-    def _build_image(self, *flags: str) -> None:
+    def _edit_and_build_image(self, *flags: str) -> None:
         self._edit_source()
         command = ["docker", "build", "--quiet", *flags, "--tag", IMAGE, str(self.source)]
         subprocess.run(command, check=True, capture_output=True)
@@ -93,7 +93,7 @@ class Trainer:
         return subprocess.run(command, env=self.environment, check=True, capture_output=True, text=True).stdout
 
 
-def _read_environment(data: Path) -> dict[str, str]:
+def _evaluate_emulator_env(data: Path) -> dict[str, str]:
     """Return the environment of a shell that evaluated `vertex-emulator env`."""
     script = 'eval "$("$0" -m vertex_emulator env --data "$1")" && exec env -0'
     done = subprocess.run(["sh", "-c", script, sys.executable, str(data)], check=True, capture_output=True, text=True)

@@ -15,18 +15,18 @@ def time_call(call: Call) -> float:
     return time.perf_counter() - begin
 
 
-def time_alternately(first: Call, second: Call, runs: int, warm_ups: int = 0) -> tuple[float, float]:
+def measure_medians_alternately(first: Call, second: Call, runs: int, warm_ups: int = 0) -> tuple[float, float]:
     """Call both in turn, and return the median seconds of each; the first `warm_ups` runs do not count."""
     pairs = [(time_call(first), time_call(second)) for _ in range(warm_ups + runs)][warm_ups:]
     first_seconds, second_seconds = zip(*pairs, strict=True)
     return statistics.median(first_seconds), statistics.median(second_seconds)
 
 
-def compare_times(
+def yield_time_rows(
     case: str, peer: str, run_peer: Call, run_ours: Call, runs: int, max_ratio: float | None = None, warm_ups: int = 0
 ) -> Iterator[str]:
     """Time both sides in turn, and yield a row for each median and one for their ratio."""
-    peer_seconds, our_seconds = time_alternately(run_peer, run_ours, runs, warm_ups)
+    peer_seconds, our_seconds = measure_medians_alternately(run_peer, run_ours, runs, warm_ups)
     yield render_row(f"{case}, {peer}", peer_seconds, "s", note=f"median of {runs}, alternating")
     yield render_row(f"{case}, this project", our_seconds, "s")
     yield render_row(f"{case}, ratio", our_seconds / peer_seconds, "", max_ratio)

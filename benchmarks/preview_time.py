@@ -7,17 +7,17 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.noop_comparison import compare_costs, write_noop_program, write_our_program
+from benchmarks.noop_resource_comparison import create_noop_program, create_our_program, yield_cost_rows
 
 MAX_RATIOS = {8: 1.3, 1_000: 0.95}
 ROUNDS = {8: 15, 1_000: 5}
 
 
-def run_benchmark() -> Iterator[str]:
+def yield_benchmark_rows() -> Iterator[str]:
     """Run both in turn, and yield a line for each and one for the ratio."""
     for jobs, max_ratio in MAX_RATIOS.items():
         with tempfile.TemporaryDirectory() as folder:
-            ours, noop = write_our_program(Path(folder), jobs), write_noop_program(Path(folder), jobs)
-            costs = [(ours.run("preview"), noop.run("preview")) for _ in range(ROUNDS[jobs] + 1)]
+            ours, noop = create_our_program(Path(folder), jobs), create_noop_program(Path(folder), jobs)
+            costs = [(ours.measure_pulumi("preview"), noop.measure_pulumi("preview")) for _ in range(ROUNDS[jobs] + 1)]
         # The first round warms the file cache.
-        yield from compare_costs("preview", jobs, *zip(*costs[1:], strict=True), max_ratio=max_ratio)
+        yield from yield_cost_rows("preview", jobs, *zip(*costs[1:], strict=True), max_ratio=max_ratio)

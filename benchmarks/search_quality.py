@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.paired_timing import render_row, time_call
-from benchmarks.synthetic_studies import STUDIES, SyntheticStudy
+from benchmarks.synthetic_study_definitions import STUDIES, SyntheticStudy
 from vertex_emulator.search import Observation, suggest_parameters
 
 TRIALS = 50
@@ -25,7 +25,7 @@ MANY_TRIALS = 1000
 ONE_THREAD = {"RAYON_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def run_benchmark(name_part: str = "", seeds: int = SEEDS) -> Iterator[str]:
+def yield_benchmark_rows(name_part: str = "", seeds: int = SEEDS) -> Iterator[str]:
     """Render a line per problem whose name contains `name_part`, then time and memory of a single suggestion."""
     os.environ |= ONE_THREAD
     yield f"median regret, {TRIALS} trials, {seeds} seeds   one at a time (at most), four (at most), random search"
@@ -35,7 +35,7 @@ def run_benchmark(name_part: str = "", seeds: int = SEEDS) -> Iterator[str]:
             if name_part in problem.name.lower():
                 tasks = [(index, seed, at_once) for at_once in AT_ONCE for seed in range(seeds)]
                 regrets = pool.map(_compute_regret_in_worker, tasks, chunksize=1)
-                yield _render_study_row(problem, regrets[:seeds], regrets[seeds:])
+                yield _run_random_and_render_row(problem, regrets[:seeds], regrets[seeds:])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     seconds = _time_suggestion()
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -77,7 +77,7 @@ def _compute_regret_in_worker(task: tuple[int, int, int]) -> float:
     return compute_regret(STUDIES[index], seed, at_once)
 
 
-def _render_study_row(
+def _run_random_and_render_row(
     problem: SyntheticStudy, regrets_one_at_a_time: Sequence[float], regrets_four_at_a_time: Sequence[float]
 ) -> str:
     random = statistics.median(compute_regret(problem, seed, 1, "RANDOM_SEARCH") for seed in range(SEEDS))
@@ -90,5 +90,5 @@ def _render_study_row(
 
 
 if __name__ == "__main__":
-    for row in run_benchmark(*sys.argv[1:2], *map(int, sys.argv[2:3])):
+    for row in yield_benchmark_rows(*sys.argv[1:2], *map(int, sys.argv[2:3])):
         print(row, flush=True)

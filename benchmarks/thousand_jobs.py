@@ -13,15 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from benchmarks.emulator_performance import IMAGE, Emulator, reset_data_folder, run_emulator
-from benchmarks.noop_comparison import (
+from benchmarks.emulator_performance import IMAGE, Emulator, remove_data_and_containers, run_emulator
+from benchmarks.noop_resource_comparison import (
     PARENT,
     Cost,
     build_short_spec,
-    compare_costs,
+    create_noop_program,
+    create_our_program,
     measure_command,
-    write_noop_program,
-    write_our_program,
+    yield_cost_rows,
 )
 from tests.forwarding_proxy import ForwardingProxy
 from tools.setup.checkout_folders import CHECKOUT
@@ -53,19 +53,19 @@ class CountingProxy(ForwardingProxy):
         self.calls[f"{custom_verb or verb} {collection}" if collection else f"{method} {parts[-1]}"] += 1
 
 
-def run_benchmark() -> Iterator[str]:
+def yield_benchmark_rows() -> Iterator[str]:
     """Run them in turn: yield for each case a line for ours, for the others, and for the ratio; then the calls."""
     costs: dict[str, list[tuple[Cost, ...]]] = {case: [] for case in _CASES}
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory() as folder:
             bare = _measure_bare_calls(Path(folder, "bare"))
-            ours, noop = write_our_program(Path(folder), JOBS), write_noop_program(Path(folder), JOBS)
+            ours, noop = create_our_program(Path(folder), JOBS), create_noop_program(Path(folder), JOBS)
             with _run_emulator_without_capacity(ours.root / ".emulator"):
                 for case, arguments in _CASES.items():
-                    noop_cost = noop.run(*arguments)
-                    costs[case].append((ours.run(*arguments), noop_cost, *([bare] if case == "up" else [])))
+                    noop_cost = noop.measure_pulumi(*arguments)
+                    costs[case].append((ours.measure_pulumi(*arguments), noop_cost, *([bare] if case == "up" else [])))
     for case, rounds in costs.items():
-        yield from compare_costs(case, JOBS, *zip(*rounds, strict=True), max_ratio=MAX_RATIOS[case])
+        yield from yield_cost_rows(case, JOBS, *zip(*rounds, strict=True), max_ratio=MAX_RATIOS[case])
     for case, counts in _count_calls().items():
         text = ", ".join(f"{count:,} {call}" for call, count in sorted(counts.items())) or "none"
         yield f"{case + ', calls of the API':45} {text}"
@@ -75,7 +75,7 @@ def _count_calls() -> dict[str, Counter[str]]:
     """Return how often each method of the API is called, in runs apart from those that are timed."""
     counts = {}
     with tempfile.TemporaryDirectory() as folder:
-        program = write_our_program(Path(folder), JOBS)
+        program = create_our_program(Path(folder), JOBS)
         data = program.root / ".emulator"
         with _run_emulator_without_capacity(data) as emulator:
             endpoint = (data / "endpoint.json").read_text()
@@ -83,7 +83,7 @@ def _count_calls() -> dict[str, Counter[str]]:
                 proxy = CountingProxy(emulator.url)
                 with proxy.serving() as url:
                     (data / "endpoint.json").write_text(json.dumps({**json.loads(endpoint), "url": url}))
-                    program.run(*arguments)
+                    program.measure_pulumi(*arguments)
                 # The check whether the emulator runs is not part of the API.
                 counts[case] = Counter({call: n for call, n in proxy.calls.items() if call != "GET healthz"})
             (data / "endpoint.json").write_text(endpoint)
@@ -116,4 +116,4 @@ def _run_emulator_without_capacity(data: Path) -> Iterator[Emulator]:
             emulator.call("POST", f"v1/{PARENT.replace('local', 'others', 1)}/customJobs", job)
             yield emulator
     finally:
-        reset_data_folder(data)
+        remove_data_and_containers(data)

@@ -148,7 +148,7 @@ class Jobs:
 
     def _create_job(self, declaration: JobDeclaration, completions: Sequence[Completion]) -> JobResource:
         names: dict[str, set[str]] = {"images": set(), "packages": set(), "secrets": set(), "jobs": set()}
-        for _, reference in references.find_references(declaration.spec.fields):
+        for _, reference in references.find_references_with_paths(declaration.spec.fields):
             table, _, name = reference.partition(".")
             names[table].add(name)
         tables: dict[str, Mapping[str, pulumi.Input[str]]] = {

@@ -55,7 +55,7 @@ def find_references(node: object) -> Iterator[str]:
             yield from find_references(child)
 
 
-def list_reachable_schemas(schemas: dict[str, Schema]) -> list[str]:
+def list_reachable_schema_ids(schemas: dict[str, Schema]) -> list[str]:
     """The schema ids that the root types reach, breadth first."""
     found = [PREFIX + root for root in ROOTS]
     for schema_id in found:
@@ -63,14 +63,14 @@ def list_reachable_schemas(schemas: dict[str, Schema]) -> list[str]:
     return found
 
 
-def collect_enums(messages: set[str]) -> dict[frozenset[str], tuple[str, dict[str, int]]]:
-    """Type name and numbers of each enum at the top level or inside `messages`, by the set of its value names."""
+def collect_enums(message_names: set[str]) -> dict[frozenset[str], tuple[str, dict[str, int]]]:
+    """Type name and numbers of each enum at the top level or inside `message_names`, by the set of its value names."""
     found: dict[frozenset[str], tuple[str, dict[str, int]]] = {}
 
     def collect(owner: object, prefix: str) -> None:
         for name, member in vars(owner).items():
             if isinstance(member, type) and issubclass(member, proto.Enum):
-                if not prefix or prefix in messages:
+                if not prefix or prefix in message_names:
                     numbers = {value.name: int(value) for value in cast(type[IntEnum], member)}
                     found.setdefault(frozenset(numbers), (prefix + name, numbers))
             elif isinstance(member, type) and issubclass(member, proto.Message):
@@ -86,7 +86,7 @@ class Writer:
     def __init__(self, schemas: dict[str, Schema]) -> None:
         self.schemas = schemas
         self.known_enums = collect_enums(
-            {shorten_schema_id(schema_id) for schema_id in list_reachable_schemas(schemas)}
+            {shorten_schema_id(schema_id) for schema_id in list_reachable_schema_ids(schemas)}
         )
         self.used_enums: dict[str, dict[str, int]] = {}
 
@@ -161,7 +161,7 @@ class Message(TypedDict, total=False):
 def render_types(document: Schema) -> str:
     """The text of vertex_api/types.py for a discovery document."""
     writer = Writer(document["schemas"])
-    classes = [writer.render_class(schema_id) for schema_id in list_reachable_schemas(document["schemas"])]
+    classes = [writer.render_class(schema_id) for schema_id in list_reachable_schema_ids(document["schemas"])]
     enums = [render_enum(name, numbers) for name, numbers in sorted(writer.used_enums.items())]
     header = HEADER.format(api=document["name"], version=document["version"], revision=document["revision"])
     tables = "\n".join(["# fmt: off", *enums, "# fmt: on"])

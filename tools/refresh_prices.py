@@ -44,8 +44,10 @@ class UnclearPricesError(Exception):
     """The catalog does not give clear prices; each line of the message is one of them."""
 
 
-def refresh_rows(rows: Sequence[Row], vertex: Sequence[Sku], compute: Sequence[Sku], today: date) -> list[Row]:
-    """Return the rows with today's prices. `vertex` and `compute` are the SKUs of the two services, in the API's form.
+def refresh_rows(
+    rows: Sequence[Row], vertex_skus: Sequence[Sku], compute_skus: Sequence[Sku], today: date
+) -> list[Row]:
+    """Return the rows with today's prices. The SKUs are those of the two services, in the API's form.
 
     Raises UnclearPricesError with every row that no SKU or several match, or whose price is implausible.
     """
@@ -57,8 +59,8 @@ def refresh_rows(rows: Sequence[Row], vertex: Sequence[Sku], compute: Sequence[S
             refreshed.append(row)
             continue
         try:
-            usd = _parse_usd(_find_sku(vertex, f"{_TRAINING}{pattern}", region), kind)
-            base = _parse_usd(_find_sku(compute, pattern, region), kind)
+            usd = _parse_usd(_find_sku(vertex_skus, f"{_TRAINING}{pattern}", region), kind)
+            base = _parse_usd(_find_sku(compute_skus, pattern, region), kind)
             if abs(usd / base / RATIO - 1) > TOLERANCE:
                 raise UnclearPricesError(f"{usd} is {usd / base:.3f} times Compute Engine's {base}, not {RATIO}")
             refreshed.append((kind, name, region, usd, today.isoformat(), SOURCE))

@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..schema.source_file import load_source_file
+from ..schema.source_file import load_and_parse_source_file
 from .commented_yaml import render_yaml, wrap_comment
-from .job_conversion import convert_job
+from .job_conversion import convert_and_validate_job
 
 _DESCRIPTION = """\
 Converts a training job of the legacy AI Platform Training (a Job, or a TrainingInput alone; YAML or
@@ -33,14 +33,14 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, metavar="job.yaml", help="the legacy job")
-    parser.set_defaults(run=lambda options: convert_file(options.file))
+    parser.set_defaults(run=lambda options: print_converted_job(options.file))
 
 
-def convert_file(file: Path) -> int:
+def print_converted_job(file: Path) -> int:
     """Write the declaration of a legacy job, or its problems to standard error. Returns the exit code: 0 or 1."""
-    source, job, problems = load_source_file(file, str(file))
+    source, job, problems = load_and_parse_source_file(file, str(file))
     if not problems:
-        fields, violations = convert_job(job, file.stem)
+        fields, violations = convert_and_validate_job(job, file.stem)
         problems = [source.create_problem(violation.path, violation.message) for violation in violations]
     if problems:
         sys.stderr.writelines(f"{problem}\n" for problem in problems)

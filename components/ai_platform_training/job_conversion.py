@@ -19,7 +19,7 @@ from .study_conversion import convert_study_spec, convert_trial_counts
 from .worker_pool_conversion import convert_worker_pools, explain_ignored_fields
 
 
-def convert_job(legacy_job: object, fallback_name: str) -> tuple[CommentedFields, list[FieldProblem]]:
+def convert_and_validate_job(legacy_job: object, fallback_name: str) -> tuple[CommentedFields, list[FieldProblem]]:
     """Return the declaration, with comments, of a Job or a bare TrainingInput, and all problems of the legacy job.
 
     The declaration is valid only if there are no problems. `fallback_name` names a job that has no id.
@@ -32,7 +32,7 @@ def convert_job(legacy_job: object, fallback_name: str) -> tuple[CommentedFields
         problems = [FieldProblem(("predictionInput",), "is a prediction job's; only training jobs can be converted")]
     elif not problems and "trainingInput" not in job:
         problems = [FieldProblem(("trainingInput",), "is required")]
-    problems = [*problems, *_find_problems(extract_valid_part(Job, job, problems, output_only="drop"))]
+    problems = [*problems, *_find_legacy_problems(extract_valid_part(Job, job, problems, output_only="drop"))]
     if problems:
         return CommentedFields(), [FieldProblem(each.path[0 if prefix else 1 :], each.message) for each in problems]
     # "${" begins a reference in a declaration.
@@ -44,7 +44,7 @@ def convert_job(legacy_job: object, fallback_name: str) -> tuple[CommentedFields
     return declaration, [_trace_problem(each, job["trainingInput"], prefix) for each in vertex_problems]
 
 
-def _find_problems(valid_part: ValidPart) -> list[FieldProblem]:
+def _find_legacy_problems(valid_part: ValidPart) -> list[FieldProblem]:
     """Find the rules that the valid part of a Job breaks, unless its misshapen parts may be the reason."""
     job = valid_part.value or {}
     if "trainingInput" not in job or "predictionInput" in job:

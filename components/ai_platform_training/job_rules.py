@@ -24,8 +24,8 @@ def find_violations(training_input: Mapping[str, Any]) -> Iterator[Violation]:
     for role in ROLES:
         is_type_valid = (f"{role}Type",) not in dict(machine_violations)
         yield from _find_replica_config_violations(training_input, role, is_type_valid=is_type_valid)
-    for index, spec in enumerate(training_input.get("hyperparameters", {}).get("params", ())):
-        for path, message in _find_parameter_violations(spec):
+    for index, parameter in enumerate(training_input.get("hyperparameters", {}).get("params", ())):
+        for path, message in _find_parameter_violations(parameter):
             yield ("hyperparameters", "params", index, *path), message
 
 
@@ -77,13 +77,14 @@ def _find_replica_config_violations(
         yield (at, "acceleratorConfig", "type"), "is required"
 
 
-def _find_parameter_violations(spec: Mapping[str, Any]) -> Iterator[Violation]:
-    kind = spec["type"]
+def _find_parameter_violations(parameter: Mapping[str, Any]) -> Iterator[Violation]:
+    kind = parameter["type"]
     if kind == "PARAMETER_TYPE_UNSPECIFIED":
         yield ("type",), "is required: DOUBLE, INTEGER, CATEGORICAL or DISCRETE"
     for name in _NEEDED.get(kind, ()):
-        if name not in spec and (name != "maxValue" or "minValue" not in spec):  # JSON leaves out a limit of zero
+        # JSON leaves out a limit of zero.
+        if name not in parameter and (name != "maxValue" or "minValue" not in parameter):
             yield (name,), f"is required with type {kind}"
     for name in ("minValue", "maxValue"):
-        if kind == "INTEGER" and not float(spec.get(name, 0)).is_integer():
-            yield (name,), f"{spec[name]} is not a whole number, and type is INTEGER"
+        if kind == "INTEGER" and not float(parameter.get(name, 0)).is_integer():
+            yield (name,), f"{parameter[name]} is not a whole number, and type is INTEGER"

@@ -100,12 +100,14 @@ def _get_image_uri(training_input: dict[str, Any], role: str) -> str | None:
     return own or training_input.get("masterConfig", {}).get("imageUri")
 
 
-def _convert_package(training_input: dict[str, Any], role: str, accelerator: str) -> CommentedFields:
+def _convert_package(training_input: dict[str, Any], role: str, accelerator_type: str) -> CommentedFields:
     runtime, region = training_input.get("runtimeVersion", ""), training_input.get("region", "")
-    image = runtime_versions.get_executor_image_uri(runtime or "2.11", region, accelerator.startswith("NVIDIA"))
+    image = runtime_versions.get_nearest_executor_image_uri(
+        runtime or "2.11", region, accelerator_type.startswith("NVIDIA")
+    )
     package = CommentedFields({"executorImageUri": image})
     if role == "master":
-        text = _explain_executor_image(runtime, training_input.get("pythonVersion", "3.7"), accelerator)
+        text = _explain_executor_image(runtime, training_input.get("pythonVersion", "3.7"), accelerator_type)
         package.add_comments("executorImageUri", text)
     for name, placeholder in _PACKAGE.items():
         package[name] = training_input.get(name) or placeholder
@@ -117,7 +119,7 @@ def _convert_package(training_input: dict[str, Any], role: str, accelerator: str
     return package
 
 
-def _explain_executor_image(runtime: str, python: str, accelerator: str) -> str:
+def _explain_executor_image(runtime: str, python_version: str, accelerator_type: str) -> str:
     if not runtime:
         text = "FILL IN: runtimeVersion is not in the file; gcloud takes it as a flag. This image has TensorFlow 2.11."
         return f"{text} Others: {runtime_versions.PAGE}"
@@ -125,6 +127,6 @@ def _explain_executor_image(runtime: str, python: str, accelerator: str) -> str:
         text = f"runtimeVersion {runtime}: there is no prebuilt image of it that is known, and this one is nearest."
     else:
         text = f"runtimeVersion {runtime}: the same TensorFlow, with Python 3.7, and no longer maintained by Google."
-    text += f" pythonVersion {python}: the image has Python 3.7." if python != "3.7" else ""
-    text += " For TPUs choose an image tf-tpu." if accelerator.startswith("TPU") else ""
+    text += f" pythonVersion {python_version}: the image has Python 3.7." if python_version != "3.7" else ""
+    text += " For TPUs choose an image tf-tpu." if accelerator_type.startswith("TPU") else ""
     return f"{text} Code for scikit-learn, XGBoost or PyTorch takes another: {runtime_versions.PAGE}"

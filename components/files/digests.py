@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from .stat_signatures import is_stable, pack_signature, read_signatures, split_joined_signatures, sum_file_sizes
-from .user_cache import get_cache_file, read_cache_file, write_cache_file
+from .user_cache import get_cache_file, read_cache_file, write_cache_file_and_prune
 
 TAG_LENGTH = 16
 """Hex digits of a digest in an image's tag or a package's name: 64 bits, enough for a registry of any size."""
@@ -31,12 +31,12 @@ SignedDigest = tuple[bytes, str]
 """A file's signature and digest."""
 
 
-def shorten_digests(digests: Mapping[str, str]) -> dict[str, str] | None:
+def shorten_digests_if_few(digests: Mapping[str, str]) -> dict[str, str] | None:
     """Return ten digits of each file's digest by path; `None` for more than `MAX_LISTED_FILES` files."""
     return {path: digest[:10] for path, digest in digests.items()} if len(digests) <= MAX_LISTED_FILES else None
 
 
-def get_cached_digest(folder: Path, paths: Collection[str], options: str, compute_digest: Callable[[], str]) -> str:
+def get_or_compute_digest(folder: Path, paths: Collection[str], options: str, compute_digest: Callable[[], str]) -> str:
     """Return the cached result of `compute_digest`, or call it if a file of the folder, `paths` or `options` changed.
 
     `paths` are relative to the folder and `options` is everything else that the digest depends on. Only each file's
@@ -54,7 +54,7 @@ def get_cached_digest(folder: Path, paths: Collection[str], options: str, comput
         return cached.decode()
     digest = compute_digest()
     if is_stable(signatures, start) and read_signatures(root, paths) == signatures:
-        write_cache_file(cache_file, digest.encode())
+        write_cache_file_and_prune(cache_file, digest.encode())
     return digest
 
 
@@ -67,19 +67,19 @@ def compute_file_digests(folder: Path, paths: Collection[str]) -> dict[str, str]
     root = f"{folder}/"
     signatures = read_signatures(root, paths)
     if len(paths) <= MAX_UNCACHED_FILES and sum_file_sizes(signatures) <= MAX_UNCACHED_BYTES:
-        return {path: _hash_file(root + path)[1] for path in paths}
+        return {path: _compute_signed_digest(root + path)[1] for path in paths}
     cache_file = get_cache_file("digests", _CACHE_FORMAT, os.fsencode(folder.resolve()))
     cached = _parse_cache(read_cache_file(cache_file))
     current = dict(zip(paths, split_joined_signatures(signatures), strict=True))
     unchanged = {path: cached[path] for path in paths if path in cached and cached[path][0] == current[path]}
-    hashed = _hash_files(root, [path for path in paths if path not in unchanged])
+    hashed = _compute_signed_digests(root, [path for path in paths if path not in unchanged])
     # Neither files that changed while they were read, nor files whose next change may have the same times.
     stable = {path: entry for path, entry in hashed.items() if entry[0] == current[path] and is_stable(entry[0], start)}
     # Another image may be built from other files of this folder.
     others = {path: cached[path] for path in cached.keys() - current.keys() if os.path.lexists(root + path)}
     latest = unchanged | stable | others
     if latest != cached:
-        write_cache_file(cache_file, _serialize_cache(latest))
+        write_cache_file_and_prune(cache_file, _serialize_cache(latest))
     return {path: (unchanged.get(path) or hashed[path])[1] for path in paths}
 
 
@@ -96,7 +96,7 @@ def _serialize_cache(entries: Mapping[str, SignedDigest]) -> bytes:
     return json_text + b"\n" + b"".join(signature for signature, _ in entries.values())
 
 
-def _hash_files(root: str, paths: list[str]) -> dict[str, SignedDigest]:
+def _compute_signed_digests(root: str, paths: list[str]) -> dict[str, SignedDigest]:
     """Hash files at `root + path` in several threads."""
     if not paths:
         return {}
@@ -104,11 +104,11 @@ def _hash_files(root: str, paths: list[str]) -> dict[str, SignedDigest]:
 
     batches = [paths[start : start + _BATCH_FILES] for start in range(0, len(paths), _BATCH_FILES)]
     with ThreadPoolExecutor(_THREADS) as pool:
-        results = pool.map(lambda batch: [(path, _hash_file(root + path)) for path in batch], batches)
+        results = pool.map(lambda batch: [(path, _compute_signed_digest(root + path)) for path in batch], batches)
         return {path: entry for batch in results for path, entry in batch}
 
 
-def _hash_file(file: str) -> SignedDigest:
+def _compute_signed_digest(file: str) -> SignedDigest:
     """Return the digest of a file or a link, and its signature as it is after the last byte was read."""
     if os.path.islink(file):  # noqa: PTH114
         target = os.readlink(file)  # noqa: PTH115

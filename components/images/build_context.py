@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from ..errors import ContextUnusable
 from ..files.archives import ArchiveContent
-from ..files.digests import TAG_LENGTH, get_cached_digest
+from ..files.digests import TAG_LENGTH, get_or_compute_digest
 from .dockerignore import list_included_files
 
 
@@ -38,7 +38,7 @@ class BuildContext(ABC):
 
     @property
     @abstractmethod
-    def files(self) -> Mapping[str, str]:
+    def files_by_archive_path(self) -> Mapping[str, str]:
         """Paths in the folder by path in the archive, in no order. Raises ContextUnusable."""
 
     @property
@@ -61,21 +61,21 @@ class BuildContext(ABC):
         """Return where the base image at a line of the Dockerfile is declared, as a place for a message."""
 
     @property
-    def file_count(self) -> int:
+    def entry_count(self) -> int:
         """How many entries the archive has; reads no file."""
-        return len(self.files) + len(self.generated_texts)
+        return len(self.files_by_archive_path) + len(self.generated_texts)
 
     @property
     def file_digests(self) -> dict[str, str]:
         """The digest of every entry by path in the archive; an executable's or a link's differs from a plain file's."""
-        return self._archive_content.digests
+        return self._content.digests
 
     @cached_property
     def digest(self) -> str:
         """64 hex digits for everything that decides what the image holds."""
         options = json.dumps([self._digested_options, self.generated_texts], sort_keys=True)
         try:
-            return get_cached_digest(self.folder, [*self.files.values()], options, self._compute_digest)
+            return get_or_compute_digest(self.folder, [*self._content.files.values()], options, self._compute_digest)
         except OSError as error:
             raise ContextUnusable.from_os_error(error) from error
 
@@ -87,13 +87,13 @@ class BuildContext(ABC):
     def create_archive(self) -> IO[bytes]:
         """Return the context as a tar file, equal for equal files, so that layers are cached across machines."""
         file = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
-        self._archive_content.write_tar(file)
+        self._content.write_tar(file)
         file.seek(0)
         return file
 
     @cached_property
-    def _archive_content(self) -> ArchiveContent:
-        return ArchiveContent(self.folder, self.files, self.generated_texts)
+    def _content(self) -> ArchiveContent:
+        return ArchiveContent(self.folder, self.files_by_archive_path, self.generated_texts)
 
     @property
     def _digested_options(self) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class DockerfileContext(BuildContext):
     """A folder with a Dockerfile of its own: every file that `.dockerignore` includes, and the Dockerfile."""
 
     @cached_property
-    def files(self) -> Mapping[str, str]:
+    def files_by_archive_path(self) -> Mapping[str, str]:
         return {path: path for path in [*self._included_files, self.dockerfile]}
 
     @property

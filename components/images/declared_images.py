@@ -73,7 +73,7 @@ def find_image_violations(root: Path, image: shapes.Image) -> Iterator[Violation
             yield ("package", *key), message
 
 
-def find_bare_image_names(spec: CanonicalSpec, image_names: Container[str]) -> Iterator[Violation]:
+def find_bare_image_name_violations(spec: CanonicalSpec, image_names: Container[str]) -> Iterator[Violation]:
     """Find where a canonical job has the name of a declared image instead of a reference to it."""
     paths: list[KeyPath] = [("modelToUpload", "containerSpec", "imageUri")]
     for index in range(len(spec.job_spec["workerPoolSpecs"])):
@@ -101,5 +101,5 @@ def _find_context_violations(root: Path, image: shapes.Image) -> Iterator[Violat
     elif not (root / path).is_file():
         yield ("dockerfile",), f"there is no {path}; write one, or name another with dockerfile"
     secrets = image.get("secrets", {})
-    for name in secrets.keys() - {str(path[0]) for path in references.find_lone_references(secrets)}:
+    for name in secrets.keys() - {str(path[0]) for path in references.find_lone_reference_paths(secrets)}:
         yield ("secrets", name), "must be ${secrets.NAME} and nothing else, so that no file contains its value"

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from ..errors import BuildFailed, DockerUnavailable
 from .build_context import BuildContext
-from .builder_input import open_buildkit_input, open_classic_input
+from .builder_input import open_buildx_arguments_and_input, open_classic_input
 
 Report = Callable[[str], None]
 """Called with each line of progress."""
@@ -39,7 +39,7 @@ class Buildx:
         options += [f"--secret=id={id_},env={variable}" for variable, id_ in variables.items()]
         environment = {**os.environ, **{variable: secrets[id_] for variable, id_ in variables.items()}}
         with (
-            open_buildkit_input(context) as (dockerfile, source, stdin),
+            open_buildx_arguments_and_input(context) as (dockerfile, source, stdin),
             subprocess.Popen(
                 [*command, "--platform", context.platform, "--file", dockerfile, *options, source],
                 stdin=stdin,
@@ -51,7 +51,7 @@ class Buildx:
             ) as process,
         ):
             assert process.stdout
-            lines = list(_report_steps(process.stdout, report))
+            lines = list(_yield_lines_and_report_steps(process.stdout, report))
         if process.returncode:
             raise _create_build_failure(uri, lines)
 
@@ -86,7 +86,7 @@ class ClassicBuilder:
             except docker.errors.APIError as error:
                 raise _create_build_failure(uri, [str(error.explanation or error)]) from error
             for message in messages:
-                lines += _report_steps(str(message.get("stream", "")).splitlines(), report)
+                lines += _yield_lines_and_report_steps(str(message.get("stream", "")).splitlines(), report)
                 errors += [str(message["error"])] if "error" in message else []
         if errors:
             raise _create_build_failure(uri, [*lines, *errors])
@@ -116,7 +116,7 @@ def connect_to_docker() -> Any:
     return client
 
 
-def _report_steps(lines: Iterable[str], report: Report) -> Iterator[str]:
+def _yield_lines_and_report_steps(lines: Iterable[str], report: Report) -> Iterator[str]:
     """Yield all lines that are not blank, and report those that start a step of the Dockerfile."""
     for text in filter(None, map(str.rstrip, lines)):
         if _STEP_LINE.match(text):

@@ -62,7 +62,7 @@ class IgnoreRules:
                 ) from None
         return cls(patterns)
 
-    def match_path(self, path: str, parent_matches: Sequence[bool]) -> tuple[bool, Sequence[bool]]:
+    def get_exclusion_and_matches(self, path: str, parent_matches: Sequence[bool]) -> tuple[bool, Sequence[bool]]:
         """Return whether a path is excluded, and which patterns match it.
 
         `parent_matches` are the patterns that match the path's folder; empty for a path at the top.
@@ -115,10 +115,10 @@ def _walk_included_files(folder: Path, rules: IgnoreRules | None) -> Iterator[st
         with entries:
             for entry in entries:
                 path = prefix + entry.name
-                is_excluded, path_matches = rules.match_path(path, prefix_matches) if rules else (False, ())
+                is_excluded, matches = rules.get_exclusion_and_matches(path, prefix_matches) if rules else (False, ())
                 if entry.is_dir(follow_symlinks=False):
                     if not is_excluded or (rules and rules.can_include_below(path)):
-                        pending.append((f"{path}/", path_matches, is_excluded))
+                        pending.append((f"{path}/", matches, is_excluded))
                 elif not is_excluded and (entry.is_file(follow_symlinks=False) or entry.is_symlink()):
                     yield path
 

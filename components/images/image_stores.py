@@ -57,7 +57,7 @@ class Registry:
     def get_digest(self, uri: str) -> str | None:
         import docker
 
-        credentials = _get_credentials(uri)
+        credentials = _get_google_credentials(uri)
         with closing(connect_to_docker()) as client, _translate_errors(uri, credentials):
             try:
                 return str(client.images.get_registry_data(uri, auth_config=credentials).id)
@@ -68,12 +68,12 @@ class Registry:
 
     def publish(self, uri: str, report: Report) -> str:
         repository, _, tag = uri.rpartition(":")
-        digest, credentials = None, _get_credentials(uri)
+        digest, credentials = None, _get_google_credentials(uri)
         with closing(connect_to_docker()) as client, _translate_errors(uri, credentials):
             messages = client.api.push(repository, tag, stream=True, decode=True, auth_config=credentials)
-            for message in _report_pushed_layers(messages, report):
+            for message in _yield_messages_and_report_layers(messages, report):
                 if "error" in message:
-                    error = _redact_credentials(str(message["error"]), credentials)
+                    error = _redact_and_shorten(str(message["error"]), credentials)
                     # If tags are immutable, someone else may have pushed this image first.
                     if _IMMUTABLE_MESSAGE.search(error) and (digest := self.get_digest(uri)):
                         return digest
@@ -89,7 +89,7 @@ def get_image_store(uri: str) -> ImageStore:
     return Daemon() if uri.startswith(LOCAL_PREFIX) else Registry()
 
 
-def _report_pushed_layers(messages: Iterator[dict[str, Any]], report: Report) -> Iterator[dict[str, Any]]:
+def _yield_messages_and_report_layers(messages: Iterator[dict[str, Any]], report: Report) -> Iterator[dict[str, Any]]:
     """Yield all messages of a push, and report how many of its layers are pushed whenever one is."""
     is_pushed: dict[str, bool] = {}
     for message in messages:
@@ -102,7 +102,7 @@ def _report_pushed_layers(messages: Iterator[dict[str, Any]], report: Report) ->
         yield message
 
 
-def _get_credentials(uri: str) -> Mapping[str, str] | None:
+def _get_google_credentials(uri: str) -> Mapping[str, str] | None:
     """Return credentials for a registry of Google's; `None` for others, whose credentials Docker looks up."""
     if not _GOOGLE_HOST.fullmatch(uri.partition("/")[0]):
         return None
@@ -127,13 +127,13 @@ def _translate_errors(uri: str, credentials: Mapping[str, str] | None) -> Iterat
     try:
         yield
     except docker.errors.APIError as error:
-        explanation = _redact_credentials(str(error.explanation or error.response.reason), credentials)
+        explanation = _redact_and_shorten(str(error.explanation or error.response.reason), credentials)
         raise RegistryRefused(f"{uri}: its registry refuses: {explanation}; {_describe_push_remedy(uri)}") from error
     except requests.RequestException as error:
         raise RegistryRefused(f"{uri}: the connection to Docker was lost; run `pulumi up` again to continue") from error
 
 
-def _redact_credentials(text: str, credentials: Mapping[str, str] | None) -> str:
+def _redact_and_shorten(text: str, credentials: Mapping[str, str] | None) -> str:
     """Return a registry's text as one line, without the token or the header that carried it, which it may repeat."""
     if credentials:
         import docker

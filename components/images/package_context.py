@@ -24,7 +24,7 @@ class PackageContext(BuildContext):
     package: shapes.Package = field(kw_only=True)
 
     @cached_property
-    def files(self) -> Mapping[str, str]:
+    def files_by_archive_path(self) -> Mapping[str, str]:
         selected = list_copied_paths(self.package, self._available_files)
         paths = sorted(_find_files_below(self.folder, selected, self._available_files))
         return {f"{PACKAGE_FOLDER}/{path}": path for path in paths}

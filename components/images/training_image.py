@@ -10,7 +10,7 @@ import pulumi
 from pulumi import dynamic
 
 from ..errors import BuildFailed
-from ..files.digests import MAX_LISTED_FILES, shorten_digests
+from ..files.digests import MAX_LISTED_FILES, shorten_digests_if_few
 from ..runtime.foundation import Foundation
 from ..runtime.provider_base import Provider
 from ..schema import shapes
@@ -70,7 +70,7 @@ class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
             "buildArgs": dict(context.build_args),
             "target": context.target,
             "platform": context.platform,
-            "files": shorten_digests(context.file_digests) if context.file_count <= MAX_LISTED_FILES else None,
+            "files": shorten_digests_if_few(context.file_digests) if context.entry_count <= MAX_LISTED_FILES else None,
             "digest": None,
         }
         if secrets:
@@ -92,12 +92,12 @@ def _ensure_image(props: dict[str, Any]) -> dict[str, Any]:
 
         # If it was built before and its push failed, the daemon has it.
         if Daemon().get_digest(uri) is None:
-            _build_image(props, report)
+            _build_previewed_image(props, report)
         digest = store.publish(uri, report)
     return {**props, "digest": digest}
 
 
-def _build_image(props: dict[str, Any], report: Report) -> None:
+def _build_previewed_image(props: dict[str, Any], report: Report) -> None:
     context = create_build_context(Path.cwd(), props)
     if not props["uri"].endswith(f":{context.tag}"):
         raise BuildFailed(

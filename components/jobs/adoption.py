@@ -75,7 +75,7 @@ def _render_differences(declared: Any, actual: Any, values: Tables, path: KeyPat
 
 
 def _describe_difference(declared: Any, actual: Any, values: Tables) -> str:
-    if any(reference.startswith("secrets.") for _, reference in references.find_references(declared)):
+    if any(reference.startswith("secrets.") for _, reference in references.find_references_with_paths(declared)):
         return f"the job has another value than {quote_value(declared)}"  # which may be a secret too
     if isinstance(declared, list) and isinstance(actual, list) and isinstance(declared[0], Mapping):
         return f"{len(declared)} declared, and the job has {len(actual)}"

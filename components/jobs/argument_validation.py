@@ -15,7 +15,7 @@ from vertex_api.validation.shape_validation import format_path, validate_shape
 from ..errors import DeclarationErrors, Problem
 from ..runtime.pulumi_outputs import has_output
 from ..schema import formats, references, shapes
-from ..schema.job_declaration import validate_declared_spec
+from ..schema.job_declaration import canonicalize_declared_spec
 from .dependencies import unknown_result_message
 from .recovery.labels import find_label_violations
 from .results import split_reference
@@ -50,7 +50,7 @@ def validate_arguments(
         shapes.Lifecycle, {key: value for key, value in lifecycle.items() if key not in file_only}
     )
     is_adopted = "adopt" in lifecycle
-    validate = partial(validate_declared_spec, kind, is_adopted=is_adopted)
+    validate = partial(canonicalize_declared_spec, kind, is_name_required=not is_adopted)
     violations: list[Violation] = []
     if not formats.is_valid_name(name):
         violations.append(((), f'"{name}" must be {formats.NAME_FORM}'))
@@ -82,9 +82,9 @@ def _find_reference_violations(
     spec: Any, secrets: Mapping[str, Any], available_results: AvailableResults
 ) -> Iterator[Violation]:
     """Find references that are not closed, or that lead to no secret, job or result that the job has been given."""
-    unclosed = dict(references.find_unclosed_references(spec))
+    unclosed = dict(references.find_unclosed_reference_violations(spec))
     yield from unclosed.items()
-    for path, reference in references.find_references(spec):
+    for path, reference in references.find_references_with_paths(spec):
         table, _, name = reference.partition(".")
         if path in unclosed:
             continue

@@ -17,7 +17,7 @@ from vertex_api.validation.shape_validation import get_value_at
 from ..runtime import api_target
 from ..runtime.api_target import Target, translate_api_errors
 from ..runtime.provider_base import Provider
-from ..schema.job_declaration import validate_declared_spec
+from ..schema.job_declaration import canonicalize_declared_spec
 from . import adoption, drift, progress, results
 from .backing_jobs import fetch_tuning_job
 from .provider_inputs import JobInputs
@@ -36,7 +36,7 @@ class JobProvider(Provider):
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
         inputs = {name: news[name] for name in self.input_names if news.get(name) is not None}
         adopt = inputs.get("adopt")
-        spec, problems = validate_declared_spec(self.kind, inputs["spec"], is_adopted=bool(adopt))
+        spec, problems = canonicalize_declared_spec(self.kind, inputs["spec"], is_name_required=not adopt)
         # A value that is known only after the update is the engine's marker for such values.
         failures = [
             dynamic.CheckFailure(f"spec.{problem.field}", problem.message)

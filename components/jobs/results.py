@@ -48,7 +48,7 @@ def list_available_results(spec: CanonicalSpec) -> list[str]:
 
 def find_result_references(spec: CanonicalSpec) -> set[str]:
     """Return the references to results in a spec."""
-    tables = (reference.partition(".") for _, reference in references.find_references(spec.fields))
+    tables = (reference.partition(".") for _, reference in references.find_references_with_paths(spec.fields))
     return {reference for table, _, reference in tables if table == references.JOBS}
 
 

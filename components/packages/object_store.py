@@ -55,13 +55,13 @@ class CloudStorage:
     """Cloud Storage with Application Default Credentials; `STORAGE_EMULATOR_HOST` is its address in tests."""
 
     def has_object(self, uri: str) -> bool:
-        with _open_blob(uri) as blob:
+        with _open_blob_and_translate_errors(uri) as blob:
             return bool(blob.exists())
 
     def create_object(self, uri: str, content: bytes) -> None:
         from google.api_core.exceptions import PreconditionFailed
 
-        with _open_blob(uri) as blob, suppress(PreconditionFailed):
+        with _open_blob_and_translate_errors(uri) as blob, suppress(PreconditionFailed):
             blob.upload_from_string(content, "application/gzip", if_generation_match=0)
 
 
@@ -71,7 +71,7 @@ def get_object_store(parent: str) -> ObjectStore:
 
 
 @contextmanager
-def _open_blob(uri: str) -> Iterator[Any]:
+def _open_blob_and_translate_errors(uri: str) -> Iterator[Any]:
     """Yield the client's handle of an object, and turn errors into an UploadFailed of one line."""
     import requests
     from google.api_core.exceptions import GoogleAPICallError, RetryError

@@ -8,7 +8,7 @@ import pulumi
 from pulumi import dynamic
 
 from ..errors import UploadFailed
-from ..files.digests import shorten_digests
+from ..files.digests import shorten_digests_if_few
 from ..runtime.foundation import Foundation
 from ..runtime.provider_base import Provider
 from ..schema import shapes
@@ -58,7 +58,7 @@ class PythonPackage(dynamic.Resource, module="vertex", name="PythonPackage"):
             "uri": self.reference,
             "parent": foundation.parent,
             "package": dict(package),
-            "files": shorten_digests(distribution.content.digests),
+            "files": shorten_digests_if_few(distribution.content.digests),
         }
         defaults = pulumi.ResourceOptions(depends_on=[*foundation.job_dependencies])
         super().__init__(PythonPackageProvider(), name, props, pulumi.ResourceOptions.merge(defaults, opts))

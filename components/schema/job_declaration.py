@@ -42,12 +42,12 @@ class JobDeclaration:
         return self.referenced_jobs.union(self.lifecycle.get("after", ()))
 
 
-def validate_declared_spec(
-    kind: Kind, body: Any, *, is_adopted: bool
+def canonicalize_declared_spec(
+    kind: Kind, body: Any, *, is_name_required: bool
 ) -> tuple[CanonicalSpec | None, list[FieldProblem]]:
-    """Return the canonical form of a job, None if it has problems, and the problems. An adopted job has a name."""
+    """Return the canonical form of a job, None if it has problems, and the problems."""
     return validate_spec(
-        kind, body, is_name_required=not is_adopted, has_unresolved_references=references.has_unresolved_references
+        kind, body, is_name_required=is_name_required, has_unresolved_references=references.has_unresolved_references
     )
 
 

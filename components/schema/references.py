@@ -22,16 +22,16 @@ _REFERENCE = re.compile(r"(?<!\$)\$\{([^}]*)\}")
 _UNCLOSED = re.compile(r"(?<!\$)\$\{\s*[A-Za-z]\w*\.[^}]*?(?:\$\{|\Z)")
 
 
-def find_references(value: Any) -> Iterator[tuple[KeyPath, str]]:
+def find_references_with_paths(value: Any) -> Iterator[tuple[KeyPath, str]]:
     """Find every reference in a value, with its path: `(("image",), "images.digits")`."""
-    for path, text in _find_texts(value, ()):
+    for path, text in _find_candidate_texts(value, ()):
         for match in _REFERENCE.finditer(text):
             yield path, match.group(1).strip()
 
 
-def find_unclosed_references(value: Any) -> Iterator[Violation]:
+def find_unclosed_reference_violations(value: Any) -> Iterator[Violation]:
     """Find the texts in a value that begin a reference and do not close it."""
-    for path, text in _find_texts(value, ()):
+    for path, text in _find_candidate_texts(value, ()):
         if match := _UNCLOSED.search(text):
             start = match.group().removesuffix("${").rstrip()
             yield path, f'"{start}" is a `${{` without `}}`; close it, or write `$${{` for a literal `${{`'
@@ -42,9 +42,9 @@ def has_unresolved_references(value: object) -> bool:
     return isinstance(value, str) and bool(_REFERENCE.search(value) or _UNCLOSED.search(value))
 
 
-def find_lone_references(value: Any) -> set[KeyPath]:
+def find_lone_reference_paths(value: Any) -> set[KeyPath]:
     """Find the paths of the texts in a value that are one reference and nothing else."""
-    return {path for path, text in _find_texts(value, ()) if _REFERENCE.fullmatch(text)}
+    return {path for path, text in _find_candidate_texts(value, ()) if _REFERENCE.fullmatch(text)}
 
 
 def format_as_text(value: Any) -> str:
@@ -73,9 +73,9 @@ def resolve_and_unescape(value: Any, tables: Tables) -> Any:
     return _replace_references(value, tables, _TOKEN)
 
 
-def unknown_reference_message(reference: str, tables: tuple[str, ...]) -> str:
-    """Return the message for a reference that points into none of the `tables` that its place allows."""
-    known = " or ".join(f"${{{table}.NAME{'.RESULT' if table == JOBS else ''}}}" for table in tables)
+def unknown_reference_message(reference: str, allowed_tables: tuple[str, ...]) -> str:
+    """Return the message for a reference that points into none of the `allowed_tables`."""
+    known = " or ".join(f"${{{table}.NAME{'.RESULT' if table == JOBS else ''}}}" for table in allowed_tables)
     return f"${{{reference}}} is not a reference that is allowed here; write {known}"
 
 
@@ -95,15 +95,15 @@ def _replace_references(value: Any, tables: Tables, pattern: re.Pattern[str]) ->
     return map_texts(value, resolve_text)
 
 
-def _find_texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+def _find_candidate_texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
     if isinstance(value, str) and "${" in value:
         yield path, value
     elif isinstance(value, Mapping):
         for key, child in value.items():
-            yield from _find_texts(child, (*path, key))
+            yield from _find_candidate_texts(child, (*path, key))
     elif isinstance(value, list):
         for index, child in enumerate(value):
-            yield from _find_texts(child, (*path, index))
+            yield from _find_candidate_texts(child, (*path, index))
 
 
 def _look_up_reference(reference: str, tables: Tables) -> tuple[bool, Any]:

@@ -26,7 +26,7 @@ class SourceFile:
     content: bytes = b""
     namespace: str = ""
 
-    def parse(self) -> tuple[dict[str, Any], list[Problem]]:
+    def parse_with_problems(self) -> tuple[dict[str, Any], list[Problem]]:
         """Return the object that the file holds, or an empty one and the problem that prevents it from being read."""
         try:
             value = yaml_documents.load_document(self.content)
@@ -42,12 +42,12 @@ class SourceFile:
     def create_problem(self, path: KeyPath, message: str) -> Problem:
         """Return a problem at a key, with the key's line. Values are quoted as the user wrote them."""
         full_path = self._get_full_path(path)
-        message = yaml_documents.quote_source_text(self._root_node, full_path, message)
+        message = yaml_documents.quote_misread_source_text(self._root_node, full_path, message)
         return Problem(self.format_place(path), format_path(full_path[1 if self.namespace else 0 :]), message)
 
     def format_place(self, path: KeyPath) -> str:
         """Return `file:line` of the deepest part of `path` that the file holds, or the file alone."""
-        line = yaml_documents.find_line(self._root_node, self._get_full_path(path))
+        line = yaml_documents.find_deepest_line(self._root_node, self._get_full_path(path))
         return self.name if line is None else f"{self.name}:{line}"
 
     def _get_full_path(self, path: KeyPath) -> KeyPath:
@@ -63,16 +63,16 @@ class SourceFile:
             return None
 
 
-def load_source_file(file: Path, name: str) -> tuple[SourceFile, dict[str, Any], list[Problem]]:
+def load_and_parse_source_file(file: Path, name: str) -> tuple[SourceFile, dict[str, Any], list[Problem]]:
     """Return a file, the object that it holds, and the problem that prevents it from being read, if there is one."""
     try:
         source = SourceFile(name, file.read_bytes())
     except OSError as error:
         return SourceFile(name), {}, [Problem(name, "", f"cannot be read: {error.strerror}")]
-    return source, *source.parse()
+    return source, *source.parse_with_problems()
 
 
-def find_included_files(root: Path, patterns: Sequence[str]) -> tuple[dict[str, Path], list[int]]:
+def find_files_and_unmatched_patterns(root: Path, patterns: Sequence[str]) -> tuple[dict[str, Path], list[int]]:
     """Find what a stack's `include` names: files, folders (their YAML and JSON files) or globs, relative to `root`.
 
     Returns the files by the name that messages show, and the indexes of the patterns that match no file.

@@ -45,18 +45,18 @@ def _construct_value(loader: yaml.CSafeLoader, node: yaml.Node) -> Any:
 
 
 def compose_nodes(content: bytes) -> yaml.Node | None:
-    """Return a document as nodes with positions, for `find_line`. Raises yaml.YAMLError."""
+    """Return a document as nodes with positions, for `find_deepest_line`. Raises yaml.YAMLError."""
     return yaml.compose(content, yaml.CSafeLoader)
 
 
-def quote_source_text(root: yaml.Node | None, path: KeyPath, message: str) -> str:
+def quote_misread_source_text(root_node: yaml.Node | None, path: KeyPath, message: str) -> str:
     """Return a problem's message; if it says that a value is not a text, it quotes what the user wrote.
 
     YAML reads some texts without quotes as other values: 3.10 as 3.1, no as false, 12:30 as 750.
     """
-    node = root
+    node = root_node
     for part in path:
-        _, node = next(_find_children(node, part), (0, None))
+        _, node = next(_find_children_with_lines(node, part), (0, None))
     if not isinstance(node, yaml.ScalarNode) or node.tag == _TEXT:
         return message
     read, text = _construct_scalar(node), node.value
@@ -68,15 +68,15 @@ def quote_source_text(root: yaml.Node | None, path: KeyPath, message: str) -> st
     return f'{text} is read as {what}{scalar_types.quote_value(read)}; write "{text}" in quotes'
 
 
-def find_line(node: yaml.Node | None, path: KeyPath) -> int | None:
+def find_deepest_line(node: yaml.Node | None, path: KeyPath) -> int | None:
     """Return the line of the deepest part of `path` that a document holds; None if it holds none of it."""
     line = None
     for part in path:
-        line, node = next(_find_children(node, part), (line, None))
+        line, node = next(_find_children_with_lines(node, part), (line, None))
     return line
 
 
-def _find_children(node: yaml.Node | None, part: str | int) -> Iterator[tuple[int, yaml.Node]]:
+def _find_children_with_lines(node: yaml.Node | None, part: str | int) -> Iterator[tuple[int, yaml.Node]]:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             if key.tag == _MERGE:
@@ -86,7 +86,7 @@ def _find_children(node: yaml.Node | None, part: str | int) -> Iterator[tuple[in
         for key, value in node.value:
             if key.tag == _MERGE:
                 for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                    yield from _find_children(merged, part)
+                    yield from _find_children_with_lines(merged, part)
     elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
         yield node.value[part].start_mark.line + 1, node.value[part]
 

@@ -13,7 +13,7 @@ from vertex_api.validation.shape_validation import MUST_BE_OBJECT
 from ..errors import Problem
 from ..schema import formats
 from ..schema.job_keys import SPEC
-from ..schema.source_file import SourceFile, find_included_files, load_source_file
+from ..schema.source_file import SourceFile, find_files_and_unmatched_patterns, load_and_parse_source_file
 from .spec_file_merging import SpecFile, find_spec_file, merge_spec_file
 
 SECTIONS = ("vars", "images", "packages", *KINDS)
@@ -49,14 +49,14 @@ def load_entries(
     `stack_values` are those of the stack file by key; files are relative to the project's folder `root`.
     """
     patterns = stack_values.get("include", [])
-    files, unmatched = find_included_files(root, patterns)
+    files, unmatched = find_files_and_unmatched_patterns(root, patterns)
     problems = [
         stack_file.create_problem(("include", index), f'"{patterns[index]}" matches no file in {root.name}/')
         for index in unmatched
     ]
     contents = [(stack_file, {key: stack_values[key] for key in SECTIONS[1:] if key in stack_values})]
     for name, file in files.items():
-        source, content, unreadable = load_source_file(file, name)
+        source, content, unreadable = load_and_parse_source_file(file, name)
         contents.append((source, content))
         problems += unreadable
     entries: dict[str, dict[str, Entry]] = {section: {} for section in SECTIONS}
@@ -105,7 +105,7 @@ def _load_spec_file(entry: Entry, root: Path) -> tuple[Entry | None, list[Proble
     name, violations = find_spec_file(entry.value[SPEC], root)
     if violations:
         return None, [entry.create_problem(*violation) for violation in violations]
-    source, content, problems = load_source_file(root / name, name)
+    source, content, problems = load_and_parse_source_file(root / name, name)
     if problems:
         return None, problems
     job, spec_file, duplicates = merge_spec_file(KINDS[entry.section], entry.value, source, content)

@@ -18,7 +18,7 @@ from ..images.declared_images import find_image_violations
 from ..jobs import dependencies
 from ..packages.source_distribution import find_python_package_violations
 from ..schema import job_keys, references, shapes
-from ..schema.job_declaration import JobDeclaration, validate_declared_spec
+from ..schema.job_declaration import JobDeclaration, canonicalize_declared_spec
 from ..schema.source_file import SourceFile
 from .declaration_entries import SECTIONS, Entries, Entry
 from .reference_resolution import Resolution, resolve_and_check_references
@@ -87,9 +87,9 @@ def parse_declarations(
 
 
 def _find_references_in_var(value: Any) -> Iterable[Violation]:
-    for path, reference in references.find_references(value):
+    for path, reference in references.find_references_with_paths(value):
         yield path, f"${{{reference}}} must be written where the var is used; vars hold plain values"
-    yield from references.find_unclosed_references(value)
+    yield from references.find_unclosed_reference_violations(value)
 
 
 def _parse_image_or_package(
@@ -112,14 +112,14 @@ def _parse_job(resolution: Resolution) -> tuple[JobDeclaration, list[Violation]]
     body = {key: value for key, value in declared.items() if key not in (job_keys.LIFECYCLE, job_keys.SPEC)}
     if not is_adopted and not body.keys() & {"displayName", "display_name"}:
         body = {"displayName": name, **body}
-    validate = partial(validate_declared_spec, kind, is_adopted=is_adopted)
+    validate = partial(canonicalize_declared_spec, kind, is_name_required=not is_adopted)
     spec, problems = validate(body)
     if _convert_vars_to_text(resolution.entry.value, body, [problem.path for problem in problems]):
         spec, problems = validate(body)
     results = dict(resolution.results)
     for problem in problems:
         result = results.get(problem.path)
-        message = job_keys.misplaced_key_message(kind, problem.path) or problem.message
+        message = job_keys.unknown_top_key_message(kind, problem.path) or problem.message
         violations.append((problem.path, f"${{{references.JOBS}.{result}}} {_RESULT_AS_VALUE}" if result else message))
     return JobDeclaration(kind, name, spec, lifecycle), violations
 
@@ -129,7 +129,7 @@ def _convert_vars_to_text(source: Any, body: dict[str, Any], paths: Iterable[Key
 
     Changes `body` in place. Returns whether there are such paths.
     """
-    var_paths = references.find_lone_references(source).intersection(paths)
+    var_paths = references.find_lone_reference_paths(source).intersection(paths)
     for *parents, last in var_paths:
         holder = reduce(getitem, parents, cast(Any, body))
         if isinstance(holder[last], bool | int | float):

@@ -7,7 +7,7 @@ from vertex_api.validation.rules import Violation, likely_mistakes
 from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 from vertex_api.validation.shape_and_rule_validation import collect_problems
 
-from ..images.declared_images import find_bare_image_names
+from ..images.declared_images import find_bare_image_name_violations
 from ..jobs import adoption
 from ..jobs.recovery.labels import find_label_violations
 from ..schema import references, shapes
@@ -70,5 +70,5 @@ def _find_likely_mistakes(
     problems = collect_problems(mistakes, fields, references.has_unresolved_references)
     messages = {job.spec.locate_training_job_field(problem.path): problem.message for problem in problems}
     messages.update(likely_mistakes.find_missing_serving_container(job.spec.fields))
-    messages.update(find_bare_image_names(job.spec, images))
+    messages.update(find_bare_image_name_violations(job.spec, images))
     return messages.items()

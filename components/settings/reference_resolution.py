@@ -36,10 +36,10 @@ def resolve_and_check_references(
 
     `names` are the declared names of each table, or None for an invalid table, in which all names pass.
     """
-    unclosed = dict(references.find_unclosed_references(entry.value))
+    unclosed = dict(references.find_unclosed_reference_violations(entry.value))
     violations = list(unclosed.items())
     used_vars, results = set[str](), list[tuple[KeyPath, str]]()
-    for path, reference in references.find_references(entry.value):
+    for path, reference in references.find_references_with_paths(entry.value):
         if path in unclosed:
             continue
         table, _, name = reference.partition(".")

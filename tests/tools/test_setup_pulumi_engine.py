@@ -14,8 +14,8 @@ from tools.setup.pulumi_engine import (
     ENGINE_VERSION,
     Engine,
     describe_if_set_up,
-    find_engine,
-    get_engine_cache_folder,
+    find_usable_engine,
+    get_cached_engine_bin_folder,
     install_with_first_success,
     parse_version,
 )
@@ -25,8 +25,8 @@ from tools.setup.pulumi_engine_build import (
     SDK,
     build_engine,
     build_go_environment,
+    parse_required_version,
     read_min_go_version,
-    read_required_version,
     wrap_language_host,
 )
 from tools.setup.subprocesses import CommandFailed, SetupError
@@ -58,7 +58,7 @@ def test_an_engine_on_path_beats_a_cached_one(program: Program) -> None:
     on_path = program("pulumi", "echo v3.216.0")
     program("pulumi-language-python", "")
     _cache_engine(program)
-    assert find_engine() == Engine("3.216.0", on_path.parent)
+    assert find_usable_engine() == Engine("3.216.0", on_path.parent)
     assert describe_if_set_up() == f"Pulumi: 3.216.0 from {on_path.parent}"
 
 
@@ -66,27 +66,27 @@ def test_an_engine_on_path_beats_a_cached_one(program: Program) -> None:
 def test_an_old_or_broken_engine_is_ignored(program: Program, script: str) -> None:
     program("pulumi", script)
     program("pulumi-language-python", "")
-    assert find_engine() is None
+    assert find_usable_engine() is None
     _cache_engine(program)
-    assert find_engine() == Engine(ENGINE_VERSION, get_engine_cache_folder())
+    assert find_usable_engine() == Engine(ENGINE_VERSION, get_cached_engine_bin_folder())
 
 
 def test_an_engine_without_its_language_host_is_ignored(program: Program) -> None:
     program("pulumi", "echo v3.260.0")
-    assert find_engine() is None
+    assert find_usable_engine() is None
 
 
 def test_the_language_host_is_found_through_a_link(program: Program, tmp_path: Path) -> None:
     program(tmp_path / "opt/pulumi", "echo v3.260.0")
     program(tmp_path / "opt/pulumi-language-python", "")
     (tmp_path / "bin/pulumi").symlink_to(tmp_path / "opt/pulumi")
-    assert find_engine() == Engine("3.260.0", tmp_path / "bin")
+    assert find_usable_engine() == Engine("3.260.0", tmp_path / "bin")
 
 
 def test_a_version_query_skips_the_update_check(program: Program) -> None:
     program("pulumi", '[ "$PULUMI_SKIP_UPDATE_CHECK" = true ] && echo v3.260.0')
     program("pulumi-language-python", "")
-    assert find_engine() is not None
+    assert find_usable_engine() is not None
 
 
 def test_only_installers_before_the_first_success_run(program: Program) -> None:
@@ -97,8 +97,10 @@ def test_only_installers_before_the_first_success_run(program: Program) -> None:
         raise AssertionError("tried although an earlier way worked")
 
     way, engine = install_with_first_success([("a", _refuse), ("b", fill), ("c", untouched)], CONSOLE)
-    assert (way, engine) == ("b", Engine(ENGINE_VERSION, get_engine_cache_folder()))
-    assert [entry.name for entry in get_engine_cache_folder().parent.parent.iterdir()] == [f"engine-{ENGINE_VERSION}"]
+    assert (way, engine) == ("b", Engine(ENGINE_VERSION, get_cached_engine_bin_folder()))
+    assert [entry.name for entry in get_cached_engine_bin_folder().parent.parent.iterdir()] == [
+        f"engine-{ENGINE_VERSION}"
+    ]
 
 
 def test_an_engine_of_another_version_is_not_cached(program: Program) -> None:
@@ -107,13 +109,13 @@ def test_an_engine_of_another_version_is_not_cached(program: Program) -> None:
 
     with pytest.raises(SetupError, match=f"prints 3.258.0 instead of {ENGINE_VERSION}"):
         install_with_first_success([("a", fill)], CONSOLE)
-    assert list(get_engine_cache_folder().parent.parent.iterdir()) == []
+    assert list(get_cached_engine_bin_folder().parent.parent.iterdir()) == []
 
 
 def test_leftovers_of_an_interrupted_set_up_are_removed(program: Program) -> None:
-    left_over = get_engine_cache_folder().parent.with_name(f"engine-{ENGINE_VERSION}.partial-0")
+    left_over = get_cached_engine_bin_folder().parent.with_name(f"engine-{ENGINE_VERSION}.partial-0")
     program(left_over / "bin/pulumi", "half done")
-    program(get_engine_cache_folder() / "pulumi", "broken")
+    program(get_cached_engine_bin_folder() / "pulumi", "broken")
 
     def fill(folder: Path, console: Console) -> None:
         assert not list(folder.iterdir())
@@ -121,7 +123,7 @@ def test_leftovers_of_an_interrupted_set_up_are_removed(program: Program) -> Non
 
     install_with_first_success([("a", fill)], CONSOLE)
     assert not left_over.exists()
-    assert f"echo v{ENGINE_VERSION}" in (get_engine_cache_folder() / "pulumi").read_text()
+    assert f"echo v{ENGINE_VERSION}" in (get_cached_engine_bin_folder() / "pulumi").read_text()
 
 
 @pytest.mark.usefixtures("program")
@@ -138,7 +140,7 @@ def test_engine_modules_and_package_have_one_version() -> None:
     locked = re.search(r"^pulumi==(\S+)", REQUIREMENTS.read_text(), re.MULTILINE)
     assert locked
     go_mod = (ENGINE_MODULE / "go.mod").read_text()
-    assert {locked[1], read_required_version(go_mod, PKG), read_required_version(go_mod, SDK)} == {ENGINE_VERSION}
+    assert {locked[1], parse_required_version(go_mod, PKG), parse_required_version(go_mod, SDK)} == {ENGINE_VERSION}
 
 
 def test_a_build_always_checks_checksums(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,8 +153,8 @@ def test_a_build_always_checks_checksums(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def _cache_engine(program: Program) -> None:
-    program(get_engine_cache_folder() / "pulumi", f"echo v{ENGINE_VERSION}")
-    program(get_engine_cache_folder() / "pulumi-language-python", "")
+    program(get_cached_engine_bin_folder() / "pulumi", f"echo v{ENGINE_VERSION}")
+    program(get_cached_engine_bin_folder() / "pulumi-language-python", "")
 
 
 def _refuse(folder: Path, console: Console) -> None:

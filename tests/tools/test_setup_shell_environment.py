@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tools.setup import shell_environment
-from tools.setup.pulumi_engine import ENGINE_VERSION, get_engine_cache_folder
+from tools.setup.pulumi_engine import ENGINE_VERSION, get_cached_engine_bin_folder
 from tools.setup.shell_environment import (
     build_local_backend_variables,
+    create_backend_and_render_exports,
     has_state_backend,
     prepend_to_path,
-    render_exports,
 )
 
 ODD = "it's a $HOME `folder`"
@@ -35,8 +35,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Callable[
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "pulumi-home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ODD))
-    program(get_engine_cache_folder() / "pulumi", f"echo v{ENGINE_VERSION}")
-    program(get_engine_cache_folder() / "pulumi-language-python", "")
+    program(get_cached_engine_bin_folder() / "pulumi", f"echo v{ENGINE_VERSION}")
+    program(get_cached_engine_bin_folder() / "pulumi-language-python", "")
     folder = tmp_path / "checkouts" / ODD
     folder.mkdir(parents=True)
     monkeypatch.setattr(shell_environment, "CHECKOUT", folder)
@@ -46,8 +46,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Callable[
 
 
 def test_exports_survive_odd_folder_names(checkout: Path) -> None:
-    seen = _evaluate(render_exports())
-    assert seen["PATH"].startswith(f"{checkout}/.venv/bin:{get_engine_cache_folder()}:")
+    seen = _evaluate(create_backend_and_render_exports())
+    assert seen["PATH"].startswith(f"{checkout}/.venv/bin:{get_cached_engine_bin_folder()}:")
     assert seen["PULUMI_BACKEND_URL"].startswith("file:///")
     assert seen["PULUMI_CONFIG_PASSPHRASE"] == ""
     assert seen["PULUMI_SKIP_UPDATE_CHECK"] == "true"
@@ -56,19 +56,19 @@ def test_exports_survive_odd_folder_names(checkout: Path) -> None:
 
 
 def test_the_exports_are_nothing_but_exports(checkout: Path) -> None:
-    assert all(line.startswith("export ") for line in render_exports().splitlines())
+    assert all(line.startswith("export ") for line in create_backend_and_render_exports().splitlines())
 
 
 def test_an_engine_on_path_adds_no_folder(checkout: Path, program: Callable[[str | Path, str], Path]) -> None:
     folder = program("pulumi", "echo v3.300.0").parent
     program("pulumi-language-python", "")
-    assert _evaluate(render_exports())["PATH"] == f"{checkout}/.venv/bin:{folder}"
+    assert _evaluate(create_backend_and_render_exports())["PATH"] == f"{checkout}/.venv/bin:{folder}"
 
 
 def test_user_settings_are_kept(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULUMI_BACKEND_URL", "gs://ours")
     monkeypatch.setenv("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "false")
-    printed = render_exports()
+    printed = create_backend_and_render_exports()
     assert "PULUMI_BACKEND_URL" not in printed
     assert "PASSPHRASE" not in printed
     assert "PLUGIN_ACQUISITION" not in printed

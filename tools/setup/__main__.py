@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if names == [ENV]:
             run_steps(ENV_STEPS, Console(sys.stderr), report_found=False)
-            print(shell_environment.render_exports(), end="")
+            print(shell_environment.create_backend_and_render_exports(), end="")
         else:
             run_steps(names or USER_STEPS, Console(sys.stdout), report_found=True)
     except (SetupError, OSError) as error:  # an OSError names the file: a full disk, a folder of another user

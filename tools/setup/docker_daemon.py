@@ -40,7 +40,7 @@ class DockerSetup:
 def describe_if_set_up() -> str | None:
     """Describe the running daemon; return `None` if there is none, or none that this user may use."""
     try:
-        return _describe_daemon()
+        return _query_daemon_description()
     except CommandFailed:
         return None
 
@@ -64,8 +64,8 @@ def inspect_docker_setup() -> DockerSetup:
     """Return what this machine has of Docker."""
     failure = endpoint = ""
     try:
-        endpoint = _read_endpoint()
-        _describe_daemon()
+        endpoint = _query_endpoint()
+        _query_daemon_description()
     except CommandFailed as error:
         failure = str(error)
     has_command, has_daemon = (shutil.which(name) is not None for name in ("docker", "dockerd"))
@@ -104,7 +104,7 @@ def start_daemon(console: Console) -> str:
     if SYSTEMD.is_dir():
         try:
             run_program("systemctl", "start", "docker", limit=START_LIMIT_SECONDS, progress=progress)
-            return f"{_describe_daemon()}, started with systemctl"
+            return f"{_query_daemon_description()}, started with systemctl"
         except CommandFailed as error:
             raise SetupError(f"Docker: it could not be started. {error}\nSee `journalctl -u docker`.") from error
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ def start_daemon(console: Console) -> str:
             f"{quote_last_lines(quotable)}\n"
             f"All it wrote is in {log}. Get `dockerd` to run, then run `make setup` again."
         )
-    return f"{_describe_daemon()}, started (log in {log})"
+    return f"{_query_daemon_description()}, started (log in {log})"
 
 
 def _wait_for_answer(daemon: subprocess.Popen[bytes], progress: Callable[[float], None]) -> bool:
@@ -137,12 +137,12 @@ def _wait_for_answer(daemon: subprocess.Popen[bytes], progress: Callable[[float]
     return False
 
 
-def _describe_daemon() -> str:
+def _query_daemon_description() -> str:
     """Ask through the `docker` command, which knows about DOCKER_HOST, contexts and their credentials."""
     version = run_program("docker", "version", "--format", "{{.Server.Version}}", limit=ANSWER_LIMIT_SECONDS)
-    return f"Docker: {version} at {_read_endpoint()}"
+    return f"Docker: {version} at {_query_endpoint()}"
 
 
-def _read_endpoint() -> str:
+def _query_endpoint() -> str:
     template = "{{.Endpoints.docker.Host}}"
     return run_program("docker", "context", "inspect", "--format", template, limit=ANSWER_LIMIT_SECONDS)

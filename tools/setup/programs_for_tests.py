@@ -24,7 +24,7 @@ PROGRAMS = (*PACKAGES, *INSTALL_HINTS)
 
 def describe_if_set_up() -> str | None:
     """Describe the programs; return `None` if one is missing."""
-    return None if _list_missing() else f"Programs for tests: {', '.join(PROGRAMS)}"
+    return None if _list_missing_programs() else f"Programs for tests: {', '.join(PROGRAMS)}"
 
 
 def set_up(console: Console) -> str:
@@ -33,7 +33,7 @@ def set_up(console: Console) -> str:
     It does not raise: tests whose programs are missing are skipped, and pytest names them.
     """
     reason = ""
-    if packages := [PACKAGES[program] for program in _list_missing() if program in PACKAGES]:
+    if packages := [PACKAGES[program] for program in _list_missing_programs() if program in PACKAGES]:
         if debian_packages.can_install():
             try:
                 debian_packages.install_packages(console, *packages)
@@ -41,11 +41,11 @@ def set_up(console: Console) -> str:
                 reason = f"\n  {error}"
         else:
             reason = f"\n  on Debian and Ubuntu: `sudo apt-get install {' '.join(packages)}`"
-    missing = _list_missing()
+    missing = _list_missing_programs()
     reason += "".join(f"\n  {program}: {hint}" for program, hint in INSTALL_HINTS.items() if program in missing)
     line = f"Programs for tests: {', '.join(missing)} missing; tests that need them are skipped{reason}"
     return describe_if_set_up() or line
 
 
-def _list_missing() -> list[str]:
+def _list_missing_programs() -> list[str]:
     return [program for program in PROGRAMS if shutil.which(program) is None]

@@ -42,17 +42,17 @@ class Engine:
 
 def describe_if_set_up() -> str | None:
     """Describe the engine; return `None` if neither PATH nor the cache has a recent enough one."""
-    engine = find_engine()
+    engine = find_usable_engine()
     return str(engine) if engine else None
 
 
-def find_engine() -> Engine | None:
+def find_usable_engine() -> Engine | None:
     """Return the engine on PATH if it is recent enough, else the one in the cache, else `None`."""
-    candidates = (shutil.which("pulumi"), get_engine_cache_folder() / "pulumi")
+    candidates = (shutil.which("pulumi"), get_cached_engine_bin_folder() / "pulumi")
     return next(filter(None, (get_usable_engine(Path(program)) for program in candidates if program)), None)
 
 
-def get_engine_cache_folder() -> Path:
+def get_cached_engine_bin_folder() -> Path:
     """Return the folder of the programs of the engine that a set-up installs or builds."""
     return get_shared_cache_folder() / f"engine-{ENGINE_VERSION}" / "bin"
 
@@ -97,7 +97,7 @@ def install_with_first_success(installers: Sequence[tuple[str, Installer]], cons
     Each one gets an empty folder, and puts the programs into its `bin`. The folder moves to the cache only once its
     engine prints the right version, so an interrupted set-up leaves no incomplete one. Raises SetupError.
     """
-    final = get_engine_cache_folder().parent
+    final = get_cached_engine_bin_folder().parent
     final.parent.mkdir(parents=True, exist_ok=True)
     for leftover in final.parent.glob(f"{final.name}.partial-*"):
         shutil.rmtree(leftover)
@@ -116,7 +116,7 @@ def install_with_first_success(installers: Sequence[tuple[str, Installer]], cons
             continue
         shutil.rmtree(final, ignore_errors=True)
         partial.rename(final)
-        return name, Engine(version, get_engine_cache_folder())
+        return name, Engine(version, get_cached_engine_bin_folder())
     min_version, min_go = ".".join(map(str, MIN_VERSION)), pulumi_engine_build.read_min_go_version()
     raise SetupError(
         f"Pulumi: no engine {min_version} or later with its {LANGUAGE_HOST} on PATH, and none could be had:\n"

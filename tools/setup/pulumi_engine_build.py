@@ -40,7 +40,7 @@ def build_engine(folder: Path, console: Console) -> None:
     programs_folder.mkdir()
     for module_folder, package, required_module in PROGRAMS:
         name = package.rpartition("/")[2]
-        version = read_required_version((module_folder / "go.mod").read_text(), required_module)
+        version = parse_required_version((module_folder / "go.mod").read_text(), required_module)
         flags = f"-s -w -X {SDK}/go/common/version.Version={version}"
         command = ("go", "build", "-trimpath", "-ldflags", flags, "-o", programs_folder / name, package)
         progress = console.start_progress(f"building {name} from its Go modules, four to eight minutes in all, once")
@@ -66,9 +66,9 @@ def build_go_environment() -> dict[str, str]:
     return {**os.environ, "GOFLAGS": "-mod=readonly", "GOWORK": "off", "CGO_ENABLED": "0"}
 
 
-def read_required_version(go_mod: str, module: str) -> str:
+def parse_required_version(go_mod_text: str, module: str) -> str:
     """Return the version of `module` that the text of a go.mod requires, without the `v`. Raises CommandFailed."""
-    match = re.search(rf"^(?:require)?\s*{re.escape(module)} v(\S+)", go_mod, re.MULTILINE)
+    match = re.search(rf"^(?:require)?\s*{re.escape(module)} v(\S+)", go_mod_text, re.MULTILINE)
     if match is None:
         raise CommandFailed(f"go.mod does not require {module}")
     return match[1]

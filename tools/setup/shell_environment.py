@@ -15,9 +15,9 @@ from tools.setup.checkout_folders import CHECKOUT, LOCAL_STATE, VENV
 DEFAULTS = {"PULUMI_SKIP_UPDATE_CHECK": "true", "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true"}
 
 
-def render_exports() -> str:
+def create_backend_and_render_exports() -> str:
     """Return shell code that sets the environment, and create the folder of the default state backend."""
-    engine, cached_folder = pulumi_engine.find_engine(), pulumi_engine.get_engine_cache_folder()
+    engine, cached_folder = pulumi_engine.find_usable_engine(), pulumi_engine.get_cached_engine_bin_folder()
     engine_folders = [cached_folder] if engine and engine.folder == cached_folder else []
     variables = {"PATH": prepend_to_path([VENV / "bin", *engine_folders], os.environ.get("PATH", ""))}
     if not has_state_backend(os.environ, CHECKOUT / "Pulumi.yaml"):

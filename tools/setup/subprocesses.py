@@ -40,7 +40,7 @@ def run_program(
             )
         except OSError as error:
             raise CommandFailed(f"{command[0]}: {error.strerror}") from error
-        code = _wait_for_exit(process, limit, progress)
+        code = _wait_or_terminate(process, limit, progress)
         for output in (out, err):
             output.seek(0)
         stdout, stderr = (output.read().decode(errors="replace") for output in (out, err))
@@ -57,7 +57,7 @@ def quote_last_lines(output: str) -> str:
     return "".join(f"\n    {line}" for line in lines)
 
 
-def _wait_for_exit(process: subprocess.Popen[bytes], limit: float, progress: Callable[[float], None]) -> int | None:
+def _wait_or_terminate(process: subprocess.Popen[bytes], limit: float, progress: Callable[[float], None]) -> int | None:
     started = time.monotonic()
     try:
         while (passed := time.monotonic() - started) < limit:

@@ -41,13 +41,13 @@ def folder(tmp_path: Path, cache_folder: Path) -> Path:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the files that are read."""
     names: list[str] = []
-    really = digests._hash_file
+    really = digests._compute_signed_digest
 
     def noted(file: str) -> object:
         names.append(Path(file).name)
         return really(file)
 
-    monkeypatch.setattr(digests, "_hash_file", noted)
+    monkeypatch.setattr(digests, "_compute_signed_digest", noted)
     return names
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from components.errors import ContextUnusable
 from components.images.build_context import BuildContext, DockerfileContext
-from components.images.builder_input import open_buildkit_input
+from components.images.builder_input import open_buildx_arguments_and_input
 from components.images.docker_builders import Builder, Buildx, ClassicBuilder
 from tests import buildx
 
@@ -100,6 +100,6 @@ def test_a_dockerfile_linking_to_an_ignored_file_fails(tmp_path: Path) -> None:
     (context.folder / "Dockerfile").symlink_to("real")
     with (
         pytest.raises(ContextUnusable, match="Dockerfile is a link to a file that is not in the build context"),
-        open_buildkit_input(context),
+        open_buildx_arguments_and_input(context),
     ):
         pass

@@ -262,7 +262,7 @@ def test_the_ignore_file_of_a_dockerfile_wins(tmp_path: Path) -> None:
         (folder / "src/Dockerfile.gpu").write_text(DOCKERFILE)
         (folder / "src/Dockerfile.gpu.dockerignore").write_text(ignore)
     for ignore, copied in buildx(tests.buildx.program(), tmp_path, contexts).items():
-        files = set(contexts[ignore].files)
+        files = set(contexts[ignore].files_by_archive_path)
         assert files == list_sent_files(contexts[ignore], copied), ignore
         assert "b/a" in files, "an empty one wins too"
 
@@ -288,5 +288,5 @@ def test_an_ignored_folder_is_not_entered(tmp_path: Path, monkeypatch: pytest.Mo
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         folder.mkdir()
         looked.clear()
-        assert tree(folder, ignore).files
+        assert tree(folder, ignore).files_by_archive_path
         assert ("b" in looked) == expected

@@ -107,10 +107,10 @@ def test_google_registries_get_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(google.auth, "default", lambda scopes: (Credentials(), "p"))
     for host in ("europe-west4-docker.pkg.dev", "us-docker.pkg.dev", "gcr.io", "eu.gcr.io"):
-        given = image_stores._get_credentials(f"{host}/p/r/trainer:1")
+        given = image_stores._get_google_credentials(f"{host}/p/r/trainer:1")
         assert given == {"username": "oauth2accesstoken", "password": "fresh"}
     for host in ("localhost:5000", "docker.pkg.dev.example.com", "example.com"):
-        assert image_stores._get_credentials(f"{host}/p/r/trainer:1") is None
+        assert image_stores._get_google_credentials(f"{host}/p/r/trainer:1") is None
 
 
 def test_missing_credentials_are_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,8 +124,6 @@ def test_missing_credentials_are_named_with_the_remedy(monkeypatch: pytest.Monke
 
 def test_a_mounted_layer_counts_as_pushed() -> None:
     told: list[str] = []
-    statuses = ["Preparing", "Mounted from team/other"]
-    assert (
-        len([*image_stores._report_pushed_layers(({"id": "1", "status": text} for text in statuses), told.append)]) == 2
-    )
+    messages = [{"id": "1", "status": text} for text in ("Preparing", "Mounted from team/other")]
+    assert list(image_stores._yield_messages_and_report_layers(iter(messages), told.append)) == messages
     assert told == ["pushed 1 of 1 layers"]

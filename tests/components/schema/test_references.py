@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from components.schema.references import (
-    find_references,
-    find_unclosed_references,
+    find_references_with_paths,
+    find_unclosed_reference_violations,
     resolve_and_unescape,
     resolve_references,
 )
@@ -38,7 +38,7 @@ def test_references_inside_text_become_json_text(text: str, result: str) -> None
 def test_several_references_in_one_text_are_all_replaced() -> None:
     text = "${vars.name}/${vars.epochs}${vars.epochs}:${vars.rate}"
     assert resolve_references(text, VARS) == "digits/2020:0.5"
-    assert list(find_references(text)) == [
+    assert list(find_references_with_paths(text)) == [
         ((), "vars.name"),
         ((), "vars.epochs"),
         ((), "vars.epochs"),
@@ -48,7 +48,7 @@ def test_several_references_in_one_text_are_all_replaced() -> None:
 
 def test_space_within_the_braces_plays_no_part() -> None:
     assert resolve_references("${ vars.epochs }", VARS) == 20
-    assert list(find_references("${ vars.epochs }")) == [((), "vars.epochs")]
+    assert list(find_references_with_paths("${ vars.epochs }")) == [((), "vars.epochs")]
 
 
 def test_references_in_all_values_are_replaced() -> None:
@@ -68,12 +68,12 @@ def test_inserted_values_are_not_resolved_again() -> None:
 
 def test_every_reference_is_found_with_its_path() -> None:
     value = {"spec": {"args": ["x", "--a=${vars.a}"], "uri": "${images.b}"}, "n": 1}
-    assert list(find_references(value)) == [(("spec", "args", 1), "vars.a"), (("spec", "uri"), "images.b")]
+    assert list(find_references_with_paths(value)) == [(("spec", "args", 1), "vars.a"), (("spec", "uri"), "images.b")]
 
 
 def test_an_escaped_reference_is_only_unescaped() -> None:
     text = "echo $${vars.epochs} ${vars.epochs}"
-    assert list(find_references(text)) == [((), "vars.epochs")]
+    assert list(find_references_with_paths(text)) == [((), "vars.epochs")]
     assert resolve_references(text, VARS) == "echo $${vars.epochs} 20"
     assert resolve_and_unescape({"args": [resolve_references(text, VARS), 1]}, {}) == {
         "args": ["echo ${vars.epochs} 20", 1]
@@ -82,13 +82,13 @@ def test_an_escaped_reference_is_only_unescaped() -> None:
 
 @pytest.mark.parametrize("text", ["$(MODEL_DIR)/out", "$HOME", "100$", "{x}", "$ {vars.name}", "", "$$(X)"])
 def test_what_is_no_reference_passes_through(text: str) -> None:
-    assert list(find_references(text)) == []
+    assert list(find_references_with_paths(text)) == []
     assert resolve_and_unescape(resolve_references(text, VARS), {}) == text
 
 
 @pytest.mark.parametrize("value", [1, 1.5, True, None])
 def test_values_that_are_no_text_pass_through(value: Any) -> None:
-    assert list(find_references(value)) == []
+    assert list(find_references_with_paths(value)) == []
     assert resolve_and_unescape(resolve_references(value, VARS), {}) is value
 
 
@@ -105,11 +105,11 @@ def test_values_that_are_no_text_pass_through(value: Any) -> None:
 )
 def test_an_unclosed_reference_is_found(text: str, begun: str) -> None:
     said = f'"{begun}" is a `${{` without `}}`; close it, or write `$${{` for a literal `${{`'
-    assert list(find_unclosed_references({"args": ["x", text]})) == [(("args", 1), said)]
+    assert list(find_unclosed_reference_violations({"args": ["x", text]})) == [(("args", 1), said)]
 
 
 @pytest.mark.parametrize(
     "text", ["${vars.a}", "${vars.a} ${vars.b}", "$${vars.a", "${HOME", "${", "US${5.00", "$(vars.a"]
 )
 def test_other_text_is_no_unclosed_reference(text: str) -> None:
-    assert list(find_unclosed_references([text])) == []
+    assert list(find_unclosed_reference_violations([text])) == []

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from components.schema.source_file import SourceFile, find_included_files, load_source_file
+from components.schema.source_file import SourceFile, find_files_and_unmatched_patterns, load_and_parse_source_file
 
 
 def source(text: str | bytes, name: str = "jobs.yaml") -> SourceFile:
@@ -16,7 +16,7 @@ def stack(text: str) -> SourceFile:
 
 
 def problem_of(source: SourceFile) -> str:
-    content, problems = source.parse()
+    content, problems = source.parse_with_problems()
     assert content == {}
     (problem,) = problems
     return str(problem)
@@ -24,11 +24,11 @@ def problem_of(source: SourceFile) -> str:
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "null\n"])
 def test_an_empty_file_holds_nothing(text: str) -> None:
-    assert source(text).parse() == ({}, [])
+    assert source(text).parse_with_problems() == ({}, [])
 
 
 def test_json_is_read_as_yaml_is() -> None:
-    assert source('{"vars": {"a": [1, true, null, "x"]}}').parse() == (
+    assert source('{"vars": {"a": [1, true, null, "x"]}}').parse_with_problems() == (
         {"vars": {"a": [1, True, None, "x"]}},
         [],
     )
@@ -40,13 +40,13 @@ def test_a_duplicate_key_names_both_lines() -> None:
 
 
 def test_keys_are_equal_in_mappings_of_their_own() -> None:
-    content, problems = source("images:\n  a: {uri: x}\n  b: {uri: x}\n").parse()
+    content, problems = source("images:\n  a: {uri: x}\n  b: {uri: x}\n").parse_with_problems()
     assert (content, problems) == ({"images": {"a": {"uri": "x"}, "b": {"uri": "x"}}}, [])
 
 
 def test_merged_keys_can_be_overridden() -> None:
     text = "vars:\n  base: &base {cpu: 1, gpu: 0}\n  big: {<<: *base, gpu: 2}\n"
-    assert source(text).parse() == (
+    assert source(text).parse_with_problems() == (
         {"vars": {"base": {"cpu": 1, "gpu": 0}, "big": {"cpu": 1, "gpu": 2}}},
         [],
     )
@@ -97,7 +97,7 @@ def test_an_alias_to_itself_is_rejected() -> None:
 
 
 def test_a_file_that_is_gone_is_reported(tmp_path: Path) -> None:
-    _, content, (problem,) = load_source_file(tmp_path / "x.yaml", "x.yaml")
+    _, content, (problem,) = load_and_parse_source_file(tmp_path / "x.yaml", "x.yaml")
     assert (content, str(problem)) == ({}, "x.yaml: cannot be read: No such file or directory")
 
 
@@ -176,19 +176,19 @@ def project(tmp_path: Path) -> Path:
     ],
 )
 def test_include_takes_files_folders_and_globs(project: Path, patterns: list[str], names: list[str]) -> None:
-    files, unmatched = find_included_files(project, patterns)
+    files, unmatched = find_files_and_unmatched_patterns(project, patterns)
     assert (list(files), unmatched) == (names, [])
     assert all(file == project / name for name, file in files.items())
 
 
 @pytest.mark.parametrize("pattern", ["training/x.yaml", "training/*.md", "nowhere", "/nowhere/*.yaml"])
 def test_a_pattern_that_matches_no_file_is_returned(project: Path, pattern: str) -> None:
-    files, unmatched = find_included_files(project, ["training/b.yaml", pattern])
+    files, unmatched = find_files_and_unmatched_patterns(project, ["training/b.yaml", pattern])
     assert (list(files), unmatched) == (["training/b.yaml"], [1])
 
 
 def test_files_outside_the_project_have_absolute_paths(project: Path, tmp_path: Path) -> None:
     shared = tmp_path / "shared.yaml"
     shared.write_text("{}")
-    files, _ = find_included_files(project, [str(shared)])
+    files, _ = find_files_and_unmatched_patterns(project, [str(shared)])
     assert files == {str(shared): shared}

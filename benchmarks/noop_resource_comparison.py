@@ -60,7 +60,7 @@ class Program:
 
     root: Path
 
-    def run(self, *arguments: str) -> Cost:
+    def measure_pulumi(self, *arguments: str) -> Cost:
         """Run `pulumi` with these arguments and return what all its processes cost."""
         command = ["pulumi", *arguments, "--stack", "benchmark", "--non-interactive"]
         return measure_command(command, self.root, self._environment)
@@ -82,15 +82,15 @@ class Program:
 
 def measure_command(command: list[str], folder: Path, environment: Mapping[str, str]) -> Cost:
     """Run a command and return what it costs with its child processes."""
-    before, begin = _get_processor_seconds(), time.perf_counter()
+    before, begin = _get_child_processor_seconds(), time.perf_counter()
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     clock = time.perf_counter() - begin
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
-    return Cost(clock, _get_processor_seconds() - before)
+    return Cost(clock, _get_child_processor_seconds() - before)
 
 
-def compare_costs(
+def yield_cost_rows(
     case: str, count: int, ours: Sequence[Cost], noop: Sequence[Cost], bare: Sequence[Cost] = (), *, max_ratio: float
 ) -> Iterator[str]:
     """Yield a line for each side and one for the median ratio of runs that were made in turn.
@@ -109,7 +109,7 @@ def compare_costs(
     yield render_row(f"{case}, {count:,} jobs, ratio", clock, "", max_ratio, note=note)
 
 
-def write_our_program(folder: Path, job_count: int) -> Program:
+def create_our_program(folder: Path, job_count: int) -> Program:
     """Write the program of this project with custom jobs."""
     project = folder / "ours"
     for room in ("components", "vertex_api", "vertex_emulator"):
@@ -125,7 +125,7 @@ def write_our_program(folder: Path, job_count: int) -> Program:
     return Program(project).create_stack()
 
 
-def write_noop_program(folder: Path, resource_count: int) -> Program:
+def create_noop_program(folder: Path, resource_count: int) -> Program:
     """Write a program whose resources have the short spec of a job and do nothing with it."""
     project = folder / "noop"
     (project / "noop").mkdir(parents=True)
@@ -152,6 +152,6 @@ def _render_medians(name: str, costs: Sequence[Cost]) -> str:
     return render_row(name, statistics.median(cost.clock for cost in costs), "s", note=note)
 
 
-def _get_processor_seconds() -> float:
+def _get_child_processor_seconds() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

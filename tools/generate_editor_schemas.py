@@ -1,6 +1,6 @@
 """Writes the JSON Schemas that editors check declarations and stack files with, from the types that the program uses.
 
-    python -m tools.generate_schemas [--check]
+    python -m tools.generate_editor_schemas [--check]
 
 Descriptions are the first sentences of the API's discovery document, and those of docs/configuration.md.
 """
@@ -70,7 +70,7 @@ class Writer:
         if inner is Any:
             return {}
         if is_typeddict(inner):
-            return self.build_reference(inner)
+            return self.define_and_reference(inner)
         match get_origin(inner):
             case origin if origin is Literal:
                 texts = {"enum": list(get_args(inner))}
@@ -81,9 +81,9 @@ class Writer:
             case origin if origin is list:
                 return {"type": ["array", "string"], "pattern": _ALONE, "items": self.build_type(get_args(inner)[0])}
             case _:
-                return _build_map(self.build_type(get_args(inner)[1]))
+                return _build_map_schema(self.build_type(get_args(inner)[1]))
 
-    def build_reference(self, message: Any) -> Schema:
+    def define_and_reference(self, message: Any) -> Schema:
         """Return a reference to the definition of a TypedDict, which is written if it is not there yet."""
         name = message.__name__
         if name not in self.definitions:
@@ -117,8 +117,8 @@ class Writer:
         schema = self.build_object(message)
         required = schema.pop("allOf", [])
         schema["properties"] |= {
-            "lifecycle": self.build_reference(shapes.Lifecycle),
-            "spec": self.build_reference(shapes.SpecFile),
+            "lifecycle": self.define_and_reference(shapes.Lifecycle),
+            "spec": self.define_and_reference(shapes.SpecFile),
         }
         spelled = [rule for rule in required if "displayName" not in json.dumps(rule)]
         pools = build_required_rules([_BESIDE_A_FILE[1]])
@@ -137,13 +137,13 @@ class Writer:
     def build_declaration_properties(self) -> dict[str, Schema]:
         """Return the schemas of the keys of a file of declarations."""
         messages = {kind: kind.message for kind in KINDS.values()} | {TRAINING_PIPELINE: TrainingPipeline}
-        jobs = {kind.collection: _build_map(self.build_job(message)) for kind, message in messages.items()}
+        jobs = {kind.collection: _build_map_schema(self.build_job(message)) for kind, message in messages.items()}
         keys: dict[str, Schema] = self.build_object(shapes.Declarations)["properties"]
         return {name: {**schema, **jobs.get(name, {})} for name, schema in keys.items()}
 
 
-def _build_map(schema: Schema) -> Schema:
-    return {"type": ["object", "string"], "pattern": _ALONE, "additionalProperties": schema}
+def _build_map_schema(value_schema: Schema) -> Schema:
+    return {"type": ["object", "string"], "pattern": _ALONE, "additionalProperties": value_schema}
 
 
 def build_required_rules(names: list[str]) -> Schema:
@@ -233,7 +233,7 @@ def main() -> int:
             for name, schema in build_schemas().items()
         }
 
-    return write_or_check_files("tools.generate_schemas", __doc__, render_files)
+    return write_or_check_files("tools.generate_editor_schemas", __doc__, render_files)
 
 
 if __name__ == "__main__":
