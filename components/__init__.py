@@ -16,7 +16,7 @@ if _typing.TYPE_CHECKING:
     from .preview.availability_warnings import show_availability
     from .preview.cost_report import show_cost
     from .program_runner import run
-    from .runtime.foundation import Foundation
+    from .runtime.foundation_protocol import Foundation
     from .settings.settings import Settings
     from .stack_resources import Images, Jobs, Packages, export_outputs
     from .targets.choice import create_foundation
@@ -55,7 +55,7 @@ _MODULES = {
     ".preview.availability_warnings": ("show_availability",),
     ".preview.cost_report": ("show_cost",),
     ".program_runner": ("run",),
-    ".runtime.foundation": ("Foundation",),
+    ".runtime.foundation_protocol": ("Foundation",),
     ".settings.settings": ("Settings",),
     ".stack_resources": ("Images", "Jobs", "Packages", "export_outputs"),
     ".targets.choice": ("create_foundation",),

@@ -174,7 +174,7 @@ from components.images.declared_images import create_build_context
 root = pathlib.Path(sys.argv[1])
 included = '["training/images.yaml", "training/digits.yaml"]'
 config = {"vertex-training:target": "local", "vertex-training:include": included}
-settings = Settings.parse("vertex-training", "local", root, config)
+settings = Settings.load_from_config("vertex-training", "local", root, config)
 assert settings.jobs
 plain, ignoring = sys.argv[2:]
 loaded = []

@@ -32,7 +32,7 @@ def test_readme_shows_the_actual_violations(tmp_path: Path) -> None:
     slipped = file.read_text().replace("${vars.epochs}", "${vars.epoch}", 1)
     file.write_text(slipped.replace("3600s", "3600", 1))
     with pytest.raises(DeclarationErrors) as raised:
-        Settings.parse("vertex-training", "local", tmp_path, CONFIG)
+        Settings.load_from_config("vertex-training", "local", tmp_path, CONFIG)
     assert f"error: {raised.value}\n" in README
 
 

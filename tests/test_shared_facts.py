@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs.results import summarize_job
+from components.jobs.results import build_job_results
 from components.schema import shapes
 from tests.vertex_api.jobs import custom_job, edited
 from tests.vertex_emulator import jobs as emulator_jobs
@@ -52,7 +52,7 @@ def test_results_name_the_folder_that_the_trainer_gets() -> None:
     output = {"baseOutputDirectory": {"outputUriPrefix": "gs://b/run"}}
     job = emulator_jobs.custom_job(emulator_jobs.custom_job_spec(**output))
     environment = build_service_environment(job, Replica(0, 0))
-    assert summarize_job({"state": "JOB_STATE_SUCCEEDED", **job.spec})["modelDir"] == environment["AIP_MODEL_DIR"]
+    assert build_job_results({"state": "JOB_STATE_SUCCEEDED", **job.spec})["modelDir"] == environment["AIP_MODEL_DIR"]
 
 
 def test_emulator_and_estimates_share_the_default_timeout() -> None:

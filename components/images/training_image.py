@@ -11,7 +11,7 @@ from pulumi import dynamic
 
 from ..errors import BuildFailed
 from ..files.digests import MAX_LISTED_FILES, shorten_digests_if_few
-from ..runtime.foundation import Foundation
+from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from ..schema import shapes
 from .declared_images import create_build_context

@@ -70,7 +70,7 @@ def _render_differences(declared: Any, actual: Any, values: Tables, path: KeyPat
     elif isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
         for index, pair in enumerate(zip(declared, actual, strict=True)):
             yield from _render_differences(*pair, values, (*path, index))
-    elif not drift.is_equal(declared, actual, values):
+    elif not drift.is_equivalent(declared, actual, values):
         yield f"  {format_path(path)}: {_describe_difference(declared, actual, values)}"
 
 

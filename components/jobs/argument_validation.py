@@ -17,7 +17,7 @@ from ..runtime.pulumi_outputs import has_output
 from ..schema import formats, references, shapes
 from ..schema.job_declaration import canonicalize_declared_spec
 from .dependencies import unknown_result_message
-from .recovery.labels import find_label_violations
+from .recovery.labels import find_own_label_conflicts
 from .results import split_reference
 
 _FILE_ONLY_KEYS = {
@@ -30,7 +30,7 @@ AvailableResults = Mapping[str, Sequence[str] | None]
 """By name of a job whose results are used: the results that it has, None if they are not known yet."""
 
 
-def validate_arguments(
+def validate_and_canonicalize_arguments(
     kind: Kind,
     name: str,
     spec: Any,
@@ -69,7 +69,7 @@ def validate_arguments(
         if canonical and not is_adopted:
             violations += [
                 (("labels", *path), message)
-                for path, message in find_label_violations(canonical.fields.get("labels", {}), labels)
+                for path, message in find_own_label_conflicts(canonical.fields.get("labels", {}), labels)
             ]
     violations += _find_reference_violations(spec, secrets, available_results)
     if violations:

@@ -12,13 +12,13 @@ from vertex_api.scalar_types import parse_seconds
 
 from ..errors import TrainingFailed
 from ..runtime import api_target
-from ..runtime.foundation import Foundation
+from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from . import waiting
 from .job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
-from .recovery.orphans import find_undeclared_jobs
+from .recovery.orphans import find_undeclared_job_names
 from .recovery.update_session import get_current_session
-from .results import summarize_job
+from .results import build_job_results
 
 UNDECLARED_MESSAGE = (
     "still running, though no longer declared: {}. Pulumi deletes such resources last, and not after a failure: "
@@ -32,28 +32,28 @@ class CompletionProvider(Provider):
     input_names = ("owner", "parent", "jobs", "deadlines")
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        return dynamic.CreateResult("completion", {**props, "results": self._wait_for_jobs(props)})
+        return dynamic.CreateResult("completion", {**props, "results": self._await_results(props)})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        jobs = waiting.fetch_jobs(props["parent"], props["owner"], props["jobs"])
-        return self.build_read_result(id_, props, results={name: summarize_job(job) for name, job in jobs.items()})
+        jobs = waiting.fetch_existing_jobs_with_tuning(props["parent"], props["owner"], props["jobs"])
+        return self.build_read_result(id_, props, results={name: build_job_results(job) for name, job in jobs.items()})
 
-    def _wait_for_jobs(self, props: dict[str, Any]) -> dict[str, Any]:
+    def _await_results(self, props: dict[str, Any]) -> dict[str, Any]:
         deadlines = {name: parse_seconds(deadline) for name, deadline in (props.get("deadlines") or {}).items()}
         try:
-            return waiting.wait_for_jobs(props["parent"], props["owner"], props["jobs"], deadlines)
+            return waiting.await_results(props["parent"], props["owner"], props["jobs"], deadlines)
         except TrainingFailed as error:
             undeclared: list[str] = []
             with suppress(VertexError):  # the failure to report is the training's
                 if ledger := get_current_session().get_ledger(props["owner"]):
-                    undeclared = find_undeclared_jobs(api_target.resolve_target(props["parent"]), ledger)
+                    undeclared = find_undeclared_job_names(api_target.resolve_ready_target(props["parent"]), ledger)
             if undeclared:
                 raise TrainingFailed(f"{error}\n{UNDECLARED_MESSAGE.format(', '.join(undeclared))}") from error
             raise
 
 
 class Completion(dynamic.Resource, module="vertex", name="Completion"):
-    """Waits for `jobs`, a map by name; `results` has the results of each (see `summarize_job` in `results.py`).
+    """Waits for `jobs`, a map by name; `results` has the results of each (see `build_job_results` in `results.py`).
 
     `deadlines` are durations ("7200s") by name: if a job takes longer, the Completion fails, and the job stays active.
     """

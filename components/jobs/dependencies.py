@@ -60,7 +60,7 @@ def unknown_result_message(reference: str, job_name: str, result: str, available
     return f"${{{references.JOBS}.{reference}}} is not a result of {job_name}{suggestion}"
 
 
-def add_referenced_jobs(
+def resolve_folders_and_link_jobs(
     jobs: Sequence[JobDeclaration], result_references: ResultReferences
 ) -> tuple[JobDeclaration, ...]:
     """Return valid jobs with the `referenced_jobs` of each.

@@ -7,21 +7,21 @@ from ..schema import references
 from ..schema.references import Tables
 
 
-def select_declared_fields(declared: Any, actual: Any, values: Tables) -> Any:
+def select_and_mask_fields(declared: Any, actual: Any, values: Tables) -> Any:
     """Return the declared fields as the service holds them: equal to `declared` unless something in it differs.
 
     Fields that only the service has (its defaults) are left out. References in `declared` stay where the service holds
     their `values`, by table (`secrets`, `jobs`) and name.
     """
     if isinstance(declared, Mapping) and isinstance(actual, Mapping):
-        fields = {key: select_declared_fields(value, actual.get(key), values) for key, value in declared.items()}
+        fields = {key: select_and_mask_fields(value, actual.get(key), values) for key, value in declared.items()}
         return {key: value for key, value in fields.items() if value is not None}
     if isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
-        return [select_declared_fields(*pair, values) for pair in zip(declared, actual, strict=True)]
-    return declared if is_equal(declared, actual, values) else mask_secrets(actual, values.get("secrets", {}))
+        return [select_and_mask_fields(*pair, values) for pair in zip(declared, actual, strict=True)]
+    return declared if is_equivalent(declared, actual, values) else mask_secrets(actual, values.get("secrets", {}))
 
 
-def is_equal(declared: Any, actual: Any, values: Tables) -> bool:
+def is_equivalent(declared: Any, actual: Any, values: Tables) -> bool:
     """Return whether a declared value equals, as a whole, the service's: defaults inside it count as differences."""
     if actual is None:
         # Proto JSON leaves zeros out; the zero of an enum is its name for "not specified".

@@ -10,7 +10,7 @@ from vertex_api.studies import trials
 from vertex_api.validation.pipeline_tasks import get_backing_job_name
 
 from ..runtime.api_target import Target
-from .backing_jobs import TUNING_JOB
+from .pipeline_backing_jobs import TUNING_JOB
 
 Job = Mapping[str, Any]
 MAX_LOG_LINES = 10

@@ -12,11 +12,11 @@ from vertex_api.types import HyperparameterTuningJob as HyperparameterTuningJobA
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import KeyPath
 
-from ..runtime.foundation import Foundation
+from ..runtime.foundation_protocol import Foundation
 from ..runtime.pulumi_outputs import apply_when_known
 from ..schema import shapes
 from . import adoption
-from .argument_validation import validate_arguments
+from .argument_validation import validate_and_canonicalize_arguments
 from .provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider, TrainingPipelineProvider
 from .recovery.tokens import compute_run_id
 from .results import list_available_results
@@ -59,7 +59,7 @@ class _Job(dynamic.Resource, Generic[Spec]):
         # A declared job passes its canonical spec. The signature does not say so: a union would make type checkers
         # report a slip in a dict as one mismatch of the whole, without the field.
         if not isinstance(canonical, CanonicalSpec | pulumi.Output):
-            canonical, lifecycle = validate_arguments(
+            canonical, lifecycle = validate_and_canonicalize_arguments(
                 kind,
                 name,
                 spec,
@@ -79,7 +79,9 @@ class _Job(dynamic.Resource, Generic[Spec]):
         self._spec = canonical
         if not adopt:
             self._spec = apply_when_known(
-                lambda spec, run_ids: spec and complete_spec(spec, rerun, foundation, name, run_ids), canonical, run_ids
+                lambda spec, run_ids: spec and add_defaults_and_folder(spec, rerun, foundation, name, run_ids),
+                canonical,
+                run_ids,
             )
         props: dict[str, Any] = {
             "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}",
@@ -147,8 +149,8 @@ class TrainingPipeline(_Job[TrainingPipelineArgs], module="vertex", name="Traini
     provider = TrainingPipelineProvider
 
 
-def complete_spec(
-    spec: CanonicalSpec, rerun: int, foundation: Foundation, name: str, upstream_run_ids: Sequence[str] = ()
+def add_defaults_and_folder(
+    spec: CanonicalSpec, rerun: int, foundation: Foundation, job_name: str, upstream_run_ids: Sequence[str] = ()
 ) -> CanonicalSpec:
     """Return the spec with what it leaves out: one replica a pool, the foundation's defaults, a folder for each run."""
     job_spec = {**foundation.job_spec_defaults, **spec.job_spec}
@@ -160,7 +162,7 @@ def complete_spec(
     if foundation.encryption_key is not None:
         fields.setdefault("encryptionSpec", {"kmsKeyName": foundation.encryption_key})
     whole = CanonicalSpec(spec.kind, fields)
-    folder = f"{foundation.staging}/{name}/{compute_run_id(whole, rerun, upstream_run_ids)}"
+    folder = f"{foundation.staging}/{job_name}/{compute_run_id(whole, rerun, upstream_run_ids)}"
     job_spec.setdefault("baseOutputDirectory", {"outputUriPrefix": folder})
     return whole
 

@@ -8,7 +8,7 @@ from vertex_api.job_states import TERMINAL_STATES, strip_state_prefix
 from vertex_api.studies import trials
 from vertex_api.studies.metrics import list_objectives
 
-from .backing_jobs import TUNING_JOB
+from .pipeline_backing_jobs import TUNING_JOB
 
 Job = Mapping[str, Any]
 HEARTBEAT_SECONDS = 60.0
@@ -28,7 +28,7 @@ class Progress:
         self._statuses: dict[str, str] = {}
         self._last_time: float | None = None
 
-    def render_changes(self, jobs: Mapping[str, Job], now: float) -> list[str]:
+    def render_changes_or_heartbeat(self, jobs: Mapping[str, Job], now: float) -> list[str]:
         """Return a few lines on the jobs, by name, that have changed by `now` (seconds since 1970)."""
         changed = {}
         for name, job in jobs.items():
@@ -37,7 +37,7 @@ class Progress:
                 self._statuses[name] = status
                 changed[name] = job
         if len(changed) > _MAX_NAMES:
-            lines = [*_render_states(changed), _render_done_counts(jobs)]
+            lines = [*_render_names_by_state(changed), _render_done_counts(jobs)]
         else:
             lines = [f"{name}: {self._statuses[name]}" for name in changed]
         queued = list(_describe_queued_jobs(jobs, now))
@@ -63,7 +63,7 @@ def describe_change(job_name: str, previous_run: Mapping[str, Any], run: Mapping
 def _describe_status(job: Job) -> str:
     state, tuning_job = strip_state_prefix(job["state"]), job.get(TUNING_JOB, job)
     if state == "RUNNING" and "startTime" in job:
-        minutes = _count_minutes_since_creation(job, _parse_time(job["startTime"]))
+        minutes = _count_minutes_since_creation(job, _parse_unix_seconds(job["startTime"]))
         state += f" after {minutes} min in the queue" if minutes else ""
     if "studySpec" not in tuning_job:
         return state
@@ -73,7 +73,7 @@ def _describe_status(job: Job) -> str:
     return f"{state}, {trials.count_ended_trials(tuning_job)} of {tuning_job['maxTrialCount']} trials done{best}"
 
 
-def _render_states(jobs: Mapping[str, Job]) -> Iterator[str]:
+def _render_names_by_state(jobs: Mapping[str, Job]) -> Iterator[str]:
     """Yield one line for each state: many jobs that change at once would flood the screen."""
     states = {name: strip_state_prefix(job["state"]) for name, job in jobs.items()}
     for state in dict.fromkeys(states.values()):
@@ -106,8 +106,8 @@ def _join_names(names: list[str]) -> str:
 
 def _count_minutes_since_creation(job: Job, moment: float) -> int:
     """Return the whole minutes from a job's creation to a moment in seconds since 1970."""
-    return max(0, int((moment - _parse_time(job["createTime"])) // 60))
+    return max(0, int((moment - _parse_unix_seconds(job["createTime"])) // 60))
 
 
-def _parse_time(time: str) -> float:
+def _parse_unix_seconds(time: str) -> float:
     return datetime.fromisoformat(time).timestamp()

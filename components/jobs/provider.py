@@ -19,12 +19,12 @@ from ..runtime.api_target import Target, translate_api_errors
 from ..runtime.provider_base import Provider
 from ..schema.job_declaration import canonicalize_declared_spec
 from . import adoption, drift, progress, results
-from .backing_jobs import fetch_tuning_job
+from .pipeline_backing_jobs import fetch_tuning_job_or_itself
 from .provider_inputs import JobInputs
 from .recovery.job_removal import remove_job
-from .recovery.labels import find_label_violations
+from .recovery.labels import find_own_label_conflicts
 from .recovery.update_session import get_current_session
-from .submission import find_or_submit_job
+from .submission import remove_orphans_find_or_submit_job
 
 
 class JobProvider(Provider):
@@ -52,7 +52,7 @@ class JobProvider(Provider):
         elif spec:
             failures += [
                 dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message)
-                for path, message in find_label_violations(spec.fields.get("labels", {}))
+                for path, message in find_own_label_conflicts(spec.fields.get("labels", {}))
             ]
         return dynamic.CheckResult({**inputs, **({"spec": spec.fields} if spec else {})}, failures)
 
@@ -62,51 +62,51 @@ class JobProvider(Provider):
         return dynamic.DiffResult(replaces=["adopt"] if adopt and not adoption.is_same_job(adopt, id_) else None)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        outputs = self._create_or_adopt(props)
+        outputs = self._adopt_find_or_submit(props)
         return dynamic.CreateResult(str(outputs["run"]["name"]), outputs)
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         if news.get("adopt"):
-            return dynamic.UpdateResult(self._create_or_adopt(news))
-        return dynamic.UpdateResult({**news, **_get_stored_results(olds), "run": olds["run"]})
+            return dynamic.UpdateResult(self._adopt_find_or_submit(news))
+        return dynamic.UpdateResult({**news, **_get_upstream_results(olds), "run": olds["run"]})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = JobInputs.parse(self.kind, props)
         with translate_api_errors(f"{inputs.name}: not read"):
-            api = api_target.resolve_target(inputs.parent)
+            api = api_target.resolve_ready_target(inputs.parent)
             try:
                 job = api.client.get(ResourceName.parse(id_))
             except NotFound:
                 return dynamic.ReadResult(None, {})
-            run = _summarize_for_refresh(api, job)
+            run = _build_run_output(api, job)
         if change := progress.describe_change(inputs.name, props.get("run") or {}, run):
             # A refresh shows changes of inputs only.
             print(change, flush=True)  # noqa: T201
-        recorded_results = _get_stored_results(props)
+        recorded_results = _get_upstream_results(props)
         values = inputs.collect_reference_values(recorded_results.get("results", {}))
-        spec = drift.select_declared_fields(inputs.spec.fields, restore_spec(self.kind, job).fields, values)
+        spec = drift.select_and_mask_fields(inputs.spec.fields, restore_spec(self.kind, job).fields, values)
         return self.build_read_result(id_, {**props, "spec": spec}, **recorded_results, run=run)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         inputs, name = JobInputs.parse(self.kind, props), ResourceName.parse(id_)
-        get_current_session().mark_deleted(id_)
+        get_current_session().record_deleted_or_kept(id_)
         if inputs.on_delete == "keep":
             return
         with translate_api_errors(f"{inputs.name}: not deleted"):
-            client = api_target.resolve_target(inputs.parent).client
+            client = api_target.resolve_ready_target(inputs.parent).client
             remove_job(client, name, inputs.name, keep_record=inputs.on_delete == "cancel")
 
-    def _create_or_adopt(self, props: dict[str, Any]) -> dict[str, Any]:
+    def _adopt_find_or_submit(self, props: dict[str, Any]) -> dict[str, Any]:
         """Return the outputs of a resource once its job exists: adopted by name, found again, or submitted."""
         inputs = JobInputs.parse(self.kind, props)
         with translate_api_errors(inputs.error_prefix):
-            api = api_target.resolve_target(inputs.parent)
-            used_results = results.fetch_results(api, inputs)
+            api = api_target.resolve_ready_target(inputs.parent)
+            used_results = results.fetch_referenced_results(api, inputs)
             if inputs.adopted_job:
                 job = adoption.fetch_adopted_job(api, inputs, inputs.adopted_job, used_results)
             else:
-                job = find_or_submit_job(api, inputs, used_results, get_current_session())
-            return {**props, **_get_stored_results({"results": used_results}), "run": _summarize_for_refresh(api, job)}
+                job = remove_orphans_find_or_submit_job(api, inputs, used_results, get_current_session())
+            return {**props, **_get_upstream_results({"results": used_results}), "run": _build_run_output(api, job)}
 
 
 class CustomJobProvider(JobProvider):
@@ -127,12 +127,12 @@ class TrainingPipelineProvider(JobProvider):
     kind = TRAINING_PIPELINE
 
 
-def _get_stored_results(props: Mapping[str, Any]) -> dict[str, Any]:
+def _get_upstream_results(props: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of references to results of other jobs, as they were when the job was submitted."""
     return {"results": props["results"]} if props.get("results") else {}
 
 
-def _summarize_for_refresh(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
+def _build_run_output(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a refresh shows of a job. It changes only with the job, or the next refresh would show a change."""
     name = ResourceName.parse(job["name"])
     logged_job = ResourceName.parse(get_backing_job_name(job) or job["name"])
@@ -144,7 +144,7 @@ def _summarize_for_refresh(api: Target, job: Mapping[str, Any]) -> dict[str, Any
     }
     if "error" in job:
         run["error"] = job["error"].get("message", "")
-    tuning_job = fetch_tuning_job(api, job)
+    tuning_job = fetch_tuning_job_or_itself(api, job)
     if ended := trials.count_ended_trials(tuning_job):
         run["trials"] = {"ended": ended, "of": int(tuning_job["maxTrialCount"])}
         if best_trial := trials.find_best_trial(tuning_job):

@@ -15,7 +15,12 @@ from vertex_api.validation.rules.study_parameters import walk_parameters
 from ..errors import SubmitFailed
 from ..runtime.api_target import Target
 from ..schema import references
-from .backing_jobs import attach_tuning_jobs, get_attached_or_declared_job, get_created_resource_names, is_pipeline
+from .pipeline_backing_jobs import (
+    attach_tuning_jobs,
+    get_attached_or_declared_job,
+    get_backing_and_model_names,
+    is_pipeline,
+)
 from .provider_inputs import JobInputs
 
 Job = Mapping[str, Any]
@@ -52,7 +57,7 @@ def find_result_references(spec: CanonicalSpec) -> set[str]:
     return {reference for table, _, reference in tables if table == references.JOBS}
 
 
-def fetch_results(api: Target, inputs: JobInputs) -> dict[str, str]:
+def fetch_referenced_results(api: Target, inputs: JobInputs) -> dict[str, str]:
     """Return the values of references to results of upstream jobs, as text.
 
     This takes one call for each of these jobs, and one more if a pipeline among them runs a tuning job. Raises
@@ -70,7 +75,7 @@ def fetch_results(api: Target, inputs: JobInputs) -> dict[str, str]:
         if job["state"] not in SUCCEEDED_STATES:
             raise SubmitFailed(f"{inputs.error_prefix}: {name}, whose results it uses, is {job['state']}")
     complete_jobs = attach_tuning_jobs(api, inputs.stack, jobs)
-    job_results = {name: {"name": job["name"], **summarize_job(job)} for name, job in complete_jobs.items()}
+    job_results = {name: {"name": job["name"], **build_job_results(job)} for name, job in complete_jobs.items()}
     values = {}
     for reference, (name, path) in sorted(paths.items()):
         value = _get_result_value(job_results[name], path)
@@ -81,7 +86,7 @@ def fetch_results(api: Target, inputs: JobInputs) -> dict[str, str]:
     return values
 
 
-def summarize_job(job: Job) -> dict[str, Any]:
+def build_job_results(job: Job) -> dict[str, Any]:
     """Return the results of a job: the API's `state`, `modelDir`, and of a tuning job `bestTrial` and `trials`.
 
     A failed job has an `error`. `modelDir` of a tuning job is that of its best trial. With several objectives,
@@ -93,11 +98,11 @@ def summarize_job(job: Job) -> dict[str, Any]:
     if "error" in job:
         result["error"] = job["error"].get("message", "")
     if is_pipeline(job):
-        result, job = result | get_created_resource_names(job), get_attached_or_declared_job(job)
+        result, job = result | get_backing_and_model_names(job), get_attached_or_declared_job(job)
     if "studySpec" not in job:
-        return result | _build_model_dir_result(job["jobSpec"])
+        return result | _build_model_dir_entry(job["jobSpec"])
     if best_trial := trials.find_best_trial(job):
-        result |= _build_model_dir_result(job["trialJobSpec"], best_trial["id"])
+        result |= _build_model_dir_entry(job["trialJobSpec"], best_trial["id"])
     if len(list_objectives(job["studySpec"])) > 1:
         result["paretoTrials"] = trials.find_pareto_front(job)
     if unreported := trials.find_unreported_metrics(job):
@@ -105,7 +110,7 @@ def summarize_job(job: Job) -> dict[str, Any]:
     return result | {"bestTrial": best_trial, "trials": trials.summarize_trials(job)}
 
 
-def _build_model_dir_result(job_spec: Mapping[str, Any], trial_id: str = "") -> dict[str, str]:
+def _build_model_dir_entry(job_spec: Mapping[str, Any], trial_id: str = "") -> dict[str, str]:
     folder = get_model_directory(job_spec, trial_id)
     return {MODEL_DIR: folder} if folder else {}
 

@@ -15,7 +15,9 @@ from .recovery.update_session import UpdateSession
 Job = Mapping[str, Any]
 
 
-def find_or_submit_job(api: Target, inputs: JobInputs, results: Mapping[str, str], session: UpdateSession) -> Job:
+def remove_orphans_find_or_submit_job(
+    api: Target, inputs: JobInputs, results: Mapping[str, str], session: UpdateSession
+) -> Job:
     """Return the job that stands for a resource: an equivalent one that exists already, or a new one.
 
     Other jobs that this stack has submitted for the resource are removed first. `results` are the values of references
@@ -24,11 +26,11 @@ def find_or_submit_job(api: Target, inputs: JobInputs, results: Mapping[str, str
     kind = inputs.spec.kind
     token = compute_token(inputs.spec, inputs.owner, inputs.secrets, inputs.rerun, inputs.upstream_jobs)
     labels = build_labels(inputs.owner, token)
-    equivalent_job = session.find_equivalent_job(api, kind, inputs.stack, token)
+    equivalent_job = session.find_equivalent_usable_job(api, kind, inputs.stack, token)
     ledger = session.get_ledger(inputs.stack)
     if ledger and inputs.name in ledger.names:
-        labels[MARK_LABEL] = ledger.compute_mark_label(inputs.name)
-        orphans = session.find_orphans(api, kind, inputs.stack, labels[MARK_LABEL], equivalent_job)
+        labels[MARK_LABEL] = ledger.compute_mark(inputs.name)
+        orphans = session.find_orphan_names(api, kind, inputs.stack, labels[MARK_LABEL], equivalent_job)
         remove_orphans(api.client, ledger.stack, dict.fromkeys(orphans, inputs.name))
     if equivalent_job:
         return equivalent_job

@@ -12,16 +12,16 @@ from vertex_api.resource_names import ResourceName
 from ..errors import TrainingFailed
 from ..runtime import api_target, engine
 from . import failure_diagnosis
-from .backing_jobs import TUNING_JOB, attach_tuning_jobs, fetch_existing_jobs
+from .pipeline_backing_jobs import TUNING_JOB, attach_tuning_jobs, fetch_existing_jobs_by_name
 from .progress import Progress
-from .results import summarize_job
+from .results import build_job_results
 
 Job = Mapping[str, Any]
 UNREACHABLE_SECONDS = 120.0
 """How long the API may be out of reach before the wait fails; the jobs themselves go on."""
 
 
-def wait_for_jobs(parent: str, stack: str, names: Mapping[str, str], deadlines: Mapping[str, float]) -> dict[str, Any]:
+def await_results(parent: str, stack: str, names: Mapping[str, str], deadlines: Mapping[str, float]) -> dict[str, Any]:
     """Return the results of jobs by name, once all have succeeded.
 
     `names` are their resource names, `deadlines` seconds from the beginning of this wait. Raises TrainingFailed as soon
@@ -34,18 +34,18 @@ def wait_for_jobs(parent: str, stack: str, names: Mapping[str, str], deadlines: 
     while True:
         engine.ensure_engine_alive("waiting")
         try:
-            latest = fetch_jobs(parent, stack, pending)
+            latest = fetch_existing_jobs_with_tuning(parent, stack, pending)
         except (Unavailable, QuotaExceeded) as error:
             if time.monotonic() - last_contact > UNREACHABLE_SECONDS:
                 raise TrainingFailed(f"the jobs' state is unknown for {UNREACHABLE_SECONDS:.0f} s: {error}") from error
         else:
             last_contact = time.monotonic()
             jobs |= latest
-            _print_lines(*progress.render_changes(jobs, time.time()))
+            _print_lines(*progress.render_changes_or_heartbeat(jobs, time.time()))
             if missing := pending.keys() - latest.keys():
                 raise TrainingFailed(f"{', '.join(sorted(missing))}: deleted while waited for; run `pulumi refresh`")
             if failed := [name for name in latest if jobs[name]["state"] in TERMINAL_STATES - SUCCEEDED_STATES]:
-                api = api_target.resolve_target(parent)
+                api = api_target.resolve_ready_target(parent)
                 raise TrainingFailed(
                     "\n".join(failure_diagnosis.build_failure_report(api, name, jobs[name]) for name in failed)
                 )
@@ -53,7 +53,7 @@ def wait_for_jobs(parent: str, stack: str, names: Mapping[str, str], deadlines: 
                 for name, job in jobs.items():
                     reports = failure_diagnosis.render_unreported_metrics(job.get(TUNING_JOB, job))
                     _print_lines(*(f"{name}: {report}" for report in reports))
-                return {name: summarize_job(job) for name, job in jobs.items()}
+                return {name: build_job_results(job) for name, job in jobs.items()}
         waited = time.monotonic() - start
         pending = {name: names[name] for name in pending if not (name in jobs and _has_ended(jobs[name]))}
         remaining = {name: deadlines.get(name, inf) - waited for name in pending}
@@ -64,13 +64,13 @@ def wait_for_jobs(parent: str, stack: str, names: Mapping[str, str], deadlines: 
         time.sleep(min(max(0.3, waited / 20), 15, *remaining.values()))
 
 
-def fetch_jobs(parent: str, stack: str, names: Mapping[str, str]) -> dict[str, Job]:
+def fetch_existing_jobs_with_tuning(parent: str, stack: str, names: Mapping[str, str]) -> dict[str, Job]:
     """Return the jobs as they are now, by name, with the tuning jobs of pipelines; those that are gone are left out.
 
     `names` are their resource names.
     """
-    api = api_target.resolve_target(parent)
-    jobs = fetch_existing_jobs(api, stack, set(names.values()))
+    api = api_target.resolve_ready_target(parent)
+    jobs = fetch_existing_jobs_by_name(api, stack, set(names.values()))
     return attach_tuning_jobs(api, stack, {name: jobs[names[name]] for name in names if names[name] in jobs})
 
 
@@ -80,7 +80,7 @@ def _has_ended(job: Job) -> bool:
 
 def _render_overdue_message(parent: str, job_name: str, resource_name: str, job: Job | None, waited: float) -> str:
     state = job["state"] if job else "of unknown state"
-    page = api_target.resolve_target(parent).links.get_page_url(ResourceName.parse(resource_name))
+    page = api_target.resolve_ready_target(parent).links.get_page_url(ResourceName.parse(resource_name))
     return (
         f"{job_name}: still {state} after {waited:.0f} s, its lifecycle.deadline. The job goes on: {page}\n"
         "  run this again to wait on, raise the deadline, or set scheduling.timeout to have the service end such a job"

@@ -9,7 +9,7 @@ from pulumi import dynamic
 
 from ..errors import UploadFailed
 from ..files.digests import shorten_digests_if_few
-from ..runtime.foundation import Foundation
+from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from ..schema import shapes
 from .object_store import get_object_store

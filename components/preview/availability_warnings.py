@@ -16,7 +16,7 @@ from vertex_api.estimates.regional_availability import (
 from vertex_api.name_suggestions import find_closest_name
 
 from ..schema.job_declaration import JobDeclaration
-from ..settings import google_cloud
+from ..settings import google_cloud_rules
 from ..settings.settings import Settings
 
 MAX_NAMES = 3
@@ -26,24 +26,24 @@ MAX_NAMES = 3
 def show_availability(settings: Settings) -> None:
     """Warn in a preview of the target gcp about accelerators that the region may not have."""
     if settings.cloud is not None and pulumi.runtime.is_dry_run():
-        machines = [pool for _, pool in google_cloud.iterate_pools(settings.cloud)]
-        if lines := render_availability_lines(settings.region, settings.jobs, machines):
+        machines = [pool for _, pool in google_cloud_rules.iterate_paths_and_pools(settings.cloud)]
+        if lines := render_unavailable_accelerators(settings.region, settings.jobs, machines):
             pulumi.warn("\n".join(lines))
 
 
-def render_availability_lines(
-    region: str, jobs: Iterable[JobDeclaration], machines: Iterable[Mapping[str, Any]]
+def render_unavailable_accelerators(
+    region: str, jobs: Iterable[JobDeclaration], pools: Iterable[Mapping[str, Any]]
 ) -> list[str]:
     """Return a line for an unknown region, or for each accelerator that the region does not offer.
 
-    `machines` are the pools of the stack's own persistent resource.
+    `pools` are the pools of the stack's own persistent resource.
     """
     if region not in REGIONS:
         near = find_closest_name(region, REGIONS)
         guess = f"; did you mean {near}?" if near else "."
         return [f"{region} is not known as a region with training as of {AS_OF}{guess} See {PAGE}"]
     unavailable = {job.name: find_unavailable_accelerators(job.spec, region) for job in jobs}
-    unavailable[google_cloud.PERSISTENT_RESOURCE] = find_unavailable_in_pools(machines, region)
+    unavailable[google_cloud_rules.PERSISTENT_RESOURCE] = find_unavailable_in_pools(pools, region)
     lines = []
     for accelerator in sorted(set().union(*unavailable.values())):
         users = [name for name, accelerators in unavailable.items() if accelerator in accelerators]

@@ -11,7 +11,7 @@ from vertex_api.estimates.cost import Cost
 from vertex_api.estimates.price_table import is_price_old
 from vertex_api.estimates.quota import METRIC_PREFIX, UNKNOWN_METRIC_MARK, estimate_quota
 
-from ..settings import google_cloud
+from ..settings import google_cloud_rules
 from ..settings.settings import Settings
 
 MAX_LINES = 10
@@ -29,8 +29,8 @@ def show_cost(settings: Settings) -> None:
 def estimate_quotas(settings: Settings) -> dict[str, dict[str, int]]:
     """Return how much of each quota each of `settings.costs` needs, by the same names."""
     quotas = {job.name: estimate_quota(job.spec) for job in settings.jobs}
-    if machines := [pool for _, pool in google_cloud.iterate_pools(settings.cloud or {})]:
-        quotas[google_cloud.PERSISTENT_RESOURCE] = persistent_resource.estimate_pool_quota(machines)
+    if machines := [pool for _, pool in google_cloud_rules.iterate_paths_and_pools(settings.cloud or {})]:
+        quotas[google_cloud_rules.PERSISTENT_RESOURCE] = persistent_resource.estimate_pool_quota(machines)
     return quotas
 
 
@@ -101,7 +101,7 @@ def _render_notes(costs: Mapping[str, Cost], names: list[str]) -> list[str]:
     unpriced = [each for each in costs.values() if each.unpriced]
     count = sum(not each.is_endless for each in unpriced)
     without = [f"{count} job{'s' if count > 1 else ''}"] if count else []
-    without += [google_cloud.PERSISTENT_RESOURCE] if count < len(unpriced) else []
+    without += [google_cloud_rules.PERSISTENT_RESOURCE] if count < len(unpriced) else []
     if without:
         lines.append(f"  The sum is without {' and '.join(without)} with no price on file")
     return lines

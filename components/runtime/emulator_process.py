@@ -33,13 +33,13 @@ def get_data_folder() -> Path:
 
 def start_emulator(port: int | None = None) -> str:
     """Return the emulator's URL, after starting it if it is not running. Raises EmulatorFailed."""
-    return _find_running_url() or _start_process(port)
+    return _find_running_url() or _start_process_and_await_url(port)
 
 
 def stop_emulator(*, only_if_idle: bool = False) -> None:
     """Stop the emulator, with `only_if_idle` unless jobs are active; print what happens. Raises EmulatorFailed."""
     command = _build_command("stop", *(["--if-idle"] if only_if_idle else []))
-    done = subprocess.run(command, cwd=_FOLDER, env=_build_environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=_FOLDER, env=_filter_environment(), capture_output=True, text=True, check=False)
     if done.stdout.strip():
         print(done.stdout.strip(), flush=True)  # noqa: T201
     if done.returncode:
@@ -55,7 +55,7 @@ def _find_running_url() -> str | None:
         return None
 
 
-def _start_process(port: int | None) -> str:
+def _start_process_and_await_url(port: int | None) -> str:
     data = get_data_folder()
     try:
         data.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def _start_process(port: int | None) -> str:
             process = subprocess.Popen(
                 _build_command("serve", *([f"--port={port}"] if port else [])),
                 cwd=_FOLDER,
-                env=_build_environment(),
+                env=_filter_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=stream,
@@ -93,7 +93,7 @@ def _build_command(verb: str, *options: str) -> list[str]:
     return [sys.executable, "-m", "vertex_emulator", verb, f"--data={get_data_folder()}", *options]
 
 
-def _build_environment() -> dict[str, str]:
+def _filter_environment() -> dict[str, str]:
     """Return the environment without the variables of Pulumi's plugins, which hold the stack's secrets."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PULUMI_")}
 

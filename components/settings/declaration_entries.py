@@ -14,7 +14,7 @@ from ..errors import Problem
 from ..schema import formats
 from ..schema.job_keys import SPEC
 from ..schema.source_file import SourceFile, find_files_and_unmatched_patterns, load_and_parse_source_file
-from .spec_file_merging import SpecFile, find_spec_file, merge_spec_file
+from .spec_file_merging import SpecFile, get_and_check_spec_file_name, merge_spec_file
 
 SECTIONS = ("vars", "images", "packages", *KINDS)
 _EXTENSION_PREFIX = "x-"  # as in Compose files: for anchors that jobs refer to
@@ -41,7 +41,7 @@ Entries = Mapping[str, Mapping[str, Entry]]
 """By section (`images`, `customJobs` …) and name."""
 
 
-def load_entries(
+def load_entries_and_problems(
     root: Path, stack_file: SourceFile, stack_values: Mapping[str, Any]
 ) -> tuple[dict[str, dict[str, Entry]], list[Problem]]:
     """Read all files that a stack includes, and their spec files. Returns all entries but the stack's own vars.
@@ -61,20 +61,20 @@ def load_entries(
         problems += unreadable
     entries: dict[str, dict[str, Entry]] = {section: {} for section in SECTIONS}
     for source, content in contents:
-        sections, misplaced = _split_sections(source, content)
+        sections, misplaced = _split_into_entries(source, content)
         problems += misplaced
         for entry in sections:
             if message := _describe_name_problem(entry, entries):
                 problems.append(entry.create_problem((), message))
                 continue
-            merged, unmergeable = _load_spec_file(entry, root)
+            merged, unmergeable = _load_and_merge_spec_file(entry, root)
             problems += unmergeable
             if merged:
                 entries[entry.section][entry.name] = merged
     return entries, problems
 
 
-def _split_sections(source: SourceFile, content: Mapping[str, Any]) -> tuple[list[Entry], list[Problem]]:
+def _split_into_entries(source: SourceFile, content: Mapping[str, Any]) -> tuple[list[Entry], list[Problem]]:
     entries, problems = [], []
     for section, values in content.items():
         if section.startswith(_EXTENSION_PREFIX):
@@ -98,11 +98,11 @@ def _describe_name_problem(entry: Entry, entries: Entries) -> str | None:
     return None
 
 
-def _load_spec_file(entry: Entry, root: Path) -> tuple[Entry | None, list[Problem]]:
+def _load_and_merge_spec_file(entry: Entry, root: Path) -> tuple[Entry | None, list[Problem]]:
     """Return an entry with the fields of its spec file, or None if that cannot be read."""
     if entry.section not in KINDS or not isinstance(entry.value, Mapping) or entry.value.get(SPEC) is None:
         return entry, []
-    name, violations = find_spec_file(entry.value[SPEC], root)
+    name, violations = get_and_check_spec_file_name(entry.value[SPEC], root)
     if violations:
         return None, [entry.create_problem(*violation) for violation in violations]
     source, content, problems = load_and_parse_source_file(root / name, name)

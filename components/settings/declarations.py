@@ -36,7 +36,7 @@ class Declarations:
     problems: list[Problem]
 
 
-def parse_declarations(
+def parse_declarations_and_problems(
     entries: Entries, stack_file: SourceFile, stack_values: Mapping[str, Any], root: Path
 ) -> Declarations:
     """Fill in the vars of all entries and validate them, each alone and the jobs together.
@@ -48,7 +48,7 @@ def parse_declarations(
     problems = [] if isinstance(overrides, Mapping) else [stack_file.create_problem(("vars",), MUST_BE_OBJECT)]
     own_vars = {} if problems else {name: Entry(stack_file, "vars", name, value) for name, value in overrides.items()}
     for entry in (*entries["vars"].values(), *own_vars.values()):
-        problems += [entry.create_problem(*violation) for violation in _find_references_in_var(entry.value)]
+        problems += [entry.create_problem(*violation) for violation in _find_var_reference_violations(entry.value)]
     # Their URI depends on the region alone. Names of images are in lower case, so none can be equal.
     google_images = {"reductionServer": reduction_server.get_image_uri(stack_values.get("region", ""))}
     variables = {name: entry.value for name, entry in {**entries["vars"], **own_vars}.items()}
@@ -79,14 +79,14 @@ def parse_declarations(
         for job, path, message in dependencies.find_dependency_violations(jobs, results):
             problems.append(entries[job.kind.collection][job.name].create_problem(path, message))
     if results and not problems:
-        jobs = [*dependencies.add_referenced_jobs(jobs, results)]
+        jobs = [*dependencies.resolve_folders_and_link_jobs(jobs, results)]
     known_vars = entries["vars"].keys() | set[str]().union(*(resolution.used_vars for resolution in resolutions))
     for name in own_vars.keys() - known_vars:
         problems.append(own_vars[name].create_problem((), f"nothing uses it{suggestion_text(name, known_vars)}"))
     return Declarations(images, packages, tuple(jobs), problems)
 
 
-def _find_references_in_var(value: Any) -> Iterable[Violation]:
+def _find_var_reference_violations(value: Any) -> Iterable[Violation]:
     for path, reference in references.find_references_with_paths(value):
         yield path, f"${{{reference}}} must be written where the var is used; vars hold plain values"
     yield from references.find_unclosed_reference_violations(value)
@@ -114,7 +114,7 @@ def _parse_job(resolution: Resolution) -> tuple[JobDeclaration, list[Violation]]
         body = {"displayName": name, **body}
     validate = partial(canonicalize_declared_spec, kind, is_name_required=not is_adopted)
     spec, problems = validate(body)
-    if _convert_vars_to_text(resolution.entry.value, body, [problem.path for problem in problems]):
+    if _convert_vars_to_text_in_place(resolution.entry.value, body, [problem.path for problem in problems]):
         spec, problems = validate(body)
     results = dict(resolution.results)
     for problem in problems:
@@ -124,7 +124,7 @@ def _parse_job(resolution: Resolution) -> tuple[JobDeclaration, list[Violation]]
     return JobDeclaration(kind, name, spec, lifecycle), violations
 
 
-def _convert_vars_to_text(source: Any, body: dict[str, Any], paths: Iterable[KeyPath]) -> bool:
+def _convert_vars_to_text_in_place(source: Any, body: dict[str, Any], paths: Iterable[KeyPath]) -> bool:
     """Convert numbers to text at those of `paths` where `source` has a reference alone: `args: ["${vars.n}"]`.
 
     Changes `body` in place. Returns whether there are such paths.

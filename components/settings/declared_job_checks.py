@@ -9,7 +9,7 @@ from vertex_api.validation.shape_and_rule_validation import collect_problems
 
 from ..images.declared_images import find_bare_image_name_violations
 from ..jobs import adoption
-from ..jobs.recovery.labels import find_label_violations
+from ..jobs.recovery.labels import find_own_label_conflicts
 from ..schema import references, shapes
 from ..schema.job_declaration import JobDeclaration
 from . import guardrails
@@ -30,7 +30,7 @@ def find_job_violations(
     stack_labels = stack_values.get("labels", {})
     if not job.is_adopted:
         yield from _find_likely_mistakes(job, images, is_on_google_cloud)
-        for path, message in find_label_violations(job.spec.fields.get("labels", {}), stack_labels):
+        for path, message in find_own_label_conflicts(job.spec.fields.get("labels", {}), stack_labels):
             yield ("labels", *path), message
     if is_on_google_cloud and "region" in stack_values:
         yield from find_region_mismatches(job.spec.fields, job.spec.job_spec_path, stack_values["region"])
@@ -38,7 +38,7 @@ def find_job_violations(
         yield from guardrails.find_job_violations(stack_values["guardrails"], job, images, stack_labels)
 
 
-def find_duplicate_adoptions(jobs: Iterable[JobDeclaration]) -> list[tuple[JobDeclaration, str]]:
+def find_jobs_with_adopted_target(jobs: Iterable[JobDeclaration]) -> list[tuple[JobDeclaration, str]]:
     """Find the jobs that adopt what another one adopts, each with a message for its `lifecycle.adopt`."""
     names: dict[str, str] = {}
     duplicates = []

@@ -20,7 +20,7 @@ from vertex_api.validation.rules.machine_spec import get_accelerator_and_count
 from ..errors import ImageRefused
 from ..schema import references, shapes
 from ..schema.job_declaration import JobDeclaration
-from . import google_cloud
+from . import google_cloud_rules
 
 _UNKNOWN_YET = "stands for a value that is not known yet, so it cannot be checked; write the value"
 _LISTS = ("machineTypes", "acceleratorTypes", "registries")
@@ -28,7 +28,7 @@ _LIMITS = {"maxHourlyCost": "hourly", "maxTotalCost": "total"}
 _MAX_NAMES = 3
 
 
-def find_empty_rules(guardrails: Any) -> Iterator[Violation]:
+def find_empty_rule_violations(guardrails: Any) -> Iterator[Violation]:
     """Find empty rules in a stack file's `guardrails`, as written; elsewhere an empty value means "unset"."""
     for rule in shapes.Guardrails.__annotations__:
         if isinstance(guardrails, Mapping) and rule in guardrails and guardrails[rule] in (None, []):
@@ -79,7 +79,7 @@ def _find_training_job_violations(
 
 def find_resource_pool_violations(rules: shapes.Guardrails, values: Mapping[str, Any]) -> Iterator[Violation]:
     """Find every guardrail that the stack's persistent resource breaks. Only those on machines apply to it."""
-    for at, pool in google_cloud.iterate_pools(values):
+    for at, pool in google_cloud_rules.iterate_paths_and_pools(values):
         yield from _find_disallowed_types(rules, pool["machineSpec"], (*at, "machineSpec"))
 
 
@@ -105,7 +105,7 @@ def find_budget_violations(
         usd = {name: each for name, each in priced.items() if isfinite(each)}
         expensive = [name for name in usd if usd[name] > limit]
         unit = "USD an hour" if rule == "maxHourlyCost" else "USD at most"
-        resource = google_cloud.PERSISTENT_RESOURCE
+        resource = google_cloud_rules.PERSISTENT_RESOURCE
         limit_text = f"allowed: {limit:.2f} for all jobs{f' and {resource}' if resource in usd else ''}"
         for name in expensive:
             yield name, rule, f"guardrails.{rule}: {usd[name]:.2f} {unit} by list price; {limit_text}"

@@ -12,11 +12,11 @@ from ..errors import DeclarationErrors, Problem
 from ..schema import shapes
 from ..schema.job_declaration import JobDeclaration
 from ..schema.source_file import SourceFile
-from . import google_cloud, guardrails, price_overrides
-from .declaration_entries import load_entries
-from .declarations import parse_declarations
-from .declared_job_checks import find_duplicate_adoptions, find_job_violations
-from .stack_values import NAMESPACE, decode_config, validate_stack_values
+from . import google_cloud_rules, guardrails, price_overrides
+from .declaration_entries import load_entries_and_problems
+from .declarations import parse_declarations_and_problems
+from .declared_job_checks import find_job_violations, find_jobs_with_adopted_target
+from .stack_values import NAMESPACE, extract_own_config, find_valid_values_and_violations
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Settings:
 
     `root` is the project's folder, `project` and `region` are Google Cloud's. `cloud` is None unless the target is
     `gcp`; it has names for all resources that the stack creates. `costs` are those of the jobs by name, and that of
-    `google_cloud.PERSISTENT_RESOURCE`; empty unless the target is `gcp`.
+    `google_cloud_rules.PERSISTENT_RESOURCE`; empty unless the target is `gcp`.
     """
 
     pulumi_project: str
@@ -48,25 +48,25 @@ class Settings:
         import pulumi
         from pulumi.runtime import get_config_env
 
-        return cls.parse(pulumi.get_project(), pulumi.get_stack(), Path.cwd(), get_config_env())
+        return cls.load_from_config(pulumi.get_project(), pulumi.get_stack(), Path.cwd(), get_config_env())
 
     @classmethod
-    def parse(cls, pulumi_project: str, stack: str, root: Path, config: Mapping[str, str]) -> "Settings":
+    def load_from_config(cls, pulumi_project: str, stack: str, root: Path, config: Mapping[str, str]) -> "Settings":
         """Return the settings of a stack's config (`{"vertex-training:target": "local", …}`) and its included files.
 
         Raises DeclarationErrors with all problems.
         """
-        stack_file = _read_stack_file(root, stack)
-        values, violations = validate_stack_values(decode_config(config))
+        stack_file = _read_stack_file_for_line_numbers(root, stack)
+        values, violations = find_valid_values_and_violations(extract_own_config(config))
         problems = [stack_file.create_problem(*violation) for violation in violations]
-        entries, unloadable = load_entries(root, stack_file, values)
-        declared = parse_declarations(entries, stack_file, values, root)
+        entries, unloadable = load_entries_and_problems(root, stack_file, values)
+        declared = parse_declarations_and_problems(entries, stack_file, values, root)
         costs = _estimate_costs(declared.jobs, values)
         problems += [*unloadable, *declared.problems]
         for job in declared.jobs:
             entry = entries[job.kind.collection][job.name]
             problems += [entry.create_problem(*each) for each in find_job_violations(job, declared.images, values)]
-        for job, message in find_duplicate_adoptions(declared.jobs):
+        for job, message in find_jobs_with_adopted_target(declared.jobs):
             problems.append(entries[job.kind.collection][job.name].create_problem(("lifecycle", "adopt"), message))
         if rules := values.get("guardrails"):
             problems += [
@@ -87,7 +87,9 @@ class Settings:
             project=values.get("project", "local"),
             region=values.get("region", "us-central1"),
             emulator_port=values.get("emulator", {}).get("port"),
-            cloud=google_cloud.add_default_names(pulumi_project, stack, values) if values["target"] == "gcp" else None,
+            cloud=google_cloud_rules.build_named_and_labelled_cloud(pulumi_project, stack, values)
+            if values["target"] == "gcp"
+            else None,
             images=declared.images,
             packages=declared.packages,
             jobs=declared.jobs,
@@ -97,7 +99,7 @@ class Settings:
         )
 
 
-def _read_stack_file(root: Path, stack: str) -> SourceFile:
+def _read_stack_file_for_line_numbers(root: Path, stack: str) -> SourceFile:
     """Read a stack file for its line numbers only: its values come from the engine, with secrets decrypted."""
     name = f"stacks/Pulumi.{stack}.yaml"
     file = root / name
@@ -110,8 +112,8 @@ def _estimate_costs(jobs: Iterable[JobDeclaration], stack_values: Mapping[str, A
         return {}
     region, known = stack_values["region"], price_overrides.merge_prices(stack_values.get("prices"))
     costs = {job.name: estimate_cost(job.spec, region, known) for job in jobs if job.valid_spec}
-    if pools := [pool for _, pool in google_cloud.iterate_pools(stack_values)]:
-        costs[google_cloud.PERSISTENT_RESOURCE] = persistent_resource.estimate_pool_cost(pools, region, known)
+    if pools := [pool for _, pool in google_cloud_rules.iterate_paths_and_pools(stack_values)]:
+        costs[google_cloud_rules.PERSISTENT_RESOURCE] = persistent_resource.estimate_pool_cost(pools, region, known)
     return costs
 
 

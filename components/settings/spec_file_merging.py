@@ -48,7 +48,7 @@ class SpecFile:
         return self.source.create_problem(inner_path, message)
 
 
-def find_spec_file(spec: Any, root: Path) -> tuple[str, list[Violation]]:
+def get_and_check_spec_file_name(spec: Any, root: Path) -> tuple[str, list[Violation]]:
     """Return the file that a job's `spec` names, relative to the project's folder `root`, or violations."""
     named, problems = validate_shape(shapes.SpecFile, spec)
     if isinstance(spec, str):

@@ -9,14 +9,14 @@ from vertex_api.validation.shape_and_rule_validation import check_partially, ext
 from vertex_api.validation.shape_validation import validate_shape
 
 from ..schema import shapes
-from . import google_cloud, guardrails, price_overrides
+from . import google_cloud_rules, guardrails, price_overrides
 from .declaration_entries import SECTIONS
 
 NAMESPACE = "vertex-training"
 """Of all keys, also in projects that have another name."""
 
 
-def decode_config(config: Mapping[str, str]) -> dict[str, Any]:
+def extract_own_config(config: Mapping[str, str]) -> dict[str, Any]:
     """Return a stack's config without the keys of other namespaces, and without the namespace.
 
     The engine passes texts as they are, and lists and objects as JSON.
@@ -25,7 +25,7 @@ def decode_config(config: Mapping[str, str]) -> dict[str, Any]:
     return {key.removeprefix(prefix): _decode_if_json(text) for key, text in config.items() if key.startswith(prefix)}
 
 
-def validate_stack_values(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[Violation]]:
+def find_valid_values_and_violations(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[Violation]]:
     """Return the valid values of a stack's config in the shape of `shapes.Stack`, and all violations.
 
     The declarations are returned as they are. A region or a persistent resource that breaks a rule is left out, so that
@@ -43,16 +43,17 @@ def validate_stack_values(config: Mapping[str, Any]) -> tuple[dict[str, Any], li
     ]
     violations += [(each.path, each.message) for each in problems]
     violations += (
-        (("guardrails", *path), message) for path, message in guardrails.find_empty_rules(config.get("guardrails"))
+        (("guardrails", *path), message)
+        for path, message in guardrails.find_empty_rule_violations(config.get("guardrails"))
     )
     invalid = {each.path[0] for each in misshapen}
-    invalid |= {each.path[0] for each in problems} & {google_cloud.PERSISTENT_RESOURCE, "region"}
+    invalid |= {each.path[0] for each in problems} & {google_cloud_rules.PERSISTENT_RESOURCE, "region"}
     return {**{key: value for key, value in values.items() if key not in invalid}, **declarations}, violations
 
 
 def _find_target_violations(values: Mapping[str, Any]) -> Iterable[Violation]:
     if values["target"] == "gcp":
-        yield from google_cloud.find_violations(values)
+        yield from google_cloud_rules.find_violations(values)
         if "prices" in values:
             for path, message in price_overrides.find_violations(values["prices"], values.get("region")):
                 yield ("prices", *path), message

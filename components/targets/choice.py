@@ -1,6 +1,6 @@
 """The choice between targets. Nothing downstream asks which one it is."""
 
-from ..runtime.foundation import Foundation
+from ..runtime.foundation_protocol import Foundation
 from ..settings.settings import Settings
 from .local import LocalFoundation
 

@@ -16,7 +16,7 @@ from ..runtime.provider_base import Provider
 from ..settings.settings import Settings
 
 
-class EmulatorProvider(Provider):
+class EmulatorProcessProvider(Provider):
     """Starts the emulator with the stack, and stops it with the stack unless jobs of other stacks are active in it."""
 
     input_names = ("port",)
@@ -40,7 +40,7 @@ class Emulator(dynamic.Resource, module="vertex", name="Emulator"):
     """The emulator's process. Without a `port` it chooses one and keeps it across restarts."""
 
     def __init__(self, name: str, port: int | None, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(EmulatorProvider(), name, {"port": port}, opts)
+        super().__init__(EmulatorProcessProvider(), name, {"port": port}, opts)
 
 
 class LocalFoundation(pulumi.ComponentResource):

@@ -41,7 +41,7 @@ def load(root: Path, stack: str, **files: str) -> Settings:
     given = yaml.safe_load(textwrap.dedent(stack))["config"]
     # As the engine hands it over: texts as they are, everything else as JSON.
     config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
-    return Settings.parse("team", "dev", root, config)
+    return Settings.load_from_config("team", "dev", root, config)
 
 
 def problems(root: Path, stack: str, **files: str) -> list[str]:

@@ -41,7 +41,7 @@ def test_all_providers_are_looked_at() -> None:
     assert {provider.__name__ for provider in PROVIDERS} >= {
         "CompletionProvider",
         "CustomJobProvider",
-        "EmulatorProvider",
+        "EmulatorProcessProvider",
         "HyperparameterTuningJobProvider",
         "TrainingImageProvider",
     }

@@ -91,4 +91,4 @@ def settings(root: Path, stack: Mapping[str, Any] = CLOUD) -> Settings:
     (root / "stacks" / "Pulumi.dev.yaml").write_text(yaml.safe_dump({"config": dict(stack)}))
     # As the engine hands it over: texts as they are, everything else as JSON.
     config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in stack.items()}
-    return Settings.parse("team", "dev", root, config)
+    return Settings.load_from_config("team", "dev", root, config)

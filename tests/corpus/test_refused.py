@@ -18,7 +18,7 @@ RULES = (
     "vertex_api/validation/shape_validation.py",
     "vertex_api/validation/pipeline_validation.py",
     "components/ai_platform_training/job_rules.py",
-    "components/settings/google_cloud.py",
+    "components/settings/google_cloud_rules.py",
     "components/settings/declarations.py",
     "components/settings/declaration_entries.py",
     "components/settings/declared_job_checks.py",
@@ -51,7 +51,7 @@ def said(files: dict[str, Any], base: Base, root: Path) -> list[str]:
     stack = files["stacks/Pulumi.dev.yaml"]["config"]
     config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in stack.items()}
     try:
-        Settings.parse("team", "dev", root, config)
+        Settings.load_from_config("team", "dev", root, config)
     except DeclarationErrors as errors:
         return [f"{each.place.partition(':')[0]}: {each.path}: {each.message}" for each in errors.problems]
     return []

@@ -31,7 +31,7 @@ def read_stack_config(root: Path, stack: str) -> dict[str, Any]:
 def parse_settings(root: Path, stack: str, values: dict[str, Any]) -> Settings:
     """Return the settings of a stack, as the engine hands its config over."""
     texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in values.items()}
-    return Settings.parse("demo", stack, root, texts)
+    return Settings.load_from_config("demo", stack, root, texts)
 
 
 def strip_values(preview: str) -> list[str]:

@@ -17,7 +17,7 @@ EXAMPLE = ROOT / "examples" / "script"
 
 def settings(root: Path) -> Settings:
     config = {"vertex-training:target": "local", "vertex-training:include": '["training/script.yaml"]'}
-    return Settings.parse("vertex-training", "local", root, config)
+    return Settings.load_from_config("vertex-training", "local", root, config)
 
 
 @pytest.fixture

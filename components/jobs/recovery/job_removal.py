@@ -30,13 +30,13 @@ def remove_job(client: JobClient, name: ResourceName, display_name: str, *, keep
             client.delete(name)
 
 
-def _delete_backing_job(client: JobClient, name: ResourceName) -> None:
+def _delete_backing_job(client: JobClient, pipeline_name: ResourceName) -> None:
     """Delete the job that a pipeline has run.
 
     What Vertex AI does with that job when its pipeline is deleted is not documented. It is deleted first, because
     its name is known from its pipeline alone. The model stays, as all outputs of jobs do.
     """
-    if job := get_backing_job_name(client.get(name)):
+    if job := get_backing_job_name(client.get(pipeline_name)):
         # Its record costs nothing, so it may stay if the service does not delete it.
         with suppress(NotFound, InvalidRequest):
             client.delete(ResourceName.parse(job))

@@ -27,7 +27,7 @@ def build_stack_filter(stack: str) -> str:
     return " AND ".join(f'labels.{name}="{labels[name]}"' for name in ("pulumi_project", "pulumi_stack"))
 
 
-def find_label_violations(labels: Mapping[str, str], stack_labels: Collection[str] = ()) -> Iterator[Violation]:
+def find_own_label_conflicts(labels: Mapping[str, str], stack_labels: Collection[str] = ()) -> Iterator[Violation]:
     """Find labels of a job, or of all jobs, that leave no room for `OWN_LABELS` and the labels of the stack file."""
     for name in OWN_LABELS:
         if name in labels:

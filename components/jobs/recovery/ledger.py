@@ -63,14 +63,14 @@ class LedgerProvider(Provider):
 
     def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         gone = {name: kind for name, kind in news.get("gone", {}).items() if name not in news["kept"]}
-        marks = {tokens.compute_mark_label(id_, name) for name in gone}
-        _remove_marked_jobs(olds["parent"], news["stack"], gone.values(), marks.__contains__, get_current_session())
+        marks = {tokens.compute_mark(id_, name) for name in gone}
+        _remove_unrecorded_jobs(olds["parent"], news["stack"], gone.values(), marks.__contains__, get_current_session())
         return dynamic.UpdateResult(dict(news))
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
-        kept_marks = {tokens.compute_mark_label(id_, name) for name in props["kept"]}
+        kept_marks = {tokens.compute_mark(id_, name) for name in props["kept"]}
         is_removable = lambda mark: mark.startswith(f"{id_}-") and mark not in kept_marks  # noqa: E731
-        _remove_marked_jobs(props["parent"], props["stack"], KINDS, is_removable, get_current_session())
+        _remove_unrecorded_jobs(props["parent"], props["stack"], KINDS, is_removable, get_current_session())
 
 
 class Ledger(dynamic.Resource, module="vertex", name="Ledger"):
@@ -93,7 +93,7 @@ def _parse_ledger_contents(id_: str, inputs: dict[str, Any]) -> LedgerContents:
     return LedgerContents(id_, inputs["stack"], frozenset(inputs["jobs"]) - kept_names, kept_names)
 
 
-def _remove_marked_jobs(
+def _remove_unrecorded_jobs(
     parent: str, stack: str, collections: Iterable[str], is_removable: Callable[[str], bool], session: UpdateSession
 ) -> None:
     """Remove the jobs with a mark for which `is_removable` is true that no state records.
@@ -101,12 +101,12 @@ def _remove_marked_jobs(
     Jobs that this run has deleted or kept already stay: the ledger may not know that `pulumi up --target` kept them.
     """
     with translate_api_errors("jobs of an interrupted run: not removed"):
-        api = api_target.resolve_target(parent)
+        api = api_target.resolve_ready_target(parent)
         for collection in sorted({*collections}):
             jobs = api.client.list(KINDS[collection], api.parent, build_stack_filter(stack.partition("/")[2]))
             removable = {
                 str(job["name"]): str(job["labels"]["pulumi_name"])
                 for job in jobs
-                if is_removable(job["labels"].get(MARK_LABEL, "")) and not session.is_deleted(job["name"])
+                if is_removable(job["labels"].get(MARK_LABEL, "")) and not session.is_deleted_or_kept(job["name"])
             }
             remove_orphans(api.client, stack, removable)

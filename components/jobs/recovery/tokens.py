@@ -28,9 +28,9 @@ def compute_token(
     return _compute_digest(spec.kind.collection, owner, spec.fields, secrets, rerun, *upstream)[:32]
 
 
-def compute_mark_label(ledger_id: str, name: str) -> str:
+def compute_mark(ledger_id: str, job_name: str) -> str:
     """Return the label value that all jobs have which one state has submitted under one name."""
-    return f"{ledger_id}-{_compute_digest(name)[:16]}"
+    return f"{ledger_id}-{_compute_digest(job_name)[:16]}"
 
 
 def _compute_digest(*parts: object) -> str:

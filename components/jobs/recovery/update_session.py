@@ -33,9 +33,9 @@ class LedgerContents:
     names: frozenset[str]
     kept_names: frozenset[str]
 
-    def compute_mark_label(self, name: str) -> str:
+    def compute_mark(self, job_name: str) -> str:
         """Return the label value of the jobs that this state submits under a name."""
-        return tokens.compute_mark_label(self.id, name)
+        return tokens.compute_mark(self.id, job_name)
 
 
 class UpdateSession:
@@ -57,40 +57,40 @@ class UpdateSession:
         """
         return self._ledger if self._ledger and self._ledger.stack.partition("/")[2] == stack else None
 
-    def mark_deleted(self, resource_name: str) -> None:
+    def record_deleted_or_kept(self, resource_name: str) -> None:
         """Record that this run deletes, or deliberately keeps, a job, so that its replacement is another job."""
         self._deleted.add(resource_name)
 
-    def is_deleted(self, resource_name: str) -> bool:
+    def is_deleted_or_kept(self, resource_name: str) -> bool:
         """Return whether this run has decided already what becomes of a job."""
         return resource_name in self._deleted
 
-    def find_equivalent_job(self, api: Target, kind: Kind, stack: str, token: str) -> Job | None:
+    def find_equivalent_usable_job(self, api: Target, kind: Kind, stack: str, token: str) -> Job | None:
         """Return the newest job with a token that is active or has succeeded, as it is now; None if there is none.
 
         Jobs are listed once in a run, without those that it deletes. A listed job is fetched again, because its state
         may have changed since. A list might lag behind what a killed run has posted: Google promises fresh results of
         `get` alone (AIP-121), but no lag is known of jobs. Raises VertexError.
         """
-        rows = self._list_labelled_jobs(api, kind, stack, token)
-        while row := _find_newest_usable_job(rows):
+        rows = self._list_undeleted_jobs(api, kind, stack, token)
+        while row := _select_newest_usable_job(rows):
             with suppress(NotFound):
                 job = api.client.get(ResourceName.parse(row["name"]))
-                if _find_newest_usable_job([job]):
+                if _select_newest_usable_job([job]):
                     return job
             rows.remove(row)
         return None
 
-    def find_orphans(self, api: Target, kind: Kind, stack: str, mark: str, equivalent_job: Job | None) -> list[str]:
-        """Return the names of other jobs than `equivalent_job` that have a mark. Raises VertexError."""
-        expected_name = equivalent_job and equivalent_job["name"]
-        return [row["name"] for row in self._list_labelled_jobs(api, kind, stack, mark) if row["name"] != expected_name]
+    def find_orphan_names(self, api: Target, kind: Kind, stack: str, mark: str, except_job: Job | None) -> list[str]:
+        """Return the names of other jobs than `except_job` that have a mark. Raises VertexError."""
+        except_name = except_job and except_job["name"]
+        return [row["name"] for row in self._list_undeleted_jobs(api, kind, stack, mark) if row["name"] != except_name]
 
-    def _list_labelled_jobs(self, api: Target, kind: Kind, stack: str, label: str) -> list[Mapping[str, str]]:
+    def _list_undeleted_jobs(self, api: Target, kind: Kind, stack: str, label_value: str) -> list[Mapping[str, str]]:
         # setdefault is atomic, so all threads get one listing.
         listing = self._listings.setdefault((api, kind, stack), _JobListing())
-        rows = listing.fetch_jobs_by_label(api, kind, stack).get(label, [])
-        return [row for row in rows if not self.is_deleted(row["name"])]
+        rows = listing.fetch_jobs_by_label(api, kind, stack).get(label_value, [])
+        return [row for row in rows if not self.is_deleted_or_kept(row["name"])]
 
 
 @cache
@@ -123,6 +123,6 @@ def _group_jobs_by_label(jobs: Iterable[Job]) -> Rows:
     return rows
 
 
-def _find_newest_usable_job(jobs: Iterable[Job]) -> Job | None:
+def _select_newest_usable_job(jobs: Iterable[Job]) -> Job | None:
     usable = [job for job in jobs if strip_state_prefix(job["state"]) not in _UNUSABLE_STATES]
     return max(usable, key=lambda job: datetime.fromisoformat(job["createTime"]), default=None)

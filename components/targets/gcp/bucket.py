@@ -33,12 +33,12 @@ class StagingBucket(pulumi.ComponentResource):
         self.uri = f"gs://{self.name}"
         self.resource = None
         if "existing" not in bucket:
-            self.resource = self._create_bucket(name, bucket, project, project_number, region)
+            self.resource = self._create_bucket_and_key_grant(name, bucket, project, project_number, region)
         options = create_grant_options(self, [self.resource] if self.resource else [])
         storage.BucketIAMMember(f"{name}-write", bucket=self.name, role=OBJECT_ADMIN, member=member, opts=options)
         self.register_outputs({"uri": self.uri})
 
-    def _create_bucket(
+    def _create_bucket_and_key_grant(
         self, name: str, bucket: shapes.Bucket, project: str, project_number: str, region: str
     ) -> storage.Bucket:
         days, key = bucket.get("deleteAfterDays"), bucket.get("kmsKey")

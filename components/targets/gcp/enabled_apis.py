@@ -11,16 +11,16 @@ ALWAYS_REQUIRED = ("aiplatform", "artifactregistry", "iam", "logging", "storage"
 """The APIs that every stack needs: for jobs, images, service accounts, logs and outputs."""
 
 
-def list_required_apis(stack: shapes.Cloud) -> set[str]:
+def list_required_apis(cloud: shapes.Cloud) -> set[str]:
     """Return the short names of the APIs that a stack with the target gcp needs."""
     apis = set(ALWAYS_REQUIRED)
-    if network := stack.get("network", {}):
+    if network := cloud.get("network", {}):
         apis.add("compute")
     if "prefixLength" in network.get("peering", {}):
         apis.add("servicenetworking")
     if network.get("attachment", {}).get("dnsPeering"):
         apis.add("dns")
-    if any("kmsKey" in part for part in (stack, stack["registry"], stack["bucket"])):
+    if any("kmsKey" in part for part in (cloud, cloud["registry"], cloud["bucket"])):
         apis.add("cloudkms")
     return apis
 

@@ -19,12 +19,12 @@ _hook_numbers = itertools.count(1)
 def create_grant_options(parent: pulumi.Resource, depends_on: Sequence[pulumi.Resource]) -> pulumi.ResourceOptions:
     """Return options of grants: creating one is tried again while its account "does not exist"."""
     # Pulumi needs a name for each hook that is unique in the program.
-    hook = pulumi.ErrorHook(f"until-known-{next(_hook_numbers)}", _wait_for_account)
+    hook = pulumi.ErrorHook(f"until-known-{next(_hook_numbers)}", _pause_and_decide_on_retry)
     hooks = pulumi.ResourceHookBinding(on_error=[hook])
     return pulumi.ResourceOptions(parent=parent, depends_on=depends_on, hooks=hooks)
 
 
-async def _wait_for_account(failure: pulumi.ErrorHookArgs) -> bool:
+async def _pause_and_decide_on_retry(failure: pulumi.ErrorHookArgs) -> bool:
     """Return whether to try a failed grant again, after a pause."""
     pause = compute_retry_pause(failure.errors)
     if pause is None:

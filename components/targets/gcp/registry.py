@@ -69,10 +69,10 @@ class ImageRegistry(pulumi.ComponentResource):
         self.repository = resolve_repository(registry, project=project, region=region, default_name=name)
         self.image_prefix = self.repository.image_prefix if self.repository else registry["url"]
         if self.repository and "existing" not in registry:
-            self._create_repository(name, self.repository, registry, project, project_number)
+            self._create_repository_and_key_grant(name, self.repository, registry, project, project_number)
         self.register_outputs({"images": self.image_prefix})
 
-    def _create_repository(
+    def _create_repository_and_key_grant(
         self, name: str, repository: Repository, registry: shapes.Registry, project: str, project_number: str
     ) -> None:
         key_grants = []
@@ -95,14 +95,14 @@ class ImageRegistry(pulumi.ComponentResource):
             format="DOCKER",
             description="Training images, tagged with the digest of what they are built from",
             docker_config={"immutable_tags": registry.get("immutableTags", True)},
-            cleanup_policies=create_cleanup_policies(registry),
+            cleanup_policies=build_cleanup_policies(registry),
             kms_key_name=registry.get("kmsKey"),
             labels=registry.get("labels"),
             opts=ResourceOptions(parent=self, depends_on=key_grants, protect=registry.get("protect")),
         )
 
 
-def create_cleanup_policies(registry: shapes.Registry) -> list[artifactregistry.RepositoryCleanupPolicyArgsDict]:
+def build_cleanup_policies(registry: shapes.Registry) -> list[artifactregistry.RepositoryCleanupPolicyArgsDict]:
     """Return what Artifact Registry deletes: untagged images after a while and, with `keep: N`, all but the newest N.
 
     A keep policy wins over a delete policy (Google's page on cleanup policies), so `keep` needs both.

@@ -54,7 +54,7 @@ def test_converted_jobs_are_valid_vertex_jobs(file: Path) -> None:
 
 
 def test_all_of_them_preview_clean_as_one_stack() -> None:
-    settings = Settings.parse("team", "dev", HERE, INCLUDING)
+    settings = Settings.load_from_config("team", "dev", HERE, INCLUDING)
     assert len(settings.jobs) == len(CORPUS)
 
 
@@ -74,7 +74,7 @@ def test_yaml_and_json_give_the_same(file: Path) -> None:
 
 
 def test_text_that_looks_like_references_is_escaped(tmp_path: Path) -> None:
-    settings = Settings.parse("team", "dev", HERE, INCLUDING)
+    settings = Settings.load_from_config("team", "dev", HERE, INCLUDING)
     (job,) = (job for job in settings.jobs if job.name == "leftovers")
     args = job.spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"]
     assert args == ["$${HOME}", "$(AIP_MODEL_DIR)", "yes", "a: b # c", "line\nbreak"]

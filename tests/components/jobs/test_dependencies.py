@@ -196,6 +196,6 @@ def test_the_project_s_own_example_is_right() -> None:
     root = Path(__file__).parents[3]
     files = [f"training/{name}.yaml" for name in ("images", "digits", "best")]
     config = {"vertex-training:target": "local", "vertex-training:include": json.dumps(files)}
-    settings = Settings.parse("vertex-training", "local", root, config)
+    settings = Settings.load_from_config("vertex-training", "local", root, config)
     found = {job.name: set(job.referenced_jobs) for job in settings.jobs if job.referenced_jobs}
     assert found == {"digits-model": {"digits-search"}}

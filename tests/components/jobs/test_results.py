@@ -7,7 +7,7 @@ import pytest
 from components.errors import SubmitFailed
 from components.jobs.provider import CustomJobProvider
 from components.jobs.provider_inputs import JobInputs
-from components.jobs.results import fetch_results, split_reference
+from components.jobs.results import fetch_referenced_results, split_reference
 from components.runtime import api_target
 from tests.components.fakes import FakeClient, start_new_process
 from tests.components.jobs.test_provider import ARGS, PARENT, engine_s, inputs
@@ -46,9 +46,9 @@ def done(api: FakeClient) -> FakeClient:
 
 
 def value(reference: str, jobs: dict[str, str] = JOBS) -> str:
-    at = api_target.resolve_target(f"//local/{PARENT}")
+    at = api_target.resolve_ready_target(f"//local/{PARENT}")
     spec = edited(custom_job(), *ARGS, to=[f"${{jobs.{reference}}}"])
-    return fetch_results(at, JobInputs.parse(CUSTOM_JOB, inputs(spec, jobs=jobs)))[reference]
+    return fetch_referenced_results(at, JobInputs.parse(CUSTOM_JOB, inputs(spec, jobs=jobs)))[reference]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from components.errors import TrainingFailed
 from components.jobs import waiting
-from components.jobs.results import summarize_job
+from components.jobs.results import build_job_results
 from tests.components.fakes import Clock, FakeClient
 from vertex_api import client_errors
 
@@ -39,7 +39,7 @@ def add_search(api: FakeClient, *states: str, trials: list[dict[str, Any]]) -> N
 
 
 def wait(**names: str) -> dict[str, Any]:
-    return waiting.wait_for_jobs(f"//local/{PARENT}", OWNER, names, {})
+    return waiting.await_results(f"//local/{PARENT}", OWNER, names, {})
 
 
 def failure_of(**names: str) -> str:
@@ -76,12 +76,12 @@ def test_without_a_succeeded_trial_there_is_no_best(api: FakeClient) -> None:
 
 def test_a_trailing_slash_names_the_same_folder() -> None:
     job = {"state": SUCCEEDED, "jobSpec": {"baseOutputDirectory": {"outputUriPrefix": "gs://b/out/"}}}
-    assert summarize_job(job)["modelDir"] == "gs://b/out/model/"
+    assert build_job_results(job)["modelDir"] == "gs://b/out/model/"
 
 
 def test_a_failed_result_has_the_service_s_message() -> None:
     job = {"state": FAILED, "jobSpec": {}, "error": {"code": 3, "message": "exit code 1"}}
-    assert summarize_job(job) == {"state": FAILED, "error": "exit code 1"}
+    assert build_job_results(job) == {"state": FAILED, "error": "exit code 1"}
 
 
 def test_every_job_is_awaited_under_its_declared_name(api: FakeClient) -> None:
@@ -244,7 +244,7 @@ def test_a_missed_deadline_ends_only_the_wait(api: FakeClient, clock: Clock) -> 
     add_search(api, *[RUNNING] * 500, trials=[])
     began = clock.now
     with pytest.raises(TrainingFailed) as failure:
-        waiting.wait_for_jobs(f"//local/{PARENT}", OWNER, {"digits": TRAIN, "search": SEARCH}, {"digits": 3600.0})
+        waiting.await_results(f"//local/{PARENT}", OWNER, {"digits": TRAIN, "search": SEARCH}, {"digits": 3600.0})
     assert clock.now - began == pytest.approx(3600)
     assert str(failure.value).splitlines() == [
         "digits: still JOB_STATE_RUNNING after 3600 s, its lifecycle.deadline. The job goes on: "
@@ -259,7 +259,7 @@ def test_an_ended_job_has_no_deadline(api: FakeClient, clock: Clock) -> None:
     add_training(api, TRAIN, SUCCEEDED)
     add_search(api, *[RUNNING] * 100, SUCCEEDED, trials=[])
     began = clock.now
-    found = waiting.wait_for_jobs(f"//local/{PARENT}", OWNER, {"digits": TRAIN, "search": SEARCH}, {"digits": 1.0})
+    found = waiting.await_results(f"//local/{PARENT}", OWNER, {"digits": TRAIN, "search": SEARCH}, {"digits": 1.0})
     assert {result["state"] for result in found.values()} == {SUCCEEDED}
     assert clock.now - began > 60
 
@@ -268,7 +268,7 @@ def test_a_deadline_counts_during_an_api_outage(api: FakeClient, clock: Clock) -
     add_training(api, TRAIN, RUNNING)
     api.failing["list"] = client_errors.Unavailable("no answer")
     with pytest.raises(TrainingFailed, match=r"^digits: still of unknown state after 60 s, its lifecycle\.deadline"):
-        waiting.wait_for_jobs(f"//local/{PARENT}", OWNER, {"digits": TRAIN}, {"digits": 60.0})
+        waiting.await_results(f"//local/{PARENT}", OWNER, {"digits": TRAIN}, {"digits": 60.0})
 
 
 def test_a_multi_objective_result_has_the_pareto_trials(api: FakeClient) -> None:
@@ -296,5 +296,7 @@ def test_a_result_names_trials_without_a_metric(api: FakeClient) -> None:
 
 def test_a_look_leaves_out_jobs_that_are_gone(api: FakeClient) -> None:
     add_training(api, TRAIN, RUNNING)
-    found = waiting.fetch_jobs(f"//local/{PARENT}", OWNER, {"digits": TRAIN, "gone": f"{PARENT}/customJobs/9"})
+    found = waiting.fetch_existing_jobs_with_tuning(
+        f"//local/{PARENT}", OWNER, {"digits": TRAIN, "gone": f"{PARENT}/customJobs/9"}
+    )
     assert {name: job["state"] for name, job in found.items()} == {"digits": RUNNING}

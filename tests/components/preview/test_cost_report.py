@@ -40,7 +40,7 @@ def page_settings(root: Path, **more: object) -> Settings:
     given = yaml.safe_load(files["stacks/Pulumi.dev.yaml"])["config"]
     given |= {f"vertex-training:{key}": value for key, value in more.items()}
     config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
-    return Settings.parse("team", "dev", root, config)
+    return Settings.load_from_config("team", "dev", root, config)
 
 
 def test_the_page_shows_the_printed_report(tmp_path: Path) -> None:

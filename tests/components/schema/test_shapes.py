@@ -79,7 +79,7 @@ def test_the_page_has_the_program_s_defaults(tmp_path: Path) -> None:
     defaults = {key: json.loads(cells[1].strip("`")) for key, cells in rows("Lifecycle").items() if cells[1] != "none"}
     assert defaults == shapes.LIFECYCLE
     assert rows("Images")["platform"][1] == f"`{DEFAULT_PLATFORM}`"
-    settings = Settings.parse("team", "dev", tmp_path, {"vertex-training:target": "local"})
+    settings = Settings.load_from_config("team", "dev", tmp_path, {"vertex-training:target": "local"})
     stack = rows("Stack file")
     assert stack["project"][1] == f"`{settings.project}`; required by `gcp`"
     assert stack["region"][1] == f"`{settings.region}`; required by `gcp`"
@@ -113,7 +113,7 @@ def test_the_example_of_the_page_is_right(tmp_path: Path) -> None:
     given = yaml.safe_load(files["stacks/Pulumi.dev.yaml"])["config"]
     given["vertex-training:secrets"] = dict.fromkeys(given["vertex-training:secrets"], "decrypted")
     config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
-    settings = Settings.parse("team", "dev", tmp_path, config)
+    settings = Settings.load_from_config("team", "dev", tmp_path, config)
     (job,) = settings.jobs
     assert job.spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--epochs=2"]
 

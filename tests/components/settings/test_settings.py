@@ -101,7 +101,9 @@ def test_problems_without_a_stack_file_have_no_line(tmp_path: Path) -> None:
     from components.errors import DeclarationErrors
 
     with pytest.raises(DeclarationErrors) as failure:
-        Settings.parse("team", "dev", tmp_path, {"vertex-training:target": "local", "vertex-training:regon": "x"})
+        Settings.load_from_config(
+            "team", "dev", tmp_path, {"vertex-training:target": "local", "vertex-training:regon": "x"}
+        )
     assert [str(problem) for problem in failure.value.problems] == [
         f"{STACK}: vertex-training:regon: unknown field; did you mean region?"
     ]
@@ -117,7 +119,7 @@ def test_the_errors_need_no_traceback_in_pulumi() -> None:
 
 def test_the_project_s_example_is_valid() -> None:
     config = {"vertex-training:target": "local", "vertex-training:include": '["training"]'}
-    settings = Settings.parse("vertex-training", "local", ROOT, config)
+    settings = Settings.load_from_config("vertex-training", "local", ROOT, config)
     assert {"digits", "digits-search"} <= {job.name for job in settings.jobs}
     assert all(image.keys() & {"context", "package"} for image in settings.images.values())
 

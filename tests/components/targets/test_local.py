@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from components.runtime import emulator_process
-from components.targets.local import EmulatorProvider
+from components.targets.local import EmulatorProcessProvider
 
-provider = EmulatorProvider()
+provider = EmulatorProcessProvider()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs.recovery.tokens import compute_mark_label, compute_run_id, compute_token
+from components.jobs.recovery.tokens import compute_mark, compute_run_id, compute_token
 from tests.vertex_api.jobs import custom_job, edited
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_api.validation.canonical_spec import CanonicalSpec
@@ -78,8 +78,6 @@ def test_tokens_and_ids_are_those_of_earlier_versions() -> None:
 
 
 def test_marks_are_valid_labels_per_name_and_ledger() -> None:
-    marks = {
-        compute_mark_label(ledger, name) for ledger in ("0123456789ab", "ba9876543210") for name in ("a", "A", "a b")
-    }
+    marks = {compute_mark(ledger, name) for ledger in ("0123456789ab", "ba9876543210") for name in ("a", "A", "a b")}
     assert len(marks) == 6
     assert all(len(mark) <= 63 and mark == mark.lower() for mark in marks)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 def test_agents_can_pull_from_another_project(tmp_path: Path) -> None:
     given = yaml.safe_load(STACK.read_text())["config"]
     config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
-    settings = Settings.parse("team", "elsewhere", tmp_path, config)
+    settings = Settings.load_from_config("team", "elsewhere", tmp_path, config)
     made = graph(lambda: create_foundation(settings))
     forget_loops()
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from vertex_api.validation.rules import KeyPath, Violation, common_fields, machine_spec, worker_pools
 
-from ..jobs.recovery.labels import find_label_violations
+from ..jobs.recovery.labels import find_own_label_conflicts
 from ..schema import shapes
 
 PERSISTENT_RESOURCE = "persistentResource"
@@ -37,10 +37,10 @@ def find_violations(values: Mapping[str, Any]) -> Iterator[Violation]:
     for key in _REQUIRED:
         if key not in values:
             yield (key,), "is required by the target gcp"
-    yield from _find_invalid_names(values)
+    yield from _find_invalid_project_and_region(values)
     for path in (("labels",), ("registry", "labels"), ("bucket", "labels")):
         yield from common_fields.find_label_violations(reduce(lambda part, key: part.get(key, {}), path, values), path)
-    yield from ((("labels", *path), message) for path, message in find_label_violations(values.get("labels", {})))
+    yield from ((("labels", *path), message) for path, message in find_own_label_conflicts(values.get("labels", {})))
     for key, choices in _CHOICES.items():
         part, name_key = values.get(key, {}), choices[-1]
         chosen = [choice for choice in choices if choice in part]
@@ -50,18 +50,18 @@ def find_violations(values: Mapping[str, Any]) -> Iterator[Violation]:
             message = f"has no effect on an existing resource; remove it, or name the resource with {name_key}"
             yield from (((key, field), message) for field in _ONLY_IF_CREATED[key] if field in part)
     yield from _find_network_violations(values.get("network"))
-    for at, pool in iterate_pools(values):
+    for at, pool in iterate_paths_and_pools(values):
         yield from _find_resource_pool_violations(pool, at)
     yield from _find_region_mismatches(values)
 
 
-def iterate_pools(values: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
+def iterate_paths_and_pools(values: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
     """Iterate over the pools of the persistent resource with their paths. `values` have the shape of `shapes.Cloud`."""
     for index, pool in enumerate(values.get(PERSISTENT_RESOURCE, {}).get("resourcePools", ())):
         yield (PERSISTENT_RESOURCE, "resourcePools", index), pool
 
 
-def add_default_names(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> shapes.Cloud:
+def build_named_and_labelled_cloud(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> shapes.Cloud:
     """Return the keys of `shapes.Cloud` in valid `values`, with default names for what the stack creates."""
     cloud = {key: values[key] for key in shapes.Cloud.__annotations__ if key in values}
     registry, identity, bucket = (dict(values.get(key, {})) for key in _CHOICES)
@@ -83,7 +83,7 @@ def _is_created_here(key: str, part: Mapping[str, Any]) -> bool:
     return not any(choice in part for choice in _CHOICES[key][:-1])
 
 
-def _find_invalid_names(values: Mapping[str, Any]) -> Iterator[Violation]:
+def _find_invalid_project_and_region(values: Mapping[str, Any]) -> Iterator[Violation]:
     """The project and the region are parts of every URL, so a mistake in them would fail every call."""
     project, region = values.get("project"), values.get("region")
     if project is not None and not _PROJECT.fullmatch(project):
@@ -142,13 +142,13 @@ def _to_slug(*parts: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")
 
 
-def _generate_name(length: int, *parts: str, prefix: str = "") -> str:
+def _generate_name(max_length: int, *parts: str, prefix: str = "") -> str:
     """Return a name of at most this length. A digest of all parts keeps truncated names apart."""
     name = prefix + _to_slug(*parts)
-    if len(name) <= length:
+    if len(name) <= max_length:
         return name
     digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGEST_LENGTH]
-    return f"{name[: length - _DIGEST_LENGTH - 1].strip('-')}-{digest}"
+    return f"{name[: max_length - _DIGEST_LENGTH - 1].strip('-')}-{digest}"
 
 
 def _generate_account_id(*parts: str) -> str:

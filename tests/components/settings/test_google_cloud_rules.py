@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.settings import google_cloud
+from components.settings import google_cloud_rules
 from tests.components.projects import load, problems
 
 REQUIRED = {"project": "acme-dev", "projectNumber": "123456789012", "region": "europe-west4"}
@@ -259,7 +259,10 @@ def test_own_labels_override_those_of_the_stack(tmp_path: Path) -> None:
     ],
 )
 def test_the_account_id_is_valid(project: str, stack_name: str, account: str) -> None:
-    assert google_cloud.add_default_names(project, stack_name, REQUIRED)["identity"]["account"] == account
+    assert (
+        google_cloud_rules.build_named_and_labelled_cloud(project, stack_name, REQUIRED)["identity"]["account"]
+        == account
+    )
 
 
 LONGEST = {
@@ -272,7 +275,9 @@ LONGEST = {
 
 def names(project: str, stack_name: str, google_project: str = "acme-dev") -> dict[str, str]:
     """What is made is called."""
-    made = google_cloud.add_default_names(project, stack_name, {**REQUIRED, "project": google_project})
+    made = google_cloud_rules.build_named_and_labelled_cloud(
+        project, stack_name, {**REQUIRED, "project": google_project}
+    )
     return {
         "repository": made["registry"]["repository"],
         "bucket": made["bucket"]["name"],

@@ -29,12 +29,12 @@ def attach_tuning_jobs(api: Target, stack: str, jobs: Mapping[str, Job]) -> dict
     Whether Vertex AI gives the tuning job its pipeline's labels is not documented.
     """
     tuning_names = {name: tuning for name, job in jobs.items() if (tuning := _get_tuning_job_name(job))}
-    tuning_jobs = fetch_existing_jobs(api, stack, set(tuning_names.values()))
+    tuning_jobs = fetch_existing_jobs_by_name(api, stack, set(tuning_names.values()))
     attached = {name: tuning_jobs[tuning] for name, tuning in tuning_names.items() if tuning in tuning_jobs}
     return {**jobs, **{name: {**jobs[name], TUNING_JOB: tuning_job} for name, tuning_job in attached.items()}}
 
 
-def fetch_existing_jobs(api: Target, stack: str, resource_names: Collection[str]) -> dict[str, Job]:
+def fetch_existing_jobs_by_name(api: Target, stack: str, resource_names: Collection[str]) -> dict[str, Job]:
     """Return those of the jobs that exist, by resource name.
 
     This takes one list call per collection, and a call for each job that is not listed with the stack's labels.
@@ -49,7 +49,7 @@ def fetch_existing_jobs(api: Target, stack: str, resource_names: Collection[str]
     return jobs
 
 
-def fetch_tuning_job(api: Target, job: Job) -> Job:
+def fetch_tuning_job_or_itself(api: Target, job: Job) -> Job:
     """Return the tuning job that a pipeline runs, with one call; any other job itself. Raises VertexError."""
     if tuning_name := _get_tuning_job_name(job):
         with suppress(NotFound):
@@ -57,7 +57,7 @@ def fetch_tuning_job(api: Target, job: Job) -> Job:
     return job
 
 
-def get_created_resource_names(pipeline: Job) -> dict[str, str]:
+def get_backing_and_model_names(pipeline: Job) -> dict[str, str]:
     """Return the resource names of the job that trains, `backingJob`, and of the `model`, once they exist."""
     model = pipeline.get("modelToUpload", {}).get("name")
     names = {"backingJob": get_backing_job_name(pipeline), "model": model}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from components.jobs import waiting
-from components.jobs.results import summarize_job
+from components.jobs.results import build_job_results
 from tests.components.fakes import FakeClient
 from tests.components.jobs.test_waiting import LABELS, PARENT, SUCCEEDED, failure_of, trial, wait
 from tests.vertex_api.jobs import edited, pipeline, tuning_pipeline
@@ -46,8 +46,8 @@ def test_a_pipeline_has_job_model_and_folder(api: FakeClient) -> None:
 
 def test_a_new_pipeline_names_no_job_or_model(api: FakeClient) -> None:
     add_training(api, trainingTaskMetadata=None)
-    (job,) = waiting.fetch_jobs(f"//local/{PARENT}", "team/dev", {"digits": TRAIN}).values()
-    assert summarize_job(job) == {"state": "PIPELINE_STATE_PENDING", "modelDir": "gs://b/out/model/"}
+    (job,) = waiting.fetch_existing_jobs_with_tuning(f"//local/{PARENT}", "team/dev", {"digits": TRAIN}).values()
+    assert build_job_results(job) == {"state": "PIPELINE_STATE_PENDING", "modelDir": "gs://b/out/model/"}
 
 
 def test_a_tuning_pipeline_s_trials_take_one_list(api: FakeClient) -> None:
