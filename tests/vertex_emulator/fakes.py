@@ -23,8 +23,8 @@ from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import ExecutorUnavailable, ImageUnavailable
 from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, ReplicaSpec, ReplicaStatus
 from vertex_emulator.scheduling import (
-    cancellation,
     custom_job_reconciler,
+    ending_requests,
     job_outcome,
     pipeline_reconciler,
     study_reconciler,
@@ -100,7 +100,7 @@ class Machine:
         self._reach()
         return HostResources(cpus=8, memory=64 << 30)
 
-    def pull_if_missing(self, job: str, image: str) -> bool:
+    def has_image_or_starts_pull(self, job: str, image: str) -> bool:
         self._reach()
         if image not in self.images:
             raise ImageUnavailable(f"{image} cannot be pulled: not found")
@@ -142,7 +142,7 @@ class Machine:
             del self.containers[place]
             self.fuse.step()
 
-    def list_jobs(self) -> set[str]:
+    def list_job_ids(self) -> set[str]:
         self._reach()
         return {job for job, _ in self.containers}
 
@@ -256,7 +256,7 @@ def _all_ended(emulator: Emulator) -> bool:
 def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the emulator's modules read the time from `clock`."""
     for module in (
-        cancellation,
+        ending_requests,
         custom_job_reconciler,
         pipeline_reconciler,
         study_reconciler,

@@ -41,7 +41,7 @@ class SmallMachine(DockerExecutor):
 def docker_on_a_small_machine() -> Iterator[SmallMachine]:
     executor = SmallMachine(token_hex(6), on_pulled=lambda _: None)
     yield executor
-    for job in executor.list_jobs():
+    for job in executor.list_job_ids():
         executor.remove_job(job)
 
 

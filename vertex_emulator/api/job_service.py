@@ -18,9 +18,9 @@ from vertex_emulator.errors import ApiError, ModelUploadRejected
 from vertex_emulator.filters.expression import matches
 from vertex_emulator.resource_json import get_api_state, serialize_job, serialize_operation, serialize_pipeline
 from vertex_emulator.resource_names import Location, generate_id
-from vertex_emulator.scheduling import cancellation
+from vertex_emulator.scheduling import ending_requests
 from vertex_emulator.scheduling.job_submission import submit_job
-from vertex_emulator.scheduling.model_upload import choose_model_id
+from vertex_emulator.scheduling.uploaded_model_versions import choose_model_id
 from vertex_emulator.time_formats import format_time
 
 _JOB_FIELDS = ("name", "display_name", "state", "create_time", "update_time", "start_time", "end_time")
@@ -75,7 +75,7 @@ class JobService:
         """Request that a job is cancelled; does nothing to a job that has ended. Raises ApiError."""
         with self.database.write_transaction() as transaction:
             self._require_modifiable_job(transaction, kind, location, job_id, "cancel")
-            cancellation.cancel_job(transaction, job_id)
+            ending_requests.request_cancellation(transaction, job_id)
         self.wake(job_id)
         return {}
 

@@ -12,7 +12,7 @@ from vertex_api.validation.shape_and_rule_validation import validate_job
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.errors import InvalidBucketUri, build_invalid_argument_error
 from vertex_emulator.gcs.bucket_folders import resolve_folder
-from vertex_emulator.scheduling import unsupported_fields
+from vertex_emulator.scheduling import rejected_and_approximated_fields
 
 
 def validate_request(kind: Kind, body: Mapping[str, Any], buckets: Path) -> dict[str, Any]:
@@ -52,8 +52,8 @@ def _find_unsupported_fields(kind: Kind, spec: Mapping[str, Any], buckets: Path)
         for uri in get_output_directories(spec[field]).values()
     )
     return [
-        *unsupported_fields.find_rejected_fields(kind, spec),
-        *unsupported_fields.find_oversized_pools(kind, spec),
+        *rejected_and_approximated_fields.find_rejected_field_problems(kind, spec),
+        *rejected_and_approximated_fields.find_pool_size_problems(kind, spec),
         *next(filter(None, folder_problems), []),
         *_find_package_problems(spec[field]["workerPoolSpecs"], (field, "workerPoolSpecs"), buckets),
     ]

@@ -18,7 +18,7 @@ from vertex_emulator.errors import ApiError, ModelUploadRejected, build_invalid_
 from vertex_emulator.filters.expression import matches
 from vertex_emulator.resource_json import serialize_model, serialize_operation
 from vertex_emulator.resource_names import Location
-from vertex_emulator.scheduling.model_upload import upload_model
+from vertex_emulator.scheduling.uploaded_model_versions import store_model_version
 
 _FILTERABLE_FIELDS = ("model", "display_name", "base_model_name")
 _SORTABLE_FIELDS = ("display_name", "create_time", "update_time")
@@ -37,7 +37,7 @@ class ModelService:
             raise build_invalid_argument_error(problems)
         with self.database.write_transaction() as transaction:
             try:
-                version = upload_model(transaction, location, request, request["model"], None)
+                version = store_model_version(transaction, location, request, request["model"], None)
             except ModelUploadRejected as error:
                 raise ApiError(error.status, str(error)) from error
             response = {

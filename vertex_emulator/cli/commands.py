@@ -85,7 +85,7 @@ def reset_data_folder(root: Path) -> str:
         if emulator_id is not None:
             executor = DockerExecutor(emulator_id, on_pulled=lambda _: None)
             try:
-                for job in executor.list_jobs():
+                for job in executor.list_job_ids():
                     executor.remove_job(job)
             except ExecutorUnavailable as error:
                 raise EmulatorError(f"nothing was reset, because containers cannot be removed: {error}") from error

@@ -48,7 +48,7 @@ def list_jobs(database: Database, query: JobQuery) -> dict[str, Any]:
     summaries: list[dict[str, Any]] = []
     last = None
     with database.read_transaction() as transaction:
-        jobs = _get_jobs_by_id(transaction, query.ids) if query.ids else transaction.list_jobs(before=query.before)
+        jobs = _get_non_trial_jobs(transaction, query.ids) if query.ids else transaction.list_jobs(before=query.before)
         for job in islice(jobs, _MAX_SCANNED):
             if len(summaries) == PAGE_SIZE and not query.ids:
                 break
@@ -60,7 +60,7 @@ def list_jobs(database: Database, query: JobQuery) -> dict[str, Any]:
     return {"jobs": summaries, "next": last}
 
 
-def _get_jobs_by_id(transaction: Transaction, ids: tuple[str, ...]) -> Iterator[Job]:
+def _get_non_trial_jobs(transaction: Transaction, ids: tuple[str, ...]) -> Iterator[Job]:
     return (job for id_ in ids if (job := transaction.get_job(id_)) is not None and job.study is None)
 
 

@@ -45,8 +45,8 @@ class JobViews:
             "job": serialize_job(job) if job.kind != TRAINING_PIPELINE else serialize_pipeline(job, progress),
             "kind": job.kind.type,
             "place": {"project": job.location.project, "region": job.location.region},
-            "outputs": [*self._list_outputs(job)],
-            "replicas": [*self._list_replicas(job)],
+            "outputs": [*self._serialize_output_folders(job)],
+            "replicas": [*self._serialize_replicas(job)],
             "log": {"job": visible_id, "trial": job.trial, "tasks": ["service", *tasks]},
         }
         if job.study is not None:
@@ -58,7 +58,7 @@ class JobViews:
             view["study"] = build_study_view(job, trials)
         return view
 
-    def _list_outputs(self, job: Job) -> Iterator[dict[str, str]]:
+    def _serialize_output_folders(self, job: Job) -> Iterator[dict[str, str]]:
         """Yield the base output directory and, for a custom job, the folders in it that its environment names."""
         spec = job.spec.get("jobSpec") or job.spec.get("trialJobSpec") or {}
         base = spec.get("baseOutputDirectory", {}).get("outputUriPrefix")
@@ -70,22 +70,22 @@ class JobViews:
         for label, uri in folders.items():
             yield {"label": label, "uri": uri, "path": str(bucket_folders.resolve_folder(self.buckets, uri))}
 
-    def _list_replicas(self, job: Job) -> Iterator[dict[str, Any]]:
+    def _serialize_replicas(self, job: Job) -> Iterator[dict[str, Any]]:
         pools = job.spec.get("jobSpec", {}).get("workerPoolSpecs", [])
-        statuses = self._get_statuses_by_task(job)
+        statuses = self._get_latest_statuses_by_task(job)
         for replica in job.requested_replicas:
             status = statuses.get(replica.task, {})
             pool = pools[replica.pool]
             yield {
                 "task": replica.task,
-                "image": _get_image(pool),
+                "image": _get_image_uri(pool),
                 "machine": pool.get("machineSpec", {}).get("machineType", ""),
                 "state": _get_replica_state(status, job),
                 "exitCode": status["exit_code"] if status.get("phase") == "exited" else None,
                 "attempt": status.get("attempt", 0) + 1,
             }
 
-    def _get_statuses_by_task(self, job: Job) -> dict[str, Mapping[str, Any]]:
+    def _get_latest_statuses_by_task(self, job: Job) -> dict[str, Mapping[str, Any]]:
         """Return the status of each task's latest attempt, as far as it is known."""
         if job.is_terminal:
             latest = sorted(job.replica_outcomes, key=lambda outcome: int(outcome.get("attempt", 0)))
@@ -100,7 +100,7 @@ class JobViews:
         }
 
 
-def _get_image(pool: Mapping[str, Any]) -> str:
+def _get_image_uri(pool: Mapping[str, Any]) -> str:
     return str(
         pool.get("containerSpec", {}).get("imageUri") or pool.get("pythonPackageSpec", {}).get("executorImageUri", "")
     )

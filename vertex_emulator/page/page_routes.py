@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from vertex_api.job_kinds import KINDS
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
-from vertex_emulator.page import bucket_listing, event_stream, job_list
+from vertex_emulator.page import bucket_files, event_stream, job_list
 from vertex_emulator.page.job_view import JobViews
 from vertex_emulator.page.static_assets import FOLDER, FRAME_HEADERS, Assets
 from vertex_emulator.replicas.executor_protocol import Executor
@@ -63,17 +63,17 @@ class Page:
         return JSONResponse(view)
 
     def _list_folder(self, request: Request) -> Response:
-        return JSONResponse(bucket_listing.list_folder(self.buckets, _get_uri(request)))
+        return JSONResponse(bucket_files.list_folder(self.buckets, _get_uri_or_root(request)))
 
     def _download_file(self, request: Request) -> Response:
-        path = bucket_listing.get_file(self.buckets, _get_uri(request))
+        path = bucket_files.require_file_path(self.buckets, _get_uri_or_root(request))
         # HTML that training code wrote must not run with the rights of the emulator's own pages.
         headers = {"content-security-policy": "default-src 'none'; sandbox"}
         return FileResponse(path, media_type="application/octet-stream", filename=path.name, headers=headers)
 
 
-def _get_uri(request: Request) -> str:
-    return request.query_params.get("uri", bucket_listing.ROOT)
+def _get_uri_or_root(request: Request) -> str:
+    return request.query_params.get("uri", bucket_files.ROOT)
 
 
 def _build_page_response(status_code: int = 200) -> Response:

@@ -87,7 +87,7 @@ class Executor(Protocol):
     def get_host_resources(self) -> HostResources:
         """Return the resources of the machine that containers run on."""
 
-    def pull_if_missing(self, job_id: str, image: str) -> bool:
+    def has_image_or_starts_pull(self, job_id: str, image: str) -> bool:
         """Return whether the image is on the machine; if not, start to pull it. Raises ImageUnavailable."""
 
     def start_replica(self, spec: ReplicaSpec) -> None:
@@ -105,7 +105,7 @@ class Executor(Protocol):
     def remove_job(self, job_id: str) -> None:
         """Remove a job's containers, running or not, and its network."""
 
-    def list_jobs(self) -> set[str]:
+    def list_job_ids(self) -> set[str]:
         """List the ids of jobs that have containers or networks."""
 
     def watch_jobs(self) -> Iterator[str | None]:

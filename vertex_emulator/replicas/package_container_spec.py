@@ -14,30 +14,30 @@ from vertex_emulator.replicas.variable_expansion import escape_references
 _LAUNCH = 'exec `command -v python3 || command -v python || echo python3` -c "$0" "$@"'
 
 
-def build_container_spec(package: Mapping[str, Any], root: Path) -> dict[str, Any]:
+def build_container_spec(package_spec: Mapping[str, Any], buckets_folder: Path) -> dict[str, Any]:
     """Build the ContainerSpec that installs `packageUris` into the executor image and runs `pythonModule`.
 
-    `root` is the folder of the buckets. Raises ReplicaCannotStart, naming the URI, when a package is not in its bucket:
+    Raises ReplicaCannotStart, naming the URI, when a package is not in its bucket:
     as on Vertex AI, the job is accepted and fails when it runs, so packages may be uploaded while it is queued.
     """
-    uris = package["packageUris"]
+    uris = package_spec["packageUris"]
     for uri in uris:
-        _require_package(uri, root)
+        _require_package_file(uri, buckets_folder)
     container = {
-        "imageUri": package["executorImageUri"],
+        "imageUri": package_spec["executorImageUri"],
         "command": ["/bin/sh", "-c", _LAUNCH, escape_references(_read_runner_source())],
         "args": [
             escape_references(json.dumps(uris)),
-            escape_references(package["pythonModule"]),
-            *package.get("args", []),
+            escape_references(package_spec["pythonModule"]),
+            *package_spec.get("args", []),
         ],
     }
-    return container | ({"env": package["env"]} if "env" in package else {})
+    return container | ({"env": package_spec["env"]} if "env" in package_spec else {})
 
 
-def _require_package(uri: str, root: Path) -> None:
+def _require_package_file(uri: str, buckets_folder: Path) -> None:
     try:
-        path = bucket_folders.resolve_folder(root, uri)
+        path = bucket_folders.resolve_folder(buckets_folder, uri)
     except InvalidBucketUri as error:
         raise ReplicaCannotStart(f"the package {uri} cannot be read: {error}") from error
     if not path.is_file():

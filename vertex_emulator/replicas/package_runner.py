@@ -18,38 +18,38 @@ import tempfile
 from pathlib import Path
 
 
-def main(packages: list[str], module: str, arguments: list[str]) -> None:
+def main(package_uris: list[str], module: str, arguments: list[str]) -> None:
     """Install the packages in order, then replace this process by the module; exit with pip's status if pip fails."""
     # The first process of a container ignores SIGTERM by default, also while pip runs.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    pip = [sys.executable, "-m", "pip", "install"]
+    pip_command = [sys.executable, "-m", "pip", "install"]
     if site.ENABLE_USER_SITE:  # not in a virtual environment: there, pip refuses --user
-        pip.append("--user")
+        pip_command.append("--user")
         _ensure_writable_user_base()
-    for uri in packages:
-        _install_package(pip, uri)
+    for uri in package_uris:
+        _install_package_or_exit(pip_command, uri)
     command = [sys.executable, "-m", module, *arguments]
-    _print_command(command)
+    _print_python_command(command)
     os.execv(command[0], command)
 
 
-def _install_package(pip: list[str], uri: str) -> None:
+def _install_package_or_exit(pip_command: list[str], uri: str) -> None:
     _print_line(f"Installing the package: {uri}")
     path = "/gcs/" + uri[len("gs://") :]
     anew = ["--upgrade", "--force-reinstall", "--no-deps"]
     extra: list[str] = []
-    status = _run_command([*pip, *anew, path])
+    status = _run_pip_and_return_status([*pip_command, *anew, path])
     if status != 0 and not path.endswith(".whl"):
         _print_line("Installing again without build isolation, with the build tools of the image.")
         extra = ["--no-build-isolation"]
-        status = _run_command([*pip, *extra, *anew, path])
-    status = status or _run_command([*pip, *extra, path])
+        status = _run_pip_and_return_status([*pip_command, *extra, *anew, path])
+    status = status or _run_pip_and_return_status([*pip_command, *extra, path])
     if status != 0:
         sys.exit(status)
 
 
-def _run_command(command: list[str]) -> int:
-    _print_command(command)
+def _run_pip_and_return_status(command: list[str]) -> int:
+    _print_python_command(command)
     quiet = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"}
     # Debian protects its Python from pip, which is not needed in a container.
     return subprocess.call(command, env={**quiet, "PIP_BREAK_SYSTEM_PACKAGES": "1", **os.environ})
@@ -63,7 +63,7 @@ def _ensure_writable_user_base() -> None:
         os.environ["PYTHONUSERBASE"] = tempfile.mkdtemp(prefix="packages-")
 
 
-def _print_command(command: list[str]) -> None:
+def _print_python_command(command: list[str]) -> None:
     _print_line("Running command: " + " ".join(["python3", *command[1:]]))
 
 

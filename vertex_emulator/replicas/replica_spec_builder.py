@@ -17,7 +17,7 @@ from vertex_emulator.resource_names import build_hostname
 
 
 def build_replica_spec_and_folders(
-    job: Job, replica: Replica, data: DataFolder, host: HostResources, metric_id: str | None = None
+    job: Job, replica: Replica, data_folder: DataFolder, host: HostResources, metric_id: str | None = None
 ) -> ReplicaSpec:
     """Build the spec of one replica on `host`, and create its folders in the data folder.
 
@@ -26,15 +26,15 @@ def build_replica_spec_and_folders(
     """
     spec = job.spec["jobSpec"]
     pool = spec["workerPoolSpecs"][replica.pool]
-    container = pool.get("containerSpec") or build_container_spec(pool["pythonPackageSpec"], data.buckets)
+    container = pool.get("containerSpec") or build_container_spec(pool["pythonPackageSpec"], data_folder.buckets)
     environment = expand_environment(
         build_service_environment(job, replica, metric_id),
         [(variable["name"], variable.get("value", "")) for variable in container.get("env", [])],
     )
-    _make_output_folders(spec, data)
-    mounts = {str(data.buckets): "/gcs"}
+    _make_output_folders(spec, data_folder)
+    mounts = {str(data_folder.buckets): "/gcs"}
     if job.trial is not None:
-        mounts[str(data.make_metric_folder(job.id))] = METRIC_FOLDER
+        mounts[str(data_folder.make_metric_folder(job.id))] = METRIC_FOLDER
     return ReplicaSpec(
         job=job.id,
         replica=replica,
@@ -47,15 +47,17 @@ def build_replica_spec_and_folders(
         peers=[build_hostname(job.id, place.pool, place.index) for place in job.requested_replicas],
         # Trials run in parallel, as replicas do.
         resources=compute_resource_limits(
-            pool.get("machineSpec", {}), host, replica_index=job.requested_replicas.index(replica) + (job.trial or 0)
+            pool.get("machineSpec", {}),
+            host,
+            replica_index=job.requested_replicas.index(replica) + (job.trial or 0),
         ),
     )
 
 
-def _make_output_folders(spec: Mapping[str, Any], data: DataFolder) -> None:
+def _make_output_folders(spec: Mapping[str, Any], data_folder: DataFolder) -> None:
     for name, uri in get_output_directories(spec).items():
         try:
-            bucket_folders.make_folder(data.buckets, uri)
+            bucket_folders.make_folder(data_folder.buckets, uri)
         except InvalidBucketUri as error:
             raise ReplicaCannotStart(f"there is no {name}: {error}") from error
 

@@ -22,7 +22,7 @@ def compute_resource_limits(machine_spec: Mapping[str, Any], host: HostResources
 
     A pool without a machine type (on a persistent resource) gets what the host has.
     """
-    machine = _get_machine(machine_spec)
+    machine = _get_machine_or_placeholder(machine_spec)
     available_memory = _compute_available_memory(host)
     memory = min(int(machine.memory_gb * _GB) or available_memory, available_memory)
     requested = _count_requested_gpus(machine_spec)
@@ -45,7 +45,7 @@ def render_shortfall_warnings(pools: Iterable[Mapping[str, Any]], host: HostReso
 
 
 def _render_shortfalls(machine_spec: Mapping[str, Any], host: HostResources) -> Iterator[str]:
-    machine = _get_machine(machine_spec)
+    machine = _get_machine_or_placeholder(machine_spec)
     available_memory = _compute_available_memory(host)
     if machine.vcpus > host.cpus or machine.memory_gb * _GB > available_memory:
         vcpus, memory_gb = min(machine.vcpus, host.cpus), min(machine.memory_gb, available_memory / _GB)
@@ -61,7 +61,7 @@ def _render_shortfalls(machine_spec: Mapping[str, Any], host: HostResources) -> 
         yield f"{machine.name}: this machine has no TPU; the replica runs without one."
 
 
-def _get_machine(machine_spec: Mapping[str, Any]) -> Machine:
+def _get_machine_or_placeholder(machine_spec: Mapping[str, Any]) -> Machine:
     return get_machine(machine_spec.get("machineType", "")) or _WITHOUT_TYPE
 
 

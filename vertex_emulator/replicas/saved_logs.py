@@ -16,9 +16,9 @@ from vertex_emulator.replicas.executor_protocol import LogLine
 _BLOCK_BYTES = 64 << 10
 
 
-def save_log(root: Path, job_id: str, replica: Replica, lines: Iterable[LogLine]) -> None:
+def save_log(logs_folder: Path, job_id: str, replica: Replica, lines: Iterable[LogLine]) -> None:
     """Write a replica's whole log atomically. Raises OSError."""
-    path = _build_log_path(root, job_id, replica)
+    path = _build_log_path(logs_folder, job_id, replica)
     path.parent.mkdir(exist_ok=True)
     partial = path.with_suffix(".partial")
     try:
@@ -31,20 +31,20 @@ def save_log(root: Path, job_id: str, replica: Replica, lines: Iterable[LogLine]
     partial.replace(path)
 
 
-def is_log_saved(root: Path, job: str, replica: Replica) -> bool:
+def is_log_saved(logs_folder: Path, job_id: str, replica: Replica) -> bool:
     """Return whether a replica's log is saved."""
-    return _build_log_path(root, job, replica).exists()
+    return _build_log_path(logs_folder, job_id, replica).exists()
 
 
-def read_saved_log(root: Path, job_id: str, replica: Replica, since: int = 0) -> Iterator[LogLine] | None:
+def read_saved_log(logs_folder: Path, job_id: str, replica: Replica, since: int = 0) -> Iterator[LogLine] | None:
     """Read a saved log from `since` (ns since 1970) on; None if there is none."""
-    path = _build_log_path(root, job_id, replica)
+    path = _build_log_path(logs_folder, job_id, replica)
     return _read_forward(path, since) if path.exists() else None
 
 
-def read_saved_log_backward(root: Path, job_id: str, replica: Replica, until: int) -> Iterator[LogLine] | None:
+def read_saved_log_backward(logs_folder: Path, job_id: str, replica: Replica, until: int) -> Iterator[LogLine] | None:
     """Read a saved log up to and including `until` (ns), the newest line first; None if there is none."""
-    path = _build_log_path(root, job_id, replica)
+    path = _build_log_path(logs_folder, job_id, replica)
     return _read_backward(path, until) if path.exists() else None
 
 
@@ -128,5 +128,5 @@ def _parse_line(text: bytes) -> LogLine:
     return LogLine(*json.loads(text))
 
 
-def _build_log_path(root: Path, job_id: str, replica: Replica) -> Path:
-    return root / job_id / f"{replica.task}.{replica.attempt}.jsonl"
+def _build_log_path(logs_folder: Path, job_id: str, replica: Replica) -> Path:
+    return logs_folder / job_id / f"{replica.task}.{replica.attempt}.jsonl"

@@ -5,8 +5,10 @@ from collections.abc import Iterable, Mapping
 from vertex_emulator.database.job_queue import QueuedJob
 
 
-def select_admissible_jobs(queue: Iterable[QueuedJob], in_use: Mapping[str, int], capacity: int) -> list[QueuedJob]:
-    """Return the queued jobs that may start now, in order; `in_use` counts the running replicas of each owner.
+def select_admissible_jobs(
+    queued_jobs: Iterable[QueuedJob], running_by_owner: Mapping[str, int], capacity: int
+) -> list[QueuedJob]:
+    """Return the queued jobs to start now, in order; `running_by_owner` counts the running replicas of each owner.
 
     A study with all its trials is one owner, and so is each other job. The owner with the fewest running replicas comes
     first. Among equals it is the one that has waited longest: a job since its creation, a study since its last trial
@@ -16,8 +18,8 @@ def select_admissible_jobs(queue: Iterable[QueuedJob], in_use: Mapping[str, int]
     So no job starves. While an owner runs nothing, only owners that have waited longer go before it, each study once.
     Neither a stream of small jobs nor the new trials of a study delay a large job.
     """
-    remaining = list(queue)  # `min` returns the first of equal jobs, so their order is kept
-    replicas_by_owner = dict(in_use)
+    remaining = list(queued_jobs)  # `min` returns the first of equal jobs, so their order is kept
+    replicas_by_owner = dict(running_by_owner)
     admitted = []
     while remaining:
         job_to_admit = min(remaining, key=lambda job: (replicas_by_owner.get(job.owner, 0), job.since))

@@ -41,16 +41,16 @@ class CustomJobReconciler:
     def reconcile(self, job: Job) -> float | None:
         """Take the next step; return after how many seconds to take another, or None to wait for a change."""
         if job.is_terminal:
-            return self._clean_up(job)
+            return self._save_logs_and_remove_containers(job)
         if job.ending is not None:
             return self._stop_replicas_and_end(job, job.ending, self.executor.get_statuses(job.id))
         if job.state == QUEUED:
             return self._end_if_queued_too_long(job)
         if job.state == PENDING or job.restarts.restarting_since is not None:
-            return self._launch_replicas(job)
-        return self._end_or_restart(job)
+            return self._launch_replicas_or_end(job)
+        return self._end_or_restart_if_due(job)
 
-    def decide_ending(self, job: Job, ending: Ending) -> Job | None:
+    def decide_ending_if_undecided(self, job: Job, ending: Ending) -> Job | None:
         """Decide how a job ends unless that is decided already; return the job, None if it has ended or is deleted."""
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
@@ -68,15 +68,17 @@ class CustomJobReconciler:
                 transaction.end_job(current, job_outcome.build_stockout_ending(job, now_ns()))
         return None
 
-    def _launch_replicas(self, job: Job) -> float | None:
+    def _launch_replicas_or_end(self, job: Job) -> float | None:
         """Start the replicas at their current attempts, once all earlier attempts have ended."""
         restarting_since = job.restarts.restarting_since
         if restarting_since is not None:
             statuses = self.executor.get_statuses(job.id)
             ending = job_outcome.decide_timeout(job, now_ns())
             if ending is not None:
-                return self._end_running_job(job, ending, statuses)
-            delay = self._stop_replicas(job, _select_running(statuses) - set(job.current_replicas), restarting_since)
+                return self._decide_and_stop(job, ending, statuses)
+            delay = self._stop_replicas(
+                job, _select_running_replicas(statuses) - set(job.current_replicas), restarting_since
+            )
             if delay is not None:
                 return delay
         image, task = "", job_outcome.PRIMARY.task
@@ -91,17 +93,17 @@ class CustomJobReconciler:
                 for replica in job.current_replicas
             ]
             for image in sorted({spec.image for spec in specs}):
-                if not self.executor.pull_if_missing(job.id, image):
+                if not self.executor.has_image_or_starts_pull(job.id, image):
                     return None
             for spec in specs:
                 task = spec.replica.task
                 self.executor.start_replica(spec)
         except ImageUnavailable as error:
             text = image_error.render_image_error(image, str(error), job.location)
-            return self._end_running_job(job, Ending(FAILED, job_outcome.CODE_FAILED_PRECONDITION, text, now_ns()))
+            return self._decide_and_stop(job, Ending(FAILED, job_outcome.CODE_FAILED_PRECONDITION, text, now_ns()))
         except ReplicaCannotStart as error:
             text = f"The replica {task} failed to start: {error}"
-            return self._end_running_job(job, Ending(FAILED, job_outcome.CODE_INVALID_ARGUMENT, text, now_ns()))
+            return self._decide_and_stop(job, Ending(FAILED, job_outcome.CODE_INVALID_ARGUMENT, text, now_ns()))
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is not None and current.ending is None and not current.is_terminal:
@@ -118,12 +120,12 @@ class CustomJobReconciler:
         # The executor reports each exit, also one before this moment.
         return 0.0 if job.fault is not None else (job_outcome.compute_deadline(job) - now_ns()) / 10**9
 
-    def _end_or_restart(self, job: Job) -> float | None:
+    def _end_or_restart_if_due(self, job: Job) -> float | None:
         now = now_ns()
         statuses = self.executor.get_statuses(job.id)
         outcome = job_outcome.decide_job_outcome(job, statuses, now, self.build_job_url(job))
         if isinstance(outcome, Ending):
-            return self._end_running_job(job, outcome, statuses)
+            return self._decide_and_stop(job, outcome, statuses)
         if isinstance(outcome, RestartPlan):
             self._begin_restart(job, outcome)
             return None
@@ -140,17 +142,17 @@ class CustomJobReconciler:
             transaction.update_job(current, state=state, restarts=restart.restarts)
         self.wake(job.id)
 
-    def _end_running_job(self, job: Job, ending: Ending, statuses: _Statuses | None = None) -> float | None:
+    def _decide_and_stop(self, job: Job, ending: Ending, statuses: _Statuses | None = None) -> float | None:
         statuses = self.executor.get_statuses(job.id) if statuses is None else statuses
-        if _select_running(statuses):
-            decided = self.decide_ending(job, ending)
+        if _select_running_replicas(statuses):
+            decided = self.decide_ending_if_undecided(job, ending)
             if decided is None or decided.ending is None:
                 return None
             ending = decided.ending
         return self._stop_replicas_and_end(job, ending, statuses)
 
     def _stop_replicas_and_end(self, job: Job, ending: Ending, statuses: _Statuses) -> float | None:
-        delay = self._stop_replicas(job, _select_running(statuses), ending.at)
+        delay = self._stop_replicas(job, _select_running_replicas(statuses), ending.at)
         if delay is not None:
             return delay
         with self.database.write_transaction() as transaction:
@@ -164,7 +166,7 @@ class CustomJobReconciler:
             self.wake(job.study)
         return None
 
-    def _clean_up(self, job: Job) -> float | None:
+    def _save_logs_and_remove_containers(self, job: Job) -> float | None:
         """Save the logs of an ended job, then remove its containers. On a full disk they stay until then."""
         for outcome in job.replica_outcomes:
             replica = Replica(outcome["pool"], outcome["index"], outcome["attempt"])
@@ -199,5 +201,5 @@ class CustomJobReconciler:
         return study.spec["studySpec"]["metrics"][0]["metricId"] if study is not None else None
 
 
-def _select_running(statuses: _Statuses) -> set[Replica]:
+def _select_running_replicas(statuses: _Statuses) -> set[Replica]:
     return {replica for replica, status in statuses.items() if status.phase == "running"}

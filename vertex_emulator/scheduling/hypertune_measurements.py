@@ -36,11 +36,11 @@ def parse_metric_file(text: str, metric_ids: Sequence[str], started: float) -> l
         if metrics:
             timestamp = _parse_number(entry.get("timestamp"))
             elapsed = 0.0 if timestamp is None else max(timestamp - started, 0.0)
-            _add_to_step(steps, Measurement(int(_parse_number(entry.get("global_step")) or 0), elapsed, metrics))
+            _complete_or_append(steps, Measurement(int(_parse_number(entry.get("global_step")) or 0), elapsed, metrics))
     return _sort_measurements(steps)
 
 
-def find_unknown_metrics(text: str, metric_ids: Sequence[str]) -> list[str]:
+def find_unknown_metric_names(text: str, metric_ids: Sequence[str]) -> list[str]:
     """Find up to five names in a metric file that are not metrics of the study, probably misspelt."""
     tags = {
         tag
@@ -61,11 +61,11 @@ def merge_measurements(known: Sequence[Measurement], latest: Sequence[Measuremen
         steps.setdefault(measurement.step_count, []).append(measurement)
     for measurement in latest:
         if not any(_has_all_values(other, measurement) for other in steps.get(measurement.step_count, [])):
-            _add_to_step(steps, measurement)
+            _complete_or_append(steps, measurement)
     return _sort_measurements(steps)
 
 
-def select_final_measurement(measurements: Sequence[Measurement], study_spec: StudySpec) -> Measurement | None:
+def compose_final_measurement(measurements: Sequence[Measurement], study_spec: StudySpec) -> Measurement | None:
     """Select the final measurement of a trial; None if no measurement has the study's first objective.
 
     It is the last one reported, or under BEST_MEASUREMENT the best by the objectives' goals, the earlier of two equal
@@ -105,7 +105,7 @@ def parse_measurement(message: Mapping[str, Any]) -> Measurement:
     )
 
 
-def format_measurement(measurement: Measurement) -> dict[str, Any]:
+def serialize_measurement(measurement: Measurement) -> dict[str, Any]:
     """Format a measurement as the API's message in canonical form."""
     return {
         "stepCount": measurement.step_count,
@@ -133,7 +133,7 @@ def _parse_number(value: object) -> float | None:
     return number if isfinite(number) else None
 
 
-def _add_to_step(steps: dict[int, list[Measurement]], added: Measurement) -> None:
+def _complete_or_append(steps: dict[int, list[Measurement]], added: Measurement) -> None:
     """Complete the step's latest measurement with further metrics, or append another one to the step."""
     reported = steps.setdefault(added.step_count, [])
     latest = reported[-1] if reported else None

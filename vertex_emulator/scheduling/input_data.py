@@ -25,13 +25,13 @@ class InputData:
     warnings: list[str]
 
 
-def resolve_input_data(config: Mapping[str, Any], root: Path) -> InputData:
-    """Resolve a canonical InputDataConfig; `root` is the folder of the buckets. Raises InvalidBucketUri.
+def resolve_input_data(config: Mapping[str, Any], buckets_folder: Path) -> InputData:
+    """Resolve a canonical InputDataConfig. Raises InvalidBucketUri.
 
     The files are in the folder of gcsDestination or in its last `dataset-*` folder by name, which a copied export has.
     """
     uri = config["gcsDestination"]["outputUriPrefix"].rstrip("/")
-    folder = bucket_folders.resolve_folder(root, uri)
+    folder = bucket_folders.resolve_folder(buckets_folder, uri)
     exports = sorted((path for path in folder.glob("dataset-*") if path.is_dir()), reverse=True)
     datasets = [
         (place, form) for place in (folder, *exports) for form in _FORMATS if any(place.glob(f"training-*.{form}"))

@@ -7,7 +7,7 @@ from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import Job
 from vertex_emulator.resource_names import Location
-from vertex_emulator.scheduling import unsupported_fields
+from vertex_emulator.scheduling.rejected_and_approximated_fields import render_approximation_warnings
 
 
 def submit_job(
@@ -21,7 +21,7 @@ def submit_job(
     """Add a job to the queue and log its first messages: a warning per approximated field, then `warnings`."""
     job = transaction.add_job(job_id, kind, location, spec)
     transaction.log_service_message(job_id, "Waiting for job to be provisioned.")
-    notes = unsupported_fields.render_approximation_warnings(kind, spec) if kind != TRAINING_PIPELINE else []
+    notes = render_approximation_warnings(kind, spec) if kind != TRAINING_PIPELINE else []
     for text in [*notes, *warnings]:
         transaction.log_service_message(job_id, text, "WARNING")
     return job

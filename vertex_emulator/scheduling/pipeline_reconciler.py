@@ -18,10 +18,10 @@ from vertex_emulator.errors import ModelUploadRejected
 from vertex_emulator.gcs import bucket_folders
 from vertex_emulator.resource_json import serialize_job
 from vertex_emulator.resource_names import generate_id
-from vertex_emulator.scheduling.cancellation import cancel_job
+from vertex_emulator.scheduling.ending_requests import request_cancellation
 from vertex_emulator.scheduling.input_data import add_input_variables, resolve_input_data
 from vertex_emulator.scheduling.job_submission import submit_job
-from vertex_emulator.scheduling.model_upload import upload_model
+from vertex_emulator.scheduling.uploaded_model_versions import store_model_version
 from vertex_emulator.time_formats import now_ns
 
 _NO_ARTIFACT_WARNING = "modelToUpload: without a baseOutputDirectory or an artifactUri the model will have no artifact."
@@ -47,9 +47,9 @@ class PipelineReconciler:
         if job is None:
             self._submit_job(pipeline)
         elif not job.is_terminal:
-            self._synchronize_with_job(pipeline, job)
+            self._forward_cancellation_or_copy_start(pipeline, job)
         else:
-            self._end_pipeline(pipeline, job, trials_of_job)
+            self._upload_model_and_end(pipeline, job, trials_of_job)
 
     def _submit_job(self, pipeline: Job) -> None:
         kind, spec = get_backing_kind(pipeline.spec), build_backing_job(pipeline.spec)
@@ -74,20 +74,20 @@ class PipelineReconciler:
             transaction.update_job(current, state=PENDING)
         self.wake(job.id)
 
-    def _synchronize_with_job(self, pipeline: Job, job: Job) -> None:
+    def _forward_cancellation_or_copy_start(self, pipeline: Job, job: Job) -> None:
         with self.database.write_transaction() as transaction:
             current, current_job = transaction.get_job(pipeline.id), transaction.get_job(job.id)
             if current is None or current_job is None:
                 return
             must_cancel = current.ending is not None and current_job.ending is None
             if must_cancel:
-                cancel_job(transaction, job.id)
+                request_cancellation(transaction, job.id)
             elif current.ending is None and current_job.started is not None and current.state in (QUEUED, PENDING):
                 transaction.update_job(current, state=RUNNING, started=current_job.started)
         if must_cancel:
             self.wake(job.id)
 
-    def _end_pipeline(self, pipeline: Job, job: Job, trials_of_job: list[Trial]) -> None:
+    def _upload_model_and_end(self, pipeline: Job, job: Job, trials_of_job: list[Trial]) -> None:
         artifact = self._get_model_directory(job, trials_of_job)
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(pipeline.id)
@@ -96,22 +96,22 @@ class PipelineReconciler:
             assert job.ending is not None
             ending = current.ending or replace(job.ending, at=now_ns())
             if ending.state == SUCCEEDED and "modelToUpload" in pipeline.spec:
-                ending = self._upload_model(transaction, pipeline, artifact) or ending
+                ending = self._upload_or_get_failure(transaction, pipeline, artifact) or ending
             started = current.started or job.started
             transaction.end_job(current, ending, **({} if started is None else {"started": started}))
 
-    def _upload_model(self, transaction: Transaction, pipeline: Job, artifact: str | None) -> Ending | None:
+    def _upload_or_get_failure(self, transaction: Transaction, pipeline: Job, artifact: str | None) -> Ending | None:
         """Upload the model; return the pipeline's ending if that fails."""
         model = dict(pipeline.spec["modelToUpload"])
         uri = model.setdefault("artifactUri", artifact)
         if uri is None:
             del model["artifactUri"]
         elif uri == artifact and not self._has_files(uri):
-            return _build_failure(_STATUS_CODES["NOT_FOUND"], f'There are no files under "{uri}" to copy.')
+            return _build_failed_ending(_STATUS_CODES["NOT_FOUND"], f'There are no files under "{uri}" to copy.')
         try:
-            version = upload_model(transaction, pipeline.location, pipeline.spec, model, pipeline.name)
+            version = store_model_version(transaction, pipeline.location, pipeline.spec, model, pipeline.name)
         except ModelUploadRejected as error:
-            return _build_failure(_STATUS_CODES[error.status], str(error))
+            return _build_failed_ending(_STATUS_CODES[error.status], str(error))
         transaction.pipelines.set_model(pipeline.id, version.model_name)
         return None
 
@@ -126,5 +126,5 @@ class PipelineReconciler:
         return get_model_directory(job.spec["trialJobSpec"], best["id"]) if best is not None else None
 
 
-def _build_failure(rpc_code: int, message: str) -> Ending:
+def _build_failed_ending(rpc_code: int, message: str) -> Ending:
     return Ending(FAILED, rpc_code, message, now_ns())

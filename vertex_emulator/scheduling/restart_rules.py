@@ -62,7 +62,7 @@ def plan_worker_restart(job: Job, lost: Collection[Replica], cause: str, now: in
         log_message = f"{cause} The job is restarted with it: restart {restart} of {MAX_WORKER_RESTARTS}."
         return _plan_job_restart(job, history, log_message, now)
     log_message = f"{cause} The replica is restarted: restart {restart} of {MAX_WORKER_RESTARTS}."
-    return RestartPlan(_increment_attempts(job, history, lost, now), False, log_message)
+    return RestartPlan(_build_next_history(job, history, lost, now), False, log_message)
 
 
 def plan_preemption_restart(job: Job, cause: str, now: int) -> RestartPlan | None:
@@ -79,10 +79,10 @@ def plan_preemption_restart(job: Job, cause: str, now: int) -> RestartPlan | Non
 
 
 def _plan_job_restart(job: Job, history: RestartHistory, log_message: str, now: int) -> RestartPlan:
-    return RestartPlan(_increment_attempts(job, history, job.requested_replicas, now), True, log_message)
+    return RestartPlan(_build_next_history(job, history, job.requested_replicas, now), True, log_message)
 
 
-def _increment_attempts(job: Job, history: RestartHistory, replicas: Collection[Replica], now: int) -> RestartHistory:
+def _build_next_history(job: Job, history: RestartHistory, replicas: Collection[Replica], now: int) -> RestartHistory:
     attempts: Mapping[str, int] = job.restarts.attempts
     tasks = [replica.task for replica in replicas]
     return replace(

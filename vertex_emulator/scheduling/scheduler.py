@@ -75,13 +75,13 @@ class Scheduler:
         for thread in self._threads:
             thread.join(timeout / _WORKERS)
 
-    def wake_all_jobs(self) -> None:
+    def wake_unfinished_and_leftover_jobs(self) -> None:
         """Schedule a step for every unfinished job, and for every job that left containers or files behind."""
         with self.database.read_transaction() as transaction:
             unfinished = transaction.list_unfinished_jobs()
             jobs_with_files = {job: transaction.get_job(job) for job in self.data.list_jobs_with_files()}
         deleted = [job_id for job_id, job in jobs_with_files.items() if job is None]
-        for key in [_ADMISSION, *unfinished, *self.executor.list_jobs(), *deleted]:
+        for key in [_ADMISSION, *unfinished, *self.executor.list_job_ids(), *deleted]:
             self.queue.add(key)
 
     def process_next_key(self, timeout: float | None = None) -> bool:
@@ -100,11 +100,11 @@ class Scheduler:
         try:
             delay = self._process_key(key)
         except ExecutorUnavailable as error:
-            self._log_message_once(key, f"Waiting for Docker. {error}")
-            return _compute_retry_delay(self._count_failure(key))
+            self._log_message_unless_repeated(key, f"Waiting for Docker. {error}")
+            return _compute_retry_delay(self._increment_failure_count(key))
         except Exception as error:  # noqa: BLE001 - an error of one job must not stop the others
             _log.exception("processing %s failed", key)
-            failures = self._count_failure(key)
+            failures = self._increment_failure_count(key)
             if failures == _MAX_FAILURES:
                 self._fail_job(key, error)
             return _compute_retry_delay(failures)
@@ -116,7 +116,7 @@ class Scheduler:
             self._admit_jobs()
             return None
         if key == _RESYNC:
-            self.wake_all_jobs()
+            self.wake_unfinished_and_leftover_jobs()
             return _RESYNC_SECONDS
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(key)
@@ -155,7 +155,7 @@ class Scheduler:
         for queued_job in admitted:
             self.queue.add(queued_job.id)
 
-    def _count_failure(self, key: str) -> int:
+    def _increment_failure_count(self, key: str) -> int:
         self._failures[key] = failures = self._failures.get(key, 0) + 1
         return failures
 
@@ -164,10 +164,10 @@ class Scheduler:
             job = transaction.get_job(key)
         if job is not None:
             message = f"Internal error occurred for the current attempt: {type(error).__name__}: {error}"
-            self._custom_jobs.decide_ending(job, Ending(FAILED, CODE_INTERNAL, message, now_ns()))
+            self._custom_jobs.decide_ending_if_undecided(job, Ending(FAILED, CODE_INTERNAL, message, now_ns()))
             self.wake(key)
 
-    def _log_message_once(self, key: str, text: str) -> None:
+    def _log_message_unless_repeated(self, key: str, text: str) -> None:
         with self.database.write_transaction() as transaction:
             if transaction.get_job(key) is not None:
                 lines = transaction.list_service_messages(key)
@@ -187,7 +187,7 @@ class Scheduler:
                 for job in self.executor.watch_jobs():
                     if job is None:
                         self._failures.clear()
-                        self.wake_all_jobs()
+                        self.wake_unfinished_and_leftover_jobs()
                     else:
                         self.queue.add(job)
                         self.database.changes.publish([job])

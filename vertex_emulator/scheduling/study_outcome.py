@@ -33,7 +33,7 @@ def decide_study_ending(study: Job, trials: Sequence[Trial], now: int) -> Ending
     return None
 
 
-def find_stopping_reason(study: Job, trials: Sequence[Trial], now: int) -> str | None:
+def find_stopping_reason_when_due(study: Job, trials: Sequence[Trial], now: int) -> str | None:
     """Find the stopping condition of the study that is met; None while it may go on.
 
     Conditions are checked before each new suggestion, and with shouldStopAsap at any time (discovery document,
@@ -54,7 +54,7 @@ def has_room_for_trial(study: Job, trials: Sequence[Trial]) -> bool:
     return bool(len(trials) < study.spec["maxTrialCount"] and running < study.spec["parallelTrialCount"])
 
 
-def find_unpromising_trials(study: Job, trials: Sequence[Trial]) -> Iterator[tuple[Trial, str]]:
+def find_unpromising_trials_with_reasons(study: Job, trials: Sequence[Trial]) -> Iterator[tuple[Trial, str]]:
     """Find the running trials that the study's automated stopping rule stops, each with the reason."""
     study_spec: Any = study.spec["studySpec"]
     if early_stopping.STOPPING_RULE_FIELDS.isdisjoint(study_spec):

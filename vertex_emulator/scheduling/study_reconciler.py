@@ -11,8 +11,8 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import CANCELLING, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.resource_names import generate_id
 from vertex_emulator.scheduling import study_outcome
-from vertex_emulator.scheduling.cancellation import cancel_job, request_early_success
-from vertex_emulator.scheduling.trial_job import Values, build_trial_job_spec, refresh_trial
+from vertex_emulator.scheduling.ending_requests import request_cancellation, request_early_success
+from vertex_emulator.scheduling.trial_job import Values, build_refreshed_trial, build_trial_job_spec
 from vertex_emulator.search import Observation, SearchSpaceExhausted, suggest_parameters
 from vertex_emulator.time_formats import now_ns
 
@@ -37,10 +37,10 @@ class StudyReconciler:
         trials = self._refresh_and_store_trials(study, trials, jobs)
         ending = study.ending or study_outcome.decide_study_ending(study, trials, now_ns())
         if ending is None:
-            self._store_start_state(study, trials)
+            self._mark_pending_or_running(study, trials)
             ending = self._start_trials_or_stop(study, trials)
         if ending is not None and not self._is_waiting_for_trials(study, ending, trials):
-            return self._end_study(study, ending)
+            return self._end_active_jobs_or_study(study, ending)
         self._stop_unpromising_trials(study, trials)
         return _POLL_SECONDS
 
@@ -49,7 +49,7 @@ class StudyReconciler:
         refreshed = [
             trial
             if trial.has_ended
-            else refresh_trial(study, trial, jobs[trial.job], self.data.read_metric_text(trial.job))
+            else build_refreshed_trial(study, trial, jobs[trial.job], self.data.read_metric_text(trial.job))
             for trial in trials
         ]
         changed = [new for old, new in zip(trials, refreshed, strict=True) if new != old]
@@ -59,7 +59,7 @@ class StudyReconciler:
                     transaction.update_trial(trial)
         return refreshed
 
-    def _store_start_state(self, study: Job, trials: Sequence[Trial]) -> None:
+    def _mark_pending_or_running(self, study: Job, trials: Sequence[Trial]) -> None:
         start_times = [trial.started for trial in trials if trial.started is not None]
         state = RUNNING if start_times else PENDING
         if study.state == state or study.state == CANCELLING:
@@ -79,9 +79,9 @@ class StudyReconciler:
         """Start as many trials as may run now; return the study's ending if there is one."""
         study_spec = study.spec["studySpec"]
         while True:
-            reason = study_outcome.find_stopping_reason(study, trials, now_ns())
+            reason = study_outcome.find_stopping_reason_when_due(study, trials, now_ns())
             if reason is not None:
-                return self._stop_study(study, reason)
+                return self._stop_adding_trials(study, reason)
             if not study_outcome.has_room_for_trial(study, trials):
                 return None
             number = len(trials) + 1
@@ -96,7 +96,7 @@ class StudyReconciler:
                 return None
             trials.append(trial)
 
-    def _stop_study(self, study: Job, reason: str) -> Ending | None:
+    def _stop_adding_trials(self, study: Job, reason: str) -> Ending | None:
         """Decide that a study gets no further trials; only a cancellation changes that."""
         ending = Ending(SUCCEEDED, 0, "", now_ns())
         with self.database.write_transaction() as transaction:
@@ -112,7 +112,7 @@ class StudyReconciler:
         return ending.state == SUCCEEDED and not asap and any(not trial.has_ended for trial in trials)
 
     def _stop_unpromising_trials(self, study: Job, trials: Sequence[Trial]) -> None:
-        for trial, reason in study_outcome.find_unpromising_trials(study, trials):
+        for trial, reason in study_outcome.find_unpromising_trials_with_reasons(study, trials):
             with self.database.write_transaction() as transaction:
                 if request_early_success(transaction, trial.job):
                     transaction.log_service_message(study.id, f"Trial {trial.number} is stopped early: {reason}.")
@@ -135,7 +135,7 @@ class StudyReconciler:
         self.wake(trial.job)
         return trial
 
-    def _end_study(self, study: Job, ending: Ending) -> float | None:
+    def _end_active_jobs_or_study(self, study: Job, ending: Ending) -> float | None:
         with self.database.write_transaction() as transaction:
             active_jobs = [job for job in transaction.get_trial_jobs(study.id).values() if not job.is_terminal]
             current = transaction.get_job(study.id)
@@ -149,7 +149,7 @@ class StudyReconciler:
                     if ending.state == SUCCEEDED:
                         request_early_success(transaction, job.id)
                     else:
-                        cancel_job(transaction, job.id)
+                        request_cancellation(transaction, job.id)
             else:
                 transaction.end_job(current, ending)
         for job in active_jobs:

@@ -13,7 +13,7 @@ Values = Mapping[str, float | int | str]
 _PROGRAM_FIELDS = ("containerSpec", "pythonPackageSpec")
 
 
-def refresh_trial(study: Job, trial: Trial, job: Job, metric_text: str) -> Trial:
+def build_refreshed_trial(study: Job, trial: Trial, job: Job, metric_text: str) -> Trial:
     """Return a trial updated from its job and from the text of its metric file."""
     started = job.started
     study_spec = study.spec["studySpec"]
@@ -25,22 +25,22 @@ def refresh_trial(study: Job, trial: Trial, job: Job, metric_text: str) -> Trial
         known = hypertune_measurements.merge_measurements(
             known, [replace(measurement, elapsed=round(measurement.elapsed, 6)) for measurement in latest]
         )
-    formatted = tuple(map(hypertune_measurements.format_measurement, known))
+    formatted = tuple(map(hypertune_measurements.serialize_measurement, known))
     trial = replace(trial, started=started, measurements=formatted)
     if not job.is_terminal:
         if job.state == CANCELLING:
             return replace(trial, state="STOPPING")
         return replace(trial, state="ACTIVE") if started is not None else trial
-    final = hypertune_measurements.select_final_measurement(known, study_spec)
+    final = hypertune_measurements.compose_final_measurement(known, study_spec)
     ended = replace(
-        trial, ended=job.ended, final=None if final is None else hypertune_measurements.format_measurement(final)
+        trial, ended=job.ended, final=None if final is None else hypertune_measurements.serialize_measurement(final)
     )
     if job.state != SUCCEEDED:
         reason = job.ending.message if job.ending is not None else job.state
         return replace(ended, state="INFEASIBLE", final=None, infeasible_reason=reason)
     if final is None:
         reason = f"The trial ended without reporting the metric {list_objectives(study_spec)[0].id}."
-        if tags := hypertune_measurements.find_unknown_metrics(metric_text, metric_ids):
+        if tags := hypertune_measurements.find_unknown_metric_names(metric_text, metric_ids):
             reason += f" It reported {', '.join(tags)}."
         return replace(ended, state="INFEASIBLE", infeasible_reason=reason)
     return replace(ended, state="SUCCEEDED")

@@ -29,7 +29,7 @@ class WorkQueue:
         deadline = None if timeout is None else self._clock() + timeout
         with self._changed:
             while not self._closed:
-                self._fire_timers()
+                self._enqueue_due_keys()
                 if self._ready:
                     key = self._ready.popleft()
                     self._waiting.discard(key)
@@ -59,7 +59,7 @@ class WorkQueue:
             self._closed = True
             self._changed.notify_all()
 
-    def _fire_timers(self) -> None:
+    def _enqueue_due_keys(self) -> None:
         now = self._clock()
         for key in [key for key, moment in self._timers.items() if moment <= now]:
             del self._timers[key]

@@ -16,31 +16,31 @@ _LOCAL_WIDTHS = (0.001, 0.1)
 _KEPT, _COPIES, _ROUNDS, _FIRST_STEP = 8, 10, 14, 0.1
 
 
-def sample_globally(encoder: PointEncoder, best: Matrix, random: np.random.Generator) -> Matrix:
+def sample_globally_and_near_best(encoder: PointEncoder, best_rows: Matrix, random: np.random.Generator) -> Matrix:
     """Sample points from the whole space, and as many around the best trials (rows, the best first)."""
-    return np.vstack([encoder.draw(_POINTS, random), _perturb_rows(encoder, best, _GLOBAL_WIDTHS, random)])
+    return np.vstack([encoder.draw_rows(_POINTS, random), _sample_around(encoder, best_rows, _GLOBAL_WIDTHS, random)])
 
 
-def sample_near_best(encoder: PointEncoder, best: Matrix, random: np.random.Generator) -> Matrix:
+def sample_near_best(encoder: PointEncoder, best_rows: Matrix, random: np.random.Generator) -> Matrix:
     """Sample points around the best trial only."""
-    return _perturb_rows(encoder, best[:1], _LOCAL_WIDTHS, random)
+    return _sample_around(encoder, best_rows[:1], _LOCAL_WIDTHS, random)
 
 
 def refine_points(
     encoder: PointEncoder, acquisition: Acquisition, points: Matrix, random: np.random.Generator
 ) -> Matrix:
     """Improve `points` by local steps, and return the result with the highest score first."""
-    scores = acquisition.compute_scores(encoder.to_features(points))
+    scores = acquisition.compute_scores(encoder.convert_to_features(points))
     for step in range(_ROUNDS):
         best_points = np.argsort(-scores, kind="stable")[:_KEPT]
         widths = np.full(len(best_points) * _COPIES, _FIRST_STEP / 2**step)
         moved = encoder.perturb(np.repeat(points[best_points], _COPIES, axis=0), widths, random)
         points = np.vstack([points[best_points], moved])
-        scores = np.concatenate([scores[best_points], acquisition.compute_scores(encoder.to_features(moved))])
+        scores = np.concatenate([scores[best_points], acquisition.compute_scores(encoder.convert_to_features(moved))])
     return points[np.argsort(-scores, kind="stable")]
 
 
-def _perturb_rows(
+def _sample_around(
     encoder: PointEncoder, rows: Matrix, widths: tuple[float, float], random: np.random.Generator
 ) -> Matrix:
     start_rows = rows[random.integers(len(rows), size=_POINTS)]

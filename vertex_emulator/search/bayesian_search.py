@@ -9,10 +9,10 @@ from random import Random
 
 from vertex_api.studies.metrics import is_safe, list_objectives, list_safety_metrics
 from vertex_api.types import StudySpec
-from vertex_emulator.search.loss_transforms import impute_failures, scalarize_objectives
+from vertex_emulator.search.loss_transforms import fill_and_compress_values, scalarize_objectives
 from vertex_emulator.search.observation import Observation
 from vertex_emulator.search.parameter_domains import Value
-from vertex_emulator.search.random_search import create_generator, draw_point
+from vertex_emulator.search.random_search import create_seeded_generator, draw_point
 from vertex_emulator.search.search_space import Parameter, Space, build_point_key, map_values_by_id
 
 # The time of a fit grows with the cube of the points.
@@ -38,32 +38,32 @@ def suggest_bayesian_point(
     as far as it is likely to be safe. A point is drawn at random while there is nothing to learn from, and if the fit
     fails.
     """
-    random = create_generator(seed, "bayesian", len(observations))
+    random = create_seeded_generator(seed, "bayesian", len(observations))
     design_size = max(6, len(space.axes) + 2)
     seen_points = {build_point_key(observation.parameters) for observation in observations}
     proposed: dict[str, Value] | None
     if len(observations) < design_size:
-        proposed = _draw_design_point(space, len(observations), design_size, seed)
+        proposed = _draw_latin_hypercube_point(space, len(observations), design_size, seed)
         if build_point_key(proposed) in seen_points:
             proposed = None
     else:
-        proposed = _optimize_acquisition(space, study_spec, observations, seen_points, random)
-    return _draw_unseen_point(space, seen_points, random) if proposed is None else proposed
+        proposed = _fit_models_and_propose_point(space, study_spec, observations, seen_points, random)
+    return _draw_preferably_unseen_point(space, seen_points, random) if proposed is None else proposed
 
 
-def _draw_design_point(space: Space, index: int, size: int, seed: int) -> dict[str, Value]:
+def _draw_latin_hypercube_point(space: Space, index: int, size: int, seed: int) -> dict[str, Value]:
     """Draw point `index` of a Latin hypercube of `size` points, each in its own slice of every axis."""
 
     def draw_value(parameter: Parameter) -> Value:
-        random = create_generator(seed, "design", axes.index(parameter))
+        random = create_seeded_generator(seed, "design", axes.index(parameter))
         slices = random.sample(range(size), size)
-        return parameter.domain.value_at_quantile((slices[index] + random.random()) / size)
+        return parameter.domain.get_value_at_quantile((slices[index] + random.random()) / size)
 
     axes = space.axes
     return map_values_by_id(space.assign_values(draw_value))
 
 
-def _optimize_acquisition(
+def _fit_models_and_propose_point(
     space: Space, study_spec: StudySpec, observations: Sequence[Observation], seen_points: Seen, random: Random
 ) -> dict[str, Value] | None:
     # Imported here because they load numpy and egobox.
@@ -77,25 +77,25 @@ def _optimize_acquisition(
     ended = [observation for observation in observations if observation.state != "ACTIVE"]
     objectives = list_objectives(study_spec)
     weights = [random.expovariate(1) for _ in objectives]
-    losses = scalarize_objectives([impute_failures(goal.compute_loss, ended) for goal in objectives], weights)
-    if not encoder.axes or not losses:
+    losses = scalarize_objectives([fill_and_compress_values(goal.compute_loss, ended) for goal in objectives], weights)
+    if not encoder.varied_axes or not losses:
         return None
     safe = _rank_trials(study_spec, losses, ended)
     fitted = _select_fitted_trials(safe)
-    rows = np.array([encoder.encode(ended[index].parameters) for index in fitted])
-    running = [encoder.encode(trial.parameters) for trial in observations if trial.state == "ACTIVE"]
+    rows = np.array([encoder.encode_point(ended[index].parameters) for index in fitted])
+    running = [encoder.encode_point(trial.parameters) for trial in observations if trial.state == "ACTIVE"]
 
     def fit_model(values: Sequence[float]) -> surrogate_model.Surrogate | None:
         fitted_values = np.array([values[index] for index in fitted])
-        model = surrogate_model.fit_surrogate(encoder.to_features(rows), fitted_values, random.getrandbits(31))
+        model = surrogate_model.fit_surrogate(encoder.convert_to_features(rows), fitted_values, random.getrandbits(31))
         if model is None or not running:
             return model
-        return model.condition_on_pending(encoder.to_features(np.array(running)))
+        return model.condition_on_pending(encoder.convert_to_features(np.array(running)))
 
     excess_lists = [
         excesses
         for safety in list_safety_metrics(study_spec)
-        if (excesses := impute_failures(safety.compute_safety_excess, ended))
+        if (excesses := fill_and_compress_values(safety.compute_safety_excess, ended))
     ]
     objective = fit_model(losses)
     safety_models = [model for model in map(fit_model, excess_lists) if model is not None]
@@ -106,12 +106,12 @@ def _optimize_acquisition(
     if len(observations) % 2:
         sample, exploration_weight = acquisition_maximization.sample_near_best, _LOCAL_EXPLORATION
     else:
-        sample, exploration_weight = acquisition_maximization.sample_globally, _GLOBAL_EXPLORATION
+        sample, exploration_weight = acquisition_maximization.sample_globally_and_near_best, _GLOBAL_EXPLORATION
     acquisition = Acquisition(objective, safety_models, _compute_required_safety(study_spec, ended), exploration_weight)
     generated = np.random.default_rng(random.getrandbits(32))
     points = sample(encoder, rows[best], generated)
     rows_by_score = acquisition_maximization.refine_points(encoder, acquisition, points, generated)
-    proposals = map(encoder.decode, rows_by_score)
+    proposals = map(encoder.decode_row, rows_by_score)
     return next((point for point in proposals if build_point_key(point) not in seen_points), None)
 
 
@@ -131,7 +131,7 @@ def _select_fitted_trials(order: Sequence[int]) -> list[int]:
     return sorted(list(dict.fromkeys([*order[: _MAX_FITTED_POINTS // 2], *newest]))[:_MAX_FITTED_POINTS])
 
 
-def _draw_unseen_point(space: Space, seen_points: Seen, random: Random) -> dict[str, Value]:
+def _draw_preferably_unseen_point(space: Space, seen_points: Seen, random: Random) -> dict[str, Value]:
     """Draw a random point without a trial; any point if the space is exhausted."""
     for _ in range(_DRAWS_FOR_A_NEW_POINT):
         drawn = draw_point(space, random)

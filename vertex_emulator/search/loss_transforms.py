@@ -12,7 +12,7 @@ _SUM_SHARE = 0.05
 _MAX_SHARE = 1e100  # keeps the result finite
 
 
-def impute_failures(
+def fill_and_compress_values(
     value_of: Callable[[Mapping[str, float]], float | None], ended: Sequence[Observation]
 ) -> list[float]:
     """Return a value per trial, the worst one for failed trials and those without a value; empty if none has one."""

@@ -1,6 +1,6 @@
 """The values that a parameter may take: an interval, integers, listed numbers or categories.
 
-All domains have the same methods. `count` is the number of values, None if continuous. `value_at_quantile` maps a
+All domains have the same methods. `count` is the number of values, None if continuous. `get_value_at_quantile` maps a
 quantile (0 to 1) to a value, so that uniform quantiles give the scale's density. `get_position` is the coordinate of a
 value in the model and `find_nearest_value` the value closest to a coordinate. Iteration yields the values in
 order.
@@ -29,13 +29,13 @@ class Interval:
     def count(self) -> int | None:
         return 1 if self.lower == self.upper else None
 
-    def value_at_quantile(self, quantile: float) -> float:
+    def get_value_at_quantile(self, quantile: float) -> float:
         return scale_from_unit(quantile, self.lower, self.upper, self.scale)
 
     def get_position(self, value: Value) -> float:
         return scale_to_unit(float(value), self.lower, self.upper, self.scale)
 
-    find_nearest_value = value_at_quantile
+    find_nearest_value = get_value_at_quantile
 
     def __iter__(self) -> Iterator[float]:
         if self.count is None:
@@ -55,20 +55,20 @@ class Integers:
     def count(self) -> int:
         return self.upper - self.lower + 1
 
-    def value_at_quantile(self, quantile: float) -> int:
+    def get_value_at_quantile(self, quantile: float) -> int:
         # Half a step more on both sides, or the two ends would be half as likely as their neighbours.
-        return self._round(scale_from_unit(quantile, self.lower - 0.5, self.upper + 0.5, self.scale))
+        return self._round_within_bounds(scale_from_unit(quantile, self.lower - 0.5, self.upper + 0.5, self.scale))
 
     def get_position(self, value: Value) -> float:
         return scale_to_unit(float(value), self.lower, self.upper, self.scale)
 
     def find_nearest_value(self, position: float) -> int:
-        return self._round(scale_from_unit(position, self.lower, self.upper, self.scale))
+        return self._round_within_bounds(scale_from_unit(position, self.lower, self.upper, self.scale))
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(self.lower, self.upper + 1))
 
-    def _round(self, value: float) -> int:
+    def _round_within_bounds(self, value: float) -> int:
         return min(max(round(value), self.lower), self.upper)
 
 
@@ -80,7 +80,7 @@ class _ListedValues(Generic[ListedValue]):
     def count(self) -> int:
         return len(self.values)
 
-    def value_at_quantile(self, quantile: float) -> ListedValue:
+    def get_value_at_quantile(self, quantile: float) -> ListedValue:
         return self.values[min(int(quantile * self.count), self.count - 1)]
 
     def __iter__(self) -> Iterator[ListedValue]:

@@ -19,11 +19,11 @@ class EndedTrial:
 
 
 def find_study_stopping_reason(
-    study_spec: StudySpec, trials: int, ended: Sequence[EndedTrial], created: int, now: int
+    study_spec: StudySpec, trial_count: int, ended: Sequence[EndedTrial], created: int, now: int
 ) -> str | None:
     """Find the condition of `studyStoppingConfig` that is met, as a clause for the log; None while there is none.
 
-    `trials` counts all trials so far, `created` and `now` are in ns since 1970. The min* conditions come first and
+    `trial_count` counts all trials so far, `created` and `now` are in ns since 1970. The min* conditions come first and
     block the others until they are met; then the first condition that holds decides (discovery document,
     StudyStoppingConfig). No progress is judged by the only objective, and not at all when there are several.
     """
@@ -35,8 +35,8 @@ def find_study_stopping_reason(
         return None
     if _is_constraint_met(config.get("maximumRuntimeConstraint", {}), created, now, default=False):
         return "maximumRuntimeConstraint: its time has passed"
-    if "maxNumTrials" in config and trials >= config["maxNumTrials"]:
-        return f"maxNumTrials: there are {trials} trials"
+    if "maxNumTrials" in config and trial_count >= config["maxNumTrials"]:
+        return f"maxNumTrials: there are {trial_count} trials"
     if len(list_objectives(study_spec)) != 1:
         return None
     stagnant_trials, since = _measure_stagnation(study_spec, ended, created)

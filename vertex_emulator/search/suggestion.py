@@ -24,6 +24,6 @@ def suggest_parameters(study_spec: StudySpec, observations: Sequence[Observation
         case "GRID_SEARCH":
             return grid_search.suggest_grid_point(space, observations)
         case "RANDOM_SEARCH":
-            return random_search.suggest_random_point(space, observations, seed)
+            return random_search.suggest_random_point(space, len(observations), seed)
         case _:
             return bayesian_search.suggest_bayesian_point(space, study_spec, observations, seed)

@@ -45,7 +45,7 @@ class Surrogate:
 
     def condition_on_pending(self, features: Matrix) -> "Surrogate":
         """Return the model conditioned on its own predictions for pending rows (fantasies); itself if that fails."""
-        updated = _catch_rust_failure(
+        updated = _get_result_unless_rust_fails(
             lambda: self.gaussian_process.update(features, self.gaussian_process.predict(features)[:, None])
         )
         return self if updated is None else replace(self, gaussian_process=updated)
@@ -68,7 +68,7 @@ def fit_surrogate(features: Matrix, values: Matrix, seed: int) -> Surrogate | No
         correlation = getattr(egobox.CorrelationSpec, kernel)
         return egobox.GpMix(corr_spec=correlation, theta_n_start=starts, seed=seed).fit(x, y)
 
-    processes = [_catch_rust_failure(partial(fit_kernel, kernel)) for kernel in _KERNELS]
+    processes = [_get_result_unless_rust_fails(partial(fit_kernel, kernel)) for kernel in _KERNELS]
     candidates = [gaussian_process for gaussian_process in processes if gaussian_process is not None]
     if not candidates:
         return None
@@ -85,7 +85,7 @@ def _average_duplicates(features: Matrix, values: Matrix) -> tuple[Matrix, Matri
     return distinct, (sums / np.bincount(index))[:, None]
 
 
-def _catch_rust_failure(work: Callable[[], Result]) -> Result | None:
+def _get_result_unless_rust_fails(work: Callable[[], Result]) -> Result | None:
     """Return the result of `work`; None if its Rust code fails or panics."""
     try:
         with _suppress_panic_output():

@@ -128,7 +128,7 @@ def test_only_a_flexible_job_gives_up_waiting(emulator: Emulator) -> None:
 
 
 def test_a_job_pulling_its_image_can_be_cancelled(emulator: Emulator) -> None:
-    emulator.machine.pull_if_missing = lambda job, image: False  # type: ignore[method-assign]
+    emulator.machine.has_image_or_starts_pull = lambda job, image: False  # type: ignore[method-assign]
     job = submit(emulator)
     emulator.run_ready_steps()
     assert emulator.job(job).state == "JOB_STATE_PENDING"

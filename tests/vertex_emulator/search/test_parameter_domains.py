@@ -15,13 +15,13 @@ PARAMETERS = every_kind()["parameters"]
 def draws(parameter, count=2001):
     random = Random(7)
     domain = build_domain(parameter)
-    return [domain.value_at_quantile(random.random()) for _ in range(count)]
+    return [domain.get_value_at_quantile(random.random()) for _ in range(count)]
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda parameter: parameter["parameterId"])
 def test_a_drawn_value_fits_its_type_and_bounds(parameter):
     domain = build_domain(parameter)
-    values = [*draws(parameter), domain.value_at_quantile(0), domain.value_at_quantile(1 - 2**-53)]
+    values = [*draws(parameter), domain.get_value_at_quantile(0), domain.get_value_at_quantile(1 - 2**-53)]
     match next(name for name in parameter if name.endswith("ValueSpec")):
         case "doubleValueSpec":
             bounds = parameter["doubleValueSpec"]
@@ -70,7 +70,7 @@ def test_the_median_draw_lies_at_mid_scale(kind, lower):
 def test_an_absent_scale_is_linear():
     parameter = double("size", 1, 9)
     del parameter["scaleType"]
-    assert build_domain(parameter).value_at_quantile(0.5) == 5
+    assert build_domain(parameter).get_value_at_quantile(0.5) == 5
 
 
 @pytest.mark.parametrize("lower", [1, -4])
@@ -92,10 +92,10 @@ def test_a_log_scale_spaces_discrete_values_by_logarithm():
 
 @pytest.mark.parametrize("kind", ["doubleValueSpec", "integerValueSpec"])
 def test_an_absent_bound_is_zero(kind):
-    assert build_domain({"parameterId": "size", kind: {"maxValue": 2}}).value_at_quantile(0) == 0
-    assert build_domain({"parameterId": "size", kind: {"minValue": -2}}).value_at_quantile(0.999999) == pytest.approx(
-        0, abs=1e-5
-    )
+    assert build_domain({"parameterId": "size", kind: {"maxValue": 2}}).get_value_at_quantile(0) == 0
+    assert build_domain({"parameterId": "size", kind: {"minValue": -2}}).get_value_at_quantile(
+        0.999999
+    ) == pytest.approx(0, abs=1e-5)
 
 
 @pytest.mark.parametrize(

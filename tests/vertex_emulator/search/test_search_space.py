@@ -89,24 +89,24 @@ def test_candidates_hold_exactly_the_points_that_conditions_allow():
     space = Space.from_specs(conditional()["parameters"])
     encoder = PointEncoder(space)
     random = np.random.default_rng(1)
-    drawn = encoder.draw(200, random)
+    drawn = encoder.draw_rows(200, random)
     moved = encoder.perturb(drawn, np.full(200, 0.3), random)
     for rows in (drawn, moved):
         for row in rows:
-            point = encoder.decode(row)
-            active = {axis.id for axis, cell in zip(encoder.axes, row, strict=True) if not np.isnan(cell)}
-            assert active == {name for name in point if any(axis.id == name for axis in encoder.axes)}
-            assert encoder.encode(point) == pytest.approx(list(row), nan_ok=True)
+            point = encoder.decode_row(row)
+            active = {axis.id for axis, cell in zip(encoder.varied_axes, row, strict=True) if not np.isnan(cell)}
+            assert active == {name for name in point if any(axis.id == name for axis in encoder.varied_axes)}
+            assert encoder.encode_point(point) == pytest.approx(list(row), nan_ok=True)
 
 
 def test_features_have_category_columns_and_neutral_inactive_values():
     encoder = PointEncoder(Space.from_specs(conditional()["parameters"]))
     # Of optimizer sgd, adam, none the last; momentum and both ranges of lr inactive; one layer of 1 to 3; no width.
-    [features] = encoder.to_features(np.array([encoder.encode({"optimizer": "none", "layers": 1})]))
+    [features] = encoder.convert_to_features(np.array([encoder.encode_point({"optimizer": "none", "layers": 1})]))
     assert features.tolist() == [0, 0, 1, 0.5, 0.5, 0.5, 0, 0.5]
 
 
 def test_too_many_categories_share_one_column():
     long = categorical("long", *map(str, range(41)))
     encoder = PointEncoder(Space.from_specs([long, categorical("short", "a", "b")]))
-    assert encoder.to_features(np.array([[40.0, 1.0]])).tolist() == [[1.0, 0.0, 1.0]]
+    assert encoder.convert_to_features(np.array([[40.0, 1.0]])).tolist() == [[1.0, 0.0, 1.0]]

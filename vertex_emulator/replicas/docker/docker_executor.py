@@ -17,7 +17,7 @@ from vertex_emulator.replicas.docker.docker_errors import (
     ignore_statuses,
     translate_connection_errors,
 )
-from vertex_emulator.replicas.docker.host_resources import list_nvidia_gpus, read_host_resources
+from vertex_emulator.replicas.docker.host_resources import build_host_resources, list_gpu_names
 from vertex_emulator.replicas.docker.image_puller import ImagePuller
 from vertex_emulator.replicas.docker.resource_limit_options import build_limit_options
 from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, Phase, ReplicaSpec, ReplicaStatus
@@ -46,11 +46,11 @@ class DockerExecutor:
 
     def get_host_resources(self) -> HostResources:
         if self._host is None:
-            self._host = read_host_resources(self._connect_and_call(lambda client: client.info()), list_nvidia_gpus())
+            self._host = build_host_resources(self._connect_and_call(lambda client: client.info()), list_gpu_names())
         return self._host
 
-    def pull_if_missing(self, job_id: str, image: str) -> bool:
-        return self._images.pull_if_missing(job_id, image)
+    def has_image_or_starts_pull(self, job_id: str, image: str) -> bool:
+        return self._images.has_image_or_starts_pull(job_id, image)
 
     def start_replica(self, spec: ReplicaSpec) -> None:
         name = self._build_container_name(spec.job, spec.replica)
@@ -59,7 +59,7 @@ class DockerExecutor:
             network = f"vertex-{self._id}-{spec.job}"
             subnet = job_networks.ensure_network(self._connect_and_call, network, self._build_job_labels(spec.job))
             hosts = job_networks.assign_addresses(subnet, spec.peers)
-        if not self._connect_and_call(lambda client: self._create_container(client, name, network, hosts, spec)):
+        if not self._connect_and_call(lambda client: self._create_if_missing(client, name, network, hosts, spec)):
             status = self._get_container_status(name)
             # Docker would run a container again that has ended already.
             if status is not None and status.phase != "created":
@@ -71,7 +71,7 @@ class DockerExecutor:
             lambda client: client.containers(all=True, filters=self._build_job_filters(job_id))
         )
         statuses = {
-            _parse_replica_labels(container["Labels"]): self._get_container_status(container["Id"])
+            _build_replica_from_labels(container["Labels"]): self._get_container_status(container["Id"])
             for container in containers
         }
         return {replica: status for replica, status in statuses.items() if status is not None}
@@ -94,7 +94,7 @@ class DockerExecutor:
         for network in self._connect_and_call(lambda client: client.networks(filters=self._build_job_filters(job_id))):
             self._remove_if_present("remove_network", network["Id"])
 
-    def list_jobs(self) -> set[str]:
+    def list_job_ids(self) -> set[str]:
         labelled = {"label": [f"{LABEL}={self._id}"]}
         containers = self._connect_and_call(lambda client: client.containers(all=True, filters=labelled))
         networks_of_jobs = self._connect_and_call(lambda client: client.networks(filters=labelled))
@@ -103,7 +103,7 @@ class DockerExecutor:
     def watch_jobs(self) -> Iterator[str | None]:
         watched = {"label": [f"{LABEL}={self._id}"], "type": ["container"], "event": ["die", "oom"]}
         # A client of its own: the stream occupies it, and no read on it may time out.
-        client = self._connect(timeout=None)
+        client = self._create_client(timeout_seconds=None)
         try:
             with translate_connection_errors():
                 events = client.events(filters=watched, decode=True)
@@ -113,7 +113,7 @@ class DockerExecutor:
         finally:
             client.close()
 
-    def _create_container(
+    def _create_if_missing(
         self, client: "docker.APIClient", name: str, network: str | None, hosts: Mapping[str, str], spec: ReplicaSpec
     ) -> bool:
         """Create a replica's container. Return False if it exists."""
@@ -163,11 +163,11 @@ class DockerExecutor:
                 raise ReplicaCannotStart(explain_docker_error(error)) from error
             raise
 
-    def _get_container_status(self, container: str) -> ReplicaStatus | None:
+    def _get_container_status(self, container_name_or_id: str) -> ReplicaStatus | None:
         from docker.errors import NotFound
 
         try:
-            state = self._connect_and_call(lambda client: client.inspect_container(container))["State"]
+            state = self._connect_and_call(lambda client: client.inspect_container(container_name_or_id))["State"]
         except NotFound:
             return None
         phase = _PHASES.get(state["Status"], "running")
@@ -194,17 +194,17 @@ class DockerExecutor:
 
     def _connect_and_call(self, call: Callable[[Any], Any]) -> Any:
         with self._lock:
-            client = self._connected = self._connected or self._connect(_CALL_SECONDS)
+            client = self._connected = self._connected or self._create_client(_CALL_SECONDS)
         with translate_connection_errors():
             return call(client)
 
-    def _connect(self, timeout: int | None) -> "docker.APIClient":
+    def _create_client(self, timeout_seconds: int | None) -> "docker.APIClient":
         import docker
         from docker.errors import DockerException
 
         try:
             settings = docker.utils.kwargs_from_env()
-            return docker.APIClient(version="auto", timeout=timeout, **settings)
+            return docker.APIClient(version="auto", timeout=timeout_seconds, **settings)
         except DockerException as error:
             raise ExecutorUnavailable(f"Docker does not answer: {explain_docker_error(error)}") from error
 
@@ -217,7 +217,7 @@ def _build_replica_labels(replica: Replica) -> dict[str, str]:
     }
 
 
-def _parse_replica_labels(labels: Mapping[str, str]) -> Replica:
+def _build_replica_from_labels(labels: Mapping[str, str]) -> Replica:
     return Replica(*(int(labels[f"{LABEL}.{part}"]) for part in ("pool", "replica", "attempt")))
 
 

@@ -11,25 +11,25 @@ _WINDOWS_GPU = Path("/dev/dxg")  # under WSL, where NVIDIA's runtime knows no nu
 _CDI_GPU = "nvidia.com/gpu="
 
 
-def read_host_resources(info: Mapping[str, Any], gpus: Sequence[str]) -> HostResources:
-    """Read the host's resources from Docker's `/info` and the numbers of this machine's GPUs.
+def build_host_resources(docker_info: Mapping[str, Any], gpus: Sequence[str]) -> HostResources:
+    """Build the host's resources from Docker's `/info` and the numbers of this machine's GPUs.
 
     A GPU counts only when Docker can hand it to a container: by NVIDIA's runtime, or by the Container Device Interface,
     whose devices newer daemons list.
     """
-    if "nvidia" not in (info.get("Runtimes") or {}):
-        devices = [device["ID"] for device in info.get("DiscoveredDevices") or []]
+    if "nvidia" not in (docker_info.get("Runtimes") or {}):
+        devices = [device["ID"] for device in docker_info.get("DiscoveredDevices") or []]
         gpus = sorted(name for name in devices if name.startswith(_CDI_GPU) and name.removeprefix(_CDI_GPU).isdigit())
     return HostResources(
-        cpus=info["NCPU"],
-        memory=info["MemTotal"],
+        cpus=docker_info["NCPU"],
+        memory=docker_info["MemTotal"],
         gpus=tuple(gpus),
-        limits_cpus=info.get("CpuCfsQuota", True),
-        limits_memory=info.get("MemoryLimit", True),
+        limits_cpus=docker_info.get("CpuCfsQuota", True),
+        limits_memory=docker_info.get("MemoryLimit", True),
     )
 
 
-def list_nvidia_gpus() -> list[str]:
+def list_gpu_names() -> list[str]:
     """List the GPUs of this machine by the names that NVIDIA's runtime accepts."""
     if _NVIDIA_GPUS.is_dir():
         return [str(number) for number, _ in enumerate(_NVIDIA_GPUS.iterdir())]

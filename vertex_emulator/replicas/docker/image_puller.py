@@ -27,7 +27,7 @@ class ImagePuller:
         self._lock = threading.Lock()
         self._pulls: dict[str, _Pull] = {}
 
-    def pull_if_missing(self, job_id: str, image: str) -> bool:
+    def has_image_or_starts_pull(self, job_id: str, image: str) -> bool:
         """Return whether the machine has the image; if not, start to pull it. Raises ImageUnavailable."""
         if self._has_image(image):
             return True

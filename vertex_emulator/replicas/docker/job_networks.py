@@ -27,7 +27,7 @@ def ensure_network(call: Call, name: str, labels: Mapping[str, str]) -> ipaddres
         known: ipaddress.IPv4Network | None = call(lambda client: _get_subnet(client, name))
         if known is not None:
             return known
-        call(lambda client: _create_in_free_subnet(client, name, f"{name}-probe", labels))
+        call(lambda client: _try_to_create_in_free_subnet(client, name, f"{name}-probe", labels))
     raise NetworkUnavailable(
         f"Docker has no free subnet for {name}; remove unused networks with `docker network prune`"
     )
@@ -48,7 +48,7 @@ def _get_subnet(client: Any, name: str) -> ipaddress.IPv4Network | None:
     return ipaddress.IPv4Network(network["IPAM"]["Config"][0]["Subnet"])
 
 
-def _create_in_free_subnet(client: Any, name: str, probe_name: str, labels: Mapping[str, str]) -> None:
+def _try_to_create_in_free_subnet(client: Any, name: str, probe_name: str, labels: Mapping[str, str]) -> None:
     from docker.types import IPAMConfig, IPAMPool
 
     options = {"driver": "bridge", "check_duplicate": True, "labels": dict(labels)}

@@ -19,7 +19,7 @@ CHIEF = Replica(0, 0)
 def executor() -> Iterator[DockerExecutor]:
     executor = DockerExecutor(token_hex(6), on_pulled=lambda _: None)
     yield executor
-    for job in executor.list_jobs():
+    for job in executor.list_job_ids():
         executor.remove_job(job)
 
 

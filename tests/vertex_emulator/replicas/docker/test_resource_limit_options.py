@@ -21,7 +21,7 @@ MB = 1 << 20
 def executor() -> Iterator[DockerExecutor]:
     executor = DockerExecutor(token_hex(6), on_pulled=lambda _: None)
     yield executor
-    for job in executor.list_jobs():
+    for job in executor.list_job_ids():
         executor.remove_job(job)
 
 

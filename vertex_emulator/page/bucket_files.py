@@ -1,4 +1,4 @@
-"""The bucket folders as the page lists them."""
+"""The folders and files of buckets, as the page lists and downloads them."""
 
 import heapq
 import os
@@ -13,13 +13,13 @@ ROOT = "gs://"
 MAX_LISTED = 1000
 
 
-def list_folder(root: Path, uri: str) -> dict[str, Any]:
+def list_folder(buckets_folder: Path, uri: str) -> dict[str, Any]:
     """Return the content of the folder of a gs:// URI (`gs://` for the buckets), folders first. Raises ApiError.
 
     The fields are `uri`, the local `path`, `entries` (`name`, `uri`, `kind`: folder, file or link, `size` in bytes,
     `modified`), and `left_out`, how many entries were omitted beyond `MAX_LISTED`.
     """
-    path = _resolve_path(root, uri)
+    path = _resolve_path(buckets_folder, uri)
     try:
         with os.scandir(path) as scanned:
             entries = [(not entry.is_dir(follow_symlinks=False), entry.name, entry) for entry in scanned]
@@ -35,17 +35,17 @@ def list_folder(root: Path, uri: str) -> dict[str, Any]:
     }
 
 
-def get_file(root: Path, uri: str) -> Path:
+def require_file_path(buckets_folder: Path, uri: str) -> Path:
     """Return the file of a gs:// URI. Raises ApiError."""
-    path = _resolve_path(root, uri)
+    path = _resolve_path(buckets_folder, uri)
     if not path.is_file():
         raise ApiError("NOT_FOUND", f"There is no file {uri} ({path}).")
     return path
 
 
-def _resolve_path(root: Path, uri: str) -> Path:
+def _resolve_path(buckets_folder: Path, uri: str) -> Path:
     try:
-        return root if uri == ROOT else bucket_folders.resolve_folder(root, uri)
+        return buckets_folder if uri == ROOT else bucket_folders.resolve_folder(buckets_folder, uri)
     except InvalidBucketUri as error:
         raise ApiError("INVALID_ARGUMENT", str(error), [("uri", str(error))]) from error
 

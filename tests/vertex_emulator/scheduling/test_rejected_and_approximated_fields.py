@@ -2,22 +2,22 @@ import pytest
 
 from tests.vertex_emulator.jobs import custom_job_spec, pool, tuning_job_spec
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_emulator.scheduling.unsupported_fields import (
-    find_oversized_pools,
-    find_rejected_fields,
+from vertex_emulator.scheduling.rejected_and_approximated_fields import (
+    find_pool_size_problems,
+    find_rejected_field_problems,
     render_approximation_warnings,
 )
 
 
 def test_an_unsupported_field_is_rejected_by_name() -> None:
     mount = {"server": "10.0.0.1", "path": "/x", "mountPoint": "x"}
-    problems = find_rejected_fields(CUSTOM_JOB, custom_job_spec(pool(), {**pool(), "nfsMounts": [mount]}))
+    problems = find_rejected_field_problems(CUSTOM_JOB, custom_job_spec(pool(), {**pool(), "nfsMounts": [mount]}))
     assert [problem.field for problem in problems] == ["jobSpec.workerPoolSpecs[1].nfsMounts"]
 
 
 def test_a_trial_spec_obeys_the_same_rules() -> None:
     spec = tuning_job_spec(trialJobSpec={"workerPoolSpecs": [{**pool(), "lustreMounts": [{"mountPoint": "x"}]}]})
-    problems = find_rejected_fields(HYPERPARAMETER_TUNING_JOB, spec)
+    problems = find_rejected_field_problems(HYPERPARAMETER_TUNING_JOB, spec)
     assert [problem.field for problem in problems] == ["trialJobSpec.workerPoolSpecs[0].lustreMounts"]
 
 
@@ -29,11 +29,11 @@ def test_an_approximated_field_is_warned_about_once() -> None:
 
 
 def test_a_plain_job_is_neither_refused_nor_noted() -> None:
-    assert find_rejected_fields(CUSTOM_JOB, custom_job_spec()) == []
+    assert find_rejected_field_problems(CUSTOM_JOB, custom_job_spec()) == []
     assert render_approximation_warnings(CUSTOM_JOB, custom_job_spec()) == []
 
 
 @pytest.mark.parametrize("replicas", [-1, 0, 101, 10**18])
 def test_an_excessive_number_of_replicas_is_rejected(replicas: int) -> None:
-    (problem,) = find_oversized_pools(CUSTOM_JOB, custom_job_spec(pool(), pool(replicas), {}))
+    (problem,) = find_pool_size_problems(CUSTOM_JOB, custom_job_spec(pool(), pool(replicas), {}))
     assert problem.field == "jobSpec.workerPoolSpecs[1].replicaCount"

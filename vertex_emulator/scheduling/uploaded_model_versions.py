@@ -29,17 +29,17 @@ def choose_model_id(transaction: Transaction, location: Location, request: Mappi
     return model_id or generate_id()
 
 
-def upload_model(
+def store_model_version(
     transaction: Transaction,
     location: Location,
     request: Mapping[str, Any],
     model: Mapping[str, Any],
-    pipeline: str | None,
+    pipeline_name: str | None,
 ) -> ModelVersion:
-    """Store a canonical Model as a new version; `pipeline` is the resource name of the training pipeline, if any.
+    """Store a canonical Model as a new version; `pipeline_name` is the resource name of the training pipeline, if any.
 
     `request` is as in `choose_model_id`. Raises ModelUploadRejected.
     """
     fields = {name: value for name, value in model.items() if name not in ("name", "versionAliases", "etag")}
     model_id = choose_model_id(transaction, location, request)
-    return transaction.models.add(model_id, location, fields, model.get("versionAliases", []), pipeline)
+    return transaction.models.add(model_id, location, fields, model.get("versionAliases", []), pipeline_name)

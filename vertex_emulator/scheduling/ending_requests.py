@@ -8,12 +8,12 @@ from vertex_emulator.time_formats import now_ns
 _CODE_CANCELLED = 1
 
 
-def cancel_job(transaction: Transaction, job_id: str) -> None:
+def request_cancellation(transaction: Transaction, job_id: str) -> None:
     """Request a job's cancellation. A queued custom job ends at once; a job whose ending is decided keeps it.
 
     A study that has stopped and waits for its last trials can still be cancelled.
     """
-    _decide_ending(transaction, job_id, Ending(CANCELLED, _CODE_CANCELLED, "CANCELED", now_ns()))
+    _request_ending_if_undecided(transaction, job_id, Ending(CANCELLED, _CODE_CANCELLED, "CANCELED", now_ns()))
 
 
 def request_early_success(transaction: Transaction, job_id: str) -> bool:
@@ -21,10 +21,10 @@ def request_early_success(transaction: Transaction, job_id: str) -> bool:
 
     While its containers are being stopped, the job's state is CANCELLING and the trial's is STOPPING.
     """
-    return _decide_ending(transaction, job_id, Ending(SUCCEEDED, 0, "", now_ns()))
+    return _request_ending_if_undecided(transaction, job_id, Ending(SUCCEEDED, 0, "", now_ns()))
 
 
-def _decide_ending(transaction: Transaction, job_id: str, ending: Ending) -> bool:
+def _request_ending_if_undecided(transaction: Transaction, job_id: str, ending: Ending) -> bool:
     job = transaction.get_job(job_id)
     if job is None or job.is_terminal or not (job.ending is None or job.is_waiting_for_trials):
         return False
