@@ -177,7 +177,7 @@ class Jobs:
         for reference in result_references:
             name, result = split_reference(reference, self.resources)
             job = self._declarations[name]
-            if result == MODEL_DIR and not job.spec.study and not job.is_adopted:
+            if result == MODEL_DIR and not job.spec.study_spec and not job.is_adopted:
                 model_dirs[reference] = cast(pulumi.Input[str], self.resources[name].model_dir)
         return model_dirs
 
@@ -187,7 +187,7 @@ def _resolve_spec(
 ) -> CanonicalSpec | pulumi.Output[CanonicalSpec]:
     """Return a spec with its references into `tables` resolved: at once, unless an image comes from another stack."""
     return apply_when_known(
-        lambda tables: spec.transform(lambda fields: references.resolve_references(fields, tables)), tables
+        lambda tables: spec.transform_fields(lambda fields: references.resolve_references(fields, tables)), tables
     )
 
 

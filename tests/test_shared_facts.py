@@ -11,12 +11,12 @@ from tests.vertex_emulator import jobs as emulator_jobs
 from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT
 from vertex_api.estimates.cost import estimate_cost
 from vertex_api.estimates.price_table import load_prices
-from vertex_api.estimates.quota import METRIC_PREFIX, estimate_quota
+from vertex_api.estimates.quota import METRIC_PREFIX, estimate_quota_by_metric
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.shape_and_rule_validation import validate_job
-from vertex_api.validation.shape_validation import validate_shape
+from vertex_api.validation.shape_and_rule_validation import validate_and_canonicalize_job
+from vertex_api.validation.shape_validation import validate_and_canonicalize_shape
 from vertex_emulator.api.injected_quota_error import list_metrics_of_error
 from vertex_emulator.database.records import Replica
 from vertex_emulator.replicas.environment import build_service_environment
@@ -29,8 +29,8 @@ from vertex_emulator.scheduling.job_outcome import compute_deadline
 )
 def test_stacks_and_jobs_take_the_same_networks(network: str, is_valid: bool) -> None:
     job = edited(custom_job(), "jobSpec", "network", to=network)
-    in_job = [problem.message for problem in validate_job(CUSTOM_JOB, job)[1]]
-    in_stack = [problem.message for problem in validate_shape(shapes.Peering, {"network": network})[1]]
+    in_job = [problem.message for problem in validate_and_canonicalize_job(CUSTOM_JOB, job)[1]]
+    in_stack = [problem.message for problem in validate_and_canonicalize_shape(shapes.Peering, {"network": network})[1]]
     assert in_job == in_stack
     assert is_valid == (not in_job)
 
@@ -45,7 +45,7 @@ def test_injected_quota_errors_name_metrics_of_estimates(machine: str, metric: s
         spec |= {"acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
     job = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "machineSpec", to=spec)
     assert list_metrics_of_error(job["jobSpec"]) == [METRIC_PREFIX + metric]
-    assert metric in estimate_quota(CanonicalSpec(CUSTOM_JOB, job))
+    assert metric in estimate_quota_by_metric(CanonicalSpec(CUSTOM_JOB, job))
 
 
 def test_results_name_the_folder_that_the_trainer_gets() -> None:

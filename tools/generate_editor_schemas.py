@@ -20,7 +20,7 @@ from components.schema.formats import NumberOrText
 from components.settings.stack_values import NAMESPACE
 from tools.generate_types import PREFIX, load_discovery_document, write_or_check_files
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE
-from vertex_api.message_fields import unwrap_hint
+from vertex_api.message_fields import split_type_and_annotations
 from vertex_api.pipeline_types import TrainingPipeline
 from vertex_api.scalar_types import Boolean, Double, Duration, Int32, Int64, OutputOnly, String, Timestamp
 
@@ -63,7 +63,7 @@ class Writer:
 
     def build_type(self, hint: Any) -> Schema:
         """Return the schema of a type as `vertex_api.types` and `components.schema.shapes` write them."""
-        inner, marks = unwrap_hint(hint)
+        inner, marks = split_type_and_annotations(hint)
         for scalar, schema in _SCALARS:
             if get_args(scalar)[1] in marks:
                 return schema
@@ -100,7 +100,7 @@ class Writer:
         properties: dict[str, Schema] = {}
         required = []
         for name, hint in get_type_hints(message, include_extras=True).items():
-            if _OUTPUT_ONLY in unwrap_hint(hint)[1]:
+            if _OUTPUT_ONLY in split_type_and_annotations(hint)[1]:
                 continue
             schema = self.build_type(hint)
             description = self.descriptions.get(message.__name__, {}).get(name)
@@ -136,7 +136,7 @@ class Writer:
 
     def build_declaration_properties(self) -> dict[str, Schema]:
         """Return the schemas of the keys of a file of declarations."""
-        messages = {kind: kind.message for kind in KINDS.values()} | {TRAINING_PIPELINE: TrainingPipeline}
+        messages = {kind: kind.message_type for kind in KINDS.values()} | {TRAINING_PIPELINE: TrainingPipeline}
         jobs = {kind.collection: _build_map_schema(self.build_job(message)) for kind, message in messages.items()}
         keys: dict[str, Schema] = self.build_object(shapes.Declarations)["properties"]
         return {name: {**schema, **jobs.get(name, {})} for name, schema in keys.items()}

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from pydantic.alias_generators import to_snake
 
 from vertex_api import client_errors
-from vertex_api.deferred_packages import defer_package
+from vertex_api.deferred_packages import register_deferred_package
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
 from vertex_api.resource_names import ResourceName
 
@@ -71,10 +71,11 @@ class RestClient:
         self._endpoint = endpoint
 
     def create(self, kind: Kind, parent: str, job: Job) -> Job:
-        return self._call("create", kind, parent=parent, **{to_snake(kind.type): self._parse_message(kind, job)})
+        message = self._build_proto_message(kind, job)
+        return self._call_for_job("create", kind, parent=parent, **{to_snake(kind.type): message})
 
     def get(self, name: ResourceName) -> Job:
-        return self._call("get", name.kind, name=str(name))
+        return self._call_for_job("get", name.kind, name=str(name))
 
     def list(self, kind: Kind, parent: str, filter: str) -> Sequence[Job]:
         with _translate_errors():
@@ -103,7 +104,7 @@ class RestClient:
                 raise from_http_response(reply)
             return [_render_log_line(entry) for entry in reversed(reply.json().get("entries", []))]
 
-    def _call(self, verb: str, kind: Kind, **request: Any) -> Job:
+    def _call_for_job(self, verb: str, kind: Kind, **request: Any) -> Job:
         with _translate_errors():
             return _to_job(self._get_method(verb, kind)(request=request, timeout=CALL_TIMEOUT))
 
@@ -114,10 +115,10 @@ class RestClient:
         )
         return method
 
-    def _parse_message(self, kind: Kind, job: Job) -> Any:
+    def _build_proto_message(self, kind: Kind, job: Job) -> Any:
         from google.protobuf import json_format
 
-        message = getattr(_import_from_google(f"types.{to_snake(kind.type)}"), kind.type)()
+        message = getattr(_import_aiplatform_module_alone(f"types.{to_snake(kind.type)}"), kind.type)()
         try:
             json_format.ParseDict(job, type(message).pb(message))
         except json_format.ParseError as error:
@@ -138,9 +139,9 @@ class RestClient:
     def _session(self) -> Any:
         from google.auth.transport.requests import AuthorizedSession
 
-        return self._bypass_proxies(AuthorizedSession(self._credentials))
+        return self._bypass_proxies_if_local(AuthorizedSession(self._credentials))
 
-    def _bypass_proxies(self, session: Any) -> Any:
+    def _bypass_proxies_if_local(self, session: Any) -> Any:
         """Return the session, which ignores configured proxies if the server is on this machine."""
         session.trust_env = not self._endpoint.jobs.startswith("http://")
         return session
@@ -154,19 +155,19 @@ class RestClient:
         return self._build_client("pipeline_service", "PipelineService")
 
     def _build_client(self, module: str, service: str) -> Any:
-        client_class = getattr(_import_from_google(f"services.{module}.client"), f"{service}Client")
-        transports = _import_from_google(f"services.{module}.transports.rest")
+        client_class = getattr(_import_aiplatform_module_alone(f"services.{module}.client"), f"{service}Client")
+        transports = _import_aiplatform_module_alone(f"services.{module}.transports.rest")
         scheme, _, host = self._endpoint.jobs.partition("://")
         options = {"host": host, "url_scheme": scheme, "credentials": self._credentials}
         transport = getattr(transports, f"{service}RestTransport")(**options)
-        self._bypass_proxies(transport._session)
+        self._bypass_proxies_if_local(transport._session)
         return client_class(transport=transport)
 
 
-def _import_from_google(module: str) -> ModuleType:
+def _import_aiplatform_module_alone(module: str) -> ModuleType:
     """Import a module of `google.cloud.aiplatform_v1` without the clients and messages that jobs do not need."""
     for package in ("", ".types", ".services"):
-        defer_package(f"google.cloud.aiplatform_v1{package}")
+        register_deferred_package(f"google.cloud.aiplatform_v1{package}")
     return import_module(f"google.cloud.aiplatform_v1.{module}")
 
 
@@ -207,7 +208,7 @@ def _translate_errors() -> Iterator[None]:
         raise client_errors.Unavailable(f"still not done after {CALL_TIMEOUT:.0f} s") from error
     except (requests.RequestException, auth.TransportError) as error:
         raise client_errors.Unavailable(
-            f"no answer from {_find_address(error)}: {_describe_root_cause(error)}"
+            f"no answer from {_describe_address(error)}: {_describe_root_cause(error)}"
         ) from error
     except auth.GoogleAuthError as error:
         raise client_errors.PermissionDenied(
@@ -221,7 +222,7 @@ def _format_error(error: Any) -> str:
     return text if len(text) <= 500 else f"{text[:497]}..."
 
 
-def _find_address(error: Any) -> str:
+def _describe_address(error: Any) -> str:
     request = getattr(error, "request", None)
     return "/".join(request.url.split("/")[:3]) if request is not None else "the API"
 

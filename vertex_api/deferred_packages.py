@@ -29,7 +29,7 @@ class _DeferredPackage(ModuleType):
         return getattr(self, name)
 
 
-def defer_package(name: str) -> None:
+def register_deferred_package(name: str) -> None:
     """Import a package without running its `__init__` yet. Does nothing if it is imported already.
 
     Raises ModuleNotFoundError if it is not installed.

@@ -15,52 +15,52 @@ _INT64_MARK = get_args(Int64)[1]
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a message. `message` is the TypedDict of its values, None for scalars.
+    """One field of a message. `message_type` is the TypedDict of its values, None for scalars.
 
     `cardinality` says whether it has one value, a list or a map of them, `is_int64` whether they are of type int64.
     """
 
-    message: Any
+    message_type: Any
     cardinality: Literal["one", "list", "map"]
     is_int64: bool
 
 
 @cache
-def get_fields(message: Any) -> Mapping[str, Field]:
+def get_fields_by_name(message_type: Any) -> Mapping[str, Field]:
     """Return the fields of a message of `vertex_api.types`, by camelCase name."""
-    return {name: _parse_hint(hint) for name, hint in get_type_hints(message, include_extras=True).items()}
+    return {name: _build_field(hint) for name, hint in get_type_hints(message_type, include_extras=True).items()}
 
 
-def unwrap_hint(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+def split_type_and_annotations(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     """Return the type of a field without Required and Annotated, and the arguments of Annotated."""
     if get_origin(hint) is Required:
-        return unwrap_hint(get_args(hint)[0])
+        return split_type_and_annotations(get_args(hint)[0])
     if get_origin(hint) is Annotated:
         inner, *marks = get_args(hint)
         return inner, tuple(marks)
     return hint, ()
 
 
-def drop_unknown_fields(message: Any, value: Any) -> Any:
+def copy_without_unknown_fields(message_type: Any, value: Any) -> Any:
     """Return a JSON value without the fields that its message does not have, in either spelling.
 
     A newer service may send fields that these types lack.
     """
-    if message is None or not isinstance(value, Mapping):
+    if message_type is None or not isinstance(value, Mapping):
         return value
-    fields = {key: get_fields(message).get(to_camel(key)) for key in value}
+    fields = {key: get_fields_by_name(message_type).get(to_camel(key)) for key in value}
     return {
-        key: _map_values(field, value[key], partial(drop_unknown_fields, field.message))
+        key: _map_values(field, value[key], partial(copy_without_unknown_fields, field.message_type))
         for key, field in fields.items()
         if field
     }
 
 
-def convert_int64_to_strings(message: Any, value: Mapping[str, Any]) -> dict[str, Any]:
+def convert_int64_to_strings(message_type: Any, value: Mapping[str, Any]) -> dict[str, Any]:
     """Return a canonical message as JSON, with numbers of type int64 as strings (proto3's JSON mapping)."""
     converted = {
-        name: _map_values(field, value[name], partial(_write_int64_as_text, field))
-        for name, field in _find_fields_with_int64(message).items()
+        name: _map_values(field, value[name], partial(_convert_int64_of_field, field))
+        for name, field in _get_int64_fields_by_name(message_type).items()
         if name in value
     }
     return {**value, **converted}
@@ -75,26 +75,27 @@ def _map_values(field: Field, value: Any, convert: Callable[[Any], Any]) -> Any:
     return convert(value)
 
 
-def _write_int64_as_text(field: Field, value: Any) -> Any:
-    return str(value) if field.is_int64 else convert_int64_to_strings(field.message, value)
+def _convert_int64_of_field(field: Field, value: Any) -> Any:
+    return str(value) if field.is_int64 else convert_int64_to_strings(field.message_type, value)
 
 
 @cache
-def _find_fields_with_int64(message: Any) -> Mapping[str, Field]:
+def _get_int64_fields_by_name(message_type: Any) -> Mapping[str, Field]:
     """Find the fields of a message that are, or contain, numbers of type int64."""
-    return {name: field for name, field in get_fields(message).items() if _contains_int64(field, ())}
+    return {name: field for name, field in get_fields_by_name(message_type).items() if _contains_int64(field, ())}
 
 
 def _contains_int64(field: Field, parents: tuple[Any, ...]) -> bool:
-    if field.message is None or field.message in parents:
+    if field.message_type is None or field.message_type in parents:
         return field.is_int64
-    return any(_contains_int64(inner, (*parents, field.message)) for inner in get_fields(field.message).values())
+    inner_fields = get_fields_by_name(field.message_type).values()
+    return any(_contains_int64(inner, (*parents, field.message_type)) for inner in inner_fields)
 
 
-def _parse_hint(hint: Any) -> Field:
-    inner, marks = unwrap_hint(hint)
+def _build_field(hint: Any) -> Field:
+    inner, marks = split_type_and_annotations(hint)
     cardinality: Literal["one", "list", "map"] = "one"
     if get_origin(inner) in (list, dict):
         cardinality = "list" if get_origin(inner) is list else "map"
-        inner, marks = unwrap_hint(get_args(inner)[-1])
+        inner, marks = split_type_and_annotations(get_args(inner)[-1])
     return Field(inner if is_typeddict(inner) else None, cardinality, _INT64_MARK in marks)

@@ -67,7 +67,7 @@ def _parse_finite_double(value: object) -> float:
     return number
 
 
-def _parse_string(value: object) -> str:
+def _require_string(value: object) -> str:
     if isinstance(value, str):
         return value
     raise PydanticCustomError("scalar", "{message}", {"message": not_a_string_message(value)})
@@ -82,13 +82,13 @@ def not_a_string_message(value: object) -> str:
     return f'{quote_value(value)} is not a string; write "{quote_value(value)}" in quotes'
 
 
-def _parse_boolean(value: object) -> bool:
+def _require_boolean(value: object) -> bool:
     if not isinstance(value, bool):
         raise _build_error(value, "is not true or false")
     return value
 
 
-def _parse_duration(value: object) -> str:
+def _normalize_duration(value: object) -> str:
     match = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if not match:
         raise _build_error(value, 'is not a duration; write seconds followed by s, such as "3600s"')
@@ -110,7 +110,7 @@ def parse_seconds(duration: str) -> float:
     return float(duration.removesuffix("s"))
 
 
-def _parse_timestamp(value: object) -> str:
+def _normalize_timestamp(value: object) -> str:
     match = _TIMESTAMP.fullmatch(value) if isinstance(value, str) else None
     try:
         moment = datetime.fromisoformat(match[1] + match[3].upper()).astimezone(UTC) if match else None
@@ -130,7 +130,7 @@ class Numbered:
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         names: dict[int, str] = dict(zip(self._numbers, get_args(source), strict=True))
 
-        def parse_name(value: object) -> str:
+        def normalize_name(value: object) -> str:
             if isinstance(value, str) and value in names.values():
                 return value
             if isinstance(value, int | float) and not isinstance(value, bool) and value in names:
@@ -138,7 +138,7 @@ class Numbered:
             choices = ", ".join(name for name in names.values() if not name.endswith("_UNSPECIFIED"))
             raise _build_error(value, f"is not one of {choices}{_DEFAULT_HINTS.get(next(iter(names.values())), '')}")
 
-        return core_schema.no_info_before_validator_function(parse_name, handler(source))
+        return core_schema.no_info_before_validator_function(normalize_name, handler(source))
 
 
 def _reject_or_drop_output_only(_value: object, info: ValidationInfo) -> object:
@@ -150,12 +150,12 @@ def _reject_or_drop_output_only(_value: object, info: ValidationInfo) -> object:
 OutputOnly = Annotated[Value, BeforeValidator(_reject_or_drop_output_only), Field(json_schema_extra={"readOnly": True})]
 """A field that only the service sets: rejected in a declaration, ignored in a request (Google's AIP-203)."""
 
-String = Annotated[str, BeforeValidator(_parse_string)]
-Boolean = Annotated[bool, BeforeValidator(_parse_boolean)]
+String = Annotated[str, BeforeValidator(_require_string)]
+Boolean = Annotated[bool, BeforeValidator(_require_boolean)]
 Double = Annotated[float, BeforeValidator(_parse_finite_double)]
 Int32 = Annotated[int, _build_integer_validator(32)]
 Int64 = Annotated[int, _build_integer_validator(64)]
-Duration = Annotated[str, BeforeValidator(_parse_duration)]
+Duration = Annotated[str, BeforeValidator(_normalize_duration)]
 """Seconds with up to nine decimals and an s: "3600s"."""
-Timestamp = Annotated[str, BeforeValidator(_parse_timestamp)]
+Timestamp = Annotated[str, BeforeValidator(_normalize_timestamp)]
 """RFC 3339: "2026-01-31T12:00:00Z"."""

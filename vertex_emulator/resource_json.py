@@ -6,7 +6,7 @@ from typing import Any
 from vertex_api import types
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.message_fields import convert_int64_to_strings
-from vertex_api.validation.pipeline_tasks import get_backing_kind
+from vertex_api.validation.pipeline_tasks import get_backing_job_kind
 from vertex_emulator.database.records import Job, ModelVersion, Operation, PipelineProgress, Trial
 from vertex_emulator.time_formats import format_time
 
@@ -15,7 +15,7 @@ _TYPE_PREFIX = "type.googleapis.com/google.cloud.aiplatform.v1."
 
 def serialize_job(job: Job, trials: Iterable[Trial] = ()) -> dict[str, Any]:
     """Return a job as GET returns it: the request's fields and the service's own; int64 values are strings."""
-    body = {"name": job.name, **convert_int64_to_strings(job.kind.message, job.spec), "state": get_api_state(job)}
+    body = {"name": job.name, **convert_int64_to_strings(job.kind.message_type, job.spec), "state": get_api_state(job)}
     body |= format_times(createTime=job.created, startTime=job.started, endTime=job.ended, updateTime=job.updated)
     if job.is_terminal and job.ending is not None and job.ending.error is not None:
         body["error"] = job.ending.error
@@ -28,7 +28,7 @@ def serialize_pipeline(pipeline: Job, progress: PipelineProgress | None) -> dict
     """Return a training pipeline as GET returns it, with the names of its job and its model once they exist."""
     body = serialize_job(pipeline)
     if progress is not None:
-        kind = get_backing_kind(pipeline.spec)
+        kind = get_backing_job_kind(pipeline.spec)
         # Google's SDK reads backingCustomJob; the other name is formed like it.
         field = "backingCustomJob" if kind == CUSTOM_JOB else "backingHyperparameterTuningJob"
         body["trainingTaskMetadata"] = {field: f"{pipeline.location.name}/{kind.collection}/{progress.job}"}

@@ -7,8 +7,8 @@ from typing import Any
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_api.validation.misshapen_parts import is_consequence
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_and_rule_validation import ValidPart, extract_valid_part, validate_job
-from vertex_api.validation.shape_validation import MUST_BE_OBJECT, FieldProblem, validate_shape
+from vertex_api.validation.shape_and_rule_validation import ValidPart, extract_valid_part, validate_and_canonicalize_job
+from vertex_api.validation.shape_validation import MUST_BE_OBJECT, FieldProblem, validate_and_canonicalize_shape
 
 from ..schema.references import map_texts
 from . import job_rules
@@ -27,7 +27,8 @@ def convert_and_validate_job(legacy_job: object, fallback_name: str) -> tuple[Co
     if not isinstance(legacy_job, Mapping):
         return CommentedFields(), [FieldProblem((), MUST_BE_OBJECT)]
     prefix: KeyPath = ("trainingInput",) if _is_whole_job(legacy_job) else ()
-    job, problems = validate_shape(Job, legacy_job if prefix else {"trainingInput": legacy_job}, output_only="drop")
+    whole_job = legacy_job if prefix else {"trainingInput": legacy_job}
+    job, problems = validate_and_canonicalize_shape(Job, whole_job, output_only="drop")
     if "predictionInput" in job:
         problems = [FieldProblem(("predictionInput",), "is a prediction job's; only training jobs can be converted")]
     elif not problems and "trainingInput" not in job:
@@ -40,7 +41,7 @@ def convert_and_validate_job(legacy_job: object, fallback_name: str) -> tuple[Co
     ((collection, jobs),) = declaration.items()
     ((name, body),) = jobs.items()
     kind = CUSTOM_JOB if collection == CUSTOM_JOB.collection else HYPERPARAMETER_TUNING_JOB
-    _, vertex_problems = validate_job(kind, {"displayName": name, **body})
+    _, vertex_problems = validate_and_canonicalize_job(kind, {"displayName": name, **body})
     return declaration, [_trace_problem(each, job["trainingInput"], prefix) for each in vertex_problems]
 
 

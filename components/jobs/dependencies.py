@@ -76,10 +76,11 @@ def resolve_folders_and_link_jobs(
     levels = dependency_graph.compute_levels(referenced_jobs)
     linked_jobs: dict[str, JobDeclaration] = {}
     model_dirs: dict[str, str] = {}
+    tables = {references.JOBS: model_dirs}
     for job in sorted(jobs, key=lambda job: levels[job.name]):
         spec, inherited = job.spec, set()
         if referenced_jobs[job.name]:
-            spec = spec.transform(lambda fields: references.resolve_references(fields, {references.JOBS: model_dirs}))
+            spec = spec.transform_fields(lambda fields: references.resolve_references(fields, tables))
             inherited = {split_reference(result, names)[0] for result in results.find_result_references(spec)}
         all_referenced = frozenset(referenced_jobs[job.name] | inherited)
         linked_jobs[job.name] = replace(job, valid_spec=spec, referenced_jobs=all_referenced)

@@ -56,7 +56,7 @@ def build_failure_report(api: Target, job_name: str, job: Job) -> str:
         log_lines = api.client.fetch_log_lines(logged_job, MAX_LOG_LINES, replica_name)
     except VertexError as error:
         log_lines = [f"(its log cannot be read: {error})"]
-    rows = trials.summarize_trials(tuning_job)
+    rows = trials.list_trial_results(tuning_job)
     trial_reasons = {row["id"]: row["infeasibleReason"] for row in rows if "infeasibleReason" in row}
     causes = [
         *render_unreported_metrics(tuning_job),
@@ -89,8 +89,8 @@ def render_unreported_metrics(job: Job) -> Iterator[str]:
         return
     by_id = {trial["id"]: trial for trial in job.get("trials", [])}
     study_metrics = {metric["metricId"] for metric in job["studySpec"]["metrics"]}
-    for metric, ids in trials.find_unreported_metrics(job).items():
-        others = sorted(set().union(*(trials.list_ever_reported_metrics(by_id[id_]) for id_ in ids)) - study_metrics)
+    for metric, ids in trials.find_trial_ids_by_unreported_metric(job).items():
+        others = sorted(set().union(*(trials.list_ever_reported_metric_ids(by_id[id_]) for id_ in ids)) - study_metrics)
         reasons = [by_id[id_]["infeasibleReason"] for id_ in ids if "infeasibleReason" in by_id[id_]]
         hint = f" Trial {ids[-1]}: {reasons[-1]}" if reasons else ""
         if others:

@@ -147,6 +147,6 @@ def _build_run_output(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
     tuning_job = fetch_tuning_job_or_itself(api, job)
     if ended := trials.count_ended_trials(tuning_job):
         run["trials"] = {"ended": ended, "of": int(tuning_job["maxTrialCount"])}
-        if best_trial := trials.find_best_trial(tuning_job):
+        if best_trial := trials.find_best_trial_results(tuning_job):
             run["bestTrial"] = best_trial
     return run

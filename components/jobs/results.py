@@ -44,7 +44,7 @@ def list_available_results(spec: CanonicalSpec) -> list[str]:
     names = ["name", MODEL_DIR]
     if spec.kind == TRAINING_PIPELINE:
         names += ["backingJob", *(["model"] if "modelToUpload" in spec.fields else [])]
-    if study := spec.study:
+    if study := spec.study_spec:
         ids = (parameter["parameterId"] for parameter, _, _ in walk_parameters(study["parameters"], ()))
         names += ["bestTrial.id", *(f"bestTrial.parameters.{id_}" for id_ in dict.fromkeys(ids))]
         names += [f"bestTrial.metrics.{metric['metricId']}" for metric in study["metrics"]]
@@ -101,13 +101,13 @@ def build_job_results(job: Job) -> dict[str, Any]:
         result, job = result | get_backing_and_model_names(job), get_attached_or_declared_job(job)
     if "studySpec" not in job:
         return result | _build_model_dir_entry(job["jobSpec"])
-    if best_trial := trials.find_best_trial(job):
+    if best_trial := trials.find_best_trial_results(job):
         result |= _build_model_dir_entry(job["trialJobSpec"], best_trial["id"])
     if len(list_objectives(job["studySpec"])) > 1:
-        result["paretoTrials"] = trials.find_pareto_front(job)
-    if unreported := trials.find_unreported_metrics(job):
+        result["paretoTrials"] = trials.find_pareto_front_results(job)
+    if unreported := trials.find_trial_ids_by_unreported_metric(job):
         result["unreported"] = unreported
-    return result | {"bestTrial": best_trial, "trials": trials.summarize_trials(job)}
+    return result | {"bestTrial": best_trial, "trials": trials.list_trial_results(job)}
 
 
 def _build_model_dir_entry(job_spec: Mapping[str, Any], trial_id: str = "") -> dict[str, str]:

@@ -10,8 +10,8 @@ from vertex_api.estimates.regional_availability import (
     PAGE,
     REGIONS,
     find_unavailable_accelerators,
-    find_unavailable_in_pools,
-    load_regions_by_accelerator,
+    find_unavailable_pool_accelerators,
+    get_regions_by_accelerator,
 )
 from vertex_api.name_suggestions import find_closest_name
 
@@ -43,12 +43,12 @@ def render_unavailable_accelerators(
         guess = f"; did you mean {near}?" if near else "."
         return [f"{region} is not known as a region with training as of {AS_OF}{guess} See {PAGE}"]
     unavailable = {job.name: find_unavailable_accelerators(job.spec, region) for job in jobs}
-    unavailable[google_cloud_rules.PERSISTENT_RESOURCE] = find_unavailable_in_pools(pools, region)
+    unavailable[google_cloud_rules.PERSISTENT_RESOURCE] = find_unavailable_pool_accelerators(pools, region)
     lines = []
     for accelerator in sorted(set().union(*unavailable.values())):
         users = [name for name, accelerators in unavailable.items() if accelerator in accelerators]
         others = f" and {len(users) - MAX_NAMES} more" if len(users) > MAX_NAMES else ""
-        places = ", ".join(load_regions_by_accelerator().get(accelerator, ())) or "no known region"
+        places = ", ".join(get_regions_by_accelerator().get(accelerator, ())) or "no known region"
         absence = f"{accelerator} is not offered for training in {region} as of {AS_OF}"
         lines.append(f"{absence} ({', '.join(users[:MAX_NAMES])}{others}); offered in {places}")
     return [*lines, f"Tables change: see {PAGE}"] if lines else []

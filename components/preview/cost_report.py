@@ -9,7 +9,7 @@ import pulumi
 from vertex_api.estimates import persistent_resource
 from vertex_api.estimates.cost import Cost
 from vertex_api.estimates.price_table import is_price_old
-from vertex_api.estimates.quota import METRIC_PREFIX, UNKNOWN_METRIC_MARK, estimate_quota
+from vertex_api.estimates.quota import METRIC_PREFIX, UNKNOWN_METRIC_MARK, estimate_quota_by_metric
 
 from ..settings import google_cloud_rules
 from ..settings.settings import Settings
@@ -28,9 +28,9 @@ def show_cost(settings: Settings) -> None:
 
 def estimate_quotas(settings: Settings) -> dict[str, dict[str, int]]:
     """Return how much of each quota each of `settings.costs` needs, by the same names."""
-    quotas = {job.name: estimate_quota(job.spec) for job in settings.jobs}
+    quotas = {job.name: estimate_quota_by_metric(job.spec) for job in settings.jobs}
     if machines := [pool for _, pool in google_cloud_rules.iterate_paths_and_pools(settings.cloud or {})]:
-        quotas[google_cloud_rules.PERSISTENT_RESOURCE] = persistent_resource.estimate_pool_quota(machines)
+        quotas[google_cloud_rules.PERSISTENT_RESOURCE] = persistent_resource.estimate_pool_quota_by_metric(machines)
     return quotas
 
 

@@ -4,7 +4,7 @@ from pydantic.alias_generators import to_camel
 
 from vertex_api import types
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
-from vertex_api.message_fields import get_fields
+from vertex_api.message_fields import get_fields_by_name
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_validation import unknown_field_text
 
@@ -18,10 +18,10 @@ _INPUTS = (types.CustomJobSpec, types.HyperparameterTuningJob)
 def unknown_top_key_message(kind: Kind, path: KeyPath) -> str | None:
     """Return the message for an unknown key at the top of a declared job. Returns None for all other paths."""
     name = to_camel(str(path[0])) if len(path) == 1 else ""
-    if not name or name in get_fields(kind.message):
+    if not name or name in get_fields_by_name(kind.message_type):
         return None
-    if name in get_fields(shapes.Lifecycle):
+    if name in get_fields_by_name(shapes.Lifecycle):
         return f"unknown field; it belongs under {LIFECYCLE}"
-    if kind == TRAINING_PIPELINE and any(name in get_fields(inputs) for inputs in _INPUTS):
+    if kind == TRAINING_PIPELINE and any(name in get_fields_by_name(inputs) for inputs in _INPUTS):
         return f"unknown field; it belongs under {kind.spec_field}"
-    return unknown_field_text(kind.message, path, (LIFECYCLE, SPEC))
+    return unknown_field_text(kind.message_type, path, (LIFECYCLE, SPEC))

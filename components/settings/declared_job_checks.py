@@ -5,7 +5,7 @@ from typing import Any
 
 from vertex_api.validation.rules import Violation, likely_mistakes
 from vertex_api.validation.rules.region_mismatches import find_region_mismatches
-from vertex_api.validation.shape_and_rule_validation import collect_problems
+from vertex_api.validation.shape_and_rule_validation import collect_problems_of_resolved_values
 
 from ..images.declared_images import find_bare_image_name_violations
 from ..jobs import adoption
@@ -66,8 +66,8 @@ def _find_likely_mistakes(
     kind, fields = job.spec.training_job.kind, job.spec.training_job.fields
     mistakes = [*likely_mistakes.find_likely_mistakes(kind, fields)]
     if is_on_google_cloud:
-        mistakes += likely_mistakes.find_foreign_executor_images(kind, fields)
-    problems = collect_problems(mistakes, fields, references.has_unresolved_references)
+        mistakes += likely_mistakes.find_executor_images_outside_artifact_registry(kind, fields)
+    problems = collect_problems_of_resolved_values(mistakes, fields, references.has_unresolved_references)
     messages = {job.spec.locate_training_job_field(problem.path): problem.message for problem in problems}
     messages.update(likely_mistakes.find_missing_serving_container(job.spec.fields))
     messages.update(find_bare_image_name_violations(job.spec, images))

@@ -42,7 +42,7 @@ def merge_prices(declared_prices: shapes.Prices | None) -> price_table.Prices:
     """Return the prices on file, with a stack's own valid prices added or in their place."""
     if declared_prices is None:
         return price_table.load_prices()
-    return price_table.load_prices().override(
+    return price_table.load_prices().copy_with_overrides(
         (kind, name, region, price_table.Price(usd, declared_prices["asOf"], declared_prices["source"]))
         for kind in price_table.KINDS
         for name, regions in declared_prices.get(kind, {}).items()  # type: ignore[attr-defined]

@@ -12,9 +12,9 @@ import pytest
 from tests.corpus.faults import Base, Case, bases, cases
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE, Kind
 from vertex_api.validation import pipeline_tasks, pipeline_validation
-from vertex_api.validation.canonical_spec import validate_spec
+from vertex_api.validation.canonical_spec import validate_and_canonicalize_spec
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_validation import FieldProblem, validate_shape
+from vertex_api.validation.shape_validation import FieldProblem, validate_and_canonicalize_shape
 
 DEPENDENT = {
     ("acceleratorCount", "acceleratorType"),
@@ -63,14 +63,14 @@ def job_in(case: Case) -> tuple[Kind, dict[str, Any]]:
 
 
 def problems(case: Case) -> list[FieldProblem]:
-    return validate_spec(*job_in(case))[1]
+    return validate_and_canonicalize_spec(*job_in(case))[1]
 
 
 def is_of_shape(case: Case) -> bool:
     kind, job = job_in(case)
-    if kind == TRAINING_PIPELINE and pipeline_validation.parse_pipeline(job).headline:
+    if kind == TRAINING_PIPELINE and pipeline_validation.validate_and_canonicalize_pipeline(job).headline:
         return True
-    return bool(validate_shape(kind.message, job)[1])
+    return bool(validate_and_canonicalize_shape(kind.message_type, job)[1])
 
 
 @cache

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vertex_api.deferred_packages import defer_package
+from vertex_api.deferred_packages import register_deferred_package
 
 ROOT = Path(__file__).parents[2]
 SUBMIT = """
@@ -16,7 +16,7 @@ from vertex_api.job_kinds import KINDS
 client = RestClient(Endpoint.for_server("http://127.0.0.1:1"))
 for kind in KINDS.values():
     client._get_method("create", kind)
-    client._parse_message(kind, {"displayName": "a"})
+    client._build_proto_message(kind, {"displayName": "a"})
 """
 
 
@@ -48,7 +48,7 @@ def test_the_rest_can_be_imported_afterwards(program: str) -> None:
 
 def test_messages_are_the_same_afterwards() -> None:
     check = """
-message = type(client._parse_message(KINDS["customJobs"], {"displayName": "a"}))
+message = type(client._build_proto_message(KINDS["customJobs"], {"displayName": "a"}))
 from google.cloud import aiplatform_v1
 print(message is aiplatform_v1.CustomJob)
 """
@@ -57,4 +57,4 @@ print(message is aiplatform_v1.CustomJob)
 
 def test_a_missing_package_is_named() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"'google[.]cloud[.]nothing'"):
-        defer_package("google.cloud.nothing")
+        register_deferred_package("google.cloud.nothing")

@@ -1,15 +1,18 @@
 from vertex_api import types
-from vertex_api.message_fields import convert_int64_to_strings, drop_unknown_fields, get_fields
+from vertex_api.message_fields import convert_int64_to_strings, copy_without_unknown_fields, get_fields_by_name
 
 
 def test_a_field_says_what_it_holds() -> None:
-    known = get_fields(types.CustomJobSpec)
-    assert (known["workerPoolSpecs"].message, known["workerPoolSpecs"].cardinality) == (types.WorkerPoolSpec, "list")
-    assert (known["scheduling"].message, known["scheduling"].cardinality) == (types.Scheduling, "one")
-    assert (known["network"].message, known["network"].is_int64) == (None, False)
-    assert get_fields(types.CustomJob)["labels"].cardinality == "map"
-    assert get_fields(types.WorkerPoolSpec)["replicaCount"].is_int64
-    assert not get_fields(types.MachineSpec)["acceleratorCount"].is_int64
+    known = get_fields_by_name(types.CustomJobSpec)
+    assert (known["workerPoolSpecs"].message_type, known["workerPoolSpecs"].cardinality) == (
+        types.WorkerPoolSpec,
+        "list",
+    )
+    assert (known["scheduling"].message_type, known["scheduling"].cardinality) == (types.Scheduling, "one")
+    assert (known["network"].message_type, known["network"].is_int64) == (None, False)
+    assert get_fields_by_name(types.CustomJob)["labels"].cardinality == "map"
+    assert get_fields_by_name(types.WorkerPoolSpec)["replicaCount"].is_int64
+    assert not get_fields_by_name(types.MachineSpec)["acceleratorCount"].is_int64
 
 
 def test_only_int64_values_become_strings() -> None:
@@ -62,8 +65,8 @@ def test_unknown_fields_are_dropped_at_any_depth() -> None:
         "later": [],
         "experiment": {"a text": "is expected"},
     }
-    assert drop_unknown_fields(types.CustomJobSpec, job) == {
+    assert copy_without_unknown_fields(types.CustomJobSpec, job) == {
         "worker_pool_specs": [{"machineSpec": {"machineType": "m"}, "replica_count": 1.0}, "x"],
         "experiment": {"a text": "is expected"},
     }
-    assert drop_unknown_fields(types.CustomJob, {"labels": {"later": "kept"}}) == {"labels": {"later": "kept"}}
+    assert copy_without_unknown_fields(types.CustomJob, {"labels": {"later": "kept"}}) == {"labels": {"later": "kept"}}

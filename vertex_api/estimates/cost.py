@@ -60,15 +60,16 @@ def estimate_cost(spec: CanonicalSpec, region: str, prices: Prices) -> Cost:
     duration = Cost(max_seconds=parse_seconds(timeout or DEFAULT_TIMEOUT), has_timeout=timeout is not None)
     if job.get("persistentResourceId"):
         return replace(duration, notes=("on a persistent resource, which is billed by itself",))
-    bill = _Bill(region, prices)
-    hourly = sum(pool.get("replicaCount", 1) * bill.price_machine(pool) for pool in job["workerPoolSpecs"] if pool)
+    lookup = _RecordingPriceLookup(region, prices)
+    pools = filter(None, job["workerPoolSpecs"])
+    hourly = sum(pool.get("replicaCount", 1) * lookup.get_hourly_machine_price(pool) for pool in pools)
     return replace(
         duration,
         hourly=hourly * fields.get("parallelTrialCount", 1),
         total=hourly * fields.get("maxTrialCount", 1) * duration.max_seconds / 3600,
-        unpriced=tuple(bill.unpriced),
-        as_of=frozenset(bill.as_of),
-        notes=(*_list_pricing_notes(job), *bill.notes),
+        unpriced=tuple(lookup.unpriced),
+        as_of=frozenset(lookup.as_of),
+        notes=(*_list_pricing_notes(job), *lookup.notes),
     )
 
 
@@ -83,7 +84,7 @@ def get_price_names_by_kind() -> Mapping[str, frozenset[str]]:
     return {"vcpu": families, "gb": families, "accelerator": gpus | tpus, "disk": frozenset(DISK_TYPES)}
 
 
-def get_pool_accelerator_and_count(pool: Mapping[str, Any], machine: Machine) -> tuple[str | None, int]:
+def get_accelerator_and_count_per_machine(pool: Mapping[str, Any], machine: Machine) -> tuple[str | None, int]:
     """Return the type and the number of the accelerators of each machine of a pool, those of its type included."""
     if not machine.can_omit_accelerator and len(machine.gpus) == 1:
         ((kind, counts),) = machine.gpus.items()
@@ -92,7 +93,7 @@ def get_pool_accelerator_and_count(pool: Mapping[str, Any], machine: Machine) ->
 
 
 @dataclass
-class _Bill:
+class _RecordingPriceLookup:
     """Looks up prices in one region, and records what has none, with the dates of the others and notes on them."""
 
     region: str
@@ -101,36 +102,36 @@ class _Bill:
     as_of: set[str] = field(default_factory=set)
     notes: dict[str, None] = field(default_factory=dict)
 
-    def price_machine(self, pool: Mapping[str, Any]) -> float:
+    def get_hourly_machine_price(self, pool: Mapping[str, Any]) -> float:
         """Return the USD per hour of one machine of a pool."""
         spec = pool.get("machineSpec", {})
         name = spec.get("machineType", "")
         machine = get_machine(name)
         disk, size = get_boot_disk_type_and_size(pool)
-        usd = self._price_part("disk", disk, size / HOURS_PER_MONTH)
+        usd = self._get_hourly_part_price("disk", disk, size / HOURS_PER_MONTH)
         if machine is None:
             self.unpriced[name] = None
         elif machine.is_tpu:
-            usd += self._price_tpus(machine, spec)
+            usd += self._get_hourly_tpu_price(machine, spec)
         else:
-            usd += self._price_part("vcpu", _get_price_family(name), machine.vcpus, name)
-            usd += self._price_part("gb", _get_price_family(name), machine.memory_gb, name)
-            kind, count = get_pool_accelerator_and_count(pool, machine)
-            usd += self._price_part("accelerator", kind, count) if kind else 0.0
+            usd += self._get_hourly_part_price("vcpu", _get_price_family(name), machine.vcpus, name)
+            usd += self._get_hourly_part_price("gb", _get_price_family(name), machine.memory_gb, name)
+            kind, count = get_accelerator_and_count_per_machine(pool, machine)
+            usd += self._get_hourly_part_price("accelerator", kind, count) if kind else 0.0
         return usd
 
-    def _price_tpus(self, machine: Machine, spec: Mapping[str, Any]) -> float:
+    def _get_hourly_tpu_price(self, machine: Machine, spec: Mapping[str, Any]) -> float:
         """TPUs are priced with their hosts: v2 and v3 by the board of eight cores, newer ones by the chip."""
         kind, cores = get_accelerator_and_count(spec)
         if machine.topologies:
             chips = machine.chips * machine.count_tpu_machines(spec.get("tpuTopology", ""), 0)
-            return self._price_part("accelerator", TPU_PRICE_NAMES[machine.name.partition("-")[0]], chips)
+            return self._get_hourly_part_price("accelerator", TPU_PRICE_NAMES[machine.name.partition("-")[0]], chips)
         if cores != _BOARD_CORES:
             self.unpriced[f"a {kind} pod of {cores} cores"] = None
             return 0.0
-        return self._price_part("accelerator", str(kind), 1)
+        return self._get_hourly_part_price("accelerator", str(kind), 1)
 
-    def _price_part(self, kind: str, name: str, amount: float, unpriced_as: str = "") -> float:
+    def _get_hourly_part_price(self, kind: str, name: str, amount: float, unpriced_as: str = "") -> float:
         price = self.prices.find_price(kind, name, self.region)
         if price is None:
             self.unpriced[unpriced_as or name] = None
@@ -145,11 +146,11 @@ def _get_price_family(machine_type: str) -> str:
     return _SEPARATE_FAMILIES.get(machine_type.rpartition("-")[0], machine_type.partition("-")[0].upper())
 
 
-def _list_pricing_notes(job: Mapping[str, Any]) -> list[str]:
-    provisioning = _DISCOUNTED_STRATEGIES.get(job.get("scheduling", {}).get("strategy", ""))
+def _list_pricing_notes(job_spec: Mapping[str, Any]) -> list[str]:
+    provisioning = _DISCOUNTED_STRATEGIES.get(job_spec.get("scheduling", {}).get("strategy", ""))
     affinities = {
         pool.get("machineSpec", {}).get("reservationAffinity", {}).get("reservationAffinityType")
-        for pool in job["workerPoolSpecs"]
+        for pool in job_spec["workerPoolSpecs"]
     }
     if not provisioning and affinities & {"ANY_RESERVATION", "SPECIFIC_RESERVATION"}:
         provisioning = "reserved"

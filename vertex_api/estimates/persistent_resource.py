@@ -25,9 +25,9 @@ def estimate_pool_cost(pools: Sequence[Mapping[str, Any]], region: str, prices: 
     return replace(highest, total=inf, max_seconds=inf, notes=tuple(notes))
 
 
-def estimate_pool_quota(pools: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return how much of each quota metric the most machines that autoscaling allows need, as `estimate_quota`."""
-    return quota.estimate_quota(_build_equivalent_job(pools, "max"))
+def estimate_pool_quota_by_metric(pools: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return how much of each quota metric the most machines that autoscaling allows need."""
+    return quota.estimate_quota_by_metric(_build_equivalent_job(pools, "max"))
 
 
 def _build_equivalent_job(pools: Sequence[Mapping[str, Any]], bound: str) -> CanonicalSpec:

@@ -39,9 +39,9 @@ class Prices:
         """Return the price of a name in a region, None if it is not on file."""
         return self.table.get((kind, name, region))
 
-    def override(self, others: Iterable[tuple[str, str, str, Price]]) -> "Prices":
-        """Return these prices, replaced or extended by others: rows of kind, name, region and price."""
-        return Prices({**self.table, **{(kind, name, region): price for kind, name, region, price in others}})
+    def copy_with_overrides(self, rows: Iterable[tuple[str, str, str, Price]]) -> "Prices":
+        """Return these prices, replaced or extended by rows: rows of kind, name, region and price."""
+        return Prices({**self.table, **{(kind, name, region): price for kind, name, region, price in rows}})
 
 
 def is_price_old(as_of: str, today: date) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from vertex_api.catalog.job_defaults import get_boot_disk_type_and_size
 from vertex_api.catalog.machines import get_machine
-from vertex_api.estimates.cost import get_pool_accelerator_and_count
+from vertex_api.estimates.cost import get_accelerator_and_count_per_machine
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 METRIC_PREFIX = "aiplatform.googleapis.com/custom_model_training_"
@@ -32,29 +32,29 @@ _TPUS = {"TPU_V3": "tpu_v3", "ct5lp": "tpu_v5e"}
 _DISKS = {"pd-ssd": "pd_ssd"}
 
 
-def estimate_quota(spec: CanonicalSpec) -> dict[str, int]:
+def estimate_quota_by_metric(spec: CanonicalSpec) -> dict[str, int]:
     """Return how much a job needs of each metric, by its name without `METRIC_PREFIX`.
 
     That is vCPUs, GPUs, TPU cores (v2, v3) or chips, and GiB of boot disk, over all replicas of all trials that run at
     once. If a metric's name is not on file, the name is what is counted, followed by `UNKNOWN_METRIC_MARK`.
     """
     parallel_trials = spec.training_job.fields.get("parallelTrialCount", 1)
-    return {name: amount * parallel_trials for name, amount in estimate_run_quota(spec.job_spec).items()}
+    return {name: amount * parallel_trials for name, amount in estimate_run_quota_by_metric(spec.job_spec).items()}
 
 
-def estimate_run_quota(job_spec: Mapping[str, Any]) -> dict[str, int]:
-    """Return how much one run with a CustomJobSpec needs of each metric, as in `estimate_quota`."""
+def estimate_run_quota_by_metric(job_spec: Mapping[str, Any]) -> dict[str, int]:
+    """Return how much one run with a CustomJobSpec needs of each metric, as in `estimate_quota_by_metric`."""
     amounts: dict[str, int] = {}
     if job_spec.get("persistentResourceId"):
         return amounts
-    preemptible = is_preemptible(job_spec)
+    preemptible = is_counted_as_preemptible(job_spec)
     for pool in job_spec["workerPoolSpecs"]:
-        for name, amount in _list_machine_quota(pool, preemptible) if pool else ():
+        for name, amount in _list_metrics_and_amounts_per_machine(pool, preemptible) if pool else ():
             amounts[name] = amounts.get(name, 0) + amount * pool.get("replicaCount", 1)
     return amounts
 
 
-def is_preemptible(job_spec: Mapping[str, Any]) -> bool:
+def is_counted_as_preemptible(job_spec: Mapping[str, Any]) -> bool:
     """Return whether a CustomJobSpec counts against the quotas named "preemptible".
 
     Google's pages on Spot VMs and on Dynamic Workload Scheduler: spot and flexible start do.
@@ -62,13 +62,13 @@ def is_preemptible(job_spec: Mapping[str, Any]) -> bool:
     return job_spec.get("scheduling", {}).get("strategy") in ("SPOT", "FLEX_START")
 
 
-def _list_machine_quota(pool: Mapping[str, Any], preemptible: bool) -> Iterator[tuple[str, int]]:
+def _list_metrics_and_amounts_per_machine(pool: Mapping[str, Any], preemptible: bool) -> Iterator[tuple[str, int]]:
     spec = pool.get("machineSpec", {})
     machine = get_machine(spec.get("machineType", ""))
     if machine is None:
         return
     family = machine.name.partition("-")[0]
-    kind, count = get_pool_accelerator_and_count(pool, machine)
+    kind, count = get_accelerator_and_count_per_machine(pool, machine)
     if machine.is_tpu:
         counted = kind if family == "cloud" else family
         chips = machine.chips * machine.count_tpu_machines(spec.get("tpuTopology", ""), 0)

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from vertex_api.catalog.machines import get_machine
-from vertex_api.estimates.cost import TPU_PRICE_NAMES, get_pool_accelerator_and_count
+from vertex_api.estimates.cost import TPU_PRICE_NAMES, get_accelerator_and_count_per_machine
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 AS_OF = "2026-11-21"
@@ -82,7 +82,7 @@ _OFFERED = {
 
 
 @cache
-def load_regions_by_accelerator() -> Mapping[str, tuple[str, ...]]:
+def get_regions_by_accelerator() -> Mapping[str, tuple[str, ...]]:
     """Return the regions that offer each accelerator; TPUs without an acceleratorType go by the name of their price."""
     pairs = [(region, short) for region, shorts in _OFFERED.items() for short in shorts.split()]
     return {name: tuple(region for region, short in pairs if short == key) for key, name in _SHORT_NAMES.items()}
@@ -94,16 +94,17 @@ def find_unavailable_accelerators(spec: CanonicalSpec, region: str) -> set[str]:
     A job on a persistent resource has none of its own.
     """
     job = spec.job_spec
-    return set() if job.get("persistentResourceId") else find_unavailable_in_pools(job["workerPoolSpecs"], region)
+    pools = () if job.get("persistentResourceId") else job["workerPoolSpecs"]
+    return find_unavailable_pool_accelerators(pools, region)
 
 
-def find_unavailable_in_pools(pools: Iterable[Mapping[str, Any]], region: str) -> set[str]:
+def find_unavailable_pool_accelerators(pools: Iterable[Mapping[str, Any]], region: str) -> set[str]:
     """Return the accelerators of pools (each with a `machineSpec`) that are not known to be available in a region."""
     return {
         name
         for pool in pools
         for name in _list_required_accelerators(pool)
-        if region not in load_regions_by_accelerator().get(name, ())
+        if region not in get_regions_by_accelerator().get(name, ())
     }
 
 
@@ -111,5 +112,5 @@ def _list_required_accelerators(pool: Mapping[str, Any]) -> Iterator[str]:
     machine = get_machine(pool.get("machineSpec", {}).get("machineType", ""))
     if machine and machine.topologies:
         yield TPU_PRICE_NAMES[machine.name.partition("-")[0]]
-    elif machine and (kind := get_pool_accelerator_and_count(pool, machine)[0]):
+    elif machine and (kind := get_accelerator_and_count_per_machine(pool, machine)[0]):
         yield kind

@@ -15,7 +15,7 @@ _CUT_SHORT = re.compile(
 """Reasons, as the service words them, of infeasible trials whose job failed: they could not report their metrics."""
 
 
-def summarize_trial(trial: Mapping[str, Any]) -> dict[str, Any]:
+def get_trial_results(trial: Mapping[str, Any]) -> dict[str, Any]:
     """Return the results of a trial: `id`, `state`, `parameters` and `metrics` by id, and why it is infeasible.
 
     `metrics` is empty without a final measurement.
@@ -32,12 +32,12 @@ def summarize_trial(trial: Mapping[str, Any]) -> dict[str, Any]:
     return row | ({"infeasibleReason": trial["infeasibleReason"]} if "infeasibleReason" in trial else {})
 
 
-def summarize_trials(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+def list_trial_results(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the results of a job's trials by number. The service gives them in no order (Google's own examples)."""
-    return sorted(map(summarize_trial, job.get("trials", [])), key=lambda row: int(row["id"]))
+    return sorted(map(get_trial_results, job.get("trials", [])), key=lambda row: int(row["id"]))
 
 
-def find_best_trial(job: Mapping[str, Any]) -> dict[str, Any] | None:
+def find_best_trial_results(job: Mapping[str, Any]) -> dict[str, Any] | None:
     """Find the results of the best succeeded trial by the first objective, and if equal by the next ones.
 
     Of trials that are equal in all objectives, the earlier one is the best. Trials that are not safe, or lack a safety
@@ -50,11 +50,11 @@ def find_best_trial(job: Mapping[str, Any]) -> dict[str, Any] | None:
         losses = [objective.compute_loss(row["metrics"]) for objective in objectives]
         return [inf if loss is None else loss for loss in losses]
 
-    rows = [row for row in _list_eligible_trials(job) if objectives[0].compute_loss(row["metrics"]) is not None]
+    rows = [row for row in _list_eligible_results(job) if objectives[0].compute_loss(row["metrics"]) is not None]
     return min(rows, key=list_losses, default=None)
 
 
-def find_pareto_front(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+def find_pareto_front_results(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Find the results of the best trials, by number: of all that no other trial dominates.
 
     A trial dominates another if it is as good in every objective and better in one. That is what the service optimizes
@@ -62,9 +62,9 @@ def find_pareto_front(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     objectives = list_objectives(job["studySpec"])
     if len(objectives) == 1:
-        best = find_best_trial(job)
+        best = find_best_trial_results(job)
         return [] if best is None else [best]
-    rows, points = _list_eligible_trials(job), []
+    rows, points = _list_eligible_results(job), []
     for row in rows:
         losses = [loss for objective in objectives if (loss := objective.compute_loss(row["metrics"])) is not None]
         if len(losses) == len(objectives):
@@ -84,7 +84,7 @@ def count_ended_trials(job: Mapping[str, Any]) -> int:
     return sum(trial["state"] in ENDED_STATES for trial in job.get("trials", []))
 
 
-def find_unreported_metrics(job: Mapping[str, Any]) -> dict[str, list[str]]:
+def find_trial_ids_by_unreported_metric(job: Mapping[str, Any]) -> dict[str, list[str]]:
     """Find the metrics of the study that ended trials never reported, each with the ids of these trials.
 
     Trials whose job failed are left out: they were cut short.
@@ -92,14 +92,14 @@ def find_unreported_metrics(job: Mapping[str, Any]) -> dict[str, list[str]]:
     trial_ids: dict[str, list[str]] = {}
     for trial in sorted(job.get("trials", []), key=lambda trial: int(trial["id"])):
         if trial["state"] in ENDED_STATES and not _CUT_SHORT.search(trial.get("infeasibleReason", "")):
-            reported = list_ever_reported_metrics(trial)
+            reported = list_ever_reported_metric_ids(trial)
             for metric in job["studySpec"]["metrics"]:
                 if metric["metricId"] not in reported:
                     trial_ids.setdefault(metric["metricId"], []).append(trial["id"])
     return trial_ids
 
 
-def list_ever_reported_metrics(trial: Mapping[str, Any]) -> set[str]:
+def list_ever_reported_metric_ids(trial: Mapping[str, Any]) -> set[str]:
     """Return the ids of the metrics that a trial has reported."""
     measurements = [trial.get("finalMeasurement", {}), *trial.get("measurements", [])]
     return {metric["metricId"] for measurement in measurements for metric in measurement.get("metrics", [])}
@@ -110,7 +110,7 @@ def drop_zero_fraction(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _list_eligible_trials(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _list_eligible_results(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the results of the succeeded trials that are safe."""
-    study_spec = job["studySpec"]
-    return [row for row in summarize_trials(job) if row["state"] == "SUCCEEDED" and is_safe(study_spec, row["metrics"])]
+    rows = [row for row in list_trial_results(job) if row["state"] == "SUCCEEDED"]
+    return [row for row in rows if is_safe(job["studySpec"], row["metrics"])]

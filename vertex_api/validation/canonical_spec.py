@@ -13,8 +13,12 @@ from vertex_api.catalog.job_defaults import get_model_directory
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
 from vertex_api.validation import pipeline_tasks, pipeline_validation
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_and_rule_validation import ValuePredicate, never_unresolved, validate_job
-from vertex_api.validation.shape_validation import FieldProblem, get_value_at, validate_shape
+from vertex_api.validation.shape_and_rule_validation import (
+    ValuePredicate,
+    never_unresolved,
+    validate_and_canonicalize_job,
+)
+from vertex_api.validation.shape_validation import FieldProblem, get_value_at, validate_and_canonicalize_shape
 
 _NAME = "displayName"
 
@@ -36,17 +40,17 @@ class CanonicalSpec:
         if self.kind != TRAINING_PIPELINE:
             return self
         named = {_NAME: "", **self.fields}
-        return CanonicalSpec(pipeline_tasks.get_backing_kind(named), pipeline_tasks.build_backing_job(named))
+        return CanonicalSpec(pipeline_tasks.get_backing_job_kind(named), pipeline_tasks.build_backing_job(named))
 
     @property
-    def study(self) -> Mapping[str, Any] | None:
+    def study_spec(self) -> Mapping[str, Any] | None:
         """The StudySpec of a tuning job or a pipeline that runs one, else None."""
         return self.training_job.fields.get("studySpec")
 
     @property
     def job_spec_path(self) -> KeyPath:
         """Where the CustomJobSpec stands in `fields`."""
-        return self.locate_training_job_field((self._training_kind.spec_field,))
+        return self.locate_training_job_field((self._training_job_kind.spec_field,))
 
     @property
     def job_spec(self) -> Mapping[str, Any]:
@@ -56,23 +60,23 @@ class CanonicalSpec:
     @property
     def model_dir(self) -> str | None:
         """The folder of the model, which is known before the job runs; None for trials, whose best one has it."""
-        return None if self.study else get_model_directory(self.job_spec)
+        return None if self.study_spec else get_model_directory(self.job_spec)
 
     def locate_training_job_field(self, path: KeyPath) -> KeyPath:
         """Return where a field of `training_job` stands in `fields`."""
         is_pipeline = self.kind == TRAINING_PIPELINE
-        return pipeline_tasks.get_path_in_pipeline(self._training_kind, path) if is_pipeline else path
+        return pipeline_tasks.get_path_in_pipeline(self._training_job_kind, path) if is_pipeline else path
 
-    def transform(self, change: Callable[[Any], Any]) -> "CanonicalSpec":
+    def transform_fields(self, change: Callable[[Any], Any]) -> "CanonicalSpec":
         """Return the spec with `change` applied to its fields, which must leave them canonical."""
         return CanonicalSpec(self.kind, change(self.fields))
 
     @property
-    def _training_kind(self) -> Kind:
-        return pipeline_tasks.get_backing_kind(self.fields) if self.kind == TRAINING_PIPELINE else self.kind
+    def _training_job_kind(self) -> Kind:
+        return pipeline_tasks.get_backing_job_kind(self.fields) if self.kind == TRAINING_PIPELINE else self.kind
 
 
-def validate_spec(
+def validate_and_canonicalize_spec(
     kind: Kind,
     body: Any,
     *,
@@ -86,8 +90,8 @@ def validate_spec(
     """
     is_unnamed = not is_name_required and isinstance(body, Mapping) and not body.keys() & {_NAME, "display_name"}
     named = {**body, _NAME: kind.type} if is_unnamed else body
-    is_pipeline = kind == TRAINING_PIPELINE
-    validate = pipeline_validation.validate_declared_pipeline if is_pipeline else partial(validate_job, kind)
+    for_pipeline = pipeline_validation.validate_and_canonicalize_declared_pipeline
+    validate = for_pipeline if kind == TRAINING_PIPELINE else partial(validate_and_canonicalize_job, kind)
     fields, problems = validate(named, has_unresolved_references=has_unresolved_references)
     if problems:
         return None, problems
@@ -101,7 +105,7 @@ def restore_spec(kind: Kind, job: Mapping[str, Any]) -> CanonicalSpec:
     """
     named = {_NAME: kind.type, **job}
     if kind == TRAINING_PIPELINE:
-        fields = pipeline_validation.pipeline_from_service(named)
+        fields = pipeline_validation.restore_pipeline(named)
     else:
-        fields, _ = validate_shape(kind.message, named, output_only="drop")
+        fields, _ = validate_and_canonicalize_shape(kind.message_type, named, output_only="drop")
     return CanonicalSpec(kind, {key: fields[key] for key in fields if key != _NAME or _NAME in job})

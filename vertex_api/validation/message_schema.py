@@ -35,7 +35,7 @@ def find_schema_node(schema: Schema, path: KeyPath) -> Schema:
     return resolve_reference(node, schema)
 
 
-def list_settable_fields(schema: Schema, path: KeyPath) -> dict[str, Schema]:
+def get_settable_fields(schema: Schema, path: KeyPath) -> dict[str, Schema]:
     """Return the fields that a user may set in the message at a path, each with its schema."""
     fields = find_schema_node(schema, path).get("properties", {})
     return {name: field for name, field in fields.items() if not field.get("readOnly")}
@@ -51,9 +51,9 @@ def find_containing_fields(schema: Schema, path: KeyPath, name: str) -> list[str
         level = {
             f"{text}.{inner}": inner_path
             for text, outer_path in level.items()
-            for inner, inner_path in _list_message_fields(schema, outer_path)
+            for inner, inner_path in _list_fields_with_messages(schema, outer_path)
         }
-        containing = [text.lstrip(".") for text, inner in level.items() if name in list_settable_fields(schema, inner)]
+        containing = [text.lstrip(".") for text, inner in level.items() if name in get_settable_fields(schema, inner)]
         if containing:
             return containing if len(containing) <= _MAX_CONTAINING_FIELDS else []
     return []
@@ -66,8 +66,8 @@ def resolve_reference(node: Schema, schema: Schema) -> Schema:
     return node
 
 
-def _list_message_fields(schema: Schema, path: KeyPath) -> Iterator[tuple[str, KeyPath]]:
+def _list_fields_with_messages(schema: Schema, path: KeyPath) -> Iterator[tuple[str, KeyPath]]:
     """Yield the fields of the message at a path that hold a message or a list of them."""
-    for name in list_settable_fields(schema, path):
+    for name in get_settable_fields(schema, path):
         is_list = "items" in find_schema_node(schema, (*path, name))
         yield (f"{name}[]", (*path, name, 0)) if is_list else (name, (*path, name))

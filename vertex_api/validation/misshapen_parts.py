@@ -24,7 +24,7 @@ _VALUE_FIELD_ENDINGS = ("ValueSpec", "Values")
 """The endings of the fields by which rules check a parameter of a study together with its children."""
 
 
-def remove_part(value: Any, path: KeyPath, schema: Schema) -> None:
+def remove_or_replace_part_in_place(value: Any, path: KeyPath, schema: Schema) -> None:
     """Remove the part of a JSON value at a path, in place. `schema` is that of the value's message.
 
     Required fields and entries of lists are replaced by a placeholder of the right shape, so that all other parts stay
@@ -33,7 +33,7 @@ def remove_part(value: Any, path: KeyPath, schema: Schema) -> None:
     parent = value
     for depth, part in enumerate(path[:-1]):
         if not isinstance(parent, dict | list):
-            remove_part(value, path[:depth], schema)  # the key itself is wrong
+            remove_or_replace_part_in_place(value, path[:depth], schema)  # the key itself is wrong
             return
         parent = parent[_find_key_in_either_spelling(parent, part)]
     *parents, last = path
@@ -67,12 +67,12 @@ def _widen_to_parameter(path: KeyPath) -> KeyPath:
 
 
 def _may_depend(path: KeyPath, removed: KeyPath) -> bool:
-    field, removed_field = _get_field_name(path), _get_field_name(removed)
+    field, removed_field = _get_last_field_name(path), _get_last_field_name(removed)
     # With FLEX_START, a machine as a whole is compared with that of another pool.
     return (removed_field, field) in _CONSEQUENCES or (field == "machineSpec" and "machineSpec" in removed)
 
 
-def _get_field_name(path: KeyPath) -> str:
+def _get_last_field_name(path: KeyPath) -> str:
     return next((part for part in reversed(path) if isinstance(part, str)), "")
 
 

@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_validation import validate_shape
+from vertex_api.validation.shape_validation import validate_and_canonicalize_shape
 
 _DEFINITIONS = "gs://google-cloud-aiplatform/schema/trainingjob/definition/"
 CUSTOM_TASK = f"{_DEFINITIONS}custom_task_1.0.0.yaml"
@@ -26,17 +26,18 @@ SHARED_FIELDS = ("displayName", "labels", "encryptionSpec")
 _NAME_ENDINGS = {CUSTOM_TASK: "custom-job", TUNING_TASK: "hyperparameter-tuning-job"}
 
 
-def get_backing_kind(spec: Mapping[str, Any]) -> Kind:
+def get_backing_job_kind(pipeline: Mapping[str, Any]) -> Kind:
     """Return the kind of job that a canonical pipeline runs."""
-    return TASK_KINDS[spec[DEFINITION_FIELD]]
+    return TASK_KINDS[pipeline[DEFINITION_FIELD]]
 
 
-def build_backing_job(spec: Mapping[str, Any]) -> dict[str, Any]:
+def build_backing_job(pipeline: Mapping[str, Any]) -> dict[str, Any]:
     """Return the canonical job that a valid canonical pipeline runs, under the name that the service gives it."""
-    kind = get_backing_kind(spec)
-    job, problems = validate_shape(kind.message, convert_inputs_to_job(kind, spec, spec[INPUTS_FIELD]))
+    kind = get_backing_job_kind(pipeline)
+    job = convert_inputs_to_job(kind, pipeline, pipeline[INPUTS_FIELD])
+    job, problems = validate_and_canonicalize_shape(kind.message_type, job)
     assert not problems, problems
-    job["displayName"] = f"{spec['displayName']}-{_NAME_ENDINGS[spec[DEFINITION_FIELD]]}"
+    job["displayName"] = f"{pipeline['displayName']}-{_NAME_ENDINGS[pipeline[DEFINITION_FIELD]]}"
     return dict(job)
 
 
@@ -57,9 +58,9 @@ def get_path_in_pipeline(kind: Kind, path: KeyPath) -> KeyPath:
     return (INPUTS_FIELD, *(path[1:] if kind == CUSTOM_JOB else path))
 
 
-def convert_inputs_to_job(kind: Kind, spec: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the job of a kind with a task's inputs, and the shared fields of the pipeline `spec`."""
-    shared = {name: spec[name] for name in SHARED_FIELDS if name in spec}
+def convert_inputs_to_job(kind: Kind, pipeline: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the job of a kind with a task's inputs, and the shared fields of its pipeline."""
+    shared = {name: pipeline[name] for name in SHARED_FIELDS if name in pipeline}
     if kind == CUSTOM_JOB:
         return {**shared, kind.spec_field: inputs}
     return {**{name: value for name, value in inputs.items() if to_camel(name) not in SHARED_FIELDS}, **shared}

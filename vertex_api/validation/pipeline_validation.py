@@ -7,7 +7,7 @@ from typing import Any
 from pydantic.alias_generators import to_camel, to_snake
 
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
-from vertex_api.message_fields import drop_unknown_fields
+from vertex_api.message_fields import copy_without_unknown_fields
 from vertex_api.validation import rules
 from vertex_api.validation.pipeline_tasks import (
     CUSTOM_TASK,
@@ -18,7 +18,7 @@ from vertex_api.validation.pipeline_tasks import (
     TUNING_TASK,
     convert_inputs_to_job,
     convert_job_to_inputs,
-    get_backing_kind,
+    get_backing_job_kind,
     get_path_in_pipeline,
 )
 from vertex_api.validation.shape_and_rule_validation import (
@@ -27,13 +27,18 @@ from vertex_api.validation.shape_and_rule_validation import (
     extract_valid_part,
     never_unresolved,
 )
-from vertex_api.validation.shape_validation import MUST_BE_OBJECT, FieldProblem, OutputOnlyPolicy, validate_shape
+from vertex_api.validation.shape_validation import (
+    MUST_BE_OBJECT,
+    FieldProblem,
+    OutputOnlyPolicy,
+    validate_and_canonicalize_shape,
+)
 
 _TASK_TITLES = {CUSTOM_TASK: "custom task", TUNING_TASK: "hyperparameter tuning task"}
 
 
 @dataclass(frozen=True)
-class ParsedPipeline:
+class ValidatedPipeline:
     """A pipeline after validation: its canonical form `spec`, with the task's inputs as sent, and its `problems`.
 
     `job` is the canonical job that it runs, empty if the shape of the pipeline or of its inputs has problems.
@@ -46,29 +51,29 @@ class ParsedPipeline:
     job: dict[str, Any] = field(default_factory=dict)
 
 
-def parse_pipeline(
+def validate_and_canonicalize_pipeline(
     body: object,
     *,
     output_only: OutputOnlyPolicy = "reject",
     has_unresolved_references: ValuePredicate = never_unresolved,
-) -> ParsedPipeline:
+) -> ValidatedPipeline:
     """Return the canonical form of a TrainingPipeline, and every problem of it and of the job that it runs."""
-    spec, misshapen = validate_shape(TRAINING_PIPELINE.message, body, output_only=output_only)
+    spec, misshapen = validate_and_canonicalize_shape(TRAINING_PIPELINE.message_type, body, output_only=output_only)
     if not isinstance(body, Mapping):
-        return ParsedPipeline(spec, misshapen)
-    valid_part = extract_valid_part(TRAINING_PIPELINE.message, spec, misshapen, output_only=output_only)
+        return ValidatedPipeline(spec, misshapen)
+    valid_part = extract_valid_part(TRAINING_PIPELINE.message_type, spec, misshapen, output_only=output_only)
     violations = check_partially(
         lambda pipeline: rules.find_violations(TRAINING_PIPELINE, pipeline), valid_part, has_unresolved_references
     )
     problems = [*misshapen, *violations]
-    definition = _get_field(spec, DEFINITION_FIELD)
+    definition = _get_field_in_either_spelling(spec, DEFINITION_FIELD)
     # The canonical form no longer has misspelt input fields that are unset.
-    inputs = _get_field(body if output_only == "reject" else spec, INPUTS_FIELD)
+    inputs = _get_field_in_either_spelling(body if output_only == "reject" else spec, INPUTS_FIELD)
     if definition not in list(TASK_KINDS):
         if isinstance(definition, str):
             message = f'"{definition}" is no task that runs training code; known: {", ".join(TASK_KINDS)}'
             problems = [*problems, FieldProblem((DEFINITION_FIELD,), message)]
-        return ParsedPipeline(spec, problems)
+        return ValidatedPipeline(spec, problems)
     headline = (
         "Unable to parse `training_pipeline.training_task_inputs` into "
         f"{_TASK_TITLES[definition]} `inputs` defined in the file: {definition}"
@@ -77,10 +82,11 @@ def parse_pipeline(
         if (INPUTS_FIELD,) not in valid_part.removed_paths:  # else a misspelt field was meant as the inputs
             message = "is required" if inputs is None else MUST_BE_OBJECT
             problems = [*problems, FieldProblem((INPUTS_FIELD,), message)]
-        return ParsedPipeline(spec, problems, headline)
+        return ValidatedPipeline(spec, problems, headline)
     kind = TASK_KINDS[definition]
-    job, malformed = validate_shape(kind.message, convert_inputs_to_job(kind, valid_part.value or {}, inputs))
-    valid_job = extract_valid_part(kind.message, job, malformed)
+    job = convert_inputs_to_job(kind, valid_part.value or {}, inputs)
+    job, malformed = validate_and_canonicalize_shape(kind.message_type, job)
+    valid_job = extract_valid_part(kind.message_type, job, malformed)
     violations = check_partially(lambda job: rules.find_violations(kind, job), valid_job, has_unresolved_references)
     problems += [
         FieldProblem(get_path_in_pipeline(kind, problem.path), problem.message)
@@ -90,10 +96,10 @@ def parse_pipeline(
     if kind == HYPERPARAMETER_TUNING_JOB:
         misplaced = [name for name in inputs if to_camel(name) in SHARED_FIELDS]
         problems += [FieldProblem((INPUTS_FIELD, name), "is set on the pipeline itself") for name in misplaced]
-    return ParsedPipeline(spec, problems, headline if malformed else "", {} if misshapen or malformed else job)
+    return ValidatedPipeline(spec, problems, headline if malformed else "", {} if misshapen or malformed else job)
 
 
-def validate_declared_pipeline(
+def validate_and_canonicalize_declared_pipeline(
     body: Any,
     *,
     output_only: OutputOnlyPolicy = "reject",
@@ -104,39 +110,39 @@ def validate_declared_pipeline(
     A declaration may leave out two fields. Without a task definition, inputs with a studySpec are those of a tuning
     task, and all others those of a custom task. Without a display name, the model gets that of the pipeline.
     """
-    parsed = parse_pipeline(
-        _add_pipeline_defaults(body), output_only=output_only, has_unresolved_references=has_unresolved_references
+    validated = validate_and_canonicalize_pipeline(
+        _copy_with_pipeline_defaults(body), output_only=output_only, has_unresolved_references=has_unresolved_references
     )
-    if not parsed.job:
-        return body, parsed.problems
-    inputs = convert_job_to_inputs(get_backing_kind(parsed.spec), parsed.job)
-    return {**parsed.spec, INPUTS_FIELD: inputs}, parsed.problems
+    if not validated.job:
+        return body, validated.problems
+    inputs = convert_job_to_inputs(get_backing_job_kind(validated.spec), validated.job)
+    return {**validated.spec, INPUTS_FIELD: inputs}, validated.problems
 
 
-def pipeline_from_service(pipeline: Mapping[str, Any]) -> dict[str, Any]:
+def restore_pipeline(pipeline: Mapping[str, Any]) -> dict[str, Any]:
     """Return the canonical form of a pipeline of the service, without fields that these types do not have."""
     known_part = dict(pipeline)
     kind = TASK_KINDS.get(pipeline.get(DEFINITION_FIELD, ""))
     if kind is not None and isinstance(inputs := pipeline.get(INPUTS_FIELD), Mapping):
-        known_job = drop_unknown_fields(kind.message, convert_inputs_to_job(kind, {}, inputs))
+        known_job = copy_without_unknown_fields(kind.message_type, convert_inputs_to_job(kind, {}, inputs))
         known_part[INPUTS_FIELD] = convert_job_to_inputs(kind, known_job)
-    return validate_declared_pipeline(known_part, output_only="drop")[0]
+    return validate_and_canonicalize_declared_pipeline(known_part, output_only="drop")[0]
 
 
-def _get_field(body: Mapping[str, Any], name: str) -> Any:
+def _get_field_in_either_spelling(body: Mapping[str, Any], name: str) -> Any:
     """Return the value of a field in either spelling."""
     return body.get(name, body.get(to_snake(name)))
 
 
-def _add_pipeline_defaults(body: object) -> object:
+def _copy_with_pipeline_defaults(body: object) -> object:
     if not isinstance(body, Mapping):
         return body
     whole = dict(body)
-    if _get_field(body, DEFINITION_FIELD) is None:
-        inputs = _get_field(body, INPUTS_FIELD)
-        has_study = isinstance(inputs, Mapping) and _get_field(inputs, "studySpec") is not None
+    if _get_field_in_either_spelling(body, DEFINITION_FIELD) is None:
+        inputs = _get_field_in_either_spelling(body, INPUTS_FIELD)
+        has_study = isinstance(inputs, Mapping) and _get_field_in_either_spelling(inputs, "studySpec") is not None
         whole[DEFINITION_FIELD] = TUNING_TASK if has_study else CUSTOM_TASK
     for key in ("modelToUpload", to_snake("modelToUpload")):
-        if isinstance(model := body.get(key), Mapping) and _get_field(model, "displayName") is None:
-            whole[key] = {**model, "displayName": _get_field(body, "displayName")}
+        if isinstance(model := body.get(key), Mapping) and _get_field_in_either_spelling(model, "displayName") is None:
+            whole[key] = {**model, "displayName": _get_field_in_either_spelling(body, "displayName")}
     return whole

@@ -7,15 +7,15 @@ from typing import Any
 from vertex_api.job_kinds import Kind
 from vertex_api.validation import rules
 from vertex_api.validation.message_schema import get_schema
-from vertex_api.validation.misshapen_parts import is_consequence, remove_part
+from vertex_api.validation.misshapen_parts import is_consequence, remove_or_replace_part_in_place
 from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_validation import (
     FieldProblem,
     OutputOnlyPolicy,
+    copy_without_unset,
     find_intended_path,
     get_value_at,
-    remove_unset_values,
-    validate_shape,
+    validate_and_canonicalize_shape,
 )
 
 ValuePredicate = Callable[[object], bool]
@@ -27,7 +27,7 @@ def never_unresolved(_value: object) -> bool:
     return False
 
 
-def validate_job(
+def validate_and_canonicalize_job(
     kind: Kind,
     body: Mapping[str, Any],
     *,
@@ -38,8 +38,8 @@ def validate_job(
 
     The canonical form is only meaningful if the shape has no problems.
     """
-    return validate_message(
-        kind.message,
+    return validate_and_canonicalize_message(
+        kind.message_type,
         body,
         lambda job: rules.find_violations(kind, job),
         output_only=output_only,
@@ -47,7 +47,7 @@ def validate_job(
     )
 
 
-def validate_message(
+def validate_and_canonicalize_message(
     message_type: Any,
     value: Any,
     find_violations: Callable[[Any], Iterable[Violation]],
@@ -56,7 +56,7 @@ def validate_message(
     has_unresolved_references: ValuePredicate = never_unresolved,
 ) -> tuple[Any, list[FieldProblem]]:
     """Return the canonical form of a value of a message, and every problem of its shape and by some rules."""
-    canonical, problems = validate_shape(message_type, value, output_only=output_only)
+    canonical, problems = validate_and_canonicalize_shape(message_type, value, output_only=output_only)
     valid_part = extract_valid_part(message_type, canonical, problems, output_only=output_only)
     return canonical, [*problems, *check_partially(find_violations, valid_part, has_unresolved_references)]
 
@@ -73,22 +73,22 @@ class ValidPart:
 
 
 def extract_valid_part(
-    message_type: Any, value: Any, problems: Iterable[FieldProblem], *, output_only: OutputOnlyPolicy = "reject"
+    message_type: Any, value: Any, shape_problems: Iterable[FieldProblem], *, output_only: OutputOnlyPolicy = "reject"
 ) -> ValidPart:
-    """Return what remains of a value without the parts in which `validate_shape` has found `problems`."""
-    if not problems:
+    """Return what remains of a value without the parts that have `shape_problems`."""
+    if not shape_problems:
         return ValidPart(value)
-    remaining, removed, intended = remove_unset_values(value), set[KeyPath](), set[KeyPath]()
-    while problems:
-        for path in {problem.path for problem in problems}:
+    remaining, removed, intended = copy_without_unset(value), set[KeyPath](), set[KeyPath]()
+    while shape_problems:
+        for path in {problem.path for problem in shape_problems}:
             while path in removed and path:
                 path = path[:-1]  # its placeholder is misshapen too
             if not path:
                 return ValidPart(None)
             removed.add(path)
             intended.add(find_intended_path(message_type, path))
-            remove_part(remaining, path, get_schema(message_type))
-        canonical, problems = validate_shape(message_type, remaining, output_only=output_only)
+            remove_or_replace_part_in_place(remaining, path, get_schema(message_type))
+        canonical, shape_problems = validate_and_canonicalize_shape(message_type, remaining, output_only=output_only)
     return ValidPart(
         canonical, frozenset(removed) | {path for path in intended if get_value_at(canonical, path) is None}
     )
@@ -105,11 +105,12 @@ def check_partially(
     """
     if valid_part.value is None:
         return []
-    problems = collect_problems(find_violations(valid_part.value), valid_part.value, has_unresolved_references)
+    violations = find_violations(valid_part.value)
+    problems = collect_problems_of_resolved_values(violations, valid_part.value, has_unresolved_references)
     return [problem for problem in problems if not is_consequence(problem.path, valid_part.removed_paths)]
 
 
-def collect_problems(
+def collect_problems_of_resolved_values(
     violations: Iterable[Violation], value: Any, has_unresolved_references: ValuePredicate
 ) -> list[FieldProblem]:
     """Return the problems of a canonical value, leaving out those of values with unresolved references."""

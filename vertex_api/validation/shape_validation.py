@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from vertex_api.name_suggestions import find_closest_name, join_with_or, suggestion_text
 from vertex_api.scalar_types import quote_value
-from vertex_api.validation.message_schema import find_containing_fields, get_adapter, get_schema, list_settable_fields
+from vertex_api.validation.message_schema import find_containing_fields, get_adapter, get_schema, get_settable_fields
 from vertex_api.validation.rules import KeyPath
 
 OutputOnlyPolicy = Literal["reject", "drop"]
@@ -43,7 +43,7 @@ def format_path(path: KeyPath) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 
-def validate_shape(
+def validate_and_canonicalize_shape(
     message_type: Any, value: object, *, output_only: OutputOnlyPolicy = "reject"
 ) -> tuple[Any, list[FieldProblem]]:
     """Return the canonical form of a value, and every problem that its shape has.
@@ -52,7 +52,7 @@ def validate_shape(
     camelCase names, enum names and whole numbers as int; unset and empty fields are absent. With problems, the value is
     returned as it is. An unknown field of a declaration is a problem even if it is unset.
     """
-    pruned = remove_unset_values(value)
+    pruned = copy_without_unset(value)
     canonical, details = _run_pydantic(message_type, pruned, output_only)
     if output_only == "reject" and pruned != value:
         details = [*details, *_find_unset_unknown_fields(message_type, value)]
@@ -78,7 +78,7 @@ def unknown_field_text(message_type: Any, path: KeyPath, other_names: Iterable[s
     containing = find_containing_fields(get_schema(message_type), tuple(parents), to_camel(str(name)))
     if containing:
         return f"unknown field; it belongs under {join_with_or(containing)}"
-    known_names = [*list_settable_fields(get_schema(message_type), tuple(parents)), *other_names]
+    known_names = [*get_settable_fields(get_schema(message_type), tuple(parents)), *other_names]
     return f"unknown field{suggestion_text(str(name), known_names)}"
 
 
@@ -89,7 +89,7 @@ def find_intended_path(message_type: Any, path: KeyPath) -> KeyPath:
     """
     *parents, name = path
     schema = get_schema(message_type)
-    known_names = list_settable_fields(schema, tuple(parents))
+    known_names = get_settable_fields(schema, tuple(parents))
     containing = [] if name in known_names else find_containing_fields(schema, tuple(parents), to_camel(str(name)))
     if containing:
         return (*parents, re.split(r"[.\[]", containing[0])[0])
@@ -106,12 +106,12 @@ def get_value_at(value: Any, path: KeyPath) -> Any:
     return value
 
 
-def remove_unset_values(value: Any) -> Any:
+def copy_without_unset(value: Any) -> Any:
     """Return a JSON value without nulls and empty lists, which mean "unset" in proto JSON. Empty messages stay."""
     if isinstance(value, Mapping):
-        return {key: remove_unset_values(child) for key, child in value.items() if child is not None and child != []}
+        return {key: copy_without_unset(child) for key, child in value.items() if child is not None and child != []}
     if isinstance(value, list | tuple):
-        return [remove_unset_values(child) for child in value]
+        return [copy_without_unset(child) for child in value]
     return value
 
 
@@ -123,11 +123,11 @@ def _run_pydantic(message_type: Any, value: object, output_only: OutputOnlyPolic
 
 
 def _find_unset_unknown_fields(message_type: Any, value: object) -> Iterator[ErrorDetails]:
-    """Find the unknown fields that `remove_unset_values` has removed."""
+    """Find the unknown fields that `copy_without_unset` has removed."""
     for detail in filter(_is_unknown_field_error, _run_pydantic(message_type, value, "reject")[1]):
         *parents, name = detail["loc"]
         is_unset = detail["input"] is None or detail["input"] == []
-        if is_unset and to_camel(str(name)) not in list_settable_fields(get_schema(message_type), tuple(parents)):
+        if is_unset and to_camel(str(name)) not in get_settable_fields(get_schema(message_type), tuple(parents)):
             yield detail
 
 
@@ -139,7 +139,7 @@ def _build_problem_text(message_type: Any, detail: ErrorDetails) -> str:
     path = detail["loc"]
     match detail["type"]:
         case "extra_forbidden":
-            if path[-1] in list_settable_fields(get_schema(message_type), path[:-1]):
+            if path[-1] in get_settable_fields(get_schema(message_type), path[:-1]):
                 return f"is there twice, also as {to_snake(str(path[-1]))}"
             return unknown_field_text(message_type, path)
         case "value_error":

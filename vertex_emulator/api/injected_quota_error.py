@@ -24,6 +24,7 @@ def list_metrics_of_error(job_spec: Mapping[str, Any]) -> list[str]:
 
     If the names of neither are on file, it is the metric of N1's CPUs.
     """
-    known = [name for name in quota.estimate_run_quota(job_spec) if not name.endswith(quota.UNKNOWN_METRIC_MARK)]
+    amounts = quota.estimate_run_quota_by_metric(job_spec)
+    known = [name for name in amounts if not name.endswith(quota.UNKNOWN_METRIC_MARK)]
     names = [name for name in known if name.endswith("_gpus")] or [name for name in known if name.endswith("cpus")]
     return [f"{quota.METRIC_PREFIX}{name}" for name in sorted(names) or ["cpus"]]

@@ -59,7 +59,7 @@ class JobService:
         is_pipeline = kind == TRAINING_PIPELINE
         states = get_args(get_args(types.PipelineState if is_pipeline else types.JobState)[0])
         condition = listing.parse_filter(_PIPELINE_FIELDS if is_pipeline else _JOB_FIELDS, states)
-        mask = parse_read_mask(listing.mask, kind.message)
+        mask = parse_read_mask(listing.mask, kind.message_type)
         before = listing.decode_page_token(int)
         with self.database.read_transaction() as transaction:
             matching = (

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vertex_api.catalog.job_defaults import get_output_directories
+from vertex_api.catalog.job_defaults import get_output_variables
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
 from vertex_api.validation import pipeline_tasks, pipeline_validation
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_and_rule_validation import validate_job
+from vertex_api.validation.shape_and_rule_validation import validate_and_canonicalize_job
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.errors import InvalidBucketUri, build_invalid_argument_error
 from vertex_emulator.gcs.bucket_folders import resolve_folder
@@ -22,7 +22,7 @@ def validate_request(kind: Kind, body: Mapping[str, Any], buckets: Path) -> dict
     """
     if kind == TRAINING_PIPELINE:
         return _validate_pipeline(body, buckets)
-    spec, problems = validate_job(kind, body, output_only="drop")
+    spec, problems = validate_and_canonicalize_job(kind, body, output_only="drop")
     problems = problems or _find_unsupported_fields(kind, spec, buckets)
     if problems:
         raise build_invalid_argument_error(problems)
@@ -30,10 +30,10 @@ def validate_request(kind: Kind, body: Mapping[str, Any], buckets: Path) -> dict
 
 
 def _validate_pipeline(body: Mapping[str, Any], buckets: Path) -> dict[str, Any]:
-    parsed = pipeline_validation.parse_pipeline(body, output_only="drop")
+    parsed = pipeline_validation.validate_and_canonicalize_pipeline(body, output_only="drop")
     problems = parsed.problems
     if not problems:
-        kind = pipeline_tasks.get_backing_kind(parsed.spec)
+        kind = pipeline_tasks.get_backing_job_kind(parsed.spec)
         unsupported = _find_unsupported_fields(kind, pipeline_tasks.build_backing_job(parsed.spec), buckets)
         problems = [
             FieldProblem(pipeline_tasks.get_path_in_pipeline(kind, problem.path), problem.message)
@@ -49,7 +49,7 @@ def _find_unsupported_fields(kind: Kind, spec: Mapping[str, Any], buckets: Path)
     field = kind.spec_field
     folder_problems = (
         _find_folder_problems(uri, (field, "baseOutputDirectory", "outputUriPrefix"), buckets)
-        for uri in get_output_directories(spec[field]).values()
+        for uri in get_output_variables(spec[field]).values()
     )
     return [
         *rejected_and_approximated_fields.find_rejected_field_problems(kind, spec),

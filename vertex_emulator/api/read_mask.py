@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from vertex_api.message_fields import get_fields
+from vertex_api.message_fields import get_fields_by_name
 from vertex_api.name_suggestions import suggestion_text
 from vertex_emulator.errors import ApiError
 
@@ -48,8 +48,8 @@ def _to_camel_case(path: str) -> str:
 def _check_path(path: str, message: Any) -> None:
     parent: Any = message
     for part in path.split("."):
-        known = get_fields(parent) if parent is not None else {}
+        known = get_fields_by_name(parent) if parent is not None else {}
         if part not in known:
             text = f'readMask: "{path}" is not a field{suggestion_text(part, known)}'
             raise ApiError("INVALID_ARGUMENT", text, [("read_mask", f'"{path}" is not a field')])
-        parent = known[part].message if known[part].cardinality == "one" else None
+        parent = known[part].message_type if known[part].cardinality == "one" else None

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vertex_api.catalog.job_defaults import get_output_directories
+from vertex_api.catalog.job_defaults import get_output_variables
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
-from vertex_api.validation.pipeline_tasks import get_backing_kind
+from vertex_api.validation.pipeline_tasks import get_backing_job_kind
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ExecutorUnavailable
@@ -52,7 +52,7 @@ class JobViews:
         if job.study is not None:
             view["parent"] = {"collection": kind.collection, "id": job.study, "trial": job.trial}
         if progress is not None:
-            task_collection = get_backing_kind(job.spec).collection
+            task_collection = get_backing_job_kind(job.spec).collection
             view["task"] = {"collection": task_collection, "id": progress.job, "model": progress.model}
         if job.kind == HYPERPARAMETER_TUNING_JOB:
             view["study"] = build_study_view(job, trials)
@@ -66,7 +66,7 @@ class JobViews:
             return
         folders = {"Base output directory": base}
         if job.kind == CUSTOM_JOB:
-            folders |= get_output_directories(spec)
+            folders |= get_output_variables(spec)
         for label, uri in folders.items():
             yield {"label": label, "uri": uri, "path": str(bucket_folders.resolve_folder(self.buckets, uri))}
 

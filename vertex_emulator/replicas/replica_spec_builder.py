@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from vertex_api.catalog.job_defaults import get_output_directories
+from vertex_api.catalog.job_defaults import get_output_variables
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
@@ -55,7 +55,7 @@ def build_replica_spec_and_folders(
 
 
 def _make_output_folders(spec: Mapping[str, Any], data_folder: DataFolder) -> None:
-    for name, uri in get_output_directories(spec).items():
+    for name, uri in get_output_variables(spec).items():
         try:
             bucket_folders.make_folder(data_folder.buckets, uri)
         except InvalidBucketUri as error:

@@ -7,10 +7,10 @@ the link from the pipeline to it, another one the model and the pipeline's end.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from vertex_api.catalog.job_defaults import get_model_directory, get_output_directories
+from vertex_api.catalog.job_defaults import get_model_directory, get_output_variables
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_api.studies import trials
-from vertex_api.validation.pipeline_tasks import build_backing_job, get_backing_kind
+from vertex_api.validation.pipeline_tasks import build_backing_job, get_backing_job_kind
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
@@ -52,10 +52,10 @@ class PipelineReconciler:
             self._upload_model_and_end(pipeline, job, trials_of_job)
 
     def _submit_job(self, pipeline: Job) -> None:
-        kind, spec = get_backing_kind(pipeline.spec), build_backing_job(pipeline.spec)
+        kind, spec = get_backing_job_kind(pipeline.spec), build_backing_job(pipeline.spec)
         warnings = []
         model = pipeline.spec.get("modelToUpload")
-        if model is not None and "artifactUri" not in model and not get_output_directories(spec[kind.spec_field]):
+        if model is not None and "artifactUri" not in model and not get_output_variables(spec[kind.spec_field]):
             warnings.append(_NO_ARTIFACT_WARNING)
         if "inputDataConfig" in pipeline.spec:
             data = resolve_input_data(pipeline.spec["inputDataConfig"], self.data.buckets)
@@ -122,7 +122,7 @@ class PipelineReconciler:
         """Return AIP_MODEL_DIR of the job or, for a tuning job, of its best trial."""
         if job.kind == CUSTOM_JOB:
             return get_model_directory(job.spec["jobSpec"])
-        best = trials.find_best_trial(serialize_job(job, trials_of_job))
+        best = trials.find_best_trial_results(serialize_job(job, trials_of_job))
         return get_model_directory(job.spec["trialJobSpec"], best["id"]) if best is not None else None
 
 

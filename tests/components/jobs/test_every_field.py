@@ -19,7 +19,7 @@ from tests.vertex_emulator.api.input_fields import is_set
 from vertex_api.catalog.machines import get_machine
 from vertex_api.client import Endpoint, RestClient
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.validation.canonical_spec import restore_spec, validate_spec
+from vertex_api.validation.canonical_spec import restore_spec, validate_and_canonicalize_spec
 from vertex_api.validation.pipeline_tasks import CUSTOM_TASK, TUNING_TASK
 
 __all__ = ["server"]  # the fixture
@@ -71,7 +71,7 @@ def test_what_is_sent_is_what_was_declared(service: Api, tmp_path: Path, kind: K
     service.replies({"name": f"{PARENT}/{kind.collection}/7", "state": 2})  # pending, of either enum
     for job in jobs:
         spec = add_defaults_and_folder(job.spec, 0, Ground(), job.name).fields
-        assert validate_spec(kind, bodies[job.name]) == (job.spec, [])  # from Python
+        assert validate_and_canonicalize_spec(kind, bodies[job.name]) == (job.spec, [])  # from Python
         assert drift.select_and_mask_fields(job.spec.fields, spec, {}) == job.spec.fields
         checked = PROVIDERS[kind].check({}, engine_s(inputs(dict(spec))))
         assert checked.failures == []

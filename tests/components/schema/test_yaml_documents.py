@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from components.schema.yaml_documents import compose_nodes, find_deepest_line, load_document, quote_misread_source_text
 from vertex_api.scalar_types import String
-from vertex_api.validation.shape_validation import validate_shape
+from vertex_api.validation.shape_validation import validate_and_canonicalize_shape
 
 
 class Texts(TypedDict, total=False):
@@ -20,7 +20,7 @@ class Texts(TypedDict, total=False):
 def said(text: str) -> list[str]:
     """What is wrong with a document of texts, as its writer is told."""
     content = text.encode()
-    _, problems = validate_shape(Texts, load_document(content))
+    _, problems = validate_and_canonicalize_shape(Texts, load_document(content))
     return [quote_misread_source_text(compose_nodes(content), each.path, each.message) for each in problems]
 
 

@@ -145,14 +145,14 @@ def test_jobs_on_a_persistent_resource_cost_nothing() -> None:
 
 
 def test_own_prices_override_the_table() -> None:
-    mine = load_prices().override([("vcpu", "N1", REGION, Price(0.01, "2026-11-01", "our contract"))])
+    mine = load_prices().copy_with_overrides([("vcpu", "N1", REGION, Price(0.01, "2026-11-01", "our contract"))])
     found = estimate_cost(CanonicalSpec(CUSTOM_JOB, custom_job()), REGION, mine)
     assert found.hourly == pytest.approx(4 * 0.01 + 15 * 0.00487255 + SSD_100)
     assert found.as_of == {"2026-11-01", "2026-07-30"}
 
 
 def test_every_machine_type_uses_priceable_names() -> None:
-    everything = load_prices().override(
+    everything = load_prices().copy_with_overrides(
         (kind, name, REGION, Price(1.0, "2026-01-01", "test"))
         for kind, names in get_price_names_by_kind().items()
         for name in names

@@ -11,7 +11,7 @@ from vertex_api.estimates.regional_availability import (
     AS_OF,
     REGIONS,
     find_unavailable_accelerators,
-    load_regions_by_accelerator,
+    get_regions_by_accelerator,
 )
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_api.validation.canonical_spec import CanonicalSpec
@@ -22,8 +22,8 @@ H100 = {"machineType": "a3-highgpu-8g", "acceleratorType": "NVIDIA_H100_80GB", "
 
 def test_every_accelerator_is_listed_with_known_regions() -> None:
     kinds = {kind for each in get_machines_by_name().values() for kind in each.accelerators}
-    assert kinds <= load_regions_by_accelerator().keys()
-    assert {region for regions in load_regions_by_accelerator().values() for region in regions} <= REGIONS
+    assert kinds <= get_regions_by_accelerator().keys()
+    assert {region for regions in get_regions_by_accelerator().values() for region in regions} <= REGIONS
     assert date.fromisoformat(AS_OF) > date(2026, 1, 1)
 
 

@@ -6,14 +6,14 @@ import pytest
 
 from tests.vertex_api.jobs import custom_job, edited, job_of, pipeline, tuning_job, tuning_pipeline
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.validation.canonical_spec import CanonicalSpec, restore_spec, validate_spec
+from vertex_api.validation.canonical_spec import CanonicalSpec, restore_spec, validate_and_canonicalize_spec
 
 OUTPUT = {"outputUriPrefix": "gs://b/out/"}
 TASK = "trainingTaskInputs"
 
 
 def canonical(kind: Kind, body: Any) -> CanonicalSpec:
-    spec, problems = validate_spec(kind, body)
+    spec, problems = validate_and_canonicalize_spec(kind, body)
     assert spec, problems
     return spec
 
@@ -29,8 +29,8 @@ def test_a_restored_spec_equals_the_validated_one(kind: Kind) -> None:
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 def test_only_adopted_jobs_may_lack_a_display_name(kind: Kind) -> None:
     unnamed = {key: value for key, value in job_of(kind).items() if key != "displayName"}
-    assert [problem.field for problem in validate_spec(kind, unnamed)[1]] == ["displayName"]
-    spec, problems = validate_spec(kind, unnamed, is_name_required=False)
+    assert [problem.field for problem in validate_and_canonicalize_spec(kind, unnamed)[1]] == ["displayName"]
+    spec, problems = validate_and_canonicalize_spec(kind, unnamed, is_name_required=False)
     assert spec and problems == []
     assert "displayName" not in spec.fields
     assert spec.training_job.job_spec == spec.job_spec
@@ -49,7 +49,7 @@ def test_every_kind_has_a_custom_job_spec(kind: Kind, body: Any, path: tuple[str
     spec = canonical(kind, body)
     assert spec.job_spec_path == path
     assert spec.job_spec == spec.training_job.fields[spec.training_job.kind.spec_field]
-    assert bool(spec.study) == ("trialJobSpec" in path)
+    assert bool(spec.study_spec) == ("trialJobSpec" in path)
 
 
 def test_all_jobs_but_tuning_have_a_model_folder() -> None:

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.pipeline_tasks import CUSTOM_TASK, TUNING_TASK, build_backing_job, get_backing_kind
-from vertex_api.validation.pipeline_validation import ParsedPipeline, parse_pipeline
+from vertex_api.validation.pipeline_tasks import CUSTOM_TASK, TUNING_TASK, build_backing_job, get_backing_job_kind
+from vertex_api.validation.pipeline_validation import ValidatedPipeline, validate_and_canonicalize_pipeline
 
 POOL = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": {"imageUri": "x"}}
 MODEL = {"displayName": "m"}
@@ -24,7 +24,7 @@ def pipeline(**fields: Any) -> dict[str, Any]:
     }
 
 
-def fields(reading: ParsedPipeline) -> list[str]:
+def fields(reading: ValidatedPipeline) -> list[str]:
     return [problem.field for problem in reading.problems]
 
 
@@ -40,9 +40,9 @@ def test_mixed_names_and_floats_make_one_custom_job() -> None:
         "baseOutputDirectory": {"output_uri_prefix": "gs://b/o"},
         "scheduling": {"timeout": "60s", "restart_job_on_worker_restart": True, "max_wait_duration": None},
     }
-    reading = parse_pipeline(pipeline(trainingTaskInputs=inputs, labels={"team": "a"}))
+    reading = validate_and_canonicalize_pipeline(pipeline(trainingTaskInputs=inputs, labels={"team": "a"}))
     assert reading.problems == []
-    assert get_backing_kind(reading.spec) == CUSTOM_JOB
+    assert get_backing_job_kind(reading.spec) == CUSTOM_JOB
     assert build_backing_job(reading.spec) == {
         "displayName": "p-custom-job",
         "labels": {"team": "a"},
@@ -72,9 +72,11 @@ def test_a_tuning_task_is_a_tuning_job() -> None:
         "parallel_trial_count": 1.0,
         "trialJobSpec": {"worker_pool_specs": [POOL]},
     }
-    reading = parse_pipeline(pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs))
+    reading = validate_and_canonicalize_pipeline(
+        pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs)
+    )
     assert reading.problems == []
-    assert get_backing_kind(reading.spec) == HYPERPARAMETER_TUNING_JOB
+    assert get_backing_job_kind(reading.spec) == HYPERPARAMETER_TUNING_JOB
     assert build_backing_job(reading.spec) == {
         "displayName": "p-hyperparameter-tuning-job",
         "studySpec": STUDY,
@@ -99,7 +101,7 @@ def test_a_tuning_task_is_a_tuning_job() -> None:
     ],
 )
 def test_misshapen_inputs_show_the_service_s_headline(inputs: Any, field: str) -> None:
-    reading = parse_pipeline(pipeline(trainingTaskInputs=inputs))
+    reading = validate_and_canonicalize_pipeline(pipeline(trainingTaskInputs=inputs))
     assert field in fields(reading)
     assert reading.headline == (
         "Unable to parse `training_pipeline.training_task_inputs` into custom task `inputs` defined in the file: "
@@ -108,13 +110,15 @@ def test_misshapen_inputs_show_the_service_s_headline(inputs: Any, field: str) -
 
 
 def test_rule_violations_in_inputs_have_no_headline() -> None:
-    reading = parse_pipeline(pipeline(trainingTaskInputs={"workerPoolSpecs": [POOL | {"replicaCount": 2}]}))
+    reading = validate_and_canonicalize_pipeline(
+        pipeline(trainingTaskInputs={"workerPoolSpecs": [POOL | {"replicaCount": 2}]})
+    )
     assert fields(reading) == ["trainingTaskInputs.workerPoolSpecs[0].replicaCount"]
     assert reading.headline == ""
 
 
 def test_a_long_display_name_is_a_violation() -> None:
-    assert fields(parse_pipeline(pipeline(displayName="x" * 129))) == ["displayName"]
+    assert fields(validate_and_canonicalize_pipeline(pipeline(displayName="x" * 129))) == ["displayName"]
 
 
 def test_tuning_inputs_have_no_display_name() -> None:
@@ -125,13 +129,15 @@ def test_tuning_inputs_have_no_display_name() -> None:
         "parallelTrialCount": 1,
         "trialJobSpec": {"workerPoolSpecs": [POOL]},
     }
-    reading = parse_pipeline(pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs))
+    reading = validate_and_canonicalize_pipeline(
+        pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs)
+    )
     assert fields(reading) == ["trainingTaskInputs.displayName"]
 
 
 def test_tasks_without_training_code_are_rejected_by_name() -> None:
     definition = "gs://google-cloud-aiplatform/schema/trainingjob/definition/automl_tabular_1.0.0.yaml"
-    (problem,) = parse_pipeline(pipeline(trainingTaskDefinition=definition)).problems
+    (problem,) = validate_and_canonicalize_pipeline(pipeline(trainingTaskDefinition=definition)).problems
     assert problem.field == "trainingTaskDefinition"
     assert "automl_tabular" in problem.message
     assert CUSTOM_TASK in problem.message
@@ -174,8 +180,13 @@ def test_tasks_without_training_code_are_rejected_by_name() -> None:
     ],
 )
 def test_what_contradicts_itself_is_refused(extra: dict[str, Any], field: str) -> None:
-    assert set(fields(parse_pipeline(pipeline(**extra)))) == {field}
+    assert set(fields(validate_and_canonicalize_pipeline(pipeline(**extra)))) == {field}
 
 
 def test_a_valid_model_id_is_accepted() -> None:
-    assert parse_pipeline(pipeline(modelToUpload=MODEL | {"versionAliases": ["prod-1"]}, modelId="_m-1")).problems == []
+    assert (
+        validate_and_canonicalize_pipeline(
+            pipeline(modelToUpload=MODEL | {"versionAliases": ["prod-1"]}, modelId="_m-1")
+        ).problems
+        == []
+    )

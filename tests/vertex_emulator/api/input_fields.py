@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from typing_extensions import is_typeddict
 
 from vertex_api import scalar_types
-from vertex_api.message_fields import unwrap_hint
+from vertex_api.message_fields import split_type_and_annotations
 from vertex_api.validation.rules.unions import UNIONS
 
 Names = tuple[str, ...]
@@ -25,19 +25,19 @@ _SAMPLES = {str: "sample", bool: True, int: 1, float: 0.5, Any: {"any": ["value"
 def input_fields(message: Any, at: Names = (), above: tuple[Any, ...] = ()) -> Iterator[tuple[Names, Any]]:
     """Each field that a client may set below a message, with its type; a message within itself is not opened again."""
     for name, hint in get_type_hints(message, include_extras=True).items():
-        inner, marks = unwrap_hint(hint)
+        inner, marks = split_type_and_annotations(hint)
         if _SET_BY_THE_SERVICE in marks:
             continue
         yield (*at, name), hint
         while get_origin(inner) in (list, dict):
-            inner, _ = unwrap_hint(get_args(inner)[-1])
+            inner, _ = split_type_and_annotations(get_args(inner)[-1])
         if is_typeddict(inner) and inner not in above:
             yield from input_fields(inner, (*at, name), (*above, message, inner))
 
 
 def sample(hint: Any, turn: int = 0) -> Any:
     """A value of a type; a message with every field that a client may set, of a union the one whose `turn` it is."""
-    inner, marks = unwrap_hint(hint)
+    inner, marks = split_type_and_annotations(hint)
     if get_origin(inner) is list:
         return [sample(get_args(inner)[0], turn)]
     if get_origin(inner) is dict:
@@ -48,7 +48,9 @@ def sample(hint: Any, turn: int = 0) -> Any:
         hints = get_type_hints(inner, include_extras=True)
         union = UNIONS.get(inner.__name__, ("",))
         others = {*union} - {union[turn % len(union)]}
-        settable = (name for name, each in hints.items() if _SET_BY_THE_SERVICE not in unwrap_hint(each)[1])
+        settable = (
+            name for name, each in hints.items() if _SET_BY_THE_SERVICE not in split_type_and_annotations(each)[1]
+        )
         return {
             name: _NAMED.get(name) or sample(hints[name], turn // len(union)) for name in settable if name not in others
         }

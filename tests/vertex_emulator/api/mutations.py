@@ -9,7 +9,7 @@ from typing_extensions import is_typeddict
 
 from tests.vertex_api.jobs import ABSENT, edited
 from tests.vertex_emulator.api.good_requests import GOOD, fields_of
-from tests.vertex_emulator.api.input_fields import DURATION, TIMESTAMP, Names, is_set, unwrap_hint
+from tests.vertex_emulator.api.input_fields import DURATION, TIMESTAMP, Names, is_set, split_type_and_annotations
 from vertex_api.job_kinds import Kind
 from vertex_api.validation.shape_validation import format_path
 from vertex_emulator.errors import to_snake_case
@@ -64,7 +64,7 @@ def place(body: Any, names: Names) -> Path:
 
 
 def _of_field(kind: Kind, body: Any, at: Path, hint: Any) -> Iterator[Mutation]:
-    inner, _ = unwrap_hint(hint)
+    inner, _ = split_type_and_annotations(hint)
     field = to_snake_case(format_path(at))
     for value in WRONG.get(_type_of(hint), ()):
         yield Mutation(kind, f"{field} = {str(value)[:20]}", edited(body, *at, to=value), field)
@@ -79,7 +79,7 @@ def _of_field(kind: Kind, body: Any, at: Path, hint: Any) -> Iterator[Mutation]:
 
 
 def _type_of(hint: Any) -> Any:
-    inner, marks = unwrap_hint(hint)
+    inner, marks = split_type_and_annotations(hint)
     if is_typeddict(inner):
         return "message"
     return next((mark for mark in marks if mark in (DURATION, TIMESTAMP)), get_origin(inner) or inner)

@@ -14,7 +14,7 @@ from tests.vertex_emulator.api.input_fields import Names, input_fields, is_set
 from tests.vertex_emulator.running import PARENT, RunningEmulator
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.validation import pipeline_validation
-from vertex_api.validation.shape_and_rule_validation import validate_job
+from vertex_api.validation.shape_and_rule_validation import validate_and_canonicalize_job
 from vertex_emulator.errors import to_snake_case
 from vertex_emulator.scheduling.rejected_and_approximated_fields import REJECTED_FIELDS
 
@@ -43,7 +43,7 @@ def request_with(kind: Kind, path: Names) -> Any:
     """A good request that sets a field, and no refused one unless the field is."""
     found = [body for body in GOOD[kind] if is_set(body, path)]
     if refused_by(kind, path) is None:
-        refused = [each for each, _ in input_fields(kind.message) if refused_by(kind, each)]
+        refused = [each for each, _ in input_fields(kind.message_type) if refused_by(kind, each)]
         found = [body for body in found if not any(is_set(body, each) for each in refused)]
     assert found, f"no good request sets {path}"
     return found[0]
@@ -51,8 +51,8 @@ def request_with(kind: Kind, path: Names) -> Any:
 
 def canonical(kind: Kind, body: Any) -> Any:
     if kind == TRAINING_PIPELINE:
-        return pipeline_validation.parse_pipeline(body, output_only="drop").spec
-    return validate_job(kind, body, output_only="drop")[0]
+        return pipeline_validation.validate_and_canonicalize_pipeline(body, output_only="drop").spec
+    return validate_and_canonicalize_job(kind, body, output_only="drop")[0]
 
 
 @dataclass

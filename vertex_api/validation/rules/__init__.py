@@ -18,10 +18,10 @@ __all__ = ["KeyPath", "Violation", "find_violations"]
 def find_violations(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violation]:
     """Find every rule that a canonical job breaks; of a pipeline, without the rules for the job that it runs."""
     if kind == TRAINING_PIPELINE:
-        yield from training_pipeline.find_pipeline_violations(job)
+        yield from training_pipeline.find_pipeline_violations_except_job(job)
         return
-    yield from common_fields.find_resource_violations(job)
+    yield from common_fields.find_common_field_violations(job)
     if kind == CUSTOM_JOB:
         yield from job_spec.find_job_spec_violations(job["jobSpec"], ("jobSpec",))
     else:
-        yield from tuning_job.find_tuning_violations(job, ())
+        yield from tuning_job.find_tuning_job_violations(job, ())

@@ -14,14 +14,14 @@ MAX_LABELS = 64
 _LABEL_CHARACTERS, _LABEL_BYTES = 63, 127
 
 
-def find_resource_violations(resource: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Violation]:
+def find_common_field_violations(resource: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Violation]:
     """Find violations of the rules for a display name, labels and encryption key (discovery document)."""
     yield from find_unset_fields(resource, ["displayName"], at)
     if len(resource.get("displayName", "")) > _MAX_NAME_LENGTH:
         yield (*at, "displayName"), f"is longer than {_MAX_NAME_LENGTH} characters"
     yield from find_label_violations(resource.get("labels", {}), (*at, "labels"))
     if "encryptionSpec" in resource:
-        yield from _KEY.find_field_violations(resource["encryptionSpec"], "kmsKeyName", (*at, "encryptionSpec"))
+        yield from _KEY.find_required_mismatch(resource["encryptionSpec"], "kmsKeyName", (*at, "encryptionSpec"))
 
 
 def find_label_violations(labels: Mapping[str, str], at: KeyPath) -> Iterator[Violation]:

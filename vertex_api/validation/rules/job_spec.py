@@ -73,7 +73,7 @@ def _find_network_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[V
     for index, peering in enumerate(psc.get("dnsPeeringConfigs", ())):
         path: KeyPath = (*at, "pscInterfaceConfig", "dnsPeeringConfigs", index)
         yield from find_unset_fields(peering, ["domain", "targetProject"], path)
-        yield from COMPUTE_NAME.find_field_violations(peering, "targetNetwork", path)
+        yield from COMPUTE_NAME.find_required_mismatch(peering, "targetNetwork", path)
         if peering["domain"] and not peering["domain"].endswith("."):
             yield (*path, "domain"), f'"{peering["domain"]}" must end with a dot'
 
@@ -82,4 +82,4 @@ def _find_output_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Vi
     """Discovery document, GcsDestination."""
     if "baseOutputDirectory" in spec:
         path: KeyPath = (*at, "baseOutputDirectory")
-        yield from STORAGE_URI.find_field_violations(spec["baseOutputDirectory"], "outputUriPrefix", path)
+        yield from STORAGE_URI.find_required_mismatch(spec["baseOutputDirectory"], "outputUriPrefix", path)

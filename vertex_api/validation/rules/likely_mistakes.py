@@ -32,7 +32,7 @@ def find_likely_mistakes(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violati
         yield from _find_useless_stopping_rules(job["studySpec"], ("studySpec",))
 
 
-def find_foreign_executor_images(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violation]:
+def find_executor_images_outside_artifact_registry(kind: Kind, job: Mapping[str, Any]) -> Iterator[Violation]:
     """Find executor images outside Artifact Registry, which only the emulator takes (discovery document,
     PythonPackageSpec)."""
     for index, pool in enumerate(job[kind.spec_field]["workerPoolSpecs"]):

@@ -60,11 +60,11 @@ def _find_accelerator_violations(spec: Mapping[str, Any], machine: Machine | Non
         message = f'Accelerator "{kind}" is not supported for machine type "{machine.name}"; it takes {takes}'
         yield (*at, "acceleratorType"), message
     elif not spec.get("gpuPartitionSize") and (counts := machine.accelerators[kind]) and count not in counts:
-        message = f"{count} {kind} cannot be attached to {machine.name}; possible: {_format_counts(counts)}"
+        message = f"{count} {kind} cannot be attached to {machine.name}; possible: {_abbreviate_counts(counts)}"
         yield (*at, "acceleratorCount"), message
 
 
-def _format_counts(counts: tuple[int, ...]) -> str:
+def _abbreviate_counts(counts: tuple[int, ...]) -> str:
     """Return a few counts in full, many as the first ones and the last."""
     return join_with_or(counts) if len(counts) <= 5 else f"{', '.join(map(str, counts[:4]))} … {counts[-1]}"
 

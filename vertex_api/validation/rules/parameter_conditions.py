@@ -35,10 +35,10 @@ def find_condition_violations(parent: Mapping[str, Any], at: KeyPath) -> Iterato
             yield (*path, fields[0]), f"is not for a parent with {FIELDS[expected]}; use {expected}"
         elif expected:
             values, spec = child[expected]["values"], parent[FIELDS[expected]]
-            yield from _find_value_violations(values, spec, expected, (*path, expected, "values"))
+            yield from _find_impossible_values(values, spec, expected, (*path, expected, "values"))
 
 
-def _find_value_violations(values: list[Any], spec: Mapping[str, Any], field: str, at: KeyPath) -> Iterator[Violation]:
+def _find_impossible_values(values: list[Any], spec: Mapping[str, Any], field: str, at: KeyPath) -> Iterator[Violation]:
     parent_values = set(spec.get("values", ()))
     for index, value in enumerate(values):
         if field == "parentIntValues":

@@ -10,8 +10,8 @@ from vertex_api.validation.rules.violation import KeyPath, Violation
 _REGION = 3  # projects/P/locations/R/… and projects/P/regions/R/…
 
 
-def find_region_mismatches(job: Mapping[str, Any], at: KeyPath, region: str) -> Iterator[Violation]:
-    """Find resources of a valid canonical job that are not in a region. `at` is the path of its CustomJobSpec.
+def find_region_mismatches(job: Mapping[str, Any], job_spec_path: KeyPath, region: str) -> Iterator[Violation]:
+    """Find resources of a valid canonical job that are not in a region, with its CustomJobSpec at `job_spec_path`.
 
     Discovery document, EncryptionSpec ("the key needs to be in the same region") and, by Google's page on Private
     Service Connect interfaces, the network attachment. TrainingPipeline: a model is "always uploaded into the …
@@ -20,11 +20,13 @@ def find_region_mismatches(job: Mapping[str, Any], at: KeyPath, region: str) -> 
     yield from _find_mismatch("model", job.get("parentModel", ""), region, ("parentModel",))
     key = job.get("encryptionSpec", {}).get("kmsKeyName", "")
     yield from _find_mismatch("key", key, region, ("encryptionSpec", "kmsKeyName"))
-    spec: Mapping[str, Any] = reduce(getitem, at, job)  # type: ignore[arg-type]
+    spec: Mapping[str, Any] = reduce(getitem, job_spec_path, job)  # type: ignore[arg-type]
     attachment = spec.get("pscInterfaceConfig", {}).get("networkAttachment", "")
-    yield from _find_mismatch("attachment", attachment, region, (*at, "pscInterfaceConfig", "networkAttachment"))
+    yield from _find_mismatch(
+        "attachment", attachment, region, (*job_spec_path, "pscInterfaceConfig", "networkAttachment")
+    )
     if spec.get("protectedArtifactLocationId") == region:
-        yield (*at, "protectedArtifactLocationId"), f"is the region of the jobs, {region}; leave it out"
+        yield (*job_spec_path, "protectedArtifactLocationId"), f"is the region of the jobs, {region}; leave it out"
 
 
 def _find_mismatch(noun: str, name: str, region: str, at: KeyPath) -> Iterator[Violation]:

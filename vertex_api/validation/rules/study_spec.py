@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.scalar_types import quote_value
-from vertex_api.validation.rules import stopping, study_parameters
+from vertex_api.validation.rules import study_parameters, study_stopping
 from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
 
 
@@ -14,8 +14,8 @@ def find_study_violations(study: Mapping[str, Any], at: KeyPath) -> Iterator[Vio
     yield from _find_metric_violations(study["metrics"], (*at, "metrics"))
     yield from study_parameters.find_parameter_violations(study["parameters"], (*at, "parameters"))
     if study.get("algorithm") == "GRID_SEARCH":
-        yield from _find_grid_violations(study["parameters"], (*at, "parameters"))
-    yield from stopping.find_stopping_violations(study, at)
+        yield from _find_parameters_not_for_grid_search(study["parameters"], (*at, "parameters"))
+    yield from study_stopping.find_study_stopping_violations(study, at)
 
 
 def _find_metric_violations(metrics: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
@@ -37,7 +37,7 @@ def _find_metric_violations(metrics: list[Mapping[str, Any]], at: KeyPath) -> It
         yield at, "has safety metrics only; a study needs an objective, a metric without safetyConfig"
 
 
-def _find_grid_violations(specs: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
+def _find_parameters_not_for_grid_search(specs: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, `algorithm`: GRID_SEARCH takes parameters with a finite number of values."""
     for spec, path, _ in study_parameters.walk_parameters(specs, at):
         if "doubleValueSpec" in spec:

@@ -39,7 +39,7 @@ class TextFormat:
         if value and not self.matches(value):
             yield at, self.build_mismatch_message(value)
 
-    def find_field_violations(self, message: Mapping[str, Any], field: str, at: KeyPath) -> Iterator[Violation]:
+    def find_required_mismatch(self, message: Mapping[str, Any], field: str, at: KeyPath) -> Iterator[Violation]:
         """Find a required text of a message that is missing or does not have this format."""
         yield from find_unset_fields(message, [field], at)
         yield from self.find_mismatch(message[field], (*at, field))

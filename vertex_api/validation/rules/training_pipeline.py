@@ -7,14 +7,14 @@ from vertex_api.validation.rules import common_fields, input_data, uploaded_mode
 from vertex_api.validation.rules.violation import Violation
 
 
-def find_pipeline_violations(spec: Mapping[str, Any]) -> Iterator[Violation]:
+def find_pipeline_violations_except_job(pipeline: Mapping[str, Any]) -> Iterator[Violation]:
     """Find violations of the rules for a pipeline, its data and its model (discovery document, TrainingPipeline)."""
-    yield from common_fields.find_resource_violations(spec)
+    yield from common_fields.find_common_field_violations(pipeline)
     for name in ("modelId", "parentModel"):
-        if spec.get(name) and "modelToUpload" not in spec:
+        if pipeline.get(name) and "modelToUpload" not in pipeline:
             yield (name,), "says where a model goes, but there is no modelToUpload"
-    yield from uploaded_model.find_model_id_violations(spec)
-    if "modelToUpload" in spec:
-        yield from uploaded_model.find_model_violations(spec["modelToUpload"], ("modelToUpload",))
-    if "inputDataConfig" in spec:
-        yield from input_data.find_input_data_violations(spec["inputDataConfig"], ("inputDataConfig",))
+    yield from uploaded_model.find_model_id_violations(pipeline)
+    if "modelToUpload" in pipeline:
+        yield from uploaded_model.find_model_violations(pipeline["modelToUpload"], ("modelToUpload",))
+    if "inputDataConfig" in pipeline:
+        yield from input_data.find_input_data_violations(pipeline["inputDataConfig"], ("inputDataConfig",))

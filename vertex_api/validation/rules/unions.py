@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.message_fields import get_fields
+from vertex_api.message_fields import get_fields_by_name
 from vertex_api.validation.rules.violation import KeyPath, Violation
 
 UNIONS = {
@@ -22,16 +22,16 @@ UNIONS = {
 """Of the messages below a Model, by name (Google's client, aiplatform_v1). Those of jobs have rules of their own."""
 
 
-def find_union_violations(message: Any, value: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def find_union_violations(message_type: Any, value: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Find messages, at any depth, in which two fields of one union are set."""
-    fields = [name for name in UNIONS.get(message.__name__, ()) if name in value]
+    fields = [name for name in UNIONS.get(message_type.__name__, ()) if name in value]
     if len(fields) > 1:
         yield (*at, fields[1]), f"cannot be set beside {fields[0]}"
-    for name, field in get_fields(message).items():
-        if field.message is not None and name in value:
+    for name, field in get_fields_by_name(message_type).items():
+        if field.message_type is not None and name in value:
             child = value[name]
             if field.cardinality == "one":
-                yield from find_union_violations(field.message, child, (*at, name))
+                yield from find_union_violations(field.message_type, child, (*at, name))
             else:
                 for key, entry in enumerate(child) if field.cardinality == "list" else child.items():
-                    yield from find_union_violations(field.message, entry, (*at, name, key))
+                    yield from find_union_violations(field.message_type, entry, (*at, name, key))

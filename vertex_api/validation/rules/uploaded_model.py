@@ -18,7 +18,7 @@ _ALIAS = re.compile(r"[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
 
 def find_model_violations(model: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Violation]:
     """Find violations of the rules for a canonical Model (discovery document, Model)."""
-    yield from common_fields.find_resource_violations(model, at)
+    yield from common_fields.find_common_field_violations(model, at)
     yield from unions.find_union_violations(types.Model, model, at)
     yield from STORAGE_URI.find_mismatch(model.get("artifactUri"), (*at, "artifactUri"))
     if "containerSpec" in model:
@@ -31,7 +31,7 @@ def find_model_violations(model: Mapping[str, Any], at: KeyPath = ()) -> Iterato
 
 def _find_container_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, ModelContainerSpec, Port and EnvVar; a route is an "HTTP path on the container"."""
-    yield from IMAGE.find_field_violations(spec, "imageUri", at)
+    yield from IMAGE.find_required_mismatch(spec, "imageUri", at)
     for route in ("predictRoute", "healthRoute"):
         if spec.get(route) and not spec[route].startswith("/"):
             yield (*at, route), f"{quote_value(spec[route])} must start with /"

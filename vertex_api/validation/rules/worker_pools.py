@@ -25,7 +25,7 @@ def find_worker_pool_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterato
         if pool:
             yield from _find_pool_violations(pool, (*path, index), on_demand)
             yield from _find_reduction_server_violations(pool, index, (*path, index))
-    yield from _find_tpu_violations(pools, path)
+    yield from _find_tpus_beside_other_pools(pools, path)
 
 
 def _find_replica_violations(pool: Mapping[str, Any], index: int, at: KeyPath) -> Iterator[Violation]:
@@ -91,7 +91,7 @@ def _find_reduction_server_violations(pool: Mapping[str, Any], index: int, at: K
         yield (*at, "machineSpec", "acceleratorType"), "Reduction Server runs on machines without accelerators"
 
 
-def _find_tpu_violations(pools: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
+def _find_tpus_beside_other_pools(pools: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:
     """Google's page on configuring compute resources: a TPU job has one pool, which as the first has one replica."""
     used = [index for index, pool in enumerate(pools) if pool]
     names = {index: pools[index].get("machineSpec", {}).get("machineType", "") for index in used}

@@ -9,7 +9,7 @@ from tests.vertex_api.validation.rules.breaking import pool
 from vertex_api.catalog import reduction_server
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_api.validation.rules import likely_mistakes
-from vertex_api.validation.shape_and_rule_validation import validate_job
+from vertex_api.validation.shape_and_rule_validation import validate_and_canonicalize_job
 from vertex_api.validation.shape_validation import format_path
 
 GPUS = {"machineType": "g2-standard-8", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
@@ -21,7 +21,7 @@ def said_of_spec(**fields: Any) -> list[str]:
     """What is said of a custom job with these fields in its jobSpec, of which the service's rules say nothing."""
     job = custom_job()
     job["jobSpec"] |= fields
-    job, problems = validate_job(CUSTOM_JOB, job)
+    job, problems = validate_and_canonicalize_job(CUSTOM_JOB, job)
     assert problems == []
     return [
         f"{format_path(path)}: {message}" for path, message in likely_mistakes.find_likely_mistakes(CUSTOM_JOB, job)
@@ -29,7 +29,9 @@ def said_of_spec(**fields: Any) -> list[str]:
 
 
 def said_of_study(*path: str | int, to: Any) -> list[str]:
-    job, problems = validate_job(HYPERPARAMETER_TUNING_JOB, edited(tuning_job(), "studySpec", *path, to=to))
+    job, problems = validate_and_canonicalize_job(
+        HYPERPARAMETER_TUNING_JOB, edited(tuning_job(), "studySpec", *path, to=to)
+    )
     assert problems == []
     return [
         f"{format_path(path)}: {message}".removeprefix("studySpec.")
@@ -104,7 +106,7 @@ def test_no_progress_is_of_one_objective(field: str, value: object) -> None:
     job["studySpec"]["metrics"] = [{"metricId": "a"}, {"metricId": "b", "safetyConfig": {}}]
     assert list(likely_mistakes.find_likely_mistakes(HYPERPARAMETER_TUNING_JOB, job)) == []
     job["studySpec"]["metrics"] = [{"metricId": "a"}, {"metricId": "b"}]
-    canonical, problems = validate_job(HYPERPARAMETER_TUNING_JOB, job)
+    canonical, problems = validate_and_canonicalize_job(HYPERPARAMETER_TUNING_JOB, job)
     assert problems == []
     assert list(likely_mistakes.find_likely_mistakes(HYPERPARAMETER_TUNING_JOB, canonical)) == [
         (
@@ -130,4 +132,6 @@ def test_executors_of_vertex_ai_are_in_artifact_registry(image: str, count: int)
     package = {"executorImageUri": image, "packageUris": ["gs://b/p"], "pythonModule": "m"}
     job = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "pythonPackageSpec", to=package)
     path = ("jobSpec", "workerPoolSpecs", 0, "pythonPackageSpec", "executorImageUri")
-    assert [each for each, _ in likely_mistakes.find_foreign_executor_images(CUSTOM_JOB, job)] == [path] * count
+    assert [each for each, _ in likely_mistakes.find_executor_images_outside_artifact_registry(CUSTOM_JOB, job)] == [
+        path
+    ] * count

@@ -11,18 +11,18 @@ from vertex_api.validation.rules.violation import KeyPath, Violation
 _SPECS = ("decayCurveStoppingSpec", "medianAutomatedStoppingSpec", "convexAutomatedStoppingSpec")
 
 
-def find_stopping_violations(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def find_study_stopping_violations(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Find violations of the rules for stopping trials and the study (discovery document, StudySpec)."""
     fields = [name for name in _SPECS if name in study]
     for name in fields[1:]:
         yield (*at, name), f"cannot stand beside {fields[0]}: at most one of {', '.join(_SPECS)}"
     if "convexAutomatedStoppingSpec" in study:
-        yield from _find_convex_violations(study, (*at, "convexAutomatedStoppingSpec"))
+        yield from _find_convex_stopping_violations(study, (*at, "convexAutomatedStoppingSpec"))
     if "studyStoppingConfig" in study:
         yield from _find_study_limit_violations(study["studyStoppingConfig"], (*at, "studyStoppingConfig"))
 
 
-def _find_convex_violations(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_convex_stopping_violations(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, ConvexAutomatedStoppingSpec."""
     spec = study["convexAutomatedStoppingSpec"]
     yield from _find_negative_values(spec, ("minStepCount", "maxStepCount", "minMeasurementCount"), at)
@@ -40,20 +40,20 @@ def _find_study_limit_violations(config: Mapping[str, Any], at: KeyPath) -> Iter
         yield (*at, "maxDurationNoProgress"), f'"{config["maxDurationNoProgress"]}" must not be negative'
     for name in ("minimumRuntimeConstraint", "maximumRuntimeConstraint"):
         if name in config:
-            yield from _find_constraint_violations(config[name], (*at, name))
+            yield from _find_time_constraint_violations(config[name], (*at, name))
     least, most = config.get("minimumRuntimeConstraint", {}), config.get("maximumRuntimeConstraint", {})
     for field, more in (("maxDuration", "longer"), ("endTime", "later")):
-        limits = [_parse_time_limit(field, each[field]) for each in (least, most) if field in each]
+        limits = [_parse_limit_seconds(field, each[field]) for each in (least, most) if field in each]
         if len(limits) == 2 and limits[0] > limits[1] >= 0:
             message = f'"{least[field]}" is {more} than that of maximumRuntimeConstraint, "{most[field]}"'
             yield (*at, "minimumRuntimeConstraint", field), message
 
 
-def _parse_time_limit(field: str, text: str) -> float:
+def _parse_limit_seconds(field: str, text: str) -> float:
     return parse_seconds(text) if field == "maxDuration" else datetime.fromisoformat(text).timestamp()
 
 
-def _find_constraint_violations(constraint: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_time_constraint_violations(constraint: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     if ("maxDuration" in constraint) == ("endTime" in constraint):
         yield at, "needs exactly one of maxDuration and endTime"
     if parse_seconds(constraint.get("maxDuration", "0s")) < 0:
