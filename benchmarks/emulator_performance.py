@@ -161,8 +161,9 @@ def _add_job_with_log(data: Path) -> str:
     database = Database(folder.database)
     begin = now_ns()
     with database.write_transaction() as transaction:
-        job = transaction.add_job(generate_id(), CUSTOM_JOB, Location("benchmark", "us-central1"), _build_job(PROGRAM))
-        transaction.end_job(job, Ending(SUCCEEDED, 0, "", now_ns()), started=job.created)
+        location = Location("benchmark", "us-central1")
+        job = transaction.add_job_and_consume_fault(generate_id(), CUSTOM_JOB, location, _build_job(PROGRAM))
+        transaction.end_job_and_log_outcome(job, Ending(SUCCEEDED, 0, "", now_ns()), started=job.created)
     lines = (LogLine(begin + i, "o", f"epoch {i}: loss 0.1234, accuracy 0.9876") for i in range(LINES))
     logs.save_log(folder.logs, job.id, Replica(0, 0), lines)
     database.close()

@@ -80,7 +80,7 @@ def _add_jobs(data: Path) -> None:
     with database.write_transaction() as transaction:
         for kind, spec in _SPECS.items():
             for _ in range(JOBS):
-                job = transaction.add_job(generate_id(), kind, _LOCATION, spec)
+                job = transaction.add_job_and_consume_fault(generate_id(), kind, _LOCATION, spec)
                 transaction.update_job(job, state=SUCCEEDED)
                 if kind == HYPERPARAMETER_TUNING_JOB:
                     _add_trials(transaction, job.id)
@@ -89,7 +89,9 @@ def _add_jobs(data: Path) -> None:
 
 def _add_trials(transaction: Transaction, study_id: str) -> None:
     for number in range(1, TRIALS + 1):
-        job = transaction.add_job(generate_id(), CUSTOM_JOB, _LOCATION, _SPECS[CUSTOM_JOB], study_id, number)
+        job = transaction.add_job_and_consume_fault(
+            generate_id(), CUSTOM_JOB, _LOCATION, _SPECS[CUSTOM_JOB], study_id, number
+        )
         transaction.update_job(job, state=SUCCEEDED)
         trial = Trial(
             study_id, number, "SUCCEEDED", {"x": 0.5}, job.id, 10**9, 2 * 10**9, (_MEASUREMENT,), _MEASUREMENT

@@ -60,7 +60,7 @@ class App:
             *Page(self.database, self.executor, self.data.buckets).build_routes(),
             Route("/healthz", self._check_health),
             Route("/readyz", self._check_readiness),
-            *storage.build_routes(),
+            *storage.delete_expired_uploads_and_build_routes(),
         ]
         handlers: Mapping[Any, Any] = {
             ApiError: lambda _, error: build_error_response(error),

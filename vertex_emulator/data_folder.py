@@ -70,12 +70,12 @@ class DataFolder:
         finally:
             os.close(number)
 
-    def list_jobs_with_files(self) -> Iterator[str]:
+    def list_ids_of_jobs_with_files(self) -> Iterator[str]:
         """List the ids of jobs that have files here."""
         for parent in (self.logs, self.trials):
             yield from (folder.name for folder in parent.iterdir())
 
-    def remove_files(self, job_id: str) -> None:
+    def remove_logs_and_metric_files(self, job_id: str) -> None:
         """Remove a job's logs and metric files; outputs in buckets stay."""
         for parent in (self.logs, self.trials):
             shutil.rmtree(parent / job_id, ignore_errors=True)

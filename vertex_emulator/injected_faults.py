@@ -75,7 +75,7 @@ class InjectedFault:
         """Return whether the fault hits a job of that display name."""
         return fnmatchcase(display_name, self.name)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json_without_defaults(self) -> dict[str, Any]:
         """Return the fields that differ from their defaults, as JSON."""
         default = asdict(InjectedFault(self.kind))
         return {key: value for key, value in asdict(self).items() if key == "kind" or value != default[key]}
@@ -84,8 +84,8 @@ class InjectedFault:
 FAULT_FIELDS = tuple(field.name for field in fields(InjectedFault))
 
 
-def describe_fault(fault: Mapping[str, Any], remaining: int) -> str:
+def describe_fault(fault_json: Mapping[str, Any], remaining_jobs: int) -> str:
     """Describe a fault in JSON form in one line: `fail for the next 2 jobs (name=a-*, code=13)`."""
-    rest = ", ".join(f"{key}={value}" for key, value in fault.items() if key not in ("kind", "count"))
-    jobs = "the next job" if remaining == 1 else f"the next {remaining} jobs"
-    return f"{fault['kind']} for {jobs}{f' ({rest})' if rest else ''}"
+    rest = ", ".join(f"{key}={value}" for key, value in fault_json.items() if key not in ("kind", "count"))
+    jobs = "the next job" if remaining_jobs == 1 else f"the next {remaining_jobs} jobs"
+    return f"{fault_json['kind']} for {jobs}{f' ({rest})' if rest else ''}"

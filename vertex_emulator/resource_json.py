@@ -63,9 +63,9 @@ def serialize_trial(study: Job, trial: Trial) -> dict[str, Any]:
     return body
 
 
-def serialize_model(version: ModelVersion, versions: Iterable[ModelVersion]) -> dict[str, Any]:
-    """Return a version of a model as GET returns it; `versions` are all versions of the model."""
-    versions = list(versions)
+def serialize_model_version(version: ModelVersion, all_versions: Iterable[ModelVersion]) -> dict[str, Any]:
+    """Return a version of a model as GET returns it; `all_versions` are those of the model."""
+    versions = list(all_versions)
     body = {
         "name": version.model_name,
         **convert_int64_to_strings(types.Model, version.spec),
@@ -98,14 +98,14 @@ def serialize_operation(operation: Operation) -> dict[str, Any]:
     }
 
 
-def convert_to_version(reply: Mapping[str, Any], version: str) -> dict[str, Any]:
+def convert_operation_types_to_version(reply: Mapping[str, Any], api_version: str) -> dict[str, Any]:
     """Return a reply with the message types of an API version: clients of v1beta1 do not know those of v1."""
     if "operations" in reply:
-        operations = [convert_to_version(operation, version) for operation in reply["operations"]]
+        operations = [convert_operation_types_to_version(operation, api_version) for operation in reply["operations"]]
         return {**reply, "operations": operations}
     if not reply.get("done"):
         return dict(reply)
-    prefix = _TYPE_PREFIX.replace(".v1.", f".{version}.")
+    prefix = _TYPE_PREFIX.replace(".v1.", f".{api_version}.")
     typed = ((field, reply[field]) for field in ("metadata", "response"))
     return {
         **reply,

@@ -33,13 +33,13 @@ class Endpoint:
             raise StartError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def require_running_endpoint(data: Path) -> Endpoint:
+def require_running_endpoint(data_path: Path) -> Endpoint:
     """Return the endpoint of the emulator that serves a data folder. Raises EmulatorNotRunning."""
     not_running = EmulatorNotRunning(
-        f"no emulator is running on {data}; start one with: vertex-emulator serve --data {data}"
+        f"no emulator is running on {data_path}; start one with: vertex-emulator serve --data {data_path}"
     )
     try:
-        acquire_lock(data / "lock").close()
+        acquire_lock(data_path / "lock").close()
     except StartError:
         pass
     except FileNotFoundError:
@@ -47,9 +47,9 @@ def require_running_endpoint(data: Path) -> Endpoint:
     else:
         raise not_running
     try:
-        return Endpoint(**json.loads((data / "endpoint.json").read_text()))
+        return Endpoint(**json.loads((data_path / "endpoint.json").read_text()))
     except (OSError, ValueError, TypeError) as error:
-        raise EmulatorNotRunning(f"the emulator on {data} is just starting or stopping; try again") from error
+        raise EmulatorNotRunning(f"the emulator on {data_path} is just starting or stopping; try again") from error
 
 
 def acquire_lock(lock: Path) -> IO[str]:

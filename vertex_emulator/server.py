@@ -42,7 +42,7 @@ def serve(root: Path, host: str, port: int | None, allow_remote: bool) -> None:
         database = Database(data.database)
         listener = None
         try:
-            listener = _open_listener(host, port, database)
+            listener = _open_listener_and_store_port(host, port, database)
             _run_server(data, database, listener, host, allow_remote)
         except sqlite3.Error as error:
             raise StartError(f"the database {data.database} cannot be used: {error}") from error
@@ -57,11 +57,11 @@ def _run_server(data: DataFolder, database: Database, listener: socket.socket, h
     port = listener.getsockname()[1]
     endpoint = Endpoint(os.getpid(), host, port, _build_url(host, port), __version__)
     queue = WorkQueue()
-    executor = DockerExecutor(_ensure_emulator_id(database), on_pulled=queue.add)
+    executor = DockerExecutor(_get_or_create_emulator_id(database), on_pulled=queue.add)
     capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
 
     def build_job_url(job: Job) -> str:
-        kind, job_id = job.visible_resource
+        kind, job_id = job.user_visible_kind_and_id
         return f"{endpoint.url}/jobs/{kind.collection}/{job_id}"
 
     scheduler = Scheduler(database, executor, data, queue, capacity, build_job_url)
@@ -104,7 +104,7 @@ def _ignore_stop_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _open_listener(host: str, port: int | None, database: Database) -> socket.socket:
+def _open_listener_and_store_port(host: str, port: int | None, database: Database) -> socket.socket:
     """Open a socket on the requested port, else on the last one (so that links stay valid), else on a free one."""
     with database.read_transaction() as transaction:
         remembered = transaction.get_setting("port")
@@ -141,7 +141,7 @@ def _build_url(host: str, port: int) -> str:
     return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
 
 
-def _ensure_emulator_id(database: Database) -> str:
+def _get_or_create_emulator_id(database: Database) -> str:
     """Return the id that labels the containers of this data folder, and create it at the first start."""
     with database.write_transaction() as transaction:
         emulator_id = transaction.get_setting("emulator")

@@ -242,7 +242,7 @@ def create_project(folder: Path) -> Iterator[Project]:
     yield project
     if project.data.exists():
         commands.stop_emulator(project.data, only_if_idle=False)
-        commands.reset_data_folder(project.data)
+        commands.remove_jobs_containers_and_logs(project.data)
 
 
 def engine_environment(folder: Path) -> dict[str, str]:

@@ -14,7 +14,7 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import (
     Database,
     Transaction,
-    job_queue,
+    job_queue_statements,
     model_statements,
     operation_statements,
     transaction,
@@ -250,7 +250,7 @@ class Emulator:
 
 def _all_ended(emulator: Emulator) -> bool:
     with emulator.database.read_transaction() as transaction:
-        return not transaction.list_unfinished_jobs()
+        return not transaction.list_unfinished_job_ids()
 
 
 def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,7 +262,7 @@ def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
         study_reconciler,
         job_outcome,
         transaction,
-        job_queue,
+        job_queue_statements,
         model_statements,
         operation_statements,
     ):

@@ -21,9 +21,9 @@ def database(tmp_path: Path) -> Iterator[Database]:
     """A database with the custom job `1`, and the study `2` whose trial 1 is the job `3`."""
     database = Database(tmp_path / "emulator.db")
     with database.write_transaction() as transaction:
-        transaction.add_job("1", CUSTOM_JOB, LOCATION, custom_job_spec())
-        transaction.add_job("2", HYPERPARAMETER_TUNING_JOB, LOCATION, {"displayName": "a study"})
-        transaction.add_job("3", CUSTOM_JOB, LOCATION, custom_job_spec(), study="2", trial=1)
+        transaction.add_job_and_consume_fault("1", CUSTOM_JOB, LOCATION, custom_job_spec())
+        transaction.add_job_and_consume_fault("2", HYPERPARAMETER_TUNING_JOB, LOCATION, {"displayName": "a study"})
+        transaction.add_job_and_consume_fault("3", CUSTOM_JOB, LOCATION, custom_job_spec(), study="2", trial=1)
         transaction.add_trial(Trial("2", 1, "REQUESTED", {}, "3"))
     yield database
     database.close()
@@ -57,13 +57,16 @@ def moved(transaction: Transaction, job_id: str) -> None:
 def removed(transaction: Transaction, job_id: str) -> None:
     job = transaction.get_job(job_id)
     assert job is not None
-    transaction.delete_job(job)
+    transaction.delete_job_with_trials(job)
 
 
 @pytest.mark.parametrize(
     ("work", "jobs"),
     [
-        (lambda transaction: transaction.add_job("4", CUSTOM_JOB, LOCATION, custom_job_spec()), {"4"}),
+        (
+            lambda transaction: transaction.add_job_and_consume_fault("4", CUSTOM_JOB, LOCATION, custom_job_spec()),
+            {"4"},
+        ),
         (lambda transaction: moved(transaction, "1"), {"1"}),
         (lambda transaction: moved(transaction, "3"), {"3", "2"}),
         (lambda transaction: transaction.update_trial(Trial("2", 1, "ACTIVE", {}, "3")), {"2"}),

@@ -53,7 +53,9 @@ def test_exceeding_memory_limit_fails_job_as_oom(docker_on_a_small_machine: Smal
     )
     job_id = generate_id()
     with database.write_transaction() as transaction:
-        transaction.add_job(job_id, CUSTOM_JOB, Location("p", "us-central1"), custom_job(pool(GREEDY)))
+        transaction.add_job_and_consume_fault(
+            job_id, CUSTOM_JOB, Location("p", "us-central1"), custom_job(pool(GREEDY))
+        )
 
     def ended() -> Job | None:
         scheduler.wake(job_id)

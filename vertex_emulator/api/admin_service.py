@@ -22,31 +22,31 @@ class AdminService:
         """Return how many jobs are in each state (without jobs of trials), the replicas in use, and pending faults."""
         counts: dict[str, int] = {}
         with self.database.read_transaction() as transaction:
-            for job in transaction.list_jobs():
+            for job in transaction.list_non_trial_jobs():
                 counts[job.state] = counts.get(job.state, 0) + 1
-            active = len(transaction.list_unfinished_jobs())
-            slots = sum(transaction.queue.count_replicas_by_owner().values())
-            faults = transaction.injected_faults.list_pending()
+            active = len(transaction.list_unfinished_job_ids())
+            slots = sum(transaction.queue.count_admitted_replicas_by_owner().values())
+            faults = transaction.injected_faults.list_pending_with_job_counts()
         return {
             "data": str(self.data.root),
             "jobs": counts,
             "unfinished": active,
             "replicas": {"running": slots, "capacity": self.capacity},
-            "faults": [{"remaining": count, "fault": fault.to_json()} for count, fault in faults],
+            "faults": [{"remaining": count, "fault": fault.to_json_without_defaults()} for count, fault in faults],
         }
 
-    def get_job_status(self, job_id: str) -> dict[str, Any]:
+    def get_job_state_and_log_owner(self, job_id: str) -> dict[str, Any]:
         """Return `name`, `state` and `error` of a job, and whose `log` to read (`job`, and `trial` or None).
 
         The log of a pipeline is that of its job, once it has one. Raises ApiError NOT_FOUND.
         """
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(job_id)
-            progress = transaction.pipelines.get_progress_by_pipeline([job_id]).get(job_id)
+            progress = transaction.pipelines.get_progress_of_started_pipelines([job_id]).get(job_id)
         if job is None:
             raise ApiError("NOT_FOUND", f"There is no job {job_id} here.")
         error = job.ending.message if job.is_terminal and job.ending else ""
-        log = {"job": progress.job if progress else job.visible_resource[1], "trial": job.trial}
+        log = {"job": progress.job if progress else job.user_visible_kind_and_id[1], "trial": job.trial}
         return {"name": job.name, "state": job.state, "error": error, "log": log}
 
     def clear_faults(self) -> dict[str, Any]:
@@ -62,4 +62,4 @@ class AdminService:
             raise ApiError("INVALID_ARGUMENT", str(error)) from error
         with self.database.write_transaction() as transaction:
             transaction.injected_faults.add(fault)
-        return {"fault": fault.to_json()}
+        return {"fault": fault.to_json_without_defaults()}

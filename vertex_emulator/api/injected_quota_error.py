@@ -10,10 +10,10 @@ from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
 
 
-def raise_quota_error_if_injected(database: Database, kind: Kind, spec: Mapping[str, Any]) -> None:
+def consume_injected_quota_fault(database: Database, kind: Kind, spec: Mapping[str, Any]) -> None:
     """Use up a pending quota fault of a job. Raises ApiError RESOURCE_EXHAUSTED if there is one."""
     with database.write_transaction() as transaction:
-        is_exceeded = transaction.injected_faults.use_quota_fault(spec["displayName"])
+        is_exceeded = transaction.injected_faults.consume_quota_fault(spec["displayName"])
     if is_exceeded:
         metrics = ", ".join(list_metrics_of_error(CanonicalSpec(kind, spec).training_job.job_spec))
         raise ApiError("RESOURCE_EXHAUSTED", f"The following quota metrics exceed quota limits: {metrics}")

@@ -8,8 +8,8 @@ from typing import Any, get_args
 
 from vertex_api import types
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex_emulator.api.injected_quota_error import raise_quota_error_if_injected
-from vertex_emulator.api.job_validation import validate_request
+from vertex_emulator.api.injected_quota_error import consume_injected_quota_fault
+from vertex_emulator.api.job_validation import validate_and_canonicalize_request
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
 from vertex_emulator.api.read_mask import apply_read_mask, has_field, parse_read_mask
 from vertex_emulator.database import Database, Transaction
@@ -31,20 +31,20 @@ _PIPELINE_FIELDS = (*_JOB_FIELDS, "training_task_definition")
 class JobService:
     """The methods on jobs of every kind.
 
-    `buckets` is the folder of all buckets; `wake` tells the scheduler that the job with an id has changed.
+    `buckets_folder` is the folder of all buckets; `wake` tells the scheduler that the job with an id has changed.
     """
 
     database: Database
-    buckets: Path
+    buckets_folder: Path
     wake: Callable[[str], None]
 
     def create(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
         """Queue a job and return it. Raises ApiError with every problem of the request."""
-        spec = validate_request(kind, body, self.buckets)
-        raise_quota_error_if_injected(self.database, kind, spec)
+        spec = validate_and_canonicalize_request(kind, body, self.buckets_folder)
+        consume_injected_quota_fault(self.database, kind, spec)
         job_id = generate_id()
         with self.database.write_transaction() as transaction:
-            _check_model_destination(transaction, location, spec)
+            _check_model_can_be_uploaded(transaction, location, spec)
             job = submit_job(transaction, job_id, kind, location, spec)
         self.wake(job_id)
         return serialize_job(job)
@@ -58,23 +58,23 @@ class JobService:
         """Return a page of jobs without the jobs of trials, the newest first. Raises ApiError."""
         is_pipeline = kind == TRAINING_PIPELINE
         states = get_args(get_args(types.PipelineState if is_pipeline else types.JobState)[0])
-        condition = listing.parse_filter(_PIPELINE_FIELDS if is_pipeline else _JOB_FIELDS, states)
+        condition = listing.parse_and_check_filter(_PIPELINE_FIELDS if is_pipeline else _JOB_FIELDS, states)
         mask = parse_read_mask(listing.mask, kind.message_type)
         before = listing.decode_page_token(int)
         with self.database.read_transaction() as transaction:
             matching = (
                 job
-                for job in transaction.list_jobs(kind, location, before=before)
+                for job in transaction.list_non_trial_jobs(kind, location, before=before)
                 if matches(condition, partial(_get_filterable_text, job))
             )
-            jobs, token = listing.take_page_and_token(matching, lambda job: job.sequence)
+            jobs, token = listing.take_page_and_next_token(matching, lambda job: job.sequence)
             bodies = self._serialize(transaction, kind, jobs, has_field(mask, "trials"))
         return build_list_reply(kind.collection, [apply_read_mask(body, mask) for body in bodies], token)
 
     def cancel(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
         """Request that a job is cancelled; does nothing to a job that has ended. Raises ApiError."""
         with self.database.write_transaction() as transaction:
-            self._require_modifiable_job(transaction, kind, location, job_id, "cancel")
+            self._require_job_outside_study(transaction, kind, location, job_id, "cancel")
             ending_requests.request_cancellation(transaction, job_id)
         self.wake(job_id)
         return {}
@@ -85,7 +85,7 @@ class JobService:
         Deleting a pipeline keeps its job and its model. Its job cannot be deleted before the pipeline has ended.
         """
         with self.database.write_transaction() as transaction:
-            job = self._require_modifiable_job(transaction, kind, location, job_id, "delete")
+            job = self._require_job_outside_study(transaction, kind, location, job_id, "delete")
             pipeline_id = transaction.pipelines.get_pipeline_id(job_id)
             for owner in (job, transaction.get_job(pipeline_id) if pipeline_id is not None else None):
                 if owner is not None and not owner.is_terminal:
@@ -94,9 +94,9 @@ class JobService:
                         f"The {owner.kind.type} {owner.name} is in state {get_api_state(owner)}: "
                         "cancel it, then delete it once it has ended.",
                     )
-            deleted_ids = [job_id, *transaction.get_trial_jobs(job_id)]
-            transaction.delete_job(job)
-            operation = transaction.operations.add(job.name, "DeleteOperationMetadata")
+            deleted_ids = [job_id, *transaction.get_trial_jobs_by_id(job_id)]
+            transaction.delete_job_with_trials(job)
+            operation = transaction.operations.add_done(job.name, "DeleteOperationMetadata")
         for deleted_id in deleted_ids:
             self.wake(deleted_id)
         return serialize_operation(operation)
@@ -105,7 +105,7 @@ class JobService:
         self, transaction: Transaction, kind: Kind, jobs: list[Job], with_trials: bool = True
     ) -> list[dict[str, Any]]:
         if kind == TRAINING_PIPELINE:
-            progress = transaction.pipelines.get_progress_by_pipeline([job.id for job in jobs])
+            progress = transaction.pipelines.get_progress_of_started_pipelines([job.id for job in jobs])
             return [serialize_pipeline(job, progress.get(job.id)) for job in jobs]
         if kind == HYPERPARAMETER_TUNING_JOB and with_trials:
             return [serialize_job(job, transaction.list_trials(job.id)) for job in jobs]
@@ -118,7 +118,7 @@ class JobService:
             raise ApiError("NOT_FOUND", f"The {kind.type} {name} does not exist.")
         return job
 
-    def _require_modifiable_job(
+    def _require_job_outside_study(
         self, transaction: Transaction, kind: Kind, location: Location, job_id: str, verb: str
     ) -> Job:
         """Return a job that may be cancelled or deleted. Raises ApiError for the job of a trial."""
@@ -128,7 +128,7 @@ class JobService:
         return job
 
 
-def _check_model_destination(transaction: Transaction, location: Location, spec: Mapping[str, Any]) -> None:
+def _check_model_can_be_uploaded(transaction: Transaction, location: Location, spec: Mapping[str, Any]) -> None:
     """Raise ApiError for a pipeline whose model could not be uploaded when it ends."""
     try:
         choose_model_id(transaction, location, spec)

@@ -42,7 +42,7 @@ class ListRequest:
             mask=query.get("readMask", ""),
         )
 
-    def parse_filter(self, filterable: Sequence[str], states: Sequence[str] = ()) -> expression.Filter | None:
+    def parse_and_check_filter(self, filterable: Sequence[str], states: Sequence[str] = ()) -> expression.Filter | None:
         """Return the parsed filter, None for an empty one. Raises ApiError.
 
         `filterable` are the resource's fields that it may name besides labels, in snake_case; `states` are the values
@@ -51,7 +51,7 @@ class ListRequest:
         try:
             condition = parser.parse_filter(self.filter)
             if condition is not None:
-                condition = expression.replace_comparisons(condition, _canonicalize_field_name)
+                condition = expression.replace_comparisons(condition, _canonicalize_comparison)
             for comparison in expression.iterate_comparisons(condition):
                 _check_comparison(comparison, filterable, states)
         except InvalidFilter as error:
@@ -75,7 +75,7 @@ class ListRequest:
             raise ApiError("INVALID_ARGUMENT", message, [("page_token", "unknown token")])
         return position
 
-    def take_page_and_token(
+    def take_page_and_next_token(
         self, items: Iterable[Item], get_position: Callable[[Item], int | str]
     ) -> tuple[list[Item], str]:
         """Return the first items and the token of the next page, empty if there is none.
@@ -90,9 +90,9 @@ class ListRequest:
         return page, base64.urlsafe_b64encode(token.encode()).decode()
 
 
-def build_list_reply(collection: str, items: list[dict[str, Any]], token: str) -> dict[str, Any]:
+def build_list_reply(collection: str, items: list[dict[str, Any]], next_token: str) -> dict[str, Any]:
     """Return the reply of a list method; proto JSON omits what is empty."""
-    return {**({collection: items} if items else {}), **({"nextPageToken": token} if token else {})}
+    return {**({collection: items} if items else {}), **({"nextPageToken": next_token} if next_token else {})}
 
 
 def _parse_page_size(text: str) -> int:
@@ -106,7 +106,7 @@ def _parse_page_size(text: str) -> int:
     return min(size or MAX_PAGE_SIZE, MAX_PAGE_SIZE)
 
 
-def _canonicalize_field_name(comparison: expression.Comparison) -> expression.Comparison:
+def _canonicalize_comparison(comparison: expression.Comparison) -> expression.Comparison:
     """Return the comparison with its field in snake_case, and `labels:k` as `labels.k:*`."""
     head, dot, rest = comparison.field.partition(".")
     if (head, dot, comparison.operator) == ("labels", "", ":"):

@@ -16,7 +16,7 @@ from vertex_emulator.database.model_statements import DEFAULT_ALIAS
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ApiError, ModelUploadRejected, build_invalid_argument_error
 from vertex_emulator.filters.expression import matches
-from vertex_emulator.resource_json import serialize_model, serialize_operation
+from vertex_emulator.resource_json import serialize_model_version, serialize_operation
 from vertex_emulator.resource_names import Location
 from vertex_emulator.scheduling.uploaded_model_versions import store_model_version
 
@@ -47,7 +47,7 @@ class ModelService:
                 "model": version.model_name,
                 "modelVersionId": str(version.version),
             }
-            operation = transaction.operations.add(version.model_name, "UploadModelOperationMetadata", response)
+            operation = transaction.operations.add_done(version.model_name, "UploadModelOperationMetadata", response)
         return serialize_operation(operation)
 
     def get(self, location: Location, model: str) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class ModelService:
             versions = transaction.models.list_versions(location, model_id)
         for version in versions:
             if (alias or DEFAULT_ALIAS) in (str(version.version), *version.aliases):
-                return serialize_model(version, versions)
+                return serialize_model_version(version, versions)
         raise _not_found_error(location, model)
 
     def list_models(self, location: Location, listing: ListRequest) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class ModelService:
             for version in versions
             if DEFAULT_ALIAS in version.aliases
         ]
-        return _build_page_reply(rows, listing)
+        return _filter_sort_and_build_page(rows, listing)
 
     def list_versions(self, location: Location, model: str, listing: ListRequest) -> dict[str, Any]:
         """Return a page of a model's versions, the newest first without `orderBy`. Raises ApiError."""
@@ -80,7 +80,7 @@ class ModelService:
             versions = tuple(transaction.models.list_versions(location, model))
         if not versions:
             raise _not_found_error(location, model)
-        return _build_page_reply([_ModelRow(version, versions) for version in versions], listing)
+        return _filter_sort_and_build_page([_ModelRow(version, versions) for version in versions], listing)
 
     def delete(self, location: Location, model: str) -> dict[str, Any]:
         """Delete a model with all versions, not its artifact; return a done operation. Raises ApiError NOT_FOUND."""
@@ -89,7 +89,8 @@ class ModelService:
             if not versions:
                 raise _not_found_error(location, model)
             transaction.models.delete(location, model)
-            return serialize_operation(transaction.operations.add(versions[0].model_name, "DeleteOperationMetadata"))
+            operation = transaction.operations.add_done(versions[0].model_name, "DeleteOperationMetadata")
+        return serialize_operation(operation)
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class _ModelRow:
     siblings: tuple[ModelVersion, ...]
 
     def serialize(self) -> dict[str, Any]:
-        return serialize_model(self.version, self.siblings)
+        return serialize_model_version(self.version, self.siblings)
 
     def get_filterable_text(self, field: str) -> str | None:
         """Return the text that a filter or an order compares."""
@@ -118,8 +119,8 @@ class _ModelRow:
         return spec.get("labels", {}).get(field.removeprefix("labels."))  # type: ignore[no-any-return]
 
 
-def _build_page_reply(rows: list[_ModelRow], listing: ListRequest) -> dict[str, Any]:
-    condition = listing.parse_filter(_FILTERABLE_FIELDS)
+def _filter_sort_and_build_page(rows: list[_ModelRow], listing: ListRequest) -> dict[str, Any]:
+    condition = listing.parse_and_check_filter(_FILTERABLE_FIELDS)
     mask = parse_read_mask(listing.mask, types.Model)
     last = listing.decode_page_token(int)
     rows = [row for row in rows if matches(condition, row.get_filterable_text)]
@@ -132,7 +133,7 @@ def _build_page_reply(rows: list[_ModelRow], listing: ListRequest) -> dict[str, 
             message = "page_token: the last model of the previous page was deleted; list again from the start"
             raise ApiError("INVALID_ARGUMENT", message, [("page_token", "outdated")])
         rows = rows[sequences.index(last) + 1 :]
-    page, token = listing.take_page_and_token(rows, lambda row: row.version.sequence)
+    page, token = listing.take_page_and_next_token(rows, lambda row: row.version.sequence)
     return build_list_reply("models", [apply_read_mask(row.serialize(), mask) for row in page], token)
 
 

@@ -30,7 +30,7 @@ class OperationService:
 
     def list_operations(self, parent: str, listing: ListRequest) -> dict[str, Any]:
         """Return a page of the operations of a location or a resource, the newest first. Raises ApiError."""
-        condition = listing.parse_filter(_FILTERABLE_FIELDS)
+        condition = listing.parse_and_check_filter(_FILTERABLE_FIELDS)
         before = listing.decode_page_token(str)
         with self.database.read_transaction() as transaction:
             matching = (
@@ -39,7 +39,7 @@ class OperationService:
                 if (before is None or _get_position(operation) < before)
                 and matches(condition, partial(_get_filterable_text, operation))
             )
-            operations, token = listing.take_page_and_token(matching, _get_position)
+            operations, token = listing.take_page_and_next_token(matching, _get_position)
         return build_list_reply("operations", [serialize_operation(operation) for operation in operations], token)
 
     def cancel(self, name: str) -> dict[str, Any]:

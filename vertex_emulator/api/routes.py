@@ -22,11 +22,11 @@ from vertex_emulator.http.query_parameters import (
     OPERATION_LIST_PARAMETERS,
     ORDERED_LIST_PARAMETERS,
     WAIT_PARAMETERS,
-    get_checked_parameters,
+    check_and_canonicalize_query,
 )
 from vertex_emulator.http.request_body import read_json_object
 from vertex_emulator.http.responses import respond_from_thread
-from vertex_emulator.resource_json import convert_to_version
+from vertex_emulator.resource_json import convert_operation_types_to_version
 from vertex_emulator.resource_names import ID_PATTERN, LOCATION_PATTERN, Location
 
 _COLLECTIONS = (*KINDS, "models")
@@ -79,7 +79,7 @@ def build_routes(
         Mount("/v1beta1", routes=training),
         _create_route("POST", "/v2/entries:list", logging.list_entries, parameters=None, has_body=True),
         _create_route("GET", "/vertex_emulator/status", admin.get_status, parameters=None),
-        _create_route("GET", "/vertex_emulator/jobs/{job_id}", admin.get_job_status, parameters=None),
+        _create_route("GET", "/vertex_emulator/jobs/{job_id}", admin.get_job_state_and_log_owner, parameters=None),
         _create_route("POST", "/vertex_emulator/faults", admin.inject_fault, parameters=None, has_body=True),
         _create_route("DELETE", "/vertex_emulator/faults", admin.clear_faults, parameters=None),
     ]
@@ -103,12 +103,12 @@ def _create_route(
 
         def call_handler() -> Mapping[str, Any]:
             arguments = dict(request.path_params)
-            query = {} if parameters is None else get_checked_parameters(request.query_params, parameters)
+            query = {} if parameters is None else check_and_canonicalize_query(request.query_params, parameters)
             if parameters and "pageSize" in parameters:
                 arguments["listing"] = ListRequest.from_query(query)
             if has_body:
                 arguments["body"] = body
-            return convert_to_version(handler(**arguments), request.scope["path"].split("/")[1])
+            return convert_operation_types_to_version(handler(**arguments), request.scope["path"].split("/")[1])
 
         return await respond_from_thread(call_handler)
 

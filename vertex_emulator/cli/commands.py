@@ -20,9 +20,9 @@ from vertex_emulator.running_emulator import acquire_lock, require_running_endpo
 _STOP_SECONDS = 10.0
 
 
-def render_status(data: Path) -> Iterator[str]:
+def render_status(data_path: Path) -> Iterator[str]:
     """Render lines about the emulator that runs on a data folder. Raises EmulatorNotRunning."""
-    endpoint = require_running_endpoint(data)
+    endpoint = require_running_endpoint(data_path)
     status = send_request(endpoint, "/vertex_emulator/status")
     readiness = send_request(endpoint, "/readyz")
     counts = ", ".join(f"{count} {state.removeprefix('JOB_STATE_').lower()}" for state, count in status["jobs"].items())
@@ -35,15 +35,15 @@ def render_status(data: Path) -> Iterator[str]:
         yield f"injected   {describe_fault(pending['fault'], pending['remaining'])}"
 
 
-def stop_emulator(data: Path, only_if_idle: bool) -> str:
+def stop_emulator(data_path: Path, only_if_idle: bool) -> str:
     """Stop the emulator that runs on a data folder and return a line about it; containers keep running.
 
     With `only_if_idle` it is left running while jobs are active. Raises EmulatorError if it does not stop.
     """
     try:
-        endpoint = require_running_endpoint(data)
+        endpoint = require_running_endpoint(data_path)
     except EmulatorNotRunning:
-        return f"no emulator is running on {data}"
+        return f"no emulator is running on {data_path}"
     if only_if_idle:
         active = send_request(endpoint, "/vertex_emulator/status")["unfinished"]
         if active:
@@ -52,7 +52,7 @@ def stop_emulator(data: Path, only_if_idle: bool) -> str:
     deadline = time.monotonic() + _STOP_SECONDS
     while time.monotonic() < deadline:
         try:
-            acquire_lock(data / "lock").close()
+            acquire_lock(data_path / "lock").close()
         except StartError:
             time.sleep(0.02)
         else:
@@ -61,18 +61,18 @@ def stop_emulator(data: Path, only_if_idle: bool) -> str:
 
 
 def read_job_log(
-    data: Path, job: str, follow: bool, task: str | None = None, trial: int | None = None, raw: bool = False
+    data_path: Path, job: str, follow: bool, task: str | None = None, trial: int | None = None, raw: bool = False
 ) -> Iterator[str]:
     """Read the log of a job, given by id or full name; see JobLog for `task`, `trial` and `raw`.
 
     Raises EmulatorNotRunning, EmulatorError and, with `follow`, JobFailed.
     """
-    require_running_endpoint(data)
-    log = JobLog(lambda path, body: send_request(require_running_endpoint(data), path, body), job, task, trial, raw)
+    require_running_endpoint(data_path)
+    log = JobLog(lambda *call: send_request(require_running_endpoint(data_path), *call), job, task, trial, raw)
     return log.follow_lines() if follow else log.read_lines()
 
 
-def reset_data_folder(root: Path) -> str:
+def remove_jobs_containers_and_logs(root: Path) -> str:
     """Remove all jobs with their containers and logs, keep buckets, and return a line about it.
 
     Raises StartError while an emulator runs, and EmulatorError if Docker does not answer.
@@ -96,9 +96,9 @@ def reset_data_folder(root: Path) -> str:
     return f"reset {root}: removed jobs, containers and logs, kept buckets"
 
 
-def _read_emulator_id(database: Path) -> str | None:
+def _read_emulator_id(database_path: Path) -> str | None:
     """Read the id that labels this folder's containers, from a database of any version or a damaged one."""
-    with closing(sqlite3.connect(database)) as connection:
+    with closing(sqlite3.connect(database_path)) as connection:
         try:
             row = connection.execute("SELECT value FROM settings WHERE key = 'emulator'").fetchone()
         except sqlite3.Error:

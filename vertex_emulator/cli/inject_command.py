@@ -57,7 +57,7 @@ def add_inject_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     which.add_argument("--clear", action="store_true", help="remove the pending faults")
 
 
-def run_inject(data: Path, options: argparse.Namespace) -> Iterator[str]:
+def inject_list_or_clear_faults(data_path: Path, options: argparse.Namespace) -> Iterator[str]:
     """Inject, list or clear faults as the options say, and render lines for the terminal.
 
     Raises EmulatorNotRunning, InvalidFault and EmulatorError.
@@ -70,12 +70,12 @@ def run_inject(data: Path, options: argparse.Namespace) -> Iterator[str]:
     if (options.list or options.clear) and fields:
         raise InvalidFault(f"--{'list' if options.list else 'clear'} takes no other option: omit {', '.join(fields)}")
     if options.clear:
-        yield f"cleared {send_request(require_running_endpoint(data), _FAULTS, method='DELETE')['cleared']}"
+        yield f"cleared {send_request(require_running_endpoint(data_path), _FAULTS, method='DELETE')['cleared']}"
     elif options.list:
-        pending = send_request(require_running_endpoint(data), "/vertex_emulator/status")["faults"]
+        pending = send_request(require_running_endpoint(data_path), "/vertex_emulator/status")["faults"]
         lines = [faults.describe_fault(each["fault"], each["remaining"]) for each in pending]
         yield from lines or ["no pending faults"]
     else:
         fault = faults.InjectedFault.parse(fields)
-        send_request(require_running_endpoint(data), _FAULTS, fault.to_json())
-        yield f"injected {faults.describe_fault(fault.to_json(), fault.count)}"
+        send_request(require_running_endpoint(data_path), _FAULTS, fault.to_json_without_defaults())
+        yield f"injected {faults.describe_fault(fault.to_json_without_defaults(), fault.count)}"

@@ -37,7 +37,7 @@ class JobLog:
 
     def read_lines(self) -> Iterator[str]:
         """Read the lines written so far. Raises EmulatorError for an unknown job."""
-        status = self._get_status()
+        status = self._get_state_and_log_owner()
         for entry in self._list_entries(status, 0):
             yield self._render_line(entry)
 
@@ -52,7 +52,7 @@ class JobLog:
         while True:
             begin = time.monotonic()
             try:
-                status = self._get_status()
+                status = self._get_state_and_log_owner()
                 for entry in self._list_entries(status, max(newest - _OVERLAP_NS, 0)):
                     if entry["insertId"] not in shown:
                         at = shown[entry["insertId"]] = parse_time(entry["timestamp"]) or 0
@@ -73,7 +73,7 @@ class JobLog:
             # Docker reads the whole log of a running container on every request.
             time.sleep(max(_POLL_SECONDS, time.monotonic() - begin))
 
-    def _get_status(self) -> Any:
+    def _get_state_and_log_owner(self) -> Any:
         from urllib.parse import quote
 
         return self.send(f"/vertex_emulator/jobs/{quote(self.job.rpartition('/')[2], safe='')}", None)
@@ -97,12 +97,12 @@ class JobLog:
         task = entry["resource"]["labels"]["task_name"]
         trial = entry["labels"].get("ml.googleapis.com/trial_id")
         payload = entry.get("jsonPayload")
-        text = entry.get("textPayload", "") if payload is None else _extract_message(payload)
+        text = entry.get("textPayload", "") if payload is None else _extract_message_or_json(payload)
         if not self.raw:
             text = text.translate(_VISIBLE)
         return f"{entry['timestamp'][:23]}Z {entry['severity']:<7} {task}{f' trial {trial}' if trial else ''}  {text}"
 
 
-def _extract_message(payload: Mapping[str, Any]) -> str:
+def _extract_message_or_json(payload: Mapping[str, Any]) -> str:
     message = payload.get("message")
     return message if isinstance(message, str) and message else json.dumps(payload, ensure_ascii=False)

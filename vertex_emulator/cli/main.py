@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _build_parser().parse_args(arguments)
     try:
-        return _dispatch_command(options)
+        return _run_command(options)
     except EmulatorError as error:
         print(f"vertex-emulator: {error}", file=sys.stderr)
         return error.exit_code
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
-def _dispatch_command(options: argparse.Namespace) -> int:
+def _run_command(options: argparse.Namespace) -> int:
     # Imports are local because most commands need little of the emulator.
     match options.command:
         case "serve":
@@ -67,32 +67,32 @@ def _dispatch_command(options: argparse.Namespace) -> int:
             serve(options.data, options.host, options.port, options.allow_remote)
             return 0
         case "inject":
-            return _print_lines(inject_command.run_inject(options.data, options))
+            return _print_lines_and_return_zero(inject_command.inject_list_or_clear_faults(options.data, options))
         case "env":
             from vertex_emulator.cli.client_environment import render_environment
 
-            return _print_lines(render_environment(options.data, options.project, options.region))
+            return _print_lines_and_return_zero(render_environment(options.data, options.project, options.region))
     from vertex_emulator.cli import commands
 
     match options.command:
         case "status":
-            return _print_lines(commands.render_status(options.data))
+            return _print_lines_and_return_zero(commands.render_status(options.data))
         case "stop":
-            return _print_lines([commands.stop_emulator(options.data, options.if_idle)])
+            return _print_lines_and_return_zero([commands.stop_emulator(options.data, options.if_idle)])
         case "logs":
             # A terminal that cannot show a character gets its number.
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
             selection = (options.follow, options.task, options.trial, options.raw)
-            return _print_lines(commands.read_job_log(options.data, options.job, *selection))
+            return _print_lines_and_return_zero(commands.read_job_log(options.data, options.job, *selection))
         case _:  # reset
             question = f"Remove all jobs, their containers and logs in {options.data}? [y/N] "
             if not options.yes and input(question).strip().lower() not in ("y", "yes"):
                 print("nothing was removed")
                 return 1
-            return _print_lines([commands.reset_data_folder(options.data)])
+            return _print_lines_and_return_zero([commands.remove_jobs_containers_and_logs(options.data)])
 
 
-def _print_lines(lines: Iterable[str]) -> int:
+def _print_lines_and_return_zero(lines: Iterable[str]) -> int:
     for line in lines:
         print(line, flush=True)
     return 0

@@ -87,7 +87,7 @@ class Subscription:
             return None if self._closed else jobs
 
 
-def record_changed_jobs(connection: sqlite3.Connection) -> set[str]:
+def track_changed_job_ids(connection: sqlite3.Connection) -> set[str]:
     """Return a set to which every statement on the connection adds the ids of the jobs that it changes."""
     changed_ids: set[str] = set()
 

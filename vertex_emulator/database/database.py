@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vertex_emulator.database.change_feed import ChangeFeed, record_changed_jobs
+from vertex_emulator.database.change_feed import ChangeFeed, track_changed_job_ids
 from vertex_emulator.database.transaction import Transaction
 from vertex_emulator.errors import StartError
 
@@ -32,12 +32,12 @@ class Database:
             self._connection.execute("PRAGMA synchronous = NORMAL")
             self._connection.execute("PRAGMA busy_timeout = 10000")
             self._connection.execute("PRAGMA foreign_keys = ON")
-            self._create_tables(path)
-            self._changed = record_changed_jobs(self._connection)
+            self._check_version_and_create_tables(path)
+            self._changed = track_changed_job_ids(self._connection)
         except sqlite3.Error as error:
             raise StartError(f"the database {path} cannot be used: {error}") from error
 
-    def _create_tables(self, path: Path) -> None:
+    def _check_version_and_create_tables(self, path: Path) -> None:
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, SCHEMA_VERSION):
             newer = f"a newer emulator (schema {version}): upgrade this one"

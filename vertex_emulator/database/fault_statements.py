@@ -15,27 +15,27 @@ class InjectedFaults(Statements):
         """Store a fault for the next jobs."""
         self._insert_row("injected_faults", remaining=fault.count, fault=fault)
 
-    def list_pending(self) -> list[tuple[int, InjectedFault]]:
+    def list_pending_with_job_counts(self) -> list[tuple[int, InjectedFault]]:
         """List the pending faults, the oldest first, each with the number of jobs that it will still hit."""
         rows = self._connection.execute("SELECT remaining, fault FROM injected_faults ORDER BY sequence")
         return [(row["remaining"], InjectedFault(**json.loads(row["fault"]))) for row in rows]
 
-    def use_fault(self, display_name: str, replicas: Sequence[Replica]) -> InjectedFault | None:
+    def consume_run_fault(self, display_name: str, replicas: Sequence[Replica]) -> InjectedFault | None:
         """Use the oldest fault that hits a custom job with these replicas once, and return it; None without one."""
         tasks = {replica.task for replica in replicas}
-        return self._use_first(
+        return self._consume_first(
             lambda fault: fault.kind != "quota" and fault.matches(display_name) and fault.replica in tasks
         )
 
-    def use_quota_fault(self, display_name: str) -> bool:
+    def consume_quota_fault(self, display_name: str) -> bool:
         """Use the oldest fault that rejects a job of that name once. Return False without one."""
-        return self._use_first(lambda fault: fault.kind == "quota" and fault.matches(display_name)) is not None
+        return self._consume_first(lambda fault: fault.kind == "quota" and fault.matches(display_name)) is not None
 
     def clear(self) -> int:
         """Delete all pending faults and return their number."""
         return self._connection.execute("DELETE FROM injected_faults").rowcount
 
-    def _use_first(self, is_match: Callable[[InjectedFault], bool]) -> InjectedFault | None:
+    def _consume_first(self, is_match: Callable[[InjectedFault], bool]) -> InjectedFault | None:
         for row in self._connection.execute("SELECT * FROM injected_faults ORDER BY sequence").fetchall():
             fault = InjectedFault(**json.loads(row["fault"]))
             if is_match(fault):

@@ -18,7 +18,7 @@ DEFAULT_ALIAS = "default"
 class Models(Statements):
     """The statements on models; a model is the set of its versions."""
 
-    def add(
+    def add_version(
         self, model_id: str, location: Location, spec: Mapping[str, Any], aliases: Sequence[str], pipeline: str | None
     ) -> ModelVersion:
         """Add a version of a model, perhaps its first; an alias that another version has moves to this one."""

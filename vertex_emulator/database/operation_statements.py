@@ -18,9 +18,9 @@ _EMPTY_RESPONSE = {"@type": "type.googleapis.com/google.protobuf.Empty"}
 class Operations(Statements):
     """The statements on operations."""
 
-    def add(self, resource: str, metadata_type: str, response: Mapping[str, Any] = _EMPTY_RESPONSE) -> Operation:
-        """Store a finished operation on a resource, given by name; `response` is its Any, with its `@type`."""
-        operation = Operation(f"{resource}/operations/{generate_id()}", now_ns(), metadata_type, response)
+    def add_done(self, parent: str, metadata_type: str, response: Mapping[str, Any] = _EMPTY_RESPONSE) -> Operation:
+        """Store a finished operation on the resource of that name; `response` is its Any, with its `@type`."""
+        operation = Operation(f"{parent}/operations/{generate_id()}", now_ns(), metadata_type, response)
         self._insert_row("operations", **asdict(operation))
         return operation
 

@@ -17,7 +17,7 @@ class Pipelines(Statements):
         """Store the name of the model that a pipeline uploaded."""
         self._connection.execute("UPDATE pipelines SET model = ? WHERE pipeline = ?", (model_name, pipeline_id))
 
-    def get_progress_by_pipeline(self, pipeline_ids: Sequence[str]) -> dict[str, PipelineProgress]:
+    def get_progress_of_started_pipelines(self, pipeline_ids: Sequence[str]) -> dict[str, PipelineProgress]:
         """Return the progress of pipelines by id, without those that have no job yet."""
         marks = ", ".join("?" * len(pipeline_ids))
         rows = self._connection.execute(f"SELECT * FROM pipelines WHERE pipeline IN ({marks})", tuple(pipeline_ids))

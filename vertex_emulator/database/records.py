@@ -62,7 +62,7 @@ class Replica:
         return f"workerpool{self.pool}-{self.index}"
 
     @property
-    def first_attempt(self) -> "Replica":
+    def at_first_attempt(self) -> "Replica":
         """The same place at attempt 0."""
         return replace(self, attempt=0)
 
@@ -126,7 +126,7 @@ class Job:
         return stopped and self.kind == HYPERPARAMETER_TUNING_JOB and not self.is_terminal
 
     @property
-    def visible_resource(self) -> tuple[Kind, str]:
+    def user_visible_kind_and_id(self) -> tuple[Kind, str]:
         """Kind and id of the resource that users know: for a trial's job, the tuning job."""
         return (HYPERPARAMETER_TUNING_JOB, self.study) if self.study else (self.kind, self.id)
 
@@ -141,7 +141,7 @@ class Job:
         return [replace(first, attempt=self.restarts.attempts.get(first.task, 0)) for first in self.requested_replicas]
 
     @property
-    def all_attempts(self) -> list[Replica]:
+    def replicas_of_all_attempts(self) -> list[Replica]:
         """Every container that the job may have had: each replica at every attempt so far."""
         replicas = self.current_replicas
         return [replace(replica, attempt=attempt) for replica in replicas for attempt in range(replica.attempt + 1)]

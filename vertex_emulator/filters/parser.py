@@ -132,10 +132,10 @@ class _Parser:
     def _peek(self) -> tuple[str, str] | None:
         return self._tokens[self._index][:2] if self._index < len(self._tokens) else None
 
-    def _take_any_token(self, expected: str) -> tuple[str, str]:
+    def _take_any_token(self, expected_text: str) -> tuple[str, str]:
         token = self._peek()
         if token is None:
-            raise self._missing_token_error(expected)
+            raise self._missing_token_error(expected_text)
         self._index += 1
         return token
 
@@ -145,10 +145,10 @@ class _Parser:
             raise self._missing_token_error(text or f"an {kind}", back=1)
         return value
 
-    def _missing_token_error(self, expected: str, back: int = 0) -> InvalidFilter:
+    def _missing_token_error(self, expected_text: str, back: int = 0) -> InvalidFilter:
         index = self._index - back
         where = f"at {self._text[self._tokens[index][2] :][:20]!r}" if index < len(self._tokens) else "at its end"
-        return InvalidFilter(f"the filter lacks {expected} {where}")
+        return InvalidFilter(f"the filter lacks {expected_text} {where}")
 
 
 def _unquote(text: str) -> str:

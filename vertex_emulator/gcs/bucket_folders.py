@@ -10,8 +10,8 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")  # Google's page on 
 _MAX_NAME_BYTES = 255  # bytes, Linux's limit for a file name
 
 
-def resolve_folder(root: Path, uri: str) -> Path:
-    """Return the folder of a gs:// URI below `root`, the folder of all buckets. Raises InvalidBucketUri."""
+def resolve_folder(buckets_folder: Path, uri: str) -> Path:
+    """Return the folder of a gs:// URI below `buckets_folder`. Raises InvalidBucketUri."""
     if not uri.startswith("gs://"):
         raise InvalidBucketUri(f'"{uri}" is not a Cloud Storage URI: it must start with gs://')
     bucket, _, name = uri.removeprefix("gs://").partition("/")
@@ -26,21 +26,21 @@ def resolve_folder(root: Path, uri: str) -> Path:
         raise InvalidBucketUri(
             f'"{uri}" has a part of more than {_MAX_NAME_BYTES} bytes, which is more than a file name can have here'
         )
-    path = root.joinpath(bucket, *parts)
+    path = buckets_folder.joinpath(bucket, *parts)
     # A container may have created a symbolic link in a bucket that leads elsewhere.
-    if not path.resolve().is_relative_to(root.resolve()):
+    if not path.resolve().is_relative_to(buckets_folder.resolve()):
         raise InvalidBucketUri(f'"{uri}" leaves the bucket folder through a symbolic link')
     return path
 
 
-def make_folder(root: Path, uri: str) -> Path:
+def make_writable_folder(buckets_folder: Path, uri: str) -> Path:
     """Create the folder of a gs:// URI and return it. Raises InvalidBucketUri, also if a file has its name.
 
     It and its parents in the bucket become writable for every user, because containers run as any user; each time,
     because a process may have been killed between creating a folder and changing its mode.
     """
-    path = resolve_folder(root, uri)
-    parents = [parent for parent in path.parents if root in parent.parents]
+    path = resolve_folder(buckets_folder, uri)
+    parents = [parent for parent in path.parents if buckets_folder in parent.parents]
     for created in [*reversed(parents), path]:
         try:
             created.mkdir(parents=True, exist_ok=True)

@@ -15,8 +15,8 @@ _CLOSING_BYTES = 8  # line breaks and dashes around the last boundary
 class MultipartParser:
     """The parser of a `multipart/related` body: a JSON part, then a media part (Cloud Storage, "Multipart upload").
 
-    `feed` returns media bytes as they arrive, `finish` the last ones; `metadata` is the JSON part, None until it has
-    arrived. It buffers the head of the body or the length of a boundary, not more. Raises ApiError.
+    The methods return media bytes as they arrive; `metadata` is the JSON part, None until it has arrived. It buffers
+    the head of the body or the length of a boundary, not more. Raises ApiError.
     """
 
     def __init__(self, content_type: str) -> None:
@@ -35,7 +35,7 @@ class MultipartParser:
         self._buffer = b""
         self.metadata: Mapping[str, Any] | None = None
 
-    def feed(self, data: bytes) -> bytes:
+    def feed_and_take_media(self, data: bytes) -> bytes:
         """Add the next bytes of the body; return the media bytes that are known so far."""
         self._buffer += data
         if self.metadata is None:
@@ -52,7 +52,7 @@ class MultipartParser:
         media, self._buffer = self._buffer[:media_bytes], self._buffer[media_bytes:]
         return media
 
-    def finish(self) -> bytes:
+    def take_last_media(self) -> bytes:
         """Return the last media bytes, without the closing boundary."""
         # After an empty media part only the boundary is left: its line break was matched with the head.
         closing = self._tail.search(self._buffer) or self._tail.search(b"\n" + self._buffer)

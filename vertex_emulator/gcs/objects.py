@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vertex_emulator.errors import ApiError, InvalidBucketUri
-from vertex_emulator.gcs.bucket_folders import make_folder, resolve_folder
+from vertex_emulator.gcs.bucket_folders import make_writable_folder, resolve_folder
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Objects:
         """Create a bucket. Raises ApiError if it exists or its name is invalid."""
         if self.get_object_path(bucket, "").is_dir():
             raise ApiError("ALREADY_EXISTS", f"A bucket named {bucket} already exists on this emulator.", http=409)
-        make_folder(self.root, f"gs://{bucket}")
+        make_writable_folder(self.root, f"gs://{bucket}")
 
     def delete_bucket(self, bucket: str) -> None:
         """Delete a bucket without objects, with the folders in it. Raises ApiError."""
@@ -97,13 +97,13 @@ class Objects:
         """Make a file the content of an object, atomically; creates the bucket if needed. Raises ApiError, OSError."""
         path = self.get_object_path(bucket, name)
         if not name.endswith("/"):
-            make_folder(self.root, f"gs://{bucket}/{name.rpartition('/')[0]}")
+            make_writable_folder(self.root, f"gs://{bucket}/{name.rpartition('/')[0]}")
             file.chmod(0o666)  # training code runs as any user
             file.replace(path)
         elif file.stat().st_size:
             raise ApiError("INVALID_ARGUMENT", f"{bucket}/{name} is a folder here, which has no content of its own.")
         else:
-            make_folder(self.root, f"gs://{bucket}/{name}")
+            make_writable_folder(self.root, f"gs://{bucket}/{name}")
             file.unlink()
         return self.get(bucket, name)
 

@@ -16,14 +16,14 @@ _ALLOWED_METADATA = frozenset(
 )
 
 
-def serialize_bucket(base: str, bucket: str, path: Path) -> dict[str, Any]:
-    """Return a Buckets resource; `base` is the URL of the emulator, `path` the bucket's folder."""
-    status = path.stat()
+def serialize_bucket(base_url: str, bucket: str, folder: Path) -> dict[str, Any]:
+    """Return a Buckets resource; `base_url` is the URL of the emulator, `folder` the bucket's."""
+    status = folder.stat()
     return {
         "kind": "storage#bucket",
         "id": bucket,
         "name": bucket,
-        "selfLink": f"{base}/storage/v1/b/{bucket}",
+        "selfLink": f"{base_url}/storage/v1/b/{bucket}",
         "metageneration": "1",
         "storageClass": "STANDARD",
         "timeCreated": format_time(status.st_ctime_ns),
@@ -32,8 +32,8 @@ def serialize_bucket(base: str, bucket: str, path: Path) -> dict[str, Any]:
     }
 
 
-def serialize_object(base: str, stored: StoredObject, checksums: Mapping[str, str]) -> dict[str, Any]:
-    """Return an Objects resource with these checksums; `base` is the URL of the emulator."""
+def serialize_object(base_url: str, stored: StoredObject, checksums: Mapping[str, str]) -> dict[str, Any]:
+    """Return an Objects resource with these checksums; `base_url` is the URL of the emulator."""
     place = f"storage/v1/b/{stored.bucket}/o/{quote(stored.name, safe='')}"
     moment = format_time(stored.generation)
     return {
@@ -41,8 +41,8 @@ def serialize_object(base: str, stored: StoredObject, checksums: Mapping[str, st
         "id": f"{stored.bucket}/{stored.name}/{stored.generation}",
         "name": stored.name,
         "bucket": stored.bucket,
-        "selfLink": f"{base}/{place}",
-        "mediaLink": f"{base}/download/{place}?generation={stored.generation}&alt=media",
+        "selfLink": f"{base_url}/{place}",
+        "mediaLink": f"{base_url}/download/{place}?generation={stored.generation}&alt=media",
         "generation": str(stored.generation),
         "metageneration": "1",
         "contentType": guess_content_type(stored.name),

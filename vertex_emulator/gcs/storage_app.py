@@ -12,8 +12,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs.bucket_and_object_routes import BucketAndObjectRoutes
 from vertex_emulator.gcs.objects import Objects
-from vertex_emulator.gcs.routes import StorageRoutes
 from vertex_emulator.gcs.upload_routes import UploadRoutes
 from vertex_emulator.gcs.upload_sessions import Uploads
 from vertex_emulator.http.responses import build_error_response
@@ -42,13 +42,13 @@ class Storage:
     buckets: Path
     uploads: Path
 
-    def build_routes(self) -> list[Route]:
-        """Return all routes, after deleting expired uploads."""
+    def delete_expired_uploads_and_build_routes(self) -> list[Route]:
+        """Delete expired uploads and return all routes."""
         objects = Objects(self.buckets)
         uploads = Uploads(self.uploads, objects)
         uploads.delete_expired()
         unimplemented = [Route(path, _raise_unimplemented, methods=list(_METHODS)) for path in _ALL_PATHS]
-        return [*StorageRoutes(objects).build_routes(), *UploadRoutes(objects, uploads).build_routes(), *unimplemented]
+        return [*BucketAndObjectRoutes(objects).build_routes(), *UploadRoutes(uploads).build_routes(), *unimplemented]
 
     def get_error_handlers(self) -> Mapping[Any, Any]:
         """Return the handlers of errors that any of the routes can raise."""

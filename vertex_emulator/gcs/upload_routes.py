@@ -1,4 +1,4 @@
-"""The routes of Cloud Storage's uploads (media, multipart, resumable) and of creating buckets."""
+"""The routes of Cloud Storage's uploads (media, multipart, resumable)."""
 
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -10,10 +10,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs.bucket_and_object_routes import get_base_url, get_checked_query
 from vertex_emulator.gcs.multipart_parser import MultipartParser
-from vertex_emulator.gcs.objects import Objects
-from vertex_emulator.gcs.resource_json import reject_unstorable_metadata, serialize_bucket, serialize_object
-from vertex_emulator.gcs.routes import get_base_url, get_checked_query
+from vertex_emulator.gcs.resource_json import reject_unstorable_metadata, serialize_object
 from vertex_emulator.gcs.upload_sessions import Upload, Uploads
 from vertex_emulator.http.request_body import read_json_object
 
@@ -27,26 +26,19 @@ _RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)")
 class UploadRoutes:
     """Methods that receive content, which is written to disk as it arrives, a MiB at a time."""
 
-    objects: Objects
     uploads: Uploads
 
     def build_routes(self) -> list[Route]:
-        """Return the routes below `/upload` and gcloud's `/resumable/upload`, and that which creates buckets."""
-        routes = [Route("/storage/v1/b", self._make_bucket, methods=["POST"])]
+        """Return the routes below `/upload` and gcloud's `/resumable/upload`."""
+        routes = []
         for prefix in ("", "/resumable"):
             objects = f"{prefix}/upload/storage/v1/b/{{bucket}}/o"
             routes += [
                 Route(objects, self._receive_upload, methods=["POST"]),
-                Route(objects, self._receive_chunk, methods=["PUT"]),
+                Route(objects, self._receive_chunk_or_report_progress, methods=["PUT"]),
                 Route(objects, self._cancel_upload, methods=["DELETE"]),
             ]
         return routes
-
-    async def _make_bucket(self, request: Request) -> Response:
-        get_checked_query(request, {"project", "predefinedAcl", "predefinedDefaultObjectAcl", "enableObjectRetention"})
-        name = str((await read_json_object(request)).get("name", ""))
-        self.objects.make_bucket(name)
-        return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.get_bucket_folder(name)))
 
     async def _receive_upload(self, request: Request) -> Response:
         query = get_checked_query(request, {"uploadType", "name", "predefinedAcl", *_EXPECTED})
@@ -55,7 +47,7 @@ class UploadRoutes:
         match query.get("uploadType"):
             case "media":
                 upload = self._begin_upload(request, {})
-                return await self._receive_content(request, upload, request.stream())
+                return await self._receive_whole_upload(request, upload, request.stream())
             case "multipart":
                 return await self._receive_multipart(request)
             case "resumable":
@@ -69,7 +61,7 @@ class UploadRoutes:
         stream = request.stream()
         first = b""
         async for part in stream:
-            first += parser.feed(part)
+            first += parser.feed_and_take_media(part)
             if parser.metadata is not None:
                 break
         upload = self._begin_upload(request, parser.metadata or {})
@@ -77,10 +69,10 @@ class UploadRoutes:
         async def iterate_media() -> AsyncIterator[bytes]:
             yield first
             async for part in stream:
-                yield parser.feed(part)
-            yield parser.finish()
+                yield parser.feed_and_take_media(part)
+            yield parser.take_last_media()
 
-        return await self._receive_content(request, upload, iterate_media())
+        return await self._receive_whole_upload(request, upload, iterate_media())
 
     def _begin_upload(self, request: Request, metadata: Mapping[str, object]) -> Upload:
         reject_unstorable_metadata(metadata)
@@ -88,15 +80,15 @@ class UploadRoutes:
         expected = {field: str(fields[field]) for field in _EXPECTED if fields.get(field)}
         return self.uploads.begin(request.path_params["bucket"], str(fields.get("name") or ""), expected)
 
-    async def _receive_content(self, request: Request, upload: Upload, media: AsyncIterator[bytes]) -> Response:
+    async def _receive_whole_upload(self, request: Request, upload: Upload, media: AsyncIterator[bytes]) -> Response:
         """Receive the whole content in this request; an interrupted upload is deleted."""
         try:
-            await _write_media(media, upload.write)
+            await _write_media(media, upload.append)
             return await self._complete_upload(request, upload)
         finally:
             self.uploads.discard(upload)
 
-    async def _receive_chunk(self, request: Request) -> Response:
+    async def _receive_chunk_or_report_progress(self, request: Request) -> Response:
         """Receive a chunk by its Content-Range, or answer how much has arrived (Cloud Storage, "Resumable uploads")."""
         upload = self.uploads.get(request.query_params.get("upload_id", ""))
         start, end, total = _parse_content_range(request.headers.get("content-range"))
@@ -104,7 +96,7 @@ class UploadRoutes:
         if received is not None and (start is None or start <= received):
             if start is not None:
                 upload.truncate(start)
-                await _write_media(request.stream(), upload.write)
+                await _write_media(request.stream(), upload.append)
             received = upload.received_bytes
         if received is None or (end is None and total is None and start is not None) or received == total:
             return await self._complete_upload(request, upload)

@@ -44,7 +44,7 @@ class Upload:
         except FileNotFoundError:
             return None
 
-    def write(self, data: bytes) -> None:
+    def append(self, data: bytes) -> None:
         """Append bytes. Raises OSError."""
         with self.partial.open("ab") as file:
             file.write(data)
@@ -82,17 +82,17 @@ class Uploads:
         except (FileNotFoundError, ValueError) as error:
             raise ApiError("NOT_FOUND", f"There is no upload {id_!r} here, or it has expired.") from error
 
-    def finish(self, upload: Upload, expected: Mapping[str, str]) -> tuple[StoredObject, dict[str, str]]:
+    def finish(self, upload: Upload, expected_checksums: Mapping[str, str]) -> tuple[StoredObject, dict[str, str]]:
         """Store the object and return it with its checksums; for a finished upload, return its object again.
 
-        `expected` are checksums that came with the last bytes. Raises ApiError or OSError and discards the upload.
+        `expected_checksums` came with the last bytes. Raises ApiError or OSError and discards the upload.
         """
         if upload.received_bytes is None:
             stored = self.objects.get(upload.bucket, upload.name)
             return stored, compute_checksums(stored.path)
         try:
             checksums = compute_checksums(upload.partial)
-            for field, value in {**upload.expected, **expected}.items():
+            for field, value in {**upload.expected, **expected_checksums}.items():
                 if field in checksums and value != checksums[field]:
                     message = (
                         f"Provided {field} {value!r} doesn't match the calculated {checksums[field]!r}: send it again."
@@ -116,15 +116,15 @@ class Uploads:
                 path.unlink()
 
 
-def check_preconditions(query: Mapping[str, str], stored: StoredObject | None) -> None:
+def check_preconditions(preconditions: Mapping[str, str], stored: StoredObject | None) -> None:
     """Raise ApiError (412) for a precondition that does not hold; generation 0 means that there is no object.
 
     Source: Cloud Storage, "Request preconditions".
     """
     generation = str(stored.generation) if stored else "0"
     for name, holds in (
-        ("ifGenerationMatch", query.get("ifGenerationMatch", generation) == generation),
-        ("ifGenerationNotMatch", query.get("ifGenerationNotMatch") != generation),
+        ("ifGenerationMatch", preconditions.get("ifGenerationMatch", generation) == generation),
+        ("ifGenerationNotMatch", preconditions.get("ifGenerationNotMatch") != generation),
     ):
         if not holds:
             message = f"At least one of the pre-conditions you specified did not hold: {name}."

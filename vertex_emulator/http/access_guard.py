@@ -48,11 +48,11 @@ class Guard:
 
     def _find_access_error(self, headers: Headers) -> ApiError | None:
         host = headers.get("host", "")
-        if not self._is_allowed_host(get_host(f"//{host}")):
+        if not self._is_allowed_host(get_host_of_bare_url(f"//{host}")):
             message = f'Host "{host}" is rejected: the emulator only accepts requests to this machine.'
             return ApiError("PERMISSION_DENIED", message)
         for origin in headers.getlist("origin"):
-            if not self._is_allowed_host(get_host(origin)):
+            if not self._is_allowed_host(get_host_of_bare_url(origin)):
                 message = f'Origin "{origin}" is rejected: only pages of this machine may send requests.'
                 return ApiError("PERMISSION_DENIED", message)
         return None
@@ -66,7 +66,7 @@ class Guard:
         return self._allowed_host is not None and (host == self._allowed_host or _parse_address(host) is not None)
 
 
-def get_host(url: str) -> str | None:
+def get_host_of_bare_url(url: str) -> str | None:
     """Return the host in a URL or in `//host:port`, None if there is none."""
     try:
         parts = urlsplit(url)

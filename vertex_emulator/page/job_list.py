@@ -48,7 +48,8 @@ def list_jobs(database: Database, query: JobQuery) -> dict[str, Any]:
     summaries: list[dict[str, Any]] = []
     last = None
     with database.read_transaction() as transaction:
-        jobs = _get_non_trial_jobs(transaction, query.ids) if query.ids else transaction.list_jobs(before=query.before)
+        list_newest = transaction.list_non_trial_jobs
+        jobs = _get_non_trial_jobs(transaction, query.ids) if query.ids else list_newest(before=query.before)
         for job in islice(jobs, _MAX_SCANNED):
             if len(summaries) == PAGE_SIZE and not query.ids:
                 break

@@ -36,10 +36,10 @@ class JobViews:
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(job_id)
             trials = transaction.list_trials(job_id)
-            progress = transaction.pipelines.get_progress_by_pipeline([job_id]).get(job_id)
+            progress = transaction.pipelines.get_progress_of_started_pipelines([job_id]).get(job_id)
         if job is None or job.kind != KINDS.get(collection):
             return None
-        kind, visible_id = job.visible_resource
+        kind, visible_id = job.user_visible_kind_and_id
         tasks = [replica.task for replica in job.requested_replicas]
         view: dict[str, Any] = {
             "job": serialize_job(job) if job.kind != TRAINING_PIPELINE else serialize_pipeline(job, progress),

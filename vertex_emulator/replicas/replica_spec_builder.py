@@ -57,7 +57,7 @@ def build_replica_spec_and_folders(
 def _make_output_folders(spec: Mapping[str, Any], data_folder: DataFolder) -> None:
     for name, uri in get_output_variables(spec).items():
         try:
-            bucket_folders.make_folder(data_folder.buckets, uri)
+            bucket_folders.make_writable_folder(data_folder.buckets, uri)
         except InvalidBucketUri as error:
             raise ReplicaCannotStart(f"there is no {name}: {error}") from error
 

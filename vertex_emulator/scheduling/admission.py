@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from vertex_emulator.database.job_queue import QueuedJob
+from vertex_emulator.database.job_queue_statements import QueuedJob
 
 
 def select_admissible_jobs(

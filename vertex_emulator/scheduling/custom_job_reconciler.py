@@ -65,7 +65,7 @@ class CustomJobReconciler:
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is not None and current.state == QUEUED:
-                transaction.end_job(current, job_outcome.build_stockout_ending(job, now_ns()))
+                transaction.end_job_and_log_outcome(current, job_outcome.build_stockout_ending(job, now_ns()))
         return None
 
     def _launch_replicas_or_end(self, job: Job) -> float | None:
@@ -87,7 +87,7 @@ class CustomJobReconciler:
             # Every attempt of a replica has the same spec.
             specs = [
                 replace(
-                    build_replica_spec_and_folders(job, replica.first_attempt, self.data, host, metric_id),
+                    build_replica_spec_and_folders(job, replica.at_first_attempt, self.data, host, metric_id),
                     replica=replica,
                 )
                 for replica in job.current_replicas
@@ -159,7 +159,7 @@ class CustomJobReconciler:
             current = transaction.get_job(job.id)
             if current is not None and not current.is_terminal:
                 replicas = [{**asdict(replica), **asdict(status)} for replica, status in sorted(statuses.items())]
-                transaction.end_job(current, current.ending or ending, replica_outcomes=replicas)
+                transaction.end_job_and_log_outcome(current, current.ending or ending, replica_outcomes=replicas)
         # Other jobs may start now; the next step saves the logs and removes the containers.
         self.wake(job.id)
         if job.study is not None:

@@ -30,7 +30,7 @@ def _request_ending_if_undecided(transaction: Transaction, job_id: str, ending: 
         return False
     # A custom job in the queue has no containers yet.
     if job.state == QUEUED and job.kind == CUSTOM_JOB:
-        transaction.end_job(job, ending)
+        transaction.end_job_and_log_outcome(job, ending)
     else:
         transaction.update_job(job, state=CANCELLING, ending=ending)
     return True

@@ -94,7 +94,7 @@ def _decide_by_exits(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: i
             can_retry = restart_rules.is_transient(status)
             restart = restart_rules.plan_retry(job, _describe_exit(replica, status), now) if can_retry else None
             return restart or _build_exit_failure(replica, status, job_url, now)
-        if replica.first_attempt == PRIMARY:
+        if replica.at_first_attempt == PRIMARY:
             return Ending(SUCCEEDED, 0, "", now)
     return None
 

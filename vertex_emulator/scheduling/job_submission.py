@@ -19,7 +19,7 @@ def submit_job(
     warnings: Iterable[str] = (),
 ) -> Job:
     """Add a job to the queue and log its first messages: a warning per approximated field, then `warnings`."""
-    job = transaction.add_job(job_id, kind, location, spec)
+    job = transaction.add_job_and_consume_fault(job_id, kind, location, spec)
     transaction.log_service_message(job_id, "Waiting for job to be provisioned.")
     notes = render_approximation_warnings(kind, spec) if kind != TRAINING_PIPELINE else []
     for text in [*notes, *warnings]:

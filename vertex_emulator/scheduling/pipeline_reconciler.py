@@ -41,7 +41,7 @@ class PipelineReconciler:
         if pipeline.is_terminal:
             return
         with self.database.read_transaction() as transaction:
-            progress = transaction.pipelines.get_progress_by_pipeline([pipeline.id]).get(pipeline.id)
+            progress = transaction.pipelines.get_progress_of_started_pipelines([pipeline.id]).get(pipeline.id)
             job = transaction.get_job(progress.job) if progress is not None else None
             trials_of_job = transaction.list_trials(job.id) if job is not None else []
         if job is None:
@@ -66,7 +66,7 @@ class PipelineReconciler:
             if current is None or current.is_terminal:
                 return
             if current.ending is not None:
-                transaction.end_job(current, current.ending)
+                transaction.end_job_and_log_outcome(current, current.ending)
                 return
             job = submit_job(transaction, generate_id(), kind, pipeline.location, spec, warnings)
             transaction.pipelines.set_job(pipeline.id, job.id)
@@ -98,7 +98,7 @@ class PipelineReconciler:
             if ending.state == SUCCEEDED and "modelToUpload" in pipeline.spec:
                 ending = self._upload_or_get_failure(transaction, pipeline, artifact) or ending
             started = current.started or job.started
-            transaction.end_job(current, ending, **({} if started is None else {"started": started}))
+            transaction.end_job_and_log_outcome(current, ending, **({} if started is None else {"started": started}))
 
     def _upload_or_get_failure(self, transaction: Transaction, pipeline: Job, artifact: str | None) -> Ending | None:
         """Upload the model; return the pipeline's ending if that fails."""

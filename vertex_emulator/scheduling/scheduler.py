@@ -78,8 +78,8 @@ class Scheduler:
     def wake_unfinished_and_leftover_jobs(self) -> None:
         """Schedule a step for every unfinished job, and for every job that left containers or files behind."""
         with self.database.read_transaction() as transaction:
-            unfinished = transaction.list_unfinished_jobs()
-            jobs_with_files = {job: transaction.get_job(job) for job in self.data.list_jobs_with_files()}
+            unfinished = transaction.list_unfinished_job_ids()
+            jobs_with_files = {job: transaction.get_job(job) for job in self.data.list_ids_of_jobs_with_files()}
         deleted = [job_id for job_id, job in jobs_with_files.items() if job is None]
         for key in [_ADMISSION, *unfinished, *self.executor.list_job_ids(), *deleted]:
             self.queue.add(key)
@@ -123,7 +123,7 @@ class Scheduler:
             pipeline = transaction.pipelines.get_pipeline_id(key)
         if job is None:
             self.executor.remove_job(key)
-            self.data.remove_files(key)
+            self.data.remove_logs_and_metric_files(key)
             return None
         if job.kind == TRAINING_PIPELINE:
             self._pipelines.reconcile(job)
@@ -137,14 +137,14 @@ class Scheduler:
     def _admit_jobs(self) -> None:
         with self.database.write_transaction() as transaction:
             admitted = select_admissible_jobs(
-                transaction.queue.list_candidates(self.capacity),
-                transaction.queue.count_replicas_by_owner(),
+                transaction.queue.list_admission_candidates(self.capacity),
+                transaction.queue.count_admitted_replicas_by_owner(),
                 self.capacity,
             )
             for queued_job in admitted:
                 job = transaction.get_job(queued_job.id)
                 assert job is not None
-                transaction.queue.record_admission_time(job)
+                transaction.queue.record_owner_admission_time(job)
                 transaction.update_job(job, state=PENDING)
                 transaction.log_service_message(
                     job.id,

@@ -33,7 +33,7 @@ class StudyReconciler:
             return None
         with self.database.read_transaction() as transaction:
             trials = transaction.list_trials(study.id)
-            jobs = transaction.get_unfinished_trial_jobs(study.id)
+            jobs = transaction.get_jobs_of_unfinished_trials_by_id(study.id)
         trials = self._refresh_and_store_trials(study, trials, jobs)
         ending = study.ending or study_outcome.decide_study_ending(study, trials, now_ns())
         if ending is None:
@@ -130,14 +130,14 @@ class StudyReconciler:
             current = transaction.get_job(study.id)
             if current is None or current.ending is not None:
                 return None
-            transaction.add_job(trial.job, CUSTOM_JOB, study.location, spec, study.id, trial_number)
+            transaction.add_job_and_consume_fault(trial.job, CUSTOM_JOB, study.location, spec, study.id, trial_number)
             transaction.add_trial(trial)
         self.wake(trial.job)
         return trial
 
     def _end_active_jobs_or_study(self, study: Job, ending: Ending) -> float | None:
         with self.database.write_transaction() as transaction:
-            active_jobs = [job for job in transaction.get_trial_jobs(study.id).values() if not job.is_terminal]
+            active_jobs = [job for job in transaction.get_trial_jobs_by_id(study.id).values() if not job.is_terminal]
             current = transaction.get_job(study.id)
             if current is None or current.is_terminal:
                 return None
@@ -151,7 +151,7 @@ class StudyReconciler:
                     else:
                         request_cancellation(transaction, job.id)
             else:
-                transaction.end_job(current, ending)
+                transaction.end_job_and_log_outcome(current, ending)
         for job in active_jobs:
             self.wake(job.id)
         if active_jobs and all(job.state == QUEUED for job in active_jobs):

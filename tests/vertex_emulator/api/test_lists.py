@@ -154,8 +154,8 @@ def test_page_size_has_maximum_that_is_default() -> None:
 
 def test_last_page_has_no_token() -> None:
     listing = ListRequest(page_size=2)
-    assert listing.take_page_and_token(iter("ab"), ord) == (["a", "b"], "")
-    items, token = listing.take_page_and_token(iter("abc"), ord)
+    assert listing.take_page_and_next_token(iter("ab"), ord) == (["a", "b"], "")
+    items, token = listing.take_page_and_next_token(iter("abc"), ord)
     assert items == ["a", "b"]
     assert ListRequest(page_size=2, token=token).decode_page_token(int) == ord("b")
 

@@ -27,7 +27,8 @@ class ServedStorage:
     def __init__(self, root: Path) -> None:
         storage = Storage(root / "gcs", root / "uploads")
         app = Starlette(
-            routes=storage.build_routes(), exception_handlers={ApiError: _refusal, **storage.get_error_handlers()}
+            routes=storage.delete_expired_uploads_and_build_routes(),
+            exception_handlers={ApiError: _refusal, **storage.get_error_handlers()},
         )
         listener = socket.create_server(("127.0.0.1", 0))
         self._server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_config=None))

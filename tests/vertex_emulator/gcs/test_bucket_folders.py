@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.bucket_folders import make_folder, resolve_folder
+from vertex_emulator.gcs.bucket_folders import make_writable_folder, resolve_folder
 
 
 def test_a_uri_is_a_folder_below_its_bucket(tmp_path: Path) -> None:
@@ -11,15 +11,15 @@ def test_a_uri_is_a_folder_below_its_bucket(tmp_path: Path) -> None:
 
 
 def test_folders_are_made_open_to_every_user(tmp_path: Path) -> None:
-    made = make_folder(tmp_path, "gs://my-bucket/run/model/")
+    made = make_writable_folder(tmp_path, "gs://my-bucket/run/model/")
     assert [each.stat().st_mode & 0o777 for each in (made, made.parent, made.parent.parent)] == [0o777] * 3
 
 
 def test_folders_left_private_by_killed_process_are_opened(tmp_path: Path) -> None:
     (tmp_path / "my-bucket" / "run").mkdir(parents=True, mode=0o700)
-    made = make_folder(tmp_path, "gs://my-bucket/run/model/")
+    made = make_writable_folder(tmp_path, "gs://my-bucket/run/model/")
     assert [each.stat().st_mode & 0o777 for each in (made, made.parent, made.parent.parent)] == [0o777] * 3
-    assert make_folder(tmp_path, "gs://my-bucket/run/model/") == made
+    assert make_writable_folder(tmp_path, "gs://my-bucket/run/model/") == made
 
 
 @pytest.mark.parametrize("uri", ["gs://my-bucket/run", "gs://my-bucket/run/model"])
@@ -27,7 +27,7 @@ def test_file_in_place_of_folder_is_named(tmp_path: Path, uri: str) -> None:
     (tmp_path / "my-bucket").mkdir()
     (tmp_path / "my-bucket" / "run").touch()
     with pytest.raises(InvalidBucketUri, match="my-bucket/run is a file"):
-        make_folder(tmp_path, uri)
+        make_writable_folder(tmp_path, uri)
 
 
 @pytest.mark.parametrize(

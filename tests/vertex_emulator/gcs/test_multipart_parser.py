@@ -14,8 +14,8 @@ def body(content: bytes) -> bytes:
 
 def received(data: bytes, size: int, header: str = HEADER) -> bytes:
     related = MultipartParser(header)
-    media = b"".join(related.feed(data[at : at + size]) for at in range(0, len(data), size))
-    media += related.finish()
+    media = b"".join(related.feed_and_take_media(data[at : at + size]) for at in range(0, len(data), size))
+    media += related.take_last_media()
     assert related.metadata == {"name": "n"}
     return media
 

@@ -6,7 +6,7 @@ import pytest
 from tests.vertex_emulator.jobs import pool
 from vertex_api.job_kinds import TRAINING_PIPELINE
 from vertex_api.validation.pipeline_tasks import CUSTOM_TASK
-from vertex_emulator.api.job_validation import validate_request
+from vertex_emulator.api.job_validation import validate_and_canonicalize_request
 from vertex_emulator.errors import ApiError
 from vertex_emulator.scheduling.input_data import InputData, add_input_variables, resolve_input_data
 
@@ -100,7 +100,7 @@ def test_an_unavailable_destination_is_rejected(tmp_path: Path, data: dict[str, 
         "inputDataConfig": data,
     }
     with pytest.raises(ApiError) as refusal:
-        validate_request(TRAINING_PIPELINE, body, tmp_path)
+        validate_and_canonicalize_request(TRAINING_PIPELINE, body, tmp_path)
     assert [found for found, _ in refusal.value.violations] == [field]
 
 
@@ -115,7 +115,7 @@ def test_a_rejection_names_the_pipeline_s_own_field(tmp_path: Path) -> None:
         },
     }
     with pytest.raises(ApiError) as refusal:
-        validate_request(TRAINING_PIPELINE, body, tmp_path)
+        validate_and_canonicalize_request(TRAINING_PIPELINE, body, tmp_path)
     assert [found for found, _ in refusal.value.violations] == [
         "training_task_inputs.worker_pool_specs[0].nfs_mounts",
         "training_task_inputs.base_output_directory.output_uri_prefix",

@@ -100,14 +100,14 @@ def outcome(emulator: Emulator, jobs: list[str]) -> list[Any]:
             [(trial.number, trial.state, trial.parameters["x"] is not None) for trial in transaction.list_trials(job)]
             for job in jobs
         ]
-        orphans = transaction.list_unfinished_jobs()
+        orphans = transaction.list_unfinished_job_ids()
     return [
         [(job.state, job.ending.code if job.ending else None) for job in found if job is not None],
         studies,
         orphans,
         sorted((place[1].task, place[1].attempt) for place in emulator.machine.started.elements()),
         emulator.machine.containers,
-        len(list(emulator.data.list_jobs_with_files())),
+        len(list(emulator.data.list_ids_of_jobs_with_files())),
     ]
 
 

@@ -30,9 +30,10 @@ def test_a_restarted_job_succeeds_and_keeps_both_logs(emulator: Emulator) -> Non
     emulator.run_ready_steps()
     ended = emulator.job(job)
     assert (ended.state, ended.started) == ("JOB_STATE_SUCCEEDED", first_start)
-    assert set(emulator.machine.started) == {(job, replica) for replica in ended.all_attempts}
+    assert set(emulator.machine.started) == {(job, replica) for replica in ended.replicas_of_all_attempts}
     assert [
-        len(list(logs.read_saved_log(emulator.data.logs, job, replica) or ())) for replica in ended.all_attempts
+        len(list(logs.read_saved_log(emulator.data.logs, job, replica) or ()))
+        for replica in ended.replicas_of_all_attempts
     ] == [1] * 4
     texts = log_texts(emulator, job)
     assert [text.partition(".")[0] for text in texts[-6:]] == [
@@ -120,7 +121,7 @@ def test_a_fault_strikes_only_the_next_matching_job(emulator: Emulator) -> None:
         (9, "The replica workerpool1-0 ran out"),
     ]
     with emulator.database.read_transaction() as transaction:
-        assert transaction.injected_faults.list_pending() == []
+        assert transaction.injected_faults.list_pending_with_job_counts() == []
 
 
 def test_a_fault_strikes_a_trial_like_any_job(emulator: Emulator) -> None:
@@ -143,4 +144,4 @@ def test_an_injected_quota_rejects_its_count_of_requests(emulator: Emulator) -> 
         assert refused.value.message.endswith(f"exceed quota limits: aiplatform.googleapis.com/{metric}")
     submit(emulator)
     with emulator.database.read_transaction() as transaction:
-        assert len(transaction.list_unfinished_jobs()) == 1
+        assert len(transaction.list_unfinished_job_ids()) == 1

@@ -16,8 +16,8 @@ from vertex_emulator.api.logging.log_entry import (
     SEVERITIES,
     EntryKey,
     KeyedEntry,
-    build_replica_entry,
-    build_service_entry,
+    build_keyed_replica_entry,
+    build_keyed_service_entry,
     get_filterable_text,
 )
 from vertex_emulator.data_folder import DataFolder
@@ -50,7 +50,7 @@ class LoggingService:
     def list_entries(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return a page of entries in the order of `orderBy`. Raises ApiError."""
         filter_text = str(body.get("filter", ""))
-        condition = _parse_filter(filter_text)
+        condition = _parse_filter_with_severity_ranks(filter_text)
         order = str(body.get("orderBy") or "timestamp asc")
         if order not in ("timestamp asc", "timestamp desc", "timestamp"):
             raise ApiError("INVALID_ARGUMENT", f'orderBy is "{order}"; known: "timestamp asc", "timestamp desc"')
@@ -61,51 +61,51 @@ class LoggingService:
         if job_id is None:
             raise ApiError("INVALID_ARGUMENT", f'the filter must name a job: {_JOB_ID}="ID" (the emulator needs that)')
         after = _decode_page_token(body.get("pageToken"), filter_text, order)
-        entries = self._iterate_entries(job_id, condition, order == "timestamp desc", after)
+        entries = self._iterate_matching_keyed_entries(job_id, condition, order == "timestamp desc", after)
         page = list(islice(entries, min(size, MAX_PAGE_SIZE)))
         reply: dict[str, Any] = {"entries": [entry for _, entry in page]} if page else {}
         if next(entries, None) is not None:
             reply["nextPageToken"] = _encode_page_token(page[-1][0], filter_text, order)
         return reply
 
-    def _iterate_entries(
-        self, job_id: str, condition: expression.Filter | None, is_newest_first: bool, after: EntryKey | None
+    def _iterate_matching_keyed_entries(
+        self, job_id: str, condition: expression.Filter | None, is_newest_first: bool, after_key: EntryKey | None
     ) -> Iterator[KeyedEntry]:
-        """Yield in order the entries that match the filter and come after the entry with the key `after`."""
+        """Yield in order the entries that match the filter and come after the entry with the key `after_key`."""
         since = _find_time_bound(condition, (">=", ">", "="), min) or 0
         until = _find_time_bound(condition, ("<=", "<", "="), max) or _END_OF_TIME
-        if after is not None:
-            since, until = (since, min(until, after[0])) if is_newest_first else (max(since, after[0]), until)
+        if after_key is not None:
+            since, until = (since, min(until, after_key[0])) if is_newest_first else (max(since, after_key[0]), until)
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(job_id)
             if job is None or job.study is not None:
                 return
-            jobs = [job, *transaction.get_trial_jobs(job_id).values()]
+            jobs = [job, *transaction.get_trial_jobs_by_id(job_id).values()]
             # Lines of containers come before the end of their job, so the logs of most trials need not be opened.
             jobs = [job for job in jobs if job.created <= until and (job.ended is None or job.ended >= since)]
             messages = [(job, message) for job in jobs for message in transaction.list_service_messages(job.id)]
-        service_entries = (build_service_entry(job, message) for job, message in messages)
+        service_entries = (build_keyed_service_entry(job, message) for job, message in messages)
         sources: list[Iterable[KeyedEntry]] = [sorted(service_entries, key=_get_key, reverse=is_newest_first)]
         read_log, bound = (self._read_newest_first, until) if is_newest_first else (self._read_oldest_first, since)
-        sources += [read_log(job, replica, bound) for job in jobs for replica in job.all_attempts]
+        sources += [read_log(job, replica, bound) for job in jobs for replica in job.replicas_of_all_attempts]
         for key, entry in heapq.merge(*sources, key=_get_key, reverse=is_newest_first):
             if key[0] > until if not is_newest_first else key[0] < since:
                 return
-            is_next = after is None or (key < after if is_newest_first else key > after)
+            is_next = after_key is None or (key < after_key if is_newest_first else key > after_key)
             if is_next and expression.matches(condition, partial(get_filterable_text, entry)):
                 yield key, entry
 
     def _read_oldest_first(self, job: Job, replica: Replica, since: int) -> Iterator[KeyedEntry]:
         saved = saved_logs.read_saved_log(self.data.logs, job.id, replica, since)
         if saved is not None:
-            yield from _build_replica_entries(job, replica, saved)
+            yield from _build_keyed_replica_entries(job, replica, saved)
             return
         last: EntryKey = (0, "")
-        for last, entry in _build_replica_entries(job, replica, self._read_live_log(job, replica, since)):
+        for last, entry in _build_keyed_replica_entries(job, replica, self._read_live_log(job, replica, since)):
             yield last, entry
         # Its container may have been removed meanwhile; its log was saved before.
         saved = saved_logs.read_saved_log(self.data.logs, job.id, replica, max(since, last[0]))
-        yield from (keyed for keyed in _build_replica_entries(job, replica, saved or ()) if keyed[0] > last)
+        yield from (keyed for keyed in _build_keyed_replica_entries(job, replica, saved or ()) if keyed[0] > last)
 
     def _read_newest_first(self, job: Job, replica: Replica, until: int) -> Iterator[KeyedEntry]:
         read_saved = partial(saved_logs.read_saved_log_backward, self.data.logs, job.id, replica, until)
@@ -117,7 +117,7 @@ class LoggingService:
             lines = saved_logs.reverse_log(chain([first], live), until) if first else read_saved() or iter(())
         for _, simultaneous in groupby(lines, lambda line: line.at):
             # Lines of one time are numbered in the order in which they were written.
-            yield from reversed(list(_build_replica_entries(job, replica, [*simultaneous][::-1])))
+            yield from reversed(list(_build_keyed_replica_entries(job, replica, [*simultaneous][::-1])))
 
     def _read_live_log(self, job: Job, replica: Replica, since: int) -> Iterator[LogLine]:
         try:
@@ -126,14 +126,14 @@ class LoggingService:
             return
 
 
-def _build_replica_entries(job: Job, replica: Replica, lines: Iterable[LogLine]) -> Iterator[KeyedEntry]:
+def _build_keyed_replica_entries(job: Job, replica: Replica, lines: Iterable[LogLine]) -> Iterator[KeyedEntry]:
     """Yield the entries of a container's lines; lines of the same time are numbered, to tell them apart."""
     for _, simultaneous in groupby(lines, lambda line: line.at):
         for number, line in enumerate(simultaneous):
-            yield build_replica_entry(job, replica, line, number)
+            yield build_keyed_replica_entry(job, replica, line, number)
 
 
-def _parse_filter(text: str) -> expression.Filter | None:
+def _parse_filter_with_severity_ranks(text: str) -> expression.Filter | None:
     """Return a filter with severities as ranks, which compare in their order. Raises ApiError."""
     try:
         condition = parser.parse_filter(text)
@@ -154,15 +154,15 @@ def _rank_severity(comparison: expression.Comparison) -> expression.Comparison:
     return expression.Comparison("severity", comparison.operator, str(SEVERITIES.index(comparison.value)))
 
 
-def _find_time_bound(node: expression.Filter | None, operators: tuple[str, ...], widest: Any) -> int | None:
-    """Return the first (or last) time that can match, None if the filter sets none; `widest` is min (or max)."""
+def _find_time_bound(node: expression.Filter | None, operators: tuple[str, ...], min_or_max: Any) -> int | None:
+    """Return the first (or last) time that can match, None if the filter sets none; `min_or_max` is min (or max)."""
     match node:
         case expression.And(terms):
-            bounds = [bound for term in terms if (bound := _find_time_bound(term, operators, widest)) is not None]
-            return (max if widest is min else min)(bounds, default=None)
+            bounds = [bound for term in terms if (bound := _find_time_bound(term, operators, min_or_max)) is not None]
+            return (max if min_or_max is min else min)(bounds, default=None)
         case expression.Or(terms):
-            alternatives = [_find_time_bound(term, operators, widest) for term in terms]
-            return None if None in alternatives else widest(alternatives)
+            alternatives = [_find_time_bound(term, operators, min_or_max) for term in terms]
+            return None if None in alternatives else min_or_max(alternatives)
         case expression.Comparison("timestamp", operator, value) if operator in operators:
             return parse_time(value)
     return None

@@ -18,13 +18,13 @@ EntryKey = tuple[int, str]  # time in nanoseconds and insertId: the order of ent
 KeyedEntry = tuple[EntryKey, Entry]
 
 
-def build_service_entry(job: Job, message: ServiceMessage) -> KeyedEntry:
+def build_keyed_service_entry(job: Job, message: ServiceMessage) -> KeyedEntry:
     """Return the entry of a message that the service wrote."""
     key = (message.at, f"{message.at}-service-{message.sequence:012d}")
     return key, _build_entry(job, "service", key, message.severity, message.text)
 
 
-def build_replica_entry(job: Job, replica: Replica, line: LogLine, same_time_index: int) -> KeyedEntry:
+def build_keyed_replica_entry(job: Job, replica: Replica, line: LogLine, same_time_index: int) -> KeyedEntry:
     """Return the entry of a container's line; `same_time_index` counts the lines before it that have the same time."""
     key = (
         line.at,
@@ -52,7 +52,7 @@ def get_filterable_text(entry: Entry, name: str) -> str | None:
     return labels.get(name.removeprefix("labels.")) if name.startswith("labels.") else entry.get(name)
 
 
-def _build_entry(job: Job, task: str, key: EntryKey, severity: str, text: str) -> Entry:
+def _build_entry(job: Job, task: str, key: EntryKey, default_severity: str, text: str) -> Entry:
     """Return an entry; a text that is a JSON object becomes jsonPayload and sets the severity, as in real jobs."""
     at, insert_id = key
     labels = {"ml.googleapis.com/job_id/log_area": "root"}
@@ -65,10 +65,10 @@ def _build_entry(job: Job, task: str, key: EntryKey, severity: str, text: str) -
         "logName": f"projects/{project}/logs/{'ml.googleapis.com%2F' if task == 'service' else ''}{task}",
         "resource": {
             "type": "ml_job",
-            "labels": {"job_id": job.visible_resource[1], "task_name": task, "project_id": project},
+            "labels": {"job_id": job.user_visible_kind_and_id[1], "task_name": task, "project_id": project},
         },
         "timestamp": f"{format_time(at)[:19]}.{at % 10**9:09d}Z",
-        "severity": severity,
+        "severity": default_severity,
         "labels": labels,
     }
     payload = _parse_json_object(text)

@@ -16,6 +16,7 @@ from vertex_emulator.gcs.checksums import compute_checksums
 from vertex_emulator.gcs.objects import Objects, StoredObject
 from vertex_emulator.gcs.resource_json import guess_content_type, serialize_bucket, serialize_object
 from vertex_emulator.gcs.upload_sessions import check_preconditions
+from vertex_emulator.http.request_body import read_json_object
 
 MAX_PAGE_SIZE = 1000
 _SYSTEM_PARAMETERS = frozenset(
@@ -29,7 +30,7 @@ _AFTER_PREFIX = "\U0010ffff"
 
 
 @dataclass(frozen=True)
-class StorageRoutes:
+class BucketAndObjectRoutes:
     """Methods on buckets and objects."""
 
     objects: Objects
@@ -39,6 +40,7 @@ class StorageRoutes:
         one = "/b/{bucket}/o/{name:path}"
         return [
             Route("/storage/v1/b", self._list_buckets, methods=["GET"]),
+            Route("/storage/v1/b", self._make_bucket, methods=["POST"]),
             Route("/storage/v1/b/{bucket}", self._get_bucket, methods=["GET"]),
             Route("/storage/v1/b/{bucket}", self._delete_bucket, methods=["DELETE"]),
             Route("/storage/v1/b/{bucket}/storageLayout", self._get_storage_layout, methods=["GET"]),
@@ -54,6 +56,12 @@ class StorageRoutes:
         names = [name for name in self.objects.list_buckets() if name.startswith(query.get("prefix", ""))]
         items = [serialize_bucket(get_base_url(request), name, self.objects.get_bucket_folder(name)) for name in names]
         return _respond_with_list("storage#buckets", items=items)
+
+    async def _make_bucket(self, request: Request) -> Response:
+        get_checked_query(request, {"project", "predefinedAcl", "predefinedDefaultObjectAcl", "enableObjectRetention"})
+        name = str((await read_json_object(request)).get("name", ""))
+        self.objects.make_bucket(name)
+        return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.get_bucket_folder(name)))
 
     def _get_bucket(self, request: Request) -> Response:
         get_checked_query(request)
@@ -81,7 +89,7 @@ class StorageRoutes:
         query = get_checked_query(request, {"prefix", "delimiter", "maxResults", "pageToken", *_IGNORED_PARAMETERS})
         bucket, prefix = request.path_params["bucket"], query.get("prefix", "")
         names = self.objects.iterate_names(bucket, prefix, _parse_page_token(query.get("pageToken", "")))
-        grouped = _group_by_prefix(names, prefix, query.get("delimiter", ""))
+        grouped = _iterate_names_and_prefixes(names, prefix, query.get("delimiter", ""))
         page = list(islice(grouped, _get_page_size(query) + 1))
         token = ""
         if len(page) > _get_page_size(query):
@@ -96,7 +104,7 @@ class StorageRoutes:
     def _get_object(self, request: Request) -> Response:
         if request.query_params.get("alt") == "media":
             return self._download(request)
-        stored = self._require_object(request)
+        stored = self._check_query_and_get_object(request)
         # Checksums require reading the whole file, so they are computed only if the client requests them.
         fields = request.query_params.get("fields", "*")
         has_checksums = any(name in fields for name in ("*", "md5Hash", "crc32c")) and not stored.name.endswith("/")
@@ -104,7 +112,7 @@ class StorageRoutes:
         return JSONResponse(serialize_object(get_base_url(request), stored, checksums))
 
     def _download(self, request: Request) -> Response:
-        stored = self._require_object(request)
+        stored = self._check_query_and_get_object(request)
         if stored.name.endswith("/"):
             return Response(b"")
         checksums = compute_checksums(stored.path)
@@ -123,10 +131,10 @@ class StorageRoutes:
         )
 
     def _delete_object(self, request: Request) -> Response:
-        self.objects.delete(self._require_object(request))
+        self.objects.delete(self._check_query_and_get_object(request))
         return Response(status_code=204)
 
-    def _require_object(self, request: Request) -> StoredObject:
+    def _check_query_and_get_object(self, request: Request) -> StoredObject:
         query = get_checked_query(request, {"generation", *_PRECONDITIONS})
         stored = self.objects.get(request.path_params["bucket"], request.path_params["name"])
         if query.get("generation", str(stored.generation)) != str(stored.generation):
@@ -153,7 +161,7 @@ def _respond_with_list(kind: str, **fields: Any) -> Response:
     return JSONResponse({"kind": kind, **{name: value for name, value in fields.items() if value}})
 
 
-def _group_by_prefix(names: Iterable[str], prefix: str, delimiter: str) -> Iterable[tuple[str, bool]]:
+def _iterate_names_and_prefixes(names: Iterable[str], prefix: str, delimiter: str) -> Iterable[tuple[str, bool]]:
     """Yield names and, once each and with True, the prefixes of names that have the delimiter after `prefix`."""
     last = ""
     for name in names:

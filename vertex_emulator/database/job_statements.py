@@ -1,0 +1,179 @@
+"""The statements on jobs, with their trials and service messages."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple
+from typing import Any
+
+from pydantic_core import from_json
+
+from vertex_api.job_kinds import KINDS, Kind
+from vertex_emulator.database.fault_statements import InjectedFaults
+from vertex_emulator.database.job_queue_statements import ACTIVE
+from vertex_emulator.database.records import (
+    FAILED,
+    QUEUED,
+    Ending,
+    Job,
+    RestartHistory,
+    ServiceMessage,
+    Trial,
+    list_replicas,
+)
+from vertex_emulator.database.statement_base import Statements, encode_values
+from vertex_emulator.injected_faults import InjectedFault
+from vertex_emulator.resource_names import Location
+from vertex_emulator.time_formats import now_ns
+
+_UNFINISHED = (QUEUED, *ACTIVE)
+
+
+class JobStatements(Statements):
+    """The statements on jobs of every kind, on trials, and on the service's messages in the logs of jobs."""
+
+    def add_job_and_consume_fault(
+        self,
+        job_id: str,
+        kind: Kind,
+        location: Location,
+        spec: Mapping[str, Any],
+        study: str | None = None,
+        trial: int | None = None,
+    ) -> Job:
+        """Add a job in QUEUED, with the pending fault that matches it, if any."""
+        now, replicas = now_ns(), list_replicas(kind, spec)
+        self._insert_row(
+            "jobs",
+            id=job_id,
+            collection=kind.collection,
+            **location.to_columns(),
+            spec=spec,
+            state=QUEUED,
+            created=now,
+            updated=now,
+            study=study,
+            trial=trial,
+            slots=len(replicas),
+            fault=InjectedFaults(self._connection).consume_run_fault(spec["displayName"], replicas),
+        )
+        return self._require_job(job_id)
+
+    def get_job(self, job_id: str) -> Job | None:
+        """Return a job by its id; None if it does not exist."""
+        row = self._select_first("SELECT * FROM jobs WHERE id = ?", job_id)
+        return _parse_job(row) if row else None
+
+    def list_non_trial_jobs(
+        self, kind: Kind | None = None, location: Location | None = None, before: int | None = None
+    ) -> Iterator[Job]:
+        """List the jobs that clients created (no trials' jobs), the newest first, with sequences below `before`."""
+        conditions: list[tuple[str, Any]] = []
+        if kind is not None:
+            conditions.append(("collection = ?", kind.collection))
+        if location is not None:
+            conditions += [("number = ?", location.project_number), ("region = ?", location.region)]
+        if before is not None:
+            conditions.append(("sequence < ?", before))
+        where = " AND ".join(["study IS NULL", *(condition for condition, _ in conditions)])
+        query = f"SELECT * FROM jobs WHERE {where} ORDER BY sequence DESC"
+        return map(_parse_job, self._connection.execute(query, [value for _, value in conditions]))
+
+    def list_unfinished_job_ids(self) -> list[str]:
+        """List the ids of all jobs that are not in a terminal state, trials' jobs too."""
+        marks = ", ".join("?" * len(_UNFINISHED))
+        rows = self._connection.execute(f"SELECT id FROM jobs WHERE state IN ({marks}) ORDER BY sequence", _UNFINISHED)
+        return [row["id"] for row in rows]
+
+    def update_job(self, job: Job, **columns: Any) -> Job:
+        """Set columns of a job and return it; its update time increases by at least a microsecond."""
+        if "started" in columns:
+            columns["started"] = max(columns["started"], job.created)
+        if "ended" in columns:
+            columns["ended"] = max(columns["ended"], job.started or job.created)
+        if "ending" in columns:
+            columns["ending"] = astuple(columns["ending"])
+        columns["updated"] = max(now_ns(), job.updated + 1000, columns.get("started", 0), columns.get("ended", 0))
+        assignments = ", ".join(f"{name} = ?" for name in columns)
+        self._connection.execute(f"UPDATE jobs SET {assignments} WHERE id = ?", (*encode_values(columns), job.id))
+        return self._require_job(job.id)
+
+    def end_job_and_log_outcome(self, job: Job, ending: Ending, **columns: Any) -> None:
+        """Set a job's terminal state, and log the service's final messages."""
+        self.log_service_message(job.id, ending.final_log_message)
+        if ending.state == FAILED:
+            self.log_service_message(job.id, ending.message, "ERROR")
+        self.update_job(job, state=ending.state, ending=ending, ended=now_ns(), **columns)
+
+    def delete_job_with_trials(self, job: Job) -> None:
+        """Delete a job with its trials, their jobs and its messages."""
+        self._connection.execute("DELETE FROM jobs WHERE id = ?", (job.id,))
+
+    def list_trials(self, study_id: str) -> list[Trial]:
+        """List the trials of a tuning job by number."""
+        rows = self._connection.execute("SELECT * FROM trials WHERE study = ? ORDER BY number", (study_id,))
+        return [_parse_trial(row) for row in rows]
+
+    def count_ended_trials(self, study_id: str) -> int:
+        """Count the trials of a tuning job that have ended."""
+        query = "SELECT count(*) FROM trials WHERE study = ? AND state IN ('SUCCEEDED', 'INFEASIBLE')"
+        return int(self._connection.execute(query, (study_id,)).fetchone()[0])
+
+    def get_trial_jobs_by_id(self, study_id: str) -> dict[str, Job]:
+        """Return the jobs of a study's trials by id."""
+        rows = self._connection.execute("SELECT * FROM jobs WHERE study = ?", (study_id,))
+        return {row["id"]: _parse_job(row) for row in rows}
+
+    def get_jobs_of_unfinished_trials_by_id(self, study_id: str) -> dict[str, Job]:
+        """Return the jobs of a study's trials that have not ended, by id."""
+        rows = self._connection.execute(
+            "SELECT jobs.* FROM trials JOIN jobs ON jobs.id = trials.job"
+            " WHERE trials.study = ? AND trials.state NOT IN ('SUCCEEDED', 'INFEASIBLE')",
+            (study_id,),
+        )
+        return {row["id"]: _parse_job(row) for row in rows}
+
+    def add_trial(self, trial: Trial) -> None:
+        """Add a trial; add its job in the same transaction."""
+        names = ("study", "number", "state", "parameters", "job")
+        self._insert_row("trials", **{name: getattr(trial, name) for name in names})
+
+    def update_trial(self, trial: Trial) -> None:
+        """Write a trial's state, times and measurements."""
+        names = ("state", "started", "ended", "measurements", "final", "infeasible_reason")
+        values = encode_values({name: getattr(trial, name) for name in names})
+        query = f"UPDATE trials SET {', '.join(f'{name} = ?' for name in names)} WHERE study = ? AND number = ?"
+        self._connection.execute(query, (*values, trial.study, trial.number))
+
+    def log_service_message(self, job_id: str, text: str, severity: str = "INFO") -> None:
+        """Add a message of the service to a job's log."""
+        self._insert_row("service_messages", job=job_id, at=now_ns(), severity=severity, text=text)
+
+    def list_service_messages(self, job_id: str) -> list[ServiceMessage]:
+        """List the service's messages in a job's log, oldest first."""
+        rows = self._connection.execute("SELECT * FROM service_messages WHERE job = ? ORDER BY sequence", (job_id,))
+        return [ServiceMessage(row["at"], row["sequence"], row["severity"], row["text"]) for row in rows]
+
+    def _require_job(self, job_id: str) -> Job:
+        job = self.get_job(job_id)
+        assert job is not None
+        return job
+
+
+def _parse_job(row: sqlite3.Row) -> Job:
+    names = ("id", "sequence", "state", "created", "updated", "started", "ended", "study", "trial")
+    return Job(
+        **{name: row[name] for name in names},
+        kind=KINDS[row["collection"]],
+        location=Location(row["project"], row["region"]),
+        spec=from_json(row["spec"]),
+        ending=Ending(*from_json(row["ending"])) if row["ending"] else None,
+        replica_outcomes=tuple(from_json(row["replica_outcomes"])),
+        restarts=RestartHistory(**from_json(row["restarts"])),
+        fault=InjectedFault(**from_json(row["fault"])) if row["fault"] else None,
+    )
+
+
+def _parse_trial(row: sqlite3.Row) -> Trial:
+    measurements = tuple(from_json(row["measurements"]))
+    final = from_json(row["final"]) if row["final"] else None
+    return Trial(**{**row, "parameters": from_json(row["parameters"]), "measurements": measurements, "final": final})
