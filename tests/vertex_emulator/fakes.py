@@ -15,9 +15,9 @@ from vertex_emulator.database import (
     Database,
     Transaction,
     job_queue_statements,
+    job_statements,
     model_statements,
     operation_statements,
-    transaction,
 )
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import ExecutorUnavailable, ImageUnavailable
@@ -261,7 +261,7 @@ def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
         pipeline_reconciler,
         study_reconciler,
         job_outcome,
-        transaction,
+        job_statements,
         job_queue_statements,
         model_statements,
         operation_statements,
