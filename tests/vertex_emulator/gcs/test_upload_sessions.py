@@ -104,7 +104,7 @@ def test_full_disk_is_reported_and_leaves_nothing(
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(upload_sessions.Upload, "write", full)
+    monkeypatch.setattr(upload_sessions.Upload, "append", full)
     reply = client.ask("POST", f"{URL}?uploadType=media&name=x", data=b"0123")
     assert (reply.status_code, reply.json()["error"]["status"]) == (507, "RESOURCE_EXHAUSTED")
     assert list((root / "uploads").iterdir()) == []
