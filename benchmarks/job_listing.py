@@ -89,9 +89,8 @@ def _add_jobs(data: Path) -> None:
 
 def _add_trials(transaction: Transaction, study_id: str) -> None:
     for number in range(1, TRIALS + 1):
-        job = transaction.add_job_and_consume_fault(
-            generate_id(), CUSTOM_JOB, _LOCATION, _SPECS[CUSTOM_JOB], study_id, number
-        )
+        spec = _SPECS[CUSTOM_JOB]
+        job = transaction.add_job_and_consume_fault(generate_id(), CUSTOM_JOB, _LOCATION, spec, study_id, number)
         transaction.update_job(job, state=SUCCEEDED)
         trial = Trial(
             study_id, number, "SUCCEEDED", {"x": 0.5}, job.id, 10**9, 2 * 10**9, (_MEASUREMENT,), _MEASUREMENT

@@ -72,14 +72,10 @@ def _find_input_data_problems(input_data_config: Mapping[str, Any] | None, bucke
     return _find_uri_problems(uri, ("inputDataConfig", "gcsDestination", "outputUriPrefix"), buckets_folder)
 
 
-def _find_package_uri_problems(
-    pools: Sequence[Mapping[str, Any]], path: KeyPath, buckets_folder: Path
-) -> Iterator[FieldProblem]:
-    for index, pool in enumerate(pools):
+def _find_package_uri_problems(pools: Sequence[Any], path: KeyPath, buckets_folder: Path) -> Iterator[FieldProblem]:
+    for i, pool in enumerate(pools):
         for number, uri in enumerate(pool.get("pythonPackageSpec", {}).get("packageUris", [])):
-            yield from _find_uri_problems(
-                uri, (*path, index, "pythonPackageSpec", "packageUris", number), buckets_folder
-            )
+            yield from _find_uri_problems(uri, (*path, i, "pythonPackageSpec", "packageUris", number), buckets_folder)
 
 
 def _find_uri_problems(uri: str, path: KeyPath, buckets_folder: Path) -> list[FieldProblem]:

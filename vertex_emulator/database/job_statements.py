@@ -8,18 +8,10 @@ from typing import Any
 from pydantic_core import from_json
 
 from vertex_api.job_kinds import KINDS, Kind
+from vertex_emulator.database import records
 from vertex_emulator.database.fault_statements import InjectedFaults
 from vertex_emulator.database.job_queue_statements import ACTIVE
-from vertex_emulator.database.records import (
-    FAILED,
-    QUEUED,
-    Ending,
-    Job,
-    RestartHistory,
-    ServiceMessage,
-    Trial,
-    list_replicas,
-)
+from vertex_emulator.database.records import FAILED, QUEUED, Ending, Job, RestartHistory, ServiceMessage, Trial
 from vertex_emulator.database.statement_base import Statements, encode_values
 from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.resource_names import Location
@@ -41,7 +33,7 @@ class JobStatements(Statements):
         trial: int | None = None,
     ) -> Job:
         """Add a job in QUEUED, with the pending fault that matches it, if any."""
-        now, replicas = now_ns(), list_replicas(kind, spec)
+        now, replicas = now_ns(), records.list_replicas(kind, spec)
         self._insert_row(
             "jobs",
             id=job_id,

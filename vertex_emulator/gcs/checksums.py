@@ -16,8 +16,4 @@ def compute_checksums(path: Path) -> dict[str, str]:
         while chunk := file.read(_CHUNK):
             md5.update(chunk)
             crc32c.update(chunk)
-    return {"md5Hash": _encode_base64(md5.digest()), "crc32c": _encode_base64(crc32c.digest())}
-
-
-def _encode_base64(digest: bytes) -> str:
-    return base64.b64encode(digest).decode()
+    return {"md5Hash": base64.b64encode(md5.digest()).decode(), "crc32c": base64.b64encode(crc32c.digest()).decode()}

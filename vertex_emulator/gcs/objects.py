@@ -116,8 +116,7 @@ class Objects:
 
     def iterate_names(self, bucket: str, prefix: str = "", after: str = "") -> Iterator[str]:
         """Yield the names of objects that start with `prefix` and sort after `after`, in order. Raises ApiError."""
-        root = self.get_bucket_folder(bucket)
-        yield from _walk_names(root, "", prefix, after)
+        yield from _walk_names(self.get_bucket_folder(bucket), "", prefix, after)
 
 
 def _walk_names(path: Path, parent: str, prefix: str, after: str) -> Iterator[str]:
