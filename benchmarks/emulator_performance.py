@@ -88,7 +88,7 @@ class Emulator:
 
 def yield_benchmark_rows() -> Iterator[str]:
     """Measure everything, and render a line per measurement."""
-    with create_data_folder() as data:
+    with temporary_data_folder() as data:
         starts = []
         for _ in range(2):
             with run_emulator(data) as emulator:
@@ -103,7 +103,7 @@ def yield_benchmark_rows() -> Iterator[str]:
             yield from _yield_overhead_rows(emulator)
             yield from _yield_throughput_rows(emulator)
             yield render_row("resident memory afterwards", emulator.get_resident_megabytes(), "MB")
-    with create_data_folder() as data:
+    with temporary_data_folder() as data:
         job_id = _add_job_with_log(data)
         with run_emulator(data) as emulator:
             yield from _yield_log_page_rows(emulator, job_id)
@@ -177,7 +177,7 @@ def _build_job(program: list[str]) -> dict[str, Any]:
 
 
 @contextmanager
-def create_data_folder() -> Iterator[Path]:
+def temporary_data_folder() -> Iterator[Path]:
     """Create a data folder, and remove it with its containers at the end."""
     data = Path(tempfile.mkdtemp(prefix="vertex-emulator-benchmark-"))
     try:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.emulator_performance import Emulator, create_data_folder, run_emulator
+from benchmarks.emulator_performance import Emulator, run_emulator, temporary_data_folder
 from benchmarks.paired_timing import render_row
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
 from vertex_api.validation.pipeline_tasks import CUSTOM_TASK
@@ -48,7 +48,7 @@ _SPECS: dict[Kind, dict[str, Any]] = {
 
 def yield_benchmark_rows() -> Iterator[str]:
     """Render a line per kind of job: the times of the slowest page and of the median one."""
-    with create_data_folder() as data:
+    with temporary_data_folder() as data:
         _add_jobs(data)
         with run_emulator(data) as emulator:
             emulator.call("GET", "readyz")  # waits until the emulator has listed Docker's containers

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.emulator_performance import Emulator, create_data_folder, run_emulator
+from benchmarks.emulator_performance import Emulator, run_emulator, temporary_data_folder
 from benchmarks.paired_timing import yield_time_rows
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "digits"
@@ -30,7 +30,7 @@ def yield_benchmark_rows() -> Iterator[str]:
     if shutil.which("gcloud") is None:
         yield "gcloud is not installed: local-run is not measured"
         return
-    with create_data_folder() as data, tempfile.TemporaryDirectory() as folder:
+    with temporary_data_folder() as data, tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "digits"
         shutil.copytree(EXAMPLE, source)
         try:

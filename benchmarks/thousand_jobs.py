@@ -60,7 +60,7 @@ def yield_benchmark_rows() -> Iterator[str]:
         with tempfile.TemporaryDirectory() as folder:
             bare = _measure_bare_calls(Path(folder, "bare"))
             ours, noop = create_our_program(Path(folder), JOBS), create_noop_program(Path(folder), JOBS)
-            with _run_emulator_without_capacity(ours.root / ".emulator"):
+            with _run_full_emulator(ours.root / ".emulator"):
                 for case, arguments in _CASES.items():
                     noop_cost = noop.measure_pulumi(*arguments)
                     costs[case].append((ours.measure_pulumi(*arguments), noop_cost, *([bare] if case == "up" else [])))
@@ -77,7 +77,7 @@ def _count_calls() -> dict[str, Counter[str]]:
     with tempfile.TemporaryDirectory() as folder:
         program = create_our_program(Path(folder), JOBS)
         data = program.root / ".emulator"
-        with _run_emulator_without_capacity(data) as emulator:
+        with _run_full_emulator(data) as emulator:
             endpoint = (data / "endpoint.json").read_text()
             for case, arguments in _CASES.items():
                 proxy = CountingProxy(emulator.url)
@@ -97,13 +97,13 @@ def _measure_bare_calls(folder: Path) -> Cost:
     jobs = [{"displayName": f"job-{i}", "jobSpec": build_short_spec(i), "labels": labels} for i in range(JOBS)]
     bodies = folder / "jobs"
     bodies.write_text("".join(json.dumps(job) + "\n" for job in jobs))
-    with _run_emulator_without_capacity(folder / "data") as emulator:
+    with _run_full_emulator(folder / "data") as emulator:
         command = [sys.executable, "-m", "benchmarks.bare_calls", emulator.url, str(bodies)]
         return measure_command(command, CHECKOUT, os.environ)
 
 
 @contextmanager
-def _run_emulator_without_capacity(data: Path) -> Iterator[Emulator]:
+def _run_full_emulator(data: Path) -> Iterator[Emulator]:
     """Run an emulator without room for another job, so that all jobs wait."""
     data.mkdir()
     try:

@@ -22,7 +22,7 @@ from .packages.python_package import PythonPackage
 from .runtime.foundation_protocol import Foundation
 from .runtime.pulumi_outputs import apply_when_known
 from .schema import references
-from .schema.job_declaration import JobDeclaration
+from .schema.declared_job import DeclaredJob
 from .settings import guardrails
 from .settings.settings import Settings
 
@@ -146,7 +146,7 @@ class Jobs:
         self._completed_results.update(dict.fromkeys(jobs, completion.results.recover(lambda _: {})))
         return completion
 
-    def _create_job(self, declaration: JobDeclaration, completions: Sequence[Completion]) -> JobResource:
+    def _create_job(self, declaration: DeclaredJob, completions: Sequence[Completion]) -> JobResource:
         names: dict[str, set[str]] = {"images": set(), "packages": set(), "secrets": set(), "jobs": set()}
         for _, reference in references.find_references_with_paths(declaration.spec.fields):
             table, _, name = reference.partition(".")

@@ -17,7 +17,7 @@ from typing_extensions import is_typeddict
 
 from components.schema import shapes
 from components.schema.formats import NumberOrText
-from components.settings.stack_values import NAMESPACE
+from components.settings.stack_value_checks import NAMESPACE
 from tools.generate_types import PREFIX, load_discovery_document, write_or_check_files
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE
 from vertex_api.message_fields import split_type_and_annotations

@@ -17,7 +17,7 @@ TEMPLATE = CHECKOUT / "template"
 REQUIREMENT = "./{wheel}[emulator]\n"
 
 
-def list_checkout_files() -> list[str]:
+def list_unignored_files() -> list[str]:
     """Return the files of this checkout that git tracks or would track, relative to it."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
@@ -25,8 +25,8 @@ def list_checkout_files() -> list[str]:
 
 
 def copy_checkout(folder: Path) -> None:
-    """Copy the files that `list_checkout_files` returns into a new folder."""
-    for file in list_checkout_files():
+    """Copy the files that `list_unignored_files` returns into a new folder."""
+    for file in list_unignored_files():
         _copy_file(CHECKOUT / file, folder / file)
 
 
@@ -46,7 +46,7 @@ def build_wheel(folder: Path) -> Path:
 
 def write_template(folder: Path) -> None:
     """Write the template into an existing folder, with the wheel beside its `requirements.txt`, which names it."""
-    for file in list_checkout_files():
+    for file in list_unignored_files():
         if Path(file).parts[0] == TEMPLATE.name:
             _copy_file(CHECKOUT / file, folder / Path(file).relative_to(TEMPLATE.name))
     (folder / "requirements.txt").write_text(REQUIREMENT.format(wheel=build_wheel(folder).name))

@@ -72,7 +72,7 @@ def compute_file_digests(folder: Path, paths: Collection[str]) -> dict[str, str]
     cached = _parse_cache(read_cache_file(cache_file))
     current = dict(zip(paths, split_joined_signatures(signatures), strict=True))
     unchanged = {path: cached[path] for path in paths if path in cached and cached[path][0] == current[path]}
-    hashed = _compute_signed_digests(root, [path for path in paths if path not in unchanged])
+    hashed = _compute_digests_with_signatures(root, [path for path in paths if path not in unchanged])
     # Neither files that changed while they were read, nor files whose next change may have the same times.
     stable = {path: entry for path, entry in hashed.items() if entry[0] == current[path] and is_stable(entry[0], start)}
     # Another image may be built from other files of this folder.
@@ -96,7 +96,7 @@ def _serialize_cache(entries: Mapping[str, SignedDigest]) -> bytes:
     return json_text + b"\n" + b"".join(signature for signature, _ in entries.values())
 
 
-def _compute_signed_digests(root: str, paths: list[str]) -> dict[str, SignedDigest]:
+def _compute_digests_with_signatures(root: str, paths: list[str]) -> dict[str, SignedDigest]:
     """Hash files at `root + path` in several threads."""
     if not paths:
         return {}

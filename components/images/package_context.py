@@ -9,9 +9,9 @@ from pathlib import Path
 from vertex_api.validation.rules import Violation
 
 from ..schema import shapes
-from .autopackaging import INSTALL_FILES, PACKAGE_FOLDER, get_main_file, list_copied_paths, render_dockerfile
 from .build_context import BuildContext
 from .dockerignore import list_included_files
+from .package_dockerfile import INSTALL_FILES, PACKAGE_FOLDER, get_main_file, list_copied_paths, render_dockerfile
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from vertex_api.validation.shape_validation import format_path, validate_and_can
 from ..errors import DeclarationErrors, Problem
 from ..runtime.pulumi_outputs import has_output
 from ..schema import formats, references, shapes
-from ..schema.job_declaration import canonicalize_declared_spec
+from ..schema.declared_job import canonicalize_declared_spec
 from .dependencies import unknown_result_message
 from .recovery.labels import find_own_label_conflicts
 from .results import split_reference

@@ -7,17 +7,17 @@ from vertex_api.name_suggestions import suggestion_text
 from vertex_api.validation.rules import KeyPath
 
 from ..schema import references
-from ..schema.job_declaration import JobDeclaration
+from ..schema.declared_job import DeclaredJob
 from . import dependency_graph, results
 from .results import split_reference
 
 ResultReferences = Mapping[str, Sequence[tuple[KeyPath, str]]]
 """By name of a job: the references to results in its spec, without `jobs.`, each with its place."""
-JobViolation = tuple[JobDeclaration, KeyPath, str]
+JobViolation = tuple[DeclaredJob, KeyPath, str]
 
 
 def find_dependency_violations(
-    jobs: Sequence[JobDeclaration], result_references: ResultReferences
+    jobs: Sequence[DeclaredJob], result_references: ResultReferences
 ) -> Iterator[JobViolation]:
     """Find references and `after` that name no job or no result of one, cycles, and deadlines that nothing applies."""
     by_name = {job.name: job for job in jobs}
@@ -61,8 +61,8 @@ def unknown_result_message(reference: str, job_name: str, result: str, available
 
 
 def resolve_folders_and_link_jobs(
-    jobs: Sequence[JobDeclaration], result_references: ResultReferences
-) -> tuple[JobDeclaration, ...]:
+    jobs: Sequence[DeclaredJob], result_references: ResultReferences
+) -> tuple[DeclaredJob, ...]:
     """Return valid jobs with the `referenced_jobs` of each.
 
     A reference to the model folder of a job is resolved if that job's declaration names its output folder. What the
@@ -74,7 +74,7 @@ def resolve_folders_and_link_jobs(
         for job in jobs
     }
     levels = dependency_graph.compute_levels(referenced_jobs)
-    linked_jobs: dict[str, JobDeclaration] = {}
+    linked_jobs: dict[str, DeclaredJob] = {}
     model_dirs: dict[str, str] = {}
     tables = {references.JOBS: model_dirs}
     for job in sorted(jobs, key=lambda job: levels[job.name]):

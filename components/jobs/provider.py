@@ -17,7 +17,7 @@ from vertex_api.validation.shape_validation import get_value_at
 from ..runtime import api_target
 from ..runtime.api_target import Target, translate_api_errors
 from ..runtime.provider_base import Provider
-from ..schema.job_declaration import canonicalize_declared_spec
+from ..schema.declared_job import canonicalize_declared_spec
 from . import adoption, drift, progress, results
 from .pipeline_backing_jobs import fetch_tuning_job_or_itself
 from .provider_inputs import JobInputs
@@ -72,14 +72,14 @@ class JobProvider(Provider):
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = JobInputs.parse(self.kind, props)
-        with translate_api_errors(f"{inputs.name}: not read"):
+        with translate_api_errors(f"{inputs.pulumi_name}: not read"):
             api = api_target.resolve_ready_target(inputs.parent)
             try:
                 job = api.client.get(ResourceName.parse(id_))
             except NotFound:
                 return dynamic.ReadResult(None, {})
             run = _build_run_output(api, job)
-        if change := progress.describe_change(inputs.name, props.get("run") or {}, run):
+        if change := progress.describe_change(inputs.pulumi_name, props.get("run") or {}, run):
             # A refresh shows changes of inputs only.
             print(change, flush=True)  # noqa: T201
         recorded_results = _get_upstream_results(props)
@@ -92,9 +92,9 @@ class JobProvider(Provider):
         get_current_session().record_deleted_or_kept(id_)
         if inputs.on_delete == "keep":
             return
-        with translate_api_errors(f"{inputs.name}: not deleted"):
+        with translate_api_errors(f"{inputs.pulumi_name}: not deleted"):
             client = api_target.resolve_ready_target(inputs.parent).client
-            remove_job(client, name, inputs.name, keep_record=inputs.on_delete == "cancel")
+            remove_job(client, name, inputs.pulumi_name, keep_record=inputs.on_delete == "cancel")
 
     def _adopt_find_or_submit(self, props: dict[str, Any]) -> dict[str, Any]:
         """Return the outputs of a resource once its job exists: adopted by name, found again, or submitted."""

@@ -8,7 +8,7 @@ from vertex_api.job_kinds import Kind
 from vertex_api.validation.canonical_spec import CanonicalSpec, restore_spec
 
 from ..schema import references
-from ..schema.job_declaration import get_deletion_policy
+from ..schema.declared_job import get_deletion_policy
 from ..schema.references import Tables
 
 
@@ -45,7 +45,7 @@ class JobInputs:
         )
 
     @property
-    def name(self) -> str:
+    def pulumi_name(self) -> str:
         """The name of the resource."""
         return self.owner.rpartition("/")[2]
 
@@ -57,7 +57,7 @@ class JobInputs:
     @property
     def error_prefix(self) -> str:
         """What has failed if the job cannot be created, as messages begin."""
-        return f"{self.name}: {f'{self.adopted_job} is not adopted' if self.adopted_job else 'not submitted'}"
+        return f"{self.pulumi_name}: {f'{self.adopted_job} is not adopted' if self.adopted_job else 'not submitted'}"
 
     def collect_reference_values(self, results: Mapping[str, str]) -> Tables:
         """Return the values of all references in the spec; `results` are those of upstream jobs."""

@@ -28,10 +28,10 @@ def remove_orphans_find_or_submit_job(
     labels = build_labels(inputs.owner, token)
     equivalent_job = session.find_equivalent_usable_job(api, kind, inputs.stack, token)
     ledger = session.get_ledger(inputs.stack)
-    if ledger and inputs.name in ledger.names:
-        labels[MARK_LABEL] = ledger.compute_mark(inputs.name)
+    if ledger and inputs.pulumi_name in ledger.names:
+        labels[MARK_LABEL] = ledger.compute_mark(inputs.pulumi_name)
         orphans = session.find_orphan_names(api, kind, inputs.stack, labels[MARK_LABEL], equivalent_job)
-        remove_orphans(api.client, ledger.stack, dict.fromkeys(orphans, inputs.name))
+        remove_orphans(api.client, ledger.stack, dict.fromkeys(orphans, inputs.pulumi_name))
     if equivalent_job:
         return equivalent_job
     job = references.resolve_and_unescape(inputs.spec.fields, inputs.collect_reference_values(results))

@@ -15,7 +15,7 @@ from vertex_api.estimates.regional_availability import (
 )
 from vertex_api.name_suggestions import find_closest_name
 
-from ..schema.job_declaration import JobDeclaration
+from ..schema.declared_job import DeclaredJob
 from ..settings import google_cloud_rules
 from ..settings.settings import Settings
 
@@ -32,7 +32,7 @@ def show_availability(settings: Settings) -> None:
 
 
 def render_unavailable_accelerators(
-    region: str, jobs: Iterable[JobDeclaration], pools: Iterable[Mapping[str, Any]]
+    region: str, jobs: Iterable[DeclaredJob], pools: Iterable[Mapping[str, Any]]
 ) -> list[str]:
     """Return a line for an unknown region, or for each accelerator that the region does not offer.
 

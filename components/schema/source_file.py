@@ -41,16 +41,16 @@ class SourceFile:
 
     def create_problem(self, path: KeyPath, message: str) -> Problem:
         """Return a problem at a key, with the key's line. Values are quoted as the user wrote them."""
-        full_path = self._get_full_path(path)
-        message = yaml_documents.quote_misread_source_text(self._root_node, full_path, message)
+        full_path = self._get_key_path_in_file(path)
+        message = yaml_documents.improve_message_if_misread(self._root_node, full_path, message)
         return Problem(self.format_place(path), format_path(full_path[1 if self.namespace else 0 :]), message)
 
     def format_place(self, path: KeyPath) -> str:
         """Return `file:line` of the deepest part of `path` that the file holds, or the file alone."""
-        line = yaml_documents.find_deepest_line(self._root_node, self._get_full_path(path))
+        line = yaml_documents.find_deepest_line(self._root_node, self._get_key_path_in_file(path))
         return self.name if line is None else f"{self.name}:{line}"
 
-    def _get_full_path(self, path: KeyPath) -> KeyPath:
+    def _get_key_path_in_file(self, path: KeyPath) -> KeyPath:
         if not self.namespace:
             return path
         return ("config", f"{self.namespace}{path[0]}", *path[1:]) if path else ("config",)

@@ -49,7 +49,7 @@ def compose_nodes(content: bytes) -> yaml.Node | None:
     return yaml.compose(content, yaml.CSafeLoader)
 
 
-def quote_misread_source_text(root_node: yaml.Node | None, path: KeyPath, message: str) -> str:
+def improve_message_if_misread(root_node: yaml.Node | None, path: KeyPath, message: str) -> str:
     """Return a problem's message; if it says that a value is not a text, it quotes what the user wrote.
 
     YAML reads some texts without quotes as other values: 3.10 as 3.1, no as false, 12:30 as 750.

@@ -18,7 +18,7 @@ from ..images.declared_images import find_image_violations
 from ..jobs import dependencies
 from ..packages.source_distribution import find_python_package_violations
 from ..schema import job_keys, references, shapes
-from ..schema.job_declaration import JobDeclaration, canonicalize_declared_spec
+from ..schema.declared_job import DeclaredJob, canonicalize_declared_spec
 from ..schema.source_file import SourceFile
 from .declaration_entries import SECTIONS, Entries, Entry
 from .reference_resolution import Resolution, resolve_and_check_references
@@ -32,7 +32,7 @@ class Declarations:
 
     images: dict[str, shapes.Image]
     packages: dict[str, shapes.PythonPackage]
-    jobs: tuple[JobDeclaration, ...]
+    jobs: tuple[DeclaredJob, ...]
     problems: list[Problem]
 
 
@@ -61,7 +61,7 @@ def parse_declarations_and_problems(
     tables = {"vars": variables, "images": google_images}
     declared = [entry for section in SECTIONS[1:] for entry in entries[section].values()]
     resolutions = [resolve_and_check_references(entry, names, tables) for entry in declared]
-    images, packages, jobs = {}, {}, list[JobDeclaration]()
+    images, packages, jobs = {}, {}, list[DeclaredJob]()
     for resolution in resolutions:
         entry = resolution.entry
         if entry.section == "images":
@@ -99,10 +99,10 @@ def _parse_image_or_package(
     return value, [(problem.path, problem.message) for problem in misshapen] or list(find_violations(value))
 
 
-def _parse_job(resolution: Resolution) -> tuple[JobDeclaration, list[Violation]]:
+def _parse_job(resolution: Resolution) -> tuple[DeclaredJob, list[Violation]]:
     kind, name, declared = KINDS[resolution.entry.section], resolution.entry.name, resolution.value
     if not isinstance(declared, Mapping):
-        return JobDeclaration(kind, name, None, {}), [((), MUST_BE_OBJECT)]
+        return DeclaredJob(kind, name, None, {}), [((), MUST_BE_OBJECT)]
     lifecycle_value = declared.get(job_keys.LIFECYCLE)
     lifecycle_value = {} if lifecycle_value is None else lifecycle_value
     valid_lifecycle, misshapen = validate_and_canonicalize_shape(shapes.Lifecycle, lifecycle_value)
@@ -122,7 +122,7 @@ def _parse_job(resolution: Resolution) -> tuple[JobDeclaration, list[Violation]]
         result = results.get(problem.path)
         message = job_keys.unknown_top_key_message(kind, problem.path) or problem.message
         violations.append((problem.path, f"${{{references.JOBS}.{result}}} {_RESULT_AS_VALUE}" if result else message))
-    return JobDeclaration(kind, name, spec, lifecycle), violations
+    return DeclaredJob(kind, name, spec, lifecycle), violations
 
 
 def _convert_vars_to_text_in_place(source: Any, body: dict[str, Any], paths: Iterable[KeyPath]) -> bool:

@@ -11,12 +11,12 @@ from ..images.declared_images import find_bare_image_name_violations
 from ..jobs import adoption
 from ..jobs.recovery.labels import find_own_label_conflicts
 from ..schema import references, shapes
-from ..schema.job_declaration import JobDeclaration
+from ..schema.declared_job import DeclaredJob
 from . import guardrails
 
 
 def find_job_violations(
-    job: JobDeclaration, images: Mapping[str, shapes.Image], stack_values: Mapping[str, Any]
+    job: DeclaredJob, images: Mapping[str, shapes.Image], stack_values: Mapping[str, Any]
 ) -> Iterator[Violation]:
     """Find all that makes a job invalid in a stack with these `images` and values of its stack file.
 
@@ -38,7 +38,7 @@ def find_job_violations(
         yield from guardrails.find_job_violations(stack_values["guardrails"], job, images, stack_labels)
 
 
-def find_jobs_with_adopted_target(jobs: Iterable[JobDeclaration]) -> list[tuple[JobDeclaration, str]]:
+def find_jobs_with_adopted_target(jobs: Iterable[DeclaredJob]) -> list[tuple[DeclaredJob, str]]:
     """Find the jobs that adopt what another one adopts, each with a message for its `lifecycle.adopt`."""
     names: dict[str, str] = {}
     duplicates = []
@@ -50,7 +50,7 @@ def find_jobs_with_adopted_target(jobs: Iterable[JobDeclaration]) -> list[tuple[
     return duplicates
 
 
-def _find_adoption_violations(job: JobDeclaration, stack_values: Mapping[str, Any]) -> Iterator[Violation]:
+def _find_adoption_violations(job: DeclaredJob, stack_values: Mapping[str, Any]) -> Iterator[Violation]:
     project, region_name = stack_values.get("project", "local"), stack_values.get("region", "us-central1")
     place = (project, stack_values.get("projectNumber"), region_name)
     for message in adoption.render_adoption_violations(job.kind, job.lifecycle["adopt"], *place):
@@ -60,7 +60,7 @@ def _find_adoption_violations(job: JobDeclaration, stack_values: Mapping[str, An
 
 
 def _find_likely_mistakes(
-    job: JobDeclaration, images: Mapping[str, shapes.Image], is_on_google_cloud: bool
+    job: DeclaredJob, images: Mapping[str, shapes.Image], is_on_google_cloud: bool
 ) -> Iterable[Violation]:
     """Find likely mistakes, one for each path: that of the last rule."""
     kind, fields = job.spec.training_job.kind, job.spec.training_job.fields

@@ -19,7 +19,7 @@ from vertex_api.validation.rules.machine_spec import get_accelerator_and_count
 
 from ..errors import ImageRefused
 from ..schema import references, shapes
-from ..schema.job_declaration import JobDeclaration
+from ..schema.declared_job import DeclaredJob
 from . import google_cloud_rules
 
 _UNKNOWN_YET = "stands for a value that is not known yet, so it cannot be checked; write the value"
@@ -37,7 +37,7 @@ def find_empty_rule_violations(guardrails: Any) -> Iterator[Violation]:
 
 
 def find_job_violations(
-    rules: shapes.Guardrails, job: JobDeclaration, images: Mapping[str, shapes.Image], labels: Mapping[str, str]
+    rules: shapes.Guardrails, job: DeclaredJob, images: Mapping[str, shapes.Image], labels: Mapping[str, str]
 ) -> Iterator[Violation]:
     """Find every guardrail that a valid job breaks. `labels` are those that the stack gives all its jobs.
 

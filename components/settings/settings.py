@@ -10,13 +10,13 @@ from vertex_api.estimates.cost import Cost, estimate_cost
 
 from ..errors import DeclarationErrors, Problem
 from ..schema import shapes
-from ..schema.job_declaration import JobDeclaration
+from ..schema.declared_job import DeclaredJob
 from ..schema.source_file import SourceFile
 from . import google_cloud_rules, guardrails, price_overrides
 from .declaration_entries import load_entries_and_problems
 from .declarations import parse_declarations_and_problems
 from .declared_job_checks import find_job_violations, find_jobs_with_adopted_target
-from .stack_values import NAMESPACE, extract_own_config, find_valid_values_and_violations
+from .stack_value_checks import NAMESPACE, extract_own_config, find_valid_values_and_violations
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Settings:
     cloud: shapes.Cloud | None
     images: Mapping[str, shapes.Image]
     packages: Mapping[str, shapes.PythonPackage]
-    jobs: tuple[JobDeclaration, ...]
+    jobs: tuple[DeclaredJob, ...]
     secrets: Mapping[str, str]
     guardrails: shapes.Guardrails
     costs: Mapping[str, Cost]
@@ -106,7 +106,7 @@ def _read_stack_file_for_line_numbers(root: Path, stack: str) -> SourceFile:
     return SourceFile(name, file.read_bytes() if file.is_file() else b"", f"{NAMESPACE}:")
 
 
-def _estimate_costs(jobs: Iterable[JobDeclaration], stack_values: Mapping[str, Any]) -> dict[str, Cost]:
+def _estimate_costs(jobs: Iterable[DeclaredJob], stack_values: Mapping[str, Any]) -> dict[str, Cost]:
     """Estimate what the jobs and machines without problems cost, if they are in a known region of Google Cloud."""
     if stack_values.get("target") != "gcp" or "region" not in stack_values:
         return {}

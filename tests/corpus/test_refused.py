@@ -23,7 +23,7 @@ RULES = (
     "components/settings/declaration_entries.py",
     "components/settings/declared_job_checks.py",
     "components/settings/reference_resolution.py",
-    "components/settings/stack_values.py",
+    "components/settings/stack_value_checks.py",
     "components/jobs/dependencies.py",
     "components/schema/formats.py",
     "components/settings/guardrails.py",

@@ -17,11 +17,11 @@ from tests.engine.project import CHECKOUT, engine_environment
 from tests.packaging.building import wheel
 from tests.packaging.installed import InstalledProject
 from tests.packaging.test_wheel import requirement_closure
-from tools.write_template import TEMPLATE, list_checkout_files
+from tools.write_template import TEMPLATE, list_unignored_files
 from vertex_api import __version__
 
 MAX_FILES = 10
-FILES = {str(Path(file).relative_to("template")) for file in list_checkout_files() if file.startswith("template/")}
+FILES = {str(Path(file).relative_to("template")) for file in list_unignored_files() if file.startswith("template/")}
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from google.cloud import aiplatform_v1
 from tools import generate_types
 from vertex_api import types
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.validation.rules.unions import UNIONS
+from vertex_api.validation.rules.model_unions import UNIONS
 
 # Within deployedModels, which the service sets: this version of the client leaves it out of what it reads.
 NOT_IN_THE_CLIENT = {"DeployedModelRef.checkpointId"}

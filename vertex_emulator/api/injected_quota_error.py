@@ -10,7 +10,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
 
 
-def consume_injected_quota_fault(database: Database, kind: Kind, spec: Mapping[str, Any]) -> None:
+def consume_and_raise_injected_quota_fault(database: Database, kind: Kind, spec: Mapping[str, Any]) -> None:
     """Use up a pending quota fault of a job. Raises ApiError RESOURCE_EXHAUSTED if there is one."""
     with database.write_transaction() as transaction:
         is_exceeded = transaction.injected_faults.consume_quota_fault(spec["displayName"])

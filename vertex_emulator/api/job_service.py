@@ -8,14 +8,14 @@ from typing import Any, get_args
 
 from vertex_api import types
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex_emulator.api.injected_quota_error import consume_injected_quota_fault
+from vertex_emulator.api.injected_quota_error import consume_and_raise_injected_quota_fault
 from vertex_emulator.api.job_validation import validate_and_canonicalize_request
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
 from vertex_emulator.api.read_mask import apply_read_mask, has_field, parse_read_mask
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ApiError, ModelUploadRejected
-from vertex_emulator.filters.expression import matches
+from vertex_emulator.filters.expression_tree import matches
 from vertex_emulator.resource_json import get_api_state, serialize_job, serialize_operation, serialize_pipeline
 from vertex_emulator.resource_names import Location, generate_id
 from vertex_emulator.scheduling import ending_requests
@@ -41,7 +41,7 @@ class JobService:
     def create(self, kind: Kind, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
         """Queue a job and return it. Raises ApiError with every problem of the request."""
         spec = validate_and_canonicalize_request(kind, body, self.buckets_folder)
-        consume_injected_quota_fault(self.database, kind, spec)
+        consume_and_raise_injected_quota_fault(self.database, kind, spec)
         job_id = generate_id()
         with self.database.write_transaction() as transaction:
             _check_model_can_be_uploaded(transaction, location, spec)

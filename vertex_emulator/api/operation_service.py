@@ -8,7 +8,7 @@ from vertex_emulator.api.list_request import ListRequest, build_list_reply
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Operation
 from vertex_emulator.errors import ApiError
-from vertex_emulator.filters.expression import matches
+from vertex_emulator.filters.expression_tree import matches
 from vertex_emulator.resource_json import serialize_operation
 
 _FILTERABLE_FIELDS = ("name", "done")

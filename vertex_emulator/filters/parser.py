@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from vertex_emulator.errors import InvalidFilter
-from vertex_emulator.filters.expression import And, Comparison, Filter, Not, Or
+from vertex_emulator.filters.expression_tree import And, Comparison, Filter, Not, Or
 
 _TOKEN = re.compile(
     r"""\s*(?:

@@ -34,13 +34,13 @@ class UploadRoutes:
         for prefix in ("", "/resumable"):
             objects = f"{prefix}/upload/storage/v1/b/{{bucket}}/o"
             routes += [
-                Route(objects, self._receive_upload, methods=["POST"]),
+                Route(objects, self._begin_or_receive_upload, methods=["POST"]),
                 Route(objects, self._receive_chunk_or_report_progress, methods=["PUT"]),
                 Route(objects, self._cancel_upload, methods=["DELETE"]),
             ]
         return routes
 
-    async def _receive_upload(self, request: Request) -> Response:
+    async def _begin_or_receive_upload(self, request: Request) -> Response:
         query = get_checked_query(request, {"uploadType", "name", "predefinedAcl", *_EXPECTED})
         if "content-encoding" in request.headers:
             raise ApiError("INVALID_ARGUMENT", "Content-Encoding: send the body as it is to be stored", http=415)

@@ -19,7 +19,7 @@ def list_folder(buckets_folder: Path, uri: str) -> dict[str, Any]:
     The fields are `uri`, the local `path`, `entries` (`name`, `uri`, `kind`: folder, file or link, `size` in bytes,
     `modified`), and `left_out`, how many entries were omitted beyond `MAX_LISTED`.
     """
-    path = _resolve_path(buckets_folder, uri)
+    path = _resolve_folder_or_file(buckets_folder, uri)
     try:
         with os.scandir(path) as scanned:
             entries = [(not entry.is_dir(follow_symlinks=False), entry.name, entry) for entry in scanned]
@@ -37,13 +37,13 @@ def list_folder(buckets_folder: Path, uri: str) -> dict[str, Any]:
 
 def require_file_path(buckets_folder: Path, uri: str) -> Path:
     """Return the file of a gs:// URI. Raises ApiError."""
-    path = _resolve_path(buckets_folder, uri)
+    path = _resolve_folder_or_file(buckets_folder, uri)
     if not path.is_file():
         raise ApiError("NOT_FOUND", f"There is no file {uri} ({path}).")
     return path
 
 
-def _resolve_path(buckets_folder: Path, uri: str) -> Path:
+def _resolve_folder_or_file(buckets_folder: Path, uri: str) -> Path:
     try:
         return buckets_folder if uri == ROOT else bucket_folders.resolve_folder(buckets_folder, uri)
     except InvalidBucketUri as error:

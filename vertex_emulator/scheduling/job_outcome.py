@@ -34,7 +34,7 @@ def decide_job_outcome(job: Job, statuses: Mapping[Replica, ReplicaStatus], now:
     if job.fault is not None and fault_time is not None and now >= fault_time:
         match job.fault.kind:
             case "preempt":
-                return _decide_preemption(job, now)
+                return _decide_outcome_of_preemption(job, now)
             case "fail" if job.fault.code is not None:
                 return Ending(FAILED, job.fault.code, job.fault.message or "Injected failure.", now)
         current = fault_effects.apply_fault(job.fault, current, fault_time)
@@ -80,7 +80,7 @@ def build_stockout_ending(job: Job, now: int) -> Ending:
     return Ending(FAILED, _CODE_RESOURCE_EXHAUSTED, render_stockout_error(job.location.region), now)
 
 
-def _decide_preemption(job: Job, now: int) -> Ending | RestartPlan:
+def _decide_outcome_of_preemption(job: Job, now: int) -> Ending | RestartPlan:
     restart = restart_rules.plan_preemption_restart(job, render_stockout_error(job.location.region), now)
     return restart or build_stockout_ending(job, now)
 

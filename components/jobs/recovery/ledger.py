@@ -22,7 +22,7 @@ from vertex_api.job_kinds import KINDS
 from ...runtime import api_target
 from ...runtime.api_target import translate_api_errors
 from ...runtime.provider_base import Provider
-from ...schema.job_declaration import JobDeclaration, get_deletion_policy
+from ...schema.declared_job import DeclaredJob, get_deletion_policy
 from . import tokens
 from .labels import MARK_LABEL, build_stack_filter
 from .orphans import remove_orphans
@@ -77,7 +77,7 @@ class Ledger(dynamic.Resource, module="vertex", name="Ledger"):
     """Records the names of jobs. Jobs in `parent` that depend on it are found again after `pulumi` was killed."""
 
     def __init__(
-        self, name: str, jobs: Iterable[JobDeclaration], parent: str, opts: pulumi.ResourceOptions | None = None
+        self, name: str, jobs: Iterable[DeclaredJob], parent: str, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         props = {
             "stack": f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from components.schema.job_declaration import JobDeclaration
+from components.schema.declared_job import DeclaredJob
 from components.settings.settings import Settings
 from tests.components.projects import INCLUDING, load, problems
 
@@ -48,11 +48,11 @@ def after(**names: str) -> str:
     return "customJobs:\n" + "".join(lines)
 
 
-def declared(root: Path, text: str) -> dict[str, JobDeclaration]:
+def declared(root: Path, text: str) -> dict[str, DeclaredJob]:
     return {job.name: job for job in load(root, INCLUDING, jobs=text).jobs}
 
 
-def args(job: JobDeclaration) -> list[str]:
+def args(job: DeclaredJob) -> list[str]:
     found: list[str] = job.spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"]
     return found
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from typing_extensions import TypedDict
 
-from components.schema.yaml_documents import compose_nodes, find_deepest_line, load_document, quote_misread_source_text
+from components.schema.yaml_documents import compose_nodes, find_deepest_line, improve_message_if_misread, load_document
 from vertex_api.scalar_types import String
 from vertex_api.validation.shape_validation import validate_and_canonicalize_shape
 
@@ -21,7 +21,7 @@ def said(text: str) -> list[str]:
     """What is wrong with a document of texts, as its writer is told."""
     content = text.encode()
     _, problems = validate_and_canonicalize_shape(Texts, load_document(content))
-    return [quote_misread_source_text(compose_nodes(content), each.path, each.message) for each in problems]
+    return [improve_message_if_misread(compose_nodes(content), each.path, each.message) for each in problems]
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,14 @@ def test_the_advice_makes_the_text_that_was_written(written: str) -> None:
 
 def test_other_messages_are_left_unchanged() -> None:
     nodes = compose_nodes(b"args: [3.10, '3.10']\n")
-    assert quote_misread_source_text(nodes, ("args", 0), "is odd") == "is odd"
-    assert quote_misread_source_text(nodes, ("args", 1), '3.1 is not a string; write "3.1" in quotes').startswith(
+    assert improve_message_if_misread(nodes, ("args", 0), "is odd") == "is odd"
+    assert improve_message_if_misread(nodes, ("args", 1), '3.1 is not a string; write "3.1" in quotes').startswith(
         "3.1 is not"
     )
-    assert quote_misread_source_text(nodes, ("args", 7), '3.1 is not a string; write "3.1" in quotes').startswith(
+    assert improve_message_if_misread(nodes, ("args", 7), '3.1 is not a string; write "3.1" in quotes').startswith(
         "3.1 is not"
     )
-    assert quote_misread_source_text(None, ("args",), "is odd") == "is odd"
+    assert improve_message_if_misread(None, ("args",), "is odd") == "is odd"
 
 
 def test_merged_keys_are_found_at_their_source() -> None:
@@ -82,6 +82,6 @@ def test_merged_keys_are_found_at_their_source() -> None:
     assert [find_deepest_line(nodes, ("env", name)) for name in ("A", "B", "C", "D")] == [1, 2, 4, 3]
     message = '3.1 is not a string; write "3.1" in quotes'
     assert (
-        quote_misread_source_text(nodes, ("env", "A"), message)
+        improve_message_if_misread(nodes, ("env", "A"), message)
         == '3.10 is read as the number 3.1; write "3.10" in quotes'
     )

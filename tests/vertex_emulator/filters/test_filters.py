@@ -1,7 +1,7 @@
 import pytest
 
 from vertex_emulator.errors import InvalidFilter
-from vertex_emulator.filters.expression import find_required_value, matches
+from vertex_emulator.filters.expression_tree import find_required_value, matches
 from vertex_emulator.filters.parser import parse_filter
 
 JOB = {

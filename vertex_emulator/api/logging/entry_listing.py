@@ -24,7 +24,7 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import ApiError, ExecutorUnavailable, InvalidFilter
-from vertex_emulator.filters import expression, parser
+from vertex_emulator.filters import expression_tree, parser
 from vertex_emulator.replicas import saved_logs
 from vertex_emulator.replicas.executor_protocol import Executor, LogLine
 from vertex_emulator.time_formats import parse_time
@@ -57,7 +57,7 @@ class LoggingService:
         size = body.get("pageSize") or 50
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
             raise ApiError("INVALID_ARGUMENT", f"pageSize is {size!r}; it must be a positive number")
-        job_id = expression.find_required_value(condition, _JOB_ID)
+        job_id = expression_tree.find_required_value(condition, _JOB_ID)
         if job_id is None:
             raise ApiError("INVALID_ARGUMENT", f'the filter must name a job: {_JOB_ID}="ID" (the emulator needs that)')
         after = _decode_page_token(body.get("pageToken"), filter_text, order)
@@ -69,7 +69,7 @@ class LoggingService:
         return reply
 
     def _iterate_matching_keyed_entries(
-        self, job_id: str, condition: expression.Filter | None, is_newest_first: bool, after_key: EntryKey | None
+        self, job_id: str, condition: expression_tree.Filter | None, is_newest_first: bool, after_key: EntryKey | None
     ) -> Iterator[KeyedEntry]:
         """Yield in order the entries that match the filter and come after the entry with the key `after_key`."""
         since = _find_time_bound(condition, (">=", ">", "="), min) or 0
@@ -92,7 +92,7 @@ class LoggingService:
             if key[0] > until if not is_newest_first else key[0] < since:
                 return
             is_next = after_key is None or (key < after_key if is_newest_first else key > after_key)
-            if is_next and expression.matches(condition, partial(get_filterable_text, entry)):
+            if is_next and expression_tree.matches(condition, partial(get_filterable_text, entry)):
                 yield key, entry
 
     def _read_oldest_first(self, job: Job, replica: Replica, since: int) -> Iterator[KeyedEntry]:
@@ -133,37 +133,37 @@ def _build_keyed_replica_entries(job: Job, replica: Replica, lines: Iterable[Log
             yield build_keyed_replica_entry(job, replica, line, number)
 
 
-def _parse_filter_with_severity_ranks(text: str) -> expression.Filter | None:
+def _parse_filter_with_severity_ranks(text: str) -> expression_tree.Filter | None:
     """Return a filter with severities as ranks, which compare in their order. Raises ApiError."""
     try:
         condition = parser.parse_filter(text)
     except InvalidFilter as error:
         raise ApiError("INVALID_ARGUMENT", f"Unparseable filter: {error}") from error
-    for comparison in expression.iterate_comparisons(condition):
+    for comparison in expression_tree.iterate_comparisons(condition):
         if comparison.field not in FIELDS and not comparison.field.startswith(MAP_FIELDS):
             raise ApiError("INVALID_ARGUMENT", f"Field not found: '{comparison.field}'.")
         if comparison.field == "severity" and comparison.value not in SEVERITIES:
             message = f"'{comparison.value}' is not a severity; known: {', '.join(SEVERITIES)}"
             raise ApiError("INVALID_ARGUMENT", message)
-    return None if condition is None else expression.replace_comparisons(condition, _rank_severity)
+    return None if condition is None else expression_tree.replace_comparisons(condition, _rank_severity)
 
 
-def _rank_severity(comparison: expression.Comparison) -> expression.Comparison:
+def _rank_severity(comparison: expression_tree.Comparison) -> expression_tree.Comparison:
     if comparison.field != "severity":
         return comparison
-    return expression.Comparison("severity", comparison.operator, str(SEVERITIES.index(comparison.value)))
+    return expression_tree.Comparison("severity", comparison.operator, str(SEVERITIES.index(comparison.value)))
 
 
-def _find_time_bound(node: expression.Filter | None, operators: tuple[str, ...], min_or_max: Any) -> int | None:
+def _find_time_bound(node: expression_tree.Filter | None, operators: tuple[str, ...], min_or_max: Any) -> int | None:
     """Return the first (or last) time that can match, None if the filter sets none; `min_or_max` is min (or max)."""
     match node:
-        case expression.And(terms):
+        case expression_tree.And(terms):
             bounds = [bound for term in terms if (bound := _find_time_bound(term, operators, min_or_max)) is not None]
             return (max if min_or_max is min else min)(bounds, default=None)
-        case expression.Or(terms):
+        case expression_tree.Or(terms):
             alternatives = [_find_time_bound(term, operators, min_or_max) for term in terms]
             return None if None in alternatives else min_or_max(alternatives)
-        case expression.Comparison("timestamp", operator, value) if operator in operators:
+        case expression_tree.Comparison("timestamp", operator, value) if operator in operators:
             return parse_time(value)
     return None
 

@@ -31,7 +31,7 @@ def get_main_file(package: shapes.Package) -> str:
     return posixpath.normpath(package["script"])
 
 
-def list_source_folders(package: shapes.Package, available_files: Collection[str]) -> list[str]:
+def list_copied_folders(package: shapes.Package, available_files: Collection[str]) -> list[str]:
     """Return the folders that are copied, each under its own name: `extraDirs`, then the main file's.
 
     A module's folder is its outermost Python package, as its code may import any part of that. `available_files` are
@@ -49,7 +49,7 @@ def list_copied_paths(package: shapes.Package, available_files: Collection[str])
         *(name for name in INSTALL_FILES if name in available_files),
         *_list_setup_py_inputs(available_files),
         *map(posixpath.normpath, package.get("extraPackages", [])),
-        *list_source_folders(package, available_files),
+        *list_copied_folders(package, available_files),
     ]
 
 
@@ -71,7 +71,7 @@ def _render_instructions(package: shapes.Package, available_files: Collection[st
     if is_prebuilt:
         yield "RUN rm -rf /var/sitecustomize"
     copy_folders = [
-        _render_copy_instruction(folder, folder) for folder in list_source_folders(package, available_files)
+        _render_copy_instruction(folder, folder) for folder in list_copied_folders(package, available_files)
     ]
     if SETUP in available_files:
         for name in (SETUP, *_list_setup_py_inputs(available_files)):

@@ -1,4 +1,4 @@
-"""JobDeclaration: a job as it is declared, the other jobs that it depends on, and what deleting it does."""
+"""DeclaredJob: a job as it is declared, the other jobs that it depends on, and what deleting it does."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from . import references, shapes
 
 
 @dataclass(frozen=True)
-class JobDeclaration:
+class DeclaredJob:
     """One declared job.
 
     `valid_spec` is None if the spec has problems; else references to images, packages, secrets and jobs are still in

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from components.images import autopackaging
+from components.images import package_dockerfile
 from components.schema import shapes
 
 GOLDEN = Path(__file__).parent / "dockerfiles"
@@ -63,7 +63,7 @@ def package(fields: dict[str, Any]) -> shapes.Package:
 @pytest.mark.parametrize("name", CASES)
 def test_the_dockerfile_of(name: str) -> None:
     fields, present = CASES[name]
-    assert autopackaging.render_dockerfile(package(fields), present) == (GOLDEN / f"{name}.Dockerfile").read_text()
+    assert package_dockerfile.render_dockerfile(package(fields), present) == (GOLDEN / f"{name}.Dockerfile").read_text()
 
 
 def test_each_golden_file_belongs_to_a_case() -> None:
@@ -74,15 +74,17 @@ def test_the_order_of_files_does_not_matter() -> None:
     fields, present = CASES["setup-py-that-reads-other-files"]
     found = sorted(present)
     one, other = (
-        autopackaging.render_dockerfile(package(fields), found),
-        autopackaging.render_dockerfile(package(fields), found[::-1]),
+        package_dockerfile.render_dockerfile(package(fields), found),
+        package_dockerfile.render_dockerfile(package(fields), found[::-1]),
     )
     assert one == other
 
 
 @pytest.mark.parametrize("requirement", ["it's>1", 'a; python_version < "3.12"', "a $(touch /x)", "a > 1"])
 def test_a_requirement_reaches_pip_as_it_is_written(requirement: str) -> None:
-    text = autopackaging.render_dockerfile(package({"script": "train.py", "requirements": [requirement]}), {"train.py"})
+    text = package_dockerfile.render_dockerfile(
+        package({"script": "train.py", "requirements": [requirement]}), {"train.py"}
+    )
     (line,) = [line for line in text.splitlines() if "--upgrade" in line]
     assert shlex.split(line)[-1] == requirement
 
@@ -137,8 +139,8 @@ def instructions(text: str) -> list[Any]:
     for line in (line.strip() for line in text.splitlines()):
         if line.startswith("COPY "):
             source, to = (path.removeprefix("./") for path in json.loads(line.removeprefix("COPY ")))
-            source = source.removeprefix(f"{autopackaging.PACKAGE_FOLDER}/")
-            found.append(("COPY", "." if source == autopackaging.PACKAGE_FOLDER else source, to))
+            source = source.removeprefix(f"{package_dockerfile.PACKAGE_FOLDER}/")
+            found.append(("COPY", "." if source == package_dockerfile.PACKAGE_FOLDER else source, to))
         elif line and not line.startswith("#"):
             found.append(line)
     return found
@@ -147,13 +149,13 @@ def instructions(text: str) -> list[Any]:
 @pytest.mark.parametrize("name", [name for name in CASES if name not in DIFFERENT])
 def test_gcloud_writes_the_same_instructions_for(name: str, theirs: dict[str, str]) -> None:
     fields, present = CASES[name]
-    assert instructions(autopackaging.render_dockerfile(package(fields), present)) == instructions(theirs[name])
+    assert instructions(package_dockerfile.render_dockerfile(package(fields), present)) == instructions(theirs[name])
 
 
 @pytest.mark.parametrize("name", ["setup-py", "setup-py-that-reads-other-files"])
 def test_a_setup_py_is_handled_as_by_gcloud(name: str, theirs: dict[str, str]) -> None:
     fields, present = CASES[name]
-    ours = instructions(autopackaging.render_dockerfile(package(fields), present))
+    ours = instructions(package_dockerfile.render_dockerfile(package(fields), present))
     assert [each for each in instructions(theirs[name]) if each not in ours] == []
     installed = ours.index("RUN pip install --no-cache-dir .")
     assert ("COPY", "trainer", "trainer") in ours[:installed]
