@@ -12,7 +12,7 @@ if _typing.TYPE_CHECKING:
     from .images.training_image import TrainingImage
     from .jobs.completion_resource import Completion
     from .jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
-    from .packages.python_package import PythonPackage
+    from .packages.python_package_resource import PythonPackage
     from .preview.availability_warnings import show_availability
     from .preview.cost_report import show_cost
     from .program_runner import run
@@ -51,7 +51,7 @@ _MODULES = {
     ".images.training_image": ("TrainingImage",),
     ".jobs.completion_resource": ("Completion",),
     ".jobs.job_resources": ("CustomJob", "HyperparameterTuningJob", "TrainingPipeline"),
-    ".packages.python_package": ("PythonPackage",),
+    ".packages.python_package_resource": ("PythonPackage",),
     ".preview.availability_warnings": ("show_availability",),
     ".preview.cost_report": ("show_cost",),
     ".program_runner": ("run",),

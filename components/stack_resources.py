@@ -18,7 +18,7 @@ from .jobs import dependency_graph
 from .jobs.completion_resource import Completion
 from .jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
 from .jobs.results import MODEL_DIR, split_reference
-from .packages.python_package import PythonPackage
+from .packages.python_package_resource import PythonPackage
 from .runtime.foundation_protocol import Foundation
 from .runtime.pulumi_outputs import apply_when_known
 from .schema import references

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.misshapen_parts import is_consequence
+from vertex_api.validation.misshapen_part_removal import is_consequence
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_and_rule_validation import ValidPart, extract_valid_part, validate_and_canonicalize_job
 from vertex_api.validation.shape_validation import MUST_BE_OBJECT, FieldProblem, validate_and_canonicalize_shape

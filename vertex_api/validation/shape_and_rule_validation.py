@@ -7,7 +7,7 @@ from typing import Any
 from vertex_api.job_kinds import Kind
 from vertex_api.validation import rules
 from vertex_api.validation.message_schema import get_schema
-from vertex_api.validation.misshapen_parts import is_consequence, remove_or_replace_part_in_place
+from vertex_api.validation.misshapen_part_removal import is_consequence, remove_or_replace_part_in_place
 from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_validation import (
     FieldProblem,

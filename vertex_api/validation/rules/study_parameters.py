@@ -52,10 +52,10 @@ def find_parameter_violations(specs: list[Spec], at: KeyPath) -> Iterator[Violat
     for spec, path, _ in places:
         yield from _find_parameter_spec_violations(spec, path)
         yield from find_condition_violations(spec, path)
-    yield from _find_repeated_ids(places)
+    yield from _find_conflicting_id_violations(places)
 
 
-def _find_repeated_ids(places: list[Place]) -> Iterator[Violation]:
+def _find_conflicting_id_violations(places: list[Place]) -> Iterator[Violation]:
     """Discovery document, `parameterId` and `conditionalParameterSpecs`: unique, except under disjoint conditions."""
     seen: dict[str, list[tuple[Branch, ...]]] = {}
     for spec, path, branches in places:

@@ -47,12 +47,12 @@ def _find_pool_violations(pool: Mapping[str, Any], at: KeyPath, on_demand: bool)
     if "machineSpec" in pool or on_demand:
         yield from machine_spec.find_machine_violations(pool.get("machineSpec", {}), (*at, "machineSpec"))
     if on_demand:
-        yield from _find_missing_reservation(pool.get("machineSpec", {}), (*at, "machineSpec"))
+        yield from _find_reservation_only_machine(pool.get("machineSpec", {}), (*at, "machineSpec"))
     yield from find_disk_violations(pool.get("diskSpec", {}), (*at, "diskSpec"))
     yield from _find_mount_violations(pool, at)
 
 
-def _find_missing_reservation(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_reservation_only_machine(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Google's page on configuring compute resources: some machines need a shared reservation."""
     kind = spec.get("reservationAffinity", {}).get("reservationAffinityType", "NO_RESERVATION")
     if spec.get("machineType") in machine_spec.RESERVATION_ONLY_MACHINES and kind == "NO_RESERVATION":

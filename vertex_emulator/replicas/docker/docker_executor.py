@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ExecutorUnavailable, ReplicaCannotStart
-from vertex_emulator.replicas.docker import job_networks
+from vertex_emulator.replicas.docker import network_addresses
 from vertex_emulator.replicas.docker.container_log import read_container_log
 from vertex_emulator.replicas.docker.docker_errors import (
     explain_docker_error,
     ignore_statuses,
     translate_connection_errors,
 )
-from vertex_emulator.replicas.docker.host_resources import build_host_resources, list_gpu_names
+from vertex_emulator.replicas.docker.host_resources import build_host_resources, list_gpu_ids
 from vertex_emulator.replicas.docker.image_puller import ImagePuller
 from vertex_emulator.replicas.docker.resource_limit_options import build_limit_options
 from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, Phase, ReplicaSpec, ReplicaStatus
@@ -46,7 +46,7 @@ class DockerExecutor:
 
     def get_host_resources(self) -> HostResources:
         if self._host is None:
-            self._host = build_host_resources(self._connect_and_call(lambda client: client.info()), list_gpu_names())
+            self._host = build_host_resources(self._connect_and_call(lambda client: client.info()), list_gpu_ids())
         return self._host
 
     def has_image_or_starts_pull(self, job_id: str, image: str) -> bool:
@@ -57,8 +57,8 @@ class DockerExecutor:
         network, hosts = None, dict[str, str]()
         if len(spec.peers) > 1:
             network = f"vertex-{self._id}-{spec.job}"
-            subnet = job_networks.ensure_network(self._connect_and_call, network, self._build_job_labels(spec.job))
-            hosts = job_networks.assign_addresses(subnet, spec.peers)
+            subnet = network_addresses.ensure_network(self._connect_and_call, network, self._build_job_labels(spec.job))
+            hosts = network_addresses.assign_addresses(subnet, spec.peers)
         if not self._connect_and_call(lambda client: self._create_if_missing(client, name, network, hosts, spec)):
             status = self._get_container_status(name)
             # Docker would run a container again that has ended already.

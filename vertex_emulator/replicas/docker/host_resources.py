@@ -29,7 +29,7 @@ def build_host_resources(docker_info: Mapping[str, Any], gpus: Sequence[str]) ->
     )
 
 
-def list_gpu_names() -> list[str]:
+def list_gpu_ids() -> list[str]:
     """List the GPUs of this machine by the names that NVIDIA's runtime accepts."""
     if _NVIDIA_GPUS.is_dir():
         return [str(number) for number, _ in enumerate(_NVIDIA_GPUS.iterdir())]

@@ -8,7 +8,7 @@ import pytest
 
 from components.errors import UploadFailed
 from components.packages import object_store
-from components.packages.python_package import PythonPackageProvider
+from components.packages.python_package_resource import PythonPackageProvider
 from components.packages.source_distribution import SourceDistribution
 from components.runtime.api_target import CLOUD_PREFIX, LOCAL_PREFIX
 from tests.components.projects import write
