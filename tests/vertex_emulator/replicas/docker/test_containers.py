@@ -1,10 +1,6 @@
 """What the emulator relies on in Docker, shown on the real one."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from secrets import token_hex
-
-import pytest
 
 from tests.vertex_emulator.running import IMAGE, until
 from vertex_emulator.database.records import Replica
@@ -13,14 +9,6 @@ from vertex_emulator.replicas.executor_protocol import ReplicaSpec
 from vertex_emulator.resource_names import generate_id
 
 CHIEF = Replica(0, 0)
-
-
-@pytest.fixture
-def executor() -> Iterator[DockerExecutor]:
-    executor = DockerExecutor(token_hex(6), on_pulled=lambda _: None)
-    yield executor
-    for job in executor.list_job_ids():
-        executor.remove_job(job)
 
 
 def spec(folder: Path, script: str, job: str) -> ReplicaSpec:

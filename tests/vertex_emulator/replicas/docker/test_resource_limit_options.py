@@ -1,8 +1,5 @@
 """Limits of containers: the bodies of requests, and what the real Docker makes of them."""
 
-from collections.abc import Iterator
-from secrets import token_hex
-
 import docker
 import pytest
 
@@ -15,14 +12,6 @@ from vertex_emulator.resource_names import generate_id
 
 CHIEF = Replica(0, 0)
 MB = 1 << 20
-
-
-@pytest.fixture
-def executor() -> Iterator[DockerExecutor]:
-    executor = DockerExecutor(token_hex(6), on_pulled=lambda _: None)
-    yield executor
-    for job in executor.list_job_ids():
-        executor.remove_job(job)
 
 
 def run(executor: DockerExecutor, script: str, resources: ResourceLimits) -> tuple[ReplicaStatus, list[str]]:

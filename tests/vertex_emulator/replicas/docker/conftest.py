@@ -1,0 +1,17 @@
+"""An executor on the real Docker."""
+
+from collections.abc import Iterator
+from secrets import token_hex
+
+import pytest
+
+from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
+
+
+@pytest.fixture
+def executor() -> Iterator[DockerExecutor]:
+    """An executor whose containers are removed afterwards."""
+    executor = DockerExecutor(token_hex(6), on_pulled=lambda _: None)
+    yield executor
+    for job in executor.list_job_ids():
+        executor.remove_job(job)
