@@ -17,7 +17,7 @@ from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.shape_and_rule_validation import validate_and_canonicalize_job
 from vertex_api.validation.shape_validation import validate_and_canonicalize_shape
-from vertex_emulator.api.injected_quota_error import list_metrics_of_error
+from vertex_emulator.api.injected_quota_error import list_quota_metrics_of_error
 from vertex_emulator.database.records import Replica
 from vertex_emulator.replicas.environment import build_service_environment
 from vertex_emulator.scheduling.job_outcome import compute_deadline
@@ -44,7 +44,7 @@ def test_injected_quota_errors_name_metrics_of_estimates(machine: str, metric: s
     if machine.startswith("g2"):
         spec |= {"acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
     job = edited(custom_job(), "jobSpec", "workerPoolSpecs", 0, "machineSpec", to=spec)
-    assert list_metrics_of_error(job["jobSpec"]) == [METRIC_PREFIX + metric]
+    assert list_quota_metrics_of_error(job["jobSpec"]) == [METRIC_PREFIX + metric]
     assert metric in estimate_quota_by_metric(CanonicalSpec(CUSTOM_JOB, job))
 
 

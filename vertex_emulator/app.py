@@ -14,10 +14,10 @@ from starlette.routing import Route
 from vertex_api import __version__
 from vertex_emulator.api.admin_service import AdminService
 from vertex_emulator.api.job_service import JobService
-from vertex_emulator.api.logging.entry_listing import LoggingService
+from vertex_emulator.api.logging.logging_service import LoggingService
 from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.operation_service import OperationService
-from vertex_emulator.api.routes import build_routes, not_found_error, unimplemented_error
+from vertex_emulator.api.routes import build_routes, build_not_found_error, build_unimplemented_error
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError
@@ -64,8 +64,8 @@ class App:
         ]
         handlers: Mapping[Any, Any] = {
             ApiError: lambda _, error: build_error_response(error),
-            404: lambda request, _: build_error_response(not_found_error(request.url.path)),
-            405: lambda request, _: build_error_response(unimplemented_error(request.method, request.url.path)),
+            404: lambda request, _: build_error_response(build_not_found_error(request.url.path)),
+            405: lambda request, _: build_error_response(build_unimplemented_error(request.method, request.url.path)),
             sqlite3.Error: _handle_database_error,
             **storage.get_error_handlers(),
             Exception: _handle_internal_error,

@@ -35,7 +35,7 @@ class AdminService:
             "faults": [{"remaining": count, "fault": fault.to_json_without_defaults()} for count, fault in faults],
         }
 
-    def get_job_state_and_log_owner(self, job_id: str) -> dict[str, Any]:
+    def get_job_state_and_log_ids(self, job_id: str) -> dict[str, Any]:
         """Return `name`, `state` and `error` of a job, and whose `log` to read (`job`, and `trial` or None).
 
         The log of a pipeline is that of its job, once it has one. Raises ApiError NOT_FOUND.

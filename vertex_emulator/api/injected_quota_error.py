@@ -15,11 +15,11 @@ def consume_and_raise_injected_quota_fault(database: Database, kind: Kind, spec:
     with database.write_transaction() as transaction:
         is_exceeded = transaction.injected_faults.consume_quota_fault(spec["displayName"])
     if is_exceeded:
-        metrics = ", ".join(list_metrics_of_error(CanonicalSpec(kind, spec).training_job.job_spec))
+        metrics = ", ".join(list_quota_metrics_of_error(CanonicalSpec(kind, spec).training_job.job_spec))
         raise ApiError("RESOURCE_EXHAUSTED", f"The following quota metrics exceed quota limits: {metrics}")
 
 
-def list_metrics_of_error(job_spec: Mapping[str, Any]) -> list[str]:
+def list_quota_metrics_of_error(job_spec: Mapping[str, Any]) -> list[str]:
     """Return the quota metrics that the error for a CustomJobSpec names: those of its GPUs, else those of its CPUs.
 
     If the names of neither are on file, it is the metric of N1's CPUs.

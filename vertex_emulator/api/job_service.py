@@ -9,7 +9,7 @@ from typing import Any, get_args
 from vertex_api import types
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_emulator.api.injected_quota_error import consume_and_raise_injected_quota_fault
-from vertex_emulator.api.job_validation import validate_and_canonicalize_request
+from vertex_emulator.api.job_request_validation import validate_and_canonicalize_request
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
 from vertex_emulator.api.read_mask import apply_read_mask, has_field, parse_read_mask
 from vertex_emulator.database import Database, Transaction
@@ -54,20 +54,20 @@ class JobService:
         with self.database.read_transaction() as transaction:
             return self._serialize(transaction, kind, [self._require_job(transaction, kind, location, job_id)])[0]
 
-    def list_jobs(self, kind: Kind, location: Location, listing: ListRequest) -> dict[str, Any]:
+    def list_jobs(self, kind: Kind, location: Location, list_request: ListRequest) -> dict[str, Any]:
         """Return a page of jobs without the jobs of trials, the newest first. Raises ApiError."""
         is_pipeline = kind == TRAINING_PIPELINE
         states = get_args(get_args(types.PipelineState if is_pipeline else types.JobState)[0])
-        condition = listing.parse_and_check_filter(_PIPELINE_FIELDS if is_pipeline else _JOB_FIELDS, states)
-        mask = parse_read_mask(listing.mask, kind.message_type)
-        before = listing.decode_page_token(int)
+        condition = list_request.parse_and_check_filter(_PIPELINE_FIELDS if is_pipeline else _JOB_FIELDS, states)
+        mask = parse_read_mask(list_request.mask, kind.message_type)
+        before = list_request.decode_page_token(int)
         with self.database.read_transaction() as transaction:
             matching = (
                 job
                 for job in transaction.list_non_trial_jobs(kind, location, before=before)
                 if matches(condition, partial(_get_filterable_text, job))
             )
-            jobs, token = listing.take_page_and_next_token(matching, lambda job: job.sequence)
+            jobs, token = list_request.take_page_and_next_token(matching, lambda job: job.sequence)
             bodies = self._serialize(transaction, kind, jobs, has_field(mask, "trials"))
         return build_list_reply(kind.collection, [apply_read_mask(body, mask) for body in bodies], token)
 

@@ -53,7 +53,7 @@ class ListRequest:
         try:
             condition = parser.parse_filter(self.filter)
             if condition is not None:
-                condition = expression_tree.replace_comparisons(condition, _canonicalize_comparison)
+                condition = expression_tree.replace_comparisons(condition, _convert_field_to_snake_case)
             for comparison in expression_tree.iterate_comparisons(condition):
                 _check_comparison(comparison, fields, states)
         except InvalidFilter as error:
@@ -108,7 +108,7 @@ def _parse_page_size(text: str) -> int:
     return min(size or MAX_PAGE_SIZE, MAX_PAGE_SIZE)
 
 
-def _canonicalize_comparison(comparison: expression_tree.Comparison) -> expression_tree.Comparison:
+def _convert_field_to_snake_case(comparison: expression_tree.Comparison) -> expression_tree.Comparison:
     """Return the comparison with its field in snake_case, and `labels:k` as `labels.k:*`."""
     head, dot, rest = comparison.field.partition(".")
     if (head, dot, comparison.operator) == ("labels", "", ":"):

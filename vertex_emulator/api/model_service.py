@@ -33,7 +33,7 @@ class ModelService:
     def upload(self, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
         """Store a model or a version of one; return a done operation. Raises ApiError with every problem."""
         request, problems = validate_and_canonicalize_message(
-            types.UploadModelRequest, body, _find_violations, output_only="drop"
+            types.UploadModelRequest, body, _find_upload_violations, output_only="drop"
         )
         if problems:
             raise build_invalid_argument_error(problems)
@@ -58,9 +58,9 @@ class ModelService:
         for version in versions:
             if (alias or DEFAULT_ALIAS) in (str(version.version), *version.aliases):
                 return serialize_model_version(version, versions)
-        raise _not_found_error(location, model)
+        raise _build_not_found_error(location, model)
 
-    def list_models(self, location: Location, listing: ListRequest) -> dict[str, Any]:
+    def list_models(self, location: Location, list_request: ListRequest) -> dict[str, Any]:
         """Return a page of models, each as its default version, the newest first without `orderBy`. Raises ApiError."""
         with self.database.read_transaction() as transaction:
             by_id: dict[str, list[ModelVersion]] = {}
@@ -72,22 +72,22 @@ class ModelService:
             for version in versions
             if DEFAULT_ALIAS in version.aliases
         ]
-        return _filter_sort_and_build_page(rows, listing)
+        return _filter_sort_and_build_reply(rows, list_request)
 
-    def list_versions(self, location: Location, model: str, listing: ListRequest) -> dict[str, Any]:
+    def list_versions(self, location: Location, model: str, list_request: ListRequest) -> dict[str, Any]:
         """Return a page of a model's versions, the newest first without `orderBy`. Raises ApiError."""
         with self.database.read_transaction() as transaction:
             versions = tuple(transaction.models.list_versions(location, model))
         if not versions:
-            raise _not_found_error(location, model)
-        return _filter_sort_and_build_page([_ModelRow(version, versions) for version in versions], listing)
+            raise _build_not_found_error(location, model)
+        return _filter_sort_and_build_reply([_ModelRow(version, versions) for version in versions], list_request)
 
     def delete(self, location: Location, model: str) -> dict[str, Any]:
         """Delete a model with all versions, not its artifact; return a done operation. Raises ApiError NOT_FOUND."""
         with self.database.write_transaction() as transaction:
             versions = transaction.models.list_versions(location, model)
             if not versions:
-                raise _not_found_error(location, model)
+                raise _build_not_found_error(location, model)
             transaction.models.delete(location, model)
             operation = transaction.operations.add_done(versions[0].model_name, "DeleteOperationMetadata")
         return serialize_operation(operation)
@@ -119,13 +119,13 @@ class _ModelRow:
         return spec.get("labels", {}).get(field.removeprefix("labels."))  # type: ignore[no-any-return]
 
 
-def _filter_sort_and_build_page(rows: list[_ModelRow], listing: ListRequest) -> dict[str, Any]:
-    condition = listing.parse_and_check_filter(_FILTERABLE_FIELDS)
-    mask = parse_read_mask(listing.mask, types.Model)
-    last = listing.decode_page_token(int)
+def _filter_sort_and_build_reply(rows: list[_ModelRow], list_request: ListRequest) -> dict[str, Any]:
+    condition = list_request.parse_and_check_filter(_FILTERABLE_FIELDS)
+    mask = parse_read_mask(list_request.mask, types.Model)
+    last = list_request.decode_page_token(int)
     rows = [row for row in rows if matches(condition, row.get_filterable_text)]
     rows.sort(key=lambda row: row.version.sequence, reverse=True)
-    for field, is_descending in reversed(_parse_order(listing.order)):
+    for field, is_descending in reversed(_parse_order(list_request.order)):
         rows.sort(key=lambda row: row.get_filterable_text(field) or "", reverse=is_descending)
     if last is not None:
         sequences = [row.version.sequence for row in rows]
@@ -133,7 +133,7 @@ def _filter_sort_and_build_page(rows: list[_ModelRow], listing: ListRequest) -> 
             message = "page_token: the last model of the previous page was deleted; list again from the start"
             raise ApiError("INVALID_ARGUMENT", message, [("page_token", "outdated")])
         rows = rows[sequences.index(last) + 1 :]
-    page, token = listing.take_page_and_next_token(rows, lambda row: row.version.sequence)
+    page, token = list_request.take_page_and_next_token(rows, lambda row: row.version.sequence)
     return build_list_reply("models", [apply_read_mask(row.serialize(), mask) for row in page], token)
 
 
@@ -149,11 +149,11 @@ def _parse_order(text: str) -> list[tuple[str, bool]]:
     return order
 
 
-def _find_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
+def _find_upload_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
     """Yield what a canonical UploadModelRequest violates (discovery document, UploadModelRequest)."""
     yield from uploaded_model.find_model_violations(request["model"], ("model",))
     yield from uploaded_model.find_model_id_violations(request)
 
 
-def _not_found_error(location: Location, model: str) -> ApiError:
+def _build_not_found_error(location: Location, model: str) -> ApiError:
     return ApiError("NOT_FOUND", f"The Model {location.name}/models/{model} does not exist.")

@@ -25,21 +25,21 @@ class OperationService:
         with self.database.read_transaction() as transaction:
             operation = transaction.operations.get(name)
         if operation is None:
-            raise _not_found_error(name)
+            raise _build_not_found_error(name)
         return serialize_operation(operation)
 
-    def list_operations(self, parent: str, listing: ListRequest) -> dict[str, Any]:
+    def list_operations(self, parent: str, list_request: ListRequest) -> dict[str, Any]:
         """Return a page of the operations of a location or a resource, the newest first. Raises ApiError."""
-        condition = listing.parse_and_check_filter(_FILTERABLE_FIELDS)
-        before = listing.decode_page_token(str)
+        condition = list_request.parse_and_check_filter(_FILTERABLE_FIELDS)
+        before = list_request.decode_page_token(str)
         with self.database.read_transaction() as transaction:
             matching = (
                 operation
                 for operation in transaction.operations.list_by_parent(parent)
-                if (before is None or _get_position(operation) < before)
+                if (before is None or _get_page_position(operation) < before)
                 and matches(condition, partial(_get_filterable_text, operation))
             )
-            operations, token = listing.take_page_and_next_token(matching, _get_position)
+            operations, token = list_request.take_page_and_next_token(matching, _get_page_position)
         return build_list_reply("operations", [serialize_operation(operation) for operation in operations], token)
 
     def cancel(self, name: str) -> dict[str, Any]:
@@ -51,11 +51,11 @@ class OperationService:
         """Delete an operation. Raises ApiError NOT_FOUND."""
         with self.database.write_transaction() as transaction:
             if not transaction.operations.delete(name):
-                raise _not_found_error(name)
+                raise _build_not_found_error(name)
         return {}
 
 
-def _get_position(operation: Operation) -> str:
+def _get_page_position(operation: Operation) -> str:
     return f"{operation.created:020} {operation.name}"
 
 
@@ -63,5 +63,5 @@ def _get_filterable_text(operation: Operation, field: str) -> str | None:
     return {"name": operation.name, "done": "true"}.get(field)
 
 
-def _not_found_error(name: str) -> ApiError:
+def _build_not_found_error(name: str) -> ApiError:
     return ApiError("NOT_FOUND", f"The Operation {name} does not exist.")

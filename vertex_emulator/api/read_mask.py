@@ -10,43 +10,43 @@ from vertex_api.name_suggestions import suggestion_text
 from vertex_emulator.errors import ApiError
 
 
-def parse_read_mask(text: str, message: Any) -> list[str]:
+def parse_read_mask(mask: str, message_type: Any) -> list[str]:
     """Return the paths of a FieldMask such as `name,job_spec.scheduling` in camelCase; empty for all fields.
 
-    `message` is the TypedDict of the resource. Raises ApiError for a path that is not one of its fields: a list or a
+    `message_type` is the TypedDict of the resource. Raises ApiError for a path that is not one of its fields: a list or a
     map can only be the end of a path (google.protobuf.FieldMask).
     """
-    paths = [_to_camel_case(part.strip()) for part in text.split(",") if part.strip()]
+    paths = [_to_camel_case(part.strip()) for part in mask.split(",") if part.strip()]
     if "*" in paths:
         return []
     for path in paths:
-        _check_path(path, message)
+        _check_field_path(path, message_type)
     return paths
 
 
-def apply_read_mask(body: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
-    """Return only the fields of `body` that the paths name; all of them without paths."""
-    if not paths:
-        return dict(body)
+def apply_read_mask(resource: Mapping[str, Any], mask_paths: Sequence[str]) -> dict[str, Any]:
+    """Return only the fields of a resource that the paths name; all of them without paths."""
+    if not mask_paths:
+        return dict(resource)
     masked: dict[str, Any] = {}
-    for key, value in body.items():
-        subpaths = [path.partition(".")[2] for path in paths if path.partition(".")[0] == key]
+    for key, value in resource.items():
+        subpaths = [path.partition(".")[2] for path in mask_paths if path.partition(".")[0] == key]
         if subpaths:
             masked[key] = apply_read_mask(value, subpaths) if all(subpaths) else value
     return masked
 
 
-def has_field(paths: Sequence[str], field: str) -> bool:
+def has_field(mask_paths: Sequence[str], field: str) -> bool:
     """Return whether a mask with these paths includes a field of the resource."""
-    return not paths or any(path.partition(".")[0] == field for path in paths)
+    return not mask_paths or any(path.partition(".")[0] == field for path in mask_paths)
 
 
 def _to_camel_case(path: str) -> str:
     return ".".join(to_camel(part) if "_" in part else part for part in path.split("."))
 
 
-def _check_path(path: str, message: Any) -> None:
-    parent: Any = message
+def _check_field_path(path: str, message_type: Any) -> None:
+    parent: Any = message_type
     for part in path.split("."):
         known = get_fields_by_name(parent) if parent is not None else {}
         if part not in known:

@@ -13,7 +13,7 @@ from vertex_api.job_kinds import KINDS
 from vertex_emulator.api.admin_service import AdminService
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.list_request import ListRequest
-from vertex_emulator.api.logging.entry_listing import LoggingService
+from vertex_emulator.api.logging.logging_service import LoggingService
 from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.errors import ApiError
@@ -79,7 +79,7 @@ def build_routes(
         Mount("/v1beta1", routes=training),
         _create_route("POST", "/v2/entries:list", logging.list_entries, parameters=None, has_body=True),
         _create_route("GET", "/vertex_emulator/status", admin.get_status, parameters=None),
-        _create_route("GET", "/vertex_emulator/jobs/{job_id}", admin.get_job_state_and_log_owner, parameters=None),
+        _create_route("GET", "/vertex_emulator/jobs/{job_id}", admin.get_job_state_and_log_ids, parameters=None),
         _create_route("POST", "/vertex_emulator/faults", admin.inject_fault, parameters=None, has_body=True),
         _create_route("DELETE", "/vertex_emulator/faults", admin.clear_faults, parameters=None),
     ]
@@ -95,7 +95,7 @@ def _create_route(
     """Return a route that answers with the JSON object that `handler` returns, which runs in a thread.
 
     `parameters` are the query parameters of the method, None to ignore the query. A list method's handler gets them as
-    its argument `listing`, one with `has_body` the request's JSON object as `body`.
+    its argument `list_request`, one with `has_body` the request's JSON object as `body`.
     """
 
     async def respond(request: Request) -> Response:
@@ -105,7 +105,7 @@ def _create_route(
             arguments = dict(request.path_params)
             query = {} if parameters is None else check_and_canonicalize_query(request.query_params, parameters)
             if parameters and "pageSize" in parameters:
-                arguments["listing"] = ListRequest.from_query(query)
+                arguments["list_request"] = ListRequest.from_query(query)
             if has_body:
                 arguments["body"] = body
             return convert_operation_types_to_version(handler(**arguments), request.scope["path"].split("/")[1])
@@ -124,7 +124,7 @@ async def _raise_unimplemented_or_not_found(request: Request) -> Response:
         await read_json_object(request)
     method, path = request.method, request.path_params["path"]
     if _SERVED_PATH.fullmatch(path):
-        raise unimplemented_error(method, path)
+        raise build_unimplemented_error(method, path)
     resource = re.sub(r"^projects/[^/]+(/locations/[^/]+)?/", "", path)
     first, *rest = re.split("[/:]", resource)
     # The discovery document also has paths without a project, custom methods of projects, and a model's evaluations.
@@ -134,21 +134,21 @@ async def _raise_unimplemented_or_not_found(request: Request) -> Response:
     if first in _UNIMPLEMENTED_COLLECTIONS or is_project_method or is_evaluation or is_without_project:
         message = f"This emulator has no {resource} ({method}); it has {', '.join(_SERVED)} (docs/fidelity.md)."
         raise ApiError("UNIMPLEMENTED", message)
-    raise not_found_error(path)
+    raise build_not_found_error(path)
 
 
-def not_found_error(path: str) -> ApiError:
+def build_not_found_error(path: str) -> ApiError:
     """Return the error for a path that the API does not have."""
     return ApiError("NOT_FOUND", f"The requested URL {path} was not found on this emulator.")
 
 
-def unimplemented_error(method: str, path: str) -> ApiError:
+def build_unimplemented_error(method: str, path: str) -> ApiError:
     """Return the error for a method that the API has, or may have, and this emulator does not."""
     message = f"This emulator has no method {method} {path} (docs/fidelity.md lists what it has)."
     return ApiError("UNIMPLEMENTED", message)
 
 
-def _normalize_full_name(name: str) -> str:
+def _use_project_number(name: str) -> str:
     """Return the full name of a location or a resource in it, with the project's number."""
     parts = name.split("/")
     return "/".join([Location.parse("/".join(parts[:4])).name, *parts[4:]])
@@ -168,5 +168,5 @@ register_url_convertor("location", _create_convertor(LOCATION_PATTERN, Location.
 register_url_convertor("kind", _create_convertor("|".join(KINDS), KINDS.__getitem__))
 # A custom method such as `:cancel` may follow.
 register_url_convertor("id", _create_convertor(ID_PATTERN, str))
-register_url_convertor("parent", _create_convertor(_PARENT, _normalize_full_name))
-register_url_convertor("operation", _create_convertor(rf"{_PARENT}/operations/{ID_PATTERN}", _normalize_full_name))
+register_url_convertor("parent", _create_convertor(_PARENT, _use_project_number))
+register_url_convertor("operation", _create_convertor(rf"{_PARENT}/operations/{ID_PATTERN}", _use_project_number))

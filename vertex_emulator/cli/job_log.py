@@ -37,7 +37,7 @@ class JobLog:
 
     def read_lines(self) -> Iterator[str]:
         """Read the lines written so far. Raises EmulatorError for an unknown job."""
-        status = self._get_state_and_log_owner()
+        status = self._get_state_and_log_ids()
         for entry in self._list_entries(status, 0):
             yield self._render_line(entry)
 
@@ -52,7 +52,7 @@ class JobLog:
         while True:
             begin = time.monotonic()
             try:
-                status = self._get_state_and_log_owner()
+                status = self._get_state_and_log_ids()
                 for entry in self._list_entries(status, max(newest - _OVERLAP_NS, 0)):
                     if entry["insertId"] not in shown:
                         at = shown[entry["insertId"]] = parse_time(entry["timestamp"]) or 0
@@ -73,7 +73,7 @@ class JobLog:
             # Docker reads the whole log of a running container on every request.
             time.sleep(max(_POLL_SECONDS, time.monotonic() - begin))
 
-    def _get_state_and_log_owner(self) -> Any:
+    def _get_state_and_log_ids(self) -> Any:
         from urllib.parse import quote
 
         return self.send(f"/vertex_emulator/jobs/{quote(self.job.rpartition('/')[2], safe='')}", None)

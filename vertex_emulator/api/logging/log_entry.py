@@ -33,9 +33,9 @@ def build_keyed_replica_entry(job: Job, replica: Replica, line: LogLine, same_ti
     return key, _build_entry(job, replica.task, key, "ERROR" if line.stream == "e" else "INFO", line.text)
 
 
-def get_filterable_text(entry: Entry, name: str) -> str | None:
+def get_filterable_text(entry: Entry, field: str) -> str | None:
     """Return the text of a field that a filter names; severities as ranks, which compare in their order."""
-    match name:
+    match field:
         case "severity":
             return str(SEVERITIES.index(entry["severity"]))
         case "resource.type":
@@ -47,9 +47,9 @@ def get_filterable_text(entry: Entry, name: str) -> str | None:
         case "text_payload":
             return entry.get("textPayload")
     labels: Mapping[str, str] = entry["labels"]
-    if name.startswith("resource.labels."):
-        labels, name = entry["resource"]["labels"], name.removeprefix("resource.")
-    return labels.get(name.removeprefix("labels.")) if name.startswith("labels.") else entry.get(name)
+    if field.startswith("resource.labels."):
+        labels, field = entry["resource"]["labels"], field.removeprefix("resource.")
+    return labels.get(field.removeprefix("labels.")) if field.startswith("labels.") else entry.get(field)
 
 
 def _build_entry(job: Job, task: str, key: EntryKey, default_severity: str, text: str) -> Entry:
@@ -71,7 +71,7 @@ def _build_entry(job: Job, task: str, key: EntryKey, default_severity: str, text
         "severity": default_severity,
         "labels": labels,
     }
-    payload = _parse_json_object(text)
+    payload = _parse_json_object_or_none(text)
     if payload is None:
         entry["textPayload"] = text
     else:
@@ -81,7 +81,7 @@ def _build_entry(job: Job, task: str, key: EntryKey, default_severity: str, text
     return entry
 
 
-def _parse_json_object(text: str) -> dict[str, Any] | None:
+def _parse_json_object_or_none(text: str) -> dict[str, Any] | None:
     """Return the JSON object in a line, None for what no reply can contain: NaN, lone surrogates."""
     if not text.startswith("{"):
         return None

@@ -86,8 +86,9 @@ class LoggingService:
             messages = [(job, message) for job in jobs for message in transaction.list_service_messages(job.id)]
         service_entries = (build_keyed_service_entry(job, message) for job, message in messages)
         sources: list[Iterable[KeyedEntry]] = [sorted(service_entries, key=_get_key, reverse=is_newest_first)]
-        read_log, bound = (self._read_newest_first, until) if is_newest_first else (self._read_oldest_first, since)
-        sources += [read_log(job, replica, bound) for job in jobs for replica in job.replicas_of_all_attempts]
+        read = self._read_entries_newest_first if is_newest_first else self._read_entries_oldest_first
+        bound = until if is_newest_first else since
+        sources += [read(job, replica, bound) for job in jobs for replica in job.replicas_of_all_attempts]
         for key, entry in heapq.merge(*sources, key=_get_key, reverse=is_newest_first):
             if key[0] > until if not is_newest_first else key[0] < since:
                 return
@@ -95,23 +96,23 @@ class LoggingService:
             if is_next and expression_tree.matches(condition, partial(get_filterable_text, entry)):
                 yield key, entry
 
-    def _read_oldest_first(self, job: Job, replica: Replica, since: int) -> Iterator[KeyedEntry]:
+    def _read_entries_oldest_first(self, job: Job, replica: Replica, since: int) -> Iterator[KeyedEntry]:
         saved = saved_logs.read_saved_log(self.data.logs, job.id, replica, since)
         if saved is not None:
             yield from _build_keyed_replica_entries(job, replica, saved)
             return
         last: EntryKey = (0, "")
-        for last, entry in _build_keyed_replica_entries(job, replica, self._read_live_log(job, replica, since)):
+        for last, entry in _build_keyed_replica_entries(job, replica, self._read_container_log(job, replica, since)):
             yield last, entry
         # Its container may have been removed meanwhile; its log was saved before.
         saved = saved_logs.read_saved_log(self.data.logs, job.id, replica, max(since, last[0]))
         yield from (keyed for keyed in _build_keyed_replica_entries(job, replica, saved or ()) if keyed[0] > last)
 
-    def _read_newest_first(self, job: Job, replica: Replica, until: int) -> Iterator[KeyedEntry]:
+    def _read_entries_newest_first(self, job: Job, replica: Replica, until: int) -> Iterator[KeyedEntry]:
         read_saved = partial(saved_logs.read_saved_log_backward, self.data.logs, job.id, replica, until)
         lines = read_saved()
         if lines is None:
-            live = self._read_live_log(job, replica, 0)
+            live = self._read_container_log(job, replica, 0)
             first = next(live, None)
             # Without a line, its container may have been removed meanwhile; its log was saved before.
             lines = saved_logs.reverse_log(chain([first], live), until) if first else read_saved() or iter(())
@@ -119,7 +120,7 @@ class LoggingService:
             # Lines of one time are numbered in the order in which they were written.
             yield from reversed(list(_build_keyed_replica_entries(job, replica, [*simultaneous][::-1])))
 
-    def _read_live_log(self, job: Job, replica: Replica, since: int) -> Iterator[LogLine]:
+    def _read_container_log(self, job: Job, replica: Replica, since: int) -> Iterator[LogLine]:
         try:
             yield from self.executor.read_log(job.id, replica, since)
         except ExecutorUnavailable:

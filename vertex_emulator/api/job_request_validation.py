@@ -23,7 +23,7 @@ def validate_and_canonicalize_request(kind: Kind, body: Mapping[str, Any], bucke
     if kind == TRAINING_PIPELINE:
         return _validate_and_canonicalize_pipeline(body, buckets_folder)
     spec, problems = validate_and_canonicalize_job(kind, body, output_only="drop")
-    problems = problems or _find_emulator_problems(kind, spec, buckets_folder)
+    problems = problems or _find_unsupported_in_spec(kind, spec, buckets_folder)
     if problems:
         raise build_invalid_argument_error(problems)
     return spec
@@ -34,7 +34,7 @@ def _validate_and_canonicalize_pipeline(body: Mapping[str, Any], buckets_folder:
     problems = parsed.problems
     if not problems:
         kind = pipeline_tasks.get_backing_job_kind(parsed.spec)
-        unsupported = _find_emulator_problems(kind, pipeline_tasks.build_backing_job(parsed.spec), buckets_folder)
+        unsupported = _find_unsupported_in_spec(kind, pipeline_tasks.build_backing_job(parsed.spec), buckets_folder)
         problems = [
             FieldProblem(pipeline_tasks.get_path_in_pipeline(kind, problem.path), problem.message)
             for problem in unsupported
@@ -45,10 +45,10 @@ def _validate_and_canonicalize_pipeline(body: Mapping[str, Any], buckets_folder:
     return parsed.spec
 
 
-def _find_emulator_problems(kind: Kind, spec: Mapping[str, Any], buckets_folder: Path) -> list[FieldProblem]:
+def _find_unsupported_in_spec(kind: Kind, spec: Mapping[str, Any], buckets_folder: Path) -> list[FieldProblem]:
     field = kind.spec_field
     folder_problems = (
-        _find_uri_problems(uri, (field, "baseOutputDirectory", "outputUriPrefix"), buckets_folder)
+        _find_invalid_uri_problems(uri, (field, "baseOutputDirectory", "outputUriPrefix"), buckets_folder)
         for uri in get_output_variables(spec[field]).values()
     )
     return [
@@ -69,18 +69,19 @@ def _find_input_data_problems(input_data_config: Mapping[str, Any] | None, bucke
         message = "is required: the emulator has no datasets and uses the files in this folder instead"
         return [FieldProblem(("inputDataConfig", "gcsDestination"), message)]
     uri = input_data_config["gcsDestination"]["outputUriPrefix"]
-    return _find_uri_problems(uri, ("inputDataConfig", "gcsDestination", "outputUriPrefix"), buckets_folder)
+    return _find_invalid_uri_problems(uri, ("inputDataConfig", "gcsDestination", "outputUriPrefix"), buckets_folder)
 
 
-def _find_package_uri_problems(pools: Sequence[Any], path: KeyPath, buckets_folder: Path) -> Iterator[FieldProblem]:
+def _find_package_uri_problems(pools: Sequence[Any], pools_path: KeyPath, buckets: Path) -> Iterator[FieldProblem]:
     for i, pool in enumerate(pools):
-        for number, uri in enumerate(pool.get("pythonPackageSpec", {}).get("packageUris", [])):
-            yield from _find_uri_problems(uri, (*path, i, "pythonPackageSpec", "packageUris", number), buckets_folder)
+        for k, uri in enumerate(pool.get("pythonPackageSpec", {}).get("packageUris", [])):
+            uri_path = (*pools_path, i, "pythonPackageSpec", "packageUris", k)
+            yield from _find_invalid_uri_problems(uri, uri_path, buckets)
 
 
-def _find_uri_problems(uri: str, path: KeyPath, buckets_folder: Path) -> list[FieldProblem]:
+def _find_invalid_uri_problems(uri: str, key_path: KeyPath, buckets_folder: Path) -> list[FieldProblem]:
     try:
         resolve_folder(buckets_folder, uri)
     except InvalidBucketUri as error:
-        return [FieldProblem(path, str(error))]
+        return [FieldProblem(key_path, str(error))]
     return []
