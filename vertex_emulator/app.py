@@ -22,7 +22,7 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError
 from vertex_emulator.gcs.storage_app import Storage
-from vertex_emulator.http.access_guard import Guard
+from vertex_emulator.http.host_and_origin_middleware import HostAndOriginMiddleware
 from vertex_emulator.http.responses import build_error_response
 from vertex_emulator.page.page_routes import Page
 from vertex_emulator.replicas.executor_protocol import Executor
@@ -46,7 +46,7 @@ class App:
     wake: Callable[[str], None]
     allowed_host: str | None = None
 
-    def build_asgi(self) -> Guard:
+    def build_asgi(self) -> HostAndOriginMiddleware:
         """Return the ASGI application."""
         storage = Storage(self.data.buckets, self.data.uploads)
         routes = [
@@ -70,7 +70,8 @@ class App:
             **storage.get_error_handlers(),
             Exception: _handle_internal_error,
         }
-        return Guard(Starlette(routes=routes, exception_handlers=handlers), __version__, self.allowed_host)
+        application = Starlette(routes=routes, exception_handlers=handlers)
+        return HostAndOriginMiddleware(application, __version__, self.allowed_host)
 
     async def _check_health(self, _request: Request) -> Response:
         return JSONResponse({"status": "ok", "version": __version__})

@@ -19,7 +19,7 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import StartError
-from vertex_emulator.http.access_guard import is_loopback
+from vertex_emulator.http.host_and_origin_middleware import is_loopback
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 from vertex_emulator.running_emulator import Endpoint, acquire_lock
 from vertex_emulator.scheduling.scheduler import Scheduler

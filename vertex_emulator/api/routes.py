@@ -22,7 +22,7 @@ from vertex_emulator.http.query_parameters import (
     OPERATION_LIST_PARAMETERS,
     ORDERED_LIST_PARAMETERS,
     WAIT_PARAMETERS,
-    check_and_canonicalize_query,
+    get_checked_camel_case_query,
 )
 from vertex_emulator.http.request_body import read_json_object
 from vertex_emulator.http.responses import respond_from_thread
@@ -103,7 +103,7 @@ def _create_route(
 
         def call_handler() -> Mapping[str, Any]:
             arguments = dict(request.path_params)
-            query = {} if parameters is None else check_and_canonicalize_query(request.query_params, parameters)
+            query = {} if parameters is None else get_checked_camel_case_query(request.query_params, parameters)
             if parameters and "pageSize" in parameters:
                 arguments["list_request"] = ListRequest.from_query(query)
             if has_body:

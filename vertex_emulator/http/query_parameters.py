@@ -16,7 +16,7 @@ _SYSTEM_PARAMETERS = frozenset(
 )
 
 
-def check_and_canonicalize_query(query: Mapping[str, str], allowed: frozenset[str] = frozenset()) -> dict[str, str]:
+def get_checked_camel_case_query(query: Mapping[str, str], allowed: frozenset[str] = frozenset()) -> dict[str, str]:
     """Return a method's query parameters by camelCase name, without those that every Google API accepts.
 
     `allowed` are the names that the method has, in camelCase. Raises ApiError for any other.

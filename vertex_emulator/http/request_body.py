@@ -18,7 +18,7 @@ async def read_json_object(request: Request) -> Mapping[str, Any]:
     """Return the request's JSON object; without a body, an empty one. Raises ApiError."""
     try:
         with fail_after(MAX_SECONDS):
-            raw = await _read_bytes(request)
+            raw = await _read_limited_bytes(request)
     except TimeoutError as error:
         message = f"The request's body did not arrive within {MAX_SECONDS} seconds."
         raise ApiError("INVALID_ARGUMENT", message, http=408) from error
@@ -34,15 +34,15 @@ def parse_json_object(raw: bytes) -> Mapping[str, Any]:
         # Python's parser accepts NaN and lone surrogates, which no reply could contain.
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
-        raise _invalid_payload_error(str(error)) from error
+        raise _build_invalid_payload_error(str(error)) from error
     if not isinstance(value, Mapping):
-        raise _invalid_payload_error("The root must be an object.")
+        raise _build_invalid_payload_error("The root must be an object.")
     if _is_too_deep(value):
-        raise _invalid_payload_error(f"It nests more than {MAX_DEPTH} deep.")
+        raise _build_invalid_payload_error(f"It nests more than {MAX_DEPTH} deep.")
     return value
 
 
-async def _read_bytes(request: Request) -> bytes:
+async def _read_limited_bytes(request: Request) -> bytes:
     """Return the body; reading stops at the limit, whatever the headers announce."""
     size, parts = 0, []
     async for part in request.stream():
@@ -68,5 +68,5 @@ def _is_too_deep(value: Any) -> bool:
     return True
 
 
-def _invalid_payload_error(text: str) -> ApiError:
+def _build_invalid_payload_error(text: str) -> ApiError:
     return ApiError("INVALID_ARGUMENT", f"Invalid JSON payload received. {text}")

@@ -1,6 +1,6 @@
 import pytest
 
-from vertex_emulator.http.access_guard import get_host_of_bare_url, is_loopback
+from vertex_emulator.http.host_and_origin_middleware import get_host_of_bare_url, is_loopback
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:80", "localhost:8080", "[::1]:80", "[::1]", "127.9.9.9"])

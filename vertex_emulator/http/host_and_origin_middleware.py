@@ -18,7 +18,7 @@ from vertex_emulator.http.responses import build_error_response
 VERSION_HEADER = "x-vertex-emulator"
 
 
-class Guard:
+class HostAndOriginMiddleware:
     """ASGI middleware that accepts requests to loopback names only; with `allowed_host`, to it and any address too."""
 
     def __init__(self, app: ASGIApp, version: str, allowed_host: str | None = None) -> None:
@@ -63,7 +63,7 @@ class Guard:
         if is_loopback(host):
             return True
         # A name can be pointed anywhere by whoever owns it; an address cannot.
-        return self._allowed_host is not None and (host == self._allowed_host or _parse_address(host) is not None)
+        return self._allowed_host is not None and (host == self._allowed_host or _parse_ip_address(host) is not None)
 
 
 def get_host_of_bare_url(url: str) -> str | None:
@@ -78,11 +78,11 @@ def get_host_of_bare_url(url: str) -> str | None:
 
 def is_loopback(host: str) -> bool:
     """Return whether a host name or an address always means this machine."""
-    address = _parse_address(host)
+    address = _parse_ip_address(host)
     return host == "localhost" if address is None else address.is_loopback
 
 
-def _parse_address(host: str) -> Any:
+def _parse_ip_address(host: str) -> Any:
     try:
         return ipaddress.ip_address(host)
     except ValueError:
