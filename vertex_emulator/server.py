@@ -61,7 +61,7 @@ def _run_server(data: DataFolder, database: Database, listener: socket.socket, h
     capacity = max(_MIN_CAPACITY, os.cpu_count() or 1)
 
     def build_job_url(job: Job) -> str:
-        kind, job_id = job.user_visible_kind_and_id
+        kind, job_id = job.study_or_own_kind_and_id
         return f"{endpoint.url}/jobs/{kind.collection}/{job_id}"
 
     scheduler = Scheduler(database, executor, data, queue, capacity, build_job_url)

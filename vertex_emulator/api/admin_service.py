@@ -25,7 +25,7 @@ class AdminService:
             for job in transaction.list_non_trial_jobs():
                 counts[job.state] = counts.get(job.state, 0) + 1
             active = len(transaction.list_unfinished_job_ids())
-            slots = sum(transaction.queue.count_admitted_replicas_by_owner().values())
+            slots = sum(transaction.queue.count_admitted_replicas_by_study_or_job().values())
             faults = transaction.injected_faults.list_pending_with_job_counts()
         return {
             "data": str(self.data.root),
@@ -46,7 +46,7 @@ class AdminService:
         if job is None:
             raise ApiError("NOT_FOUND", f"There is no job {job_id} here.")
         error = job.ending.message if job.is_terminal and job.ending else ""
-        log = {"job": progress.job if progress else job.user_visible_kind_and_id[1], "trial": job.trial}
+        log = {"job": progress.job if progress else job.study_or_own_kind_and_id[1], "trial": job.trial}
         return {"name": job.name, "state": job.state, "error": error, "log": log}
 
     def clear_faults(self) -> dict[str, Any]:

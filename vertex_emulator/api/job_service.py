@@ -86,7 +86,7 @@ class JobService:
         """
         with self.database.write_transaction() as transaction:
             job = self._require_job_outside_study(transaction, kind, location, job_id, "delete")
-            pipeline_id = transaction.pipelines.get_pipeline_id(job_id)
+            pipeline_id = transaction.pipelines.get_pipeline_id_of_backing_job(job_id)
             for owner in (job, transaction.get_job(pipeline_id) if pipeline_id is not None else None):
                 if owner is not None and not owner.is_terminal:
                     raise ApiError(
@@ -94,7 +94,7 @@ class JobService:
                         f"The {owner.kind.type} {owner.name} is in state {get_api_state(owner)}: "
                         "cancel it, then delete it once it has ended.",
                     )
-            deleted_ids = [job_id, *transaction.get_trial_jobs_by_id(job_id)]
+            deleted_ids = [job_id, *(trial_job.id for trial_job in transaction.list_trial_jobs(job_id))]
             transaction.delete_job_with_trials(job)
             operation = transaction.operations.add_done(job.name, "DeleteOperationMetadata")
         for deleted_id in deleted_ids:

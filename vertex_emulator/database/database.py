@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vertex_emulator.database.change_feed import ChangeFeed, track_changed_job_ids
+from vertex_emulator.database.job_change_notifier import JobChangeNotifier
+from vertex_emulator.database.job_change_triggers import track_changed_job_ids
 from vertex_emulator.database.transaction import Transaction
 from vertex_emulator.errors import StartError
 
@@ -22,7 +23,7 @@ class Database:
     """The SQLite file. Raises StartError if this version cannot use it."""
 
     def __init__(self, path: Path) -> None:
-        self.changes = ChangeFeed()
+        self.changes = JobChangeNotifier()
         self._lock = threading.RLock()
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)

@@ -28,7 +28,7 @@ class QueuedJob:
 class JobQueue(Statements):
     """The statements on the queue."""
 
-    def count_admitted_replicas_by_owner(self) -> dict[str, int]:
+    def count_admitted_replicas_by_study_or_job(self) -> dict[str, int]:
         """Count the replicas of the jobs that have left the queue and not yet ended, by owner."""
         rows = self._connection.execute(
             "SELECT coalesce(study, id) AS owner, sum(slots) AS slots FROM jobs"
@@ -37,7 +37,7 @@ class JobQueue(Statements):
         )
         return {row["owner"]: row["slots"] for row in rows}
 
-    def list_admission_candidates(self, limit_per_owner: int) -> list[QueuedJob]:
+    def list_admission_candidates(self, limit_per_study: int) -> list[QueuedJob]:
         """List at most that many queued jobs of no study and as many of each study, those that wait longest first.
 
         The cost does not grow with the length of the queue.
@@ -51,13 +51,13 @@ class JobQueue(Statements):
             rows = self._connection.execute(
                 "SELECT sequence, id, created, slots FROM jobs"
                 f" WHERE state = '{QUEUED}' AND collection = ? AND study IS ? ORDER BY sequence LIMIT ?",
-                (CUSTOM_JOB.collection, study, limit_per_owner),
+                (CUSTOM_JOB.collection, study, limit_per_study),
             )
             for sequence, job, created, slots in rows:
                 since = max(created, served or 0)
                 candidates.append((since, sequence, QueuedJob(job, study or job, since, slots)))
         return [queued_job for _, _, queued_job in sorted(candidates, key=lambda candidate: candidate[:2])]
 
-    def record_owner_admission_time(self, job: Job) -> None:
-        """Record that a job leaves the queue now."""
+    def record_admission_time(self, job: Job) -> None:
+        """Record that a job leaves the queue now, for its study if it has one."""
         self._connection.execute("UPDATE jobs SET served = ? WHERE id = ?", (now_ns(), job.study or job.id))

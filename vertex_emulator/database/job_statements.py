@@ -9,7 +9,7 @@ from pydantic_core import from_json
 
 from vertex_api.job_kinds import KINDS, Kind
 from vertex_emulator.database import records
-from vertex_emulator.database.fault_statements import InjectedFaults
+from vertex_emulator.database.injected_fault_statements import InjectedFaults
 from vertex_emulator.database.job_queue_statements import ACTIVE
 from vertex_emulator.database.records import FAILED, QUEUED, Ending, Job, RestartHistory, ServiceMessage, Trial
 from vertex_emulator.database.statement_base import Statements, encode_values
@@ -110,12 +110,11 @@ class JobStatements(Statements):
         query = "SELECT count(*) FROM trials WHERE study = ? AND state IN ('SUCCEEDED', 'INFEASIBLE')"
         return int(self._connection.execute(query, (study_id,)).fetchone()[0])
 
-    def get_trial_jobs_by_id(self, study_id: str) -> dict[str, Job]:
-        """Return the jobs of a study's trials by id."""
-        rows = self._connection.execute("SELECT * FROM jobs WHERE study = ?", (study_id,))
-        return {row["id"]: _parse_job(row) for row in rows}
+    def list_trial_jobs(self, study_id: str) -> list[Job]:
+        """List the jobs of a study's trials."""
+        return [_parse_job(row) for row in self._connection.execute("SELECT * FROM jobs WHERE study = ?", (study_id,))]
 
-    def get_jobs_of_unfinished_trials_by_id(self, study_id: str) -> dict[str, Job]:
+    def get_jobs_of_unfinished_trials_by_job_id(self, study_id: str) -> dict[str, Job]:
         """Return the jobs of a study's trials that have not ended, by id."""
         rows = self._connection.execute(
             "SELECT jobs.* FROM trials JOIN jobs ON jobs.id = trials.job"

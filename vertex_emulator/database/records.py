@@ -126,8 +126,8 @@ class Job:
         return stopped and self.kind == HYPERPARAMETER_TUNING_JOB and not self.is_terminal
 
     @property
-    def user_visible_kind_and_id(self) -> tuple[Kind, str]:
-        """Kind and id of the resource that users know: for a trial's job, the tuning job."""
+    def study_or_own_kind_and_id(self) -> tuple[Kind, str]:
+        """Kind and id of the resource that users see: for a trial's job, the tuning job; else the job itself."""
         return (HYPERPARAMETER_TUNING_JOB, self.study) if self.study else (self.kind, self.id)
 
     @property

@@ -2,12 +2,12 @@
 
 import sqlite3
 
-from vertex_emulator.database.fault_statements import InjectedFaults
+from vertex_emulator.database.injected_fault_statements import InjectedFaults
 from vertex_emulator.database.job_queue_statements import JobQueue
 from vertex_emulator.database.job_statements import JobStatements
 from vertex_emulator.database.model_statements import Models
 from vertex_emulator.database.operation_statements import Operations
-from vertex_emulator.database.pipeline_statements import Pipelines
+from vertex_emulator.database.pipeline_progress_statements import Pipelines
 
 
 class Transaction(JobStatements):

@@ -39,7 +39,7 @@ class JobViews:
             progress = transaction.pipelines.get_progress_of_started_pipelines([job_id]).get(job_id)
         if job is None or job.kind != KINDS.get(collection):
             return None
-        kind, visible_id = job.user_visible_kind_and_id
+        kind, visible_id = job.study_or_own_kind_and_id
         tasks = [replica.task for replica in job.requested_replicas]
         view: dict[str, Any] = {
             "job": serialize_job(job) if job.kind != TRAINING_PIPELINE else serialize_pipeline(job, progress),

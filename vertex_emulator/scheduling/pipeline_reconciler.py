@@ -69,7 +69,7 @@ class PipelineReconciler:
                 transaction.end_job_and_log_outcome(current, current.ending)
                 return
             job = submit_job(transaction, generate_id(), kind, pipeline.location, spec, warnings)
-            transaction.pipelines.set_job(pipeline.id, job.id)
+            transaction.pipelines.set_backing_job(pipeline.id, job.id)
             transaction.log_service_message(pipeline.id, f"The pipeline's task is {job.name}.")
             transaction.update_job(current, state=PENDING)
         self.wake(job.id)
@@ -112,7 +112,7 @@ class PipelineReconciler:
             version = store_model_version(transaction, pipeline.location, pipeline.spec, model, pipeline.name)
         except ModelUploadRejected as error:
             return _build_failed_ending(_STATUS_CODES[error.status], str(error))
-        transaction.pipelines.set_model(pipeline.id, version.model_name)
+        transaction.pipelines.set_uploaded_model(pipeline.id, version.model_name)
         return None
 
     def _has_files(self, uri: str) -> bool:

@@ -120,7 +120,7 @@ class Scheduler:
             return _RESYNC_SECONDS
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(key)
-            pipeline = transaction.pipelines.get_pipeline_id(key)
+            pipeline = transaction.pipelines.get_pipeline_id_of_backing_job(key)
         if job is None:
             self.executor.remove_job(key)
             self.data.remove_logs_and_metric_files(key)
@@ -138,13 +138,13 @@ class Scheduler:
         with self.database.write_transaction() as transaction:
             admitted = select_admissible_jobs(
                 transaction.queue.list_admission_candidates(self.capacity),
-                transaction.queue.count_admitted_replicas_by_owner(),
+                transaction.queue.count_admitted_replicas_by_study_or_job(),
                 self.capacity,
             )
             for queued_job in admitted:
                 job = transaction.get_job(queued_job.id)
                 assert job is not None
-                transaction.queue.record_owner_admission_time(job)
+                transaction.queue.record_admission_time(job)
                 transaction.update_job(job, state=PENDING)
                 transaction.log_service_message(
                     job.id,

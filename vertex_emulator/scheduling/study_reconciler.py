@@ -33,7 +33,7 @@ class StudyReconciler:
             return None
         with self.database.read_transaction() as transaction:
             trials = transaction.list_trials(study.id)
-            jobs = transaction.get_jobs_of_unfinished_trials_by_id(study.id)
+            jobs = transaction.get_jobs_of_unfinished_trials_by_job_id(study.id)
         trials = self._refresh_and_store_trials(study, trials, jobs)
         ending = study.ending or study_outcome.decide_study_ending(study, trials, now_ns())
         if ending is None:
@@ -137,7 +137,7 @@ class StudyReconciler:
 
     def _end_active_jobs_or_study(self, study: Job, ending: Ending) -> float | None:
         with self.database.write_transaction() as transaction:
-            active_jobs = [job for job in transaction.get_trial_jobs_by_id(study.id).values() if not job.is_terminal]
+            active_jobs = [job for job in transaction.list_trial_jobs(study.id) if not job.is_terminal]
             current = transaction.get_job(study.id)
             if current is None or current.is_terminal:
                 return None

@@ -80,7 +80,7 @@ class LoggingService:
             job = transaction.get_job(job_id)
             if job is None or job.study is not None:
                 return
-            jobs = [job, *transaction.get_trial_jobs_by_id(job_id).values()]
+            jobs = [job, *transaction.list_trial_jobs(job_id)]
             # Lines of containers come before the end of their job, so the logs of most trials need not be opened.
             jobs = [job for job in jobs if job.created <= until and (job.ended is None or job.ended >= since)]
             messages = [(job, message) for job in jobs for message in transaction.list_service_messages(job.id)]

@@ -9,11 +9,11 @@ from vertex_emulator.database.statement_base import Statements
 class Pipelines(Statements):
     """The statements on the progress of pipelines; a pipeline itself is a row among the jobs."""
 
-    def set_job(self, pipeline_id: str, job_id: str) -> None:
+    def set_backing_job(self, pipeline_id: str, job_id: str) -> None:
         """Store the id of the job that runs a pipeline's task; add the job in the same transaction."""
         self._insert_row("pipelines", pipeline=pipeline_id, job=job_id)
 
-    def set_model(self, pipeline_id: str, model_name: str) -> None:
+    def set_uploaded_model(self, pipeline_id: str, model_name: str) -> None:
         """Store the name of the model that a pipeline uploaded."""
         self._connection.execute("UPDATE pipelines SET model = ? WHERE pipeline = ?", (model_name, pipeline_id))
 
@@ -23,7 +23,7 @@ class Pipelines(Statements):
         rows = self._connection.execute(f"SELECT * FROM pipelines WHERE pipeline IN ({marks})", tuple(pipeline_ids))
         return {row["pipeline"]: PipelineProgress(row["job"], row["model"]) for row in rows}
 
-    def get_pipeline_id(self, job_id: str) -> str | None:
+    def get_pipeline_id_of_backing_job(self, job_id: str) -> str | None:
         """Return the id of the pipeline whose task a job runs; None if there is none."""
         row = self._select_first("SELECT pipeline FROM pipelines WHERE job = ?", job_id)
         return row["pipeline"] if row else None
