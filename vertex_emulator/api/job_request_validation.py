@@ -11,7 +11,7 @@ from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_and_rule_validation import validate_and_canonicalize_job
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.errors import InvalidBucketUri, build_invalid_argument_error
-from vertex_emulator.gcs.bucket_folders import resolve_folder
+from vertex_emulator.gcs.bucket_folders import resolve_gs_uri
 from vertex_emulator.scheduling import rejected_and_approximated_fields
 
 
@@ -81,7 +81,7 @@ def _find_package_uri_problems(pools: Sequence[Any], pools_path: KeyPath, bucket
 
 def _find_invalid_uri_problems(uri: str, key_path: KeyPath, buckets_folder: Path) -> list[FieldProblem]:
     try:
-        resolve_folder(buckets_folder, uri)
+        resolve_gs_uri(buckets_folder, uri)
     except InvalidBucketUri as error:
         return [FieldProblem(key_path, str(error))]
     return []

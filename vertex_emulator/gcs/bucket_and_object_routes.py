@@ -12,10 +12,9 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs.bucket_and_object_json import guess_content_type, serialize_bucket, serialize_object
 from vertex_emulator.gcs.checksums import compute_checksums
-from vertex_emulator.gcs.objects import Objects, StoredObject
-from vertex_emulator.gcs.resource_json import guess_content_type, serialize_bucket, serialize_object
-from vertex_emulator.gcs.upload_sessions import check_preconditions
+from vertex_emulator.gcs.object_store import ObjectStore, StoredObject, check_preconditions
 from vertex_emulator.http.request_body import read_json_object
 
 MAX_PAGE_SIZE = 1000
@@ -33,7 +32,7 @@ _AFTER_PREFIX = "\U0010ffff"
 class BucketAndObjectRoutes:
     """Methods on buckets and objects."""
 
-    objects: Objects
+    objects: ObjectStore
 
     def build_routes(self) -> list[Route]:
         """Return the routes below `/storage/v1` and `/download/storage/v1`."""
@@ -46,38 +45,39 @@ class BucketAndObjectRoutes:
             Route("/storage/v1/b/{bucket}/storageLayout", self._get_storage_layout, methods=["GET"]),
             Route("/storage/v1/b/{bucket}/managedFolders", self._list_managed_folders, methods=["GET"]),
             Route("/storage/v1/b/{bucket}/o", self._list_objects, methods=["GET"]),
-            Route(f"/storage/v1{one}", self._get_object, methods=["GET"]),
+            Route(f"/storage/v1{one}", self._get_object_or_media, methods=["GET"]),
             Route(f"/storage/v1{one}", self._delete_object, methods=["DELETE"]),
-            Route(f"/download/storage/v1{one}", self._download, methods=["GET"]),
+            Route(f"/download/storage/v1{one}", self._download_media, methods=["GET"]),
         ]
 
     def _list_buckets(self, request: Request) -> Response:
         query = get_checked_query(request, {"project", "maxResults", "prefix"})
         names = [name for name in self.objects.list_buckets() if name.startswith(query.get("prefix", ""))]
-        items = [serialize_bucket(get_base_url(request), name, self.objects.get_bucket_folder(name)) for name in names]
+        base_url = get_base_url(request)
+        items = [serialize_bucket(base_url, name, self.objects.require_bucket_folder(name)) for name in names]
         return _respond_with_list("storage#buckets", items=items)
 
     async def _make_bucket(self, request: Request) -> Response:
         get_checked_query(request, {"project", "predefinedAcl", "predefinedDefaultObjectAcl", "enableObjectRetention"})
         name = str((await read_json_object(request)).get("name", ""))
         self.objects.make_bucket(name)
-        return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.get_bucket_folder(name)))
+        return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.require_bucket_folder(name)))
 
     def _get_bucket(self, request: Request) -> Response:
         get_checked_query(request)
         name = request.path_params["bucket"]
-        return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.get_bucket_folder(name)))
+        return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.require_bucket_folder(name)))
 
     def _get_storage_layout(self, request: Request) -> Response:
         """Return the layout that gcloud requests before it deletes a bucket: a flat one, without folders to delete."""
         name = request.path_params["bucket"]
-        self.objects.get_bucket_folder(name)
+        self.objects.require_bucket_folder(name)
         flat = {"hierarchicalNamespace": {"enabled": False}}
         return JSONResponse({"kind": "storage#storageLayout", "bucket": name, **flat})
 
     def _list_managed_folders(self, request: Request) -> Response:
         """Return no managed folders: they carry access rules, which do not exist here."""
-        self.objects.get_bucket_folder(request.path_params["bucket"])
+        self.objects.require_bucket_folder(request.path_params["bucket"])
         return _respond_with_list("storage#managedFolders")
 
     def _delete_bucket(self, request: Request) -> Response:
@@ -88,22 +88,22 @@ class BucketAndObjectRoutes:
     def _list_objects(self, request: Request) -> Response:
         query = get_checked_query(request, {"prefix", "delimiter", "maxResults", "pageToken", *_IGNORED_PARAMETERS})
         bucket, prefix = request.path_params["bucket"], query.get("prefix", "")
-        names = self.objects.iterate_names(bucket, prefix, _parse_page_token(query.get("pageToken", "")))
+        names = self.objects.iterate_object_names(bucket, prefix, _parse_page_token(query.get("pageToken", "")))
         grouped = _iterate_names_and_prefixes(names, prefix, query.get("delimiter", ""))
-        page = list(islice(grouped, _get_page_size(query) + 1))
+        page = list(islice(grouped, _parse_page_size(query) + 1))
         token = ""
-        if len(page) > _get_page_size(query):
+        if len(page) > _parse_page_size(query):
             page.pop()
             last, is_prefix = page[-1]
             token = base64.urlsafe_b64encode((last + _AFTER_PREFIX if is_prefix else last).encode()).decode()
-        objects = [self.objects.find(bucket, name) for name, is_prefix in page if not is_prefix]
+        objects = [self.objects.get_object(bucket, name) for name, is_prefix in page if not is_prefix]
         items = [serialize_object(get_base_url(request), stored, {}) for stored in objects if stored]
         prefixes = [name for name, is_prefix in page if is_prefix]
         return _respond_with_list("storage#objects", nextPageToken=token, items=items, prefixes=prefixes)
 
-    def _get_object(self, request: Request) -> Response:
+    def _get_object_or_media(self, request: Request) -> Response:
         if request.query_params.get("alt") == "media":
-            return self._download(request)
+            return self._download_media(request)
         stored = self._check_query_and_get_object(request)
         # Checksums require reading the whole file, so they are computed only if the client requests them.
         fields = request.query_params.get("fields", "*")
@@ -111,7 +111,7 @@ class BucketAndObjectRoutes:
         checksums = compute_checksums(stored.path) if has_checksums else {}
         return JSONResponse(serialize_object(get_base_url(request), stored, checksums))
 
-    def _download(self, request: Request) -> Response:
+    def _download_media(self, request: Request) -> Response:
         stored = self._check_query_and_get_object(request)
         if stored.name.endswith("/"):
             return Response(b"")
@@ -131,12 +131,12 @@ class BucketAndObjectRoutes:
         )
 
     def _delete_object(self, request: Request) -> Response:
-        self.objects.delete(self._check_query_and_get_object(request))
+        self.objects.delete_object(self._check_query_and_get_object(request))
         return Response(status_code=204)
 
     def _check_query_and_get_object(self, request: Request) -> StoredObject:
         query = get_checked_query(request, {"generation", *_PRECONDITIONS})
-        stored = self.objects.get(request.path_params["bucket"], request.path_params["name"])
+        stored = self.objects.require_object(request.path_params["bucket"], request.path_params["name"])
         if query.get("generation", str(stored.generation)) != str(stored.generation):
             raise ApiError("NOT_FOUND", f"No such object: {stored.bucket}/{stored.name}#{query['generation']}")
         check_preconditions(query, stored)
@@ -173,7 +173,7 @@ def _iterate_names_and_prefixes(names: Iterable[str], prefix: str, delimiter: st
             yield last, True
 
 
-def _get_page_size(query: Mapping[str, str]) -> int:
+def _parse_page_size(query: Mapping[str, str]) -> int:
     text = query.get("maxResults", str(MAX_PAGE_SIZE))
     if not text.isdecimal() or int(text) < 1:
         raise ApiError("INVALID_ARGUMENT", f"maxResults is {text!r}; it must be a positive number")

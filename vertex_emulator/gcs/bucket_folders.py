@@ -10,7 +10,7 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")  # Google's page on 
 _MAX_NAME_BYTES = 255  # bytes, Linux's limit for a file name
 
 
-def resolve_folder(buckets_folder: Path, uri: str) -> Path:
+def resolve_gs_uri(buckets_folder: Path, uri: str) -> Path:
     """Return the folder of a gs:// URI below `buckets_folder`. Raises InvalidBucketUri."""
     if not uri.startswith("gs://"):
         raise InvalidBucketUri(f'"{uri}" is not a Cloud Storage URI: it must start with gs://')
@@ -39,7 +39,7 @@ def make_writable_folder(buckets_folder: Path, uri: str) -> Path:
     It and its parents in the bucket become writable for every user, because containers run as any user; each time,
     because a process may have been killed between creating a folder and changing its mode.
     """
-    path = resolve_folder(buckets_folder, uri)
+    path = resolve_gs_uri(buckets_folder, uri)
     parents = [parent for parent in path.parents if buckets_folder in parent.parents]
     for created in [*reversed(parents), path]:
         try:

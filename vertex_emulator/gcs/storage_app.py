@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.bucket_and_object_routes import BucketAndObjectRoutes
-from vertex_emulator.gcs.objects import Objects
+from vertex_emulator.gcs.object_store import ObjectStore
 from vertex_emulator.gcs.upload_routes import UploadRoutes
 from vertex_emulator.gcs.upload_sessions import Uploads
 from vertex_emulator.http.responses import build_error_response
@@ -44,7 +44,7 @@ class Storage:
 
     def delete_expired_uploads_and_build_routes(self) -> list[Route]:
         """Delete expired uploads and return all routes."""
-        objects = Objects(self.buckets)
+        objects = ObjectStore(self.buckets)
         uploads = Uploads(self.uploads, objects)
         uploads.delete_expired()
         unimplemented = [Route(path, _raise_unimplemented, methods=list(_METHODS)) for path in _ALL_PATHS]

@@ -10,15 +10,17 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_emulator.errors import ApiError
+from vertex_emulator.gcs.bucket_and_object_json import serialize_object
 from vertex_emulator.gcs.bucket_and_object_routes import get_base_url, get_checked_query
 from vertex_emulator.gcs.multipart_parser import MultipartParser
-from vertex_emulator.gcs.resource_json import reject_unstorable_metadata, serialize_object
 from vertex_emulator.gcs.upload_sessions import Upload, Uploads
 from vertex_emulator.http.request_body import read_json_object
 
 _BATCH_BYTES = 1 << 20
 _EXPECTED = ("md5Hash", "crc32c", "ifGenerationMatch", "ifGenerationNotMatch")
 _HASH_FIELDS = {"md5": "md5Hash", "crc32c": "crc32c"}
+# Metadata that a request may set: name, checksums, and the content type, which the file's name decides here.
+_ALLOWED_METADATA = {"name", "bucket", "contentType", "md5Hash", "crc32c", "size", "kind", "id", "storageClass"}
 _RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)")
 
 
@@ -75,7 +77,7 @@ class UploadRoutes:
         return await self._receive_whole_upload(request, upload, iterate_media())
 
     def _begin_upload(self, request: Request, metadata: Mapping[str, object]) -> Upload:
-        reject_unstorable_metadata(metadata)
+        _reject_unstorable_metadata(metadata)
         fields = {**metadata, **request.query_params}
         expected = {field: str(fields[field]) for field in _EXPECTED if fields.get(field)}
         return self.uploads.begin(request.path_params["bucket"], str(fields.get("name") or ""), expected)
@@ -83,27 +85,27 @@ class UploadRoutes:
     async def _receive_whole_upload(self, request: Request, upload: Upload, media: AsyncIterator[bytes]) -> Response:
         """Receive the whole content in this request; an interrupted upload is deleted."""
         try:
-            await _write_media(media, upload.append)
+            await _write_in_batches(media, upload.append)
             return await self._complete_upload(request, upload)
         finally:
             self.uploads.discard(upload)
 
     async def _receive_chunk_or_report_progress(self, request: Request) -> Response:
         """Receive a chunk by its Content-Range, or answer how much has arrived (Cloud Storage, "Resumable uploads")."""
-        upload = self.uploads.get(request.query_params.get("upload_id", ""))
+        upload = self.uploads.require(request.query_params.get("upload_id", ""))
         start, end, total = _parse_content_range(request.headers.get("content-range"))
         received = upload.received_bytes
         if received is not None and (start is None or start <= received):
             if start is not None:
                 upload.truncate(start)
-                await _write_media(request.stream(), upload.append)
+                await _write_in_batches(request.stream(), upload.append)
             received = upload.received_bytes
         if received is None or (end is None and total is None and start is not None) or received == total:
             return await self._complete_upload(request, upload)
         return Response(status_code=308, headers={"range": f"bytes=0-{received - 1}"} if received else {})
 
     def _cancel_upload(self, request: Request) -> Response:
-        self.uploads.discard(self.uploads.get(request.query_params.get("upload_id", "")))
+        self.uploads.discard(self.uploads.require(request.query_params.get("upload_id", "")))
         return Response(status_code=499)  # as Cloud Storage does
 
     async def _complete_upload(self, request: Request, upload: Upload) -> Response:
@@ -112,7 +114,16 @@ class UploadRoutes:
         return JSONResponse(serialize_object(get_base_url(request), stored, checksums))
 
 
-async def _write_media(media: AsyncIterator[bytes], write: Callable[[bytes], None]) -> None:
+def _reject_unstorable_metadata(metadata: Mapping[str, object]) -> None:
+    """Raise an ApiError that names all metadata that a file cannot store."""
+    unsupported = [field for field, value in metadata.items() if value and field not in _ALLOWED_METADATA]
+    if unsupported:
+        text = "is not stored: objects are files here (docs/fidelity.md)"
+        message = f"{', '.join(unsupported)}: {text}; leave it out."
+        raise ApiError("INVALID_ARGUMENT", message, [(field, text) for field in unsupported])
+
+
+async def _write_in_batches(media: AsyncIterator[bytes], write: Callable[[bytes], None]) -> None:
     batch = bytearray()
     async for part in media:
         batch += part

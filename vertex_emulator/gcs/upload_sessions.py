@@ -10,7 +10,7 @@ from pathlib import Path
 
 from vertex_emulator.errors import ApiError
 from vertex_emulator.gcs.checksums import compute_checksums
-from vertex_emulator.gcs.objects import Objects, StoredObject
+from vertex_emulator.gcs.object_store import ObjectStore, StoredObject, check_preconditions
 
 EXPIRY_SECONDS = 7 * 24 * 3600  # Cloud Storage, "Resumable uploads": a session lives for a week
 _RECORD = ".json"
@@ -60,27 +60,27 @@ class Uploads:
     """The uploads to `objects`, in a `folder` on the same file system, so that a rename completes an upload."""
 
     folder: Path
-    objects: Objects
+    objects: ObjectStore
 
     def begin(self, bucket: str, name: str, expected: Mapping[str, str]) -> Upload:
         """Start an upload. Raises ApiError for a name that no object can have, or OSError."""
         if not name:
             raise ApiError("INVALID_ARGUMENT", "The upload names no object: set `name` in the query or the metadata.")
-        self.objects.get_object_path(bucket, name)
+        self.objects.resolve_object_path(bucket, name)
         upload = Upload(self.folder / f"{secrets.token_hex(16)}.partial", bucket, name, dict(expected))
         upload.record_path.write_text(json.dumps([bucket, name, upload.expected]))
         upload.partial.touch()
         return upload
 
-    def get(self, id_: str) -> Upload:
+    def require(self, upload_id: str) -> Upload:
         """Return an upload by its id. Raises ApiError NOT_FOUND."""
-        partial = self.folder / f"{id_}.partial"
+        partial = self.folder / f"{upload_id}.partial"
         try:
-            if not _ID.fullmatch(id_):
-                raise FileNotFoundError(id_)
+            if not _ID.fullmatch(upload_id):
+                raise FileNotFoundError(upload_id)
             return Upload(partial, *json.loads(partial.with_suffix(_RECORD).read_text()))
         except (FileNotFoundError, ValueError) as error:
-            raise ApiError("NOT_FOUND", f"There is no upload {id_!r} here, or it has expired.") from error
+            raise ApiError("NOT_FOUND", f"There is no upload {upload_id!r} here, or it has expired.") from error
 
     def finish(self, upload: Upload, expected_checksums: Mapping[str, str]) -> tuple[StoredObject, dict[str, str]]:
         """Store the object and return it with its checksums; for a finished upload, return its object again.
@@ -88,7 +88,7 @@ class Uploads:
         `expected_checksums` came with the last bytes. Raises ApiError or OSError and discards the upload.
         """
         if upload.received_bytes is None:
-            stored = self.objects.get(upload.bucket, upload.name)
+            stored = self.objects.require_object(upload.bucket, upload.name)
             return stored, compute_checksums(stored.path)
         try:
             checksums = compute_checksums(upload.partial)
@@ -98,8 +98,8 @@ class Uploads:
                         f"Provided {field} {value!r} doesn't match the calculated {checksums[field]!r}: send it again."
                     )
                     raise ApiError("INVALID_ARGUMENT", message)
-            check_preconditions(upload.expected, self.objects.find(upload.bucket, upload.name))
-            return self.objects.put(upload.bucket, upload.name, upload.partial), checksums
+            check_preconditions(upload.expected, self.objects.get_object(upload.bucket, upload.name))
+            return self.objects.put_object(upload.bucket, upload.name, upload.partial), checksums
         except (ApiError, OSError):
             self.discard(upload)
             raise
@@ -114,18 +114,3 @@ class Uploads:
         for path in self.folder.iterdir():
             if time.time() - path.stat().st_mtime > EXPIRY_SECONDS:
                 path.unlink()
-
-
-def check_preconditions(preconditions: Mapping[str, str], stored: StoredObject | None) -> None:
-    """Raise ApiError (412) for a precondition that does not hold; generation 0 means that there is no object.
-
-    Source: Cloud Storage, "Request preconditions".
-    """
-    generation = str(stored.generation) if stored else "0"
-    for name, holds in (
-        ("ifGenerationMatch", preconditions.get("ifGenerationMatch", generation) == generation),
-        ("ifGenerationNotMatch", preconditions.get("ifGenerationNotMatch") != generation),
-    ):
-        if not holds:
-            message = f"At least one of the pre-conditions you specified did not hold: {name}."
-            raise ApiError("FAILED_PRECONDITION", message, http=412)

@@ -45,7 +45,7 @@ def require_file_path(buckets_folder: Path, uri: str) -> Path:
 
 def _resolve_folder_or_file(buckets_folder: Path, uri: str) -> Path:
     try:
-        return buckets_folder if uri == ROOT else bucket_folders.resolve_folder(buckets_folder, uri)
+        return buckets_folder if uri == ROOT else bucket_folders.resolve_gs_uri(buckets_folder, uri)
     except InvalidBucketUri as error:
         raise ApiError("INVALID_ARGUMENT", str(error), [("uri", str(error))]) from error
 

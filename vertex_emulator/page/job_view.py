@@ -68,7 +68,7 @@ class JobViews:
         if job.kind == CUSTOM_JOB:
             folders |= get_output_variables(spec)
         for label, uri in folders.items():
-            yield {"label": label, "uri": uri, "path": str(bucket_folders.resolve_folder(self.buckets, uri))}
+            yield {"label": label, "uri": uri, "path": str(bucket_folders.resolve_gs_uri(self.buckets, uri))}
 
     def _serialize_replicas(self, job: Job) -> Iterator[dict[str, Any]]:
         pools = job.spec.get("jobSpec", {}).get("workerPoolSpecs", [])

@@ -37,7 +37,7 @@ def build_container_spec(package_spec: Mapping[str, Any], buckets_folder: Path) 
 
 def _require_package_file(uri: str, buckets_folder: Path) -> None:
     try:
-        path = bucket_folders.resolve_folder(buckets_folder, uri)
+        path = bucket_folders.resolve_gs_uri(buckets_folder, uri)
     except InvalidBucketUri as error:
         raise ReplicaCannotStart(f"the package {uri} cannot be read: {error}") from error
     if not path.is_file():

@@ -31,7 +31,7 @@ def resolve_input_data(config: Mapping[str, Any], buckets_folder: Path) -> Input
     The files are in the folder of gcsDestination or in its last `dataset-*` folder by name, which a copied export has.
     """
     uri = config["gcsDestination"]["outputUriPrefix"].rstrip("/")
-    folder = bucket_folders.resolve_folder(buckets_folder, uri)
+    folder = bucket_folders.resolve_gs_uri(buckets_folder, uri)
     exports = sorted((path for path in folder.glob("dataset-*") if path.is_dir()), reverse=True)
     datasets = [
         (place, form) for place in (folder, *exports) for form in _FORMATS if any(place.glob(f"training-*.{form}"))

@@ -116,7 +116,7 @@ class PipelineReconciler:
         return None
 
     def _has_files(self, uri: str) -> bool:
-        return any(path.is_file() for path in bucket_folders.resolve_folder(self.data.buckets, uri).rglob("*"))
+        return any(path.is_file() for path in bucket_folders.resolve_gs_uri(self.data.buckets, uri).rglob("*"))
 
     def _get_model_directory(self, job: Job, trials_of_job: list[Trial]) -> str | None:
         """Return AIP_MODEL_DIR of the job or, for a tuning job, of its best trial."""

@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 
 from vertex_emulator.errors import InvalidBucketUri
-from vertex_emulator.gcs.bucket_folders import make_writable_folder, resolve_folder
+from vertex_emulator.gcs.bucket_folders import make_writable_folder, resolve_gs_uri
 
 
 def test_a_uri_is_a_folder_below_its_bucket(tmp_path: Path) -> None:
-    assert resolve_folder(tmp_path, "gs://my-bucket/run/1/") == tmp_path / "my-bucket" / "run" / "1"
+    assert resolve_gs_uri(tmp_path, "gs://my-bucket/run/1/") == tmp_path / "my-bucket" / "run" / "1"
 
 
 def test_folders_are_made_open_to_every_user(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_file_in_place_of_folder_is_named(tmp_path: Path, uri: str) -> None:
 )
 def test_nothing_leads_out_of_the_bucket_folder(tmp_path: Path, uri: str) -> None:
     with pytest.raises(InvalidBucketUri):
-        resolve_folder(tmp_path, uri)
+        resolve_gs_uri(tmp_path, uri)
 
 
 def test_link_left_by_container_is_not_followed(tmp_path: Path) -> None:
@@ -57,4 +57,4 @@ def test_link_left_by_container_is_not_followed(tmp_path: Path) -> None:
     (root / "my-bucket").mkdir(parents=True)
     (root / "my-bucket" / "out").symlink_to("/etc")
     with pytest.raises(InvalidBucketUri, match="symbolic link"):
-        resolve_folder(root, "gs://my-bucket/out/x")
+        resolve_gs_uri(root, "gs://my-bucket/out/x")

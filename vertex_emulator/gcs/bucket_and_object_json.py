@@ -6,14 +6,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.objects import StoredObject
+from vertex_emulator.gcs.object_store import StoredObject
 from vertex_emulator.time_formats import format_time
-
-# Metadata that a request may set: name, checksums, and the content type, which the file's name decides here.
-_ALLOWED_METADATA = frozenset(
-    {"name", "bucket", "contentType", "md5Hash", "crc32c", "size", "kind", "id", "storageClass"}
-)
 
 
 def serialize_bucket(base_url: str, bucket: str, folder: Path) -> dict[str, Any]:
@@ -58,12 +52,3 @@ def serialize_object(base_url: str, stored: StoredObject, checksums: Mapping[str
 def guess_content_type(name: str) -> str:
     """Return the media type that a file name's ending suggests."""
     return mimetypes.guess_type(name)[0] or "application/octet-stream"
-
-
-def reject_unstorable_metadata(metadata: Mapping[str, Any]) -> None:
-    """Raise an ApiError that names all metadata that a file cannot store."""
-    unsupported = [field for field, value in metadata.items() if value and field not in _ALLOWED_METADATA]
-    if unsupported:
-        text = "is not stored: objects are files here (docs/fidelity.md)"
-        message = f"{', '.join(unsupported)}: {text}; leave it out."
-        raise ApiError("INVALID_ARGUMENT", message, [(field, text) for field in unsupported])

@@ -3,13 +3,13 @@ from pathlib import Path
 import pytest
 
 from vertex_emulator.errors import ApiError
-from vertex_emulator.gcs.objects import Objects
+from vertex_emulator.gcs.object_store import ObjectStore
 
 NAMES = ["a", "a b/c", "a-/z", "a.txt", "a/1", "a/b/2", "a0", "b/", "ä/x", "z/y/x/w"]
 
 
 @pytest.fixture
-def objects(tmp_path: Path) -> Objects:
+def objects(tmp_path: Path) -> ObjectStore:
     root = tmp_path / "gcs"
     for name in NAMES:
         path = root / "bucket" / name
@@ -17,40 +17,40 @@ def objects(tmp_path: Path) -> Objects:
             continue  # a folder here, because of the names below it
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir() if name.endswith("/") else path.write_text(name)
-    return Objects(root)
+    return ObjectStore(root)
 
 
-def test_names_are_sorted_and_exclude_folders(objects: Objects) -> None:
-    assert list(objects.iterate_names("bucket")) == sorted(name for name in NAMES if name not in ("a", "b/"))
+def test_names_are_sorted_and_exclude_folders(objects: ObjectStore) -> None:
+    assert list(objects.iterate_object_names("bucket")) == sorted(name for name in NAMES if name not in ("a", "b/"))
 
 
 @pytest.mark.parametrize("prefix", ["", "a", "a/", "a/b", "ä", "z/y/", "z/y/x/w", "nothing"])
-def test_prefix_selects_names_that_start_with_it(objects: Objects, prefix: str) -> None:
-    everything = list(objects.iterate_names("bucket"))
-    assert list(objects.iterate_names("bucket", prefix)) == [name for name in everything if name.startswith(prefix)]
+def test_prefix_selects_names_that_start_with_it(objects: ObjectStore, prefix: str) -> None:
+    everything = list(objects.iterate_object_names("bucket"))
+    assert list(objects.iterate_object_names("bucket", prefix)) == [name for name in everything if name.startswith(prefix)]
 
 
-def test_a_list_goes_on_after_any_name(objects: Objects) -> None:
-    everything = list(objects.iterate_names("bucket"))
+def test_a_list_goes_on_after_any_name(objects: ObjectStore) -> None:
+    everything = list(objects.iterate_object_names("bucket"))
     for after in [*everything, "a/\U0010ffff", "a", "", "zz"]:
-        assert list(objects.iterate_names("bucket", "", after)) == [name for name in everything if name > after]
+        assert list(objects.iterate_object_names("bucket", "", after)) == [name for name in everything if name > after]
 
 
 @pytest.mark.parametrize("name", ["../x", "a/../x", "/x", "a//b", "a/./b", "x//", "a\0b"])
-def test_escaping_or_invalid_object_name_is_rejected(objects: Objects, name: str) -> None:
+def test_escaping_or_invalid_object_name_is_rejected(objects: ObjectStore, name: str) -> None:
     with pytest.raises(ApiError) as raised:
-        objects.get_object_path("bucket", name)
+        objects.resolve_object_path("bucket", name)
     assert raised.value.http == 400
 
 
 @pytest.mark.parametrize("bucket", ["..", "UPPER", "a/b", "", "bucket/../other"])
-def test_a_bucket_name_that_is_none_is_refused(objects: Objects, bucket: str) -> None:
+def test_a_bucket_name_that_is_none_is_refused(objects: ObjectStore, bucket: str) -> None:
     with pytest.raises(ApiError):
         objects.make_bucket(bucket)
     assert not objects.has_bucket(bucket)
 
 
-def test_a_bucket_of_empty_folders_is_empty(objects: Objects) -> None:
+def test_a_bucket_of_empty_folders_is_empty(objects: ObjectStore) -> None:
     objects.make_bucket("empty")
     (objects.root / "empty" / "x" / "y").mkdir(parents=True)
     objects.delete_bucket("empty")

@@ -2,12 +2,12 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from vertex_emulator.errors import ApiError, InvalidBucketUri
-from vertex_emulator.gcs.bucket_folders import make_writable_folder, resolve_folder
+from vertex_emulator.gcs.bucket_folders import make_writable_folder, resolve_gs_uri
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class StoredObject:
 
 
 @dataclass(frozen=True)
-class Objects:
+class ObjectStore:
     """The objects below `root`, a folder per bucket. Files are objects; folders and symbolic links are not."""
 
     root: Path
@@ -34,57 +34,57 @@ class Objects:
     def has_bucket(self, bucket: str) -> bool:
         """Return whether a bucket exists; False for an invalid name."""
         try:
-            return self.get_object_path(bucket, "").is_dir()
+            return self.resolve_object_path(bucket, "").is_dir()
         except ApiError:
             return False
 
     def make_bucket(self, bucket: str) -> None:
         """Create a bucket. Raises ApiError if it exists or its name is invalid."""
-        if self.get_object_path(bucket, "").is_dir():
+        if self.resolve_object_path(bucket, "").is_dir():
             raise ApiError("ALREADY_EXISTS", f"A bucket named {bucket} already exists on this emulator.", http=409)
         make_writable_folder(self.root, f"gs://{bucket}")
 
     def delete_bucket(self, bucket: str) -> None:
         """Delete a bucket without objects, with the folders in it. Raises ApiError."""
-        path = self.get_bucket_folder(bucket)
+        path = self.require_bucket_folder(bucket)
         for folder, _, files in os.walk(path, topdown=False):
             if files:
-                raise _bucket_not_empty_error(bucket)
+                raise _build_bucket_not_empty_error(bucket)
             try:
                 Path(folder).rmdir()
             except OSError as error:
-                raise _bucket_not_empty_error(bucket) from error
+                raise _build_bucket_not_empty_error(bucket) from error
 
-    def get_bucket_folder(self, bucket: str) -> Path:
+    def require_bucket_folder(self, bucket: str) -> Path:
         """Return the folder of a bucket. Raises ApiError NOT_FOUND."""
-        path = self.get_object_path(bucket, "")
+        path = self.resolve_object_path(bucket, "")
         if not path.is_dir():
             raise ApiError("NOT_FOUND", f"The specified bucket does not exist: {bucket}.")
         return path
 
-    def get_object_path(self, bucket: str, name: str) -> Path:
+    def resolve_object_path(self, bucket: str, name: str) -> Path:
         """Return the path of an object, whether it exists or not. Raises ApiError for a name that no file can have."""
         uri = f"gs://{bucket}/{name}"
         try:
             if name.startswith("/") or name.endswith("//") or "/" in bucket:
                 raise InvalidBucketUri(f'"{uri}" has an empty part, which is not a valid folder name')
-            path = resolve_folder(self.root, uri)
+            path = resolve_gs_uri(self.root, uri)
             if path.resolve() != self.root.resolve() / path.relative_to(self.root):
                 raise InvalidBucketUri(f'"{uri}" goes through a symbolic link, which is not an object')
         except InvalidBucketUri as error:
             raise ApiError("INVALID_ARGUMENT", f"{error}.") from error
         return path
 
-    def get(self, bucket: str, name: str) -> StoredObject:
+    def require_object(self, bucket: str, name: str) -> StoredObject:
         """Return an object, or a folder if the name ends with "/". Raises ApiError NOT_FOUND."""
-        stored = self.find(bucket, name)
+        stored = self.get_object(bucket, name)
         if stored is None:
             raise ApiError("NOT_FOUND", f"No such object: {bucket}/{name}")
         return stored
 
-    def find(self, bucket: str, name: str) -> StoredObject | None:
+    def get_object(self, bucket: str, name: str) -> StoredObject | None:
         """Return an object, or a folder if the name ends with "/"; None if it does not exist. Raises ApiError."""
-        path, is_folder = self.get_object_path(bucket, name), name.endswith("/")
+        path, is_folder = self.resolve_object_path(bucket, name), name.endswith("/")
         try:
             status = path.stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -93,33 +93,48 @@ class Objects:
             return None
         return StoredObject(bucket, name, path, status.st_mtime_ns, 0 if is_folder else status.st_size)
 
-    def put(self, bucket: str, name: str, file: Path) -> StoredObject:
+    def put_object(self, bucket: str, name: str, source_file: Path) -> StoredObject:
         """Make a file the content of an object, atomically; creates the bucket if needed. Raises ApiError, OSError."""
-        path = self.get_object_path(bucket, name)
+        path = self.resolve_object_path(bucket, name)
         if not name.endswith("/"):
             make_writable_folder(self.root, f"gs://{bucket}/{name.rpartition('/')[0]}")
-            file.chmod(0o666)  # training code runs as any user
-            file.replace(path)
-        elif file.stat().st_size:
+            source_file.chmod(0o666)  # training code runs as any user
+            source_file.replace(path)
+        elif source_file.stat().st_size:
             raise ApiError("INVALID_ARGUMENT", f"{bucket}/{name} is a folder here, which has no content of its own.")
         else:
             make_writable_folder(self.root, f"gs://{bucket}/{name}")
-            file.unlink()
-        return self.get(bucket, name)
+            source_file.unlink()
+        return self.require_object(bucket, name)
 
-    def delete(self, stored: StoredObject) -> None:
+    def delete_object(self, stored: StoredObject) -> None:
         """Delete an object or an empty folder. Raises OSError."""
         if stored.name.endswith("/"):
             stored.path.rmdir()
         else:
             stored.path.unlink()
 
-    def iterate_names(self, bucket: str, prefix: str = "", after: str = "") -> Iterator[str]:
+    def iterate_object_names(self, bucket: str, prefix: str = "", after: str = "") -> Iterator[str]:
         """Yield the names of objects that start with `prefix` and sort after `after`, in order. Raises ApiError."""
-        yield from _walk_names(self.get_bucket_folder(bucket), "", prefix, after)
+        yield from _walk_object_names(self.require_bucket_folder(bucket), "", prefix, after)
 
 
-def _walk_names(path: Path, parent: str, prefix: str, after: str) -> Iterator[str]:
+def check_preconditions(preconditions: Mapping[str, str], stored: StoredObject | None) -> None:
+    """Raise ApiError (412) for a precondition that does not hold; generation 0 means that there is no object.
+
+    Source: Cloud Storage, "Request preconditions".
+    """
+    generation = str(stored.generation) if stored else "0"
+    for name, holds in (
+        ("ifGenerationMatch", preconditions.get("ifGenerationMatch", generation) == generation),
+        ("ifGenerationNotMatch", preconditions.get("ifGenerationNotMatch") != generation),
+    ):
+        if not holds:
+            message = f"At least one of the pre-conditions you specified did not hold: {name}."
+            raise ApiError("FAILED_PRECONDITION", message, http=412)
+
+
+def _walk_object_names(path: Path, parent: str, prefix: str, after: str) -> Iterator[str]:
     entries = []
     # A container may delete a folder while it is listed.
     with contextlib.suppress(FileNotFoundError), os.scandir(path) as scanned:
@@ -136,7 +151,7 @@ def _walk_names(path: Path, parent: str, prefix: str, after: str) -> Iterator[st
             if name.startswith(prefix) and name > after:
                 yield name
         elif (name.startswith(prefix) or prefix.startswith(name)) and (name > after or after.startswith(name)):
-            yield from _walk_names(path / name.removeprefix(parent).rstrip("/"), name, prefix, after)
+            yield from _walk_object_names(path / name.removeprefix(parent).rstrip("/"), name, prefix, after)
 
 
 def _is_utf8(name: str) -> bool:
@@ -148,5 +163,5 @@ def _is_utf8(name: str) -> bool:
     return True
 
 
-def _bucket_not_empty_error(bucket: str) -> ApiError:
+def _build_bucket_not_empty_error(bucket: str) -> ApiError:
     return ApiError("FAILED_PRECONDITION", f"The bucket you tried to delete is not empty: {bucket}.", http=409)
