@@ -40,7 +40,7 @@ LAYERS = {
         ("database", "gcs"),
         ("replicas", "resource_json"),
         ("api.logging", "replicas.docker", "scheduling"),
-        ("api", "page"),
+        ("api", "web_page"),
         ("app",),
         ("server",),
         ("cli",),

@@ -24,7 +24,7 @@ from vertex_emulator.errors import ApiError, EmulatorError
 from vertex_emulator.gcs.storage_app import Storage
 from vertex_emulator.http.host_and_origin_middleware import HostAndOriginMiddleware
 from vertex_emulator.http.responses import build_error_response
-from vertex_emulator.page.page_routes import Page
+from vertex_emulator.web_page.routes import Page
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.time_formats import format_time, now_ns
 

@@ -99,7 +99,7 @@ class _Parser:
         if kind == "quoted":
             return Comparison(field, operator, _unquote(value))
         if kind != "word":
-            raise self._missing_token_error(f"a value after {field}{operator}", back=1)
+            raise self._build_missing_token_error(f"a value after {field}{operator}", back=1)
         # An unquoted time contains colons, which are operators elsewhere.
         while (adjacent := self._take_adjacent()) is not None:
             value += adjacent
@@ -107,12 +107,12 @@ class _Parser:
 
     def expect_end(self) -> None:
         if self._index < len(self._tokens):
-            raise self._missing_token_error("the end")
+            raise self._build_missing_token_error("the end")
 
     def _parse_field(self) -> str:
         kind, text = self._take_any_token("a field name")
         if kind not in ("word", "quoted") or text in ("AND", "OR"):
-            raise self._missing_token_error("a field name", back=1)
+            raise self._build_missing_token_error("a field name", back=1)
         field = _unquote(text) if kind == "quoted" else text
         while field.endswith(".") and (self._peek() or ("",))[0] == "quoted":
             field += _unquote(self._require_token("quoted"))
@@ -135,17 +135,17 @@ class _Parser:
     def _take_any_token(self, expected_text: str) -> tuple[str, str]:
         token = self._peek()
         if token is None:
-            raise self._missing_token_error(expected_text)
+            raise self._build_missing_token_error(expected_text)
         self._index += 1
         return token
 
     def _require_token(self, kind: str, text: str | None = None) -> str:
         actual_kind, value = self._take_any_token(text or f"an {kind}")
         if actual_kind != kind or (text is not None and value != text):
-            raise self._missing_token_error(text or f"an {kind}", back=1)
+            raise self._build_missing_token_error(text or f"an {kind}", back=1)
         return value
 
-    def _missing_token_error(self, expected_text: str, back: int = 0) -> InvalidFilter:
+    def _build_missing_token_error(self, expected_text: str, back: int = 0) -> InvalidFilter:
         index = self._index - back
         where = f"at {self._text[self._tokens[index][2] :][:20]!r}" if index < len(self._tokens) else "at its end"
         return InvalidFilter(f"the filter lacks {expected_text} {where}")

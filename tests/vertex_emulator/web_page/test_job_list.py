@@ -12,7 +12,7 @@ from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import FAILED, RUNNING, Trial
 from vertex_emulator.errors import ApiError
-from vertex_emulator.page import job_list
+from vertex_emulator.web_page import job_list
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def add(database: Database, *names: str, state: str | None = None) -> None:
 
 
 def ask(database: Database, query: str = "") -> dict[str, Any]:
-    return job_list.list_jobs(database, job_list.parse_query(QueryParams(query)))
+    return job_list.list_job_summaries(database, job_list.parse_job_query(QueryParams(query)))
 
 
 def names(database: Database, query: str) -> list[str]:
@@ -102,4 +102,4 @@ def test_study_counts_ended_trials_and_hides_their_jobs(database: Database) -> N
 @pytest.mark.parametrize("query", ["state=done", "before=x", "before=-1", "before=²", f"before={10**30}"])
 def test_invalid_query_is_rejected_by_name(query: str) -> None:
     with pytest.raises(ApiError, match=query.partition("=")[0]):
-        job_list.parse_query(QueryParams(query))
+        job_list.parse_job_query(QueryParams(query))

@@ -13,13 +13,13 @@ ROOT = "gs://"
 MAX_LISTED = 1000
 
 
-def list_folder(buckets_folder: Path, uri: str) -> dict[str, Any]:
+def list_folder_entries(buckets_folder: Path, uri: str) -> dict[str, Any]:
     """Return the content of the folder of a gs:// URI (`gs://` for the buckets), folders first. Raises ApiError.
 
     The fields are `uri`, the local `path`, `entries` (`name`, `uri`, `kind`: folder, file or link, `size` in bytes,
     `modified`), and `left_out`, how many entries were omitted beyond `MAX_LISTED`.
     """
-    path = _resolve_folder_or_file(buckets_folder, uri)
+    path = _resolve_uri_or_root(buckets_folder, uri)
     try:
         with os.scandir(path) as scanned:
             entries = [(not entry.is_dir(follow_symlinks=False), entry.name, entry) for entry in scanned]
@@ -37,13 +37,13 @@ def list_folder(buckets_folder: Path, uri: str) -> dict[str, Any]:
 
 def require_file_path(buckets_folder: Path, uri: str) -> Path:
     """Return the file of a gs:// URI. Raises ApiError."""
-    path = _resolve_folder_or_file(buckets_folder, uri)
+    path = _resolve_uri_or_root(buckets_folder, uri)
     if not path.is_file():
         raise ApiError("NOT_FOUND", f"There is no file {uri} ({path}).")
     return path
 
 
-def _resolve_folder_or_file(buckets_folder: Path, uri: str) -> Path:
+def _resolve_uri_or_root(buckets_folder: Path, uri: str) -> Path:
     try:
         return buckets_folder if uri == ROOT else bucket_folders.resolve_gs_uri(buckets_folder, uri)
     except InvalidBucketUri as error:

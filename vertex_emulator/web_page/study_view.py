@@ -45,7 +45,7 @@ def build_study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
                 **rows[str(trial.number)],
                 **format_times(startTime=trial.started, endTime=trial.ended),
                 "job": trial.job,
-                "curve": _build_curve(trial, metrics, max_points),
+                "curve": _build_metric_curves(trial, metrics, max_points),
             }
             for trial in trials
         ],
@@ -68,7 +68,7 @@ def _serialize_parameters(specs: Sequence[Mapping[str, Any]], parent: str | None
         )
 
 
-def _build_curve(trial: Trial, metrics: Sequence[Mapping[str, Any]], max_points: int) -> dict[str, Any]:
+def _build_metric_curves(trial: Trial, metrics: Sequence[Mapping[str, Any]], max_points: int) -> dict[str, Any]:
     stride = -(-len(trial.measurements) // max_points) or 1
     # Counted from the end, so that the last one is always there.
     points = trial.measurements[::-1][::stride][::-1]

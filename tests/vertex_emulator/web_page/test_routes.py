@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from tests.vertex_emulator.running import PARENT, RunningEmulator, custom_job, pool
-from vertex_emulator.page.static_assets import FOLDER
+from vertex_emulator.web_page.static_assets import FOLDER
 
 OWN = sorted(path for path in FOLDER.iterdir() if path.suffix in (".js", ".css", ".html"))
 MOST_BYTES = 400_000

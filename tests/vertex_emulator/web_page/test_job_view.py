@@ -11,7 +11,7 @@ from tests.vertex_emulator.jobs import IMAGE, LOCATION, custom_job_spec, pool, t
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.validation.pipeline_tasks import CUSTOM_TASK
 from vertex_emulator.database.records import RUNNING, Replica
-from vertex_emulator.page.job_view import JobViews
+from vertex_emulator.web_page.job_view import JobViews
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def create(emulator: Emulator, kind: Kind, spec: dict[str, Any]) -> str:
 
 
 def view(emulator: Emulator, kind: Kind, job_id: str) -> dict[str, Any]:
-    found = JobViews(emulator.database, emulator.machine, emulator.data.buckets).build_view(kind.collection, job_id)
+    found = JobViews(emulator.database, emulator.machine, emulator.data.buckets).get_view(kind.collection, job_id)
     assert found is not None
     return found
 
@@ -98,4 +98,4 @@ def test_an_id_under_another_kind_is_no_job(emulator: Emulator) -> None:
     job = create(emulator, CUSTOM_JOB, custom_job_spec())
     views = JobViews(emulator.database, emulator.machine, emulator.data.buckets)
     for collection in ("hyperparameterTuningJobs", "models", ""):
-        assert views.build_view(collection, job) is None
+        assert views.get_view(collection, job) is None

@@ -12,7 +12,7 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.gcs import bucket_folders
-from vertex_emulator.page.study_view import build_study_view
+from vertex_emulator.web_page.study_view import build_study_view
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.resource_json import serialize_job, serialize_pipeline
 
@@ -25,7 +25,7 @@ class JobViews:
     executor: Executor
     buckets: Path
 
-    def build_view(self, collection: str, job_id: str) -> dict[str, Any] | None:
+    def get_view(self, collection: str, job_id: str) -> dict[str, Any] | None:
         """Return all that the page shows of a job, None if there is no job of this kind and id.
 
         The fields are `job` as the API returns it (without a study's trials), `kind`, `place` (`project`, `region`),

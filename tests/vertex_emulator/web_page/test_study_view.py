@@ -5,7 +5,7 @@ from typing import Any
 from tests.vertex_emulator.jobs import LOCATION
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database.records import RUNNING, Job, Trial
-from vertex_emulator.page.study_view import build_study_view
+from vertex_emulator.web_page.study_view import build_study_view
 
 PARAMETERS = [
     {"parameterId": "rate", "scaleType": "UNIT_LOG_SCALE", "doubleValueSpec": {"minValue": 0.001, "maxValue": 1.0}},

@@ -11,9 +11,9 @@ from starlette.routing import BaseRoute, Mount, Route
 from vertex_api.job_kinds import KINDS
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
-from vertex_emulator.page import bucket_files, event_stream, job_list
-from vertex_emulator.page.job_view import JobViews
-from vertex_emulator.page.static_assets import FOLDER, FRAME_HEADERS, Assets
+from vertex_emulator.web_page import bucket_files, event_stream, job_list
+from vertex_emulator.web_page.job_view import JobViews
+from vertex_emulator.web_page.static_assets import FOLDER, FRAME_HEADERS, Assets
 from vertex_emulator.replicas.executor_protocol import Executor
 
 
@@ -28,42 +28,42 @@ class Page:
     def build_routes(self) -> Iterable[BaseRoute]:
         """Return the routes: HTML at `/`, `/jobs/…` and `/files`; JSON and downloads below `/vertex_emulator/page`."""
         return [
-            Route("/", self._serve_html),
-            Route("/jobs/{collection}/{id}", self._serve_job_html),
-            Route("/files", self._serve_html),
+            Route("/", self._serve_page),
+            Route("/jobs/{collection}/{id}", self._serve_page_of_job),
+            Route("/files", self._serve_page),
             Mount("/assets", Assets()),
-            Route("/vertex_emulator/page/events", self._stream_events),
+            Route("/vertex_emulator/page/events", self._stream_job_change_events),
             Route("/vertex_emulator/page/jobs", self._list_jobs),
             Route("/vertex_emulator/page/jobs/{collection}/{id}", self._get_job),
-            Route("/vertex_emulator/page/files", self._list_folder),
+            Route("/vertex_emulator/page/files", self._list_folder_entries),
             Route("/vertex_emulator/page/download", self._download_file),
         ]
 
-    def _serve_html(self, _request: Request) -> Response:
-        return _build_page_response()
+    def _serve_page(self, _request: Request) -> Response:
+        return _build_html_response()
 
-    def _serve_job_html(self, request: Request) -> Response:
+    def _serve_page_of_job(self, request: Request) -> Response:
         with self.database.read_transaction() as transaction:
             job = transaction.get_job(request.path_params["id"])
         has_job = job is not None and job.kind == KINDS.get(request.path_params["collection"])
-        return _build_page_response(200 if has_job else 404)
+        return _build_html_response(200 if has_job else 404)
 
-    async def _stream_events(self, request: Request) -> Response:
-        events = event_stream.stream_events(self.database.changes, request.query_params.get("job"))
+    async def _stream_job_change_events(self, request: Request) -> Response:
+        events = event_stream.stream_job_change_events(self.database.changes, request.query_params.get("job"))
         return StreamingResponse(events, media_type="text/event-stream")
 
     def _list_jobs(self, request: Request) -> Response:
-        return JSONResponse(job_list.list_jobs(self.database, job_list.parse_query(request.query_params)))
+        return JSONResponse(job_list.list_job_summaries(self.database, job_list.parse_job_query(request.query_params)))
 
     def _get_job(self, request: Request) -> Response:
         collection, job_id = request.path_params["collection"], request.path_params["id"]
-        view = JobViews(self.database, self.executor, self.buckets).build_view(collection, job_id)
+        view = JobViews(self.database, self.executor, self.buckets).get_view(collection, job_id)
         if view is None:
             raise ApiError("NOT_FOUND", f"There is no job {collection}/{job_id} here.")
         return JSONResponse(view)
 
-    def _list_folder(self, request: Request) -> Response:
-        return JSONResponse(bucket_files.list_folder(self.buckets, _get_uri_or_root(request)))
+    def _list_folder_entries(self, request: Request) -> Response:
+        return JSONResponse(bucket_files.list_folder_entries(self.buckets, _get_uri_or_root(request)))
 
     def _download_file(self, request: Request) -> Response:
         path = bucket_files.require_file_path(self.buckets, _get_uri_or_root(request))
@@ -76,5 +76,5 @@ def _get_uri_or_root(request: Request) -> str:
     return request.query_params.get("uri", bucket_files.ROOT)
 
 
-def _build_page_response(status_code: int = 200) -> Response:
+def _build_html_response(status_code: int = 200) -> Response:
     return FileResponse(FOLDER / "page.html", status_code=status_code, headers=FRAME_HEADERS)

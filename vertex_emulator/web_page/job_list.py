@@ -31,7 +31,7 @@ class JobQuery:
     ids: tuple[str, ...] = ()
 
 
-def parse_query(parameters: QueryParams) -> JobQuery:
+def parse_job_query(parameters: QueryParams) -> JobQuery:
     """Return the query of a URL: `text`, `state`, `before`, and `id` any number of times. Raises ApiError."""
     group, before = parameters.get("state", ""), parameters.get("before", "")
     if group and group not in STATE_GROUPS:
@@ -43,7 +43,7 @@ def parse_query(parameters: QueryParams) -> JobQuery:
     )
 
 
-def list_jobs(database: Database, query: JobQuery) -> dict[str, Any]:
+def list_job_summaries(database: Database, query: JobQuery) -> dict[str, Any]:
     """Return `jobs`, the newest first, and `next`, the `before` of the next page, null if there is none."""
     summaries: list[dict[str, Any]] = []
     last = None
