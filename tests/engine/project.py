@@ -18,7 +18,7 @@ from typing import Any
 import docker
 import yaml
 
-from vertex_emulator.cli import commands
+from vertex_emulator.cli.status_stop_reset_commands import reset_emulator_keeping_buckets, stop_emulator
 
 CHECKOUT = Path(__file__).parents[2]
 TRAINER = Path(__file__).parent / "trainer"
@@ -241,8 +241,8 @@ def create_project(folder: Path) -> Iterator[Project]:
     project = Project(folder)
     yield project
     if project.data.exists():
-        commands.stop_emulator(project.data, only_if_idle=False)
-        commands.remove_jobs_containers_and_logs(project.data)
+        stop_emulator(project.data, only_if_idle=False)
+        reset_emulator_keeping_buckets(project.data)
 
 
 def engine_environment(folder: Path) -> dict[str, str]:

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in ("vertex_api", "vertex_emulator"):
             raise
-        print(f"vertex-emulator: {_render_missing_package(error.name or str(error))}", file=sys.stderr)
+        print(f"vertex-emulator: {_render_missing_package_message(error.name or str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -60,7 +60,7 @@ def _run_command(options: argparse.Namespace) -> int:
         case "serve":
             for package in _SERVER_PACKAGES:
                 if importlib.util.find_spec(package) is None:
-                    raise EmulatorError(_render_missing_package(package))
+                    raise EmulatorError(_render_missing_package_message(package))
             from vertex_emulator.server import serve
 
             logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -69,27 +69,29 @@ def _run_command(options: argparse.Namespace) -> int:
         case "inject":
             return _print_lines_and_return_zero(inject_command.inject_list_or_clear_faults(options.data, options))
         case "env":
-            from vertex_emulator.cli.client_environment import render_environment
+            from vertex_emulator.cli.env_command import render_shell_exports
 
-            return _print_lines_and_return_zero(render_environment(options.data, options.project, options.region))
-    from vertex_emulator.cli import commands
+            return _print_lines_and_return_zero(render_shell_exports(options.data, options.project, options.region))
+        case "logs":
+            from vertex_emulator.cli.logs_command import read_job_log
+
+            # A terminal that cannot show a character gets its number.
+            sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+            selection = (options.follow, options.task, options.trial, options.raw)
+            return _print_lines_and_return_zero(read_job_log(options.data, options.job, *selection))
+    from vertex_emulator.cli import status_stop_reset_commands as commands
 
     match options.command:
         case "status":
             return _print_lines_and_return_zero(commands.render_status(options.data))
         case "stop":
             return _print_lines_and_return_zero([commands.stop_emulator(options.data, options.if_idle)])
-        case "logs":
-            # A terminal that cannot show a character gets its number.
-            sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-            selection = (options.follow, options.task, options.trial, options.raw)
-            return _print_lines_and_return_zero(commands.read_job_log(options.data, options.job, *selection))
         case _:  # reset
             question = f"Remove all jobs, their containers and logs in {options.data}? [y/N] "
             if not options.yes and input(question).strip().lower() not in ("y", "yes"):
                 print("nothing was removed")
                 return 1
-            return _print_lines_and_return_zero([commands.remove_jobs_containers_and_logs(options.data)])
+            return _print_lines_and_return_zero([commands.reset_emulator_keeping_buckets(options.data)])
 
 
 def _print_lines_and_return_zero(lines: Iterable[str]) -> int:
@@ -98,7 +100,7 @@ def _print_lines_and_return_zero(lines: Iterable[str]) -> int:
     return 0
 
 
-def _render_missing_package(package: str) -> str:
+def _render_missing_package_message(package: str) -> str:
     return f"{package} is not installed; pip install 'vertex-training[emulator]'"
 
 

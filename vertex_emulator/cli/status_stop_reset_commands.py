@@ -1,4 +1,4 @@
-"""The commands `status`, `stop`, `logs` and `reset`."""
+"""The commands `status`, `stop` and `reset`."""
 
 import os
 import shutil
@@ -10,7 +10,6 @@ from contextlib import closing
 from pathlib import Path
 
 from vertex_emulator.cli.emulator_requests import send_request
-from vertex_emulator.cli.job_log import JobLog
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, ExecutorUnavailable, StartError
 from vertex_emulator.injected_faults import describe_fault
@@ -60,26 +59,14 @@ def stop_emulator(data_path: Path, only_if_idle: bool) -> str:
     raise EmulatorError(f"the emulator (pid {endpoint.pid}) does not stop; end it with kill -9, which loses no jobs")
 
 
-def read_job_log(
-    data_path: Path, job: str, follow: bool, task: str | None = None, trial: int | None = None, raw: bool = False
-) -> Iterator[str]:
-    """Read the log of a job, given by id or full name; see JobLog for `task`, `trial` and `raw`.
-
-    Raises EmulatorNotRunning, EmulatorError and, with `follow`, JobFailed.
-    """
-    require_running_endpoint(data_path)
-    log = JobLog(lambda *call: send_request(require_running_endpoint(data_path), *call), job, task, trial, raw)
-    return log.follow_lines() if follow else log.read_lines()
-
-
-def remove_jobs_containers_and_logs(root: Path) -> str:
+def reset_emulator_keeping_buckets(data_path: Path) -> str:
     """Remove all jobs with their containers and logs, keep buckets, and return a line about it.
 
     Raises StartError while an emulator runs, and EmulatorError if Docker does not answer.
     """
-    if not root.is_dir():
-        return f"there is nothing at {root}"
-    data = DataFolder.open(root)
+    if not data_path.is_dir():
+        return f"there is nothing at {data_path}"
+    data = DataFolder.open(data_path)
     with acquire_lock(data.lock):
         emulator_id = _read_emulator_id(data.database)
         if emulator_id is not None:
@@ -93,7 +80,7 @@ def remove_jobs_containers_and_logs(root: Path) -> str:
             data.database.with_name(data.database.name + suffix).unlink(missing_ok=True)
         for folder in (data.logs, data.trials):
             shutil.rmtree(folder, ignore_errors=True)
-    return f"reset {root}: removed jobs, containers and logs, kept buckets"
+    return f"reset {data_path}: removed jobs, containers and logs, kept buckets"
 
 
 def _read_emulator_id(database_path: Path) -> str | None:

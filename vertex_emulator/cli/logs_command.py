@@ -1,13 +1,16 @@
-"""A job's log as lines for a terminal."""
+"""The command `logs`: a job's log as lines for a terminal."""
 
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from vertex_api.job_states import TERMINAL_STATES
+from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.errors import EmulatorNotRunning, JobFailed
+from vertex_emulator.running_emulator import require_running_endpoint
 from vertex_emulator.time_formats import format_time, parse_time
 
 _PAGE_SIZE = 1000
@@ -101,6 +104,18 @@ class JobLog:
         if not self.raw:
             text = text.translate(_VISIBLE)
         return f"{entry['timestamp'][:23]}Z {entry['severity']:<7} {task}{f' trial {trial}' if trial else ''}  {text}"
+
+
+def read_job_log(
+    data_path: Path, job: str, follow: bool, task: str | None = None, trial: int | None = None, raw: bool = False
+) -> Iterator[str]:
+    """Read the log of a job, given by id or full name; see JobLog for `task`, `trial` and `raw`.
+
+    Raises EmulatorNotRunning, EmulatorError and, with `follow`, JobFailed.
+    """
+    require_running_endpoint(data_path)
+    log = JobLog(lambda *call: send_request(require_running_endpoint(data_path), *call), job, task, trial, raw)
+    return log.follow_lines() if follow else log.read_lines()
 
 
 def _extract_message_or_json(payload: Mapping[str, Any]) -> str:

@@ -17,20 +17,20 @@ aiplatform.init(project={project!r}, location={region!r}, staging_bucket="gs://s
                 api_endpoint={url!r}, api_transport="rest", credentials=AnonymousCredentials())"""
 
 
-def render_environment(data_path: Path, project: str, region: str) -> Iterator[str]:
+def render_shell_exports(data_path: Path, project: str, region: str) -> Iterator[str]:
     """Render shell lines for `eval`, then the code for the Python SDK as comments.
 
     Raises EmulatorNotRunning before the first line.
     """
     url = require_running_endpoint(data_path).url
-    for name, value in _build_variables(url, DataFolder(data_path.absolute()), project, region).items():
+    for name, value in _build_environment_variables(url, DataFolder(data_path.absolute()), project, region).items():
         yield f"export {name}={shlex.quote(value)}"
     yield "# Google's Python SDK reads no endpoint from the environment:"
     for line in _PYTHON.format(project=project, region=region, url=url).splitlines():
         yield f"#   {line}"
 
 
-def _build_variables(url: str, data: DataFolder, project: str, region: str) -> dict[str, str]:
+def _build_environment_variables(url: str, data: DataFolder, project: str, region: str) -> dict[str, str]:
     host = urlsplit(url).hostname or ""
     variables = {
         # gcloud needs the trailing slash. `gcloud topic configurations` documents the property names.
