@@ -36,7 +36,7 @@ LAYERS = {
     ),
     "vertex_emulator": (
         ("", "errors", "resource_names", "time_formats"),
-        ("data_folder", "running_emulator", "filters", "http", "injected_faults", "search"),
+        ("data_folder", "emulator_endpoint", "filters", "http", "injected_faults", "search"),
         ("database", "gcs"),
         ("replicas", "resource_json"),
         ("api.logging", "replicas.docker", "scheduling"),

@@ -46,7 +46,7 @@ class App:
     wake: Callable[[str], None]
     allowed_host: str | None = None
 
-    def build_asgi(self) -> HostAndOriginMiddleware:
+    def build_asgi_app(self) -> HostAndOriginMiddleware:
         """Return the ASGI application."""
         storage = Storage(self.data.buckets, self.data.uploads)
         routes = [

@@ -45,19 +45,19 @@ class DataFolder:
             raise StartError(message) from error
         return data
 
-    def make_metric_folder(self, job_id: str) -> Path:
+    def make_metric_folder(self, trial_job_id: str) -> Path:
         """Create the `/tmp/hypertune` of a trial's job, writable for every user, and return it."""
-        folder = self.trials / job_id
+        folder = self.trials / trial_job_id
         folder.mkdir(exist_ok=True)
         folder.chmod(0o777)
         return folder
 
-    def read_metric_text(self, job_id: str) -> str:
+    def read_metric_text(self, trial_job_id: str) -> str:
         """Read the metric file of a trial's job; return "" if there is none.
 
         Training code may create anything under that name: a link, a pipe that blocks its reader, an endless file.
         """
-        path = self.trials / job_id / "output.metrics"
+        path = self.trials / trial_job_id / "output.metrics"
         try:
             number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:

@@ -115,6 +115,6 @@ def build_invalid_argument_error(problems: Iterable[FieldProblem], headline: str
     return ApiError("INVALID_ARGUMENT", f"{headline}. {message}" if headline else message, pairs)
 
 
-def to_snake_case(path: str) -> str:
+def to_snake_case(field_path: str) -> str:
     """Convert `jobSpec.workerPoolSpecs[0].x` to the form of the service's errors, `job_spec.worker_pool_specs[0].x`."""
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match.group(1).lower(), path)
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match.group(1).lower(), field_path)

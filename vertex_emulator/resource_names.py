@@ -39,9 +39,9 @@ class Location:
         return {"project": self.project, "number": self.project_number, "region": self.region}
 
 
-def parse_model_name(name: str) -> tuple[Location, str] | None:
-    """Return location and id of `projects/P/locations/R/models/ID`; None if `name` has another form."""
-    match = _MODEL.fullmatch(name)
+def parse_location_and_model_id(model_name: str) -> tuple[Location, str] | None:
+    """Return location and id of `projects/P/locations/R/models/ID`; None if `model_name` has another form."""
+    match = _MODEL.fullmatch(model_name)
     return (Location.parse(match[1]), match[2]) if match else None
 
 
@@ -57,13 +57,3 @@ def derive_project_number(project: str) -> str:
 def generate_id() -> str:
     """Generate a numeric id of 19 digits, like the service's."""
     return str(10**18 + secrets.randbelow(8 * 10**18))
-
-
-def derive_host_id(job_id: str) -> str:
-    """Return the ten hex digits of a job in its replicas' host names."""
-    return hashlib.sha256(job_id.encode()).hexdigest()[:10]
-
-
-def build_hostname(job_id: str, pool: int, index: int) -> str:
-    """Return the host name of a replica in the form of real jobs: `cmle-training-workerpool0-669872baaf-0`."""
-    return f"cmle-training-workerpool{pool}-{derive_host_id(job_id)}-{index}"

@@ -21,7 +21,7 @@ from vertex_emulator.database.records import Job
 from vertex_emulator.errors import StartError
 from vertex_emulator.http.host_and_origin_middleware import is_loopback
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
-from vertex_emulator.running_emulator import Endpoint, acquire_lock
+from vertex_emulator.emulator_endpoint import Endpoint, acquire_lock
 from vertex_emulator.scheduling.scheduler import Scheduler
 from vertex_emulator.scheduling.work_queue import WorkQueue
 
@@ -30,14 +30,14 @@ _STOP_SECONDS = 1.0
 _log = logging.getLogger("vertex_emulator")
 
 
-def serve(root: Path, host: str, port: int | None, allow_remote: bool) -> None:
+def serve(data_path: Path, host: str, port: int | None, allow_remote: bool) -> None:
     """Serve a data folder until SIGTERM or SIGINT; containers go on running. Raises StartError."""
     if not is_loopback(host) and not allow_remote:
         raise StartError(
             f"{host} can be reached from other machines, and whoever reaches the emulator runs containers here without "
             "any credential; add --allow-remote if that is what you want"
         )
-    data = DataFolder.open(root)
+    data = DataFolder.open(data_path)
     with acquire_lock(data.lock):
         database = Database(data.database)
         listener = None
@@ -79,7 +79,7 @@ def _run_server(data: DataFolder, database: Database, listener: socket.socket, h
             await super().shutdown(sockets)
 
     config = uvicorn.Config(
-        app.build_asgi(),
+        app.build_asgi_app(),
         lifespan="off",
         log_config=None,
         access_log=False,

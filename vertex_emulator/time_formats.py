@@ -1,4 +1,4 @@
-"""RFC 3339 times and google.protobuf.Duration texts."""
+"""Times as RFC 3339 texts and as nanoseconds since 1970."""
 
 import re
 import time

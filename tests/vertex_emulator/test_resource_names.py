@@ -1,20 +1,19 @@
 from vertex_emulator.resource_names import (
     Location,
-    build_hostname,
     derive_project_number,
     generate_id,
-    parse_model_name,
+    parse_location_and_model_id,
 )
 
 
 def test_a_model_name_is_parsed() -> None:
-    assert parse_model_name("projects/p/locations/r/models/12") == (Location("p", "r"), "12")
+    assert parse_location_and_model_id("projects/p/locations/r/models/12") == (Location("p", "r"), "12")
     for text in ("", "projects/p", "projects/p/locations/r/customJobs/1", "projects//locations/r/models/1"):
-        assert parse_model_name(text) is None
+        assert parse_location_and_model_id(text) is None
 
 
 def test_a_project_of_a_domain_keeps_its_colon() -> None:
-    assert parse_model_name("projects/example.com:p/locations/r/models/1") == (Location("example.com:p", "r"), "1")
+    assert parse_location_and_model_id("projects/example.com:p/locations/r/models/1") == (Location("example.com:p", "r"), "1")
 
 
 def test_project_number_is_stable_and_keeps_digits() -> None:
@@ -28,11 +27,3 @@ def test_ids_are_nineteen_digits_that_fit_int64() -> None:
     ids = {generate_id() for _ in range(1000)}
     assert len(ids) == 1000
     assert all(len(each) == 19 and int(each) < 2**63 for each in ids)
-
-
-def test_host_names_share_the_digits_of_their_job() -> None:
-    first, second = build_hostname("1", 0, 0), build_hostname("1", 1, 2)
-    assert first.split("-")[3] == second.split("-")[3]
-    assert len(first.split("-")[3]) == 10
-    assert second.startswith("cmle-training-workerpool1-")
-    assert second.endswith("-2")

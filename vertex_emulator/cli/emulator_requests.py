@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vertex_emulator.errors import EmulatorError, EmulatorNotRunning
-from vertex_emulator.running_emulator import Endpoint
+from vertex_emulator.emulator_endpoint import Endpoint
 
 
 def send_request(

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.running_emulator import require_running_endpoint
+from vertex_emulator.emulator_endpoint import require_running_endpoint
 
 # The Python SDK reads no variable for its endpoint (google-cloud-aiplatform 2.x, initializer.py).
 _PYTHON = """\

@@ -64,7 +64,7 @@ def inject_list_or_clear_faults(data_path: Path, options: argparse.Namespace) ->
     """
     # Imported here because every command builds these options and few send requests.
     from vertex_emulator.cli.emulator_requests import send_request
-    from vertex_emulator.running_emulator import require_running_endpoint
+    from vertex_emulator.emulator_endpoint import require_running_endpoint
 
     fields = {name: getattr(options, name) for name in faults.FAULT_FIELDS if getattr(options, name) is not None}
     if (options.list or options.clear) and fields:

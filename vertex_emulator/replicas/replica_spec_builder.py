@@ -10,10 +10,10 @@ from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
 from vertex_emulator.gcs import bucket_folders
 from vertex_emulator.replicas.environment import METRIC_FOLDER, build_service_environment
 from vertex_emulator.replicas.executor_protocol import HostResources, ReplicaSpec
+from vertex_emulator.replicas.hostnames import build_replica_hostname
 from vertex_emulator.replicas.package_container_spec import build_container_spec
 from vertex_emulator.replicas.resource_limits import compute_resource_limits
 from vertex_emulator.replicas.variable_expansion import expand_environment, expand_references
-from vertex_emulator.resource_names import build_hostname
 
 
 def build_replica_spec_and_folders(
@@ -42,9 +42,9 @@ def build_replica_spec_and_folders(
         command=_expand_variables(container.get("command"), environment),
         args=_expand_variables(container.get("args"), environment),
         environment=environment,
-        hostname=build_hostname(job.id, replica.pool, replica.index),
+        hostname=build_replica_hostname(job.id, replica.pool, replica.index),
         mounts=mounts,
-        peers=[build_hostname(job.id, place.pool, place.index) for place in job.requested_replicas],
+        peers=[build_replica_hostname(job.id, place.pool, place.index) for place in job.requested_replicas],
         # Trials run in parallel, as replicas do.
         resources=compute_resource_limits(
             pool.get("machineSpec", {}),

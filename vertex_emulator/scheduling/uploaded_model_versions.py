@@ -6,7 +6,7 @@ from typing import Any
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ModelUploadRejected
-from vertex_emulator.resource_names import Location, generate_id, parse_model_name
+from vertex_emulator.resource_names import Location, generate_id, parse_location_and_model_id
 
 
 def choose_model_id(transaction: Transaction, location: Location, request: Mapping[str, Any]) -> str:
@@ -17,7 +17,7 @@ def choose_model_id(transaction: Transaction, location: Location, request: Mappi
     """
     model_id, parent_model = request.get("modelId", ""), request.get("parentModel", "")
     if parent_model:
-        parsed = parse_model_name(parent_model)
+        parsed = parse_location_and_model_id(parent_model)
         if parsed is None or parsed[0].name != location.name:
             raise ModelUploadRejected("NOT_FOUND", f'The parent model "{parent_model}" is no model of {location.name}.')
         parent_id = parsed[1].partition("@")[0]

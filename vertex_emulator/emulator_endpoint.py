@@ -52,13 +52,13 @@ def require_running_endpoint(data_path: Path) -> Endpoint:
         raise EmulatorNotRunning(f"the emulator on {data_path} is just starting or stopping; try again") from error
 
 
-def acquire_lock(lock: Path) -> IO[str]:
+def acquire_lock(lock_path: Path) -> IO[str]:
     """Acquire the data folder's lock, held until the returned file is closed or the process ends.
 
     Raises StartError if another process holds it, and FileNotFoundError without a data folder.
     """
     try:
-        file = os.fdopen(os.open(lock, os.O_RDWR | (os.O_CREAT if lock.parent.is_dir() else 0), 0o644), "r+")
+        file = os.fdopen(os.open(lock_path, os.O_RDWR | (os.O_CREAT if lock_path.parent.is_dir() else 0), 0o644), "r+")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -67,8 +67,8 @@ def acquire_lock(lock: Path) -> IO[str]:
     except FileNotFoundError:
         raise
     except BlockingIOError as error:
-        message = f"an emulator is already running on {lock.parent}; stop it with: vertex-emulator stop"
+        message = f"an emulator is already running on {lock_path.parent}; stop it with: vertex-emulator stop"
         raise StartError(message, EXIT_ALREADY_RUNNING) from error
     except OSError as error:
-        raise StartError(f"the lock {lock} cannot be acquired: {error.strerror}") from error
+        raise StartError(f"the lock {lock_path} cannot be acquired: {error.strerror}") from error
     return file
