@@ -97,6 +97,5 @@ def _handle_database_error(request: Request, error: sqlite3.Error) -> Response:
 
 def _handle_internal_error(request: Request, error: Exception) -> Response:
     _log.error("%s %a", request.method, request.url.path, exc_info=error)
-    return build_error_response(
-        ApiError("INTERNAL", f"Internal error in the emulator: {type(error).__name__}; see its log for details.")
-    )
+    message = f"Internal error in the emulator: {type(error).__name__}; see its log for details."
+    return build_error_response(ApiError("INTERNAL", message))

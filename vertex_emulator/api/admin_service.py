@@ -1,5 +1,6 @@
 """The methods that the emulator's own command line calls."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,10 +21,8 @@ class AdminService:
 
     def get_status(self) -> dict[str, Any]:
         """Return how many jobs are in each state (without jobs of trials), the replicas in use, and pending faults."""
-        counts: dict[str, int] = {}
         with self.database.read_transaction() as transaction:
-            for job in transaction.list_non_trial_jobs():
-                counts[job.state] = counts.get(job.state, 0) + 1
+            counts = Counter(job.state for job in transaction.list_non_trial_jobs())
             active = len(transaction.list_unfinished_job_ids())
             slots = sum(transaction.queue.count_admitted_replicas_by_study_or_job().values())
             faults = transaction.injected_faults.list_pending_with_job_counts()

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from pydantic.alias_generators import to_snake
 
 from vertex_emulator.errors import ApiError, InvalidFilter
-from vertex_emulator.filters import expression_tree, parser
+from vertex_emulator.filters.expression_tree import Comparison, Filter, iterate_comparisons, replace_comparisons
+from vertex_emulator.filters.parser import parse_filter
 from vertex_emulator.time_formats import parse_time
 
 MAX_PAGE_SIZE = 100
@@ -42,19 +43,17 @@ class ListRequest:
             mask=query.get("readMask", ""),
         )
 
-    def parse_and_check_filter(
-        self, fields: Sequence[str], states: Sequence[str] = ()
-    ) -> expression_tree.Filter | None:
+    def parse_and_check_filter(self, fields: Sequence[str], states: Sequence[str] = ()) -> Filter | None:
         """Return the parsed filter, None for an empty one. Raises ApiError.
 
         `fields` are the resource's fields that it may name besides labels, in snake_case; `states` are the values
         that the resource's state can have.
         """
         try:
-            condition = parser.parse_filter(self.filter)
+            condition = parse_filter(self.filter)
             if condition is not None:
-                condition = expression_tree.replace_comparisons(condition, _convert_field_to_snake_case)
-            for comparison in expression_tree.iterate_comparisons(condition):
+                condition = replace_comparisons(condition, _convert_field_to_snake_case)
+            for comparison in iterate_comparisons(condition):
                 _check_comparison(comparison, fields, states)
         except InvalidFilter as error:
             message = f"Invalid filter {self.filter!r}: {error}"
@@ -108,15 +107,15 @@ def _parse_page_size(text: str) -> int:
     return min(size or MAX_PAGE_SIZE, MAX_PAGE_SIZE)
 
 
-def _convert_field_to_snake_case(comparison: expression_tree.Comparison) -> expression_tree.Comparison:
+def _convert_field_to_snake_case(comparison: Comparison) -> Comparison:
     """Return the comparison with its field in snake_case, and `labels:k` as `labels.k:*`."""
     head, dot, rest = comparison.field.partition(".")
     if (head, dot, comparison.operator) == ("labels", "", ":"):
-        return expression_tree.Comparison(f"labels.{comparison.value}", ":", "*")
-    return expression_tree.Comparison(f"{to_snake(head)}{dot}{rest}", comparison.operator, comparison.value)
+        return Comparison(f"labels.{comparison.value}", ":", "*")
+    return Comparison(f"{to_snake(head)}{dot}{rest}", comparison.operator, comparison.value)
 
 
-def _check_comparison(comparison: expression_tree.Comparison, filterable: Sequence[str], states: Sequence[str]) -> None:
+def _check_comparison(comparison: Comparison, filterable: Sequence[str], states: Sequence[str]) -> None:
     field, value = comparison.field, comparison.value
     if field not in filterable and not field.startswith("labels."):
         raise InvalidFilter(f"{field!r} cannot be filtered on; known: {', '.join(filterable)}, labels.KEY")

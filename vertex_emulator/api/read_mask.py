@@ -13,8 +13,8 @@ from vertex_emulator.errors import ApiError
 def parse_read_mask(mask: str, message_type: Any) -> list[str]:
     """Return the paths of a FieldMask such as `name,job_spec.scheduling` in camelCase; empty for all fields.
 
-    `message_type` is the TypedDict of the resource. Raises ApiError for a path that is not one of its fields: a list or a
-    map can only be the end of a path (google.protobuf.FieldMask).
+    `message_type` is the TypedDict of the resource. Raises ApiError for a path that is not one of its fields: a list or
+    a map can only be the end of a path (google.protobuf.FieldMask).
     """
     paths = [_to_camel_case(part.strip()) for part in mask.split(",") if part.strip()]
     if "*" in paths:

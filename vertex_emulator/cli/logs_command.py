@@ -21,8 +21,6 @@ _MAX_OUTAGE_SECONDS = 60.0
 _CONTROLS = [*range(0x20), *range(0x7F, 0xA0), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 _VISIBLE = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in _CONTROLS if chr(code) != "\t"}
 
-SendRequest = Callable[[str, Mapping[str, Any] | None], Any]
-
 
 @dataclass(frozen=True)
 class JobLog:
@@ -32,7 +30,7 @@ class JobLog:
     that containers wrote are printed as they are.
     """
 
-    send: SendRequest
+    send: Callable[[str, Mapping[str, Any] | None], Any]
     job: str
     task: str | None = None
     trial: int | None = None

@@ -18,12 +18,10 @@ from vertex_emulator.gcs.object_store import ObjectStore, StoredObject, check_pr
 from vertex_emulator.http.request_body import read_json_object
 
 MAX_PAGE_SIZE = 1000
-_SYSTEM_PARAMETERS = frozenset(
-    {"alt", "fields", "key", "prettyPrint", "projection", "quotaUser", "userProject", "$prettyPrint"}
-)
-_PRECONDITIONS = frozenset({"ifGenerationMatch", "ifGenerationNotMatch"})
+_SYSTEM_PARAMETERS = {"alt", "fields", "key", "prettyPrint", "projection", "quotaUser", "userProject", "$prettyPrint"}
+_PRECONDITIONS = {"ifGenerationMatch", "ifGenerationNotMatch"}
 # An object has one version here, and folders are listed as prefixes anyway.
-_IGNORED_PARAMETERS = frozenset({"versions", "includeFoldersAsPrefixes"})
+_IGNORED_PARAMETERS = {"versions", "includeFoldersAsPrefixes"}
 # Sorts after every name that starts with the same text, so that a page can continue after a prefix.
 _AFTER_PREFIX = "\U0010ffff"
 

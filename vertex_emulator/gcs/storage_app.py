@@ -64,9 +64,8 @@ def _handle_os_error(request: Request, error: Exception) -> Response:
 
 def _raise_unimplemented(request: Request) -> Response:
     call = f"{request.method} {request.url.path}"
-    raise ApiError(
-        "UNIMPLEMENTED", f"This emulator's Cloud Storage has no {call} (docs/fidelity.md lists what it has)."
-    )
+    message = f"This emulator's Cloud Storage has no {call} (docs/fidelity.md lists what it has)."
+    raise ApiError("UNIMPLEMENTED", message)
 
 
 def _handle_disconnect(_request: Request, _error: Exception) -> Response:

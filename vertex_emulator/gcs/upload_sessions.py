@@ -93,10 +93,9 @@ class Uploads:
         try:
             checksums = compute_checksums(upload.partial)
             for field, value in {**upload.expected, **expected_checksums}.items():
-                if field in checksums and value != checksums[field]:
-                    message = (
-                        f"Provided {field} {value!r} doesn't match the calculated {checksums[field]!r}: send it again."
-                    )
+                actual = checksums.get(field, value)
+                if value != actual:
+                    message = f"Provided {field} {value!r} doesn't match the calculated {actual!r}: send it again."
                     raise ApiError("INVALID_ARGUMENT", message)
             check_preconditions(upload.expected, self.objects.get_object(upload.bucket, upload.name))
             return self.objects.put_object(upload.bucket, upload.name, upload.partial), checksums
