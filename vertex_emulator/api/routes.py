@@ -25,7 +25,7 @@ from vertex_emulator.http.query_parameters import (
     get_checked_camel_case_query,
 )
 from vertex_emulator.http.request_body import read_json_object
-from vertex_emulator.http.responses import respond_from_thread
+from vertex_emulator.http.responses import respond_with_json_from_thread
 from vertex_emulator.resource_json import convert_operation_types_to_version
 from vertex_emulator.resource_names import ID_PATTERN, LOCATION_PATTERN, Location
 
@@ -110,7 +110,7 @@ def _create_route(
                 arguments["body"] = body
             return convert_operation_types_to_version(handler(**arguments), request.scope["path"].split("/")[1])
 
-        return await respond_from_thread(call_handler)
+        return await respond_with_json_from_thread(call_handler)
 
     route = Route(path, respond, methods=[method])
     if parameters is not None:

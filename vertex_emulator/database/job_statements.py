@@ -33,7 +33,7 @@ class JobStatements(Statements):
         trial: int | None = None,
     ) -> Job:
         """Add a job in QUEUED, with the pending fault that matches it, if any."""
-        now, replicas = now_ns(), records.list_replicas(kind, spec)
+        now, replicas = now_ns(), records.list_requested_replicas(kind, spec)
         self._insert_row(
             "jobs",
             id=job_id,

@@ -133,7 +133,7 @@ class Job:
     @property
     def requested_replicas(self) -> list[Replica]:
         """The replicas of a custom job's spec, at attempt 0; none for other jobs."""
-        return list_replicas(self.kind, self.spec)
+        return list_requested_replicas(self.kind, self.spec)
 
     @property
     def current_replicas(self) -> list[Replica]:
@@ -152,7 +152,7 @@ class Job:
         return self.spec["jobSpec"].get("scheduling", {})  # type: ignore[no-any-return]
 
 
-def list_replicas(kind: Kind, spec: Mapping[str, Any]) -> list[Replica]:
+def list_requested_replicas(kind: Kind, spec: Mapping[str, Any]) -> list[Replica]:
     """List the replicas of a custom job's spec; none for other jobs.
 
     A Reduction Server pool has none here: it only helps GPUs, and its image is not available outside Google Cloud.

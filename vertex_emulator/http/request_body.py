@@ -25,12 +25,12 @@ async def read_json_object(request: Request) -> Mapping[str, Any]:
     return parse_json_object(raw)
 
 
-def parse_json_object(raw: bytes) -> Mapping[str, Any]:
-    """Return the JSON object in `raw`; an empty one if `raw` is blank. Raises ApiError."""
-    if not raw.strip():
+def parse_json_object(raw_body: bytes) -> Mapping[str, Any]:
+    """Return the JSON object in a body; an empty one for a blank body. Raises ApiError."""
+    if not raw_body.strip():
         return {}
     try:
-        value = json.loads(raw)
+        value = json.loads(raw_body)
         # Python's parser accepts NaN and lone surrogates, which no reply could contain.
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
