@@ -18,10 +18,10 @@ from vertex_emulator.app import App
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
+from vertex_emulator.emulator_endpoint import Endpoint, acquire_lock
 from vertex_emulator.errors import StartError
 from vertex_emulator.http.host_and_origin_middleware import is_loopback
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
-from vertex_emulator.emulator_endpoint import Endpoint, acquire_lock
 from vertex_emulator.scheduling.scheduler import Scheduler
 from vertex_emulator.scheduling.work_queue import WorkQueue
 

@@ -13,7 +13,10 @@ def test_a_model_name_is_parsed() -> None:
 
 
 def test_a_project_of_a_domain_keeps_its_colon() -> None:
-    assert parse_location_and_model_id("projects/example.com:p/locations/r/models/1") == (Location("example.com:p", "r"), "1")
+    assert parse_location_and_model_id("projects/example.com:p/locations/r/models/1") == (
+        Location("example.com:p", "r"),
+        "1",
+    )
 
 
 def test_project_number_is_stable_and_keeps_digits() -> None:

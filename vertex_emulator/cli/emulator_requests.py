@@ -7,8 +7,8 @@ import urllib.request
 from collections.abc import Mapping
 from typing import Any
 
-from vertex_emulator.errors import EmulatorError, EmulatorNotRunning
 from vertex_emulator.emulator_endpoint import Endpoint
+from vertex_emulator.errors import EmulatorError, EmulatorNotRunning
 
 
 def send_request(

@@ -9,8 +9,8 @@ from typing import Any
 
 from vertex_api.job_states import TERMINAL_STATES
 from vertex_emulator.cli.emulator_requests import send_request
-from vertex_emulator.errors import EmulatorNotRunning, JobFailed
 from vertex_emulator.emulator_endpoint import require_running_endpoint
+from vertex_emulator.errors import EmulatorNotRunning, JobFailed
 from vertex_emulator.time_formats import format_time, parse_time
 
 _PAGE_SIZE = 1000

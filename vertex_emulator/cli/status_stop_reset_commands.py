@@ -11,10 +11,10 @@ from pathlib import Path
 
 from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.data_folder import DataFolder
+from vertex_emulator.emulator_endpoint import acquire_lock, require_running_endpoint
 from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, ExecutorUnavailable, StartError
 from vertex_emulator.injected_faults import describe_fault
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
-from vertex_emulator.emulator_endpoint import acquire_lock, require_running_endpoint
 
 _STOP_SECONDS = 10.0
 

@@ -12,9 +12,9 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.gcs import bucket_folders
-from vertex_emulator.web_page.study_view import build_study_view
 from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.resource_json import serialize_job, serialize_pipeline
+from vertex_emulator.web_page.study_view import build_study_view
 
 
 @dataclass(frozen=True)

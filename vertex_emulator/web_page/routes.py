@@ -11,10 +11,10 @@ from starlette.routing import BaseRoute, Mount, Route
 from vertex_api.job_kinds import KINDS
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
+from vertex_emulator.replicas.executor_protocol import Executor
 from vertex_emulator.web_page import bucket_files, event_stream, job_list
 from vertex_emulator.web_page.job_view import JobViews
 from vertex_emulator.web_page.static_assets import FOLDER, FRAME_HEADERS, Assets
-from vertex_emulator.replicas.executor_protocol import Executor
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,9 @@ def test_names_are_sorted_and_exclude_folders(objects: ObjectStore) -> None:
 @pytest.mark.parametrize("prefix", ["", "a", "a/", "a/b", "ä", "z/y/", "z/y/x/w", "nothing"])
 def test_prefix_selects_names_that_start_with_it(objects: ObjectStore, prefix: str) -> None:
     everything = list(objects.iterate_object_names("bucket"))
-    assert list(objects.iterate_object_names("bucket", prefix)) == [name for name in everything if name.startswith(prefix)]
+    assert list(objects.iterate_object_names("bucket", prefix)) == [
+        name for name in everything if name.startswith(prefix)
+    ]
 
 
 def test_a_list_goes_on_after_any_name(objects: ObjectStore) -> None:

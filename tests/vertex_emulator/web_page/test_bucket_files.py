@@ -55,7 +55,10 @@ def test_no_uri_leads_out_of_the_buckets(buckets: Path, uri: str) -> None:
 def test_link_is_shown_and_not_followed(buckets: Path) -> None:
     (buckets / "models/run/out").symlink_to(buckets.parent)
     (buckets / "models/run/secret").symlink_to(buckets.parent / "secret")
-    kinds = {entry["name"]: entry["kind"] for entry in bucket_files.list_folder_entries(buckets, "gs://models/run")["entries"]}
+    kinds = {
+        entry["name"]: entry["kind"]
+        for entry in bucket_files.list_folder_entries(buckets, "gs://models/run")["entries"]
+    }
     assert (kinds["out"], kinds["secret"]) == ("link", "link")
     for uri in ("gs://models/run/secret", "gs://models/run/out/secret"):
         with pytest.raises(ApiError, match="symbolic link"):
