@@ -19,8 +19,8 @@ from vertex_api.validation.shape_and_rule_validation import validate_and_canonic
 from vertex_api.validation.shape_validation import validate_and_canonicalize_shape
 from vertex_emulator.api.injected_quota_error import list_quota_metrics_of_error
 from vertex_emulator.database.records import Replica
-from vertex_emulator.replicas.environment import build_service_environment
-from vertex_emulator.scheduling.job_outcome import compute_deadline
+from vertex_emulator.replicas.service_environment import build_service_environment
+from vertex_emulator.scheduling.custom_job_outcome import compute_deadline
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,9 @@ from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import ExecutorUnavailable, ImageUnavailable
 from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, ReplicaSpec, ReplicaStatus
 from vertex_emulator.scheduling import (
+    custom_job_outcome,
     custom_job_reconciler,
     ending_requests,
-    job_outcome,
     pipeline_reconciler,
     study_reconciler,
 )
@@ -136,7 +136,7 @@ class Machine:
         yield LogLine(self.clock.now_ns(), "o", f"hello from {replica.task}")
         self.fuse.step()
 
-    def remove_job(self, job: str) -> None:
+    def remove_containers_and_network(self, job: str) -> None:
         self._reach()
         for place in [place for place in self.containers if place[0] == job]:
             del self.containers[place]
@@ -146,7 +146,7 @@ class Machine:
         self._reach()
         return {job for job, _ in self.containers}
 
-    def watch_jobs(self) -> Iterator[str | None]:
+    def watch_container_exits(self) -> Iterator[str | None]:
         raise NotImplementedError("tests wake jobs themselves")
 
     def finish_one(self) -> str | None:
@@ -260,7 +260,7 @@ def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
         custom_job_reconciler,
         pipeline_reconciler,
         study_reconciler,
-        job_outcome,
+        custom_job_outcome,
         job_statements,
         job_queue_statements,
         model_statements,

@@ -42,7 +42,7 @@ def docker_on_a_small_machine() -> Iterator[SmallMachine]:
     executor = SmallMachine(token_hex(6), on_pulled=lambda _: None)
     yield executor
     for job in executor.list_job_ids():
-        executor.remove_job(job)
+        executor.remove_containers_and_network(job)
 
 
 def test_exceeding_memory_limit_fails_job_as_oom(docker_on_a_small_machine: SmallMachine, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def reset_emulator_keeping_buckets(data_path: Path) -> str:
             executor = DockerExecutor(emulator_id, on_pulled=lambda _: None)
             try:
                 for job in executor.list_job_ids():
-                    executor.remove_job(job)
+                    executor.remove_containers_and_network(job)
             except ExecutorUnavailable as error:
                 raise EmulatorError(f"nothing was reset, because containers cannot be removed: {error}") from error
         for suffix in ("", "-wal", "-shm"):

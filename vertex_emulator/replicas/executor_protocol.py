@@ -102,11 +102,11 @@ class Executor(Protocol):
     def read_log(self, job_id: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
         """Read what a replica wrote at or after `since` (ns), in order of time; nothing if it is removed."""
 
-    def remove_job(self, job_id: str) -> None:
+    def remove_containers_and_network(self, job_id: str) -> None:
         """Remove a job's containers, running or not, and its network."""
 
     def list_job_ids(self) -> set[str]:
         """List the ids of jobs that have containers or networks."""
 
-    def watch_jobs(self) -> Iterator[str | None]:
-        """Yield None once the watch has begun, then the id of each job whose containers change."""
+    def watch_container_exits(self) -> Iterator[str | None]:
+        """Yield None once the watch has begun, then the job id of each container that ends or runs out of memory."""

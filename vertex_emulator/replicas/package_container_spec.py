@@ -1,4 +1,4 @@
-"""The conversion of a pythonPackageSpec to a containerSpec."""
+"""The conversion of a pythonPackageSpec to a containerSpec, and the check that its packages exist."""
 
 import json
 from collections.abc import Mapping
@@ -14,20 +14,13 @@ from vertex_emulator.replicas.variable_expansion import escape_references
 _LAUNCH = 'exec `command -v python3 || command -v python || echo python3` -c "$0" "$@"'
 
 
-def build_container_spec(package_spec: Mapping[str, Any], buckets_folder: Path) -> dict[str, Any]:
-    """Build the ContainerSpec that installs `packageUris` into the executor image and runs `pythonModule`.
-
-    Raises ReplicaCannotStart, naming the URI, when a package is not in its bucket:
-    as on Vertex AI, the job is accepted and fails when it runs, so packages may be uploaded while it is queued.
-    """
-    uris = package_spec["packageUris"]
-    for uri in uris:
-        _require_package_file(uri, buckets_folder)
+def build_container_spec(package_spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Build the ContainerSpec that installs `packageUris` into the executor image and runs `pythonModule`."""
     container = {
         "imageUri": package_spec["executorImageUri"],
         "command": ["/bin/sh", "-c", _LAUNCH, escape_references(_read_runner_source())],
         "args": [
-            escape_references(json.dumps(uris)),
+            escape_references(json.dumps(package_spec["packageUris"])),
             escape_references(package_spec["pythonModule"]),
             *package_spec.get("args", []),
         ],
@@ -35,13 +28,18 @@ def build_container_spec(package_spec: Mapping[str, Any], buckets_folder: Path) 
     return container | ({"env": package_spec["env"]} if "env" in package_spec else {})
 
 
-def _require_package_file(uri: str, buckets_folder: Path) -> None:
-    try:
-        path = bucket_folders.resolve_gs_uri(buckets_folder, uri)
-    except InvalidBucketUri as error:
-        raise ReplicaCannotStart(f"the package {uri} cannot be read: {error}") from error
-    if not path.is_file():
-        raise ReplicaCannotStart(f"the package {uri} does not exist; put the file at {path}")
+def require_package_files(package_spec: Mapping[str, Any], buckets_folder: Path) -> None:
+    """Raise ReplicaCannotStart, naming the URI, when a package is not in its bucket.
+
+    As on Vertex AI, the job is accepted and fails when it runs, so packages may be uploaded while it is queued.
+    """
+    for uri in package_spec["packageUris"]:
+        try:
+            path = bucket_folders.resolve_gs_uri(buckets_folder, uri)
+        except InvalidBucketUri as error:
+            raise ReplicaCannotStart(f"the package {uri} cannot be read: {error}") from error
+        if not path.is_file():
+            raise ReplicaCannotStart(f"the package {uri} does not exist; put the file at {path}")
 
 
 @cache

@@ -8,15 +8,15 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
 from vertex_emulator.gcs import bucket_folders
-from vertex_emulator.replicas.environment import METRIC_FOLDER, build_service_environment
 from vertex_emulator.replicas.executor_protocol import HostResources, ReplicaSpec
 from vertex_emulator.replicas.hostnames import build_replica_hostname
-from vertex_emulator.replicas.package_container_spec import build_container_spec
+from vertex_emulator.replicas.package_container_spec import build_container_spec, require_package_files
 from vertex_emulator.replicas.resource_limits import compute_resource_limits
+from vertex_emulator.replicas.service_environment import METRIC_FOLDER, build_service_environment
 from vertex_emulator.replicas.variable_expansion import expand_environment, expand_references
 
 
-def build_replica_spec_and_folders(
+def make_folders_and_build_replica_spec(
     job: Job, replica: Replica, data_folder: DataFolder, host: HostResources, metric_id: str | None = None
 ) -> ReplicaSpec:
     """Build the spec of one replica on `host`, and create its folders in the data folder.
@@ -26,7 +26,10 @@ def build_replica_spec_and_folders(
     """
     spec = job.spec["jobSpec"]
     pool = spec["workerPoolSpecs"][replica.pool]
-    container = pool.get("containerSpec") or build_container_spec(pool["pythonPackageSpec"], data_folder.buckets)
+    container = pool.get("containerSpec")
+    if not container:
+        require_package_files(pool["pythonPackageSpec"], data_folder.buckets)
+        container = build_container_spec(pool["pythonPackageSpec"])
     environment = expand_environment(
         build_service_environment(job, replica, metric_id),
         [(variable["name"], variable.get("value", "")) for variable in container.get("env", [])],
@@ -35,6 +38,8 @@ def build_replica_spec_and_folders(
     mounts = {str(data_folder.buckets): "/gcs"}
     if job.trial is not None:
         mounts[str(data_folder.make_metric_folder(job.id))] = METRIC_FOLDER
+    # Trials run in parallel, as replicas do.
+    replica_index = job.requested_replicas.index(replica) + (job.trial or 0)
     return ReplicaSpec(
         job=job.id,
         replica=replica,
@@ -45,12 +50,7 @@ def build_replica_spec_and_folders(
         hostname=build_replica_hostname(job.id, replica.pool, replica.index),
         mounts=mounts,
         peers=[build_replica_hostname(job.id, place.pool, place.index) for place in job.requested_replicas],
-        # Trials run in parallel, as replicas do.
-        resources=compute_resource_limits(
-            pool.get("machineSpec", {}),
-            host,
-            replica_index=job.requested_replicas.index(replica) + (job.trial or 0),
-        ),
+        resources=compute_resource_limits(pool.get("machineSpec", {}), host, replica_index),
     )
 
 

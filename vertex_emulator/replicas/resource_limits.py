@@ -36,9 +36,9 @@ def compute_resource_limits(machine_spec: Mapping[str, Any], host: HostResources
     )
 
 
-def render_shortfall_warnings(pools: Iterable[Mapping[str, Any]], host: HostResources) -> list[str]:
+def render_shortfall_warnings(worker_pools: Iterable[Mapping[str, Any]], host: HostResources) -> list[str]:
     """Render a warning for each resource that the machine types of the pools have and this machine lacks."""
-    lines = [line for pool in pools for line in _render_shortfalls(pool.get("machineSpec", {}), host)]
+    lines = [line for pool in worker_pools for line in _render_shortfalls(pool.get("machineSpec", {}), host)]
     if not host.limits_memory:
         lines.append("Docker on this machine cannot limit memory: each replica may take all of it.")
     return list(dict.fromkeys(lines))

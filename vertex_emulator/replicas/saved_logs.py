@@ -36,13 +36,13 @@ def is_log_saved(logs_folder: Path, job_id: str, replica: Replica) -> bool:
     return _build_log_path(logs_folder, job_id, replica).exists()
 
 
-def read_saved_log(logs_folder: Path, job_id: str, replica: Replica, since: int = 0) -> Iterator[LogLine] | None:
+def get_saved_log(logs_folder: Path, job_id: str, replica: Replica, since: int = 0) -> Iterator[LogLine] | None:
     """Read a saved log from `since` (ns since 1970) on; None if there is none."""
     path = _build_log_path(logs_folder, job_id, replica)
     return _read_forward(path, since) if path.exists() else None
 
 
-def read_saved_log_backward(logs_folder: Path, job_id: str, replica: Replica, until: int) -> Iterator[LogLine] | None:
+def get_saved_log_backward(logs_folder: Path, job_id: str, replica: Replica, until: int) -> Iterator[LogLine] | None:
     """Read a saved log up to and including `until` (ns), the newest line first; None if there is none."""
     path = _build_log_path(logs_folder, job_id, replica)
     return _read_backward(path, until) if path.exists() else None

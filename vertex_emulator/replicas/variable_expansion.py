@@ -24,9 +24,9 @@ def escape_references(text: str) -> str:
     return text.replace("$", "$$")
 
 
-def expand_environment(service: Mapping[str, str], user: Iterable[tuple[str, str]]) -> dict[str, str]:
+def expand_environment(service_variables: Mapping[str, str], user_env: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the service's variables, then the user's in order, each expanded with those before it."""
-    environment = dict(service)
-    for name, text in user:
+    environment = dict(service_variables)
+    for name, text in user_env:
         environment[name] = expand_references(text, environment)
     return environment

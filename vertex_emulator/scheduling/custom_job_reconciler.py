@@ -14,9 +14,10 @@ from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, E
 from vertex_emulator.errors import ImageUnavailable, ReplicaCannotStart
 from vertex_emulator.replicas import saved_logs as logs
 from vertex_emulator.replicas.executor_protocol import Executor, ReplicaStatus
-from vertex_emulator.replicas.replica_spec_builder import build_replica_spec_and_folders
+from vertex_emulator.replicas.replica_spec_builder import make_folders_and_build_replica_spec
 from vertex_emulator.replicas.resource_limits import render_shortfall_warnings
-from vertex_emulator.scheduling import fault_effects, image_error, job_outcome
+from vertex_emulator.scheduling import custom_job_outcome, image_error, injected_fault_effects
+from vertex_emulator.scheduling.custom_job_outcome import CODE_FAILED_PRECONDITION, CODE_INVALID_ARGUMENT, PRIMARY
 from vertex_emulator.scheduling.restart_rules import RestartPlan
 from vertex_emulator.time_formats import now_ns
 
@@ -50,8 +51,8 @@ class CustomJobReconciler:
             return self._launch_replicas_or_end(job)
         return self._end_or_restart_if_due(job)
 
-    def decide_ending_if_undecided(self, job: Job, ending: Ending) -> Job | None:
-        """Decide how a job ends unless that is decided already; return the job, None if it has ended or is deleted."""
+    def record_ending_if_none(self, job: Job, ending: Ending) -> Job | None:
+        """Record how a job ends unless that is recorded already; return the job, None if it has ended or is deleted."""
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is None or current.is_terminal:
@@ -59,13 +60,13 @@ class CustomJobReconciler:
             return current if current.ending is not None else transaction.update_job(current, ending=ending)
 
     def _end_if_queued_too_long(self, job: Job) -> float | None:
-        queue_deadline = job_outcome.compute_queue_deadline(job)
+        queue_deadline = custom_job_outcome.compute_queue_deadline(job)
         if queue_deadline is None or now_ns() < queue_deadline:
             return None if queue_deadline is None else (queue_deadline - now_ns()) / 10**9
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is not None and current.state == QUEUED:
-                transaction.end_job_and_log_outcome(current, job_outcome.build_stockout_ending(job, now_ns()))
+                transaction.end_job_and_log_outcome(current, custom_job_outcome.build_stockout_ending(job, now_ns()))
         return None
 
     def _launch_replicas_or_end(self, job: Job) -> float | None:
@@ -73,21 +74,20 @@ class CustomJobReconciler:
         restarting_since = job.restarts.restarting_since
         if restarting_since is not None:
             statuses = self.executor.get_statuses(job.id)
-            ending = job_outcome.decide_timeout(job, now_ns())
+            ending = custom_job_outcome.get_timeout_ending(job, now_ns())
             if ending is not None:
-                return self._decide_and_stop(job, ending, statuses)
-            delay = self._stop_replicas(
-                job, _select_running_replicas(statuses) - set(job.current_replicas), restarting_since
-            )
+                return self._record_ending_and_stop(job, ending, statuses)
+            earlier_attempts = _select_running_replicas(statuses) - set(job.current_replicas)
+            delay = self._terminate_or_kill_replicas(job, earlier_attempts, restarting_since)
             if delay is not None:
                 return delay
-        image, task = "", job_outcome.PRIMARY.task
+        image, task = "", PRIMARY.task
         try:
             host, metric_id = self.executor.get_host_resources(), self._get_first_metric_id(job)
             # Every attempt of a replica has the same spec.
             specs = [
                 replace(
-                    build_replica_spec_and_folders(job, replica.at_first_attempt, self.data, host, metric_id),
+                    make_folders_and_build_replica_spec(job, replica.at_first_attempt, self.data, host, metric_id),
                     replica=replica,
                 )
                 for replica in job.current_replicas
@@ -100,10 +100,10 @@ class CustomJobReconciler:
                 self.executor.start_replica(spec)
         except ImageUnavailable as error:
             text = image_error.render_image_error(image, str(error), job.location)
-            return self._decide_and_stop(job, Ending(FAILED, job_outcome.CODE_FAILED_PRECONDITION, text, now_ns()))
+            return self._record_ending_and_stop(job, Ending(FAILED, CODE_FAILED_PRECONDITION, text, now_ns()))
         except ReplicaCannotStart as error:
             text = f"The replica {task} failed to start: {error}"
-            return self._decide_and_stop(job, Ending(FAILED, job_outcome.CODE_INVALID_ARGUMENT, text, now_ns()))
+            return self._record_ending_and_stop(job, Ending(FAILED, CODE_INVALID_ARGUMENT, text, now_ns()))
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is not None and current.ending is None and not current.is_terminal:
@@ -118,41 +118,41 @@ class CustomJobReconciler:
         if job.study is not None:
             self.wake(job.study)
         # The executor reports each exit, also one before this moment.
-        return 0.0 if job.fault is not None else (job_outcome.compute_deadline(job) - now_ns()) / 10**9
+        return 0.0 if job.fault is not None else (custom_job_outcome.compute_deadline(job) - now_ns()) / 10**9
 
     def _end_or_restart_if_due(self, job: Job) -> float | None:
         now = now_ns()
         statuses = self.executor.get_statuses(job.id)
-        outcome = job_outcome.decide_job_outcome(job, statuses, now, self.build_job_url(job))
+        outcome = custom_job_outcome.decide_job_outcome(job, statuses, now, self.build_job_url(job))
         if isinstance(outcome, Ending):
-            return self._decide_and_stop(job, outcome, statuses)
+            return self._record_ending_and_stop(job, outcome, statuses)
         if isinstance(outcome, RestartPlan):
-            self._begin_restart(job, outcome)
+            self._record_restart(job, outcome)
             return None
-        moments = (job_outcome.compute_deadline(job), fault_effects.compute_fault_time(job, statuses))
+        moments = (custom_job_outcome.compute_deadline(job), injected_fault_effects.compute_fault_time(job, statuses))
         return (min(moment for moment in moments if moment is not None) - now) / 10**9
 
-    def _begin_restart(self, job: Job, restart: RestartPlan) -> None:
+    def _record_restart(self, job: Job, plan: RestartPlan) -> None:
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is None or current.ending is not None or current.restarts != job.restarts:
                 return
-            transaction.log_service_message(job.id, restart.log_message, "WARNING")
-            state = PENDING if restart.whole_job else RUNNING
-            transaction.update_job(current, state=state, restarts=restart.restarts)
+            transaction.log_service_message(job.id, plan.log_message, "WARNING")
+            state = PENDING if plan.whole_job else RUNNING
+            transaction.update_job(current, state=state, restarts=plan.restarts)
         self.wake(job.id)
 
-    def _decide_and_stop(self, job: Job, ending: Ending, statuses: _Statuses | None = None) -> float | None:
+    def _record_ending_and_stop(self, job: Job, ending: Ending, statuses: _Statuses | None = None) -> float | None:
         statuses = self.executor.get_statuses(job.id) if statuses is None else statuses
         if _select_running_replicas(statuses):
-            decided = self.decide_ending_if_undecided(job, ending)
+            decided = self.record_ending_if_none(job, ending)
             if decided is None or decided.ending is None:
                 return None
             ending = decided.ending
         return self._stop_replicas_and_end(job, ending, statuses)
 
     def _stop_replicas_and_end(self, job: Job, ending: Ending, statuses: _Statuses) -> float | None:
-        delay = self._stop_replicas(job, _select_running_replicas(statuses), ending.at)
+        delay = self._terminate_or_kill_replicas(job, _select_running_replicas(statuses), ending.at)
         if delay is not None:
             return delay
         with self.database.write_transaction() as transaction:
@@ -177,12 +177,12 @@ class CustomJobReconciler:
                 except OSError as error:
                     _log.warning("the log of %s of job %s cannot be saved yet: %s", replica.task, job.id, error)
                     return _SAVE_RETRY_SECONDS
-        self.executor.remove_job(job.id)
+        self.executor.remove_containers_and_network(job.id)
         return None
 
-    def _stop_replicas(self, job: Job, running: Collection[Replica], since: int) -> float | None:
-        """Stop running replicas, with SIGKILL once the grace period since `since` (ns) is over; return the delay."""
-        remaining = STOP_GRACE_SECONDS - (now_ns() - since) / 10**9
+    def _terminate_or_kill_replicas(self, job: Job, running: Collection[Replica], stopping_since: int) -> float | None:
+        """Signal replicas: SIGTERM, or SIGKILL after the grace period from `stopping_since` (ns); return the delay."""
+        remaining = STOP_GRACE_SECONDS - (now_ns() - stopping_since) / 10**9
         for replica in running:
             if remaining <= 0:
                 self.executor.signal_replica(job.id, replica, "SIGKILL")

@@ -20,32 +20,32 @@ from vertex_emulator.search import Measurement
 _RESERVED_FIELDS = {"timestamp", "trial", "global_step", "checkpoint_path"}
 
 
-def parse_metric_file(text: str, metric_ids: Sequence[str], started: float) -> list[Measurement]:
+def parse_metric_file(metric_text: str, metric_ids: Sequence[str], trial_start: float) -> list[Measurement]:
     """Parse a metric file into measurements, ordered by step, then by time.
 
-    `started` is the trial's start in epoch seconds. Entries of one step with different metrics become one measurement.
+    `trial_start` is in epoch seconds. Entries of one step with different metrics become one measurement.
     A metric that repeats within a step, as from a trainer that reports no steps, starts another. Values that are nan or
     infinite are ignored, so a trial that reports nothing else is infeasible. Lines that are not entries are skipped,
     such as the last line of a file that is still being written.
     """
     steps: dict[int, list[Measurement]] = {}
-    for line in text.split("\n"):
-        entry = _parse_entry(line)
+    for line in metric_text.split("\n"):
+        entry = _parse_entry_or_empty(line)
         values = {metric_id: _parse_number(entry.get(metric_id)) for metric_id in metric_ids}
         metrics = {metric_id: value for metric_id, value in values.items() if value is not None}
         if metrics:
             timestamp = _parse_number(entry.get("timestamp"))
-            elapsed = 0.0 if timestamp is None else max(timestamp - started, 0.0)
+            elapsed = 0.0 if timestamp is None else max(timestamp - trial_start, 0.0)
             _complete_or_append(steps, Measurement(int(_parse_number(entry.get("global_step")) or 0), elapsed, metrics))
-    return _sort_measurements(steps)
+    return _flatten_and_sort(steps)
 
 
-def find_unknown_metric_names(text: str, metric_ids: Sequence[str]) -> list[str]:
+def find_unknown_metric_names(metric_text: str, metric_ids: Sequence[str]) -> list[str]:
     """Find up to five names in a metric file that are not metrics of the study, probably misspelt."""
     tags = {
         tag
-        for line in text.split("\n")
-        for tag, value in _parse_entry(line).items()
+        for line in metric_text.split("\n")
+        for tag, value in _parse_entry_or_empty(line).items()
         if _parse_number(value) is not None
     }
     return sorted(tag for tag in tags - _RESERVED_FIELDS - {*metric_ids} if len(tag) <= 128 and tag.isprintable())[:5]
@@ -60,9 +60,9 @@ def merge_measurements(known: Sequence[Measurement], latest: Sequence[Measuremen
     for measurement in known:
         steps.setdefault(measurement.step_count, []).append(measurement)
     for measurement in latest:
-        if not any(_has_all_values(other, measurement) for other in steps.get(measurement.step_count, [])):
+        if not any(_includes_measurement(other, measurement) for other in steps.get(measurement.step_count, [])):
             _complete_or_append(steps, measurement)
-    return _sort_measurements(steps)
+    return _flatten_and_sort(steps)
 
 
 def compose_final_measurement(measurements: Sequence[Measurement], study_spec: StudySpec) -> Measurement | None:
@@ -114,7 +114,7 @@ def serialize_measurement(measurement: Measurement) -> dict[str, Any]:
     }
 
 
-def _parse_entry(line: str) -> dict[str, Any]:
+def _parse_entry_or_empty(line: str) -> dict[str, Any]:
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
@@ -149,10 +149,10 @@ def _can_complete(added: Measurement, latest: Measurement) -> bool:
     return shared != added.metrics.keys() and all(added.metrics[id_] == latest.metrics[id_] for id_ in shared)
 
 
-def _has_all_values(known: Measurement, latest: Measurement) -> bool:
+def _includes_measurement(known: Measurement, latest: Measurement) -> bool:
     return known.elapsed >= latest.elapsed and latest.metrics.items() <= known.metrics.items()
 
 
-def _sort_measurements(steps: dict[int, list[Measurement]]) -> list[Measurement]:
+def _flatten_and_sort(steps: dict[int, list[Measurement]]) -> list[Measurement]:
     """Return all measurements by step, then by time, as the API orders them."""
     return sorted(chain.from_iterable(steps.values()), key=lambda each: (each.step_count, each.elapsed))

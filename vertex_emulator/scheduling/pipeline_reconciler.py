@@ -19,8 +19,8 @@ from vertex_emulator.gcs import bucket_folders
 from vertex_emulator.resource_json import serialize_job
 from vertex_emulator.resource_names import generate_id
 from vertex_emulator.scheduling.ending_requests import request_cancellation
-from vertex_emulator.scheduling.input_data import add_input_variables, resolve_input_data
 from vertex_emulator.scheduling.job_submission import submit_job
+from vertex_emulator.scheduling.pipeline_input_data import add_input_variables, resolve_input_variables_and_warnings
 from vertex_emulator.scheduling.uploaded_model_versions import store_model_version
 from vertex_emulator.time_formats import now_ns
 
@@ -58,7 +58,7 @@ class PipelineReconciler:
         if model is not None and "artifactUri" not in model and not get_output_variables(spec[kind.spec_field]):
             warnings.append(_NO_ARTIFACT_WARNING)
         if "inputDataConfig" in pipeline.spec:
-            data = resolve_input_data(pipeline.spec["inputDataConfig"], self.data.buckets)
+            data = resolve_input_variables_and_warnings(pipeline.spec["inputDataConfig"], self.data.buckets)
             spec[kind.spec_field] = add_input_variables(spec[kind.spec_field], data)
             warnings += data.warnings
         with self.database.write_transaction() as transaction:

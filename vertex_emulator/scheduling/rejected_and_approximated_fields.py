@@ -38,7 +38,7 @@ def find_rejected_field_problems(kind: Kind, job: Mapping[str, Any]) -> list[Fie
     """Find the fields of a canonical job that the emulator rejects."""
     return [
         FieldProblem(path, REJECTED_FIELDS[name])
-        for name, (path, _) in _list_set_fields_by_name(kind, job)
+        for name, (path, _) in _iterate_set_fields_with_names(kind, job)
         if name in REJECTED_FIELDS
     ]
 
@@ -58,7 +58,7 @@ def find_pool_size_problems(kind: Kind, job: Mapping[str, Any]) -> list[FieldPro
 
 def render_approximation_warnings(kind: Kind, job: Mapping[str, Any]) -> list[str]:
     """Render a warning for each field that is only approximated, in the order of the table."""
-    present = {name: value for name, (_, value) in _list_set_fields_by_name(kind, job)}
+    present = {name: value for name, (_, value) in _iterate_set_fields_with_names(kind, job)}
     warnings = [f"{name}: on this machine {note}." for name, note in APPROXIMATED_FIELDS.items() if present.get(name)]
     pools = enumerate(job[kind.spec_field]["workerPoolSpecs"])
     return warnings + [
@@ -66,7 +66,7 @@ def render_approximation_warnings(kind: Kind, job: Mapping[str, Any]) -> list[st
     ]
 
 
-def _list_set_fields_by_name(kind: Kind, job: Mapping[str, Any]) -> Iterator[tuple[str, FieldValue]]:
+def _iterate_set_fields_with_names(kind: Kind, job: Mapping[str, Any]) -> Iterator[tuple[str, FieldValue]]:
     """List the fields that are set, by their names in the tables: without indices, relative to the job's spec."""
     for path, value in _walk_fields(job, ()):
         name = ".".join(str(part) for part in path if not isinstance(part, int))

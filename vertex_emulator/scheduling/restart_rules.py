@@ -27,9 +27,9 @@ class RestartPlan:
     log_message: str
 
 
-def is_transient(status: ReplicaStatus) -> bool:
+def is_transient_failure(replica_status: ReplicaStatus) -> bool:
     """Return whether a replica failed with an error that a retry may avoid: SIGABRT or SIGSEGV."""
-    return status.exit_code in _ABORTED + _SEGMENTATION_FAULT
+    return replica_status.exit_code in _ABORTED + _SEGMENTATION_FAULT
 
 
 def is_killed_externally(status: ReplicaStatus) -> bool:
@@ -37,7 +37,7 @@ def is_killed_externally(status: ReplicaStatus) -> bool:
     return status.phase == "exited" and status.exit_code == _KILLED and not status.out_of_memory
 
 
-def plan_retry(job: Job, cause: str, now: int) -> RestartPlan | None:
+def plan_job_retry(job: Job, cause: str, now: int) -> RestartPlan | None:
     """Plan a restart of the whole job after a transient error; None if retries are disabled or used up."""
     restarts = job.restarts
     if job.scheduling.get("disableRetries") or restarts.retries >= MAX_RETRIES:
@@ -55,7 +55,7 @@ def plan_worker_restart(job: Job, lost: Collection[Replica], cause: str, now: in
     for replica in lost:
         counts[replica.task] = counts.get(replica.task, 0) + 1
     if max(counts.values()) > MAX_WORKER_RESTARTS:
-        return plan_retry(job, cause, now)
+        return plan_job_retry(job, cause, now)
     history = replace(job.restarts, workers=counts)
     restart = max(counts[replica.task] for replica in lost)
     if job.scheduling.get("restartJobOnWorkerRestart"):

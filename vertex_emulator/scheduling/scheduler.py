@@ -15,10 +15,10 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import FAILED, PENDING, Ending, Job
 from vertex_emulator.errors import ExecutorUnavailable
 from vertex_emulator.replicas.executor_protocol import Executor
-from vertex_emulator.scheduling.admission import select_admissible_jobs
+from vertex_emulator.scheduling.custom_job_outcome import CODE_INTERNAL
 from vertex_emulator.scheduling.custom_job_reconciler import CustomJobReconciler
-from vertex_emulator.scheduling.job_outcome import CODE_INTERNAL
 from vertex_emulator.scheduling.pipeline_reconciler import PipelineReconciler
+from vertex_emulator.scheduling.queue_admission import select_admissible_jobs
 from vertex_emulator.scheduling.study_reconciler import StudyReconciler
 from vertex_emulator.scheduling.work_queue import WorkQueue
 from vertex_emulator.time_formats import now_ns
@@ -100,7 +100,7 @@ class Scheduler:
         try:
             delay = self._process_key(key)
         except ExecutorUnavailable as error:
-            self._log_message_unless_repeated(key, f"Waiting for Docker. {error}")
+            self._log_service_message_unless_repeated(key, f"Waiting for Docker. {error}")
             return _compute_retry_delay(self._increment_failure_count(key))
         except Exception as error:  # noqa: BLE001 - an error of one job must not stop the others
             _log.exception("processing %s failed", key)
@@ -122,7 +122,7 @@ class Scheduler:
             job = transaction.get_job(key)
             pipeline = transaction.pipelines.get_pipeline_id_of_backing_job(key)
         if job is None:
-            self.executor.remove_job(key)
+            self.executor.remove_containers_and_network(key)
             self.data.remove_logs_and_metric_files(key)
             return None
         if job.kind == TRAINING_PIPELINE:
@@ -164,10 +164,10 @@ class Scheduler:
             job = transaction.get_job(key)
         if job is not None:
             message = f"Internal error occurred for the current attempt: {type(error).__name__}: {error}"
-            self._custom_jobs.decide_ending_if_undecided(job, Ending(FAILED, CODE_INTERNAL, message, now_ns()))
+            self._custom_jobs.record_ending_if_none(job, Ending(FAILED, CODE_INTERNAL, message, now_ns()))
             self.wake(key)
 
-    def _log_message_unless_repeated(self, key: str, text: str) -> None:
+    def _log_service_message_unless_repeated(self, key: str, text: str) -> None:
         with self.database.write_transaction() as transaction:
             if transaction.get_job(key) is not None:
                 lines = transaction.list_service_messages(key)
@@ -184,7 +184,7 @@ class Scheduler:
     def _watch_containers(self) -> None:
         while not self._stopping.is_set():
             try:
-                for job in self.executor.watch_jobs():
+                for job in self.executor.watch_container_exits():
                     if job is None:
                         self._failures.clear()
                         self.wake_unfinished_and_leftover_jobs()
@@ -198,5 +198,5 @@ class Scheduler:
             self._stopping.wait(_RECONNECT_SECONDS)
 
 
-def _compute_retry_delay(failures: int) -> float:
-    return min(_FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, 10), _LAST_RETRY_SECONDS)
+def _compute_retry_delay(failure_count: int) -> float:
+    return min(_FIRST_RETRY_SECONDS * 2.0 ** min(failure_count - 1, 10), _LAST_RETRY_SECONDS)

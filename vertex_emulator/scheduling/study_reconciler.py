@@ -11,8 +11,9 @@ from vertex_emulator.database import Database
 from vertex_emulator.database.records import CANCELLING, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.resource_names import generate_id
 from vertex_emulator.scheduling import study_outcome
-from vertex_emulator.scheduling.ending_requests import request_cancellation, request_early_success
-from vertex_emulator.scheduling.trial_job import Values, build_refreshed_trial, build_trial_job_spec
+from vertex_emulator.scheduling.ending_requests import request_cancellation, request_early_trial_stop
+from vertex_emulator.scheduling.trial_job_spec import Values, build_trial_job_spec
+from vertex_emulator.scheduling.trial_update import build_updated_trial
 from vertex_emulator.search import Observation, SearchSpaceExhausted, suggest_parameters
 from vertex_emulator.time_formats import now_ns
 
@@ -49,7 +50,7 @@ class StudyReconciler:
         refreshed = [
             trial
             if trial.has_ended
-            else build_refreshed_trial(study, trial, jobs[trial.job], self.data.read_metric_text(trial.job))
+            else build_updated_trial(study, trial, jobs[trial.job], self.data.read_metric_text(trial.job))
             for trial in trials
         ]
         changed = [new for old, new in zip(trials, refreshed, strict=True) if new != old]
@@ -114,7 +115,7 @@ class StudyReconciler:
     def _stop_unpromising_trials(self, study: Job, trials: Sequence[Trial]) -> None:
         for trial, reason in study_outcome.find_unpromising_trials_with_reasons(study, trials):
             with self.database.write_transaction() as transaction:
-                if request_early_success(transaction, trial.job):
+                if request_early_trial_stop(transaction, trial.job):
                     transaction.log_service_message(study.id, f"Trial {trial.number} is stopped early: {reason}.")
             self.wake(trial.job)
 
@@ -147,7 +148,7 @@ class StudyReconciler:
                     transaction.update_job(current, ending=ending)
                 for job in active_jobs:
                     if ending.state == SUCCEEDED:
-                        request_early_success(transaction, job.id)
+                        request_early_trial_stop(transaction, job.id)
                     else:
                         request_cancellation(transaction, job.id)
             else:

@@ -21,12 +21,12 @@ def sample_globally_and_near_best(encoder: PointEncoder, best_rows: Matrix, rand
     return np.vstack([encoder.draw_rows(_POINTS, random), _sample_around(encoder, best_rows, _GLOBAL_WIDTHS, random)])
 
 
-def sample_near_best(encoder: PointEncoder, best_rows: Matrix, random: np.random.Generator) -> Matrix:
+def sample_near_best_trial(encoder: PointEncoder, best_rows: Matrix, random: np.random.Generator) -> Matrix:
     """Sample points around the best trial only."""
     return _sample_around(encoder, best_rows[:1], _LOCAL_WIDTHS, random)
 
 
-def refine_points(
+def refine_and_rank_points(
     encoder: PointEncoder, acquisition: Acquisition, points: Matrix, random: np.random.Generator
 ) -> Matrix:
     """Improve `points` by local steps, and return the result with the highest score first."""

@@ -10,10 +10,10 @@ from random import Random
 from vertex_api.studies.metrics import is_safe, list_objectives, list_safety_metrics
 from vertex_api.types import StudySpec
 from vertex_emulator.search.loss_transforms import fill_and_compress_values, scalarize_objectives
-from vertex_emulator.search.observation import Observation
 from vertex_emulator.search.parameter_domains import Value
-from vertex_emulator.search.random_search import create_seeded_generator, draw_point
+from vertex_emulator.search.random_search import create_seeded_generator, draw_random_point
 from vertex_emulator.search.search_space import Parameter, Space, build_point_key, map_values_by_id
+from vertex_emulator.search.trial_observation import Observation
 
 # The time of a fit grows with the cube of the points.
 _MAX_FITTED_POINTS = 100
@@ -39,7 +39,7 @@ def suggest_bayesian_point(
     fails.
     """
     random = create_seeded_generator(seed, "bayesian", len(observations))
-    design_size = max(6, len(space.axes) + 2)
+    design_size = max(6, len(space.distinct_parameters) + 2)
     seen_points = {build_point_key(observation.parameters) for observation in observations}
     proposed: dict[str, Value] | None
     if len(observations) < design_size:
@@ -59,7 +59,7 @@ def _draw_latin_hypercube_point(space: Space, index: int, size: int, seed: int) 
         slices = random.sample(range(size), size)
         return parameter.domain.get_value_at_quantile((slices[index] + random.random()) / size)
 
-    axes = space.axes
+    axes = space.distinct_parameters
     return map_values_by_id(space.assign_values(draw_value))
 
 
@@ -78,16 +78,17 @@ def _fit_models_and_propose_point(
     objectives = list_objectives(study_spec)
     weights = [random.expovariate(1) for _ in objectives]
     losses = scalarize_objectives([fill_and_compress_values(goal.compute_loss, ended) for goal in objectives], weights)
-    if not encoder.varied_axes or not losses:
+    if not encoder.varied_parameters or not losses:
         return None
     safe = _rank_trials(study_spec, losses, ended)
-    fitted = _select_fitted_trials(safe)
+    fitted = _select_trials_to_fit(safe)
     rows = np.array([encoder.encode_point(ended[index].parameters) for index in fitted])
+    features = encoder.convert_to_features(rows)
     running = [encoder.encode_point(trial.parameters) for trial in observations if trial.state == "ACTIVE"]
 
     def fit_model(values: Sequence[float]) -> surrogate_model.Surrogate | None:
-        fitted_values = np.array([values[index] for index in fitted])
-        model = surrogate_model.fit_surrogate(encoder.convert_to_features(rows), fitted_values, random.getrandbits(31))
+        observed = np.array([values[index] for index in fitted])
+        model = surrogate_model.try_to_fit_surrogate(features, observed, random.getrandbits(31))
         if model is None or not running:
             return model
         return model.condition_on_pending(encoder.convert_to_features(np.array(running)))
@@ -104,13 +105,13 @@ def _fit_models_and_propose_point(
     best = [fitted.index(index) for index in safe[:_BEST_TRIALS] if index in fitted]
     # Every other suggestion stays near the best trial: the local step of trust region methods.
     if len(observations) % 2:
-        sample, exploration_weight = acquisition_maximization.sample_near_best, _LOCAL_EXPLORATION
+        sample, exploration_weight = acquisition_maximization.sample_near_best_trial, _LOCAL_EXPLORATION
     else:
         sample, exploration_weight = acquisition_maximization.sample_globally_and_near_best, _GLOBAL_EXPLORATION
     acquisition = Acquisition(objective, safety_models, _compute_required_safety(study_spec, ended), exploration_weight)
     generated = np.random.default_rng(random.getrandbits(32))
     points = sample(encoder, rows[best], generated)
-    rows_by_score = acquisition_maximization.refine_points(encoder, acquisition, points, generated)
+    rows_by_score = acquisition_maximization.refine_and_rank_points(encoder, acquisition, points, generated)
     proposals = map(encoder.decode_row, rows_by_score)
     return next((point for point in proposals if build_point_key(point) not in seen_points), None)
 
@@ -125,16 +126,16 @@ def _rank_trials(study_spec: StudySpec, losses: Sequence[float], ended: Sequence
     return sorted(range(len(ended)), key=rank)
 
 
-def _select_fitted_trials(order: Sequence[int]) -> list[int]:
+def _select_trials_to_fit(ranked: Sequence[int]) -> list[int]:
     """Select the trials to fit, in order: all up to `_MAX_FITTED_POINTS`, else the best half and the newest."""
-    newest = reversed(range(len(order)))
-    return sorted(list(dict.fromkeys([*order[: _MAX_FITTED_POINTS // 2], *newest]))[:_MAX_FITTED_POINTS])
+    newest = reversed(range(len(ranked)))
+    return sorted(list(dict.fromkeys([*ranked[: _MAX_FITTED_POINTS // 2], *newest]))[:_MAX_FITTED_POINTS])
 
 
 def _draw_preferably_unseen_point(space: Space, seen_points: Seen, random: Random) -> dict[str, Value]:
     """Draw a random point without a trial; any point if the space is exhausted."""
     for _ in range(_DRAWS_FOR_A_NEW_POINT):
-        drawn = draw_point(space, random)
+        drawn = draw_random_point(space, random)
         if build_point_key(drawn) not in seen_points:
             return drawn
     if space.is_finite:

@@ -12,7 +12,7 @@ from typing import Any
 from vertex_api.studies.metrics import Metric, list_objectives
 from vertex_api.types import StudySpec
 from vertex_emulator.search.learning_curve import LearningCurve
-from vertex_emulator.search.observation import Measurement
+from vertex_emulator.search.trial_observation import Measurement
 
 # The decay curve rule stops a trial below this probability of beating the best completed trial.
 MIN_CHANCE_TO_WIN = 0.05
@@ -26,8 +26,6 @@ _DEFAULT_MIN_STEPS = 0.1  # of maxStepCount
 STOPPING_RULE_FIELDS = frozenset(
     {"medianAutomatedStoppingSpec", "decayCurveStoppingSpec", "convexAutomatedStoppingSpec"}
 )
-
-
 Measurements = Sequence[Measurement]
 
 
@@ -75,7 +73,7 @@ def find_decay_curve_stop_reason(curve: LearningCurve, completed: Sequence[Learn
     pairs = [(part.losses[-1], other.losses[-1]) for other in complete if (part := other.truncate(now)).at]
     if len(pairs) < _REGRESSION_TRIALS or now >= max(other.at[-1] for other in complete):
         return None
-    expected, error = _predict_with_standard_error(pairs, curve.best_loss)
+    expected, error = _predict_by_linear_regression(pairs, curve.best_loss)
     best = min(final for _, final in pairs)
     chance = 0.5 * (1 + erf((best - expected) / (error * sqrt(2)))) if error > 0 else float(expected <= best)
     if chance < MIN_CHANCE_TO_WIN:
@@ -143,11 +141,11 @@ def _build_curve(trial: Measurements, objective: Metric, uses_elapsed: bool) -> 
     return LearningCurve(tuple(at for at, _ in points), tuple(loss for _, loss in points))
 
 
-def _predict_with_standard_error(pairs: Sequence[tuple[float, float]], predictor: float) -> tuple[float, float]:
-    """Return the final value that least squares predict at `predictor`, and the standard error of one prediction."""
+def _predict_by_linear_regression(pairs: Sequence[tuple[float, float]], new_x: float) -> tuple[float, float]:
+    """Return the final value that least squares predict at `new_x`, and the standard error of one prediction."""
     x_mean, y_mean = fmean(x for x, _ in pairs), fmean(y for _, y in pairs)
     spread = sum((x - x_mean) ** 2 for x, _ in pairs)
     slope = sum((x - x_mean) * (y - y_mean) for x, y in pairs) / spread if spread > 0 else 0.0
     residual = sum((y - y_mean - slope * (x - x_mean)) ** 2 for x, y in pairs)
-    leverage = (predictor - x_mean) ** 2 / spread if spread > 0 else 0.0
-    return y_mean + slope * (predictor - x_mean), sqrt(residual / (len(pairs) - 2) * (1 + 1 / len(pairs) + leverage))
+    leverage = (new_x - x_mean) ** 2 / spread if spread > 0 else 0.0
+    return y_mean + slope * (new_x - x_mean), sqrt(residual / (len(pairs) - 2) * (1 + 1 / len(pairs) + leverage))

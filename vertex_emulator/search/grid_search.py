@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from vertex_emulator.errors import SearchSpaceExhausted
-from vertex_emulator.search.observation import Observation
 from vertex_emulator.search.parameter_domains import Value
 from vertex_emulator.search.search_space import Space, build_point_key
+from vertex_emulator.search.trial_observation import Observation
 
 
-def suggest_grid_point(space: Space, observations: Sequence[Observation]) -> dict[str, Value]:
+def require_unseen_grid_point(space: Space, observations: Sequence[Observation]) -> dict[str, Value]:
     """Suggest the first point of the grid that has no trial yet.
 
     Points come in the order of the study's parameters and of their values, the last parameter fastest. Raises

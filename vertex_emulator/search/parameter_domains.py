@@ -2,8 +2,7 @@
 
 All domains have the same methods. `count` is the number of values, None if continuous. `get_value_at_quantile` maps a
 quantile (0 to 1) to a value, so that uniform quantiles give the scale's density. `get_position` is the coordinate of a
-value in the model and `find_nearest_value` the value closest to a coordinate. Iteration yields the values in
-order.
+value in the model and `find_nearest_value` the value closest to a coordinate. Iteration yields the values in order.
 """
 
 from collections.abc import Iterator

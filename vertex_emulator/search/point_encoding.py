@@ -28,25 +28,25 @@ class PointEncoder:
     space: Space
 
     @cached_property
-    def varied_axes(self) -> list[Parameter]:
+    def varied_parameters(self) -> list[Parameter]:
         """The columns: the parameters of the space that have more than one value."""
-        return [axis for axis in self.space.axes if axis.domain.count != 1]
+        return [axis for axis in self.space.distinct_parameters if axis.domain.count != 1]
 
     def encode_point(self, point: Mapping[str, Value]) -> list[float]:
         """Encode a trial's parameters as a row."""
         active = self.space.assign_values(lambda parameter: point[parameter.id])
-        return [axis.domain.get_position(active[axis]) if axis in active else float("nan") for axis in self.varied_axes]
+        return [axis.domain.get_position(active[axis]) if axis in active else np.nan for axis in self.varied_parameters]
 
     def decode_row(self, row: "Mapping[int, float] | Matrix") -> dict[str, Value]:
         """Decode a row into a trial's parameters."""
-        of_axis = {axis: float(row[column]) for column, axis in enumerate(self.varied_axes)}
+        of_axis = {axis: float(row[column]) for column, axis in enumerate(self.varied_parameters)}
         return map_values_by_id(
             self.space.assign_values(lambda parameter: parameter.domain.find_nearest_value(of_axis.get(parameter, 0.0)))
         )
 
     def draw_rows(self, count: int, random: np.random.Generator) -> Matrix:
         """Draw `count` random rows, uniform on the scales and among listed values."""
-        return self._mask_inactive_axes(self._draw_unmasked_rows(count, random))
+        return self._mask_inactive_cells(self._draw_unmasked_rows(count, random))
 
     def perturb(self, rows: Matrix, widths: Matrix, random: np.random.Generator) -> Matrix:
         """Move each row on about half of its axes, at least one, by normal steps of the row's width."""
@@ -56,8 +56,8 @@ class PointEncoder:
         fresh = self._draw_unmasked_rows(count, random)
         start = np.where(np.isnan(rows), 0.5, rows)
         moved = np.clip(start + widths[:, None] * random.standard_normal(rows.shape), 0, 1)
-        for column, listed in self._listed_positions.items():
-            if isinstance(self.varied_axes[column].domain, Categories):
+        for column, listed in self._discrete_column_positions.items():
+            if isinstance(self.varied_parameters[column].domain, Categories):
                 keeps = random.random(count) < 1 - np.minimum(widths * 2, 0.3)
                 drawn = listed[random.integers(len(listed), size=count)]
                 moved[:, column] = np.where(keeps, start[:, column], drawn)
@@ -68,15 +68,15 @@ class PointEncoder:
             moved[:, column] = listed[np.where(random.random(count) < _NEIGHBOUR_PROBABILITY, aside, nearest)]
         # An axis that was not active has no position to move from.
         moved = np.where(np.isnan(rows), fresh, moved)
-        return self._mask_inactive_axes(np.where(moves | np.isnan(rows), moved, rows))
+        return self._mask_inactive_cells(np.where(moves | np.isnan(rows), moved, rows))
 
     def convert_to_features(self, rows: Matrix) -> Matrix:
         """Convert rows to the model's features: categories one-hot encoded, inactive axes at 0.5."""
         columns = []
-        for column, axis in enumerate(self.varied_axes):
+        for column, axis in enumerate(self.varied_parameters):
             cells = rows[:, column]
-            if axis in self._one_hot_axes:
-                columns += [np.where(cells == index, 1.0, 0.0) for index in range(len(self._listed_positions[column]))]
+            if axis in self._one_hot_parameters:
+                columns += [np.where(cells == index, 1.0, 0.0) for index in range(axis.domain.count or 0)]
                 continue
             if isinstance(axis.domain, Categories):
                 cells = cells / (axis.domain.count - 1)
@@ -84,20 +84,20 @@ class PointEncoder:
         return np.column_stack(columns)
 
     @cached_property
-    def _listed_positions(self) -> dict[int, Matrix]:
+    def _discrete_column_positions(self) -> dict[int, Matrix]:
         """The positions of each column that is not continuous."""
         return {
             column: np.array([axis.domain.get_position(value) for value in axis.domain])
-            for column, axis in enumerate(self.varied_axes)
+            for column, axis in enumerate(self.varied_parameters)
             if not isinstance(axis.domain, Interval)
             and not (isinstance(axis.domain, Integers) and axis.domain.count > _MAX_LISTED_VALUES)
         }
 
     @cached_property
-    def _one_hot_axes(self) -> set[Parameter]:
+    def _one_hot_parameters(self) -> set[Parameter]:
         """The categorical axes that are one-hot encoded: the shortest, as many as the column limit allows."""
         one_hot, dimensions = set(), 0
-        categorical = [axis for axis in self.varied_axes if isinstance(axis.domain, Categories)]
+        categorical = [axis for axis in self.varied_parameters if isinstance(axis.domain, Categories)]
         for axis in sorted(categorical, key=lambda axis: axis.domain.count or 0):
             dimensions += axis.domain.count or 0
             if dimensions <= _MAX_ONE_HOT_COLUMNS:
@@ -106,15 +106,15 @@ class PointEncoder:
 
     def _draw_unmasked_rows(self, count: int, random: np.random.Generator) -> Matrix:
         """Draw a cell for every axis, active or not."""
-        rows = random.random((count, len(self.varied_axes)))
-        for column, listed in self._listed_positions.items():
+        rows = random.random((count, len(self.varied_parameters)))
+        for column, listed in self._discrete_column_positions.items():
             rows[:, column] = listed[(rows[:, column] * len(listed)).astype(int)]
         return rows
 
-    def _mask_inactive_axes(self, rows: Matrix) -> Matrix:
+    def _mask_inactive_cells(self, rows: Matrix) -> Matrix:
         """Return the rows with nan where the values of other axes make an axis inactive."""
-        active = {axis: np.full(len(rows), axis in self.space.roots) for axis in self.space.axes}
-        columns = {axis: column for column, axis in enumerate(self.varied_axes)}
+        active = {axis: np.full(len(rows), axis in self.space.roots) for axis in self.space.distinct_parameters}
+        columns = {axis: column for column, axis in enumerate(self.varied_parameters)}
         for parent, values, child in self.space.conditions:
             if parent in columns:
                 positions = np.array([parent.domain.get_position(value) for value in values])
@@ -123,4 +123,4 @@ class PointEncoder:
             else:
                 chosen = np.full(len(rows), next(iter(parent.domain)) in values)
             active[child] = active[child] | (active[parent] & chosen)
-        return np.where(np.column_stack([active[axis] for axis in self.varied_axes]), rows, np.nan)
+        return np.where(np.column_stack([active[axis] for axis in self.varied_parameters]), rows, np.nan)

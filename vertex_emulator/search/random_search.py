@@ -8,10 +8,10 @@ from vertex_emulator.search.search_space import Space, map_values_by_id
 
 def suggest_random_point(space: Space, observation_count: int, seed: int) -> dict[str, Value]:
     """Suggest a random point, determined by `seed` and the number of observations."""
-    return draw_point(space, create_seeded_generator(seed, "random", observation_count))
+    return draw_random_point(space, create_seeded_generator(seed, "random", observation_count))
 
 
-def draw_point(space: Space, random: Random) -> dict[str, Value]:
+def draw_random_point(space: Space, random: Random) -> dict[str, Value]:
     """Draw a random point: uniform on each active parameter's scale, uniform among listed values."""
     return map_values_by_id(
         space.assign_values(lambda parameter: parameter.domain.get_value_at_quantile(random.random()))

@@ -36,7 +36,7 @@ class Space:
         return cls(tuple(map(_build_parameter, specs)))
 
     @property
-    def axes(self) -> list[Parameter]:
+    def distinct_parameters(self) -> list[Parameter]:
         """Every distinct parameter, active or not, parents before their children."""
         return list(dict.fromkeys(_walk_parameters(self.roots)))
 
@@ -48,15 +48,15 @@ class Space:
     @property
     def is_finite(self) -> bool:
         """Whether no parameter is continuous, so that `enumerate_points` ends."""
-        return all(axis.domain.count is not None for axis in self.axes)
+        return all(axis.domain.count is not None for axis in self.distinct_parameters)
 
-    def assign_values(self, value_of: Callable[[Parameter], Value]) -> dict[Parameter, Value]:
+    def assign_values(self, choose_value: Callable[[Parameter], Value]) -> dict[Parameter, Value]:
         """Assign a value to every parameter that is active under the values assigned before."""
-        return _assign_values(self.roots, value_of)
+        return _assign_values(self.roots, choose_value)
 
     def enumerate_points(self) -> Iterator[dict[str, Value]]:
         """Yield every point once, the last parameter fastest. Raises ValueError if there are DOUBLE parameters."""
-        continuous = [axis.id for axis in self.axes if axis.domain.count is None]
+        continuous = [axis.id for axis in self.distinct_parameters if axis.domain.count is None]
         if continuous:
             raise ValueError(
                 f"the points of {', '.join(continuous)} cannot be enumerated: a grid takes INTEGER, DISCRETE and "
@@ -65,9 +65,9 @@ class Space:
         return _enumerate_points(self.roots)
 
 
-def map_values_by_id(chosen: dict[Parameter, Value]) -> dict[str, Value]:
+def map_values_by_id(values: dict[Parameter, Value]) -> dict[str, Value]:
     """Convert the result of `Space.assign_values` to a trial's parameters by id."""
-    return {parameter.id: value for parameter, value in chosen.items()}
+    return {parameter.id: value for parameter, value in values.items()}
 
 
 def build_point_key(point: Mapping[str, Value]) -> frozenset[tuple[str, Value]]:
@@ -108,11 +108,11 @@ def _walk_conditions(parameters: Sequence[Parameter]) -> Iterator[tuple[Paramete
         yield from _walk_conditions([child for _, child in parameter.children])
 
 
-def _assign_values(parameters: Sequence[Parameter], value_of: Callable[[Parameter], Value]) -> dict[Parameter, Value]:
+def _assign_values(parameters: Sequence[Parameter], choose: Callable[[Parameter], Value]) -> dict[Parameter, Value]:
     chosen: dict[Parameter, Value] = {}
     for parameter in parameters:
-        value = value_of(parameter)
-        chosen |= {parameter: value} | _assign_values(parameter.get_active_children(value), value_of)
+        value = choose(parameter)
+        chosen |= {parameter: value} | _assign_values(parameter.get_active_children(value), choose)
     return chosen
 
 

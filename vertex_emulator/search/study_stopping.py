@@ -29,11 +29,11 @@ def find_study_stopping_reason(
     """
     config: Mapping[str, Any] = study_spec.get("studyStoppingConfig", {})
     completed = sum(trial.metrics is not None for trial in ended)
-    if not _is_constraint_met(config.get("minimumRuntimeConstraint", {}), created, now, default=True):
+    if not _is_runtime_constraint_met(config.get("minimumRuntimeConstraint", {}), created, now, default=True):
         return None
     if completed < config.get("minNumTrials", 0):
         return None
-    if _is_constraint_met(config.get("maximumRuntimeConstraint", {}), created, now, default=False):
+    if _is_runtime_constraint_met(config.get("maximumRuntimeConstraint", {}), created, now, default=False):
         return "maximumRuntimeConstraint: its time has passed"
     if "maxNumTrials" in config and trial_count >= config["maxNumTrials"]:
         return f"maxNumTrials: there are {trial_count} trials"
@@ -47,7 +47,7 @@ def find_study_stopping_reason(
     return None
 
 
-def _is_constraint_met(constraint: Mapping[str, Any], created: int, now: int, default: bool) -> bool:
+def _is_runtime_constraint_met(constraint: Mapping[str, Any], created: int, now: int, default: bool) -> bool:
     if "maxDuration" in constraint:
         return now - created >= _parse_nanoseconds(constraint["maxDuration"])
     if "endTime" in constraint:

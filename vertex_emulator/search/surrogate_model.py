@@ -51,7 +51,7 @@ class Surrogate:
         return self if updated is None else replace(self, gaussian_process=updated)
 
 
-def fit_surrogate(features: Matrix, values: Matrix, seed: int) -> Surrogate | None:
+def try_to_fit_surrogate(features: Matrix, values: Matrix, seed: int) -> Surrogate | None:
     """Fit a model of finite `values`, one per row of `features`; None if all are equal or the fit fails.
 
     Of a smooth and a rough kernel it takes the one with the higher likelihood. The first is far better on smooth
@@ -61,7 +61,6 @@ def fit_surrogate(features: Matrix, values: Matrix, seed: int) -> Surrogate | No
     if deviation == 0:
         return None
     x, y = _average_duplicates(features, (values - mean) / deviation)
-
     starts = _STARTS if len(x) <= _FEW else _STARTS_OF_MANY
 
     def fit_kernel(kernel: str) -> egobox.Gpx:
@@ -72,9 +71,8 @@ def fit_surrogate(features: Matrix, values: Matrix, seed: int) -> Surrogate | No
     candidates = [gaussian_process for gaussian_process in processes if gaussian_process is not None]
     if not candidates:
         return None
-    return Surrogate(
-        max(candidates, key=lambda gaussian_process: float(gaussian_process.likelihoods[0])), mean, deviation
-    )
+    likeliest = max(candidates, key=lambda gaussian_process: float(gaussian_process.likelihoods[0]))
+    return Surrogate(likeliest, mean, deviation)
 
 
 def _average_duplicates(features: Matrix, values: Matrix) -> tuple[Matrix, Matrix]:

@@ -9,7 +9,7 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ReplicaCannotStart
 from vertex_emulator.replicas.executor_protocol import HostResources, ReplicaSpec
-from vertex_emulator.replicas.replica_spec_builder import build_replica_spec_and_folders
+from vertex_emulator.replicas.replica_spec_builder import make_folders_and_build_replica_spec
 
 HOST = HostResources(cpus=8, memory=64 << 30, gpus=("0", "1"))
 
@@ -29,7 +29,7 @@ def package(*uris: str, **fields: Any) -> dict[str, Any]:
 
 def made(data: DataFolder, *pools: dict[str, Any], **spec: Any) -> ReplicaSpec:
     """What is started for the primary replica."""
-    return build_replica_spec_and_folders(custom_job(custom_job_spec(*pools, **spec)), Replica(0, 0), data, HOST)
+    return make_folders_and_build_replica_spec(custom_job(custom_job_spec(*pools, **spec)), Replica(0, 0), data, HOST)
 
 
 def test_only_custom_containers_are_called_custom(data: DataFolder) -> None:
@@ -64,7 +64,7 @@ def test_parallel_replicas_and_trials_take_different_gpus(data: DataFolder) -> N
     spec = custom_job_spec({**pool(), "machineSpec": gpu}, {**pool(), "machineSpec": gpu})
     jobs = [custom_job(spec), custom_job(spec, study="7", trial=1), custom_job(spec, study="7", trial=2)]
     taken = [
-        [build_replica_spec_and_folders(job, place, data, HOST).resources.gpus for place in job.requested_replicas]
+        [make_folders_and_build_replica_spec(job, place, data, HOST).resources.gpus for place in job.requested_replicas]
         for job in jobs
     ]
     assert taken == [[("0",), ("1",)], [("1",), ("0",)], [("0",), ("1",)]]

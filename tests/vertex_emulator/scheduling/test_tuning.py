@@ -155,7 +155,7 @@ def test_a_better_trial_revives_no_stopped_study(start: Any) -> None:
 
 def test_packages_and_containers_get_the_parameters_as_arguments(start: Any) -> None:
     from tests.vertex_emulator.jobs import tuning_job
-    from vertex_emulator.scheduling.trial_job import build_trial_job_spec
+    from vertex_emulator.scheduling.trial_job_spec import build_trial_job_spec
 
     package = {"executorImageUri": "x", "packageUris": ["gs://b/p"], "pythonModule": "m", "args": ["--own"]}
     pools = [{"pythonPackageSpec": package}, {}, pool(args=["--own"])]

@@ -42,7 +42,7 @@ def fits(monkeypatch):
     def fit(features, values, seed):
         calls.append((features.tolist(), values.tolist()))
 
-    monkeypatch.setattr(surrogate_model, "fit_surrogate", fit)
+    monkeypatch.setattr(surrogate_model, "try_to_fit_surrogate", fit)
     return calls
 
 

@@ -16,7 +16,7 @@ from tests.vertex_emulator.search.studies import (
 )
 from vertex_emulator.search import suggest_parameters
 from vertex_emulator.search.point_encoding import PointEncoder
-from vertex_emulator.search.random_search import draw_point
+from vertex_emulator.search.random_search import draw_random_point
 from vertex_emulator.search.search_space import Space
 
 
@@ -47,14 +47,14 @@ def test_a_child_appears_exactly_under_its_parent_value(algorithm):
 
 
 def test_children_with_different_ranges_are_separate_axes():
-    assert [axis.id for axis in Space.from_specs(conditional()["parameters"]).axes].count("lr") == 2
+    assert [axis.id for axis in Space.from_specs(conditional()["parameters"]).distinct_parameters].count("lr") == 2
 
 
 def test_children_of_one_range_share_an_axis():
     plain = integer("layers", 1, 2)
     with_child = parent(plain, under([2], double("dropout", 0, 1), "parentIntValues"))
     model = parent(categorical("model", "a", "b", "c"), under(["a"], plain), under(["b"], with_child))
-    assert [axis.id for axis in Space.from_specs([model]).axes] == ["model", "layers", "dropout"]
+    assert [axis.id for axis in Space.from_specs([model]).distinct_parameters] == ["model", "layers", "dropout"]
 
 
 def test_a_grandchild_needs_an_active_child():
@@ -82,7 +82,11 @@ def test_a_space_without_continuum_is_finite():
 
 def test_a_random_point_depends_on_the_generator_alone():
     space = Space.from_specs(study(integer("a", 0, 10**9), double("b", 0, 1))["parameters"])
-    assert draw_point(space, Random(1)) == draw_point(space, Random(1)) != draw_point(space, Random(2))
+    assert (
+        draw_random_point(space, Random(1))
+        == draw_random_point(space, Random(1))
+        != draw_random_point(space, Random(2))
+    )
 
 
 def test_candidates_hold_exactly_the_points_that_conditions_allow():
@@ -94,8 +98,8 @@ def test_candidates_hold_exactly_the_points_that_conditions_allow():
     for rows in (drawn, moved):
         for row in rows:
             point = encoder.decode_row(row)
-            active = {axis.id for axis, cell in zip(encoder.varied_axes, row, strict=True) if not np.isnan(cell)}
-            assert active == {name for name in point if any(axis.id == name for axis in encoder.varied_axes)}
+            active = {axis.id for axis, cell in zip(encoder.varied_parameters, row, strict=True) if not np.isnan(cell)}
+            assert active == {name for name in point if any(axis.id == name for axis in encoder.varied_parameters)}
             assert encoder.encode_point(point) == pytest.approx(list(row), nan_ok=True)
 
 

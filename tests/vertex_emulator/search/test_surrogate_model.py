@@ -39,7 +39,7 @@ def panics(x, y):
 @pytest.mark.parametrize("scale", [1.0, 1e-9, 1e90])
 @pytest.mark.parametrize("shift", [0.0, 1.0, -1e6])
 def test_a_parabola_is_predicted_whatever_its_scale(scale, shift):
-    model = surrogate_model.fit_surrogate(ROWS, scale * ((ROWS[:, 0] - 0.47) ** 2 + shift), 1)
+    model = surrogate_model.try_to_fit_surrogate(ROWS, scale * ((ROWS[:, 0] - 0.47) ** 2 + shift), 1)
     mean, deviation = model.predict(np.array([[0.2], [0.47], [0.9]]))
     expected = np.array([0.27**2, 0, 0.43**2])
     assert mean / scale - shift == pytest.approx(expected, abs=0.01)
@@ -47,13 +47,13 @@ def test_a_parabola_is_predicted_whatever_its_scale(scale, shift):
 
 
 def test_a_model_is_surest_at_a_seen_value():
-    model = surrogate_model.fit_surrogate(ROWS[[0, 1, 5, 6]], np.array([0.0, 1.0, 0.0, 1.0]), 1)
+    model = surrogate_model.try_to_fit_surrogate(ROWS[[0, 1, 5, 6]], np.array([0.0, 1.0, 0.0, 1.0]), 1)
     _, deviation = model.predict(np.array([[0.5], [0.0]]))
     assert deviation[0] > 10 * deviation[1]
 
 
 def test_a_pending_point_changes_certainty_but_no_prediction():
-    model = surrogate_model.fit_surrogate(ROWS, np.sin(7 * ROWS[:, 0]), 1)
+    model = surrogate_model.try_to_fit_surrogate(ROWS, np.sin(7 * ROWS[:, 0]), 1)
     point = np.array([[0.42]])
     conditioned = model.condition_on_pending(point)
     assert conditioned.predict(point)[0] == pytest.approx(model.predict(point)[0], abs=1e-3)
@@ -61,20 +61,20 @@ def test_a_pending_point_changes_certainty_but_no_prediction():
 
 
 def test_equal_values_give_no_model():
-    assert surrogate_model.fit_surrogate(ROWS, np.ones(len(ROWS)), 1) is None
-    assert surrogate_model.fit_surrogate(ROWS, np.array([0.0, *[5e-324] * 6]), 1) is None
+    assert surrogate_model.try_to_fit_surrogate(ROWS, np.ones(len(ROWS)), 1) is None
+    assert surrogate_model.try_to_fit_surrogate(ROWS, np.array([0.0, *[5e-324] * 6]), 1) is None
 
 
 @pytest.mark.parametrize("failure", [PanicException("x"), RuntimeError("x")])
 def test_a_failed_fit_silently_gives_no_model(monkeypatch, capfd, failure):
     replace_fit(monkeypatch, raises(failure))
-    assert surrogate_model.fit_surrogate(ROWS, ROWS[:, 0], 1) is None
+    assert surrogate_model.try_to_fit_surrogate(ROWS, ROWS[:, 0], 1) is None
     assert capfd.readouterr() == ("", "")
 
 
 def test_a_panic_message_is_not_printed(monkeypatch, capfd):
     replace_fit(monkeypatch, panics)
-    assert surrogate_model.fit_surrogate(ROWS, ROWS[:, 0], 1) is None
+    assert surrogate_model.try_to_fit_surrogate(ROWS, ROWS[:, 0], 1) is None
     os.write(2, b"still here\n")
     assert capfd.readouterr().err == "still here\n"
 
@@ -87,13 +87,15 @@ def test_what_others_print_meanwhile_arrives(monkeypatch, capfd):
         return real.fit(x, y)
 
     replace_fit(monkeypatch, chatty)
-    assert surrogate_model.fit_surrogate(ROWS, ROWS[:, 0], 1) is not None
+    assert surrogate_model.try_to_fit_surrogate(ROWS, ROWS[:, 0], 1) is not None
     assert capfd.readouterr().err == "from another thread\n" * 2
 
 
 def test_parallel_fits_leave_standard_error_as_it_was(capfd):
     values = ROWS[:, 0] ** 2
-    threads = [threading.Thread(target=surrogate_model.fit_surrogate, args=(ROWS, values, seed)) for seed in range(4)]
+    threads = [
+        threading.Thread(target=surrogate_model.try_to_fit_surrogate, args=(ROWS, values, seed)) for seed in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -106,7 +108,7 @@ def test_parallel_fits_leave_standard_error_as_it_was(capfd):
 def test_nothing_else_is_taken_for_a_failed_fit(monkeypatch, failure):
     replace_fit(monkeypatch, raises(failure))
     with pytest.raises(type(failure)):
-        surrogate_model.fit_surrogate(ROWS, ROWS[:, 0], 1)
+        surrogate_model.try_to_fit_surrogate(ROWS, ROWS[:, 0], 1)
 
 
 def test_values_of_one_point_are_averaged(monkeypatch):
@@ -118,7 +120,7 @@ def test_values_of_one_point_are_averaged(monkeypatch):
 
     replace_fit(monkeypatch, record)
     # Mean 3, variance (4 + 4 + 0) / 3; the first and the third are one point, (1 + 3) / 2 = 2, which is 1 below.
-    surrogate_model.fit_surrogate(np.array([[0.0], [1.0], [0.0]]), np.array([1.0, 5.0, 3.0]), 1)
+    surrogate_model.try_to_fit_surrogate(np.array([[0.0], [1.0], [0.0]]), np.array([1.0, 5.0, 3.0]), 1)
     deviation = (8 / 3) ** 0.5
     assert seen[0][0] == [[0.0], [1.0]]
     assert seen[0][1] == [[pytest.approx(-1 / deviation)], [pytest.approx(2 / deviation)]]

@@ -97,7 +97,7 @@ class LoggingService:
                 yield key, entry
 
     def _read_entries_oldest_first(self, job: Job, replica: Replica, since: int) -> Iterator[KeyedEntry]:
-        saved = saved_logs.read_saved_log(self.data.logs, job.id, replica, since)
+        saved = saved_logs.get_saved_log(self.data.logs, job.id, replica, since)
         if saved is not None:
             yield from _build_keyed_replica_entries(job, replica, saved)
             return
@@ -105,11 +105,11 @@ class LoggingService:
         for last, entry in _build_keyed_replica_entries(job, replica, self._read_container_log(job, replica, since)):
             yield last, entry
         # Its container may have been removed meanwhile; its log was saved before.
-        saved = saved_logs.read_saved_log(self.data.logs, job.id, replica, max(since, last[0]))
+        saved = saved_logs.get_saved_log(self.data.logs, job.id, replica, max(since, last[0]))
         yield from (keyed for keyed in _build_keyed_replica_entries(job, replica, saved or ()) if keyed[0] > last)
 
     def _read_entries_newest_first(self, job: Job, replica: Replica, until: int) -> Iterator[KeyedEntry]:
-        read_saved = partial(saved_logs.read_saved_log_backward, self.data.logs, job.id, replica, until)
+        read_saved = partial(saved_logs.get_saved_log_backward, self.data.logs, job.id, replica, until)
         lines = read_saved()
         if lines is None:
             live = self._read_container_log(job, replica, 0)

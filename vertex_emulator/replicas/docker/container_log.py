@@ -4,26 +4,26 @@ import heapq
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from vertex_emulator.replicas.docker.docker_errors import ignore_statuses, translate_connection_errors
+from vertex_emulator.replicas.docker.docker_errors import ignore_api_errors, translate_connection_errors
 from vertex_emulator.replicas.executor_protocol import LogLine
 from vertex_emulator.time_formats import parse_time
 
 Call = Callable[[Callable[[Any], Any]], Any]
 
 
-def read_container_log(call: Call, container_name: str, since: int) -> Iterator[LogLine]:
+def read_container_log(call_docker: Call, container_name: str, since: int) -> Iterator[LogLine]:
     """Read what a container wrote at or after `since` (ns), both streams in order of time; nothing if it is removed."""
     return heapq.merge(
-        *(_read_stream(call, container_name, stream, since) for stream in ("o", "e")), key=lambda line: line.at
+        *(_read_stream(call_docker, container_name, stream, since) for stream in ("o", "e")), key=lambda line: line.at
     )
 
 
-def _read_stream(call: Call, container_name: str, stream: str, since: int) -> Iterator[LogLine]:
+def _read_stream(call_docker: Call, container_name: str, stream: str, since: int) -> Iterator[LogLine]:
     options = {"stdout": stream == "o", "stderr": stream == "e", "since": since // 10**9 or None}
     with translate_connection_errors():
         frames: Iterator[bytes] = iter(())
-        with ignore_statuses(404, 409):  # 409: it is being removed
-            frames = call(
+        with ignore_api_errors(404, 409):  # 409: it is being removed
+            frames = call_docker(
                 lambda client: client.logs(container_name, timestamps=True, stream=True, follow=False, **options)
             )
         yield from (line for line in _join_frames(frames, stream) if line.at >= since)

@@ -17,21 +17,21 @@ def translate_connection_errors() -> Iterator[None]:
     except (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError, OSError) as error:
         if isinstance(error, requests.HTTPError):
             raise
-        raise ExecutorUnavailable(f"Docker does not answer: {explain_docker_error(error)}") from error
+        raise ExecutorUnavailable(f"Docker does not answer: {get_docker_error_text(error)}") from error
 
 
 @contextlib.contextmanager
-def ignore_statuses(*statuses: int) -> Iterator[None]:
+def ignore_api_errors(*http_statuses: int) -> Iterator[None]:
     """Ignore errors that the daemon returns with one of the HTTP statuses."""
     from docker.errors import APIError
 
     try:
         yield
     except APIError as error:
-        if error.status_code not in statuses:
+        if error.status_code not in http_statuses:
             raise
 
 
-def explain_docker_error(error: Exception) -> str:
+def get_docker_error_text(error: Exception) -> str:
     """Return the error text of the daemon or, without one, of the SDK."""
     return str(getattr(error, "explanation", None) or error).strip()

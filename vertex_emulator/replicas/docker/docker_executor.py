@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vertex_emulator.database.records import Replica
 from vertex_emulator.errors import ExecutorUnavailable, ReplicaCannotStart
-from vertex_emulator.replicas.docker import network_addresses
 from vertex_emulator.replicas.docker.container_log import read_container_log
 from vertex_emulator.replicas.docker.docker_errors import (
-    explain_docker_error,
-    ignore_statuses,
+    get_docker_error_text,
+    ignore_api_errors,
     translate_connection_errors,
 )
 from vertex_emulator.replicas.docker.host_resources import build_host_resources, list_gpu_ids
 from vertex_emulator.replicas.docker.image_puller import ImagePuller
+from vertex_emulator.replicas.docker.network_addresses import assign_addresses, get_or_create_subnet
 from vertex_emulator.replicas.docker.resource_limit_options import build_limit_options
 from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, Phase, ReplicaSpec, ReplicaStatus
 from vertex_emulator.time_formats import parse_time
@@ -57,9 +57,9 @@ class DockerExecutor:
         network, hosts = None, dict[str, str]()
         if len(spec.peers) > 1:
             network = f"vertex-{self._id}-{spec.job}"
-            subnet = network_addresses.ensure_network(self._connect_and_call, network, self._build_job_labels(spec.job))
-            hosts = network_addresses.assign_addresses(subnet, spec.peers)
-        if not self._connect_and_call(lambda client: self._create_if_missing(client, name, network, hosts, spec)):
+            subnet = get_or_create_subnet(self._connect_and_call, network, self._build_job_labels(spec.job))
+            hosts = assign_addresses(subnet, spec.peers)
+        if not self._connect_and_call(lambda client: self._try_to_create_container(client, name, network, hosts, spec)):
             status = self._get_container_status(name)
             # Docker would run a container again that has ended already.
             if status is not None and status.phase != "created":
@@ -78,7 +78,7 @@ class DockerExecutor:
 
     def signal_replica(self, job_id: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
         def kill(client: "docker.APIClient") -> None:
-            with ignore_statuses(404, 409):
+            with ignore_api_errors(404, 409):
                 client.kill(self._build_container_name(job_id, replica), signal)
 
         self._connect_and_call(kill)
@@ -86,7 +86,7 @@ class DockerExecutor:
     def read_log(self, job_id: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
         return read_container_log(self._connect_and_call, self._build_container_name(job_id, replica), since)
 
-    def remove_job(self, job_id: str) -> None:
+    def remove_containers_and_network(self, job_id: str) -> None:
         for container in self._connect_and_call(
             lambda client: client.containers(all=True, filters=self._build_job_filters(job_id))
         ):
@@ -100,7 +100,7 @@ class DockerExecutor:
         networks_of_jobs = self._connect_and_call(lambda client: client.networks(filters=labelled))
         return {resource["Labels"][f"{LABEL}.job"] for resource in containers + networks_of_jobs}
 
-    def watch_jobs(self) -> Iterator[str | None]:
+    def watch_container_exits(self) -> Iterator[str | None]:
         watched = {"label": [f"{LABEL}={self._id}"], "type": ["container"], "event": ["die", "oom"]}
         # A client of its own: the stream occupies it, and no read on it may time out.
         client = self._create_client(timeout_seconds=None)
@@ -113,7 +113,7 @@ class DockerExecutor:
         finally:
             client.close()
 
-    def _create_if_missing(
+    def _try_to_create_container(
         self, client: "docker.APIClient", name: str, network: str | None, hosts: Mapping[str, str], spec: ReplicaSpec
     ) -> bool:
         """Create a replica's container. Return False if it exists."""
@@ -143,13 +143,13 @@ class DockerExecutor:
                 networking_config=endpoints,
             )
         except ImageNotFound as error:
-            message = f"the image {spec.image} was removed from this machine: {explain_docker_error(error)}"
+            message = f"the image {spec.image} was removed from this machine: {get_docker_error_text(error)}"
             raise ReplicaCannotStart(message) from error
         except APIError as error:
             if error.status_code == 409:
                 return False
             if error.status_code in (400, 404):
-                raise ReplicaCannotStart(explain_docker_error(error)) from error
+                raise ReplicaCannotStart(get_docker_error_text(error)) from error
             raise
         return True
 
@@ -160,7 +160,7 @@ class DockerExecutor:
             client.start(container_name)
         except APIError as error:
             if _is_start_failure(error):
-                raise ReplicaCannotStart(explain_docker_error(error)) from error
+                raise ReplicaCannotStart(get_docker_error_text(error)) from error
             raise
 
     def _get_container_status(self, container_name_or_id: str) -> ReplicaStatus | None:
@@ -188,9 +188,9 @@ class DockerExecutor:
     def _build_job_filters(self, job_id: str) -> dict[str, list[str]]:
         return {"label": [f"{key}={value}" for key, value in self._build_job_labels(job_id).items()]}
 
-    def _remove_if_present(self, method: str, id_: str, **options: bool) -> None:
-        with ignore_statuses(404, 409):  # 409: its removal has begun
-            self._connect_and_call(lambda client: getattr(client, method)(id_, **options))
+    def _remove_if_present(self, method_name: str, id_: str, **options: bool) -> None:
+        with ignore_api_errors(404, 409):  # 409: its removal has begun
+            self._connect_and_call(lambda client: getattr(client, method_name)(id_, **options))
 
     def _connect_and_call(self, call: Callable[[Any], Any]) -> Any:
         with self._lock:
@@ -206,7 +206,7 @@ class DockerExecutor:
             settings = docker.utils.kwargs_from_env()
             return docker.APIClient(version="auto", timeout=timeout_seconds, **settings)
         except DockerException as error:
-            raise ExecutorUnavailable(f"Docker does not answer: {explain_docker_error(error)}") from error
+            raise ExecutorUnavailable(f"Docker does not answer: {get_docker_error_text(error)}") from error
 
 
 def _build_replica_labels(replica: Replica) -> dict[str, str]:
@@ -223,4 +223,4 @@ def _build_replica_from_labels(labels: Mapping[str, str]) -> Replica:
 
 def _is_start_failure(error: Any) -> bool:
     """Return whether the container itself is the cause: no such executable, not executable, an impossible mount."""
-    return error.status_code in (400, 404) or "OCI runtime create failed" in explain_docker_error(error)
+    return error.status_code in (400, 404) or "OCI runtime create failed" in get_docker_error_text(error)

@@ -11,19 +11,19 @@ _WINDOWS_GPU = Path("/dev/dxg")  # under WSL, where NVIDIA's runtime knows no nu
 _CDI_GPU = "nvidia.com/gpu="
 
 
-def build_host_resources(docker_info: Mapping[str, Any], gpus: Sequence[str]) -> HostResources:
-    """Build the host's resources from Docker's `/info` and the numbers of this machine's GPUs.
+def build_host_resources(docker_info: Mapping[str, Any], gpu_ids: Sequence[str]) -> HostResources:
+    """Build the host's resources from Docker's `/info` and the ids of this machine's NVIDIA GPUs.
 
     A GPU counts only when Docker can hand it to a container: by NVIDIA's runtime, or by the Container Device Interface,
     whose devices newer daemons list.
     """
     if "nvidia" not in (docker_info.get("Runtimes") or {}):
         devices = [device["ID"] for device in docker_info.get("DiscoveredDevices") or []]
-        gpus = sorted(name for name in devices if name.startswith(_CDI_GPU) and name.removeprefix(_CDI_GPU).isdigit())
+        gpu_ids = sorted(id_ for id_ in devices if id_.startswith(_CDI_GPU) and id_.removeprefix(_CDI_GPU).isdigit())
     return HostResources(
         cpus=docker_info["NCPU"],
         memory=docker_info["MemTotal"],
-        gpus=tuple(gpus),
+        gpus=tuple(gpu_ids),
         limits_cpus=docker_info.get("CpuCfsQuota", True),
         limits_memory=docker_info.get("MemoryLimit", True),
     )

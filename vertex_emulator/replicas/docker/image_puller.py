@@ -19,10 +19,10 @@ class _Pull:
 
 
 class ImagePuller:
-    """Pulls images. `call` runs a function on a Docker client, `on_pulled` gets the id of each job that waited."""
+    """Pulls images. `call_docker` runs a function on a Docker client, `on_pulled` gets the id of each waiting job."""
 
-    def __init__(self, call: Callable[[Callable[[Any], Any]], Any], on_pulled: Callable[[str], None]) -> None:
-        self._call = call
+    def __init__(self, call_docker: Callable[[Callable[[Any], Any]], Any], on_pulled: Callable[[str], None]) -> None:
+        self._call_docker = call_docker
         self._on_pulled = on_pulled
         self._lock = threading.Lock()
         self._pulls: dict[str, _Pull] = {}
@@ -48,7 +48,7 @@ class ImagePuller:
         from docker.errors import APIError, ImageNotFound, NullResource
 
         try:
-            self._call(lambda client: client.inspect_image(image))
+            self._call_docker(lambda client: client.inspect_image(image))
         except ImageNotFound:
             return False
         except NullResource as error:

@@ -14,4 +14,4 @@ def executor() -> Iterator[DockerExecutor]:
     executor = DockerExecutor(token_hex(6), on_pulled=lambda _: None)
     yield executor
     for job in executor.list_job_ids():
-        executor.remove_job(job)
+        executor.remove_containers_and_network(job)

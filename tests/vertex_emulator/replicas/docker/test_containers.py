@@ -45,13 +45,13 @@ def test_a_created_replica_is_started(executor: DockerExecutor, tmp_path: Path) 
 
 def test_signalling_and_removing_missing_replicas_succeed(executor: DockerExecutor) -> None:
     executor.signal_replica("1", CHIEF, "SIGKILL")
-    executor.remove_job("1")
+    executor.remove_containers_and_network("1")
     assert list(executor.read_log("1", CHIEF)) == []
     assert executor.get_statuses("1") == {}
 
 
 def test_changes_name_the_job_whose_container_ended(executor: DockerExecutor, tmp_path: Path) -> None:
-    changes = executor.watch_jobs()
+    changes = executor.watch_container_exits()
     assert next(changes) is None
     replica = spec(tmp_path, "true", generate_id())
     executor.start_replica(replica)

@@ -2,8 +2,8 @@ import json
 
 from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool
 from vertex_emulator.database.records import Replica
-from vertex_emulator.replicas.environment import build_service_environment
 from vertex_emulator.replicas.hostnames import build_replica_hostname
+from vertex_emulator.replicas.service_environment import build_service_environment
 from vertex_emulator.resource_names import derive_project_number
 
 

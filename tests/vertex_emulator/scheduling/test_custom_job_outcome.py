@@ -1,12 +1,8 @@
-import pytest
-
-from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool, tuning_job, tuning_job_spec
-from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica, Trial
+from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool
+from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.replicas.executor_protocol import ReplicaStatus
-from vertex_emulator.scheduling.job_outcome import decide_job_outcome
+from vertex_emulator.scheduling.custom_job_outcome import decide_job_outcome
 from vertex_emulator.scheduling.restart_rules import RestartPlan
-from vertex_emulator.scheduling.study_outcome import decide_study_ending as study_verdict
-from vertex_emulator.scheduling.trial_job import build_trial_job_spec
 
 CHIEF, WORKER = Replica(0, 0), Replica(1, 0)
 RUNS = ReplicaStatus("running", started=1)
@@ -68,44 +64,3 @@ def test_the_timeout_counts_from_the_start() -> None:
     found = ending(job, {CHIEF: RUNS}, 12 * SECOND)
     assert (found.state, found.code) == (FAILED, 4)
     assert "10s" in found.message
-
-
-def trials(states: str) -> list[Trial]:
-    """One trial per letter: s(ucceeded), i(nfeasible), a(ctive)."""
-    names = {"s": "SUCCEEDED", "i": "INFEASIBLE", "a": "ACTIVE"}
-    return [Trial("7", i, names[state], {"x": 0.5}, str(i)) for i, state in enumerate(states, 1)]  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("states", "allowed", "state"),
-    [
-        ("", 0, None),
-        ("aa", 0, None),
-        ("ss", 0, None),
-        ("sss", 0, SUCCEEDED),
-        ("i", 0, FAILED),
-        ("ai", 0, FAILED),
-        ("si", 0, None),
-        ("sii", 0, FAILED),
-        ("ssi", 0, SUCCEEDED),
-        ("ia", 2, None),
-        ("ii", 2, FAILED),
-        ("iss", 2, SUCCEEDED),
-    ],
-)
-def test_a_study_s_end_follows_from_its_trials(states: str, allowed: int, state: str | None) -> None:
-    study = tuning_job(tuning_job_spec(trials=3, **({"maxFailedTrialCount": allowed} if allowed else {})))
-    found = study_verdict(study, trials(states), 1)
-    assert (found.state if found else None) == state
-
-
-def test_parameters_become_typed_flags_of_every_pool() -> None:
-    spec = {"workerPoolSpecs": [pool(args=["--a"]), {}, pool()], "baseOutputDirectory": {"outputUriPrefix": "gs://b/o"}}
-    study = tuning_job(tuning_job_spec(trialJobSpec=spec))
-    made = build_trial_job_spec(study, 3, {"n": 4, "batch": 256.0, "rate": 1e-05, "kind": "sgd"})
-    flags = ["--n=4", "--batch=256.0", "--rate=1e-05", "--kind=sgd"]
-    assert made["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--a", *flags]
-    assert made["workerPoolSpecs"][1] == {}
-    assert made["workerPoolSpecs"][2]["containerSpec"]["args"] == flags
-    assert made["baseOutputDirectory"] == {"outputUriPrefix": "gs://b/o/3/"}
-    assert spec["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--a"]

@@ -6,9 +6,9 @@ from vertex_emulator.database.job_queue_statements import QueuedJob
 
 
 def select_admissible_jobs(
-    queued_jobs: Iterable[QueuedJob], running_by_owner: Mapping[str, int], capacity: int
+    queued_jobs: Iterable[QueuedJob], running_replicas_by_owner: Mapping[str, int], capacity: int
 ) -> list[QueuedJob]:
-    """Return the queued jobs to start now, in order; `running_by_owner` counts the running replicas of each owner.
+    """Return the queued jobs to start now, in order; `capacity` is the maximum number of running replicas.
 
     A study with all its trials is one owner, and so is each other job. The owner with the fewest running replicas comes
     first. Among equals it is the one that has waited longest: a job since its creation, a study since its last trial
@@ -19,7 +19,7 @@ def select_admissible_jobs(
     Neither a stream of small jobs nor the new trials of a study delay a large job.
     """
     remaining = list(queued_jobs)  # `min` returns the first of equal jobs, so their order is kept
-    replicas_by_owner = dict(running_by_owner)
+    replicas_by_owner = dict(running_replicas_by_owner)
     admitted = []
     while remaining:
         job_to_admit = min(remaining, key=lambda job: (replicas_by_owner.get(job.owner, 0), job.since))

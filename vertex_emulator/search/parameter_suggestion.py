@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from vertex_api.types import StudySpec
 from vertex_emulator.search import bayesian_search, grid_search, random_search
-from vertex_emulator.search.observation import Observation
 from vertex_emulator.search.parameter_domains import Value
 from vertex_emulator.search.search_space import Space
+from vertex_emulator.search.trial_observation import Observation
 
 
 def suggest_parameters(study_spec: StudySpec, observations: Sequence[Observation], seed: int) -> dict[str, Value]:
@@ -22,7 +22,7 @@ def suggest_parameters(study_spec: StudySpec, observations: Sequence[Observation
     space = Space.from_specs(study_spec["parameters"])
     match study_spec.get("algorithm", "ALGORITHM_UNSPECIFIED"):
         case "GRID_SEARCH":
-            return grid_search.suggest_grid_point(space, observations)
+            return grid_search.require_unseen_grid_point(space, observations)
         case "RANDOM_SEARCH":
             return random_search.suggest_random_point(space, len(observations), seed)
         case _:

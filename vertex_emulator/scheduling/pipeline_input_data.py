@@ -25,7 +25,7 @@ class InputData:
     warnings: list[str]
 
 
-def resolve_input_data(config: Mapping[str, Any], buckets_folder: Path) -> InputData:
+def resolve_input_variables_and_warnings(config: Mapping[str, Any], buckets_folder: Path) -> InputData:
     """Resolve a canonical InputDataConfig. Raises InvalidBucketUri.
 
     The files are in the folder of gcsDestination or in its last `dataset-*` folder by name, which a copied export has.
@@ -44,9 +44,9 @@ def resolve_input_data(config: Mapping[str, Any], buckets_folder: Path) -> Input
     return InputData({"AIP_DATA_FORMAT": form, **variables}, [f"inputDataConfig: {warning}" for warning in warnings])
 
 
-def add_input_variables(job_spec: Mapping[str, Any], data: InputData) -> dict[str, Any]:
+def add_input_variables(job_spec: Mapping[str, Any], input_data: InputData) -> dict[str, Any]:
     """Return a copy of a CustomJobSpec whose containers have the variables, before their own."""
-    added = [{"name": name, "value": value} for name, value in data.variables.items()]
+    added = [{"name": name, "value": value} for name, value in input_data.variables.items()]
     pools = []
     for pool in job_spec["workerPoolSpecs"]:
         task = next((name for name in ("containerSpec", "pythonPackageSpec") if name in pool), None)

@@ -26,7 +26,7 @@ def build_service_environment(job: Job, replica: Replica, metric_id: str | None 
     spec = job.spec["jobSpec"]
     replicas = job.requested_replicas
     environment = {
-        "CLOUD_ML_JOB": _serialize_python_program(job, replica),
+        "CLOUD_ML_JOB": _build_cloud_ml_job_json(job, replica),
         "CLOUD_ML_JOB_ID": job.study_or_own_kind_and_id[1],
         "CLOUD_ML_PROJECT_ID": job.location.project_number,
         "CLOUD_ML_REGION": job.location.region,
@@ -35,7 +35,7 @@ def build_service_environment(job: Job, replica: Replica, metric_id: str | None 
         "WORLD_SIZE": str(len(replicas)),
         "MASTER_ADDR": build_replica_hostname(job.id, 0, 0),
         "MASTER_PORT": str(TRAINING_PORT),
-        **_build_kubernetes_variables(job),
+        **_build_kubernetes_service_variables(job),
         **get_output_variables(spec),
     }
     if "containerSpec" in spec["workerPoolSpecs"][replica.pool]:
@@ -64,7 +64,7 @@ def _get_last_segment(resource_name: str) -> str:
     return resource_name.rpartition("/")[2]
 
 
-def _serialize_python_program(job: Job, replica: Replica) -> str:
+def _build_cloud_ml_job_json(job: Job, replica: Replica) -> str:
     """Serialize the Python package for CLOUD_ML_JOB and the `job` of CLUSTER_SPEC; fields are empty for a container.
 
     As in the logs and environments of real jobs; `$(VAR)` in arguments is not expanded.
@@ -89,10 +89,10 @@ def _build_cluster_spec(job: Job, replica: Replica, task_types: Sequence[str]) -
     task: dict[str, Any] = {"type": task_types[replica.pool], "index": replica.index}
     if job.trial is not None:
         task["trial"] = str(job.trial)
-    return {"cluster": cluster, "environment": "cloud", "task": task, "job": _serialize_python_program(job, replica)}
+    return {"cluster": cluster, "environment": "cloud", "task": task, "job": _build_cloud_ml_job_json(job, replica)}
 
 
-def _build_kubernetes_variables(job: Job) -> dict[str, str]:
+def _build_kubernetes_service_variables(job: Job) -> dict[str, str]:
     prefix = f"CMLE_TRAINING_WORKERPOOL0_{derive_hostname_hash(job.id).upper()}_0_SERVICE"
     return {
         f"{prefix}_HOST": build_replica_hostname(job.id, 0, 0),

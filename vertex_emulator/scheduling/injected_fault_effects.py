@@ -22,14 +22,14 @@ def compute_fault_time(job: Job, statuses: Mapping[Replica, ReplicaStatus]) -> i
     return due if primary.finished is None or due <= primary.finished else None
 
 
-def apply_fault(
-    fault: InjectedFault, statuses: Mapping[Replica, ReplicaStatus], hit_time: int
+def simulate_fault_exit(
+    fault: InjectedFault, statuses: Mapping[Replica, ReplicaStatus], exit_time: int
 ) -> dict[Replica, ReplicaStatus]:
-    """Return the statuses as if the fault's replica had exited at `hit_time` (ns)."""
+    """Return the statuses as if the fault's replica had exited at `exit_time` (ns)."""
     out_of_memory = fault.kind == "oom"
     code = _OUT_OF_MEMORY if out_of_memory else fault.exit_code or 0
     return {
-        replica: replace(status, phase="exited", exit_code=code, out_of_memory=out_of_memory, finished=hit_time)
+        replica: replace(status, phase="exited", exit_code=code, out_of_memory=out_of_memory, finished=exit_time)
         if replica.task == fault.replica
         else status
         for replica, status in statuses.items()

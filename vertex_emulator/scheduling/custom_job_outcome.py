@@ -6,7 +6,7 @@ from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, find_explicit_timeo
 from vertex_api.scalar_types import parse_seconds
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.replicas.executor_protocol import ReplicaStatus
-from vertex_emulator.scheduling import fault_effects, restart_rules
+from vertex_emulator.scheduling import injected_fault_effects, restart_rules
 from vertex_emulator.scheduling.restart_rules import RestartPlan
 from vertex_emulator.time_formats import now_ns
 
@@ -30,22 +30,22 @@ def decide_job_outcome(job: Job, statuses: Mapping[Replica, ReplicaStatus], now:
     Replicas are checked in the order in which they ended, so the outcome does not depend on when this is called.
     """
     current = {replica: statuses[replica] for replica in job.current_replicas if replica in statuses}
-    fault_time = fault_effects.compute_fault_time(job, current)
+    fault_time = injected_fault_effects.compute_fault_time(job, current)
     if job.fault is not None and fault_time is not None and now >= fault_time:
         match job.fault.kind:
             case "preempt":
                 return _decide_outcome_of_preemption(job, now)
             case "fail" if job.fault.code is not None:
                 return Ending(FAILED, job.fault.code, job.fault.message or "Injected failure.", now)
-        current = fault_effects.apply_fault(job.fault, current, fault_time)
+        current = injected_fault_effects.simulate_fault_exit(job.fault, current, fault_time)
     return (
         _decide_by_exits(job, current, now, job_url)
         or _decide_by_lost_replicas(job, current, now)
-        or decide_timeout(job, now)
+        or get_timeout_ending(job, now)
     )
 
 
-def decide_timeout(job: Job, now: int) -> Ending | None:
+def get_timeout_ending(job: Job, now: int) -> Ending | None:
     """Decide how a job ends that exceeds its timeout; None before."""
     if now < compute_deadline(job):
         return None
@@ -91,8 +91,8 @@ def _decide_by_exits(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: i
         if restart_rules.is_killed_externally(status):
             continue
         if status.exit_code != 0:
-            can_retry = restart_rules.is_transient(status)
-            restart = restart_rules.plan_retry(job, _describe_exit(replica, status), now) if can_retry else None
+            can_retry = restart_rules.is_transient_failure(status)
+            restart = restart_rules.plan_job_retry(job, _describe_exit(replica, status), now) if can_retry else None
             return restart or _build_exit_failure(replica, status, job_url, now)
         if replica.at_first_attempt == PRIMARY:
             return Ending(SUCCEEDED, 0, "", now)
