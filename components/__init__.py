@@ -5,77 +5,64 @@ import typing as _typing
 from importlib import import_module as _import_module
 
 if _typing.TYPE_CHECKING:
-    from vertex_api.pipeline_types import TrainingPipeline as TrainingPipelineArgs
-    from vertex_api.types import CustomJob as CustomJobArgs
-    from vertex_api.types import HyperparameterTuningJob as HyperparameterTuningJobArgs
-
-    from .images.training_image import TrainingImage
-    from .jobs.completion_resource import Completion
-    from .jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
-    from .packages.python_package_resource import PythonPackage
-    from .preview.availability_warnings import show_availability
-    from .preview.cost_report import show_cost
-    from .program_runner import run
-    from .runtime.foundation_protocol import Foundation
-    from .settings.settings import Settings
-    from .stack_resources import Images, Jobs, Packages, export_outputs
-    from .targets.choice import create_foundation
-    from .targets.local import LocalFoundation
-
-__all__ = [
-    "Completion",
-    "CustomJob",
-    "CustomJobArgs",
-    "Foundation",
-    "HyperparameterTuningJob",
-    "HyperparameterTuningJobArgs",
-    "Images",
-    "Jobs",
-    "LocalFoundation",
-    "Packages",
-    "PythonPackage",
-    "Settings",
-    "TrainingImage",
-    "TrainingPipeline",
-    "TrainingPipelineArgs",
-    "create_foundation",
-    "export_outputs",
-    "run",
-    "show_availability",
-    "show_cost",
-]
+    from .images.training_image import TrainingImage as TrainingImage
+    from .jobs.completion_resource import Completion as Completion
+    from .jobs.job_resources import CustomJob as CustomJob
+    from .jobs.job_resources import CustomJobArgs as CustomJobArgs
+    from .jobs.job_resources import HyperparameterTuningJob as HyperparameterTuningJob
+    from .jobs.job_resources import HyperparameterTuningJobArgs as HyperparameterTuningJobArgs
+    from .jobs.job_resources import TrainingPipeline as TrainingPipeline
+    from .jobs.job_resources import TrainingPipelineArgs as TrainingPipelineArgs
+    from .packages.python_package_resource import PythonPackage as PythonPackage
+    from .preview.availability_warnings import show_availability as show_availability
+    from .preview.cost_report import show_cost as show_cost
+    from .program_runner import run as run
+    from .runtime.foundation_protocol import Foundation as Foundation
+    from .settings.settings import Settings as Settings
+    from .stack_resources import Images as Images
+    from .stack_resources import Jobs as Jobs
+    from .stack_resources import Packages as Packages
+    from .stack_resources import export_outputs as export_outputs
+    from .targets.choice import create_foundation as create_foundation
+    from .targets.local import LocalFoundation as LocalFoundation
 
 _MODULES = {
-    "vertex_api.pipeline_types": ("TrainingPipelineArgs",),
-    "vertex_api.types": ("CustomJobArgs", "HyperparameterTuningJobArgs"),
-    ".images.training_image": ("TrainingImage",),
-    ".jobs.completion_resource": ("Completion",),
-    ".jobs.job_resources": ("CustomJob", "HyperparameterTuningJob", "TrainingPipeline"),
-    ".packages.python_package_resource": ("PythonPackage",),
-    ".preview.availability_warnings": ("show_availability",),
-    ".preview.cost_report": ("show_cost",),
-    ".program_runner": ("run",),
-    ".runtime.foundation_protocol": ("Foundation",),
-    ".settings.settings": ("Settings",),
-    ".stack_resources": ("Images", "Jobs", "Packages", "export_outputs"),
-    ".targets.choice": ("create_foundation",),
-    ".targets.local": ("LocalFoundation",),
+    "Completion": ".jobs.completion_resource",
+    "CustomJob": ".jobs.job_resources",
+    "CustomJobArgs": ".jobs.job_resources",
+    "Foundation": ".runtime.foundation_protocol",
+    "HyperparameterTuningJob": ".jobs.job_resources",
+    "HyperparameterTuningJobArgs": ".jobs.job_resources",
+    "Images": ".stack_resources",
+    "Jobs": ".stack_resources",
+    "LocalFoundation": ".targets.local",
+    "Packages": ".stack_resources",
+    "PythonPackage": ".packages.python_package_resource",
+    "Settings": ".settings.settings",
+    "TrainingImage": ".images.training_image",
+    "TrainingPipeline": ".jobs.job_resources",
+    "TrainingPipelineArgs": ".jobs.job_resources",
+    "create_foundation": ".targets.choice",
+    "export_outputs": ".stack_resources",
+    "run": ".program_runner",
+    "show_availability": ".preview.availability_warnings",
+    "show_cost": ".preview.cost_report",
 }
-"""The names that are imported from each module when they are first used; `…Args` have no such ending there.
+"""By public name: the module that it is imported from when it is first used.
 
 So the process of a stack's providers, which imports single modules of this package, does without the others.
 """
-_ORIGINS = {name: module for module, names in _MODULES.items() for name in names}
+__all__ = [*_MODULES]
 
 
 def __getattr__(name: str) -> _typing.Any:
     """Import what a name stands for (PEP 562)."""
-    if name not in _ORIGINS:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     is_collecting = _gc.isenabled()
     _gc.disable()  # an import leaves no garbage, and looking for it takes a quarter of the time
     try:
-        value = globals()[name] = getattr(_import_module(_ORIGINS[name], __name__), name.removesuffix("Args"))
+        value = globals()[name] = getattr(_import_module(_MODULES[name], __name__), name)
     finally:
         if is_collecting:
             _gc.enable()
@@ -84,4 +71,4 @@ def __getattr__(name: str) -> _typing.Any:
 
 def __dir__() -> list[str]:
     """Return the public names, imported or not."""
-    return [*globals(), *_ORIGINS]
+    return [*globals(), *_MODULES]

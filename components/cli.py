@@ -55,10 +55,10 @@ def print_prices(kind: str | None, name: str | None, region: str | None) -> int:
     return 0
 
 
-def print_or_write_schemas(schema: str | None, folder: Path | None) -> int:
+def print_or_write_schemas(schema_name: str | None, folder: Path | None) -> int:
     """Print a JSON Schema, or write all of them into `folder`, and return the exit code 0."""
     if folder is None:
-        sys.stdout.write((SCHEMAS / f"{schema}.schema.json").read_text(encoding="utf-8"))
+        sys.stdout.write((SCHEMAS / f"{schema_name}.schema.json").read_text(encoding="utf-8"))
         return 0
     folder.mkdir(parents=True, exist_ok=True)
     for file in sorted(SCHEMAS.glob("*.schema.json")):

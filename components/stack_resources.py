@@ -17,7 +17,8 @@ from .images.unpinned_base_images import warn_of_unpinned_bases
 from .jobs import dependency_graph
 from .jobs.completion_resource import Completion
 from .jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
-from .jobs.results import MODEL_DIR, split_reference
+from .jobs.result_references import split_result_reference
+from .jobs.results import MODEL_DIR
 from .packages.python_package_resource import PythonPackage
 from .runtime.foundation_protocol import Foundation
 from .runtime.pulumi_outputs import apply_when_known
@@ -63,13 +64,13 @@ class Images:
             if name in self.built
             else image.get("uri")
             or _get_promoted_image_uri(stacks[image["stack"]], name).apply(
-                guardrails.create_image_check(settings.guardrails, name)
+                guardrails.create_image_uri_check(settings.guardrails, name)
             )
             for name, image in settings.images.items()
         }
 
     @property
-    def pinned_uris(self) -> dict[str, pulumi.Input[str]]:
+    def uris_for_other_stacks(self) -> dict[str, pulumi.Input[str]]:
         """URIs by name for other stacks to run: of an image that is built here with its digest, once that is known."""
         return {
             name: pulumi.Output.concat(self.built[name].reference.rpartition(":")[0], "@", self.built[name].digest)
@@ -122,18 +123,16 @@ class Jobs:
     @property
     def results(self) -> Results:
         """The results of all jobs that were waited for, by name."""
-        return reduce(
-            _merge_result_outputs, dict.fromkeys(self._completed_results.values()), pulumi.Output.from_input({})
-        )
+        by_completion = dict.fromkeys(self._completed_results.values())
+        return reduce(_merge_result_outputs, by_completion, pulumi.Output.from_input({}))
 
     def get_run_with_final_state(self, job_name: str) -> pulumi.Output[Mapping[str, Any]]:
         """Return a job's run. Of a job that was waited for, it has the final state, and the rest is in its results."""
         run = self.resources[job_name].run
         if job_name not in self._completed_results:
             return run
-        state = self._completed_results[job_name].apply(
-            lambda results: results and {"state": results[job_name]["state"]}
-        )
+        completed = self._completed_results[job_name]
+        state = completed.apply(lambda results: results and {"state": results[job_name]["state"]})
         return run.apply(
             lambda run: state.apply(lambda state: {**{key: run[key] for key in (*_RUN_KEYS, "state")}, **state})
         )
@@ -148,7 +147,7 @@ class Jobs:
 
     def _create_job(self, declaration: DeclaredJob, completions: Sequence[Completion]) -> JobResource:
         names: dict[str, set[str]] = {"images": set(), "packages": set(), "secrets": set(), "jobs": set()}
-        for _, reference in references.find_references_with_paths(declaration.spec.fields):
+        for _, reference in references.find_references_with_paths(declaration.canonical_spec.fields):
             table, _, name = reference.partition(".")
             names[table].add(name)
         tables: dict[str, Mapping[str, pulumi.Input[str]]] = {
@@ -163,7 +162,7 @@ class Jobs:
         ]
         return _RESOURCE_TYPES[declaration.kind.collection](
             declaration.name,
-            cast(Any, _resolve_spec(declaration.spec, tables)),
+            cast(Any, _resolve_spec(declaration.canonical_spec, tables)),
             foundation=self._foundation,
             lifecycle=declaration.lifecycle,
             secrets={name: self._settings.secrets[name] for name in sorted(names["secrets"])},
@@ -175,9 +174,9 @@ class Jobs:
         """Return those results that a preview knows: model folders of jobs that are neither tuning jobs nor adopted."""
         model_dirs: dict[str, pulumi.Input[str]] = {}
         for reference in result_references:
-            name, result = split_reference(reference, self.resources)
+            name, result = split_result_reference(reference, self.resources)
             job = self._declarations[name]
-            if result == MODEL_DIR and not job.spec.study_spec and not job.is_adopted:
+            if result == MODEL_DIR and not job.canonical_spec.study_spec and not job.is_adopted:
                 model_dirs[reference] = cast(pulumi.Input[str], self.resources[name].model_dir)
         return model_dirs
 
@@ -211,7 +210,7 @@ def export_outputs(images: Images, jobs: Jobs) -> None:
     bestTrial). `pinnedImages` has URIs with digests, which another stack's `images.NAME.stack` reads.
     """
     pulumi.export("images", images.uris)
-    pulumi.export("pinnedImages", images.pinned_uris)
+    pulumi.export("pinnedImages", images.uris_for_other_stacks)
     # Each job by itself: Output.all takes its arguments apart and puts them together again, 28 Outputs a job.
     pulumi.export("jobs", {name: jobs.get_run_with_final_state(name) for name in jobs.resources})
     pulumi.export("results", jobs.results)

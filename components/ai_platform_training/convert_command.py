@@ -7,7 +7,7 @@ from typing import Any
 
 from ..schema.source_file import load_and_parse_source_file
 from .commented_yaml import render_yaml, wrap_comment
-from .job_conversion import convert_and_validate_job
+from .job_conversion import convert_job_and_find_problems
 
 _DESCRIPTION = """\
 Converts a training job of the legacy AI Platform Training (a Job, or a TrainingInput alone; YAML or
@@ -40,7 +40,7 @@ def print_converted_job(file: Path) -> int:
     """Write the declaration of a legacy job, or its problems to standard error. Returns the exit code: 0 or 1."""
     source, job, problems = load_and_parse_source_file(file, str(file))
     if not problems:
-        fields, violations = convert_and_validate_job(job, file.stem)
+        fields, violations = convert_job_and_find_problems(job, file.stem)
         problems = [source.create_problem(violation.path, violation.message) for violation in violations]
     if problems:
         sys.stderr.writelines(f"{problem}\n" for problem in problems)

@@ -47,22 +47,22 @@ _PARAMETER: dict[KeyPath, KeyPath] = {
 }
 
 
-def find_legacy_path(path: KeyPath, training_input: Mapping[str, Any], prefix: KeyPath) -> KeyPath:
+def find_legacy_path(path: KeyPath, training_input: Mapping[str, Any], input_path: KeyPath) -> KeyPath:
     """Return the path in a legacy job of what became the field at `path`; empty if it comes from no field.
 
-    `prefix` is the path of the TrainingInput. Of several fields that became one, it is the one that names it.
+    `input_path` is the path of the TrainingInput. Of several fields that became one, it is the one that names it.
     """
     if path[0] in _JOB_FIELDS:
         return (_JOB_FIELDS[str(path[0])], *path[1:])
     if path[:2] == ("studySpec", "parameters") and len(path) > 2:
-        return (*prefix, "hyperparameters", "params", path[2], *_replace_prefix(path[3:], _PARAMETER))
+        return (*input_path, "hyperparameters", "params", path[2], *_replace_prefix(path[3:], _PARAMETER))
     if path[0] not in ("jobSpec", "trialJobSpec"):
         legacy_path = _replace_prefix(path, _TUNING)
     elif path[1:2] == ("workerPoolSpecs",) and len(path) > 2:
         legacy_path = _find_role_path(ROLES[int(path[2])], path[3:], training_input)
     else:
         legacy_path = _replace_prefix(path[1:], _JOB_SPEC)
-    return (*prefix, *legacy_path) if legacy_path else ()
+    return (*input_path, *legacy_path) if legacy_path else ()
 
 
 def _find_role_path(role: str, pool_path: KeyPath, training_input: Mapping[str, Any]) -> KeyPath:

@@ -19,15 +19,15 @@ from .study_conversion import convert_study_spec, convert_trial_counts
 from .worker_pool_conversion import convert_worker_pools, explain_ignored_fields
 
 
-def convert_and_validate_job(legacy_job: object, fallback_name: str) -> tuple[CommentedFields, list[FieldProblem]]:
+def convert_job_and_find_problems(legacy_job: object, fallback_name: str) -> tuple[CommentedFields, list[FieldProblem]]:
     """Return the declaration, with comments, of a Job or a bare TrainingInput, and all problems of the legacy job.
 
     The declaration is valid only if there are no problems. `fallback_name` names a job that has no id.
     """
     if not isinstance(legacy_job, Mapping):
         return CommentedFields(), [FieldProblem((), MUST_BE_OBJECT)]
-    prefix: KeyPath = ("trainingInput",) if _is_whole_job(legacy_job) else ()
-    whole_job = legacy_job if prefix else {"trainingInput": legacy_job}
+    input_path: KeyPath = ("trainingInput",) if _is_whole_job(legacy_job) else ()
+    whole_job = legacy_job if input_path else {"trainingInput": legacy_job}
     job, problems = validate_and_canonicalize_shape(Job, whole_job, output_only="drop")
     if "predictionInput" in job:
         problems = [FieldProblem(("predictionInput",), "is a prediction job's; only training jobs can be converted")]
@@ -35,14 +35,14 @@ def convert_and_validate_job(legacy_job: object, fallback_name: str) -> tuple[Co
         problems = [FieldProblem(("trainingInput",), "is required")]
     problems = [*problems, *_find_legacy_problems(extract_valid_part(Job, job, problems, output_only="drop"))]
     if problems:
-        return CommentedFields(), [FieldProblem(each.path[0 if prefix else 1 :], each.message) for each in problems]
+        return CommentedFields(), [FieldProblem(each.path[0 if input_path else 1 :], each.message) for each in problems]
     # "${" begins a reference in a declaration.
     declaration = _build_declaration(map_texts(job, lambda text: text.replace("${", "$${")), fallback_name)
     ((collection, jobs),) = declaration.items()
     ((name, body),) = jobs.items()
     kind = CUSTOM_JOB if collection == CUSTOM_JOB.collection else HYPERPARAMETER_TUNING_JOB
     _, vertex_problems = validate_and_canonicalize_job(kind, {"displayName": name, **body})
-    return declaration, [_trace_problem(each, job["trainingInput"], prefix) for each in vertex_problems]
+    return declaration, [_move_to_legacy_path(each, job["trainingInput"], input_path) for each in vertex_problems]
 
 
 def _find_legacy_problems(valid_part: ValidPart) -> list[FieldProblem]:
@@ -50,23 +50,23 @@ def _find_legacy_problems(valid_part: ValidPart) -> list[FieldProblem]:
     job = valid_part.value or {}
     if "trainingInput" not in job or "predictionInput" in job:
         return []
-    removed_groups = {_get_jointly_checked_path(path) for path in valid_part.removed_paths}
+    removed_groups = {_get_checked_group_path(path) for path in valid_part.removed_paths}
     violations = [(("trainingInput", *path), text) for path, text in job_rules.find_violations(job["trainingInput"])]
     return [
         FieldProblem(path, message)
         for path, message in violations
-        if _get_jointly_checked_path(path) not in removed_groups and not is_consequence(path, valid_part.removed_paths)
+        if _get_checked_group_path(path) not in removed_groups and not is_consequence(path, valid_part.removed_paths)
     ]
 
 
-def _get_jointly_checked_path(path: KeyPath) -> KeyPath:
+def _get_checked_group_path(path: KeyPath) -> KeyPath:
     """Return the path of what is checked as a whole: one parameter, or everything that describes the replicas."""
     return path[:4] if path[1:2] == ("hyperparameters",) else ()
 
 
-def _trace_problem(problem: FieldProblem, training_input: Mapping[str, Any], prefix: KeyPath) -> FieldProblem:
+def _move_to_legacy_path(problem: FieldProblem, training_input: Mapping[str, Any], input_path: KeyPath) -> FieldProblem:
     """Return a problem of the converted job at the legacy field that it comes from, if there is one."""
-    path, message = find_legacy_path(problem.path, training_input, prefix), problem.message
+    path, message = find_legacy_path(problem.path, training_input, input_path), problem.message
     message = message.replace("maxTrialCount", "maxTrials")
     return FieldProblem(path, f"Vertex AI would refuse {'it' if path else problem.field}: {message}")
 
@@ -112,11 +112,8 @@ def _build_job_spec(training_input: dict[str, Any]) -> CommentedFields:
         spec.add_comments("scheduling", f"maxWaitTime {options['maxWaitTime']}: {text}")
     if "priority" in options:
         spec.add_comments("scheduling", f"priority {options['priority']}: Vertex AI has none.")
-    spec |= {
-        name: training_input[name]
-        for name in ("serviceAccount", "network", "enableWebAccess")
-        if name in training_input
-    }
+    copied_names = ("serviceAccount", "network", "enableWebAccess")
+    spec |= {name: training_input[name] for name in copied_names if name in training_input}
     if "jobDir" in training_input:
         folder = training_input["jobDir"]
         spec["baseOutputDirectory"] = {"outputUriPrefix": folder}

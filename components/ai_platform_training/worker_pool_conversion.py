@@ -6,7 +6,7 @@ from vertex_api.scalar_types import quote_value
 
 from . import runtime_versions
 from .commented_yaml import CommentedFields
-from .machine_conversion import ROLES, Replicas, convert_machine_with_comments, list_replicas
+from .machine_conversion import ROLES, Replicas, build_machine_and_comments, list_replicas
 
 _PACKAGE = {"packageUris": ["gs://your-bucket/trainer-0.1.tar.gz"], "pythonModule": "trainer.task"}
 """Placeholders of fields that `gcloud` takes as flags, so that a file may not have them."""
@@ -47,7 +47,7 @@ def explain_ignored_fields(training_input: dict[str, Any]) -> list[str]:
 
 def _convert_pool(training_input: dict[str, Any], replicas: Replicas) -> CommentedFields:
     config = training_input.get(f"{replicas.role}Config", {})
-    spec, comments = convert_machine_with_comments(replicas, config.get("acceleratorConfig", {}))
+    spec, comments = build_machine_and_comments(replicas, config.get("acceleratorConfig", {}))
     pool = CommentedFields({"machineSpec": spec, "replicaCount": replicas.count})
     pool.add_comments("machineSpec", *comments)
     if replicas.is_tpu:
@@ -102,9 +102,8 @@ def _get_image_uri(training_input: dict[str, Any], role: str) -> str | None:
 
 def _convert_package(training_input: dict[str, Any], role: str, accelerator_type: str) -> CommentedFields:
     runtime, region = training_input.get("runtimeVersion", ""), training_input.get("region", "")
-    image = runtime_versions.get_nearest_executor_image_uri(
-        runtime or "2.11", region, accelerator_type.startswith("NVIDIA")
-    )
+    has_gpu = accelerator_type.startswith("NVIDIA")
+    image = runtime_versions.get_nearest_executor_image_uri(runtime or "2.11", region, has_gpu)
     package = CommentedFields({"executorImageUri": image})
     if role == "master":
         text = _explain_executor_image(runtime, training_input.get("pythonVersion", "3.7"), accelerator_type)

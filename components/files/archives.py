@@ -23,7 +23,7 @@ class ArchiveContent:
     texts: Mapping[str, str]
 
     @cached_property
-    def digests(self) -> dict[str, str]:
+    def digests_by_path(self) -> dict[str, str]:
         """The digest of each entry by its path in the archive, in the order of the paths. Raises OSError."""
         by_file = compute_file_digests(self.folder, self.files.values())
         file_digests = {path: by_file[file] for path, file in self.files.items()}
@@ -33,7 +33,7 @@ class ArchiveContent:
     def write_tar(self, stream: IO[bytes] | GzipFile, top_folder: str = "") -> None:
         """Write all entries as a tar archive, below `top_folder`, without times, owners or umask; links stay links."""
         with tarfile.open(fileobj=stream, mode="w") as tar:
-            for path in self.digests:
+            for path in self.digests_by_path:
                 name = posixpath.join(top_folder, path)
                 if path in self.texts:
                     add_text_file(tar, name, self.texts[path])

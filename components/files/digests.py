@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from .stat_signatures import is_stable, pack_signature, read_signatures, split_joined_signatures, sum_file_sizes
-from .user_cache import get_cache_file, read_cache_file, write_cache_file_and_prune
+from .user_cache import get_cache_path, read_cache_file, write_cache_file_and_prune
 
 TAG_LENGTH = 16
 """Hex digits of a digest in an image's tag or a package's name: 64 bits, enough for a registry of any size."""
@@ -27,11 +27,11 @@ _THREADS = min(8, (os.cpu_count() or 1) + 1)
 
 _CACHE_FORMAT, _FOLDER_CACHE_FORMAT = b"digests 2", b"whole 1"
 """Part of a cache file's name, so that no release reads the cache of another format."""
-SignedDigest = tuple[bytes, str]
+SignatureAndDigest = tuple[bytes, str]
 """A file's signature and digest."""
 
 
-def shorten_digests_if_few(digests: Mapping[str, str]) -> dict[str, str] | None:
+def get_short_digests_unless_many(digests: Mapping[str, str]) -> dict[str, str] | None:
     """Return ten digits of each file's digest by path; `None` for more than `MAX_LISTED_FILES` files."""
     return {path: digest[:10] for path, digest in digests.items()} if len(digests) <= MAX_LISTED_FILES else None
 
@@ -48,7 +48,7 @@ def get_or_compute_digest(folder: Path, paths: Collection[str], options: str, co
     root, start = f"{folder}/", time.time_ns()
     signatures = read_signatures(root, paths)
     key = (os.fsencode(folder.resolve()), options.encode(), os.fsencode("\0".join(paths)), signatures)
-    cache_file = get_cache_file("contexts", _FOLDER_CACHE_FORMAT, *key)
+    cache_file = get_cache_path("contexts", _FOLDER_CACHE_FORMAT, *key)
     cached = read_cache_file(cache_file)
     if cached is not None:
         return cached.decode()
@@ -67,12 +67,12 @@ def compute_file_digests(folder: Path, paths: Collection[str]) -> dict[str, str]
     root = f"{folder}/"
     signatures = read_signatures(root, paths)
     if len(paths) <= MAX_UNCACHED_FILES and sum_file_sizes(signatures) <= MAX_UNCACHED_BYTES:
-        return {path: _compute_signed_digest(root + path)[1] for path in paths}
-    cache_file = get_cache_file("digests", _CACHE_FORMAT, os.fsencode(folder.resolve()))
+        return {path: _compute_signature_and_digest(root + path)[1] for path in paths}
+    cache_file = get_cache_path("digests", _CACHE_FORMAT, os.fsencode(folder.resolve()))
     cached = _parse_cache(read_cache_file(cache_file))
     current = dict(zip(paths, split_joined_signatures(signatures), strict=True))
     unchanged = {path: cached[path] for path in paths if path in cached and cached[path][0] == current[path]}
-    hashed = _compute_digests_with_signatures(root, [path for path in paths if path not in unchanged])
+    hashed = _compute_signatures_and_digests(root, [path for path in paths if path not in unchanged])
     # Neither files that changed while they were read, nor files whose next change may have the same times.
     stable = {path: entry for path, entry in hashed.items() if entry[0] == current[path] and is_stable(entry[0], start)}
     # Another image may be built from other files of this folder.
@@ -83,7 +83,7 @@ def compute_file_digests(folder: Path, paths: Collection[str]) -> dict[str, str]
     return {path: (unchanged.get(path) or hashed[path])[1] for path in paths}
 
 
-def _parse_cache(content: bytes | None) -> dict[str, SignedDigest]:
+def _parse_cache(content: bytes | None) -> dict[str, SignatureAndDigest]:
     if content is None:
         return {}
     json_text, _, signatures = content.partition(b"\n")
@@ -91,12 +91,12 @@ def _parse_cache(content: bytes | None) -> dict[str, SignedDigest]:
     return dict(zip(digests, zip(split_joined_signatures(signatures), digests.values(), strict=True), strict=True))
 
 
-def _serialize_cache(entries: Mapping[str, SignedDigest]) -> bytes:
+def _serialize_cache(entries: Mapping[str, SignatureAndDigest]) -> bytes:
     json_text = json.dumps({path: digest for path, (_, digest) in entries.items()}).encode()
     return json_text + b"\n" + b"".join(signature for signature, _ in entries.values())
 
 
-def _compute_digests_with_signatures(root: str, paths: list[str]) -> dict[str, SignedDigest]:
+def _compute_signatures_and_digests(root: str, paths: list[str]) -> dict[str, SignatureAndDigest]:
     """Hash files at `root + path` in several threads."""
     if not paths:
         return {}
@@ -104,11 +104,11 @@ def _compute_digests_with_signatures(root: str, paths: list[str]) -> dict[str, S
 
     batches = [paths[start : start + _BATCH_FILES] for start in range(0, len(paths), _BATCH_FILES)]
     with ThreadPoolExecutor(_THREADS) as pool:
-        results = pool.map(lambda batch: [(path, _compute_signed_digest(root + path)) for path in batch], batches)
-        return {path: entry for batch in results for path, entry in batch}
+        hashed = pool.map(lambda batch: [(path, _compute_signature_and_digest(root + path)) for path in batch], batches)
+        return {path: entry for batch in hashed for path, entry in batch}
 
 
-def _compute_signed_digest(file: str) -> SignedDigest:
+def _compute_signature_and_digest(file: str) -> SignatureAndDigest:
     """Return the digest of a file or a link, and its signature as it is after the last byte was read."""
     if os.path.islink(file):  # noqa: PTH114
         target = os.readlink(file)  # noqa: PTH115

@@ -10,7 +10,7 @@ MAX_FILES = 64
 """How many cache files of each kind are kept."""
 
 
-def get_cache_file(kind: str, *key: bytes) -> Path:
+def get_cache_path(kind: str, *key: bytes) -> Path:
     """Return the path of the cache file for a key, which nobody can create if the user has no home."""
     configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:

@@ -66,9 +66,9 @@ class BuildContext(ABC):
         return len(self.files_by_archive_path) + len(self.generated_texts)
 
     @property
-    def file_digests(self) -> dict[str, str]:
+    def digests_by_archive_path(self) -> dict[str, str]:
         """The digest of every entry by path in the archive; an executable's or a link's differs from a plain file's."""
-        return self._content.digests
+        return self._content.digests_by_path
 
     @cached_property
     def digest(self) -> str:
@@ -102,8 +102,8 @@ class BuildContext(ABC):
         return options | {"target": self.target, "platform": self.platform} | secrets
 
     def _compute_digest(self) -> str:
-        options = {**self._digested_options, "dockerfile": self.file_digests[self.dockerfile]}
-        text = json.dumps([options, self.file_digests], sort_keys=True)
+        options = {**self._digested_options, "dockerfile": self.digests_by_archive_path[self.dockerfile]}
+        text = json.dumps([options, self.digests_by_archive_path], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -55,7 +55,7 @@ def find_package_violations(folder: Path, package: shapes.Package) -> Iterator[V
     misplaced = [
         (key, message)
         for key, path, is_folder in named_paths
-        if (message := _describe_misplaced_path(folder, path, is_folder=is_folder))
+        if (message := _get_misplacement_reason(folder, path, is_folder=is_folder))
     ]
     yield from misplaced
     if misplaced:
@@ -66,7 +66,7 @@ def find_package_violations(folder: Path, package: shapes.Package) -> Iterator[V
             yield key, f'"{path}" is empty, or excluded by .dockerignore; include it by a line "!{path}"'
 
 
-def _describe_misplaced_path(folder: Path, path: str, *, is_folder: bool) -> str | None:
+def _get_misplacement_reason(folder: Path, path: str, *, is_folder: bool) -> str | None:
     """Return why a path cannot be copied from a folder; `None` if it can."""
     target = (folder / path).resolve()
     if posixpath.isabs(path) or not target.is_relative_to(folder.resolve()):

@@ -70,9 +70,8 @@ def _render_instructions(package: shapes.Package, available_files: Collection[st
     yield "ENV PYTHONDONTWRITEBYTECODE=1"
     if is_prebuilt:
         yield "RUN rm -rf /var/sitecustomize"
-    copy_folders = [
-        _render_copy_instruction(folder, folder) for folder in list_copied_folders(package, available_files)
-    ]
+    folders = list_copied_folders(package, available_files)
+    copy_folders = [_render_copy_instruction(folder, folder) for folder in folders]
     if SETUP in available_files:
         for name in (SETUP, *_list_setup_py_inputs(available_files)):
             yield _render_copy_instruction(name, name)

@@ -10,7 +10,7 @@ import pulumi
 from pulumi import dynamic
 
 from ..errors import BuildFailed
-from ..files.digests import MAX_LISTED_FILES, shorten_digests_if_few
+from ..files.digests import MAX_LISTED_FILES, get_short_digests_unless_many
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from ..schema import shapes
@@ -25,7 +25,7 @@ class TrainingImageProvider(Provider):
     input_names = ("uri", "context", "package", "dockerfile", "buildArgs", "target", "platform", "secrets", "files")
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        return dynamic.CreateResult(_remove_tag(props["uri"]), _ensure_image(props))
+        return dynamic.CreateResult(_remove_tag(props["uri"]), _build_and_publish_unless_stored(props))
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         digest = get_image_store(props["uri"]).get_digest(props["uri"])
@@ -62,6 +62,7 @@ class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
         self.build_context = context
         #: The URI as plain text, for code that needs it while the program runs.
         self.reference = f"{foundation.registry}/{name}:{context.tag}"
+        is_listed = context.entry_count <= MAX_LISTED_FILES
         props: dict[str, Any] = {
             "uri": self.reference,
             "context": os.path.relpath(context.folder),
@@ -70,7 +71,7 @@ class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
             "buildArgs": dict(context.build_args),
             "target": context.target,
             "platform": context.platform,
-            "files": shorten_digests_if_few(context.file_digests) if context.entry_count <= MAX_LISTED_FILES else None,
+            "files": get_short_digests_unless_many(context.digests_by_archive_path) if is_listed else None,
             "digest": None,
         }
         if secrets:
@@ -79,7 +80,7 @@ class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
         super().__init__(TrainingImageProvider(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
 
 
-def _ensure_image(props: dict[str, Any]) -> dict[str, Any]:
+def _build_and_publish_unless_stored(props: dict[str, Any]) -> dict[str, Any]:
     """Build and publish an image unless its store has it, and return the outputs."""
     uri = props["uri"]
     store = get_image_store(uri)
@@ -92,12 +93,12 @@ def _ensure_image(props: dict[str, Any]) -> dict[str, Any]:
 
         # If it was built before and its push failed, the daemon has it.
         if Daemon().get_digest(uri) is None:
-            _build_previewed_image(props, report)
+            _require_unchanged_files_and_build(props, report)
         digest = store.publish(uri, report)
     return {**props, "digest": digest}
 
 
-def _build_previewed_image(props: dict[str, Any], report: Report) -> None:
+def _require_unchanged_files_and_build(props: dict[str, Any], report: Report) -> None:
     context = create_build_context(Path.cwd(), props)
     if not props["uri"].endswith(f":{context.tag}"):
         raise BuildFailed(

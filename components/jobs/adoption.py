@@ -17,6 +17,7 @@ from ..schema.references import Tables
 from . import drift
 from .provider_inputs import JobInputs
 
+Job = Mapping[str, Any]
 RERUN_MESSAGE = "an adopted job is not run; take adopt out to run what is declared"
 
 
@@ -25,9 +26,9 @@ def expand_job_name(kind: Kind, parent: str, adopt: str) -> str:
     return adopt if "/" in adopt else f"projects/{parent.partition('projects/')[2]}/{kind.collection}/{adopt}"
 
 
-def is_same_job(adopt: str, job_name: str) -> bool:
+def is_same_job(resource_name: str, other_name: str) -> bool:
     """Return whether two resource names mean one job, though one may have the project's number in place of its ID."""
-    one, other = ResourceName.parse(adopt), ResourceName.parse(job_name)
+    one, other = ResourceName.parse(resource_name), ResourceName.parse(other_name)
     same_project = one.project == other.project or one.project.isdigit() != other.project.isdigit()
     return same_project and one[1:] == other[1:]
 
@@ -49,35 +50,35 @@ def render_adoption_violations(
         yield f'"{adopt}" is of another project than this stack\'s, {project}'
 
 
-def fetch_adopted_job(api: Target, inputs: JobInputs, name: str, results: Mapping[str, str]) -> Mapping[str, Any]:
+def fetch_and_verify_adopted_job(api: Target, inputs: JobInputs, resource_name: str, tables: Tables) -> Job:
     """Return the job to adopt. Raises VertexError, and SubmitFailed if it differs from what is declared."""
-    job = api.client.get(ResourceName.parse(name))
+    job = api.client.get(ResourceName.parse(resource_name))
     actual = restore_spec(inputs.spec.kind, job).fields
-    if lines := list(_render_differences(inputs.spec.fields, actual, inputs.collect_reference_values(results))):
+    if lines := list(_render_differences(inputs.spec.fields, actual, tables)):
         advice = "declare what it has, or take lifecycle.adopt out to run what is declared"
         headline = f"{inputs.error_prefix}, as it is not the job that is declared:"
         raise SubmitFailed("\n".join([headline, *lines, advice]))
     return job
 
 
-def _render_differences(declared: Any, actual: Any, values: Tables, path: KeyPath = ()) -> Iterator[str]:
+def _render_differences(declared: Any, actual: Any, tables: Tables, path: KeyPath = ()) -> Iterator[str]:
     """Yield a line for each declared field in which a job differs, with both values. Other fields may be anything."""
     if isinstance(declared, Mapping) and isinstance(actual, Mapping):
         for key, value in declared.items():
             # A message that the job lacks equals an empty one.
             empty: Any = {} if isinstance(value, Mapping) else None
-            yield from _render_differences(value, actual.get(key, empty), values, (*path, key))
+            yield from _render_differences(value, actual.get(key, empty), tables, (*path, key))
     elif isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
         for index, pair in enumerate(zip(declared, actual, strict=True)):
-            yield from _render_differences(*pair, values, (*path, index))
-    elif not drift.is_equivalent(declared, actual, values):
-        yield f"  {format_path(path)}: {_describe_difference(declared, actual, values)}"
+            yield from _render_differences(*pair, tables, (*path, index))
+    elif not drift.is_equivalent(declared, actual, tables):
+        yield f"  {format_path(path)}: {_describe_difference(declared, actual, tables)}"
 
 
-def _describe_difference(declared: Any, actual: Any, values: Tables) -> str:
+def _describe_difference(declared: Any, actual: Any, tables: Tables) -> str:
     if any(reference.startswith("secrets.") for _, reference in references.find_references_with_paths(declared)):
         return f"the job has another value than {quote_value(declared)}"  # which may be a secret too
     if isinstance(declared, list) and isinstance(actual, list) and isinstance(declared[0], Mapping):
         return f"{len(declared)} declared, and the job has {len(actual)}"
-    actual_text = "nothing" if actual is None else quote_value(drift.mask_secrets(actual, values.get("secrets", {})))
+    actual_text = "nothing" if actual is None else quote_value(drift.mask_secrets(actual, tables.get("secrets", {})))
     return f"{quote_value(declared)} declared, and the job has {actual_text}"

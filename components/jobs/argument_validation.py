@@ -15,10 +15,9 @@ from vertex_api.validation.shape_validation import format_path, validate_and_can
 from ..errors import DeclarationErrors, Problem
 from ..runtime.pulumi_outputs import has_output
 from ..schema import formats, references, shapes
-from ..schema.declared_job import canonicalize_declared_spec
-from .dependencies import unknown_result_message
+from ..schema.declared_job import validate_and_canonicalize_declared_spec
 from .recovery.labels import find_own_label_conflicts
-from .results import split_reference
+from .result_references import split_result_reference, unknown_result_message
 
 _FILE_ONLY_KEYS = {
     "wait": "a Completion waits for the jobs that it is given",
@@ -50,7 +49,7 @@ def validate_and_canonicalize_arguments(
         shapes.Lifecycle, {key: value for key, value in lifecycle.items() if key not in file_only}
     )
     is_adopted = "adopt" in lifecycle
-    validate = partial(canonicalize_declared_spec, kind, is_name_required=not is_adopted)
+    validate = partial(validate_and_canonicalize_declared_spec, kind, is_name_required=not is_adopted)
     violations: list[Violation] = []
     if not formats.is_valid_name(name):
         violations.append(((), f'"{name}" must be {formats.NAME_FORM}'))
@@ -67,10 +66,8 @@ def validate_and_canonicalize_arguments(
         canonical, spec_problems = validate(spec)
         violations += [(problem.path, problem.message) for problem in spec_problems]
         if canonical and not is_adopted:
-            violations += [
-                (("labels", *path), message)
-                for path, message in find_own_label_conflicts(canonical.fields.get("labels", {}), labels)
-            ]
+            conflicts = find_own_label_conflicts(canonical.fields.get("labels", {}), labels)
+            violations += [(("labels", *path), message) for path, message in conflicts]
     violations += _find_reference_violations(spec, secrets, available_results)
     if violations:
         place = f'{kind.type} "{name}"'
@@ -94,7 +91,7 @@ def _find_reference_violations(
             if name not in secrets:
                 yield path, f"${{{reference}}} is not among the secrets of this job{suggestion_text(name, secrets)}"
         else:
-            job, result = split_reference(name, available_results)
+            job, result = split_result_reference(name, available_results)
             if job not in available_results:
                 suggestion = suggestion_text(job, available_results)
                 yield path, f"${{{reference}}} is of none of the jobs of this job{suggestion}"

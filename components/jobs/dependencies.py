@@ -8,8 +8,9 @@ from vertex_api.validation.rules import KeyPath
 
 from ..schema import references
 from ..schema.declared_job import DeclaredJob
-from . import dependency_graph, results
-from .results import split_reference
+from . import dependency_graph
+from .result_references import find_result_references, split_result_reference, unknown_result_message
+from .results import MODEL_DIR, list_available_results
 
 ResultReferences = Mapping[str, Sequence[tuple[KeyPath, str]]]
 """By name of a job: the references to results in its spec, without `jobs.`, each with its place."""
@@ -24,13 +25,13 @@ def find_dependency_violations(
     links: dict[str, dict[str, KeyPath]] = {name: {} for name in by_name}
     # None of a job with problems, whose results are not known.
     available_results = {
-        name: results.list_available_results(job.valid_spec) if job.valid_spec else None
+        name: list_available_results(job.valid_spec) if job.valid_spec else None
         for name, job in by_name.items()
         if result_references
     }
     for job in jobs:
         for path, reference in result_references.get(job.name, ()):
-            name, result = split_reference(reference, by_name)
+            name, result = split_result_reference(reference, by_name)
             if name not in by_name:
                 suggestion = suggestion_text(name, by_name)
                 yield job, path, f'${{{references.JOBS}.{reference}}} names no declared job: "{name}"{suggestion}'
@@ -54,13 +55,7 @@ def find_dependency_violations(
             yield job, ("lifecycle", "deadline"), f"is for a job that is waited for: {advice}"
 
 
-def unknown_result_message(reference: str, job_name: str, result: str, available_results: Sequence[str]) -> str:
-    """Return the message for a reference to a result that a job does not have."""
-    suggestion = suggestion_text(result, available_results)
-    return f"${{{references.JOBS}.{reference}}} is not a result of {job_name}{suggestion}"
-
-
-def resolve_folders_and_link_jobs(
+def resolve_model_dirs_and_link_jobs(
     jobs: Sequence[DeclaredJob], result_references: ResultReferences
 ) -> tuple[DeclaredJob, ...]:
     """Return valid jobs with the `referenced_jobs` of each.
@@ -70,7 +65,7 @@ def resolve_folders_and_link_jobs(
     """
     names = frozenset(job.name for job in jobs)
     referenced_jobs = {
-        job.name: {split_reference(result, names)[0] for _, result in result_references.get(job.name, ())}
+        job.name: {split_result_reference(result, names)[0] for _, result in result_references.get(job.name, ())}
         for job in jobs
     }
     levels = dependency_graph.compute_levels(referenced_jobs)
@@ -78,12 +73,12 @@ def resolve_folders_and_link_jobs(
     model_dirs: dict[str, str] = {}
     tables = {references.JOBS: model_dirs}
     for job in sorted(jobs, key=lambda job: levels[job.name]):
-        spec, inherited = job.spec, set()
+        spec, inherited = job.canonical_spec, set()
         if referenced_jobs[job.name]:
             spec = spec.transform_fields(lambda fields: references.resolve_references(fields, tables))
-            inherited = {split_reference(result, names)[0] for result in results.find_result_references(spec)}
+            inherited = {split_result_reference(result, names)[0] for result in find_result_references(spec)}
         all_referenced = frozenset(referenced_jobs[job.name] | inherited)
         linked_jobs[job.name] = replace(job, valid_spec=spec, referenced_jobs=all_referenced)
         if folder := spec.model_dir:
-            model_dirs[f"{job.name}.{results.MODEL_DIR}"] = folder
+            model_dirs[f"{job.name}.{MODEL_DIR}"] = folder
     return tuple(linked_jobs[job.name] for job in jobs)

@@ -7,26 +7,26 @@ from ..schema import references
 from ..schema.references import Tables
 
 
-def select_and_mask_fields(declared: Any, actual: Any, values: Tables) -> Any:
+def select_and_mask_fields(declared: Any, actual: Any, tables: Tables) -> Any:
     """Return the declared fields as the service holds them: equal to `declared` unless something in it differs.
 
     Fields that only the service has (its defaults) are left out. References in `declared` stay where the service holds
-    their `values`, by table (`secrets`, `jobs`) and name.
+    their values, which `tables` has by table (`secrets`, `jobs`) and name.
     """
     if isinstance(declared, Mapping) and isinstance(actual, Mapping):
-        fields = {key: select_and_mask_fields(value, actual.get(key), values) for key, value in declared.items()}
+        fields = {key: select_and_mask_fields(value, actual.get(key), tables) for key, value in declared.items()}
         return {key: value for key, value in fields.items() if value is not None}
     if isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
-        return [select_and_mask_fields(*pair, values) for pair in zip(declared, actual, strict=True)]
-    return declared if is_equivalent(declared, actual, values) else mask_secrets(actual, values.get("secrets", {}))
+        return [select_and_mask_fields(*pair, tables) for pair in zip(declared, actual, strict=True)]
+    return declared if is_equivalent(declared, actual, tables) else mask_secrets(actual, tables.get("secrets", {}))
 
 
-def is_equivalent(declared: Any, actual: Any, values: Tables) -> bool:
+def is_equivalent(declared: Any, actual: Any, tables: Tables) -> bool:
     """Return whether a declared value equals, as a whole, the service's: defaults inside it count as differences."""
     if actual is None:
         # Proto JSON leaves zeros out; the zero of an enum is its name for "not specified".
         return not declared or str(declared).endswith("_UNSPECIFIED")
-    submitted = references.resolve_and_unescape(declared, values)
+    submitted = references.resolve_and_unescape(declared, tables)
     # The service ends the URI of a folder with a slash (discovery document, GcsDestination).
     return bool(actual == submitted or (isinstance(submitted, str) and actual == f"{submitted}/"))
 

@@ -6,9 +6,7 @@ from typing import Any, Generic, TypeVar
 import pulumi
 from pulumi import dynamic
 
-from vertex_api.pipeline_types import TrainingPipeline as TrainingPipelineArgs
-from vertex_api.types import CustomJob as CustomJobArgs
-from vertex_api.types import HyperparameterTuningJob as HyperparameterTuningJobArgs
+from vertex_api import pipeline_types, types
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import KeyPath
 
@@ -18,8 +16,12 @@ from ..schema import shapes
 from . import adoption
 from .argument_validation import validate_and_canonicalize_arguments
 from .provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider, TrainingPipelineProvider
-from .recovery.tokens import compute_run_id
+from .recovery.job_digests import compute_run_id
 from .results import list_available_results
+
+CustomJobArgs = types.CustomJob
+HyperparameterTuningJobArgs = types.HyperparameterTuningJob
+TrainingPipelineArgs = pipeline_types.TrainingPipeline
 
 _REPLACE = ["spec", "secrets", "jobs", "rerun", "parent", "adopt"]
 _REPLACE_ADOPTED = ["parent"]
@@ -79,7 +81,7 @@ class _Job(dynamic.Resource, Generic[Spec]):
         self._spec = canonical
         if not adopt:
             self._spec = apply_when_known(
-                lambda spec, run_ids: spec and add_defaults_and_folder(spec, rerun, foundation, name, run_ids),
+                lambda spec, run_ids: spec and add_defaults_and_output_folder(spec, rerun, foundation, name, run_ids),
                 canonical,
                 run_ids,
             )
@@ -149,7 +151,7 @@ class TrainingPipeline(_Job[TrainingPipelineArgs], module="vertex", name="Traini
     provider = TrainingPipelineProvider
 
 
-def add_defaults_and_folder(
+def add_defaults_and_output_folder(
     spec: CanonicalSpec, rerun: int, foundation: Foundation, job_name: str, upstream_run_ids: Sequence[str] = ()
 ) -> CanonicalSpec:
     """Return the spec with what it leaves out: one replica a pool, the foundation's defaults, a folder for each run."""

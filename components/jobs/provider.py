@@ -17,13 +17,14 @@ from vertex_api.validation.shape_validation import get_value_at
 from ..runtime import api_target
 from ..runtime.api_target import Target, translate_api_errors
 from ..runtime.provider_base import Provider
-from ..schema.declared_job import canonicalize_declared_spec
-from . import adoption, drift, progress, results
+from ..schema.declared_job import validate_and_canonicalize_declared_spec
+from . import adoption, drift, progress
 from .pipeline_backing_jobs import fetch_tuning_job_or_itself
 from .provider_inputs import JobInputs
 from .recovery.job_removal import remove_job
 from .recovery.labels import find_own_label_conflicts
 from .recovery.update_session import get_current_session
+from .result_references import fetch_referenced_results
 from .submission import remove_orphans_find_or_submit_job
 
 
@@ -36,7 +37,7 @@ class JobProvider(Provider):
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
         inputs = {name: news[name] for name in self.input_names if news.get(name) is not None}
         adopt = inputs.get("adopt")
-        spec, problems = canonicalize_declared_spec(self.kind, inputs["spec"], is_name_required=not adopt)
+        spec, problems = validate_and_canonicalize_declared_spec(self.kind, inputs["spec"], is_name_required=not adopt)
         # A value that is known only after the update is the engine's marker for such values.
         failures = [
             dynamic.CheckFailure(f"spec.{problem.field}", problem.message)
@@ -50,10 +51,8 @@ class JobProvider(Provider):
             if inputs.get("rerun"):
                 failures.append(dynamic.CheckFailure("rerun", adoption.RERUN_MESSAGE))
         elif spec:
-            failures += [
-                dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message)
-                for path, message in find_own_label_conflicts(spec.fields.get("labels", {}))
-            ]
+            for path, message in find_own_label_conflicts(spec.fields.get("labels", {})):
+                failures.append(dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message))
         return dynamic.CheckResult({**inputs, **({"spec": spec.fields} if spec else {})}, failures)
 
     def diff(self, id_: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
@@ -62,18 +61,18 @@ class JobProvider(Provider):
         return dynamic.DiffResult(replaces=["adopt"] if adopt and not adoption.is_same_job(adopt, id_) else None)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        outputs = self._adopt_find_or_submit(props)
+        outputs = self._ensure_job_and_build_outputs(props)
         return dynamic.CreateResult(str(outputs["run"]["name"]), outputs)
 
     def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         if news.get("adopt"):
-            return dynamic.UpdateResult(self._adopt_find_or_submit(news))
-        return dynamic.UpdateResult({**news, **_get_upstream_results(olds), "run": olds["run"]})
+            return dynamic.UpdateResult(self._ensure_job_and_build_outputs(news))
+        return dynamic.UpdateResult({**news, **_select_results_entry(olds), "run": olds["run"]})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = JobInputs.parse(self.kind, props)
         with translate_api_errors(f"{inputs.pulumi_name}: not read"):
-            api = api_target.resolve_ready_target(inputs.parent)
+            api = api_target.resolve_and_start_target(inputs.parent)
             try:
                 job = api.client.get(ResourceName.parse(id_))
             except NotFound:
@@ -82,10 +81,9 @@ class JobProvider(Provider):
         if change := progress.describe_change(inputs.pulumi_name, props.get("run") or {}, run):
             # A refresh shows changes of inputs only.
             print(change, flush=True)  # noqa: T201
-        recorded_results = _get_upstream_results(props)
-        values = inputs.collect_reference_values(recorded_results.get("results", {}))
-        spec = drift.select_and_mask_fields(inputs.spec.fields, restore_spec(self.kind, job).fields, values)
-        return self.build_read_result(id_, {**props, "spec": spec}, **recorded_results, run=run)
+        tables = inputs.build_reference_tables(props.get("results") or {})
+        spec = drift.select_and_mask_fields(inputs.spec.fields, restore_spec(self.kind, job).fields, tables)
+        return self.build_read_result(id_, {**props, "spec": spec}, **_select_results_entry(props), run=run)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         inputs, name = JobInputs.parse(self.kind, props), ResourceName.parse(id_)
@@ -93,20 +91,21 @@ class JobProvider(Provider):
         if inputs.on_delete == "keep":
             return
         with translate_api_errors(f"{inputs.pulumi_name}: not deleted"):
-            client = api_target.resolve_ready_target(inputs.parent).client
+            client = api_target.resolve_and_start_target(inputs.parent).client
             remove_job(client, name, inputs.pulumi_name, keep_record=inputs.on_delete == "cancel")
 
-    def _adopt_find_or_submit(self, props: dict[str, Any]) -> dict[str, Any]:
+    def _ensure_job_and_build_outputs(self, props: dict[str, Any]) -> dict[str, Any]:
         """Return the outputs of a resource once its job exists: adopted by name, found again, or submitted."""
         inputs = JobInputs.parse(self.kind, props)
         with translate_api_errors(inputs.error_prefix):
-            api = api_target.resolve_ready_target(inputs.parent)
-            used_results = results.fetch_referenced_results(api, inputs)
+            api = api_target.resolve_and_start_target(inputs.parent)
+            result_values = fetch_referenced_results(api, inputs)
+            tables = inputs.build_reference_tables(result_values)
             if inputs.adopted_job:
-                job = adoption.fetch_adopted_job(api, inputs, inputs.adopted_job, used_results)
+                job = adoption.fetch_and_verify_adopted_job(api, inputs, inputs.adopted_job, tables)
             else:
-                job = remove_orphans_find_or_submit_job(api, inputs, used_results, get_current_session())
-            return {**props, **_get_upstream_results({"results": used_results}), "run": _build_run_output(api, job)}
+                job = remove_orphans_find_or_submit_job(api, inputs, tables, get_current_session())
+            return {**props, **_select_results_entry({"results": result_values}), "run": _build_run_output(api, job)}
 
 
 class CustomJobProvider(JobProvider):
@@ -127,7 +126,7 @@ class TrainingPipelineProvider(JobProvider):
     kind = TRAINING_PIPELINE
 
 
-def _get_upstream_results(props: Mapping[str, Any]) -> dict[str, Any]:
+def _select_results_entry(props: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of references to results of other jobs, as they were when the job was submitted."""
     return {"results": props["results"]} if props.get("results") else {}
 

@@ -59,6 +59,6 @@ class JobInputs:
         """What has failed if the job cannot be created, as messages begin."""
         return f"{self.pulumi_name}: {f'{self.adopted_job} is not adopted' if self.adopted_job else 'not submitted'}"
 
-    def collect_reference_values(self, results: Mapping[str, str]) -> Tables:
-        """Return the values of all references in the spec; `results` are those of upstream jobs."""
-        return {"secrets": self.secrets, references.JOBS: results}
+    def build_reference_tables(self, result_values: Mapping[str, str]) -> Tables:
+        """Return the values of all references in the spec; `result_values` are those to results of upstream jobs."""
+        return {"secrets": self.secrets, references.JOBS: result_values}

@@ -3,38 +3,38 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..runtime import engine
+from ..runtime import engine_liveness
 from ..runtime.api_target import Target
 from ..schema import references
 from .provider_inputs import JobInputs
+from .recovery.job_digests import compute_idempotency_token
 from .recovery.labels import MARK_LABEL, build_labels
 from .recovery.orphans import remove_orphans
-from .recovery.tokens import compute_token
 from .recovery.update_session import UpdateSession
 
 Job = Mapping[str, Any]
 
 
 def remove_orphans_find_or_submit_job(
-    api: Target, inputs: JobInputs, results: Mapping[str, str], session: UpdateSession
+    api: Target, inputs: JobInputs, tables: references.Tables, session: UpdateSession
 ) -> Job:
     """Return the job that stands for a resource: an equivalent one that exists already, or a new one.
 
-    Other jobs that this stack has submitted for the resource are removed first. `results` are the values of references
-    to results of upstream jobs. Raises VertexError and SubmitFailed.
+    Other jobs that this stack has submitted for the resource are removed first. `tables` have the values of the
+    references in its spec. Raises VertexError and SubmitFailed.
     """
     kind = inputs.spec.kind
-    token = compute_token(inputs.spec, inputs.owner, inputs.secrets, inputs.rerun, inputs.upstream_jobs)
+    token = compute_idempotency_token(inputs.spec, inputs.owner, inputs.secrets, inputs.rerun, inputs.upstream_jobs)
     labels = build_labels(inputs.owner, token)
     equivalent_job = session.find_equivalent_usable_job(api, kind, inputs.stack, token)
-    ledger = session.get_ledger(inputs.stack)
+    ledger = session.get_current_ledger(inputs.stack)
     if ledger and inputs.pulumi_name in ledger.names:
-        labels[MARK_LABEL] = ledger.compute_mark(inputs.pulumi_name)
-        orphans = session.find_orphan_names(api, kind, inputs.stack, labels[MARK_LABEL], equivalent_job)
+        labels[MARK_LABEL] = ledger.compute_mark_label(inputs.pulumi_name)
+        orphans = session.find_marked_job_names(api, kind, inputs.stack, labels[MARK_LABEL], equivalent_job)
         remove_orphans(api.client, ledger.stack, dict.fromkeys(orphans, inputs.pulumi_name))
     if equivalent_job:
         return equivalent_job
-    job = references.resolve_and_unescape(inputs.spec.fields, inputs.collect_reference_values(results))
+    job = references.resolve_and_unescape(inputs.spec.fields, tables)
     job["labels"] = {**job.get("labels", {}), **labels}
-    engine.ensure_engine_alive(inputs.error_prefix)
+    engine_liveness.require_engine_alive(inputs.error_prefix)
     return api.client.create(kind, api.parent, job)

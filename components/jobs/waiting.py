@@ -10,7 +10,7 @@ from vertex_api.job_states import SUCCEEDED_STATES, TERMINAL_STATES
 from vertex_api.resource_names import ResourceName
 
 from ..errors import TrainingFailed
-from ..runtime import api_target, engine
+from ..runtime import api_target, engine_liveness
 from . import failure_diagnosis
 from .pipeline_backing_jobs import TUNING_JOB, attach_tuning_jobs, fetch_existing_jobs_by_name
 from .progress import Progress
@@ -21,20 +21,22 @@ UNREACHABLE_SECONDS = 120.0
 """How long the API may be out of reach before the wait fails; the jobs themselves go on."""
 
 
-def await_results(parent: str, stack: str, names: Mapping[str, str], deadlines: Mapping[str, float]) -> dict[str, Any]:
+def await_results(
+    parent: str, stack: str, resource_names: Mapping[str, str], deadlines: Mapping[str, float]
+) -> dict[str, Any]:
     """Return the results of jobs by name, once all have succeeded.
 
-    `names` are their resource names, `deadlines` seconds from the beginning of this wait. Raises TrainingFailed as soon
+    `deadlines` are seconds from the beginning of this wait. Raises TrainingFailed as soon
     as a job has failed or misses its deadline. Jobs that are active then stay active.
     """
     progress = Progress()
     jobs: dict[str, Job] = {}
-    pending = dict(names)
+    pending = dict(resource_names)
     start = last_contact = time.monotonic()
     while True:
-        engine.ensure_engine_alive("waiting")
+        engine_liveness.require_engine_alive("waiting")
         try:
-            latest = fetch_existing_jobs_with_tuning(parent, stack, pending)
+            latest = fetch_existing_and_tuning_jobs(parent, stack, pending)
         except (Unavailable, QuotaExceeded) as error:
             if time.monotonic() - last_contact > UNREACHABLE_SECONDS:
                 raise TrainingFailed(f"the jobs' state is unknown for {UNREACHABLE_SECONDS:.0f} s: {error}") from error
@@ -45,33 +47,30 @@ def await_results(parent: str, stack: str, names: Mapping[str, str], deadlines: 
             if missing := pending.keys() - latest.keys():
                 raise TrainingFailed(f"{', '.join(sorted(missing))}: deleted while waited for; run `pulumi refresh`")
             if failed := [name for name in latest if jobs[name]["state"] in TERMINAL_STATES - SUCCEEDED_STATES]:
-                api = api_target.resolve_ready_target(parent)
-                raise TrainingFailed(
-                    "\n".join(failure_diagnosis.build_failure_report(api, name, jobs[name]) for name in failed)
-                )
+                api = api_target.resolve_and_start_target(parent)
+                reports = (failure_diagnosis.build_failure_report(api, name, jobs[name]) for name in failed)
+                raise TrainingFailed("\n".join(reports))
             if all(map(_has_ended, jobs.values())):
                 for name, job in jobs.items():
-                    reports = failure_diagnosis.render_unreported_metrics(job.get(TUNING_JOB, job))
-                    _print_lines(*(f"{name}: {report}" for report in reports))
+                    notes = failure_diagnosis.render_unreported_metrics(job.get(TUNING_JOB, job))
+                    _print_lines(*(f"{name}: {note}" for note in notes))
                 return {name: build_job_results(job) for name, job in jobs.items()}
         waited = time.monotonic() - start
-        pending = {name: names[name] for name in pending if not (name in jobs and _has_ended(jobs[name]))}
+        pending = {name: resource_names[name] for name in pending if not (name in jobs and _has_ended(jobs[name]))}
         remaining = {name: deadlines.get(name, inf) - waited for name in pending}
         if overdue := [name for name, seconds in remaining.items() if seconds <= 0]:
-            messages = (_render_overdue_message(parent, name, names[name], jobs.get(name), waited) for name in overdue)
-            raise TrainingFailed("\n".join(messages))
+            lines = (_render_overdue_message(parent, name, pending[name], jobs.get(name), waited) for name in overdue)
+            raise TrainingFailed("\n".join(lines))
         # Often for jobs of seconds on a laptop, rarely for jobs of hours.
         time.sleep(min(max(0.3, waited / 20), 15, *remaining.values()))
 
 
-def fetch_existing_jobs_with_tuning(parent: str, stack: str, names: Mapping[str, str]) -> dict[str, Job]:
-    """Return the jobs as they are now, by name, with the tuning jobs of pipelines; those that are gone are left out.
-
-    `names` are their resource names.
-    """
-    api = api_target.resolve_ready_target(parent)
-    jobs = fetch_existing_jobs_by_name(api, stack, set(names.values()))
-    return attach_tuning_jobs(api, stack, {name: jobs[names[name]] for name in names if names[name] in jobs})
+def fetch_existing_and_tuning_jobs(parent: str, stack: str, resource_names: Mapping[str, str]) -> dict[str, Job]:
+    """Return the jobs as they are now, by name, with the tuning jobs of pipelines; those that are gone are left out."""
+    api = api_target.resolve_and_start_target(parent)
+    jobs = fetch_existing_jobs_by_name(api, stack, set(resource_names.values()))
+    existing = {name: jobs[resource_name] for name, resource_name in resource_names.items() if resource_name in jobs}
+    return attach_tuning_jobs(api, stack, existing)
 
 
 def _has_ended(job: Job) -> bool:
@@ -80,7 +79,7 @@ def _has_ended(job: Job) -> bool:
 
 def _render_overdue_message(parent: str, job_name: str, resource_name: str, job: Job | None, waited: float) -> str:
     state = job["state"] if job else "of unknown state"
-    page = api_target.resolve_ready_target(parent).links.get_page_url(ResourceName.parse(resource_name))
+    page = api_target.resolve_and_start_target(parent).links.get_page_url(ResourceName.parse(resource_name))
     return (
         f"{job_name}: still {state} after {waited:.0f} s, its lifecycle.deadline. The job goes on: {page}\n"
         "  run this again to wait on, raise the deadline, or set scheduling.timeout to have the service end such a job"

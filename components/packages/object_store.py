@@ -66,7 +66,7 @@ class CloudStorage:
 
 
 def get_object_store(parent: str) -> ObjectStore:
-    """Return the store of a target, which `parent` names as in `components.runtime.api_target.resolve_ready_target`."""
+    """Return the store of a target, which `parent` names as in `runtime.api_target.resolve_and_start_target`."""
     return EmulatorBuckets() if parent.startswith(LOCAL_PREFIX) else CloudStorage()
 
 

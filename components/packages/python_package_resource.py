@@ -8,7 +8,7 @@ import pulumi
 from pulumi import dynamic
 
 from ..errors import UploadFailed
-from ..files.digests import shorten_digests_if_few
+from ..files.digests import get_short_digests_unless_many
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from ..schema import shapes
@@ -24,7 +24,7 @@ class PythonPackageProvider(Provider):
     input_names = ("uri", "parent", "package", "files")
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        _ensure_uploaded(props)
+        _upload_unless_stored(props)
         return dynamic.CreateResult(_remove_digest(props["uri"]), dict(props))
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
@@ -58,13 +58,13 @@ class PythonPackage(dynamic.Resource, module="vertex", name="PythonPackage"):
             "uri": self.reference,
             "parent": foundation.parent,
             "package": dict(package),
-            "files": shorten_digests_if_few(distribution.content.digests),
+            "files": get_short_digests_unless_many(distribution.content.digests_by_path),
         }
         defaults = pulumi.ResourceOptions(depends_on=[*foundation.job_dependencies])
         super().__init__(PythonPackageProvider(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
 
 
-def _ensure_uploaded(props: dict[str, Any]) -> None:
+def _upload_unless_stored(props: dict[str, Any]) -> None:
     uri = props["uri"]
     store = get_object_store(props["parent"])
     if store.has_object(uri):

@@ -60,7 +60,7 @@ class SourceDistribution:
     @cached_property
     def tag(self) -> str:
         """The first digits of the digest of everything in the archive."""
-        text = json.dumps([self.top_folder, self.content.digests], sort_keys=True)
+        text = json.dumps([self.top_folder, self.content.digests_by_path], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:TAG_LENGTH]
 
     def create_archive(self) -> bytes:

@@ -26,7 +26,7 @@ MAX_NAMES = 3
 def show_availability(settings: Settings) -> None:
     """Warn in a preview of the target gcp about accelerators that the region may not have."""
     if settings.cloud is not None and pulumi.runtime.is_dry_run():
-        machines = [pool for _, pool in google_cloud_rules.iterate_paths_and_pools(settings.cloud)]
+        machines = [pool for _, pool in google_cloud_rules.iterate_resource_pools_with_paths(settings.cloud)]
         if lines := render_unavailable_accelerators(settings.region, settings.jobs, machines):
             pulumi.warn("\n".join(lines))
 
@@ -42,7 +42,7 @@ def render_unavailable_accelerators(
         near = find_closest_name(region, REGIONS)
         guess = f"; did you mean {near}?" if near else "."
         return [f"{region} is not known as a region with training as of {AS_OF}{guess} See {PAGE}"]
-    unavailable = {job.name: find_unavailable_accelerators(job.spec, region) for job in jobs}
+    unavailable = {job.name: find_unavailable_accelerators(job.canonical_spec, region) for job in jobs}
     unavailable[google_cloud_rules.PERSISTENT_RESOURCE] = find_unavailable_pool_accelerators(pools, region)
     lines = []
     for accelerator in sorted(set().union(*unavailable.values())):

@@ -28,8 +28,8 @@ def show_cost(settings: Settings) -> None:
 
 def estimate_quotas(settings: Settings) -> dict[str, dict[str, int]]:
     """Return how much of each quota each of `settings.costs` needs, by the same names."""
-    quotas = {job.name: estimate_quota_by_metric(job.spec) for job in settings.jobs}
-    if machines := [pool for _, pool in google_cloud_rules.iterate_paths_and_pools(settings.cloud or {})]:
+    quotas = {job.name: estimate_quota_by_metric(job.canonical_spec) for job in settings.jobs}
+    if machines := [pool for _, pool in google_cloud_rules.iterate_resource_pools_with_paths(settings.cloud or {})]:
         quotas[google_cloud_rules.PERSISTENT_RESOURCE] = persistent_resource.estimate_pool_quota_by_metric(machines)
     return quotas
 
@@ -45,9 +45,8 @@ def render_cost_lines(
     if hidden:
         rows.append((f"{len(hidden)} more", *_format_sums(costs, hidden), "", ""))
     if len(names) > 1:
-        rows.append(
-            ("stack", *_format_sums(costs, names), "", _format_quotas(sum(map(Counter, quotas.values()), Counter())))
-        )
+        quota_sums = sum(map(Counter, quotas.values()), Counter[str]())
+        rows.append(("stack", *_format_sums(costs, names), "", _format_quotas(quota_sums)))
     days = frozenset().union(*(each.as_of for each in costs.values()))
     as_of = f"prices as of {min(days)}, " if days else ""
     hourly, total = _format_sums(costs, names)

@@ -64,7 +64,7 @@ class Target:
     links: EmulatorLinks | ConsoleLinks
 
 
-def resolve_ready_target(parent: str) -> Target:
+def resolve_and_start_target(parent: str) -> Target:
     """Return the target of a full resource name such as `//local/projects/P/locations/R`.
 
     Starts the emulator if the target is local and it is not running.

@@ -25,11 +25,11 @@ def silence_unless_requested() -> None:
     program of the Automation API) they are sent.
     """
     arguments = find_engine_arguments(os.getppid())
-    if arguments is not None and not requests_debug_output(arguments):
+    if arguments is not None and not has_debug_option(arguments):
         log.debug = lambda *_message, **_options: None
 
 
-def requests_debug_output(arguments: Sequence[str]) -> bool:
+def has_debug_option(arguments: Sequence[str]) -> bool:
     """Return whether the arguments of a `pulumi` command ask for debug output."""
     return any(_DEBUG_OPTION.match(argument) for argument in arguments)
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from pulumi import dynamic
 
-from . import engine
+from . import engine_liveness
 
 
 class Provider(dynamic.ResourceProvider):
@@ -17,7 +17,7 @@ class Provider(dynamic.ResourceProvider):
 
     def configure(self, _req: dynamic.ConfigureRequest) -> None:
         """Called once before anything else."""
-        engine.exit_with_engine()
+        engine_liveness.start_engine_watcher()
 
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         """Do what `create` does with the new inputs. The resource keeps its id."""

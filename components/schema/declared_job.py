@@ -26,7 +26,7 @@ class DeclaredJob:
     referenced_jobs: frozenset[str] = frozenset()
 
     @property
-    def spec(self) -> CanonicalSpec:
+    def canonical_spec(self) -> CanonicalSpec:
         """The spec of a job without problems, as are all jobs of a `Settings`."""
         assert self.valid_spec is not None, self.name
         return self.valid_spec
@@ -42,7 +42,7 @@ class DeclaredJob:
         return self.referenced_jobs.union(self.lifecycle.get("after", ()))
 
 
-def canonicalize_declared_spec(
+def validate_and_canonicalize_declared_spec(
     kind: Kind, body: Any, *, is_name_required: bool
 ) -> tuple[CanonicalSpec | None, list[FieldProblem]]:
     """Return the canonical form of a job, None if it has problems, and the problems."""

@@ -64,7 +64,7 @@ def load_entries_and_problems(
         sections, misplaced = _split_into_entries(source, content)
         problems += misplaced
         for entry in sections:
-            if message := _describe_name_problem(entry, entries):
+            if message := _get_name_problem(entry, entries):
                 problems.append(entry.create_problem((), message))
                 continue
             merged, unmergeable = _load_and_merge_spec_file(entry, root)
@@ -88,7 +88,7 @@ def _split_into_entries(source: SourceFile, content: Mapping[str, Any]) -> tuple
     return entries, problems
 
 
-def _describe_name_problem(entry: Entry, entries: Entries) -> str | None:
+def _get_name_problem(entry: Entry, entries: Entries) -> str | None:
     # Jobs of all kinds share their names, so that results can be looked up by name.
     for section in KINDS if entry.section in KINDS else (entry.section,):
         if other := entries[section].get(entry.name):
@@ -109,6 +109,5 @@ def _load_and_merge_spec_file(entry: Entry, root: Path) -> tuple[Entry | None, l
     if problems:
         return None, problems
     job, spec_file, duplicates = merge_spec_file(KINDS[entry.section], entry.value, source, content)
-    return replace(entry, value=job, spec_file=spec_file), [
-        entry.create_problem(*violation) for violation in duplicates
-    ]
+    problems = [entry.create_problem(*violation) for violation in duplicates]
+    return replace(entry, value=job, spec_file=spec_file), problems

@@ -18,7 +18,7 @@ from ..images.declared_images import find_image_violations
 from ..jobs import dependencies
 from ..packages.source_distribution import find_python_package_violations
 from ..schema import job_keys, references, shapes
-from ..schema.declared_job import DeclaredJob, canonicalize_declared_spec
+from ..schema.declared_job import DeclaredJob, validate_and_canonicalize_declared_spec
 from ..schema.source_file import SourceFile
 from .declaration_entries import SECTIONS, Entries, Entry
 from .reference_resolution import Resolution, resolve_and_check_references
@@ -79,7 +79,7 @@ def parse_declarations_and_problems(
         for job, path, message in dependencies.find_dependency_violations(jobs, results):
             problems.append(entries[job.kind.collection][job.name].create_problem(path, message))
     if results and not problems:
-        jobs = [*dependencies.resolve_folders_and_link_jobs(jobs, results)]
+        jobs = [*dependencies.resolve_model_dirs_and_link_jobs(jobs, results)]
     known_vars = entries["vars"].keys() | set[str]().union(*(resolution.used_vars for resolution in resolutions))
     for name in own_vars.keys() - known_vars:
         problems.append(own_vars[name].create_problem((), f"nothing uses it{suggestion_text(name, known_vars)}"))
@@ -113,14 +113,14 @@ def _parse_job(resolution: Resolution) -> tuple[DeclaredJob, list[Violation]]:
     body = {key: value for key, value in declared.items() if key not in (job_keys.LIFECYCLE, job_keys.SPEC)}
     if not is_adopted and not body.keys() & {"displayName", "display_name"}:
         body = {"displayName": name, **body}
-    validate = partial(canonicalize_declared_spec, kind, is_name_required=not is_adopted)
+    validate = partial(validate_and_canonicalize_declared_spec, kind, is_name_required=not is_adopted)
     spec, problems = validate(body)
     if _convert_vars_to_text_in_place(resolution.entry.value, body, [problem.path for problem in problems]):
         spec, problems = validate(body)
     results = dict(resolution.results)
     for problem in problems:
         result = results.get(problem.path)
-        message = job_keys.unknown_top_key_message(kind, problem.path) or problem.message
+        message = job_keys.get_unknown_top_key_message(kind, problem.path) or problem.message
         violations.append((problem.path, f"${{{references.JOBS}.{result}}} {_RESULT_AS_VALUE}" if result else message))
     return DeclaredJob(kind, name, spec, lifecycle), violations
 

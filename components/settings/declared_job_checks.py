@@ -24,21 +24,21 @@ def find_job_violations(
     """
     if job.is_adopted:
         yield from _find_adoption_violations(job, stack_values)
-    if not job.valid_spec:
+    if not (spec := job.valid_spec):
         return
     is_on_google_cloud = stack_values.get("target") == "gcp"
     stack_labels = stack_values.get("labels", {})
     if not job.is_adopted:
         yield from _find_likely_mistakes(job, images, is_on_google_cloud)
-        for path, message in find_own_label_conflicts(job.spec.fields.get("labels", {}), stack_labels):
+        for path, message in find_own_label_conflicts(spec.fields.get("labels", {}), stack_labels):
             yield ("labels", *path), message
     if is_on_google_cloud and "region" in stack_values:
-        yield from find_region_mismatches(job.spec.fields, job.spec.job_spec_path, stack_values["region"])
+        yield from find_region_mismatches(spec.fields, spec.job_spec_path, stack_values["region"])
     if "guardrails" in stack_values:
         yield from guardrails.find_job_violations(stack_values["guardrails"], job, images, stack_labels)
 
 
-def find_jobs_with_adopted_target(jobs: Iterable[DeclaredJob]) -> list[tuple[DeclaredJob, str]]:
+def find_duplicate_adoptions(jobs: Iterable[DeclaredJob]) -> list[tuple[DeclaredJob, str]]:
     """Find the jobs that adopt what another one adopts, each with a message for its `lifecycle.adopt`."""
     names: dict[str, str] = {}
     duplicates = []
@@ -63,12 +63,12 @@ def _find_likely_mistakes(
     job: DeclaredJob, images: Mapping[str, shapes.Image], is_on_google_cloud: bool
 ) -> Iterable[Violation]:
     """Find likely mistakes, one for each path: that of the last rule."""
-    kind, fields = job.spec.training_job.kind, job.spec.training_job.fields
+    kind, fields = job.canonical_spec.training_job.kind, job.canonical_spec.training_job.fields
     mistakes = [*likely_mistakes.find_likely_mistakes(kind, fields)]
     if is_on_google_cloud:
         mistakes += likely_mistakes.find_executor_images_outside_artifact_registry(kind, fields)
     problems = collect_problems_of_resolved_values(mistakes, fields, references.has_unresolved_references)
-    messages = {job.spec.locate_training_job_field(problem.path): problem.message for problem in problems}
-    messages.update(likely_mistakes.find_missing_serving_container(job.spec.fields))
-    messages.update(find_bare_image_name_violations(job.spec, images))
+    messages = {job.canonical_spec.locate_training_job_field(problem.path): problem.message for problem in problems}
+    messages.update(likely_mistakes.find_missing_serving_container(job.canonical_spec.fields))
+    messages.update(find_bare_image_name_violations(job.canonical_spec, images))
     return messages.items()

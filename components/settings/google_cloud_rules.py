@@ -1,21 +1,16 @@
-"""The keys of a stack file for the target `gcp`: their rules, and default names for what the stack creates."""
+"""The rules for the keys of a stack file that are for the target `gcp`."""
 
-import hashlib
-import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import reduce
-from typing import Any, cast
+from typing import Any
 
 from vertex_api.validation.rules import KeyPath, Violation, common_fields, machine_spec, worker_pools
 
 from ..jobs.recovery.labels import find_own_label_conflicts
-from ..schema import shapes
 
 PERSISTENT_RESOURCE = "persistentResource"
 """The key of the persistent resource. It is also its name among costs: names of jobs are in lower case."""
-_DIGEST_LENGTH = 8
-"""Hex digits of the digest at the end of a truncated name."""
 _PROJECT = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
 """Resource Manager's page on projects. Older projects belong to a domain: example.com:project."""
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")
@@ -50,37 +45,15 @@ def find_violations(values: Mapping[str, Any]) -> Iterator[Violation]:
             message = f"has no effect on an existing resource; remove it, or name the resource with {name_key}"
             yield from (((key, field), message) for field in _ONLY_IF_CREATED[key] if field in part)
     yield from _find_network_violations(values.get("network"))
-    for at, pool in iterate_paths_and_pools(values):
+    for at, pool in iterate_resource_pools_with_paths(values):
         yield from _find_resource_pool_violations(pool, at)
     yield from _find_region_mismatches(values)
 
 
-def iterate_paths_and_pools(values: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
+def iterate_resource_pools_with_paths(values: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
     """Iterate over the pools of the persistent resource with their paths. `values` have the shape of `shapes.Cloud`."""
     for index, pool in enumerate(values.get(PERSISTENT_RESOURCE, {}).get("resourcePools", ())):
         yield (PERSISTENT_RESOURCE, "resourcePools", index), pool
-
-
-def build_named_and_labelled_cloud(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> shapes.Cloud:
-    """Return the keys of `shapes.Cloud` in valid `values`, with default names for what the stack creates."""
-    cloud = {key: values[key] for key in shapes.Cloud.__annotations__ if key in values}
-    registry, identity, bucket = (dict(values.get(key, {})) for key in _CHOICES)
-    if _is_created_here("registry", registry):
-        registry.setdefault("repository", _generate_name(63, pulumi_project, stack))
-    if _is_created_here("identity", identity):
-        identity.setdefault("account", _generate_account_id(pulumi_project, stack))
-    if _is_created_here("bucket", bucket):
-        bucket.setdefault("name", _generate_name(63, values["project"], pulumi_project, stack))
-    labels = values.get("labels", {})
-    for key, part in (("registry", registry), ("bucket", bucket)):
-        if labels and _is_created_here(key, part):
-            part["labels"] = {**labels, **part.get("labels", {})}
-    return cast(shapes.Cloud, {**cloud, "registry": registry, "identity": identity, "bucket": bucket})
-
-
-def _is_created_here(key: str, part: Mapping[str, Any]) -> bool:
-    """Whether the stack creates the resource of a key (`registry`, `identity`, `bucket`)."""
-    return not any(choice in part for choice in _CHOICES[key][:-1])
 
 
 def _find_invalid_project_and_region(values: Mapping[str, Any]) -> Iterator[Violation]:
@@ -136,22 +109,3 @@ def _find_region_mismatches(values: Mapping[str, Any]) -> Iterator[Violation]:
         if name and (location := name.split("/")[3]) != region:
             resource_type = "key" if path[-1] == "kmsKey" else "attachment"
             yield path, f'the {resource_type} is in "{location}"; it must be in the region of the jobs, {region}'
-
-
-def _to_slug(*parts: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")
-
-
-def _generate_name(max_length: int, *parts: str, prefix: str = "") -> str:
-    """Return a name of at most this length. A digest of all parts keeps truncated names apart."""
-    name = prefix + _to_slug(*parts)
-    if len(name) <= max_length:
-        return name
-    digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGEST_LENGTH]
-    return f"{name[: max_length - _DIGEST_LENGTH - 1].strip('-')}-{digest}"
-
-
-def _generate_account_id(*parts: str) -> str:
-    """A service account's id has 6 to 30 characters and begins with a letter."""
-    slug = _to_slug(*parts)
-    return _generate_name(30, *parts, prefix="" if len(slug) >= 6 and slug[0].isalpha() else "train-")

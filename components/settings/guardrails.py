@@ -43,10 +43,10 @@ def find_job_violations(
 
     A pipeline is checked by the job that it runs, and by the image that serves its model.
     """
-    training_job = job.spec.training_job
+    training_job = job.canonical_spec.training_job
     for path, message in _find_training_job_violations(rules, training_job.kind, training_job.fields, images, labels):
-        yield job.spec.locate_training_job_field(path), message
-    serving = job.spec.fields.get("modelToUpload", {}).get("containerSpec", {}).get("imageUri")
+        yield job.canonical_spec.locate_training_job_field(path), message
+    serving = job.canonical_spec.fields.get("modelToUpload", {}).get("containerSpec", {}).get("imageUri")
     yield from _find_registry_violations(rules, serving, images, ("modelToUpload", "containerSpec", "imageUri"))
 
 
@@ -58,15 +58,14 @@ def _find_training_job_violations(
     labels: Mapping[str, str],
 ) -> Iterator[Violation]:
     field = kind.spec_field
+    pools_path: KeyPath = (field, "workerPoolSpecs")
     for index, pool in enumerate(spec[field]["workerPoolSpecs"]):
-        at: KeyPath = (field, "workerPoolSpecs", index)
+        at = (*pools_path, index)
         yield from _find_disallowed_types(rules, pool.get("machineSpec", {}), (*at, "machineSpec"))
         for task, image in (("containerSpec", "imageUri"), ("pythonPackageSpec", "executorImageUri")):
             yield from _find_registry_violations(rules, pool.get(task, {}).get(image), images, (*at, task, image))
     replicas = sum(pool.get("replicaCount", 1) for pool in spec[field]["workerPoolSpecs"] if pool)
-    yield from _find_limit_violations(
-        "maxReplicas", rules, replicas, (field, "workerPoolSpecs"), "replicas in all pools"
-    )
+    yield from _find_limit_violations("maxReplicas", rules, replicas, pools_path, "replicas in all pools")
     yield from _find_limit_violations("maxTrials", rules, spec.get("maxTrialCount", 0), ("maxTrialCount",), "trials")
     at_once = spec.get("parallelTrialCount", 0)
     yield from _find_limit_violations("maxParallelTrials", rules, at_once, ("parallelTrialCount",), "trials at once")
@@ -79,7 +78,7 @@ def _find_training_job_violations(
 
 def find_resource_pool_violations(rules: shapes.Guardrails, values: Mapping[str, Any]) -> Iterator[Violation]:
     """Find every guardrail that the stack's persistent resource breaks. Only those on machines apply to it."""
-    for at, pool in google_cloud_rules.iterate_paths_and_pools(values):
+    for at, pool in google_cloud_rules.iterate_resource_pools_with_paths(values):
         yield from _find_disallowed_types(rules, pool["machineSpec"], (*at, "machineSpec"))
 
 
@@ -93,7 +92,7 @@ def find_budget_violations(
     """
     limits = {rule: limit for rule in _LIMITS if isinstance(limit := rules.get(rule), float)}
     for name, each in costs.items():
-        rule = min((rule for rule in limits if isfinite(_get_limited_cost(each, rule))), default=None)
+        rule = min((rule for rule in limits if isfinite(_get_cost_for_rule(each, rule))), default=None)
         # An unknown machine type is reported by machineTypes already.
         is_reported = references.has_unresolved_references if "machineTypes" in rules else lambda _: False
         missing = ", ".join(item for item in each.unpriced if not is_reported(item))
@@ -101,7 +100,7 @@ def find_budget_violations(
             message = f"no price on file for {missing} in {region}; add it under vertex-training:prices"
             yield name, rule, f"guardrails.{rule}: {message}"
     for rule, limit in limits.items():
-        priced = {name: _get_limited_cost(each, rule) for name, each in costs.items() if not each.unpriced}
+        priced = {name: _get_cost_for_rule(each, rule) for name, each in costs.items() if not each.unpriced}
         usd = {name: each for name, each in priced.items() if isfinite(each)}
         expensive = [name for name in usd if usd[name] > limit]
         unit = "USD an hour" if rule == "maxHourlyCost" else "USD at most"
@@ -116,7 +115,7 @@ def find_budget_violations(
             yield None, rule, message
 
 
-def create_image_check(rules: shapes.Guardrails | None, image_name: str) -> Callable[[str], str]:
+def create_image_uri_check(rules: shapes.Guardrails | None, image_name: str) -> Callable[[str], str]:
     """Return a function that checks the URI of an image of another stack, once that stack's outputs are known.
 
     The function returns the URI, or raises ImageRefused.
@@ -169,7 +168,7 @@ def _registry_message(uri: str, allowed: Sequence[str]) -> str:
     return f'guardrails.registries: "{uri}" is not in an allowed registry; allowed: {_join_allowed(allowed)}'
 
 
-def _get_limited_cost(cost: Cost, rule: str) -> float:
+def _get_cost_for_rule(cost: Cost, rule: str) -> float:
     return float(getattr(cost, _LIMITS[rule]))
 
 

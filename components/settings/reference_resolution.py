@@ -30,11 +30,11 @@ class Resolution:
 
 
 def resolve_and_check_references(
-    entry: Entry, names: Mapping[str, Collection[str] | None], tables: references.Tables
+    entry: Entry, declared_names: Mapping[str, Collection[str] | None], tables: references.Tables
 ) -> Resolution:
     """Fill in the references of an entry into `tables`, and check all others.
 
-    `names` are the declared names of each table, or None for an invalid table, in which all names pass.
+    `declared_names` are those of each table, or None for an invalid table, in which all names pass.
     """
     unclosed = dict(references.find_unclosed_reference_violations(entry.value))
     violations = list(unclosed.items())
@@ -50,7 +50,7 @@ def resolve_and_check_references(
             violations.append((path, references.unknown_reference_message(reference, allowed_tables)))
         elif table == references.JOBS:
             results.append((path, name))
-        elif (known := names[table]) is not None and name not in known:
+        elif (known := declared_names[table]) is not None and name not in known:
             violations.append((path, f"${{{reference}}} is not declared{suggestion_text(name, known)}"))
     return Resolution(entry, references.resolve_references(entry.value, tables), violations, used_vars, results)
 

@@ -15,7 +15,8 @@ from ..schema.source_file import SourceFile
 from . import google_cloud_rules, guardrails, price_overrides
 from .declaration_entries import load_entries_and_problems
 from .declarations import parse_declarations_and_problems
-from .declared_job_checks import find_job_violations, find_jobs_with_adopted_target
+from .declared_job_checks import find_duplicate_adoptions, find_job_violations
+from .google_cloud_defaults import build_cloud_with_default_names
 from .stack_value_checks import NAMESPACE, extract_own_config, find_valid_values_and_violations
 
 
@@ -66,12 +67,11 @@ class Settings:
         for job in declared.jobs:
             entry = entries[job.kind.collection][job.name]
             problems += [entry.create_problem(*each) for each in find_job_violations(job, declared.images, values)]
-        for job, message in find_jobs_with_adopted_target(declared.jobs):
+        for job, message in find_duplicate_adoptions(declared.jobs):
             problems.append(entries[job.kind.collection][job.name].create_problem(("lifecycle", "adopt"), message))
         if rules := values.get("guardrails"):
-            problems += [
-                stack_file.create_problem(*each) for each in guardrails.find_resource_pool_violations(rules, values)
-            ]
+            pool_violations = guardrails.find_resource_pool_violations(rules, values)
+            problems += [stack_file.create_problem(*violation) for violation in pool_violations]
             kinds = {job.name: job.kind for job in declared.jobs}
             for name, rule, message in guardrails.find_budget_violations(rules, costs, values.get("region", "")):
                 if name in kinds:
@@ -87,9 +87,7 @@ class Settings:
             project=values.get("project", "local"),
             region=values.get("region", "us-central1"),
             emulator_port=values.get("emulator", {}).get("port"),
-            cloud=google_cloud_rules.build_named_and_labelled_cloud(pulumi_project, stack, values)
-            if values["target"] == "gcp"
-            else None,
+            cloud=build_cloud_with_default_names(pulumi_project, stack, values) if values["target"] == "gcp" else None,
             images=declared.images,
             packages=declared.packages,
             jobs=declared.jobs,
@@ -111,8 +109,8 @@ def _estimate_costs(jobs: Iterable[DeclaredJob], stack_values: Mapping[str, Any]
     if stack_values.get("target") != "gcp" or "region" not in stack_values:
         return {}
     region, known = stack_values["region"], price_overrides.merge_prices(stack_values.get("prices"))
-    costs = {job.name: estimate_cost(job.spec, region, known) for job in jobs if job.valid_spec}
-    if pools := [pool for _, pool in google_cloud_rules.iterate_paths_and_pools(stack_values)]:
+    costs = {job.name: estimate_cost(job.canonical_spec, region, known) for job in jobs if job.valid_spec}
+    if pools := [pool for _, pool in google_cloud_rules.iterate_resource_pools_with_paths(stack_values)]:
         costs[google_cloud_rules.PERSISTENT_RESOURCE] = persistent_resource.estimate_pool_cost(pools, region, known)
     return costs
 

@@ -30,6 +30,7 @@ class EmulatorProcessProvider(Provider):
         return super().update(_id, _olds, news)
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
+        """Return what is recorded: whether the emulator runs does not matter, as every call to it starts it."""
         return self.build_read_result(id_, props)
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:

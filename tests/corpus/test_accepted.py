@@ -8,7 +8,7 @@ import pytest
 
 from components.errors import DeclarationErrors
 from components.jobs import drift
-from components.jobs.job_resources import add_defaults_and_folder
+from components.jobs.job_resources import add_defaults_and_output_folder
 from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
 from components.schema import references
 from tests.components.fakes import Ground
@@ -41,13 +41,13 @@ def said(spec: Spec, root: Path) -> list[str]:
         return [f"{problem.path}: {problem.message}" for problem in errors.problems]
     assert read.jobs
     for job in read.jobs:
-        checked(job.spec, job.name)
+        checked(job.canonical_spec, job.name)
     return []
 
 
 def checked(spec: CanonicalSpec, name: str) -> Any:
     """The spec that the provider of a job passes on to the engine: complete, and without a failure."""
-    whole = add_defaults_and_folder(spec, 0, GROUND, name).fields
+    whole = add_defaults_and_output_folder(spec, 0, GROUND, name).fields
     props = {"owner": f"team/dev/{name}", "parent": GROUND.parent, "spec": whole}
     result = PROVIDERS[spec.kind].check({}, props)
     assert result.failures == []
@@ -65,7 +65,7 @@ def test_specs_preview_clean_or_with_expected_violations(spec: Spec, tmp_path: P
 def test_requests_follow_the_discovery_document(spec: Spec, tmp_path: Path, api: Api, client: RestClient) -> None:
     spec.declare(tmp_path)
     for job in settings(tmp_path).jobs:
-        whole = references.resolve_and_unescape(checked(job.spec, job.name), {})
+        whole = references.resolve_and_unescape(checked(job.canonical_spec, job.name), {})
         assert discovery.broken(job.kind.type, convert_int64_to_strings(job.kind.message_type, whole)) == []
         api.replies({**HELD, "name": f"{PARENT}/{job.kind.collection}/7"})
         client.create(job.kind, PARENT, whole)

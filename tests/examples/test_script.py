@@ -31,7 +31,7 @@ def copy(tmp_path: Path) -> Path:
 
 def test_its_image_holds_the_script_alone(copy: Path) -> None:
     context = create_build_context(copy, settings(copy).images["script"])
-    assert list(context.file_digests) == ["Dockerfile", "package/train.py"]
+    assert list(context.digests_by_archive_path) == ["Dockerfile", "package/train.py"]
 
 
 def test_only_edits_of_the_script_change_the_image(copy: Path) -> None:
@@ -44,7 +44,7 @@ def test_only_edits_of_the_script_change_the_image(copy: Path) -> None:
 
 def test_it_fits_and_saves_the_line(copy: Path) -> None:
     (job,) = settings(copy).jobs
-    (pool,) = job.spec.fields["jobSpec"]["workerPoolSpecs"]
+    (pool,) = job.canonical_spec.fields["jobSpec"]["workerPoolSpecs"]
     command = [sys.executable, str(copy / "examples/script/train.py"), *pool["containerSpec"]["args"]]
     environment = {"AIP_MODEL_DIR": str(copy / "run/model")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

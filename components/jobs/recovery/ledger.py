@@ -23,7 +23,7 @@ from ...runtime import api_target
 from ...runtime.api_target import translate_api_errors
 from ...runtime.provider_base import Provider
 from ...schema.declared_job import DeclaredJob, get_deletion_policy
-from . import tokens
+from . import job_digests
 from .labels import MARK_LABEL, build_stack_filter
 from .orphans import remove_orphans
 from .update_session import LedgerContents, UpdateSession, get_current_session
@@ -53,22 +53,23 @@ class LedgerProvider(Provider):
         return dynamic.CheckResult(inputs, [])
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
-        get_current_session().set_ledger(_parse_ledger_contents(id_, news))
+        get_current_session().set_current_ledger(_parse_ledger_contents(id_, news))
         return dynamic.DiffResult(changes=any(news.get(name) != olds.get(name) for name in ("goings", "kept")))
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         id_ = uuid.uuid4().hex[:12]
-        get_current_session().set_ledger(_parse_ledger_contents(id_, props))
+        get_current_session().set_current_ledger(_parse_ledger_contents(id_, props))
         return dynamic.CreateResult(id_, dict(props))
 
     def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         gone = {name: kind for name, kind in news.get("gone", {}).items() if name not in news["kept"]}
-        marks = {tokens.compute_mark(id_, name) for name in gone}
+        marks = {job_digests.compute_mark_label(id_, name) for name in gone}
         _remove_unrecorded_jobs(olds["parent"], news["stack"], gone.values(), marks.__contains__, get_current_session())
         return dynamic.UpdateResult(dict(news))
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
-        kept_marks = {tokens.compute_mark(id_, name) for name in props["kept"]}
+        """Remove the jobs that this ledger has marked and no state records, except kept ones."""
+        kept_marks = {job_digests.compute_mark_label(id_, name) for name in props["kept"]}
         is_removable = lambda mark: mark.startswith(f"{id_}-") and mark not in kept_marks  # noqa: E731
         _remove_unrecorded_jobs(props["parent"], props["stack"], KINDS, is_removable, get_current_session())
 
@@ -101,7 +102,7 @@ def _remove_unrecorded_jobs(
     Jobs that this run has deleted or kept already stay: the ledger may not know that `pulumi up --target` kept them.
     """
     with translate_api_errors("jobs of an interrupted run: not removed"):
-        api = api_target.resolve_ready_target(parent)
+        api = api_target.resolve_and_start_target(parent)
         for collection in sorted({*collections}):
             jobs = api.client.list(KINDS[collection], api.parent, build_stack_filter(stack.partition("/")[2]))
             removable = {

@@ -29,25 +29,25 @@ def remove_orphans(client: JobClient, stack: str, candidates: Mapping[str, str])
     """
     if not candidates:
         return
-    recorded_ids = read_recorded_ids(stack)
+    recorded_ids = get_resource_ids_in_state(stack)
     if recorded_ids is None:
         shown = ", ".join(sorted(candidates))
         print(f"{shown}: may be left of a run that was killed; the state cannot be read", flush=True)  # noqa: T201
         return
     orphans = [name for name in candidates if name not in recorded_ids]
-    backing_jobs = _fetch_backing_names_in_regions(client, stack, orphans)
+    backing_jobs = _fetch_backing_job_names(client, stack, orphans)
     for name in orphans:
         if name not in backing_jobs:
             print(f"{candidates[name]}: removing {name}, which a killed run has left", flush=True)  # noqa: T201
             remove_job(client, ResourceName.parse(name), candidates[name])
 
 
-def find_undeclared_job_names(api: Target, ledger: LedgerContents) -> list[str]:
+def find_active_undeclared_job_names(api: Target, ledger: LedgerContents) -> list[str]:
     """Return the names of a ledger's active jobs that are no longer declared. Raises VertexError.
 
     Pulumi removes them at the end of a run, unless something has failed before.
     """
-    declared_marks = {ledger.compute_mark(name) for name in ledger.names | ledger.kept_names}
+    declared_marks = {ledger.compute_mark_label(name) for name in ledger.names | ledger.kept_names}
     undeclared = set()
     for kind in KINDS.values():
         for job in api.client.list(kind, api.parent, build_stack_filter(ledger.stack.partition("/")[2])):
@@ -58,7 +58,7 @@ def find_undeclared_job_names(api: Target, ledger: LedgerContents) -> list[str]:
     return sorted(undeclared)
 
 
-def read_recorded_ids(stack: str) -> set[str] | None:
+def get_resource_ids_in_state(stack: str) -> set[str] | None:
     """Return the ids of all resources in the state of `organization/project/stack`; None if it cannot be read.
 
     A provider is told of one resource at a time, so this asks the `pulumi` command (it takes half a second).
@@ -72,7 +72,7 @@ def read_recorded_ids(stack: str) -> set[str] | None:
     return {resource["id"] for resource in resources if "id" in resource}
 
 
-def _fetch_backing_names_in_regions(client: JobClient, stack: str, job_names: Iterable[str]) -> set[str | None]:
+def _fetch_backing_job_names(client: JobClient, stack: str, job_names: Iterable[str]) -> set[str | None]:
     """Return the jobs that pipelines of the stack have run, in the regions of jobs with these `job_names`."""
     parsed = map(ResourceName.parse, job_names)
     parents = {build_parent(name.project, name.region) for name in parsed if name.kind != TRAINING_PIPELINE}

@@ -14,7 +14,7 @@ from vertex_api.job_states import strip_state_prefix
 from vertex_api.resource_names import ResourceName
 
 from ...runtime.api_target import Target
-from . import labels, tokens
+from . import job_digests, labels
 
 Job = Mapping[str, Any]
 Rows = Mapping[str, list[Mapping[str, str]]]
@@ -33,9 +33,9 @@ class LedgerContents:
     names: frozenset[str]
     kept_names: frozenset[str]
 
-    def compute_mark(self, job_name: str) -> str:
+    def compute_mark_label(self, job_name: str) -> str:
         """Return the label value of the jobs that this state submits under a name."""
-        return tokens.compute_mark(self.id, job_name)
+        return job_digests.compute_mark_label(self.id, job_name)
 
 
 class UpdateSession:
@@ -46,11 +46,11 @@ class UpdateSession:
         self._deleted: set[str] = set()
         self._listings: dict[tuple[Target, Kind, str], _JobListing] = {}
 
-    def set_ledger(self, ledger: LedgerContents) -> None:
+    def set_current_ledger(self, ledger: LedgerContents) -> None:
         """Set the ledger that covers the jobs submitted from now on."""
         self._ledger = ledger
 
-    def get_ledger(self, stack: str) -> LedgerContents | None:
+    def get_current_ledger(self, stack: str) -> LedgerContents | None:
         """Return the ledger of a stack, `<pulumi project>/<stack>`.
 
         None if there is none: another program declares the stack, or `pulumi up --target` has left the ledger out.
@@ -72,7 +72,7 @@ class UpdateSession:
         may have changed since. A list might lag behind what a killed run has posted: Google promises fresh results of
         `get` alone (AIP-121), but no lag is known of jobs. Raises VertexError.
         """
-        rows = self._list_undeleted_jobs(api, kind, stack, token)
+        rows = self._list_remaining_rows(api, kind, stack, token)
         while row := _select_newest_usable_job(rows):
             with suppress(NotFound):
                 job = api.client.get(ResourceName.parse(row["name"]))
@@ -81,15 +81,17 @@ class UpdateSession:
             rows.remove(row)
         return None
 
-    def find_orphan_names(self, api: Target, kind: Kind, stack: str, mark: str, except_job: Job | None) -> list[str]:
-        """Return the names of other jobs than `except_job` that have a mark. Raises VertexError."""
-        except_name = except_job and except_job["name"]
-        return [row["name"] for row in self._list_undeleted_jobs(api, kind, stack, mark) if row["name"] != except_name]
+    def find_marked_job_names(self, api: Target, kind: Kind, stack: str, mark: str, excluded: Job | None) -> list[str]:
+        """Return the names of the jobs that have a mark, without the `excluded` one. Raises VertexError."""
+        excluded_name = excluded and excluded["name"]
+        return [
+            row["name"] for row in self._list_remaining_rows(api, kind, stack, mark) if row["name"] != excluded_name
+        ]
 
-    def _list_undeleted_jobs(self, api: Target, kind: Kind, stack: str, label_value: str) -> list[Mapping[str, str]]:
+    def _list_remaining_rows(self, api: Target, kind: Kind, stack: str, label_value: str) -> list[Mapping[str, str]]:
         # setdefault is atomic, so all threads get one listing.
         listing = self._listings.setdefault((api, kind, stack), _JobListing())
-        rows = listing.fetch_jobs_by_label(api, kind, stack).get(label_value, [])
+        rows = listing.get_or_fetch_rows_by_label(api, kind, stack).get(label_value, [])
         return [row for row in rows if not self.is_deleted_or_kept(row["name"])]
 
 
@@ -106,15 +108,15 @@ class _JobListing:
         self._lock = threading.Lock()
         self._rows: Rows | None = None
 
-    def fetch_jobs_by_label(self, api: Target, kind: Kind, stack: str) -> Rows:
+    def get_or_fetch_rows_by_label(self, api: Target, kind: Kind, stack: str) -> Rows:
         """The first call lists, and others wait for it; after a failure the next one lists again."""
         with self._lock:
             if self._rows is None:
-                self._rows = _group_jobs_by_label(api.client.list(kind, api.parent, labels.build_stack_filter(stack)))
+                self._rows = _group_rows_by_label(api.client.list(kind, api.parent, labels.build_stack_filter(stack)))
             return self._rows
 
 
-def _group_jobs_by_label(jobs: Iterable[Job]) -> Rows:
+def _group_rows_by_label(jobs: Iterable[Job]) -> Rows:
     rows: dict[str, list[Mapping[str, str]]] = {}
     for job in jobs:
         row = {field: job[field] for field in ("name", "state", "createTime")}

@@ -41,13 +41,13 @@ def folder(tmp_path: Path, cache_folder: Path) -> Path:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the files that are read."""
     names: list[str] = []
-    really = digests._compute_signed_digest
+    really = digests._compute_signature_and_digest
 
     def noted(file: str) -> object:
         names.append(Path(file).name)
         return really(file)
 
-    monkeypatch.setattr(digests, "_compute_signed_digest", noted)
+    monkeypatch.setattr(digests, "_compute_signature_and_digest", noted)
     return names
 
 

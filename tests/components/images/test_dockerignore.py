@@ -243,7 +243,7 @@ def with_classic_builder(tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 @pytest.mark.parametrize("tried", RULES)
 def test_buildkit_copies_what_the_context_has(tmp_path: Path, with_buildkit: dict[str, set[str]], tried: str) -> None:
     context = tree(tmp_path, RULES[tried])
-    assert set(context.file_digests) == list_sent_files(context, with_buildkit[tried])
+    assert set(context.digests_by_archive_path) == list_sent_files(context, with_buildkit[tried])
 
 
 @pytest.mark.parametrize("tried", SAME_WITH_CLASSIC)
@@ -251,7 +251,7 @@ def test_the_classic_builder_copies_what_the_context_has(
     tmp_path: Path, with_classic_builder: dict[str, set[str]], tried: str
 ) -> None:
     context = tree(tmp_path, RULES[tried])
-    assert set(context.file_digests) == list_sent_files(context, with_classic_builder[tried])
+    assert set(context.digests_by_archive_path) == list_sent_files(context, with_classic_builder[tried])
 
 
 def test_the_ignore_file_of_a_dockerfile_wins(tmp_path: Path) -> None:

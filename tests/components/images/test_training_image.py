@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from components.errors import BuildFailed
-from components.files.digests import MAX_LISTED_FILES, shorten_digests_if_few
+from components.files.digests import MAX_LISTED_FILES, get_short_digests_unless_many
 from components.images import training_image
 from components.images.build_context import BuildContext, DockerfileContext
 from components.images.declared_images import create_build_context
@@ -56,7 +56,7 @@ def props(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "dockerfile": "Dockerfile",
         "buildArgs": {},
         "platform": "linux/amd64",
-        "files": shorten_digests_if_few(context.file_digests),
+        "files": get_short_digests_unless_many(context.digests_by_archive_path),
     }
 
 
@@ -140,5 +140,5 @@ def test_images_are_built_for_amd64_by_default(tmp_path: Path) -> None:
 
 def test_digests_of_few_files_are_shortened() -> None:
     files = {f"f{number}": f"{number:064}" for number in range(MAX_LISTED_FILES)}
-    assert shorten_digests_if_few(files) == {name: digest[:10] for name, digest in files.items()}
-    assert shorten_digests_if_few(files | {"one more": "0" * 64}) is None
+    assert get_short_digests_unless_many(files) == {name: digest[:10] for name, digest in files.items()}
+    assert get_short_digests_unless_many(files | {"one more": "0" * 64}) is None

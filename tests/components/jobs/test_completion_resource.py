@@ -8,7 +8,7 @@ import pytest
 from components.errors import TrainingFailed
 from components.jobs import completion_resource as completion_module
 from components.jobs.completion_resource import CompletionProvider
-from components.jobs.recovery.tokens import compute_mark
+from components.jobs.recovery.job_digests import compute_mark_label
 from components.jobs.recovery.update_session import LedgerContents, get_current_session
 from tests.components.fakes import FakeClient
 from vertex_api.client_errors import Unavailable
@@ -51,12 +51,14 @@ def test_a_job_that_fails_fails_it(api: FakeClient, act: Any) -> None:
 
 def test_a_failure_names_running_undeclared_jobs(api: FakeClient) -> None:
     add(api, "JOB_STATE_FAILED")
-    get_current_session().set_ledger(LedgerContents("led", "acme/team/dev", frozenset({"digits"}), frozenset({"kept"})))
+    get_current_session().set_current_ledger(
+        LedgerContents("led", "acme/team/dev", frozenset({"digits"}), frozenset({"kept"}))
+    )
     states = {"gone": "RUNNING", "ended": "SUCCEEDED", "digits": "RUNNING", "kept": "RUNNING"}
     for number, (name, state) in enumerate(states.items(), 2):
-        marked = {**LABELS, "pulumi_name": name, "pulumi_mark": compute_mark("led", name)}
+        marked = {**LABELS, "pulumi_name": name, "pulumi_mark": compute_mark_label("led", name)}
         api.add(TRAIN.replace("/1", f"/{number}"), labels=marked, state=f"JOB_STATE_{state}")
-    theirs = {**LABELS, "pulumi_name": "theirs", "pulumi_mark": compute_mark("other", "theirs")}
+    theirs = {**LABELS, "pulumi_name": "theirs", "pulumi_mark": compute_mark_label("other", "theirs")}
     api.add(TRAIN.replace("/1", "/9"), labels=theirs, state="JOB_STATE_RUNNING")
     with pytest.raises(TrainingFailed) as failure:
         provider.create(INPUTS)
@@ -68,7 +70,7 @@ def test_a_failure_names_running_undeclared_jobs(api: FakeClient) -> None:
 
 def test_a_failure_survives_an_unreadable_job_list(api: FakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
     add(api, "JOB_STATE_FAILED")
-    monkeypatch.setattr(completion_module, "find_undeclared_job_names", raising(Unavailable("no answer")))
+    monkeypatch.setattr(completion_module, "find_active_undeclared_job_names", raising(Unavailable("no answer")))
     with pytest.raises(TrainingFailed, match=r"^digits failed"):
         provider.create(INPUTS)
 

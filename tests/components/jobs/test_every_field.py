@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from components.jobs import drift
-from components.jobs.job_resources import add_defaults_and_folder
+from components.jobs.job_resources import add_defaults_and_output_folder
 from components.runtime import api_target
 from tests.components.fakes import Ground
 from tests.components.jobs.test_provider import PARENT, PROVIDERS, engine_s, inputs
@@ -58,7 +58,7 @@ def service(server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
     api = server.api = Api(server.server_port)
     url = f"http://127.0.0.1:{api.port}"
     at = api_target.Target(RestClient(Endpoint.for_server(url)), PARENT, api_target.EmulatorLinks(url))
-    monkeypatch.setattr(api_target, "resolve_ready_target", lambda parent: at)
+    monkeypatch.setattr(api_target, "resolve_and_start_target", lambda parent: at)
     monkeypatch.setattr("sys.argv", ["pytest"])
     yield api
 
@@ -70,9 +70,9 @@ def test_what_is_sent_is_what_was_declared(service: Api, tmp_path: Path, kind: K
     assert len(jobs) == len(bodies)
     service.replies({"name": f"{PARENT}/{kind.collection}/7", "state": 2})  # pending, of either enum
     for job in jobs:
-        spec = add_defaults_and_folder(job.spec, 0, Ground(), job.name).fields
-        assert validate_and_canonicalize_spec(kind, bodies[job.name]) == (job.spec, [])  # from Python
-        assert drift.select_and_mask_fields(job.spec.fields, spec, {}) == job.spec.fields
+        spec = add_defaults_and_output_folder(job.canonical_spec, 0, Ground(), job.name).fields
+        assert validate_and_canonicalize_spec(kind, bodies[job.name]) == (job.canonical_spec, [])  # from Python
+        assert drift.select_and_mask_fields(job.canonical_spec.fields, spec, {}) == job.canonical_spec.fields
         checked = PROVIDERS[kind].check({}, engine_s(inputs(dict(spec))))
         assert checked.failures == []
         PROVIDERS[kind].create(engine_s(checked.inputs))
@@ -83,4 +83,6 @@ def test_what_is_sent_is_what_was_declared(service: Api, tmp_path: Path, kind: K
         sent = {name: value for name, value in {**sent, "labels": own}.items() if value}
         assert drift.select_and_mask_fields(spec, sent, {}) == spec
         assert drift.select_and_mask_fields(sent, spec, {}) == sent  # and nothing besides
-    assert [path for path, _ in fields_of(kind) if not any(is_set(job.spec.fields, path) for job in jobs)] == []
+    assert [
+        path for path, _ in fields_of(kind) if not any(is_set(job.canonical_spec.fields, path) for job in jobs)
+    ] == []

@@ -23,12 +23,12 @@ print(debug_messages.find_engine_arguments(os.getppid()))
 
 @pytest.mark.parametrize("options", ["--debug", "-d", "--debug=true", "-yd", "-v=9", "-v9", "--verbose 3", "-dy"])
 def test_these_options_request_debug_output(options: str) -> None:
-    assert debug_messages.requests_debug_output(["up", "--yes", *options.split()])
+    assert debug_messages.has_debug_option(["up", "--yes", *options.split()])
 
 
 @pytest.mark.parametrize("options", ["", "--diff", "-y -s dev", "--event-log FILE", "--logtostderr", "-m verbose"])
 def test_other_options_do_not(options: str) -> None:
-    assert not debug_messages.requests_debug_output(["up", *options.split()])
+    assert not debug_messages.has_debug_option(["up", *options.split()])
 
 
 @pytest.mark.parametrize("hide_proc", [False, True])

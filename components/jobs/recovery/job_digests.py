@@ -16,7 +16,7 @@ def compute_run_id(spec: CanonicalSpec, rerun: int, upstream_run_ids: Sequence[s
     return _compute_digest(spec.kind.collection, spec.fields, rerun, *upstream_run_ids)[:8]
 
 
-def compute_token(
+def compute_idempotency_token(
     spec: CanonicalSpec, owner: str, secrets: Mapping[str, str], rerun: int, upstream_jobs: Mapping[str, str]
 ) -> str:
     """Return 32 hex digits that are equal for equal jobs of one resource: the key of an idempotent create.
@@ -28,7 +28,7 @@ def compute_token(
     return _compute_digest(spec.kind.collection, owner, spec.fields, secrets, rerun, *upstream)[:32]
 
 
-def compute_mark(ledger_id: str, job_name: str) -> str:
+def compute_mark_label(ledger_id: str, job_name: str) -> str:
     """Return the label value that all jobs have which one state has submitted under one name."""
     return f"{ledger_id}-{_compute_digest(job_name)[:16]}"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs.recovery.tokens import compute_mark, compute_run_id, compute_token
+from components.jobs.recovery.job_digests import compute_idempotency_token, compute_mark_label, compute_run_id
 from tests.vertex_api.jobs import custom_job, edited
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_api.validation.canonical_spec import CanonicalSpec
@@ -25,10 +25,10 @@ PLAIN: dict[str, Any] = {
 def test_field_order_does_not_change_a_token() -> None:
     turned = dict(reversed(SPEC.items())) | {"displayName": SPEC["displayName"]}
     assert list(turned) != list(SPEC)
-    assert compute_token(**PLAIN) == compute_token(
+    assert compute_idempotency_token(**PLAIN) == compute_idempotency_token(
         **PLAIN | {"spec": CanonicalSpec(CUSTOM_JOB, turned), "secrets": {"b": "2", "a": "1"}}
     )
-    assert re.fullmatch("[0-9a-f]{32}", compute_token(**PLAIN))
+    assert re.fullmatch("[0-9a-f]{32}", compute_idempotency_token(**PLAIN))
 
 
 @pytest.mark.parametrize(
@@ -48,12 +48,12 @@ def test_field_order_does_not_change_a_token() -> None:
     ids=str,
 )
 def test_a_token_is_another_when_anything_is_other(change: dict[str, Any]) -> None:
-    assert compute_token(**PLAIN | change) != compute_token(**PLAIN)
+    assert compute_idempotency_token(**PLAIN | change) != compute_idempotency_token(**PLAIN)
 
 
 def test_argument_order_changes_a_token() -> None:
     one, other = (CanonicalSpec(CUSTOM_JOB, edited(SPEC, *ARGS, to=args)) for args in (["a", "b"], ["b", "a"]))
-    assert compute_token(**PLAIN | {"spec": one}) != compute_token(**PLAIN | {"spec": other})
+    assert compute_idempotency_token(**PLAIN | {"spec": one}) != compute_idempotency_token(**PLAIN | {"spec": other})
 
 
 def test_spec_kind_and_rerun_change_the_run_id() -> None:
@@ -73,11 +73,13 @@ def test_a_run_id_depends_on_no_secret() -> None:
 
 def test_tokens_and_ids_are_those_of_earlier_versions() -> None:
     # Other ones would orphan running jobs after an upgrade, and show changes in everyone's next preview.
-    assert compute_token(**PLAIN) == "a6b6f4fb8033f77aba679a1000911c26"
+    assert compute_idempotency_token(**PLAIN) == "a6b6f4fb8033f77aba679a1000911c26"
     assert compute_run_id(CanonicalSpec(CUSTOM_JOB, SPEC), 0) == "b67dcf48"
 
 
 def test_marks_are_valid_labels_per_name_and_ledger() -> None:
-    marks = {compute_mark(ledger, name) for ledger in ("0123456789ab", "ba9876543210") for name in ("a", "A", "a b")}
+    marks = {
+        compute_mark_label(ledger, name) for ledger in ("0123456789ab", "ba9876543210") for name in ("a", "A", "a b")
+    }
     assert len(marks) == 6
     assert all(len(mark) <= 63 and mark == mark.lower() for mark in marks)

@@ -30,7 +30,7 @@ def is_engine_alive() -> bool:
     return True
 
 
-def ensure_engine_alive(error_prefix: str) -> None:
+def require_engine_alive(error_prefix: str) -> None:
     """Raise SubmitFailed if the engine is gone, so that nothing is started that no state will record."""
     if not is_engine_alive():
         raise SubmitFailed(
@@ -38,7 +38,7 @@ def ensure_engine_alive(error_prefix: str) -> None:
         )
 
 
-def exit_with_engine() -> None:
+def start_engine_watcher() -> None:
     """Watch the engine, and end this process soon after it: Pulumi does not, and no state would record the rest."""
     if _watching.acquire(blocking=False):
         threading.Thread(target=_exit_when_engine_ends, daemon=True).start()

@@ -1,0 +1,53 @@
+"""Default names and labels of what a stack creates in its Google Cloud project."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from ..schema import shapes
+
+_DIGEST_LENGTH = 8
+"""Hex digits of the digest at the end of a truncated name."""
+
+
+def build_cloud_with_default_names(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> shapes.Cloud:
+    """Return the keys of `shapes.Cloud` in valid `values`, with default names and the labels of the stack."""
+    cloud = {key: values[key] for key in shapes.Cloud.__annotations__ if key in values}
+    registry, identity, bucket = (dict(values.get(key, {})) for key in ("registry", "identity", "bucket"))
+    if _is_created_here(registry):
+        registry.setdefault("repository", _generate_name(63, pulumi_project, stack))
+    if _is_created_here(identity):
+        identity.setdefault("account", _generate_account_id(pulumi_project, stack))
+    if _is_created_here(bucket):
+        bucket.setdefault("name", _generate_name(63, values["project"], pulumi_project, stack))
+    labels = values.get("labels", {})
+    for part in (registry, bucket):
+        if labels and _is_created_here(part):
+            part["labels"] = {**labels, **part.get("labels", {})}
+    return cast(shapes.Cloud, {**cloud, "registry": registry, "identity": identity, "bucket": bucket})
+
+
+def _is_created_here(part: Mapping[str, Any]) -> bool:
+    """Whether the stack creates the registry, account or bucket that these keys describe."""
+    return not part.keys() & {"existing", "url"}
+
+
+def _build_slug(*parts: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")
+
+
+def _generate_name(max_length: int, *parts: str, prefix: str = "") -> str:
+    """Return a name of at most this length. A digest of all parts keeps truncated names apart."""
+    name = prefix + _build_slug(*parts)
+    if len(name) <= max_length:
+        return name
+    digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGEST_LENGTH]
+    return f"{name[: max_length - _DIGEST_LENGTH - 1].strip('-')}-{digest}"
+
+
+def _generate_account_id(*parts: str) -> str:
+    """A service account's id has 6 to 30 characters and begins with a letter."""
+    slug = _build_slug(*parts)
+    return _generate_name(30, *parts, prefix="" if len(slug) >= 6 and slug[0].isalpha() else "train-")
