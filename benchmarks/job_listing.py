@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.emulator_performance import Emulator, run_emulator, temporary_data_folder
 from benchmarks.paired_timing import render_row
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.validation.pipeline_tasks import CUSTOM_TASK
+from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import SUCCEEDED, Trial

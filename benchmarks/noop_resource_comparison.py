@@ -63,7 +63,7 @@ class Program:
     def measure_pulumi(self, *arguments: str) -> Cost:
         """Run `pulumi` with these arguments and return what all its processes cost."""
         command = ["pulumi", *arguments, "--stack", "benchmark", "--non-interactive"]
-        return measure_command(command, self.root, self._environment)
+        return run_and_measure_command(command, self.root, self._environment)
 
     def create_stack(self) -> Self:
         """Create the stack, and return the program."""
@@ -80,7 +80,7 @@ class Program:
         return {**inherited, **shell_environment.DEFAULTS, **backend}
 
 
-def measure_command(command: list[str], folder: Path, environment: Mapping[str, str]) -> Cost:
+def run_and_measure_command(command: list[str], folder: Path, environment: Mapping[str, str]) -> Cost:
     """Run a command and return what it costs with its child processes."""
     before, begin = _get_child_processor_seconds(), time.perf_counter()
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)

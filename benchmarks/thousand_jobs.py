@@ -20,7 +20,7 @@ from benchmarks.noop_resource_comparison import (
     build_short_spec,
     create_noop_program,
     create_our_program,
-    measure_command,
+    run_and_measure_command,
     yield_cost_rows,
 )
 from tests.forwarding_proxy import ForwardingProxy
@@ -99,7 +99,7 @@ def _measure_bare_calls(folder: Path) -> Cost:
     bodies.write_text("".join(json.dumps(job) + "\n" for job in jobs))
     with _run_full_emulator(folder / "data") as emulator:
         command = [sys.executable, "-m", "benchmarks.bare_calls", emulator.url, str(bodies)]
-        return measure_command(command, CHECKOUT, os.environ)
+        return run_and_measure_command(command, CHECKOUT, os.environ)
 
 
 @contextmanager

@@ -29,8 +29,8 @@ LAYERS = {
     "vertex_api": (
         ("", "deferred_packages", "client_errors", "scalar_types", "name_suggestions", "job_states", "studies"),
         ("catalog", "message_fields", "types"),
-        ("job_kinds", "pipeline_types"),
-        ("resource_names", "validation.rules"),
+        ("job_kinds",),
+        ("resource_names", "training_pipelines", "validation.rules"),
         ("client", "validation"),
         ("estimates",),
     ),

@@ -15,8 +15,8 @@ from vertex_api.estimates.quota import METRIC_PREFIX, estimate_quota_by_metric
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.canonical_spec import CanonicalSpec
-from vertex_api.validation.shape_and_rule_validation import validate_and_canonicalize_job
-from vertex_api.validation.shape_validation import validate_and_canonicalize_shape
+from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
+from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 from vertex_emulator.api.injected_quota_error import list_quota_metrics_of_error
 from vertex_emulator.database.records import Replica
 from vertex_emulator.replicas.service_environment import build_service_environment
@@ -29,8 +29,10 @@ from vertex_emulator.scheduling.custom_job_outcome import compute_deadline
 )
 def test_stacks_and_jobs_take_the_same_networks(network: str, is_valid: bool) -> None:
     job = edited(custom_job(), "jobSpec", "network", to=network)
-    in_job = [problem.message for problem in validate_and_canonicalize_job(CUSTOM_JOB, job)[1]]
-    in_stack = [problem.message for problem in validate_and_canonicalize_shape(shapes.Peering, {"network": network})[1]]
+    in_job = [problem.message for problem in canonicalize_job_and_find_problems(CUSTOM_JOB, job)[1]]
+    in_stack = [
+        problem.message for problem in canonicalize_and_find_shape_problems(shapes.Peering, {"network": network})[1]
+    ]
     assert in_job == in_stack
     assert is_valid == (not in_job)
 

@@ -21,8 +21,8 @@ from components.settings.stack_value_checks import NAMESPACE
 from tools.generate_types import PREFIX, load_discovery_document, write_or_check_files
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE
 from vertex_api.message_fields import split_type_and_annotations
-from vertex_api.pipeline_types import TrainingPipeline
 from vertex_api.scalar_types import Boolean, Double, Duration, Int32, Int64, OutputOnly, String, Timestamp
+from vertex_api.training_pipelines.declared_types import TrainingPipeline
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "components" / "schema"
@@ -54,7 +54,7 @@ _OUTPUT_ONLY = get_args(OutputOnly[str])[1]
 Schema = dict[str, Any]
 
 
-class Writer:
+class SchemaBuilder:
     """Collects the definitions that the fields use while it writes them. `descriptions` are by type and field."""
 
     def __init__(self, descriptions: dict[str, dict[str, str]]) -> None:
@@ -110,7 +110,7 @@ class Writer:
             if get_origin(hint) is Required and (message.__name__, name) not in (_FILLED_IN, _BESIDE_A_FILE):
                 required.append(name)
         schema = {"type": ["object", "string"], "pattern": _ALONE, "additionalProperties": False}
-        return {**schema, "properties": properties, **build_required_rules(required)}
+        return {**schema, "properties": properties, **build_required_fields_schema(required)}
 
     def build_job(self, message: Any) -> Schema:
         """Return the schema of a job as it is declared: with a lifecycle, perhaps with a file, and named by its key."""
@@ -121,10 +121,10 @@ class Writer:
             "spec": self.define_and_reference(shapes.SpecFile),
         }
         spelled = [rule for rule in required if "displayName" not in json.dumps(rule)]
-        pools = build_required_rules([_BESIDE_A_FILE[1]])
+        pools = build_required_fields_schema([_BESIDE_A_FILE[1]])
         of_a_study = {
             "properties": dict.fromkeys(("trialJobSpec", "trial_job_spec"), pools),
-            **build_required_rules(["studySpec"]),
+            **build_required_fields_schema(["studySpec"]),
         }
         below = {"jobSpec": pools, "trialJobSpec": pools, "trainingTaskInputs": {"anyOf": [pools, of_a_study]}}
         spelled += [
@@ -146,7 +146,7 @@ def _build_map_schema(value_schema: Schema) -> Schema:
     return {"type": ["object", "string"], "pattern": _ALONE, "additionalProperties": value_schema}
 
 
-def build_required_rules(names: list[str]) -> Schema:
+def build_required_fields_schema(names: list[str]) -> Schema:
     """Return a rule for each field that is required, in one spelling or the other."""
     rules = [{"anyOf": [{"required": [one]} for one in dict.fromkeys((name, to_snake(name)))]} for name in names]
     return {"allOf": rules} if rules else {}
@@ -162,12 +162,12 @@ def extract_api_descriptions(document: Schema) -> Iterator[tuple[str, dict[str, 
         yield name.removeprefix(PREFIX), {field: text for field, text in sentences.items() if text}
 
 
-def _remove_behaviors(text: str) -> str:
+def _remove_behaviors(description: str) -> str:
     """Return the description of a field without `Required.` and the like before it."""
-    return re.sub(r"^((Required|Optional|Immutable)\.\s*)+", "", text)
+    return re.sub(r"^((Required|Optional|Immutable)\.\s*)+", "", description)
 
 
-def extract_page_descriptions(page: str) -> Iterator[tuple[str, dict[str, str]]]:
+def extract_configuration_page_descriptions(page: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield what the tables of docs/configuration.md say on each key of `components.schema.shapes`, by shape."""
     inherited = shapes.Declarations.__annotations__.keys()
     key_sets = {name: value.__annotations__.keys() for name, value in vars(shapes).items() if is_typeddict(value)}
@@ -184,17 +184,17 @@ def extract_page_descriptions(page: str) -> Iterator[tuple[str, dict[str, str]]]
 def build_schemas() -> dict[str, Schema]:
     """Return the two schemas, by the names of their files."""
     descriptions = dict(extract_api_descriptions(load_discovery_document()))
-    descriptions |= dict(extract_page_descriptions((ROOT / "docs" / "configuration.md").read_text()))
+    descriptions |= dict(extract_configuration_page_descriptions((ROOT / "docs" / "configuration.md").read_text()))
     descriptions["TuningTaskInputs"] = descriptions["HyperparameterTuningJob"]
     descriptions["Stack"] = descriptions["Declarations"] | descriptions["Stack"]
     return {
-        "declarations.schema.json": _build_declarations_schema(Writer(descriptions)),
-        "stack.schema.json": _build_stack_schema(Writer(descriptions)),
+        "declarations.schema.json": _build_declarations_schema(SchemaBuilder(descriptions)),
+        "stack.schema.json": _build_stack_schema(SchemaBuilder(descriptions)),
     }
 
 
-def _build_declarations_schema(writer: Writer) -> Schema:
-    properties = writer.build_declaration_properties()
+def _build_declarations_schema(builder: SchemaBuilder) -> Schema:
+    properties = builder.build_declaration_properties()
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Images and jobs of vertex-training",
@@ -202,12 +202,12 @@ def _build_declarations_schema(writer: Writer) -> Schema:
         "properties": properties,
         "patternProperties": {"^x-": {}},
         "additionalProperties": False,
-        "$defs": writer.definitions,
+        "$defs": builder.definitions,
     }
 
 
-def _build_stack_schema(writer: Writer) -> Schema:
-    keys = {**writer.build_object(shapes.Stack)["properties"], **writer.build_declaration_properties()}
+def _build_stack_schema(builder: SchemaBuilder) -> Schema:
+    keys = {**builder.build_object(shapes.Stack)["properties"], **builder.build_declaration_properties()}
     keys["secrets"]["additionalProperties"] = {"anyOf": [{"type": "string"}, _SECURE]}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -222,7 +222,7 @@ def _build_stack_schema(writer: Writer) -> Schema:
                 "required": [f"{NAMESPACE}:target"],
             }
         },
-        "$defs": writer.definitions,
+        "$defs": builder.definitions,
     }
 
 

@@ -80,14 +80,13 @@ def collect_enums(message_names: set[str]) -> dict[frozenset[str], tuple[str, di
     return found
 
 
-class Writer:
+class TypeWriter:
     """Collects the enums that the fields use while it writes the classes."""
 
     def __init__(self, schemas: dict[str, Schema]) -> None:
         self.schemas = schemas
-        self.known_enums = collect_enums(
-            {shorten_schema_id(schema_id) for schema_id in list_reachable_schema_ids(schemas)}
-        )
+        message_names = {shorten_schema_id(schema_id) for schema_id in list_reachable_schema_ids(schemas)}
+        self.known_enums = collect_enums(message_names)
         self.used_enums: dict[str, dict[str, int]] = {}
 
     def render_type(self, field: Schema) -> str:
@@ -160,7 +159,7 @@ class Message(TypedDict, total=False):
 
 def render_types(document: Schema) -> str:
     """The text of vertex_api/types.py for a discovery document."""
-    writer = Writer(document["schemas"])
+    writer = TypeWriter(document["schemas"])
     classes = [writer.render_class(schema_id) for schema_id in list_reachable_schema_ids(document["schemas"])]
     enums = [render_enum(name, numbers) for name, numbers in sorted(writer.used_enums.items())]
     header = HEADER.format(api=document["name"], version=document["version"], revision=document["revision"])

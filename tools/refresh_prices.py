@@ -59,8 +59,8 @@ def refresh_rows(
             refreshed.append(row)
             continue
         try:
-            usd = _parse_usd(_find_sku(vertex_skus, f"{_TRAINING}{pattern}", region), kind)
-            base = _parse_usd(_find_sku(compute_skus, pattern, region), kind)
+            usd = _parse_usd(_require_single_sku(vertex_skus, f"{_TRAINING}{pattern}", region), kind)
+            base = _parse_usd(_require_single_sku(compute_skus, pattern, region), kind)
             if abs(usd / base / RATIO - 1) > TOLERANCE:
                 raise UnclearPricesError(f"{usd} is {usd / base:.3f} times Compute Engine's {base}, not {RATIO}")
             refreshed.append((kind, name, region, usd, today.isoformat(), SOURCE))
@@ -71,7 +71,7 @@ def refresh_rows(
     return refreshed
 
 
-def render_file(table: Mapping[str, Any], rows: Sequence[Row]) -> str:
+def render_price_file(table: Mapping[str, Any], rows: Sequence[Row]) -> str:
     """Return the file's text: one price a line, so that a change of one is a change of one line."""
     used = {row[-1] for row in rows}
     sources = {name: text for name, text in {**table["sources"], SOURCE: SOURCE_TEXT}.items() if name in used}
@@ -94,7 +94,7 @@ def _get_description_pattern(kind: str, price_name: str) -> str | None:
     return rf"NVIDIA (?:TESLA )?{model}\b(?! \d+GB)"
 
 
-def _find_sku(skus: Sequence[Sku], pattern: str, region: str) -> Sku:
+def _require_single_sku(skus: Sequence[Sku], pattern: str, region: str) -> Sku:
     matching = [sku for sku in skus if _is_on_demand_match(sku, pattern, region)]
     if len(matching) != 1:
         listing = "; ".join(f"{sku['skuId']} {sku['description']}" for sku in matching) or "none"
@@ -105,10 +105,8 @@ def _find_sku(skus: Sequence[Sku], pattern: str, region: str) -> Sku:
 def _is_on_demand_match(sku: Sku, pattern: str, region: str) -> bool:
     text = sku["description"]
     is_other = re.search("management fee|prediction|reserved|commitment|spot|preemptible", text, re.IGNORECASE)
-    on_demand = sku["category"]["usageType"] == "OnDemand"
-    return (
-        on_demand and not is_other and region in sku["serviceRegions"] and bool(re.match(pattern, text, re.IGNORECASE))
-    )
+    is_on_demand = sku["category"]["usageType"] == "OnDemand" and region in sku["serviceRegions"]
+    return is_on_demand and not is_other and bool(re.match(pattern, text, re.IGNORECASE))
 
 
 def _parse_usd(sku: Sku, kind: str) -> float:
@@ -152,7 +150,7 @@ def main() -> int:
     except UnclearPricesError as problem:
         print(f"nothing is written:\n{problem}", file=sys.stderr)
         return 1
-    FILE.write_text(render_file(table, new), encoding="utf-8")
+    FILE.write_text(render_price_file(table, new), encoding="utf-8")
     changed = sum(before[3] != after[3] for before, after in zip(old, new, strict=True))
     print(f"{len(new)} prices, {changed} of them changed: {FILE.name}")
     return 0

@@ -24,23 +24,23 @@ def list_unignored_files() -> list[str]:
     return [file for file in listed.splitlines() if (CHECKOUT / file).is_file()]
 
 
-def copy_checkout(folder: Path) -> None:
+def copy_checkout(target_folder: Path) -> None:
     """Copy the files that `list_unignored_files` returns into a new folder."""
     for file in list_unignored_files():
-        _copy_file(CHECKOUT / file, folder / file)
+        _copy_file(CHECKOUT / file, target_folder / file)
 
 
-def build_wheel(folder: Path) -> Path:
-    """Build the wheel of this checkout into a folder, with the installed setuptools, and return its file.
+def build_wheel(wheel_folder: Path) -> Path:
+    """Build the wheel of this checkout into `wheel_folder`, with the installed setuptools, and return its file.
 
     It is built from a copy, because setuptools reuses files of its last build. Raises CalledProcessError.
     """
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-index"]
-    command += ["--no-deps", "--no-build-isolation", f"--wheel-dir={folder}"]
+    command += ["--no-deps", "--no-build-isolation", f"--wheel-dir={wheel_folder}"]
     with tempfile.TemporaryDirectory() as sources:
         copy_checkout(Path(sources))
         subprocess.run([*command, sources], check=True)
-    (wheel,) = folder.glob("*.whl")
+    (wheel,) = wheel_folder.glob("*.whl")
     return wheel
 
 

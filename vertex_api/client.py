@@ -80,15 +80,15 @@ class RestClient:
     def list(self, kind: Kind, parent: str, filter: str) -> Sequence[Job]:
         with _translate_errors():
             request = {"parent": parent, "filter": filter, "page_size": 100}
-            return [_to_job(job) for job in self._get_method("list", kind)(request=request, timeout=CALL_TIMEOUT)]
+            return list(map(_to_job, self._get_client_method("list", kind)(request=request, timeout=CALL_TIMEOUT)))
 
     def cancel(self, name: ResourceName) -> None:
         with _translate_errors():
-            self._get_method("cancel", name.kind)(request={"name": str(name)}, timeout=CALL_TIMEOUT)
+            self._get_client_method("cancel", name.kind)(request={"name": str(name)}, timeout=CALL_TIMEOUT)
 
     def delete(self, name: ResourceName) -> None:
         with _translate_errors():
-            operation = self._get_method("delete", name.kind)(request={"name": str(name)}, timeout=CALL_TIMEOUT)
+            operation = self._get_client_method("delete", name.kind)(request={"name": str(name)}, timeout=CALL_TIMEOUT)
             operation.result(timeout=CALL_TIMEOUT)
 
     def fetch_log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
@@ -106,9 +106,9 @@ class RestClient:
 
     def _call_for_job(self, verb: str, kind: Kind, **request: Any) -> Job:
         with _translate_errors():
-            return _to_job(self._get_method(verb, kind)(request=request, timeout=CALL_TIMEOUT))
+            return _to_job(self._get_client_method(verb, kind)(request=request, timeout=CALL_TIMEOUT))
 
-    def _get_method(self, verb: str, kind: Kind) -> Callable[..., Any]:
+    def _get_client_method(self, verb: str, kind: Kind) -> Callable[..., Any]:
         noun = to_snake(kind.collection if verb == "list" else kind.type)
         method: Callable[..., Any] = getattr(
             self._pipeline_client if kind == TRAINING_PIPELINE else self._job_client, f"{verb}_{noun}"

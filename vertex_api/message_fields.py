@@ -60,7 +60,7 @@ def convert_int64_to_strings(message_type: Any, value: Mapping[str, Any]) -> dic
     """Return a canonical message as JSON, with numbers of type int64 as strings (proto3's JSON mapping)."""
     converted = {
         name: _map_values(field, value[name], partial(_convert_int64_of_field, field))
-        for name, field in _get_int64_fields_by_name(message_type).items()
+        for name, field in _get_fields_containing_int64(message_type).items()
         if name in value
     }
     return {**value, **converted}
@@ -80,8 +80,8 @@ def _convert_int64_of_field(field: Field, value: Any) -> Any:
 
 
 @cache
-def _get_int64_fields_by_name(message_type: Any) -> Mapping[str, Field]:
-    """Find the fields of a message that are, or contain, numbers of type int64."""
+def _get_fields_containing_int64(message_type: Any) -> Mapping[str, Field]:
+    """Return the fields of a message that are, or contain, numbers of type int64, by name."""
     return {name: field for name, field in get_fields_by_name(message_type).items() if _contains_int64(field, ())}
 
 

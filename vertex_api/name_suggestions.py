@@ -4,19 +4,19 @@ import difflib
 from collections.abc import Iterable
 
 
-def find_closest_name(name: str, known: Iterable[str]) -> str | None:
+def find_closest_name(name: str, known_names: Iterable[str]) -> str | None:
     """Return the known name most similar to `name`, None if none is similar. Case and underscores are ignored."""
-    folded = {candidate.lower(): candidate for candidate in sorted(known)}
+    folded = {candidate.lower(): candidate for candidate in sorted(known_names)}
     matches = difflib.get_close_matches(name.replace("_", "").lower(), folded, n=1)
     return folded[matches[0]] if matches else None
 
 
-def suggestion_text(name: str, known: Iterable[str]) -> str:
+def suggestion_text(name: str, known_names: Iterable[str]) -> str:
     """Return `; did you mean X?` with the most similar known name, else the list of known names."""
-    known = sorted(known)
-    if closest := find_closest_name(name, known):
+    known_names = sorted(known_names)
+    if closest := find_closest_name(name, known_names):
         return f"; did you mean {closest}?"
-    return f"; known: {', '.join(known)}" if known else ""
+    return f"; known: {', '.join(known_names)}" if known_names else ""
 
 
 def join_with_or(names: Iterable[object]) -> str:

@@ -7,8 +7,12 @@ from typing import Any
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_api.validation.misshapen_part_removal import is_consequence
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_and_rule_validation import ValidPart, extract_valid_part, validate_and_canonicalize_job
-from vertex_api.validation.shape_validation import MUST_BE_OBJECT, FieldProblem, validate_and_canonicalize_shape
+from vertex_api.validation.shape_and_rule_validation import (
+    ValidPart,
+    canonicalize_job_and_find_problems,
+    extract_valid_part,
+)
+from vertex_api.validation.shape_validation import MUST_BE_OBJECT, FieldProblem, canonicalize_and_find_shape_problems
 
 from ..schema.references import map_texts
 from . import job_rules
@@ -28,7 +32,7 @@ def convert_job_and_find_problems(legacy_job: object, fallback_name: str) -> tup
         return CommentedFields(), [FieldProblem((), MUST_BE_OBJECT)]
     input_path: KeyPath = ("trainingInput",) if _is_whole_job(legacy_job) else ()
     whole_job = legacy_job if input_path else {"trainingInput": legacy_job}
-    job, problems = validate_and_canonicalize_shape(Job, whole_job, output_only="drop")
+    job, problems = canonicalize_and_find_shape_problems(Job, whole_job, output_only="drop")
     if "predictionInput" in job:
         problems = [FieldProblem(("predictionInput",), "is a prediction job's; only training jobs can be converted")]
     elif not problems and "trainingInput" not in job:
@@ -41,7 +45,7 @@ def convert_job_and_find_problems(legacy_job: object, fallback_name: str) -> tup
     ((collection, jobs),) = declaration.items()
     ((name, body),) = jobs.items()
     kind = CUSTOM_JOB if collection == CUSTOM_JOB.collection else HYPERPARAMETER_TUNING_JOB
-    _, vertex_problems = validate_and_canonicalize_job(kind, {"displayName": name, **body})
+    _, vertex_problems = canonicalize_job_and_find_problems(kind, {"displayName": name, **body})
     return declaration, [_move_to_legacy_path(each, job["trainingInput"], input_path) for each in vertex_problems]
 
 

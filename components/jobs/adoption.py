@@ -6,7 +6,7 @@ from typing import Any
 from vertex_api.job_kinds import Kind
 from vertex_api.resource_names import ResourceName
 from vertex_api.scalar_types import quote_value
-from vertex_api.validation.canonical_spec import restore_spec
+from vertex_api.validation.canonical_spec import canonicalize_stored_spec
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_validation import format_path
 
@@ -53,7 +53,7 @@ def render_adoption_violations(
 def fetch_and_verify_adopted_job(api: Target, inputs: JobInputs, resource_name: str, tables: Tables) -> Job:
     """Return the job to adopt. Raises VertexError, and SubmitFailed if it differs from what is declared."""
     job = api.client.get(ResourceName.parse(resource_name))
-    actual = restore_spec(inputs.spec.kind, job).fields
+    actual = canonicalize_stored_spec(inputs.spec.kind, job).fields
     if lines := list(_render_differences(inputs.spec.fields, actual, tables)):
         advice = "declare what it has, or take lifecycle.adopt out to run what is declared"
         headline = f"{inputs.error_prefix}, as it is not the job that is declared:"

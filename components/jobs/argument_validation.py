@@ -10,7 +10,7 @@ from vertex_api.job_kinds import Kind
 from vertex_api.name_suggestions import suggestion_text
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import Violation
-from vertex_api.validation.shape_validation import format_path, validate_and_canonicalize_shape
+from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems, format_path
 
 from ..errors import DeclarationErrors, Problem
 from ..runtime.pulumi_outputs import has_output
@@ -45,7 +45,7 @@ def validate_and_canonicalize_arguments(
     resources in it: its canonical form is an output too, None if it has problems, which the provider then reports.
     """
     file_only = lifecycle.keys() & _FILE_ONLY_KEYS.keys()
-    canonical_lifecycle, lifecycle_problems = validate_and_canonicalize_shape(
+    canonical_lifecycle, lifecycle_problems = canonicalize_and_find_shape_problems(
         shapes.Lifecycle, {key: value for key, value in lifecycle.items() if key not in file_only}
     )
     is_adopted = "adopt" in lifecycle

@@ -7,7 +7,7 @@ from typing import Any
 from vertex_api.client_errors import VertexError
 from vertex_api.resource_names import ResourceName
 from vertex_api.studies import trials
-from vertex_api.validation.pipeline_tasks import get_backing_job_name
+from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name
 
 from ..runtime.api_target import Target
 from .pipeline_backing_jobs import TUNING_JOB
@@ -46,7 +46,7 @@ _CAUSES = [
 def build_failure_report(api: Target, job_name: str, job: Job) -> str:
     """Return all that is known about a failed job, in lines."""
     resource_name = ResourceName.parse(job["name"])
-    logged_job = ResourceName.parse(get_backing_job_name(job) or job["name"])
+    logged_job = ResourceName.parse(get_backing_job_resource_name(job) or job["name"])
     tuning_job = job.get(TUNING_JOB, job)
     reason = str(job.get("error", {}).get("message") or job["state"])
     replica = _REPLICA.search(reason)

@@ -7,8 +7,8 @@ from typing import Any
 from vertex_api.client_errors import NotFound
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.resource_names import ResourceName
-from vertex_api.validation.canonical_spec import restore_spec
-from vertex_api.validation.pipeline_tasks import get_backing_job_name
+from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name
+from vertex_api.validation.canonical_spec import canonicalize_stored_spec
 
 from ..runtime.api_target import Target
 from .recovery.labels import build_stack_filter
@@ -60,7 +60,7 @@ def fetch_tuning_job_or_itself(api: Target, job: Job) -> Job:
 def get_backing_and_model_names(pipeline: Job) -> dict[str, str]:
     """Return the resource names of the job that trains, `backingJob`, and of the `model`, once they exist."""
     model = pipeline.get("modelToUpload", {}).get("name")
-    names = {"backingJob": get_backing_job_name(pipeline), "model": model}
+    names = {"backingJob": get_backing_job_resource_name(pipeline), "model": model}
     return {key: name for key, name in names.items() if name}
 
 
@@ -69,9 +69,9 @@ def get_attached_or_declared_job(pipeline: Job) -> Job:
     if TUNING_JOB in pipeline:
         tuning_job: Job = pipeline[TUNING_JOB]
         return tuning_job
-    return restore_spec(TRAINING_PIPELINE, pipeline).training_job.fields
+    return canonicalize_stored_spec(TRAINING_PIPELINE, pipeline).training_job.fields
 
 
 def _get_tuning_job_name(pipeline: Job) -> str | None:
-    name = get_backing_job_name(pipeline)
+    name = get_backing_job_resource_name(pipeline)
     return name if name and ResourceName.parse(name).kind == HYPERPARAMETER_TUNING_JOB else None

@@ -10,8 +10,8 @@ from vertex_api.client_errors import NotFound
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.resource_names import ResourceName
 from vertex_api.studies import trials
-from vertex_api.validation.canonical_spec import restore_spec
-from vertex_api.validation.pipeline_tasks import get_backing_job_name
+from vertex_api.training_pipelines.backing_job import get_backing_job_resource_name
+from vertex_api.validation.canonical_spec import canonicalize_stored_spec
 from vertex_api.validation.shape_validation import get_value_at
 
 from ..runtime import api_target
@@ -82,7 +82,7 @@ class JobProvider(Provider):
             # A refresh shows changes of inputs only.
             print(change, flush=True)  # noqa: T201
         tables = inputs.build_reference_tables(props.get("results") or {})
-        spec = drift.select_and_mask_fields(inputs.spec.fields, restore_spec(self.kind, job).fields, tables)
+        spec = drift.select_and_mask_fields(inputs.spec.fields, canonicalize_stored_spec(self.kind, job).fields, tables)
         return self.build_read_result(id_, {**props, "spec": spec}, **_select_results_entry(props), run=run)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
@@ -134,7 +134,7 @@ def _select_results_entry(props: Mapping[str, Any]) -> dict[str, Any]:
 def _build_run_output(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a refresh shows of a job. It changes only with the job, or the next refresh would show a change."""
     name = ResourceName.parse(job["name"])
-    logged_job = ResourceName.parse(get_backing_job_name(job) or job["name"])
+    logged_job = ResourceName.parse(get_backing_job_resource_name(job) or job["name"])
     run = {
         "name": job["name"],
         "state": job["state"],

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertex_api.job_kinds import Kind
-from vertex_api.validation.canonical_spec import CanonicalSpec, restore_spec
+from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_stored_spec
 
 from ..schema import references
 from ..schema.declared_job import get_deletion_policy
@@ -34,7 +34,7 @@ class JobInputs:
     def parse(cls, kind: Kind, props: Mapping[str, Any]) -> "JobInputs":
         """Parse the properties of a resource. The engine hands whole numbers over as floats."""
         return cls(
-            spec=restore_spec(kind, props["spec"]),
+            spec=canonicalize_stored_spec(kind, props["spec"]),
             owner=props["owner"],
             parent=props["parent"],
             secrets=props.get("secrets") or {},

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertex_api.job_kinds import Kind
-from vertex_api.validation.canonical_spec import CanonicalSpec, validate_and_canonicalize_spec
+from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_spec_and_find_problems
 from vertex_api.validation.shape_validation import FieldProblem
 
 from . import references, shapes
@@ -46,7 +46,7 @@ def validate_and_canonicalize_declared_spec(
     kind: Kind, body: Any, *, is_name_required: bool
 ) -> tuple[CanonicalSpec | None, list[FieldProblem]]:
     """Return the canonical form of a job, None if it has problems, and the problems."""
-    return validate_and_canonicalize_spec(
+    return canonicalize_spec_and_find_problems(
         kind, body, is_name_required=is_name_required, has_unresolved_references=references.has_unresolved_references
     )
 

@@ -11,7 +11,7 @@ from vertex_api.catalog import reduction_server
 from vertex_api.job_kinds import KINDS
 from vertex_api.name_suggestions import suggestion_text
 from vertex_api.validation.rules import KeyPath, Violation
-from vertex_api.validation.shape_validation import MUST_BE_OBJECT, validate_and_canonicalize_shape
+from vertex_api.validation.shape_validation import MUST_BE_OBJECT, canonicalize_and_find_shape_problems
 
 from ..errors import Problem
 from ..images.declared_images import find_image_violations
@@ -95,8 +95,8 @@ def _find_var_reference_violations(value: Any) -> Iterable[Violation]:
 def _parse_image_or_package(
     shape: Any, resolution: Resolution, find_violations: Callable[[Any], Iterable[Violation]]
 ) -> tuple[Any, list[Violation]]:
-    value, misshapen = validate_and_canonicalize_shape(shape, references.resolve_and_unescape(resolution.value, {}))
-    return value, [(problem.path, problem.message) for problem in misshapen] or list(find_violations(value))
+    value, problems = canonicalize_and_find_shape_problems(shape, references.resolve_and_unescape(resolution.value, {}))
+    return value, [(problem.path, problem.message) for problem in problems] or list(find_violations(value))
 
 
 def _parse_job(resolution: Resolution) -> tuple[DeclaredJob, list[Violation]]:
@@ -105,7 +105,7 @@ def _parse_job(resolution: Resolution) -> tuple[DeclaredJob, list[Violation]]:
         return DeclaredJob(kind, name, None, {}), [((), MUST_BE_OBJECT)]
     lifecycle_value = declared.get(job_keys.LIFECYCLE)
     lifecycle_value = {} if lifecycle_value is None else lifecycle_value
-    valid_lifecycle, misshapen = validate_and_canonicalize_shape(shapes.Lifecycle, lifecycle_value)
+    valid_lifecycle, misshapen = canonicalize_and_find_shape_problems(shapes.Lifecycle, lifecycle_value)
     lifecycle: shapes.Lifecycle = {} if misshapen else valid_lifecycle
     violations: list[Violation] = [((job_keys.LIFECYCLE, *each.path), each.message) for each in misshapen]
     is_adopted = "adopt" in lifecycle  # so it has a name already

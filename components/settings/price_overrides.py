@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 
 from vertex_api.estimates import price_table
-from vertex_api.estimates.cost import get_price_names_by_kind
+from vertex_api.estimates.cost import get_valid_price_names_by_kind
 from vertex_api.estimates.regional_availability import REGIONS
 from vertex_api.name_suggestions import find_closest_name, suggestion_text
 from vertex_api.validation.rules import Violation
@@ -25,7 +25,7 @@ def find_violations(declared_prices: shapes.Prices, own_region: str | None = Non
     if not declared_prices["source"].strip():
         yield ("source",), "is empty; write where the prices come from"
     known_regions = REGIONS | {region for _, _, region in price_table.load_prices().table} | {own_region}
-    for kind, known in get_price_names_by_kind().items():
+    for kind, known in get_valid_price_names_by_kind().items():
         for name, regions in declared_prices.get(kind, {}).items():  # type: ignore[attr-defined]
             if name not in known:
                 yield (kind, name), f"is not a name that has a price{suggestion_text(name, known)}"

@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from vertex_api.job_kinds import CUSTOM_JOB, Kind
 from vertex_api.validation.rules import KeyPath, Violation
-from vertex_api.validation.shape_validation import validate_and_canonicalize_shape
+from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
 from ..errors import Problem
 from ..schema import shapes
@@ -50,7 +50,7 @@ class SpecFile:
 
 def get_and_check_spec_file_name(spec: Any, root: Path) -> tuple[str, list[Violation]]:
     """Return the file that a job's `spec` names, relative to the project's folder `root`, or violations."""
-    named, problems = validate_and_canonicalize_shape(shapes.SpecFile, spec)
+    named, problems = canonicalize_and_find_shape_problems(shapes.SpecFile, spec)
     if isinstance(spec, str):
         return "", [((SPEC,), f"must be an object with named fields; write spec: {{file: {spec}}}")]
     if problems:

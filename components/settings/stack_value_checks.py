@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_api.validation.rules import Violation
 from vertex_api.validation.shape_and_rule_validation import check_partially, extract_valid_part
-from vertex_api.validation.shape_validation import validate_and_canonicalize_shape
+from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
 from ..schema import shapes
 from . import google_cloud_rules, guardrails, price_overrides
@@ -33,7 +33,7 @@ def find_valid_values_and_violations(config: Mapping[str, Any]) -> tuple[dict[st
     """
     declarations = {key: value for key, value in config.items() if key in SECTIONS}
     without_sections = {key: config[key] for key in config.keys() - SECTIONS}
-    values, misshapen = validate_and_canonicalize_shape(shapes.Stack, without_sections)
+    values, misshapen = canonicalize_and_find_shape_problems(shapes.Stack, without_sections)
     valid_part = extract_valid_part(shapes.Stack, values, misshapen)
     has_target = ("target",) not in valid_part.removed_paths
     problems = check_partially(_find_target_violations, valid_part) if has_target else []

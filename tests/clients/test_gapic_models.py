@@ -10,7 +10,7 @@ from google.cloud import aiplatform_v1, aiplatform_v1beta1
 from google.protobuf import json_format, struct_pb2
 
 from tests.vertex_emulator.running import PARENT, RunningEmulator, pool, until
-from vertex_api.validation.pipeline_tasks import CUSTOM_TASK
+from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 
 
 @pytest.fixture(params=[aiplatform_v1, aiplatform_v1beta1], ids=["v1", "v1beta1"])

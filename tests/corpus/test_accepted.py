@@ -18,7 +18,7 @@ from tests.vertex_api.test_client import HELD, Api
 from vertex_api.client import RestClient
 from vertex_api.message_fields import convert_int64_to_strings
 from vertex_api.resource_names import build_parent
-from vertex_api.validation.canonical_spec import CanonicalSpec, restore_spec
+from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_stored_spec
 
 PARENT = build_parent("acme-dev", "us-central1")
 GROUND = Ground(staging="gs://acme-dev-staging/jobs", parent=f"//aiplatform.googleapis.com/{PARENT}")
@@ -71,7 +71,7 @@ def test_requests_follow_the_discovery_document(spec: Spec, tmp_path: Path, api:
         client.create(job.kind, PARENT, whole)
         method, path, _, sent = api.asked[-1]
         assert (method, path) == ("POST", f"/v1/{PARENT}/{job.kind.collection}")
-        assert drift.select_and_mask_fields(whole, restore_spec(job.kind, sent).fields, {}) == whole
+        assert drift.select_and_mask_fields(whole, canonicalize_stored_spec(job.kind, sent).fields, {}) == whole
 
 
 def test_one_stack_can_declare_all_specs(tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ import pytest
 
 from tests.corpus.faults import Base, Case, bases, cases
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.validation import pipeline_tasks, pipeline_validation
-from vertex_api.validation.canonical_spec import validate_and_canonicalize_spec
+from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
+from vertex_api.validation import pipeline_validation
+from vertex_api.validation.canonical_spec import canonicalize_spec_and_find_problems
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_validation import FieldProblem, validate_and_canonicalize_shape
+from vertex_api.validation.shape_validation import FieldProblem, canonicalize_and_find_shape_problems
 
 DEPENDENT = {
     ("acceleratorCount", "acceleratorType"),
@@ -58,19 +59,19 @@ def job_in(case: Case) -> tuple[Kind, dict[str, Any]]:
     if isinstance(model := job.get("modelToUpload"), dict):
         model.setdefault("displayName", "model")
     if section == TRAINING_PIPELINE.collection:
-        job.setdefault("trainingTaskDefinition", pipeline_tasks.CUSTOM_TASK)
+        job.setdefault("trainingTaskDefinition", CUSTOM_TASK)
     return KINDS[str(section)], {**named, **job}
 
 
 def problems(case: Case) -> list[FieldProblem]:
-    return validate_and_canonicalize_spec(*job_in(case))[1]
+    return canonicalize_spec_and_find_problems(*job_in(case))[1]
 
 
 def is_of_shape(case: Case) -> bool:
     kind, job = job_in(case)
-    if kind == TRAINING_PIPELINE and pipeline_validation.validate_and_canonicalize_pipeline(job).headline:
+    if kind == TRAINING_PIPELINE and pipeline_validation.canonicalize_pipeline_and_find_problems(job).headline:
         return True
-    return bool(validate_and_canonicalize_shape(kind.message_type, job)[1])
+    return bool(canonicalize_and_find_shape_problems(kind.message_type, job)[1])
 
 
 @cache

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.engine.project import PARENT, SEARCH, Project
 from tests.vertex_emulator.running import until
-from vertex_api.validation.pipeline_tasks import CUSTOM_TASK, TUNING_TASK
+from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
 
 CANARY = "canary-4711"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tools import refresh_prices
-from tools.refresh_prices import Row, UnclearPricesError, refresh_rows, render_file
+from tools.refresh_prices import Row, UnclearPricesError, refresh_rows, render_price_file
 from vertex_api.estimates.price_table import FILE, parse_prices
 
 TODAY = date(2026, 11, 21)
@@ -122,7 +122,7 @@ def test_tpus_keep_their_price_and_their_day() -> None:
 def test_written_prices_are_read_with_sources() -> None:
     table = json.loads(FILE.read_text())
     new = refresh_rows([CORE], *CORE_SKUS, TODAY)
-    price = parse_prices(render_file(table, [*new, TPU])).find_price("vcpu", "N1", "us-central1")
+    price = parse_prices(render_price_file(table, [*new, TPU])).find_price("vcpu", "N1", "us-central1")
     assert price is not None
     assert (price.usd, price.as_of) == (0.03635265, "2026-11-21")
     assert "Cloud Billing Catalog API" in price.source
@@ -130,7 +130,7 @@ def test_written_prices_are_read_with_sources() -> None:
 
 def test_the_file_is_as_the_tool_writes_it() -> None:
     table = json.loads(FILE.read_text())
-    assert render_file(table, [tuple(row) for row in table["prices"]]) == FILE.read_text()
+    assert render_price_file(table, [tuple(row) for row in table["prices"]]) == FILE.read_text()
 
 
 def test_without_a_key_nothing_is_asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ class Terminal(io.StringIO):
 
 def test_a_log_shows_progress_every_30_seconds() -> None:
     stream = io.StringIO()
-    show_progress = Console(stream).start_progress("building")
+    show_progress = Console(stream).create_progress_callback("building")
     for tenths in range(0, 650, 5):
         show_progress(tenths / 10)
     assert stream.getvalue().splitlines() == ["building ... 3 s", "building ... 30 s", "building ... 60 s"]
@@ -21,7 +21,7 @@ def test_a_log_shows_progress_every_30_seconds() -> None:
 def test_the_result_overwrites_progress_on_a_terminal() -> None:
     stream = Terminal()
     console = Console(stream)
-    show_progress = console.start_progress("building")
+    show_progress = console.create_progress_callback("building")
     show_progress(1.0)
     show_progress(2.0)
     console.write_line("built")
@@ -30,5 +30,5 @@ def test_the_result_overwrites_progress_on_a_terminal() -> None:
 
 def test_progress_never_wraps_on_a_terminal() -> None:
     stream = Terminal()
-    Console(stream).start_progress("x" * 500)(1.0)
+    Console(stream).create_progress_callback("x" * 500)(1.0)
     assert len(stream.getvalue().removeprefix("\r\033[K")) < 500

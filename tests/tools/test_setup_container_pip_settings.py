@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.setup.container_pip_settings import parse_pip_options, render_container_settings
+from tools.setup.container_pip_settings import parse_pip_options, render_container_pip_conf
 from tools.setup.subprocesses import CommandFailed
 
 CERT = "cert = /etc/ssl/certs/ca-certificates.crt"
@@ -22,7 +22,7 @@ def test_variables_override_later_files_override_earlier() -> None:
 
 def test_indexes_and_trusted_hosts_reach_the_container() -> None:
     options = {"index-url": "https://mirror/simple", "trusted-host": "mirror\nother", "timeout": "60"}
-    assert render_container_settings(options).splitlines() == [
+    assert render_container_pip_conf(options).splitlines() == [
         "[global]",
         CERT,
         "index-url = https://mirror/simple",
@@ -42,13 +42,13 @@ def test_indexes_and_trusted_hosts_reach_the_container() -> None:
     ],
 )
 def test_local_and_secret_indexes_are_left_out(url: str) -> None:
-    settings = render_container_settings({"index-url": url, "extra-index-url": f"{url} https://mirror/simple"})
+    settings = render_container_pip_conf({"index-url": url, "extra-index-url": f"{url} https://mirror/simple"})
     assert settings.splitlines() == ["[global]", CERT, "extra-index-url = https://mirror/simple"]
 
 
 def test_settings_of_this_machine_are_left_out() -> None:
     options = parse_pip_options([], {"PIP_FIND_LINKS": "/opt/wheels", "PIP_CACHE_DIR": "/c", "PIP_CERT": "/my.pem"})
-    assert render_container_settings(options).splitlines() == ["[global]", CERT]
+    assert render_container_pip_conf(options).splitlines() == ["[global]", CERT]
 
 
 def test_a_broken_file_is_reported_as_such() -> None:

@@ -15,7 +15,7 @@ from vertex_api.client import Endpoint, RestClient
 from vertex_api.job_kinds import KINDS
 client = RestClient(Endpoint.for_server("http://127.0.0.1:1"))
 for kind in KINDS.values():
-    client._get_method("create", kind)
+    client._get_client_method("create", kind)
     client._build_proto_message(kind, {"displayName": "a"})
 """
 

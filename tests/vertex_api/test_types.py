@@ -12,7 +12,7 @@ from google.cloud import aiplatform_v1
 from tools import generate_types
 from vertex_api import types
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.validation.rules.model_unions import UNIONS
+from vertex_api.validation.rules.model_oneofs import ONEOFS
 
 # Within deployedModels, which the service sets: this version of the client leaves it out of what it reads.
 NOT_IN_THE_CLIENT = {"DeployedModelRef.checkpointId"}
@@ -63,7 +63,7 @@ def unions_below(descriptor: Any, seen: set[str]) -> Iterator[tuple[str, tuple[s
 
 
 def test_model_unions_match_google_s_client() -> None:
-    assert dict(unions_below(aiplatform_v1.Model.pb(aiplatform_v1.Model()).DESCRIPTOR, set())) == UNIONS
+    assert dict(unions_below(aiplatform_v1.Model.pb(aiplatform_v1.Model()).DESCRIPTOR, set())) == ONEOFS
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)

@@ -87,7 +87,7 @@ def run_steps(names: Sequence[str], console: Console, report_found: bool) -> Non
 @contextmanager
 def lock_setup(console: Console) -> Iterator[None]:
     """Wait until no other set-up of this user (another terminal, `make -j`) writes to the same folders."""
-    show_progress = console.start_progress("waiting for another set-up")
+    show_progress = console.create_progress_callback("waiting for another set-up")
     started = time.monotonic()
     get_shared_cache_folder().mkdir(parents=True, exist_ok=True)
     with (get_shared_cache_folder() / "setup.lock").open("w") as file:

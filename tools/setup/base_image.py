@@ -25,7 +25,8 @@ def describe_if_set_up() -> str | None:
 def set_up(console: Console) -> str:
     """Pull the image or, if that fails, build one like it. Raises SetupError."""
     try:
-        run_program("docker", "pull", TAG, limit=PULL_LIMIT_SECONDS, progress=console.start_progress(f"pulling {TAG}"))
+        progress = console.create_progress_callback(f"pulling {TAG}")
+        run_program("docker", "pull", TAG, limit=PULL_LIMIT_SECONDS, progress=progress)
     except CommandFailed as pull_error:
         try:
             debootstrap_image.build_image(TAG, LABEL, console)

@@ -13,19 +13,19 @@ INDEXES = ("index-url", "extra-index-url")
 CONTAINER_OPTIONS = (*INDEXES, "trusted-host", "timeout", "default-timeout")
 
 
-def read_pip_settings_and_certificates() -> tuple[str, str]:
+def read_container_pip_conf_and_certificates() -> tuple[str, str]:
     """Return a pip.conf for a container, and the certificates that pip uses here besides the system's."""
     files = [Path("/etc/pip.conf"), Path.home() / ".pip/pip.conf", Path.home() / ".config/pip/pip.conf"]
     options = parse_pip_options((file.read_text() for file in files if file.is_file()), os.environ)
     bundle = Path(options.get("cert", CA_BUNDLE))
     has_own_bundle = bundle != Path(CA_BUNDLE) and bundle.is_file()
-    return render_container_settings(options), bundle.read_text() if has_own_bundle else ""
+    return render_container_pip_conf(options), bundle.read_text() if has_own_bundle else ""
 
 
-def parse_pip_options(texts: Iterable[str], environ: Mapping[str, str]) -> dict[str, str]:
+def parse_pip_options(config_texts: Iterable[str], environ: Mapping[str, str]) -> dict[str, str]:
     """Return the options of pip's configuration files and of PIP_* variables; later ones win, as in pip itself."""
     pairs: list[tuple[str, str]] = []
-    for text in texts:
+    for text in config_texts:
         parser = configparser.RawConfigParser()
         try:
             parser.read_string(text)
@@ -37,7 +37,7 @@ def parse_pip_options(texts: Iterable[str], environ: Mapping[str, str]) -> dict[
     return {name.lower().replace("_", "-"): value for name, value in pairs}
 
 
-def render_container_settings(options: Mapping[str, str]) -> str:
+def render_container_pip_conf(options: Mapping[str, str]) -> str:
     """Return a pip.conf with the indexes that a container can reach and may know, and the system's certificates.
 
     Folders of this machine do not exist in a container, and a password must not end up in an image.

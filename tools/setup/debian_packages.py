@@ -17,7 +17,7 @@ def can_install() -> bool:
 
 def install_packages(console: Console, *packages: str) -> None:
     """Install Debian's packages with `apt-get`. Raises CommandFailed."""
-    progress = console.start_progress(f"installing {', '.join(packages)} with apt-get")
+    progress = console.create_progress_callback(f"installing {', '.join(packages)} with apt-get")
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     run_program("apt-get", "update", "-q", limit=UPDATE_LIMIT_SECONDS, env=env, progress=progress)
     run_program("apt-get", "install", "-q", "-y", *packages, limit=INSTALL_LIMIT_SECONDS, env=env, progress=progress)

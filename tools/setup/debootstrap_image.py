@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tools.setup import debian_packages
 from tools.setup.console import Console
-from tools.setup.container_pip_settings import CA_BUNDLE, read_pip_settings_and_certificates
+from tools.setup.container_pip_settings import CA_BUNDLE, read_container_pip_conf_and_certificates
 from tools.setup.subprocesses import CommandFailed, run_program
 
 RELEASE = "bookworm"
@@ -38,7 +38,7 @@ def build_image(tag: str, label: str, console: Console) -> None:
     folder = Path(tempfile.mkdtemp(prefix="vertex-training-", dir=WORK_FOLDER))
     try:
         root = folder / "root"
-        progress = console.start_progress("making the base image with debootstrap, a minute or two, once")
+        progress = console.create_progress_callback("making the base image with debootstrap, a minute or two, once")
         command = ("debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", RELEASE, root)
         run_program(*command, limit=BOOTSTRAP_LIMIT_SECONDS, progress=progress)
         imitate_official_image(root)
@@ -58,7 +58,7 @@ def imitate_official_image(root: Path) -> None:
 
 def copy_certificates_and_pip_settings(root: Path) -> None:
     """Let pip in builds reach what it reaches on this machine: the same certificate authorities, the same index."""
-    settings, extra_bundle = read_pip_settings_and_certificates()
+    settings, extra_bundle = read_container_pip_conf_and_certificates()
     bundle = root / CA_BUNDLE.lstrip("/")
     if Path(CA_BUNDLE).exists():
         shutil.copyfile(CA_BUNDLE, bundle)
@@ -71,7 +71,7 @@ def copy_certificates_and_pip_settings(root: Path) -> None:
 
 
 def _import_into_docker(root: Path, archive: Path, tag: str, label: str, console: Console) -> None:
-    progress = console.start_progress("importing the base image into Docker")
+    progress = console.create_progress_callback("importing the base image into Docker")
     excludes = [f"--exclude=./{name}/*" for name in EXCLUDED_FOLDERS]
     run_program("tar", "-C", root, *excludes, "-cf", archive, ".", limit=IMPORT_LIMIT_SECONDS, progress=progress)
     changes = [f"--change={change}" for change in (*CHANGES, f"LABEL {label}=debootstrap")]

@@ -47,10 +47,10 @@ def describe_if_set_up() -> str | None:
 
 def set_up(console: Console) -> str:
     """Start the daemon, and install it first if it is missing. Raises SetupError with what the user can do."""
-    machine = inspect_docker_setup()
-    if obstacle := describe_docker_obstacle(machine):
+    setup = inspect_docker_setup()
+    if obstacle := describe_docker_obstacle(setup):
         raise SetupError(f"Docker: {obstacle}")
-    if not (machine.has_command and machine.has_daemon):
+    if not (setup.has_command and setup.has_daemon):
         try:
             debian_packages.install_packages(console, PACKAGE)
         except CommandFailed as error:
@@ -64,7 +64,7 @@ def inspect_docker_setup() -> DockerSetup:
     """Return what this machine has of Docker."""
     failure = endpoint = ""
     try:
-        endpoint = _query_endpoint()
+        endpoint = _query_daemon_endpoint()
         _query_daemon_description()
     except CommandFailed as error:
         failure = str(error)
@@ -73,34 +73,34 @@ def inspect_docker_setup() -> DockerSetup:
     return DockerSetup(has_command, failure, endpoint, has_daemon, is_root, debian_packages.can_install(), is_macos)
 
 
-def describe_docker_obstacle(machine: DockerSetup) -> str | None:
+def describe_docker_obstacle(setup: DockerSetup) -> str | None:
     """Return why no daemon can be started or installed, and what the user can do; `None` if one can."""
     again = "then run `make setup` again."
-    if not machine.has_command:
+    if not setup.has_command:
         install = f"Install Docker (docs.docker.com/get-docker), start it, {again}"
-        return None if machine.can_install else f"there is no `docker` command. {install}"
-    if machine.endpoint not in LOCAL_ENDPOINTS:
+        return None if setup.can_install else f"there is no `docker` command. {install}"
+    if setup.endpoint not in LOCAL_ENDPOINTS:
         return (
-            f"no daemon answers at {machine.endpoint}, where DOCKER_HOST or the current Docker context points.\n"
-            f"    {machine.failure}\n"
+            f"no daemon answers at {setup.endpoint}, where DOCKER_HOST or the current Docker context points.\n"
+            f"    {setup.failure}\n"
             f"Start that one, or leave it with `unset DOCKER_HOST; docker context use default`, {again}"
         )
-    if "permission denied" in machine.failure:
+    if "permission denied" in setup.failure:
         return f"it runs, but this user may not talk to it. Run `sudo usermod -aG docker $USER`, log in again, {again}"
-    if machine.is_macos:
+    if setup.is_macos:
         return f"it is not running. Start Docker Desktop (`open -a Docker`), {again}"
-    if not machine.has_daemon and not machine.can_install:
+    if not setup.has_daemon and not setup.can_install:
         return (
             "there is a `docker` command, but no daemon answers and none is installed. "
             f"Install Docker Engine (docs.docker.com/engine/install) or start Docker Desktop, {again}"
         )
-    return None if machine.is_root else f"it is installed, but not running. Run `sudo systemctl start docker`, {again}"
+    return None if setup.is_root else f"it is installed, but not running. Run `sudo systemctl start docker`, {again}"
 
 
 def start_daemon(console: Console) -> str:
     """Start the installed daemon and wait until it answers. Raises SetupError with the daemon's last lines."""
     log = get_shared_cache_folder() / "dockerd.log"
-    progress = console.start_progress("starting Docker")
+    progress = console.create_progress_callback("starting Docker")
     if SYSTEMD.is_dir():
         try:
             run_program("systemctl", "start", "docker", limit=START_LIMIT_SECONDS, progress=progress)
@@ -140,9 +140,9 @@ def _wait_for_answer(daemon: subprocess.Popen[bytes], progress: Callable[[float]
 def _query_daemon_description() -> str:
     """Ask through the `docker` command, which knows about DOCKER_HOST, contexts and their credentials."""
     version = run_program("docker", "version", "--format", "{{.Server.Version}}", limit=ANSWER_LIMIT_SECONDS)
-    return f"Docker: {version} at {_query_endpoint()}"
+    return f"Docker: {version} at {_query_daemon_endpoint()}"
 
 
-def _query_endpoint() -> str:
+def _query_daemon_endpoint() -> str:
     template = "{{.Endpoints.docker.Host}}"
     return run_program("docker", "context", "inspect", "--format", template, limit=ANSWER_LIMIT_SECONDS)

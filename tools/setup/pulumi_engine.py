@@ -49,7 +49,7 @@ def describe_if_set_up() -> str | None:
 def find_usable_engine() -> Engine | None:
     """Return the engine on PATH if it is recent enough, else the one in the cache, else `None`."""
     candidates = (shutil.which("pulumi"), get_cached_engine_bin_folder() / "pulumi")
-    return next(filter(None, (get_usable_engine(Path(program)) for program in candidates if program)), None)
+    return next(filter(None, (get_engine_if_usable(Path(program)) for program in candidates if program)), None)
 
 
 def get_cached_engine_bin_folder() -> Path:
@@ -57,16 +57,16 @@ def get_cached_engine_bin_folder() -> Path:
     return get_shared_cache_folder() / f"engine-{ENGINE_VERSION}" / "bin"
 
 
-def get_usable_engine(program: Path) -> Engine | None:
+def get_engine_if_usable(program: Path) -> Engine | None:
     """Return the engine at `program`; `None` if it fails, is too old, or lacks the host for Python programs."""
-    version = read_version(program)
+    version = query_engine_version(program)
     if version is None or (parse_version(version) or (0, 0, 0)) < MIN_VERSION:
         return None
     search_path = os.pathsep.join([str(program.parent), str(program.resolve().parent), os.environ.get("PATH", "")])
     return Engine(version, program.parent) if shutil.which(LANGUAGE_HOST, path=search_path) else None
 
 
-def read_version(program: Path) -> str | None:
+def query_engine_version(program: Path) -> str | None:
     """Return what `pulumi version` prints, without the `v`; `None` if it fails."""
     env = {**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "true"}
     try:
@@ -107,7 +107,7 @@ def install_with_first_success(installers: Sequence[tuple[str, Installer]], cons
         partial.mkdir()
         try:
             install(partial, console)
-            version = read_version(partial / "bin" / "pulumi")
+            version = query_engine_version(partial / "bin" / "pulumi")
             if version != ENGINE_VERSION:
                 raise CommandFailed(f"`pulumi version` prints {version or 'nothing'} instead of {ENGINE_VERSION}")
         except CommandFailed as error:
@@ -130,5 +130,5 @@ def install_engine(folder: Path, console: Console) -> None:
     """Let Pulumi's Automation API install the engine that fits the Python package. Raises CommandFailed."""
     if not python_environment.PYTHON.exists():
         raise CommandFailed("it is part of the Python environment, which is missing")
-    progress = console.start_progress(f"installing Pulumi {ENGINE_VERSION}, once")
+    progress = console.create_progress_callback(f"installing Pulumi {ENGINE_VERSION}, once")
     run_program(python_environment.PYTHON, "-c", INSTALLER, folder, limit=INSTALLER_LIMIT_SECONDS, progress=progress)

@@ -43,7 +43,8 @@ def build_engine(folder: Path, console: Console) -> None:
         version = parse_required_version((module_folder / "go.mod").read_text(), required_module)
         flags = f"-s -w -X {SDK}/go/common/version.Version={version}"
         command = ("go", "build", "-trimpath", "-ldflags", flags, "-o", programs_folder / name, package)
-        progress = console.start_progress(f"building {name} from its Go modules, four to eight minutes in all, once")
+        label = f"building {name} from its Go modules, four to eight minutes in all, once"
+        progress = console.create_progress_callback(label)
         run_program(*command, folder=module_folder, env=env, limit=BUILD_LIMIT_SECONDS, progress=progress)
     sdk_folder = run_program("go", "list", "-m", "-f", "{{.Dir}}", SDK, folder=ENGINE_MODULE, env=env, limit=60)
     for script in SCRIPTS:

@@ -46,7 +46,7 @@ def set_up(console: Console) -> str:
     if importlib.util.find_spec("ensurepip") is None:
         _install_ensurepip(console)
     locked = len(re.findall(r"^[\w.-]+==", REQUIREMENTS.read_text(), re.MULTILINE))
-    progress = console.start_progress(f"installing some {locked} packages into .venv, a minute or two, once")
+    progress = console.create_progress_callback(f"installing some {locked} packages into .venv, a minute or two, once")
     try:
         run_program(get_base_python(), "-m", "venv", "--clear", "--prompt", PROMPT, VENV, limit=VENV_LIMIT_SECONDS)
         # The lock is complete, so pip need not resolve versions; hashes verify each file.

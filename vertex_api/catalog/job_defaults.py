@@ -44,7 +44,7 @@ def get_output_directory(job_spec: Mapping[str, Any], trial_id: str = "") -> str
     return "/".join([prefix.rstrip("/"), *filter(None, [trial_id])]) if prefix else None
 
 
-def get_output_variables(job_spec: Mapping[str, Any], trial_id: str = "") -> dict[str, str]:
+def get_output_directories_by_variable(job_spec: Mapping[str, Any], trial_id: str = "") -> dict[str, str]:
     """Return the `gs://` folders of a run by the variables of `OUTPUT_FOLDERS`, empty if the spec names none."""
     base = get_output_directory(job_spec, trial_id)
     return {variable: f"{base}/{folder}/" for variable, folder in OUTPUT_FOLDERS.items()} if base else {}
@@ -52,4 +52,4 @@ def get_output_variables(job_spec: Mapping[str, Any], trial_id: str = "") -> dic
 
 def get_model_directory(job_spec: Mapping[str, Any], trial_id: str = "") -> str | None:
     """Return the `gs://` folder where a run puts its model, None if the spec names no output directory."""
-    return get_output_variables(job_spec, trial_id).get("AIP_MODEL_DIR")
+    return get_output_directories_by_variable(job_spec, trial_id).get("AIP_MODEL_DIR")

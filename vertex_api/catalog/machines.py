@@ -45,7 +45,7 @@ class Machine:
         return max(1, cores // 2 // self.chips) if self.is_tpu and not self.topologies else 1
 
 
-def get_machine(machine_type: str) -> Machine | None:
+def find_machine(machine_type: str) -> Machine | None:
     """Return the machine type of a name, None if training does not have it."""
     return get_machines_by_name().get(machine_type)
 
@@ -53,7 +53,7 @@ def get_machine(machine_type: str) -> Machine | None:
 @cache
 def get_machines_by_name() -> Mapping[str, Machine]:
     """Return all machine types by name."""
-    return {each.name: each for each in (*_list_general_machines(), *_list_gpu_machines(), *_list_tpu_machines())}
+    return {each.name: each for each in (*_list_cpu_machines(), *_list_gpu_machines(), *_list_tpu_machines())}
 
 
 _FAMILIES: tuple[tuple[str, float, tuple[int, ...]], ...] = (
@@ -109,7 +109,7 @@ _TPUS: tuple[tuple[str, int, float, int, tuple[str, ...]], ...] = (
 _BOARD_OR_POD = {"TPU_V2": (8, *range(32, 513, 32)), "TPU_V3": (8, *range(32, 2049, 32))}
 
 
-def _list_general_machines() -> Iterator[Machine]:
+def _list_cpu_machines() -> Iterator[Machine]:
     for family, memory, sizes in _FAMILIES:
         for vcpus in sizes:
             gpus = _list_attachable_n1_gpus(family, vcpus) if family.startswith("n1-") else {}

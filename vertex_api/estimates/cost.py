@@ -11,7 +11,7 @@ from math import isinf
 from typing import Any
 
 from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, find_explicit_timeout, get_boot_disk_type_and_size
-from vertex_api.catalog.machines import Machine, get_machine, get_machines_by_name
+from vertex_api.catalog.machines import Machine, find_machine, get_machines_by_name
 from vertex_api.estimates.price_table import HOURS_PER_MONTH, Prices
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.canonical_spec import CanonicalSpec
@@ -74,14 +74,12 @@ def estimate_cost(spec: CanonicalSpec, region: str, prices: Prices) -> Cost:
 
 
 @cache
-def get_price_names_by_kind() -> Mapping[str, frozenset[str]]:
+def get_valid_price_names_by_kind() -> Mapping[str, frozenset[str]]:
     """Return the names that a price can have, by kind of price."""
-    families = frozenset(_get_price_family(each.name) for each in get_machines_by_name().values() if not each.is_tpu)
-    gpus = frozenset(kind for each in get_machines_by_name().values() for kind in each.gpus)
-    tpus = frozenset(
-        {*TPU_PRICE_NAMES.values(), *(kind for each in get_machines_by_name().values() for kind in each.tpus)}
-    )
-    return {"vcpu": families, "gb": families, "accelerator": gpus | tpus, "disk": frozenset(DISK_TYPES)}
+    machines = get_machines_by_name().values()
+    families = frozenset(_get_price_family(each.name) for each in machines if not each.is_tpu)
+    accelerators = frozenset(TPU_PRICE_NAMES.values()).union(*(each.accelerators for each in machines))
+    return {"vcpu": families, "gb": families, "accelerator": accelerators, "disk": frozenset(DISK_TYPES)}
 
 
 def get_accelerator_and_count_per_machine(pool: Mapping[str, Any], machine: Machine) -> tuple[str | None, int]:
@@ -106,7 +104,7 @@ class _RecordingPriceLookup:
         """Return the USD per hour of one machine of a pool."""
         spec = pool.get("machineSpec", {})
         name = spec.get("machineType", "")
-        machine = get_machine(name)
+        machine = find_machine(name)
         disk, size = get_boot_disk_type_and_size(pool)
         usd = self._get_hourly_part_price("disk", disk, size / HOURS_PER_MONTH)
         if machine is None:

@@ -49,9 +49,9 @@ def is_price_old(as_of: str, today: date) -> bool:
     return today - date.fromisoformat(as_of) > MAX_AGE
 
 
-def parse_prices(text: str) -> Prices:
+def parse_prices(json_text: str) -> Prices:
     """Return the prices in the text of a file such as `prices.json`."""
-    table = json.loads(text)
+    table = json.loads(json_text)
     sources, rows = table["sources"], table["prices"]
     return Prices({(kind, name, region): Price(usd, date, sources[key]) for kind, name, region, usd, date, key in rows})
 

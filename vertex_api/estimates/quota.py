@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.catalog.job_defaults import get_boot_disk_type_and_size
-from vertex_api.catalog.machines import get_machine
+from vertex_api.catalog.machines import find_machine
 from vertex_api.estimates.cost import get_accelerator_and_count_per_machine
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
@@ -64,7 +64,7 @@ def is_counted_as_preemptible(job_spec: Mapping[str, Any]) -> bool:
 
 def _list_metrics_and_amounts_per_machine(pool: Mapping[str, Any], preemptible: bool) -> Iterator[tuple[str, int]]:
     spec = pool.get("machineSpec", {})
-    machine = get_machine(spec.get("machineType", ""))
+    machine = find_machine(spec.get("machineType", ""))
     if machine is None:
         return
     family = machine.name.partition("-")[0]

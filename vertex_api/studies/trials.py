@@ -24,10 +24,8 @@ def get_trial_results(trial: Mapping[str, Any]) -> dict[str, Any]:
     row = {
         "id": trial["id"],
         "state": trial["state"],
-        "parameters": {
-            entry["parameterId"]: drop_zero_fraction(entry["value"]) for entry in trial.get("parameters", [])
-        },
-        "metrics": {entry["metricId"]: entry.get("value", 0.0) for entry in measurement.get("metrics", [])},
+        "parameters": {each["parameterId"]: drop_zero_fraction(each["value"]) for each in trial.get("parameters", [])},
+        "metrics": {each["metricId"]: each.get("value", 0.0) for each in measurement.get("metrics", [])},
     }
     return row | ({"infeasibleReason": trial["infeasibleReason"]} if "infeasibleReason" in trial else {})
 

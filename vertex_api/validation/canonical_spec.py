@@ -11,14 +11,15 @@ from typing import Any, cast
 
 from vertex_api.catalog.job_defaults import get_model_directory
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
-from vertex_api.validation import pipeline_tasks, pipeline_validation
+from vertex_api.training_pipelines import backing_job
+from vertex_api.validation import pipeline_validation
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_and_rule_validation import (
     ValuePredicate,
+    canonicalize_job_and_find_problems,
     never_unresolved,
-    validate_and_canonicalize_job,
 )
-from vertex_api.validation.shape_validation import FieldProblem, get_value_at, validate_and_canonicalize_shape
+from vertex_api.validation.shape_validation import FieldProblem, canonicalize_and_find_shape_problems, get_value_at
 
 _NAME = "displayName"
 
@@ -40,7 +41,7 @@ class CanonicalSpec:
         if self.kind != TRAINING_PIPELINE:
             return self
         named = {_NAME: "", **self.fields}
-        return CanonicalSpec(pipeline_tasks.get_backing_job_kind(named), pipeline_tasks.build_backing_job(named))
+        return CanonicalSpec(backing_job.get_backing_job_kind(named), pipeline_validation.build_backing_job(named))
 
     @property
     def study_spec(self) -> Mapping[str, Any] | None:
@@ -65,7 +66,7 @@ class CanonicalSpec:
     def locate_training_job_field(self, path: KeyPath) -> KeyPath:
         """Return where a field of `training_job` stands in `fields`."""
         is_pipeline = self.kind == TRAINING_PIPELINE
-        return pipeline_tasks.get_path_in_pipeline(self._training_job_kind, path) if is_pipeline else path
+        return backing_job.get_path_in_pipeline(self._training_job_kind, path) if is_pipeline else path
 
     def transform_fields(self, change: Callable[[Any], Any]) -> "CanonicalSpec":
         """Return the spec with `change` applied to its fields, which must leave them canonical."""
@@ -73,10 +74,10 @@ class CanonicalSpec:
 
     @property
     def _training_job_kind(self) -> Kind:
-        return pipeline_tasks.get_backing_job_kind(self.fields) if self.kind == TRAINING_PIPELINE else self.kind
+        return backing_job.get_backing_job_kind(self.fields) if self.kind == TRAINING_PIPELINE else self.kind
 
 
-def validate_and_canonicalize_spec(
+def canonicalize_spec_and_find_problems(
     kind: Kind,
     body: Any,
     *,
@@ -90,22 +91,22 @@ def validate_and_canonicalize_spec(
     """
     is_unnamed = not is_name_required and isinstance(body, Mapping) and not body.keys() & {_NAME, "display_name"}
     named = {**body, _NAME: kind.type} if is_unnamed else body
-    for_pipeline = pipeline_validation.validate_and_canonicalize_declared_pipeline
-    validate = for_pipeline if kind == TRAINING_PIPELINE else partial(validate_and_canonicalize_job, kind)
+    for_pipeline = pipeline_validation.canonicalize_declared_pipeline_and_find_problems
+    validate = for_pipeline if kind == TRAINING_PIPELINE else partial(canonicalize_job_and_find_problems, kind)
     fields, problems = validate(named, has_unresolved_references=has_unresolved_references)
     if problems:
         return None, problems
     return CanonicalSpec(kind, {key: fields[key] for key in fields if not (is_unnamed and key == _NAME)}), []
 
 
-def restore_spec(kind: Kind, job: Mapping[str, Any]) -> CanonicalSpec:
+def canonicalize_stored_spec(kind: Kind, job: Mapping[str, Any]) -> CanonicalSpec:
     """Return the canonical form of a valid job as the service or Pulumi's state holds it, without applying rules.
 
     Fields that only the service sets are left out. Pulumi's engine turns whole numbers into floats.
     """
     named = {_NAME: kind.type, **job}
     if kind == TRAINING_PIPELINE:
-        fields = pipeline_validation.restore_pipeline(named)
+        fields = pipeline_validation.canonicalize_stored_pipeline(named)
     else:
-        fields, _ = validate_and_canonicalize_shape(kind.message_type, named, output_only="drop")
+        fields, _ = canonicalize_and_find_shape_problems(kind.message_type, named, output_only="drop")
     return CanonicalSpec(kind, {key: fields[key] for key in fields if key != _NAME or _NAME in job})

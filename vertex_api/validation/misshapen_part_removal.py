@@ -66,10 +66,10 @@ def _widen_to_parameter(path: KeyPath) -> KeyPath:
     return path
 
 
-def _may_depend(path: KeyPath, removed: KeyPath) -> bool:
-    field, removed_field = _get_last_field_name(path), _get_last_field_name(removed)
+def _may_depend(path: KeyPath, removed_path: KeyPath) -> bool:
+    field, removed_field = _get_last_field_name(path), _get_last_field_name(removed_path)
     # With FLEX_START, a machine as a whole is compared with that of another pool.
-    return (removed_field, field) in _CONSEQUENCES or (field == "machineSpec" and "machineSpec" in removed)
+    return (removed_field, field) in _CONSEQUENCES or (field == "machineSpec" and "machineSpec" in removed_path)
 
 
 def _get_last_field_name(path: KeyPath) -> str:

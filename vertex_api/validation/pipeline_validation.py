@@ -8,11 +8,11 @@ from pydantic.alias_generators import to_camel, to_snake
 
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.message_fields import copy_without_unknown_fields
-from vertex_api.validation import rules
-from vertex_api.validation.pipeline_tasks import (
+from vertex_api.training_pipelines.backing_job import (
     CUSTOM_TASK,
     DEFINITION_FIELD,
     INPUTS_FIELD,
+    NAME_ENDINGS,
     SHARED_FIELDS,
     TASK_KINDS,
     TUNING_TASK,
@@ -21,6 +21,7 @@ from vertex_api.validation.pipeline_tasks import (
     get_backing_job_kind,
     get_path_in_pipeline,
 )
+from vertex_api.validation import rules
 from vertex_api.validation.shape_and_rule_validation import (
     ValuePredicate,
     check_partially,
@@ -31,7 +32,7 @@ from vertex_api.validation.shape_validation import (
     MUST_BE_OBJECT,
     FieldProblem,
     OutputOnlyPolicy,
-    validate_and_canonicalize_shape,
+    canonicalize_and_find_shape_problems,
 )
 
 _TASK_TITLES = {CUSTOM_TASK: "custom task", TUNING_TASK: "hyperparameter tuning task"}
@@ -51,17 +52,18 @@ class ValidatedPipeline:
     job: dict[str, Any] = field(default_factory=dict)
 
 
-def validate_and_canonicalize_pipeline(
+def canonicalize_pipeline_and_find_problems(
     body: object,
     *,
     output_only: OutputOnlyPolicy = "reject",
     has_unresolved_references: ValuePredicate = never_unresolved,
 ) -> ValidatedPipeline:
     """Return the canonical form of a TrainingPipeline, and every problem of it and of the job that it runs."""
-    spec, misshapen = validate_and_canonicalize_shape(TRAINING_PIPELINE.message_type, body, output_only=output_only)
+    message_type = TRAINING_PIPELINE.message_type
+    spec, misshapen = canonicalize_and_find_shape_problems(message_type, body, output_only=output_only)
     if not isinstance(body, Mapping):
         return ValidatedPipeline(spec, misshapen)
-    valid_part = extract_valid_part(TRAINING_PIPELINE.message_type, spec, misshapen, output_only=output_only)
+    valid_part = extract_valid_part(message_type, spec, misshapen, output_only=output_only)
     violations = check_partially(
         lambda pipeline: rules.find_violations(TRAINING_PIPELINE, pipeline), valid_part, has_unresolved_references
     )
@@ -85,7 +87,7 @@ def validate_and_canonicalize_pipeline(
         return ValidatedPipeline(spec, problems, headline)
     kind = TASK_KINDS[definition]
     job = convert_inputs_to_job(kind, valid_part.value or {}, inputs)
-    job, malformed = validate_and_canonicalize_shape(kind.message_type, job)
+    job, malformed = canonicalize_and_find_shape_problems(kind.message_type, job)
     valid_job = extract_valid_part(kind.message_type, job, malformed)
     violations = check_partially(lambda job: rules.find_violations(kind, job), valid_job, has_unresolved_references)
     problems += [
@@ -99,7 +101,7 @@ def validate_and_canonicalize_pipeline(
     return ValidatedPipeline(spec, problems, headline if malformed else "", {} if misshapen or malformed else job)
 
 
-def validate_and_canonicalize_declared_pipeline(
+def canonicalize_declared_pipeline_and_find_problems(
     body: Any,
     *,
     output_only: OutputOnlyPolicy = "reject",
@@ -110,8 +112,8 @@ def validate_and_canonicalize_declared_pipeline(
     A declaration may leave out two fields. Without a task definition, inputs with a studySpec are those of a tuning
     task, and all others those of a custom task. Without a display name, the model gets that of the pipeline.
     """
-    validated = validate_and_canonicalize_pipeline(
-        _copy_with_pipeline_defaults(body), output_only=output_only, has_unresolved_references=has_unresolved_references
+    validated = canonicalize_pipeline_and_find_problems(
+        _fill_in_omitted_fields(body), output_only=output_only, has_unresolved_references=has_unresolved_references
     )
     if not validated.job:
         return body, validated.problems
@@ -119,22 +121,30 @@ def validate_and_canonicalize_declared_pipeline(
     return {**validated.spec, INPUTS_FIELD: inputs}, validated.problems
 
 
-def restore_pipeline(pipeline: Mapping[str, Any]) -> dict[str, Any]:
+def build_backing_job(pipeline: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the canonical job that a valid canonical pipeline runs, under the name that the service gives it."""
+    kind = get_backing_job_kind(pipeline)
+    job = convert_inputs_to_job(kind, pipeline, pipeline[INPUTS_FIELD])
+    job, problems = canonicalize_and_find_shape_problems(kind.message_type, job)
+    assert not problems, problems
+    return {**job, "displayName": f"{pipeline['displayName']}-{NAME_ENDINGS[pipeline[DEFINITION_FIELD]]}"}
+
+
+def canonicalize_stored_pipeline(pipeline: Mapping[str, Any]) -> dict[str, Any]:
     """Return the canonical form of a pipeline of the service, without fields that these types do not have."""
     known_part = dict(pipeline)
     kind = TASK_KINDS.get(pipeline.get(DEFINITION_FIELD, ""))
     if kind is not None and isinstance(inputs := pipeline.get(INPUTS_FIELD), Mapping):
         known_job = copy_without_unknown_fields(kind.message_type, convert_inputs_to_job(kind, {}, inputs))
         known_part[INPUTS_FIELD] = convert_job_to_inputs(kind, known_job)
-    return validate_and_canonicalize_declared_pipeline(known_part, output_only="drop")[0]
+    return canonicalize_declared_pipeline_and_find_problems(known_part, output_only="drop")[0]
 
 
 def _get_field_in_either_spelling(body: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a field in either spelling."""
     return body.get(name, body.get(to_snake(name)))
 
 
-def _copy_with_pipeline_defaults(body: object) -> object:
+def _fill_in_omitted_fields(body: object) -> object:
     if not isinstance(body, Mapping):
         return body
     whole = dict(body)

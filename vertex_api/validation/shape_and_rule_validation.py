@@ -12,10 +12,10 @@ from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_validation import (
     FieldProblem,
     OutputOnlyPolicy,
+    canonicalize_and_find_shape_problems,
     copy_without_unset,
     find_intended_path,
     get_value_at,
-    validate_and_canonicalize_shape,
 )
 
 ValuePredicate = Callable[[object], bool]
@@ -27,7 +27,7 @@ def never_unresolved(_value: object) -> bool:
     return False
 
 
-def validate_and_canonicalize_job(
+def canonicalize_job_and_find_problems(
     kind: Kind,
     body: Mapping[str, Any],
     *,
@@ -38,7 +38,7 @@ def validate_and_canonicalize_job(
 
     The canonical form is only meaningful if the shape has no problems.
     """
-    return validate_and_canonicalize_message(
+    return canonicalize_message_and_find_problems(
         kind.message_type,
         body,
         lambda job: rules.find_violations(kind, job),
@@ -47,7 +47,7 @@ def validate_and_canonicalize_job(
     )
 
 
-def validate_and_canonicalize_message(
+def canonicalize_message_and_find_problems(
     message_type: Any,
     value: Any,
     find_violations: Callable[[Any], Iterable[Violation]],
@@ -56,7 +56,7 @@ def validate_and_canonicalize_message(
     has_unresolved_references: ValuePredicate = never_unresolved,
 ) -> tuple[Any, list[FieldProblem]]:
     """Return the canonical form of a value of a message, and every problem of its shape and by some rules."""
-    canonical, problems = validate_and_canonicalize_shape(message_type, value, output_only=output_only)
+    canonical, problems = canonicalize_and_find_shape_problems(message_type, value, output_only=output_only)
     valid_part = extract_valid_part(message_type, canonical, problems, output_only=output_only)
     return canonical, [*problems, *check_partially(find_violations, valid_part, has_unresolved_references)]
 
@@ -88,10 +88,8 @@ def extract_valid_part(
             removed.add(path)
             intended.add(find_intended_path(message_type, path))
             remove_or_replace_part_in_place(remaining, path, get_schema(message_type))
-        canonical, shape_problems = validate_and_canonicalize_shape(message_type, remaining, output_only=output_only)
-    return ValidPart(
-        canonical, frozenset(removed) | {path for path in intended if get_value_at(canonical, path) is None}
-    )
+        value, shape_problems = canonicalize_and_find_shape_problems(message_type, remaining, output_only=output_only)
+    return ValidPart(value, frozenset(removed) | {path for path in intended if get_value_at(value, path) is None})
 
 
 def check_partially(

@@ -43,7 +43,7 @@ def format_path(path: KeyPath) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 
-def validate_and_canonicalize_shape(
+def canonicalize_and_find_shape_problems(
     message_type: Any, value: object, *, output_only: OutputOnlyPolicy = "reject"
 ) -> tuple[Any, list[FieldProblem]]:
     """Return the canonical form of a value, and every problem that its shape has.

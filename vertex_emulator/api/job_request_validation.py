@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vertex_api.catalog.job_defaults import get_output_variables
+from vertex_api.catalog.job_defaults import get_output_directories_by_variable
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
-from vertex_api.validation import pipeline_tasks, pipeline_validation
+from vertex_api.training_pipelines import backing_job
+from vertex_api.validation import pipeline_validation
 from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_and_rule_validation import validate_and_canonicalize_job
+from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
 from vertex_api.validation.shape_validation import FieldProblem
 from vertex_emulator.errors import InvalidBucketUri, build_invalid_argument_error
 from vertex_emulator.gcs.bucket_folders import resolve_gs_uri
@@ -22,7 +23,7 @@ def validate_and_canonicalize_request(kind: Kind, body: Mapping[str, Any], bucke
     """
     if kind == TRAINING_PIPELINE:
         return _validate_and_canonicalize_pipeline(body, buckets_folder)
-    spec, problems = validate_and_canonicalize_job(kind, body, output_only="drop")
+    spec, problems = canonicalize_job_and_find_problems(kind, body, output_only="drop")
     problems = problems or _find_unsupported_in_spec(kind, spec, buckets_folder)
     if problems:
         raise build_invalid_argument_error(problems)
@@ -30,14 +31,14 @@ def validate_and_canonicalize_request(kind: Kind, body: Mapping[str, Any], bucke
 
 
 def _validate_and_canonicalize_pipeline(body: Mapping[str, Any], buckets_folder: Path) -> dict[str, Any]:
-    parsed = pipeline_validation.validate_and_canonicalize_pipeline(body, output_only="drop")
+    parsed = pipeline_validation.canonicalize_pipeline_and_find_problems(body, output_only="drop")
     problems = parsed.problems
     if not problems:
-        kind = pipeline_tasks.get_backing_job_kind(parsed.spec)
-        unsupported = _find_unsupported_in_spec(kind, pipeline_tasks.build_backing_job(parsed.spec), buckets_folder)
+        kind = backing_job.get_backing_job_kind(parsed.spec)
+        job = pipeline_validation.build_backing_job(parsed.spec)
+        unsupported = _find_unsupported_in_spec(kind, job, buckets_folder)
         problems = [
-            FieldProblem(pipeline_tasks.get_path_in_pipeline(kind, problem.path), problem.message)
-            for problem in unsupported
+            FieldProblem(backing_job.get_path_in_pipeline(kind, each.path), each.message) for each in unsupported
         ]
         problems += _find_input_data_problems(parsed.spec.get("inputDataConfig"), buckets_folder)
     if problems:
@@ -49,7 +50,7 @@ def _find_unsupported_in_spec(kind: Kind, spec: Mapping[str, Any], buckets_folde
     field = kind.spec_field
     folder_problems = (
         _find_invalid_uri_problems(uri, (field, "baseOutputDirectory", "outputUriPrefix"), buckets_folder)
-        for uri in get_output_variables(spec[field]).values()
+        for uri in get_output_directories_by_variable(spec[field]).values()
     )
     return [
         *rejected_and_approximated_fields.find_rejected_field_problems(kind, spec),

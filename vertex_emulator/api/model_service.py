@@ -8,7 +8,7 @@ from pydantic.alias_generators import to_snake
 
 from vertex_api import types
 from vertex_api.validation.rules import Violation, uploaded_model
-from vertex_api.validation.shape_and_rule_validation import validate_and_canonicalize_message
+from vertex_api.validation.shape_and_rule_validation import canonicalize_message_and_find_problems
 from vertex_emulator.api.list_request import ListRequest, build_list_reply
 from vertex_emulator.api.read_mask import apply_read_mask, parse_read_mask
 from vertex_emulator.database import Database
@@ -32,7 +32,7 @@ class ModelService:
 
     def upload(self, location: Location, body: Mapping[str, Any]) -> dict[str, Any]:
         """Store a model or a version of one; return a done operation. Raises ApiError with every problem."""
-        request, problems = validate_and_canonicalize_message(
+        request, problems = canonicalize_message_and_find_problems(
             types.UploadModelRequest, body, _find_upload_violations, output_only="drop"
         )
         if problems:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from vertex_api.catalog.job_defaults import get_output_variables
+from vertex_api.catalog.job_defaults import get_output_directories_by_variable
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import InvalidBucketUri, ReplicaCannotStart
@@ -55,7 +55,7 @@ def make_folders_and_build_replica_spec(
 
 
 def _make_output_folders(spec: Mapping[str, Any], data_folder: DataFolder) -> None:
-    for name, uri in get_output_variables(spec).items():
+    for name, uri in get_output_directories_by_variable(spec).items():
         try:
             bucket_folders.make_writable_folder(data_folder.buckets, uri)
         except InvalidBucketUri as error:

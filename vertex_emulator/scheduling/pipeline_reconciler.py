@@ -7,10 +7,11 @@ the link from the pipeline to it, another one the model and the pipeline's end.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from vertex_api.catalog.job_defaults import get_model_directory, get_output_variables
+from vertex_api.catalog.job_defaults import get_model_directory
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_api.studies import trials
-from vertex_api.validation.pipeline_tasks import build_backing_job, get_backing_job_kind
+from vertex_api.training_pipelines.backing_job import get_backing_job_kind
+from vertex_api.validation.pipeline_validation import build_backing_job
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, Transaction
 from vertex_emulator.database.records import FAILED, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
@@ -55,7 +56,7 @@ class PipelineReconciler:
         kind, spec = get_backing_job_kind(pipeline.spec), build_backing_job(pipeline.spec)
         warnings = []
         model = pipeline.spec.get("modelToUpload")
-        if model is not None and "artifactUri" not in model and not get_output_variables(spec[kind.spec_field]):
+        if model is not None and "artifactUri" not in model and not get_model_directory(spec[kind.spec_field]):
             warnings.append(_NO_ARTIFACT_WARNING)
         if "inputDataConfig" in pipeline.spec:
             data = resolve_input_variables_and_warnings(pipeline.spec["inputDataConfig"], self.data.buckets)

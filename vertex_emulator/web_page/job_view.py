@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vertex_api.catalog.job_defaults import get_output_variables
+from vertex_api.catalog.job_defaults import get_output_directories_by_variable
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE
-from vertex_api.validation.pipeline_tasks import get_backing_job_kind
+from vertex_api.training_pipelines.backing_job import get_backing_job_kind
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
 from vertex_emulator.errors import ExecutorUnavailable
@@ -66,7 +66,7 @@ class JobViews:
             return
         folders = {"Base output directory": base}
         if job.kind == CUSTOM_JOB:
-            folders |= get_output_variables(spec)
+            folders |= get_output_directories_by_variable(spec)
         for label, uri in folders.items():
             yield {"label": label, "uri": uri, "path": str(bucket_folders.resolve_gs_uri(self.buckets, uri))}
 

@@ -12,7 +12,7 @@ from components.ai_platform_training.job_conversion import convert_job_and_find_
 from components.cli import main
 from components.settings.settings import Settings
 from vertex_api.job_kinds import KINDS
-from vertex_api.validation.shape_and_rule_validation import validate_and_canonicalize_job
+from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
 
 HERE = Path(__file__).parent
 CORPUS = sorted((HERE / "corpus").iterdir())
@@ -50,7 +50,7 @@ def test_a_converted_job_equals_its_golden_file(file: Path, capsys: pytest.Captu
 def test_converted_jobs_are_valid_vertex_jobs(file: Path) -> None:
     ((collection, jobs),) = yaml.safe_load(golden(file).read_text()).items()
     ((name, body),) = jobs.items()
-    assert validate_and_canonicalize_job(KINDS[collection], {"displayName": name, **body})[1] == []
+    assert canonicalize_job_and_find_problems(KINDS[collection], {"displayName": name, **body})[1] == []
 
 
 def test_all_of_them_preview_clean_as_one_stack() -> None:

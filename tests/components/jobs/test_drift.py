@@ -8,7 +8,7 @@ from components.jobs.drift import select_and_mask_fields
 from components.schema.references import resolve_and_unescape
 from tests.vertex_api.jobs import ABSENT, custom_job, edited
 from vertex_api.job_kinds import CUSTOM_JOB
-from vertex_api.validation.shape_and_rule_validation import validate_and_canonicalize_job
+from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
 
 SECRETS = {"secrets": {"token": "hunter2", "key": "abc"}}
 ENV = ("jobSpec", "workerPoolSpecs", 0, "containerSpec", "env")
@@ -33,7 +33,7 @@ def held() -> dict[str, Any]:
     }
     pool = job["jobSpec"]["workerPoolSpecs"][0]
     pool["diskSpec"] = {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100}
-    canonical, problems = validate_and_canonicalize_job(CUSTOM_JOB, job)
+    canonical, problems = canonicalize_job_and_find_problems(CUSTOM_JOB, job)
     assert problems == []
     return dict(canonical)
 

@@ -16,11 +16,11 @@ from tests.components.projects import INCLUDING, load
 from tests.vertex_api.test_client import Api, server
 from tests.vertex_emulator.api.good_requests import GOOD, L4, fields_of, of_spec, pool
 from tests.vertex_emulator.api.input_fields import is_set
-from vertex_api.catalog.machines import get_machine
+from vertex_api.catalog.machines import find_machine
 from vertex_api.client import Endpoint, RestClient
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.validation.canonical_spec import restore_spec, validate_and_canonicalize_spec
-from vertex_api.validation.pipeline_tasks import CUSTOM_TASK, TUNING_TASK
+from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
+from vertex_api.validation.canonical_spec import canonicalize_spec_and_find_problems, canonicalize_stored_spec
 
 __all__ = ["server"]  # the fixture
 
@@ -48,7 +48,7 @@ def declared(kind: Kind) -> list[dict[str, Any]]:
 
 
 def _has_tpus(pool: dict[str, Any]) -> bool:
-    found = get_machine(pool.get("machineSpec", {}).get("machineType", ""))
+    found = find_machine(pool.get("machineSpec", {}).get("machineType", ""))
     return found is not None and found.is_tpu
 
 
@@ -71,14 +71,14 @@ def test_what_is_sent_is_what_was_declared(service: Api, tmp_path: Path, kind: K
     service.replies({"name": f"{PARENT}/{kind.collection}/7", "state": 2})  # pending, of either enum
     for job in jobs:
         spec = add_defaults_and_output_folder(job.canonical_spec, 0, Ground(), job.name).fields
-        assert validate_and_canonicalize_spec(kind, bodies[job.name]) == (job.canonical_spec, [])  # from Python
+        assert canonicalize_spec_and_find_problems(kind, bodies[job.name]) == (job.canonical_spec, [])  # from Python
         assert drift.select_and_mask_fields(job.canonical_spec.fields, spec, {}) == job.canonical_spec.fields
         checked = PROVIDERS[kind].check({}, engine_s(inputs(dict(spec))))
         assert checked.failures == []
         PROVIDERS[kind].create(engine_s(checked.inputs))
         method, path, _, body = service.asked[-1]
         assert (method, path) == ("POST", f"/v1/{PARENT}/{kind.collection}")
-        sent = restore_spec(kind, body).fields
+        sent = canonicalize_stored_spec(kind, body).fields
         own = {name: value for name, value in sent["labels"].items() if not name.startswith("pulumi_")}
         sent = {name: value for name, value in {**sent, "labels": own}.items() if value}
         assert drift.select_and_mask_fields(spec, sent, {}) == spec

@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from components.schema.yaml_documents import compose_nodes, find_deepest_line, improve_message_if_misread, load_document
 from vertex_api.scalar_types import String
-from vertex_api.validation.shape_validation import validate_and_canonicalize_shape
+from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
 
 class Texts(TypedDict, total=False):
@@ -20,7 +20,7 @@ class Texts(TypedDict, total=False):
 def said(text: str) -> list[str]:
     """What is wrong with a document of texts, as its writer is told."""
     content = text.encode()
-    _, problems = validate_and_canonicalize_shape(Texts, load_document(content))
+    _, problems = canonicalize_and_find_shape_problems(Texts, load_document(content))
     return [improve_message_if_misread(compose_nodes(content), each.path, each.message) for each in problems]
 
 

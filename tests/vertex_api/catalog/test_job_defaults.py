@@ -6,7 +6,7 @@ from vertex_api.catalog.job_defaults import (
     find_explicit_timeout,
     get_boot_disk_type_and_size,
     get_model_directory,
-    get_output_variables,
+    get_output_directories_by_variable,
 )
 
 
@@ -17,7 +17,7 @@ def job_spec(**fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("prefix", ["gs://b/run", "gs://b/run/"])
 def test_output_goes_into_folders_below_the_output_directory(prefix: str) -> None:
     spec = job_spec(baseOutputDirectory={"outputUriPrefix": prefix})
-    assert get_output_variables(spec) == {
+    assert get_output_directories_by_variable(spec) == {
         "AIP_MODEL_DIR": "gs://b/run/model/",
         "AIP_CHECKPOINT_DIR": "gs://b/run/checkpoints/",
         "AIP_TENSORBOARD_LOG_DIR": "gs://b/run/logs/",
@@ -30,7 +30,7 @@ def test_each_trial_has_a_folder_of_its_own() -> None:
 
 
 def test_without_an_output_directory_there_are_no_folders() -> None:
-    assert get_output_variables(job_spec()) == {}
+    assert get_output_directories_by_variable(job_spec()) == {}
     assert get_model_directory(job_spec()) is None
 
 

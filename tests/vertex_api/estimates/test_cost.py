@@ -7,7 +7,7 @@ import pytest
 
 from tests.vertex_api.jobs import custom_job, edited, pipeline, tuning_job, tuning_pipeline
 from vertex_api.catalog.machines import get_machines_by_name
-from vertex_api.estimates.cost import Cost, estimate_cost, get_price_names_by_kind
+from vertex_api.estimates.cost import Cost, estimate_cost, get_valid_price_names_by_kind
 from vertex_api.estimates.price_table import Price, load_prices
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE
 from vertex_api.validation.canonical_spec import CanonicalSpec
@@ -154,7 +154,7 @@ def test_own_prices_override_the_table() -> None:
 def test_every_machine_type_uses_priceable_names() -> None:
     everything = load_prices().copy_with_overrides(
         (kind, name, REGION, Price(1.0, "2026-01-01", "test"))
-        for kind, names in get_price_names_by_kind().items()
+        for kind, names in get_valid_price_names_by_kind().items()
         for name in names
     )
     for found in get_machines_by_name().values():

@@ -2,7 +2,7 @@
 
 from datetime import date
 
-from vertex_api.estimates.cost import get_price_names_by_kind
+from vertex_api.estimates.cost import get_valid_price_names_by_kind
 from vertex_api.estimates.price_table import KINDS, is_price_old, load_prices
 
 
@@ -14,11 +14,11 @@ def test_every_price_has_a_date_and_a_source() -> None:
 
 
 def test_every_price_is_used_by_an_estimate() -> None:
-    assert set(get_price_names_by_kind()) == set(KINDS)
+    assert set(get_valid_price_names_by_kind()) == set(KINDS)
     assert [
         key
         for key in load_prices().table
-        if key[1] not in get_price_names_by_kind()[key[0]] and key[1] != "pd-balanced"
+        if key[1] not in get_valid_price_names_by_kind()[key[0]] and key[1] != "pd-balanced"
     ] == []
 
 

@@ -6,14 +6,18 @@ import pytest
 
 from tests.vertex_api.jobs import custom_job, edited, job_of, pipeline, tuning_job, tuning_pipeline
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, TRAINING_PIPELINE, Kind
-from vertex_api.validation.canonical_spec import CanonicalSpec, restore_spec, validate_and_canonicalize_spec
+from vertex_api.validation.canonical_spec import (
+    CanonicalSpec,
+    canonicalize_spec_and_find_problems,
+    canonicalize_stored_spec,
+)
 
 OUTPUT = {"outputUriPrefix": "gs://b/out/"}
 TASK = "trainingTaskInputs"
 
 
 def canonical(kind: Kind, body: Any) -> CanonicalSpec:
-    spec, problems = validate_and_canonicalize_spec(kind, body)
+    spec, problems = canonicalize_spec_and_find_problems(kind, body)
     assert spec, problems
     return spec
 
@@ -21,16 +25,16 @@ def canonical(kind: Kind, body: Any) -> CanonicalSpec:
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 def test_a_restored_spec_equals_the_validated_one(kind: Kind) -> None:
     spec = canonical(kind, job_of(kind))
-    assert restore_spec(kind, {**job_of(kind), "name": "a", "state": "JOB_STATE_PENDING"}) == spec
+    assert canonicalize_stored_spec(kind, {**job_of(kind), "name": "a", "state": "JOB_STATE_PENDING"}) == spec
     unnamed = {key: value for key, value in job_of(kind).items() if key != "displayName"}
-    assert restore_spec(kind, unnamed).fields.keys() == spec.fields.keys() - {"displayName"}
+    assert canonicalize_stored_spec(kind, unnamed).fields.keys() == spec.fields.keys() - {"displayName"}
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 def test_only_adopted_jobs_may_lack_a_display_name(kind: Kind) -> None:
     unnamed = {key: value for key, value in job_of(kind).items() if key != "displayName"}
-    assert [problem.field for problem in validate_and_canonicalize_spec(kind, unnamed)[1]] == ["displayName"]
-    spec, problems = validate_and_canonicalize_spec(kind, unnamed, is_name_required=False)
+    assert [problem.field for problem in canonicalize_spec_and_find_problems(kind, unnamed)[1]] == ["displayName"]
+    spec, problems = canonicalize_spec_and_find_problems(kind, unnamed, is_name_required=False)
     assert spec and problems == []
     assert "displayName" not in spec.fields
     assert spec.training_job.job_spec == spec.job_spec

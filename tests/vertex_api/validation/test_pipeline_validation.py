@@ -3,8 +3,12 @@ from typing import Any
 import pytest
 
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.pipeline_tasks import CUSTOM_TASK, TUNING_TASK, build_backing_job, get_backing_job_kind
-from vertex_api.validation.pipeline_validation import ValidatedPipeline, validate_and_canonicalize_pipeline
+from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK, get_backing_job_kind
+from vertex_api.validation.pipeline_validation import (
+    ValidatedPipeline,
+    build_backing_job,
+    canonicalize_pipeline_and_find_problems,
+)
 
 POOL = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": 1, "containerSpec": {"imageUri": "x"}}
 MODEL = {"displayName": "m"}
@@ -40,7 +44,7 @@ def test_mixed_names_and_floats_make_one_custom_job() -> None:
         "baseOutputDirectory": {"output_uri_prefix": "gs://b/o"},
         "scheduling": {"timeout": "60s", "restart_job_on_worker_restart": True, "max_wait_duration": None},
     }
-    reading = validate_and_canonicalize_pipeline(pipeline(trainingTaskInputs=inputs, labels={"team": "a"}))
+    reading = canonicalize_pipeline_and_find_problems(pipeline(trainingTaskInputs=inputs, labels={"team": "a"}))
     assert reading.problems == []
     assert get_backing_job_kind(reading.spec) == CUSTOM_JOB
     assert build_backing_job(reading.spec) == {
@@ -72,7 +76,7 @@ def test_a_tuning_task_is_a_tuning_job() -> None:
         "parallel_trial_count": 1.0,
         "trialJobSpec": {"worker_pool_specs": [POOL]},
     }
-    reading = validate_and_canonicalize_pipeline(
+    reading = canonicalize_pipeline_and_find_problems(
         pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs)
     )
     assert reading.problems == []
@@ -101,7 +105,7 @@ def test_a_tuning_task_is_a_tuning_job() -> None:
     ],
 )
 def test_misshapen_inputs_show_the_service_s_headline(inputs: Any, field: str) -> None:
-    reading = validate_and_canonicalize_pipeline(pipeline(trainingTaskInputs=inputs))
+    reading = canonicalize_pipeline_and_find_problems(pipeline(trainingTaskInputs=inputs))
     assert field in fields(reading)
     assert reading.headline == (
         "Unable to parse `training_pipeline.training_task_inputs` into custom task `inputs` defined in the file: "
@@ -110,7 +114,7 @@ def test_misshapen_inputs_show_the_service_s_headline(inputs: Any, field: str) -
 
 
 def test_rule_violations_in_inputs_have_no_headline() -> None:
-    reading = validate_and_canonicalize_pipeline(
+    reading = canonicalize_pipeline_and_find_problems(
         pipeline(trainingTaskInputs={"workerPoolSpecs": [POOL | {"replicaCount": 2}]})
     )
     assert fields(reading) == ["trainingTaskInputs.workerPoolSpecs[0].replicaCount"]
@@ -118,7 +122,7 @@ def test_rule_violations_in_inputs_have_no_headline() -> None:
 
 
 def test_a_long_display_name_is_a_violation() -> None:
-    assert fields(validate_and_canonicalize_pipeline(pipeline(displayName="x" * 129))) == ["displayName"]
+    assert fields(canonicalize_pipeline_and_find_problems(pipeline(displayName="x" * 129))) == ["displayName"]
 
 
 def test_tuning_inputs_have_no_display_name() -> None:
@@ -129,7 +133,7 @@ def test_tuning_inputs_have_no_display_name() -> None:
         "parallelTrialCount": 1,
         "trialJobSpec": {"workerPoolSpecs": [POOL]},
     }
-    reading = validate_and_canonicalize_pipeline(
+    reading = canonicalize_pipeline_and_find_problems(
         pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs)
     )
     assert fields(reading) == ["trainingTaskInputs.displayName"]
@@ -137,7 +141,7 @@ def test_tuning_inputs_have_no_display_name() -> None:
 
 def test_tasks_without_training_code_are_rejected_by_name() -> None:
     definition = "gs://google-cloud-aiplatform/schema/trainingjob/definition/automl_tabular_1.0.0.yaml"
-    (problem,) = validate_and_canonicalize_pipeline(pipeline(trainingTaskDefinition=definition)).problems
+    (problem,) = canonicalize_pipeline_and_find_problems(pipeline(trainingTaskDefinition=definition)).problems
     assert problem.field == "trainingTaskDefinition"
     assert "automl_tabular" in problem.message
     assert CUSTOM_TASK in problem.message
@@ -180,12 +184,12 @@ def test_tasks_without_training_code_are_rejected_by_name() -> None:
     ],
 )
 def test_what_contradicts_itself_is_refused(extra: dict[str, Any], field: str) -> None:
-    assert set(fields(validate_and_canonicalize_pipeline(pipeline(**extra)))) == {field}
+    assert set(fields(canonicalize_pipeline_and_find_problems(pipeline(**extra)))) == {field}
 
 
 def test_a_valid_model_id_is_accepted() -> None:
     assert (
-        validate_and_canonicalize_pipeline(
+        canonicalize_pipeline_and_find_problems(
             pipeline(modelToUpload=MODEL | {"versionAliases": ["prod-1"]}, modelId="_m-1")
         ).problems
         == []

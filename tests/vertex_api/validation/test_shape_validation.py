@@ -6,20 +6,20 @@ import pytest
 
 from tests.vertex_api.jobs import ABSENT, custom_job, edited, job_of, tuning_job
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, KINDS, Kind
-from vertex_api.validation.shape_and_rule_validation import validate_and_canonicalize_job
-from vertex_api.validation.shape_validation import FieldProblem, format_path, validate_and_canonicalize_shape
+from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
+from vertex_api.validation.shape_validation import FieldProblem, canonicalize_and_find_shape_problems, format_path
 
 POOL = ("jobSpec", "workerPoolSpecs", 0)
 
 
 def canonical(kind: Kind, job: dict[str, Any]) -> Any:
-    value, problems = validate_and_canonicalize_job(kind, job)
+    value, problems = canonicalize_job_and_find_problems(kind, job)
     assert problems == []
     return value
 
 
 def problems(kind: Kind, job: dict[str, Any]) -> list[str]:
-    return [str(problem) for problem in validate_and_canonicalize_job(kind, job)[1]]
+    return [str(problem) for problem in canonicalize_job_and_find_problems(kind, job)[1]]
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
@@ -30,7 +30,7 @@ def test_a_canonical_job_stays_as_it_is(kind: Kind) -> None:
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 def test_the_given_job_is_not_changed(kind: Kind) -> None:
     given = job_of(kind) | {"labels": None}
-    validate_and_canonicalize_job(kind, given)
+    canonicalize_job_and_find_problems(kind, given)
     assert given == job_of(kind) | {"labels": None}
 
 
@@ -53,7 +53,7 @@ def test_snake_case_names_become_the_api_s_own() -> None:
 def test_label_keys_are_kept_as_written() -> None:
     labels = {"teamName": "a", "team_name": "b"}
     assert (
-        validate_and_canonicalize_shape(CUSTOM_JOB.message_type, custom_job() | {"labels": labels})[0]["labels"]
+        canonicalize_and_find_shape_problems(CUSTOM_JOB.message_type, custom_job() | {"labels": labels})[0]["labels"]
         == labels
     )
 
@@ -133,7 +133,7 @@ def test_unknown_fields_without_a_value_are_reported(nothing: object) -> None:
         "jobSpec.workerPoolSpecs[0].containerSpec.envs: unknown field; did you mean env?",
         "lables: unknown field; did you mean labels?",
     ]
-    assert validate_and_canonicalize_job(CUSTOM_JOB, job, output_only="drop") == (custom_job(), [])
+    assert canonicalize_job_and_find_problems(CUSTOM_JOB, job, output_only="drop") == (custom_job(), [])
 
 
 def test_a_misspelt_empty_required_field_is_one_violation() -> None:
@@ -190,7 +190,7 @@ def test_output_only_fields_are_rejected_in_declarations() -> None:
 
 def test_output_only_fields_are_ignored_in_requests() -> None:
     job = tuning_job() | {"state": 4, "trials": [{"id": "1"}], "error": "not even a status"}
-    assert validate_and_canonicalize_job(HYPERPARAMETER_TUNING_JOB, job, output_only="drop") == (tuning_job(), [])
+    assert canonicalize_job_and_find_problems(HYPERPARAMETER_TUNING_JOB, job, output_only="drop") == (tuning_job(), [])
 
 
 def test_shape_and_rule_violations_are_reported_together() -> None:
@@ -211,7 +211,9 @@ def test_all_violations_are_reported_at_once() -> None:
     job = edited(job, *POOL, "replicaCount", to=3)
     job = edited(job, *POOL, "containerSpec", "env", to=[{"name": "1A", "value": "b"}])
     job = edited(job, *POOL, "diskSpec", to={"bootDiskSizeGb": 50})
-    fields = [problem.field.removeprefix("jobSpec.") for problem in validate_and_canonicalize_job(CUSTOM_JOB, job)[1]]
+    fields = [
+        problem.field.removeprefix("jobSpec.") for problem in canonicalize_job_and_find_problems(CUSTOM_JOB, job)[1]
+    ]
     assert fields == [
         "scheduling.timeout",
         "workerPoolSpecs[0].replicaCount",
@@ -233,13 +235,13 @@ def test_all_violations_are_reported_at_once() -> None:
 def test_a_misshapen_field_causes_no_other_violation(field: str, value: object, beside: str, other: object) -> None:
     job = custom_job()
     job["jobSpec"] |= {field: value, beside: other}
-    (problem,) = validate_and_canonicalize_job(CUSTOM_JOB, job)[1]
+    (problem,) = canonicalize_job_and_find_problems(CUSTOM_JOB, job)[1]
     assert problem.path[:2] == ("jobSpec", field)
 
 
 def test_a_non_string_key_is_a_violation() -> None:
     job = edited(custom_job(), *POOL, "replicaCount", to=2) | {"labels": {7: "a", "b": "C"}}
-    assert [problem.field for problem in validate_and_canonicalize_job(CUSTOM_JOB, job)[1]] == [
+    assert [problem.field for problem in canonicalize_job_and_find_problems(CUSTOM_JOB, job)[1]] == [
         "labels[7].[key]",
         "labels.b",
         "jobSpec.workerPoolSpecs[0].replicaCount",
@@ -252,7 +254,7 @@ def test_snake_case_hides_nothing_either() -> None:
         "replica_count": 3,
         "container_spec": {"image_uri": "trainer", "env": [{"nam": "A", "value": "b"}, {"name": "1A", "value": "b"}]},
     }
-    found = validate_and_canonicalize_job(
+    found = canonicalize_job_and_find_problems(
         CUSTOM_JOB, {"display_name": "digits", "job_spec": {"worker_pool_specs": [pool]}}
     )[1]
     assert [problem.field.removeprefix("jobSpec.workerPoolSpecs[0].") for problem in found] == [
@@ -271,7 +273,7 @@ def test_both_spellings_of_one_field_are_a_violation() -> None:
 
 def test_a_body_must_be_an_object() -> None:
     value: Any = [custom_job()]
-    (problem,) = validate_and_canonicalize_shape(CUSTOM_JOB.message_type, value)[1]
+    (problem,) = canonicalize_and_find_shape_problems(CUSTOM_JOB.message_type, value)[1]
     assert (problem.path, str(problem)) == ((), "must be an object with named fields")
 
 
@@ -284,9 +286,9 @@ def test_paths_are_written_as_the_api_writes_them() -> None:
 
 def test_rules_skip_unresolved_references() -> None:
     job = edited(custom_job(), "jobSpec", "network", to="${later}") | {"labels": {"a": "${later}", "b": "X"}}
-    found = validate_and_canonicalize_job(CUSTOM_JOB, job)[1]
+    found = canonicalize_job_and_find_problems(CUSTOM_JOB, job)[1]
     assert [problem.field for problem in found] == ["labels.a", "labels.b", "jobSpec.network"]
-    found = validate_and_canonicalize_job(CUSTOM_JOB, job, has_unresolved_references=lambda value: value == "${later}")[
-        1
-    ]
+    found = canonicalize_job_and_find_problems(
+        CUSTOM_JOB, job, has_unresolved_references=lambda value: value == "${later}"
+    )[1]
     assert [problem.field for problem in found] == ["labels.b"]

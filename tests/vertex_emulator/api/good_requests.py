@@ -10,8 +10,8 @@ from typing import Any
 
 from tests.vertex_emulator.api.input_fields import Names, input_fields, sample
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
+from vertex_api.training_pipelines.backing_job import CUSTOM_TASK
 from vertex_api.types import Model
-from vertex_api.validation.pipeline_tasks import CUSTOM_TASK
 
 ABSENT_IMAGE = "localhost/absent:1"
 KEY = "projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key"

@@ -9,7 +9,7 @@ from typing_extensions import is_typeddict
 
 from vertex_api import scalar_types
 from vertex_api.message_fields import split_type_and_annotations
-from vertex_api.validation.rules.model_unions import UNIONS
+from vertex_api.validation.rules.model_oneofs import ONEOFS
 
 Names = tuple[str, ...]
 
@@ -46,7 +46,7 @@ def sample(hint: Any, turn: int = 0) -> Any:
         return get_args(inner)[1]
     if is_typeddict(inner):
         hints = get_type_hints(inner, include_extras=True)
-        union = UNIONS.get(inner.__name__, ("",))
+        union = ONEOFS.get(inner.__name__, ("",))
         others = {*union} - {union[turn % len(union)]}
         settable = (
             name for name, each in hints.items() if _SET_BY_THE_SERVICE not in split_type_and_annotations(each)[1]

@@ -14,7 +14,7 @@ from tests.vertex_emulator.api.input_fields import Names, input_fields, is_set
 from tests.vertex_emulator.running import PARENT, RunningEmulator
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
 from vertex_api.validation import pipeline_validation
-from vertex_api.validation.shape_and_rule_validation import validate_and_canonicalize_job
+from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
 from vertex_emulator.errors import to_snake_case
 from vertex_emulator.scheduling.rejected_and_approximated_fields import REJECTED_FIELDS
 
@@ -51,8 +51,8 @@ def request_with(kind: Kind, path: Names) -> Any:
 
 def canonical(kind: Kind, body: Any) -> Any:
     if kind == TRAINING_PIPELINE:
-        return pipeline_validation.validate_and_canonicalize_pipeline(body, output_only="drop").spec
-    return validate_and_canonicalize_job(kind, body, output_only="drop")[0]
+        return pipeline_validation.canonicalize_pipeline_and_find_problems(body, output_only="drop").spec
+    return canonicalize_job_and_find_problems(kind, body, output_only="drop")[0]
 
 
 @dataclass

@@ -36,11 +36,11 @@ def find_label_violations(labels: Mapping[str, str], at: KeyPath) -> Iterator[Vi
         yield from _find_label_text_violations("value", value, (*at, key))
 
 
-def _find_label_text_violations(name: str, text: str, at: KeyPath) -> Iterator[Violation]:
+def _find_label_text_violations(noun: str, text: str, at: KeyPath) -> Iterator[Violation]:
     if not all(map(_is_label_character, text)):
-        yield at, f"the {name} {quote_value(text)} may hold lower-case letters, digits, underscores and dashes only"
+        yield at, f"the {noun} {quote_value(text)} may hold lower-case letters, digits, underscores and dashes only"
     if len(text) > _LABEL_CHARACTERS or len(text.encode(errors="replace")) > _LABEL_BYTES:
-        yield at, f"the {name} {quote_value(text)} must be shorter than 64 characters and than 128 bytes of UTF-8"
+        yield at, f"the {noun} {quote_value(text)} must be shorter than 64 characters and than 128 bytes of UTF-8"
 
 
 def _is_label_character(character: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from vertex_api.validation.rules.text_formats import STORAGE_URI, TextFormat
 from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
 
-_UNIONS = (
+_ONEOFS = (
     ("fractionSplit", "filterSplit", "predefinedSplit", "timestampSplit", "stratifiedSplit"),
     ("gcsDestination", "bigqueryDestination"),
     ("annotationSchemaUri", "savedQueryId"),
@@ -23,7 +23,7 @@ _DESTINATIONS = {"gcsDestination": ("outputUriPrefix", STORAGE_URI), "bigqueryDe
 def find_input_data_violations(config: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Find violations of the rules for an InputDataConfig and its splits (discovery document and its proto)."""
     yield from find_unset_fields(config, ["datasetId"], at)
-    for choices in _UNIONS:
+    for choices in _ONEOFS:
         fields = [name for name in choices if config.get(name) is not None]
         if len(fields) > 1:
             yield (*at, fields[1]), f"cannot be set beside {fields[0]}"

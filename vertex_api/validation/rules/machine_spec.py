@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import Machine, get_machine, get_machines_by_name
+from vertex_api.catalog.machines import Machine, find_machine, get_machines_by_name
 from vertex_api.name_suggestions import find_closest_name, join_with_or
 from vertex_api.validation.rules.text_formats import TextFormat
 from vertex_api.validation.rules.violation import KeyPath, Violation
@@ -25,7 +25,7 @@ def find_machine_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Vi
     """Find violations of the rules for a MachineSpec (discovery document). The message for unknown machine types is the
     service's own, on Google's troubleshooting page."""
     name = spec.get("machineType", "")
-    machine = get_machine(name)
+    machine = find_machine(name)
     if not name:
         yield (*at, "machineType"), "is required"
     elif not machine:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import get_machine
+from vertex_api.catalog.machines import find_machine
 from vertex_api.name_suggestions import join_with_or
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.validation.rules.machine_spec import (
@@ -26,14 +26,14 @@ def find_scheduling_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator
             yield (*path, field), f'"{options[field]}" must not be negative'
     strategy = options.get("strategy", "STANDARD")
     if strategy == "FLEX_START":
-        yield from _find_violations_with_flex_start(spec, at)
+        yield from _find_flex_start_violations(spec, at)
     elif "maxWaitDuration" in options:
         yield (*path, "maxWaitDuration"), f"is for the strategy FLEX_START only, not for {strategy}"
     if strategy == "SPOT":
         yield from _find_machines_not_for_spot(spec, at)
 
 
-def _find_violations_with_flex_start(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_flex_start_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Google's page on scheduling jobs with Dynamic Workload Scheduler."""
     timeout = spec["scheduling"].get("timeout", "0s")
     if parse_seconds(timeout) > _WEEK_SECONDS:
@@ -57,7 +57,7 @@ def _find_machines_not_for_spot(spec: Mapping[str, Any], at: KeyPath) -> Iterato
     """Google's page on Spot VMs: not with TPU pods, which are more than one machine. Nor with what is reserved."""
     for index, pool in enumerate(spec["workerPoolSpecs"]):
         machine_spec = pool.get("machineSpec", {})
-        machine = get_machine(machine_spec.get("machineType", ""))
+        machine = find_machine(machine_spec.get("machineType", ""))
         if not machine:
             continue
         if machine.name in RESERVATION_ONLY_MACHINES:

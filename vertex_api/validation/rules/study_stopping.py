@@ -66,7 +66,7 @@ def _find_negative_values(spec: Mapping[str, Any], fields: tuple[str, ...], at: 
             yield (*at, field), f"{spec[field]} must not be negative"
 
 
-def _find_reversed_limits(spec: Mapping[str, Any], low: str, high: str, at: KeyPath) -> Iterator[Violation]:
+def _find_reversed_limits(spec: Mapping[str, Any], min_field: str, max_field: str, at: KeyPath) -> Iterator[Violation]:
     """Both are set, and zero is "unset" in proto JSON."""
-    if spec.get(low, 0) > spec.get(high, 0) > 0:
-        yield (*at, low), f"{spec[low]} is more than {high} {spec[high]}"
+    if spec.get(min_field, 0) > spec.get(max_field, 0) > 0:
+        yield (*at, min_field), f"{spec[min_field]} is more than {max_field} {spec[max_field]}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vertex_api.catalog.machines import get_machine
+from vertex_api.catalog.machines import find_machine
 from vertex_api.validation.rules import job_spec, study_spec
 from vertex_api.validation.rules.violation import KeyPath, Violation
 
@@ -20,7 +20,7 @@ def _find_tpu_machines(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violati
     """Google's page on using hyperparameter tuning: "jobs with TPUs are not supported"."""
     for index, pool in enumerate(spec["workerPoolSpecs"]):
         name = pool.get("machineSpec", {}).get("machineType", "")
-        if (machine := get_machine(name)) and machine.is_tpu:
+        if (machine := find_machine(name)) and machine.is_tpu:
             path: KeyPath = (*at, "workerPoolSpecs", index, "machineSpec", "machineType")
             yield path, f"{name} has TPUs, which hyperparameter tuning does not take"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_api import types
 from vertex_api.scalar_types import quote_value
-from vertex_api.validation.rules import common_fields, model_unions, worker_pool_task
+from vertex_api.validation.rules import common_fields, model_oneofs, worker_pool_task
 from vertex_api.validation.rules.text_formats import IMAGE, STORAGE_URI
 from vertex_api.validation.rules.violation import KeyPath, Violation
 
@@ -19,7 +19,7 @@ _ALIAS = re.compile(r"[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
 def find_model_violations(model: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Violation]:
     """Find violations of the rules for a canonical Model (discovery document, Model)."""
     yield from common_fields.find_common_field_violations(model, at)
-    yield from model_unions.find_union_violations(types.Model, model, at)
+    yield from model_oneofs.find_oneof_violations(types.Model, model, at)
     yield from STORAGE_URI.find_mismatch(model.get("artifactUri"), (*at, "artifactUri"))
     if "containerSpec" in model:
         yield from _find_container_violations(model["containerSpec"], (*at, "containerSpec"))

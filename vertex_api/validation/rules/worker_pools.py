@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.catalog import reduction_server
-from vertex_api.catalog.machines import get_machine
+from vertex_api.catalog.machines import find_machine
 from vertex_api.name_suggestions import join_with_or
 from vertex_api.validation.rules import machine_spec, worker_pool_task
 from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
@@ -47,12 +47,12 @@ def _find_pool_violations(pool: Mapping[str, Any], at: KeyPath, on_demand: bool)
     if "machineSpec" in pool or on_demand:
         yield from machine_spec.find_machine_violations(pool.get("machineSpec", {}), (*at, "machineSpec"))
     if on_demand:
-        yield from _find_reservation_only_machine(pool.get("machineSpec", {}), (*at, "machineSpec"))
+        yield from _find_missing_reservation(pool.get("machineSpec", {}), (*at, "machineSpec"))
     yield from find_disk_violations(pool.get("diskSpec", {}), (*at, "diskSpec"))
     yield from _find_mount_violations(pool, at)
 
 
-def _find_reservation_only_machine(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_missing_reservation(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Google's page on configuring compute resources: some machines need a shared reservation."""
     kind = spec.get("reservationAffinity", {}).get("reservationAffinityType", "NO_RESERVATION")
     if spec.get("machineType") in machine_spec.RESERVATION_ONLY_MACHINES and kind == "NO_RESERVATION":
@@ -95,7 +95,7 @@ def _find_tpus_beside_other_pools(pools: list[Mapping[str, Any]], at: KeyPath) -
     """Google's page on configuring compute resources: a TPU job has one pool, which as the first has one replica."""
     used = [index for index, pool in enumerate(pools) if pool]
     names = {index: pools[index].get("machineSpec", {}).get("machineType", "") for index in used}
-    with_tpus = [index for index, name in names.items() if (machine := get_machine(name)) and machine.is_tpu]
+    with_tpus = [index for index, name in names.items() if (machine := find_machine(name)) and machine.is_tpu]
     if with_tpus and len(used) > 1:
         index = with_tpus[0]
         yield (*at, index, "machineSpec", "machineType"), f"{names[index]} has TPUs: it must be the job's only pool"

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.vertex_api.jobs import custom_job, edited, tuning_job
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
-from vertex_api.validation.shape_and_rule_validation import validate_and_canonicalize_job
+from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
 
 SPEC = "jobSpec"
 POOLS = "jobSpec.workerPoolSpecs"
@@ -15,7 +15,8 @@ Path = tuple[str | int, ...]
 def said_of_custom_job(*path: str | int, to: Any) -> list[str]:
     """Problems of a custom job with another value at a path."""
     return [
-        str(problem) for problem in validate_and_canonicalize_job(CUSTOM_JOB, edited(custom_job(), *path, to=to))[1]
+        str(problem)
+        for problem in canonicalize_job_and_find_problems(CUSTOM_JOB, edited(custom_job(), *path, to=to))[1]
     ]
 
 
@@ -23,7 +24,7 @@ def said_of_spec(**fields: Any) -> list[str]:
     """Problems of a custom job with these fields in its jobSpec."""
     job = custom_job()
     job["jobSpec"] |= fields
-    return [str(problem) for problem in validate_and_canonicalize_job(CUSTOM_JOB, job)[1]]
+    return [str(problem) for problem in canonicalize_job_and_find_problems(CUSTOM_JOB, job)[1]]
 
 
 def said_of_pool(**fields: Any) -> list[str]:
@@ -41,7 +42,9 @@ def said_of_tuning_job(*path: str | int, to: Any) -> list[str]:
     """Problems of a tuning job with another value at a path."""
     return [
         str(problem)
-        for problem in validate_and_canonicalize_job(HYPERPARAMETER_TUNING_JOB, edited(tuning_job(), *path, to=to))[1]
+        for problem in canonicalize_job_and_find_problems(
+            HYPERPARAMETER_TUNING_JOB, edited(tuning_job(), *path, to=to)
+        )[1]
     ]
 
 
@@ -51,7 +54,7 @@ def said_of_study(**fields: Any) -> list[str]:
     job["studySpec"] |= fields
     return [
         str(problem).removeprefix(f"{STUDY}.")
-        for problem in validate_and_canonicalize_job(HYPERPARAMETER_TUNING_JOB, job)[1]
+        for problem in canonicalize_job_and_find_problems(HYPERPARAMETER_TUNING_JOB, job)[1]
     ]
 
 

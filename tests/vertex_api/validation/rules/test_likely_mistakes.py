@@ -9,7 +9,7 @@ from tests.vertex_api.validation.rules.breaking import pool
 from vertex_api.catalog import reduction_server
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_api.validation.rules import likely_mistakes
-from vertex_api.validation.shape_and_rule_validation import validate_and_canonicalize_job
+from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
 from vertex_api.validation.shape_validation import format_path
 
 GPUS = {"machineType": "g2-standard-8", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1}
@@ -21,7 +21,7 @@ def said_of_spec(**fields: Any) -> list[str]:
     """What is said of a custom job with these fields in its jobSpec, of which the service's rules say nothing."""
     job = custom_job()
     job["jobSpec"] |= fields
-    job, problems = validate_and_canonicalize_job(CUSTOM_JOB, job)
+    job, problems = canonicalize_job_and_find_problems(CUSTOM_JOB, job)
     assert problems == []
     return [
         f"{format_path(path)}: {message}" for path, message in likely_mistakes.find_likely_mistakes(CUSTOM_JOB, job)
@@ -29,7 +29,7 @@ def said_of_spec(**fields: Any) -> list[str]:
 
 
 def said_of_study(*path: str | int, to: Any) -> list[str]:
-    job, problems = validate_and_canonicalize_job(
+    job, problems = canonicalize_job_and_find_problems(
         HYPERPARAMETER_TUNING_JOB, edited(tuning_job(), "studySpec", *path, to=to)
     )
     assert problems == []
@@ -106,7 +106,7 @@ def test_no_progress_is_of_one_objective(field: str, value: object) -> None:
     job["studySpec"]["metrics"] = [{"metricId": "a"}, {"metricId": "b", "safetyConfig": {}}]
     assert list(likely_mistakes.find_likely_mistakes(HYPERPARAMETER_TUNING_JOB, job)) == []
     job["studySpec"]["metrics"] = [{"metricId": "a"}, {"metricId": "b"}]
-    canonical, problems = validate_and_canonicalize_job(HYPERPARAMETER_TUNING_JOB, job)
+    canonical, problems = canonicalize_job_and_find_problems(HYPERPARAMETER_TUNING_JOB, job)
     assert problems == []
     assert list(likely_mistakes.find_likely_mistakes(HYPERPARAMETER_TUNING_JOB, canonical)) == [
         (

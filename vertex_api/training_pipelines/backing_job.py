@@ -1,4 +1,4 @@
-"""The task of a training pipeline: a job that the pipeline runs, written as the inputs of a task definition.
+"""The job that a training pipeline runs, which the pipeline holds as the inputs of its task definition.
 
 The inputs are free JSON. Google's SDK writes them in a mix of snake_case and camelCase with every number as a float,
 because they travel as a google.protobuf.Value.
@@ -10,8 +10,6 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING_PIPELINE, Kind
-from vertex_api.validation.rules import KeyPath
-from vertex_api.validation.shape_validation import validate_and_canonicalize_shape
 
 _DEFINITIONS = "gs://google-cloud-aiplatform/schema/trainingjob/definition/"
 CUSTOM_TASK = f"{_DEFINITIONS}custom_task_1.0.0.yaml"
@@ -23,7 +21,8 @@ DEFINITION_FIELD, INPUTS_FIELD = "trainingTaskDefinition", TRAINING_PIPELINE.spe
 SHARED_FIELDS = ("displayName", "labels", "encryptionSpec")
 """The fields of the job that are set on the pipeline itself."""
 
-_NAME_ENDINGS = {CUSTOM_TASK: "custom-job", TUNING_TASK: "hyperparameter-tuning-job"}
+NAME_ENDINGS = {CUSTOM_TASK: "custom-job", TUNING_TASK: "hyperparameter-tuning-job"}
+"""What the service appends to the display name of a pipeline for that of its job."""
 
 
 def get_backing_job_kind(pipeline: Mapping[str, Any]) -> Kind:
@@ -31,17 +30,7 @@ def get_backing_job_kind(pipeline: Mapping[str, Any]) -> Kind:
     return TASK_KINDS[pipeline[DEFINITION_FIELD]]
 
 
-def build_backing_job(pipeline: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the canonical job that a valid canonical pipeline runs, under the name that the service gives it."""
-    kind = get_backing_job_kind(pipeline)
-    job = convert_inputs_to_job(kind, pipeline, pipeline[INPUTS_FIELD])
-    job, problems = validate_and_canonicalize_shape(kind.message_type, job)
-    assert not problems, problems
-    job["displayName"] = f"{pipeline['displayName']}-{_NAME_ENDINGS[pipeline[DEFINITION_FIELD]]}"
-    return dict(job)
-
-
-def get_backing_job_name(pipeline: Mapping[str, Any]) -> str | None:
+def get_backing_job_resource_name(pipeline: Mapping[str, Any]) -> str | None:
     """Return the resource name of the job that a pipeline of the service runs, None before there is one.
 
     Google's SDK reads `backingCustomJob`; the name of the other field follows its pattern.
@@ -51,7 +40,7 @@ def get_backing_job_name(pipeline: Mapping[str, Any]) -> str | None:
     return str(name) if name else None
 
 
-def get_path_in_pipeline(kind: Kind, path: KeyPath) -> KeyPath:
+def get_path_in_pipeline(kind: Kind, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
     """Return where the field at `path` in a backing job of a kind is in its pipeline."""
     if path and path[0] in SHARED_FIELDS:
         return path

@@ -1,0 +1,1 @@
+"""Training pipelines: their types as declared, and the job that each one runs."""
