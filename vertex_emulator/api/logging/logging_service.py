@@ -144,7 +144,8 @@ def _parse_filter_with_severity_ranks(text: str) -> expression_tree.Filter | Non
 def _rank_severity(comparison: expression_tree.Comparison) -> expression_tree.Comparison:
     if comparison.field != "severity":
         return comparison
-    return expression_tree.Comparison("severity", comparison.operator, str(log_entry.SEVERITIES.index(comparison.value)))
+    rank = log_entry.SEVERITIES.index(comparison.value)
+    return expression_tree.Comparison("severity", comparison.operator, str(rank))
 
 
 def _find_time_bound(node: expression_tree.Filter | None, operators: tuple[str, ...], min_or_max: Any) -> int | None:
