@@ -12,12 +12,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_api import __version__
-from vertex_emulator.api.status_and_fault_service import StatusAndFaultService
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.logging.logging_service import LoggingService
 from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.api.routes import build_not_found_error, build_routes, build_unimplemented_error
+from vertex_emulator.api.status_and_fault_service import StatusAndFaultService
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError

@@ -4,7 +4,10 @@ from vertex_api.name_suggestions import find_closest_name, join_with_or, suggest
 
 
 def test_the_nearest_name_ignores_case_and_underscores() -> None:
-    assert suggestion_or_known_names_text("WORKER_POOL_SPECS", ["scheduling", "workerPoolSpecs"]) == "; did you mean workerPoolSpecs?"
+    assert (
+        suggestion_or_known_names_text("WORKER_POOL_SPECS", ["scheduling", "workerPoolSpecs"])
+        == "; did you mean workerPoolSpecs?"
+    )
     assert suggestion_or_known_names_text("qqq", ["b", "a"]) == "; known: a, b"
     assert suggestion_or_known_names_text("qqq", []) == ""
 

@@ -10,12 +10,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from vertex_api.job_kinds import KINDS
-from vertex_emulator.api.status_and_fault_service import StatusAndFaultService
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.api.logging.logging_service import LoggingService
 from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.operation_service import OperationService
+from vertex_emulator.api.status_and_fault_service import StatusAndFaultService
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http.query_parameters import (
     LIST_PARAMETERS,

@@ -39,11 +39,14 @@ def test_a_machine_costs_vcpus_memory_and_boot_disk() -> None:
 
 
 def test_a_pipeline_costs_the_same_as_its_job() -> None:
-    assert estimate_cost_of_priced_parts(CanonicalSpec(TRAINING_PIPELINE, pipeline()), REGION, load_prices()) == estimate_cost_of_priced_parts(
-        CanonicalSpec(CUSTOM_JOB, custom_job()), REGION, load_prices()
-    )
+    assert estimate_cost_of_priced_parts(
+        CanonicalSpec(TRAINING_PIPELINE, pipeline()), REGION, load_prices()
+    ) == estimate_cost_of_priced_parts(CanonicalSpec(CUSTOM_JOB, custom_job()), REGION, load_prices())
     tuned = estimate_cost_of_priced_parts(CanonicalSpec(HYPERPARAMETER_TUNING_JOB, tuning_job()), REGION, load_prices())
-    assert estimate_cost_of_priced_parts(CanonicalSpec(TRAINING_PIPELINE, tuning_pipeline()), REGION, load_prices()) == tuned
+    assert (
+        estimate_cost_of_priced_parts(CanonicalSpec(TRAINING_PIPELINE, tuning_pipeline()), REGION, load_prices())
+        == tuned
+    )
 
 
 def test_total_cost_assumes_the_timeout_or_seven_days() -> None:
@@ -163,4 +166,7 @@ def test_every_machine_type_uses_priceable_names() -> None:
             given = {"acceleratorType": kind, "acceleratorCount": count} if kind else {}
             topology = {"tpuTopology": found.topologies[0]} if found.topologies else {}
             job = edited(custom_job(), *POOLS, to=[pool(found.name, **given, **topology)])
-            assert estimate_cost_of_priced_parts(CanonicalSpec(CUSTOM_JOB, job), REGION, everything).unpriced == (), (found.name, kind)
+            assert estimate_cost_of_priced_parts(CanonicalSpec(CUSTOM_JOB, job), REGION, everything).unpriced == (), (
+                found.name,
+                kind,
+            )

@@ -116,7 +116,9 @@ def test_the_front_has_equal_but_no_incomplete_trials() -> None:
 def test_the_front_is_exactly_the_unbeaten_trials() -> None:
     random = Random(5)
     trials = [two(i, random.randint(0, 9), random.randint(0, 9)) for i in range(1, 101)]
-    values = {row["id"]: (row["metrics"]["loss"], -row["metrics"]["other"]) for row in list_trial_summaries(job(*trials))}
+    values = {
+        row["id"]: (row["metrics"]["loss"], -row["metrics"]["other"]) for row in list_trial_summaries(job(*trials))
+    }
     kept = set(front_ids(job(*trials)))
     for id_, mine in values.items():
         is_beaten = any(

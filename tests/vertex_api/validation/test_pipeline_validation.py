@@ -76,9 +76,7 @@ def test_a_tuning_task_is_a_tuning_job() -> None:
         "parallel_trial_count": 1.0,
         "trialJobSpec": {"worker_pool_specs": [POOL]},
     }
-    reading = validate_pipeline(
-        pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs)
-    )
+    reading = validate_pipeline(pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs))
     assert reading.problems == []
     assert get_backing_job_kind(reading.spec) == HYPERPARAMETER_TUNING_JOB
     assert build_backing_job(reading.spec) == {
@@ -114,9 +112,7 @@ def test_misshapen_inputs_show_the_service_s_headline(inputs: Any, field: str) -
 
 
 def test_rule_violations_in_inputs_have_no_headline() -> None:
-    reading = validate_pipeline(
-        pipeline(trainingTaskInputs={"workerPoolSpecs": [POOL | {"replicaCount": 2}]})
-    )
+    reading = validate_pipeline(pipeline(trainingTaskInputs={"workerPoolSpecs": [POOL | {"replicaCount": 2}]}))
     assert fields(reading) == ["trainingTaskInputs.workerPoolSpecs[0].replicaCount"]
     assert reading.headline == ""
 
@@ -133,9 +129,7 @@ def test_tuning_inputs_have_no_display_name() -> None:
         "parallelTrialCount": 1,
         "trialJobSpec": {"workerPoolSpecs": [POOL]},
     }
-    reading = validate_pipeline(
-        pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs)
-    )
+    reading = validate_pipeline(pipeline(trainingTaskDefinition=TUNING_TASK, trainingTaskInputs=inputs))
     assert fields(reading) == ["trainingTaskInputs.displayName"]
 
 
@@ -189,8 +183,5 @@ def test_what_contradicts_itself_is_refused(extra: dict[str, Any], field: str) -
 
 def test_a_valid_model_id_is_accepted() -> None:
     assert (
-        validate_pipeline(
-            pipeline(modelToUpload=MODEL | {"versionAliases": ["prod-1"]}, modelId="_m-1")
-        ).problems
-        == []
+        validate_pipeline(pipeline(modelToUpload=MODEL | {"versionAliases": ["prod-1"]}, modelId="_m-1")).problems == []
     )

@@ -173,7 +173,11 @@ def test_a_model_id_is_never_taken_twice(emulator: Emulator) -> None:
 
 
 def test_a_missing_parent_model_is_rejected(emulator: Emulator) -> None:
-    for parent in ("models/x", f"{LOCATION.name_with_project_number}/models/x", "projects/other/locations/us-central1/models/x"):
+    for parent in (
+        "models/x",
+        f"{LOCATION.name_with_project_number}/models/x",
+        "projects/other/locations/us-central1/models/x",
+    ):
         with pytest.raises(ApiError) as refusal:
             submit(emulator, modelToUpload=MODEL, parentModel=parent)
         assert refusal.value.status == "NOT_FOUND"

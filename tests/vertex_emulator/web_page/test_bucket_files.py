@@ -56,8 +56,7 @@ def test_link_is_shown_and_not_followed(buckets: Path) -> None:
     (buckets / "models/run/out").symlink_to(buckets.parent)
     (buckets / "models/run/secret").symlink_to(buckets.parent / "secret")
     kinds = {
-        entry["name"]: entry["kind"]
-        for entry in bucket_files.build_folder_view(buckets, "gs://models/run")["entries"]
+        entry["name"]: entry["kind"] for entry in bucket_files.build_folder_view(buckets, "gs://models/run")["entries"]
     }
     assert (kinds["out"], kinds["secret"]) == ("link", "link")
     for uri in ("gs://models/run/secret", "gs://models/run/out/secret"):

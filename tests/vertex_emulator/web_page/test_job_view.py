@@ -28,7 +28,9 @@ def create(emulator: Emulator, kind: Kind, spec: dict[str, Any]) -> str:
 
 
 def view(emulator: Emulator, kind: Kind, job_id: str) -> dict[str, Any]:
-    found = JobViews(emulator.database, emulator.machine, emulator.data.buckets).build_view_or_none(kind.collection, job_id)
+    found = JobViews(emulator.database, emulator.machine, emulator.data.buckets).build_view_or_none(
+        kind.collection, job_id
+    )
     assert found is not None
     return found
 
