@@ -21,7 +21,7 @@ from .jobs.result_references import split_result_reference
 from .jobs.results import MODEL_DIR
 from .packages.python_package_resource import PythonPackage
 from .runtime.foundation_protocol import Foundation
-from .runtime.pulumi_outputs import apply_when_known
+from .runtime.pulumi_outputs import call_now_or_when_known
 from .schema import references
 from .schema.declared_job import DeclaredJob
 from .settings import guardrails
@@ -185,8 +185,8 @@ def _resolve_spec(
     spec: CanonicalSpec, tables: Mapping[str, Mapping[str, pulumi.Input[str]]]
 ) -> CanonicalSpec | pulumi.Output[CanonicalSpec]:
     """Return a spec with its references into `tables` resolved: at once, unless an image comes from another stack."""
-    return apply_when_known(
-        lambda tables: spec.replace_fields(references.resolve_references(spec.fields, tables)), tables
+    return call_now_or_when_known(
+        lambda tables: spec.transform_fields(lambda fields: references.resolve_references(fields, tables)), tables
     )
 
 

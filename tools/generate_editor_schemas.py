@@ -18,11 +18,11 @@ from typing_extensions import is_typeddict
 from components.schema import shapes
 from components.schema.formats import NumberOrText
 from components.settings.stack_value_checks import NAMESPACE
-from tools.generate_types import PREFIX, load_discovery_document, write_or_check_files
+from tools.generate_types import PREFIX, load_installed_discovery_document, write_or_check_files
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE
 from vertex_api.message_fields import split_type_and_annotations
 from vertex_api.scalar_types import Boolean, Double, Duration, Int32, Int64, OutputOnly, String, Timestamp
-from vertex_api.training_pipelines.pipeline_declaration_types import TrainingPipeline
+from vertex_api.training_pipelines.declared_types import TrainingPipeline
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "components" / "schema"
@@ -81,7 +81,7 @@ class SchemaBuilder:
             case origin if origin is list:
                 return {"type": ["array", "string"], "pattern": _ALONE, "items": self.build_type(get_args(inner)[0])}
             case _:
-                return _build_map_schema(self.build_type(get_args(inner)[1]))
+                return _build_map_or_reference(self.build_type(get_args(inner)[1]))
 
     def define_and_reference(self, message: Any) -> Schema:
         """Return a reference to the definition of a TypedDict, which is written if it is not there yet."""
@@ -136,13 +136,13 @@ class SchemaBuilder:
 
     def build_declaration_properties(self) -> dict[str, Schema]:
         """Return the schemas of the keys of a file of declarations."""
-        messages = {kind: kind.typed_dict for kind in KINDS.values()} | {TRAINING_PIPELINE: TrainingPipeline}
-        jobs = {kind.collection: _build_map_schema(self.build_job(message)) for kind, message in messages.items()}
+        messages = {kind: kind.message_type for kind in KINDS.values()} | {TRAINING_PIPELINE: TrainingPipeline}
+        jobs = {kind.collection: _build_map_or_reference(self.build_job(message)) for kind, message in messages.items()}
         keys: dict[str, Schema] = self.build_object(shapes.Declarations)["properties"]
         return {name: {**schema, **jobs.get(name, {})} for name, schema in keys.items()}
 
 
-def _build_map_schema(value_schema: Schema) -> Schema:
+def _build_map_or_reference(value_schema: Schema) -> Schema:
     return {"type": ["object", "string"], "pattern": _ALONE, "additionalProperties": value_schema}
 
 
@@ -152,7 +152,7 @@ def build_required_fields_schema(names: list[str]) -> Schema:
     return {"allOf": rules} if rules else {}
 
 
-def extract_api_descriptions(document: Schema) -> Iterator[tuple[str, dict[str, str]]]:
+def iterate_messages_with_field_descriptions(document: Schema) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the first sentence on each field of the API's messages, by message."""
     for name, schema in document["schemas"].items():
         texts = {field: one.get("description", "") for field, one in schema.get("properties", {}).items()}
@@ -167,11 +167,11 @@ def _remove_behaviors(description: str) -> str:
     return re.sub(r"^((Required|Optional|Immutable)\.\s*)+", "", description)
 
 
-def extract_configuration_page_descriptions(page: str) -> Iterator[tuple[str, dict[str, str]]]:
+def iterate_shapes_with_key_descriptions(markdown: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield what the tables of docs/configuration.md say on each key of `components.schema.shapes`, by shape."""
     inherited = shapes.Declarations.__annotations__.keys()
     key_sets = {name: value.__annotations__.keys() for name, value in vars(shapes).items() if is_typeddict(value)}
-    for rows in re.findall(r"(?:^\| `[^`]+` \|.*\n)+", page, re.MULTILINE):
+    for rows in re.findall(r"(?:^\| `[^`]+` \|.*\n)+", markdown, re.MULTILINE):
         cells = re.findall(r"^\| `([^`]+)` \|[^|]*\|[^|]*\|([^|]*)\|", rows, re.MULTILINE)
         descriptions = {key: re.sub(r",? ?\[(below|images|jobs)\]\([^)]*\)", "", cell).strip() for key, cell in cells}
         yield from (
@@ -183,8 +183,8 @@ def extract_configuration_page_descriptions(page: str) -> Iterator[tuple[str, di
 
 def build_schemas() -> dict[str, Schema]:
     """Return the two schemas, by the names of their files."""
-    descriptions = dict(extract_api_descriptions(load_discovery_document()))
-    descriptions |= dict(extract_configuration_page_descriptions((ROOT / "docs" / "configuration.md").read_text()))
+    descriptions = dict(iterate_messages_with_field_descriptions(load_installed_discovery_document()))
+    descriptions |= dict(iterate_shapes_with_key_descriptions((ROOT / "docs" / "configuration.md").read_text()))
     descriptions["TuningTaskInputs"] = descriptions["HyperparameterTuningJob"]
     descriptions["Stack"] = descriptions["Declarations"] | descriptions["Stack"]
     return {

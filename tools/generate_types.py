@@ -63,7 +63,7 @@ def list_reachable_schema_ids(schemas: dict[str, Schema]) -> list[str]:
     return found
 
 
-def collect_enums(message_names: set[str]) -> dict[frozenset[str], tuple[str, dict[str, int]]]:
+def collect_enums_by_value_names(message_names: set[str]) -> dict[frozenset[str], tuple[str, dict[str, int]]]:
     """Type name and numbers of each enum at the top level or inside `message_names`, by the set of its value names."""
     found: dict[frozenset[str], tuple[str, dict[str, int]]] = {}
 
@@ -86,7 +86,7 @@ class TypeWriter:
     def __init__(self, schemas: dict[str, Schema]) -> None:
         self.schemas = schemas
         message_names = {shorten_schema_id(schema_id) for schema_id in list_reachable_schema_ids(schemas)}
-        self.known_enums = collect_enums(message_names)
+        self.known_enums = collect_enums_by_value_names(message_names)
         self.used_enums: dict[str, dict[str, int]] = {}
 
     def render_type(self, field: Schema) -> str:
@@ -121,8 +121,9 @@ class TypeWriter:
         return f"class {name}(Message, total=False):\n    {doc}\n\n" + "\n".join(fields)
 
 
-def render_enum(name: str, numbers: dict[str, int]) -> str:
-    values, marks = json.dumps(list(numbers))[1:-1], f"Numbered({', '.join(map(str, numbers.values()))})"
+def render_literal_type(name: str, numbers_by_value: dict[str, int]) -> str:
+    values = json.dumps(list(numbers_by_value))[1:-1]
+    marks = f"Numbered({', '.join(map(str, numbers_by_value.values()))})"
     line = f"{name} = Annotated[Literal[{values}], {marks}]"
     if len(line) <= MAX_LINE_LENGTH:
         return line
@@ -161,7 +162,7 @@ def render_types(document: Schema) -> str:
     """The text of vertex_api/types.py for a discovery document."""
     writer = TypeWriter(document["schemas"])
     classes = [writer.render_class(schema_id) for schema_id in list_reachable_schema_ids(document["schemas"])]
-    enums = [render_enum(name, numbers) for name, numbers in sorted(writer.used_enums.items())]
+    enums = [render_literal_type(name, numbers) for name, numbers in sorted(writer.used_enums.items())]
     header = HEADER.format(api=document["name"], version=document["version"], revision=document["revision"])
     tables = "\n".join(["# fmt: off", *enums, "# fmt: on"])
     text = "\n\n\n".join([f"{header}\n\n{tables}", *classes]) + "\n"
@@ -169,7 +170,7 @@ def render_types(document: Schema) -> str:
     return subprocess.run(formatter, input=text, capture_output=True, text=True, check=True).stdout
 
 
-def load_discovery_document() -> Schema:
+def load_installed_discovery_document() -> Schema:
     """The API's discovery document of the installed google-api-python-client."""
     documents = importlib.resources.files("googleapiclient") / "discovery_cache" / "documents"
     document: Schema = json.loads((documents / "aiplatform.v1.json").read_text())
@@ -193,7 +194,7 @@ def write_or_check_files(module: str, description: str | None, render_files: Cal
 
 def main() -> int:
     return write_or_check_files(
-        "tools.generate_types", __doc__, lambda: {TARGET: render_types(load_discovery_document())}
+        "tools.generate_types", __doc__, lambda: {TARGET: render_types(load_installed_discovery_document())}
     )
 
 

@@ -47,26 +47,28 @@ _PARAMETER: dict[KeyPath, KeyPath] = {
 }
 
 
-def find_legacy_path(path: KeyPath, training_input: Mapping[str, Any], input_path: KeyPath) -> KeyPath:
-    """Return the path in a legacy job of what became the field at `path`; empty if it comes from no field.
+def find_legacy_path(path: KeyPath, training_input: Mapping[str, Any], input_path: KeyPath) -> KeyPath | None:
+    """Return the path in a legacy job of what became the field at `path`; `None` if it comes from no field.
 
     `input_path` is the path of the TrainingInput. Of several fields that became one, it is the one that names it.
     """
     if path[0] in _JOB_FIELDS:
         return (_JOB_FIELDS[str(path[0])], *path[1:])
     if path[:2] == ("studySpec", "parameters") and len(path) > 2:
-        return (*input_path, "hyperparameters", "params", path[2], *_replace_prefix(path[3:], _PARAMETER))
+        parameter_path = _find_legacy_path_by_prefix(path[3:], _PARAMETER) or ()
+        return (*input_path, "hyperparameters", "params", path[2], *parameter_path)
     if path[0] not in ("jobSpec", "trialJobSpec"):
-        legacy_path = _replace_prefix(path, _TUNING)
+        legacy_path = _find_legacy_path_by_prefix(path, _TUNING)
     elif path[1:2] == ("workerPoolSpecs",) and len(path) > 2:
         legacy_path = _find_role_path(ROLES[int(path[2])], path[3:], training_input)
     else:
-        legacy_path = _replace_prefix(path[1:], _JOB_SPEC)
-    return (*input_path, *legacy_path) if legacy_path else ()
+        legacy_path = _find_legacy_path_by_prefix(path[1:], _JOB_SPEC)
+    return (*input_path, *legacy_path) if legacy_path else None
 
 
-def _find_role_path(role: str, pool_path: KeyPath, training_input: Mapping[str, Any]) -> KeyPath:
-    parts = _replace_prefix(pool_path, _POOL)
+def _find_role_path(role: str, pool_path: KeyPath, training_input: Mapping[str, Any]) -> KeyPath | None:
+    if (parts := _find_legacy_path_by_prefix(pool_path, _POOL)) is None:
+        return None
     path = tuple(part.format(role=role) if isinstance(part, str) else part for part in parts)
     field = path[1:2]
     is_missing = bool(field) and path[1] not in training_input.get(f"{role}Config", {})
@@ -80,8 +82,8 @@ def _find_role_path(role: str, pool_path: KeyPath, training_input: Mapping[str, 
     return ("scaleTier",) if is_set_by_tier else path
 
 
-def _replace_prefix(path: KeyPath, prefixes: Mapping[KeyPath, KeyPath]) -> KeyPath:
-    for prefix, legacy_prefix in prefixes.items():
+def _find_legacy_path_by_prefix(path: KeyPath, legacy_prefixes: Mapping[KeyPath, KeyPath]) -> KeyPath | None:
+    for prefix, legacy_prefix in legacy_prefixes.items():
         if path[: len(prefix)] == prefix:
             return (*legacy_prefix, *path[len(prefix) :])
-    return ()
+    return None

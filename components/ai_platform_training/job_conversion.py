@@ -41,7 +41,7 @@ def convert_job_and_find_problems(legacy_job: object, fallback_name: str) -> tup
     if problems:
         return CommentedFields(), [FieldProblem(each.path[0 if input_path else 1 :], each.message) for each in problems]
     # "${" begins a reference in a declaration.
-    declaration = _build_declaration(map_texts(job, lambda text: text.replace("${", "$${")), fallback_name)
+    declaration = _build_declaration_file_content(map_texts(job, lambda text: text.replace("${", "$${")), fallback_name)
     ((collection, jobs),) = declaration.items()
     ((name, body),) = jobs.items()
     kind = CUSTOM_JOB if collection == CUSTOM_JOB.collection else HYPERPARAMETER_TUNING_JOB
@@ -54,25 +54,25 @@ def _find_legacy_problems(valid_part: ValidPart) -> list[FieldProblem]:
     job = valid_part.value or {}
     if "trainingInput" not in job or "predictionInput" in job:
         return []
-    removed_groups = {_get_checked_group_path(path) for path in valid_part.removed_paths}
+    removed_groups = {_get_path_checked_as_whole(path) for path in valid_part.removed_paths}
     violations = [(("trainingInput", *path), text) for path, text in job_rules.find_violations(job["trainingInput"])]
     return [
         FieldProblem(path, message)
         for path, message in violations
-        if _get_checked_group_path(path) not in removed_groups and not is_consequence(path, valid_part.removed_paths)
+        if _get_path_checked_as_whole(path) not in removed_groups and not is_consequence(path, valid_part.removed_paths)
     ]
 
 
-def _get_checked_group_path(path: KeyPath) -> KeyPath:
+def _get_path_checked_as_whole(path: KeyPath) -> KeyPath:
     """Return the path of what is checked as a whole: one parameter, or everything that describes the replicas."""
     return path[:4] if path[1:2] == ("hyperparameters",) else ()
 
 
 def _move_to_legacy_path(problem: FieldProblem, training_input: Mapping[str, Any], input_path: KeyPath) -> FieldProblem:
     """Return a problem of the converted job at the legacy field that it comes from, if there is one."""
-    path, message = find_legacy_path(problem.path, training_input, input_path), problem.message
-    message = message.replace("maxTrialCount", "maxTrials")
-    return FieldProblem(path, f"Vertex AI would refuse {'it' if path else problem.path_text}: {message}")
+    path = find_legacy_path(problem.path, training_input, input_path)
+    message = problem.message.replace("maxTrialCount", "maxTrials")
+    return FieldProblem(path or (), f"Vertex AI would refuse {'it' if path else problem.field}: {message}")
 
 
 def _is_whole_job(document: Mapping[str, Any]) -> bool:
@@ -85,7 +85,7 @@ def _is_whole_job(document: Mapping[str, Any]) -> bool:
     return count_known_names(Job) >= count_known_names(TrainingInput)
 
 
-def _build_declaration(job: Mapping[str, Any], fallback_name: str) -> CommentedFields:
+def _build_declaration_file_content(job: Mapping[str, Any], fallback_name: str) -> CommentedFields:
     training_input = job["trainingInput"]
     display_name = job.get("jobId") or fallback_name
     name = re.sub(r"[^a-z0-9._-]", "-", display_name.lower())[:63].strip("._-") or "job"

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from .stat_signatures import is_stable, pack_signature, read_signatures, split_joined_signatures, sum_file_sizes
-from .user_cache import get_cache_path, read_cache_file, write_cache_file_and_prune
+from .stat_signatures import is_stable, pack_signature, read_packed_signatures, split_packed_signatures, sum_file_sizes
+from .user_cache import get_cache_file_path, read_cache_file, write_cache_file_and_prune
 
 TAG_LENGTH = 16
 """Hex digits of a digest in an image's tag or a package's name: 64 bits, enough for a registry of any size."""
@@ -46,14 +46,13 @@ def get_or_compute_digest(folder: Path, paths: Collection[str], options: str, co
     if len(paths) <= MAX_UNCACHED_FILES:
         return compute_digest()
     root, start = f"{folder}/", time.time_ns()
-    signatures = read_signatures(root, paths)
+    signatures = read_packed_signatures(root, paths)
     key = (os.fsencode(folder.resolve()), options.encode(), os.fsencode("\0".join(paths)), signatures)
-    cache_file = get_cache_path("contexts", _FOLDER_CACHE_FORMAT, *key)
-    cached = read_cache_file(cache_file)
-    if cached is not None:
+    cache_file = get_cache_file_path("contexts", _FOLDER_CACHE_FORMAT, *key)
+    if (cached := read_cache_file(cache_file)) is not None:
         return cached.decode()
     digest = compute_digest()
-    if is_stable(signatures, start) and read_signatures(root, paths) == signatures:
+    if is_stable(signatures, start) and read_packed_signatures(root, paths) == signatures:
         write_cache_file_and_prune(cache_file, digest.encode())
     return digest
 
@@ -63,14 +62,14 @@ def compute_file_digests(folder: Path, paths: Collection[str]) -> dict[str, str]
 
     An executable file's digest starts with `x:`. A link's starts with `link:` and is that of its target's path.
     """
-    start = time.time_ns()
-    root = f"{folder}/"
-    signatures = read_signatures(root, paths)
+    root, start = f"{folder}/", time.time_ns()
+    signatures = read_packed_signatures(root, paths)
     if len(paths) <= MAX_UNCACHED_FILES and sum_file_sizes(signatures) <= MAX_UNCACHED_BYTES:
         return {path: _compute_signature_and_digest(root + path)[1] for path in paths}
-    cache_file = get_cache_path("digests", _CACHE_FORMAT, os.fsencode(folder.resolve()))
-    cached = _parse_cache(read_cache_file(cache_file))
-    current = dict(zip(paths, split_joined_signatures(signatures), strict=True))
+    cache_file = get_cache_file_path("digests", _CACHE_FORMAT, os.fsencode(folder.resolve()))
+    cache_content = read_cache_file(cache_file)
+    cached = _parse_signatures_and_digests(cache_content) if cache_content else {}
+    current = dict(zip(paths, split_packed_signatures(signatures), strict=True))
     unchanged = {path: cached[path] for path in paths if path in cached and cached[path][0] == current[path]}
     hashed = _compute_signatures_and_digests(root, [path for path in paths if path not in unchanged])
     # Neither files that changed while they were read, nor files whose next change may have the same times.
@@ -79,19 +78,17 @@ def compute_file_digests(folder: Path, paths: Collection[str]) -> dict[str, str]
     others = {path: cached[path] for path in cached.keys() - current.keys() if os.path.lexists(root + path)}
     latest = unchanged | stable | others
     if latest != cached:
-        write_cache_file_and_prune(cache_file, _serialize_cache(latest))
+        write_cache_file_and_prune(cache_file, _serialize_signatures_and_digests(latest))
     return {path: (unchanged.get(path) or hashed[path])[1] for path in paths}
 
 
-def _parse_cache(content: bytes | None) -> dict[str, SignatureAndDigest]:
-    if content is None:
-        return {}
-    json_text, _, signatures = content.partition(b"\n")
+def _parse_signatures_and_digests(cache_content: bytes) -> dict[str, SignatureAndDigest]:
+    json_text, _, signatures = cache_content.partition(b"\n")
     digests: dict[str, str] = json.loads(json_text)
-    return dict(zip(digests, zip(split_joined_signatures(signatures), digests.values(), strict=True), strict=True))
+    return dict(zip(digests, zip(split_packed_signatures(signatures), digests.values(), strict=True), strict=True))
 
 
-def _serialize_cache(entries: Mapping[str, SignatureAndDigest]) -> bytes:
+def _serialize_signatures_and_digests(entries: Mapping[str, SignatureAndDigest]) -> bytes:
     json_text = json.dumps({path: digest for path, (_, digest) in entries.items()}).encode()
     return json_text + b"\n" + b"".join(signature for signature, _ in entries.values())
 

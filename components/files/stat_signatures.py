@@ -26,9 +26,9 @@ def pack_signature(status: os.stat_result) -> bytes:
         return _SIGNATURE.pack(*(field & _POSITIVE for field in fields))
 
 
-def read_signatures(root: str, paths: Collection[str]) -> bytes:
-    """Return the signatures of the files or links at `root + path`, one after the other. Raises OSError."""
-    files = [root + path for path in paths]
+def read_packed_signatures(path_prefix: str, paths: Collection[str]) -> bytes:
+    """Return the signatures of the files or links at `path_prefix + path`, one after the other. Raises OSError."""
+    files = [path_prefix + path for path in paths]
     try:
         # Without a line of Python per file: this takes most of the time of a preview without changes.
         return b"".join(starmap(_SIGNATURE.pack, map(_get_fields, map(os.lstat, files))))
@@ -36,19 +36,19 @@ def read_signatures(root: str, paths: Collection[str]) -> bytes:
         return b"".join(pack_signature(os.lstat(file)) for file in files)
 
 
-def split_joined_signatures(signatures: bytes) -> list[bytes]:
-    """Split what `read_signatures` returned into one signature per file."""
-    return [signatures[start : start + _SIGNATURE.size] for start in range(0, len(signatures), _SIGNATURE.size)]
+def split_packed_signatures(packed_signatures: bytes) -> list[bytes]:
+    """Split what `read_packed_signatures` returned into one signature per file."""
+    return [signature for (signature,) in struct.iter_unpack(f"{_SIGNATURE.size}s", packed_signatures)]
 
 
-def sum_file_sizes(signatures: bytes) -> int:
+def sum_file_sizes(packed_signatures: bytes) -> int:
     """Return the total size in bytes of the files with these signatures."""
-    return sum(fields[0] for fields in _SIGNATURE.iter_unpack(signatures))
+    return sum(fields[0] for fields in _SIGNATURE.iter_unpack(packed_signatures))
 
 
-def is_stable(signatures: bytes, now_ns: int) -> bool:
+def is_stable(packed_signatures: bytes, now_ns: int) -> bool:
     """Whether any change after `now_ns` changes the signatures, because no file changed shortly before.
 
     Git calls a file "racily clean" otherwise: its next change may have the same times.
     """
-    return all(max(fields[1:3]) < now_ns - STABLE_AFTER_NS for fields in _SIGNATURE.iter_unpack(signatures))
+    return all(max(fields[1:3]) < now_ns - STABLE_AFTER_NS for fields in _SIGNATURE.iter_unpack(packed_signatures))

@@ -10,7 +10,7 @@ MAX_FILES = 64
 """How many cache files of each kind are kept."""
 
 
-def get_cache_path(kind: str, *key: bytes) -> Path:
+def get_cache_file_path(kind: str, *key_parts: bytes) -> Path:
     """Return the path of the cache file for a key, which nobody can create if the user has no home."""
     configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
@@ -18,9 +18,8 @@ def get_cache_path(kind: str, *key: bytes) -> Path:
     except RuntimeError:  # no home
         base = Path(os.devnull)
     digest = hashlib.sha256()
-    for part in key:
-        digest.update(b"%d:" % len(part))
-        digest.update(part)
+    for part in key_parts:
+        digest.update(b"%d:" % len(part) + part)
     return base / "vertex-training" / kind / digest.hexdigest()[:32]
 
 

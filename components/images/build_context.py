@@ -57,8 +57,8 @@ class BuildContext(ABC):
         return False
 
     @abstractmethod
-    def format_base_image_place(self, image_name: str, line: int) -> str:
-        """Return where the base image at a line of the Dockerfile is declared, as a place for a message."""
+    def render_base_image_location(self, declared_name: str, line: int) -> str:
+        """Return where a declared image names the base image at a line of its Dockerfile, as a place for a message."""
 
     @property
     def entry_count(self) -> int:
@@ -68,14 +68,15 @@ class BuildContext(ABC):
     @property
     def digests_by_archive_path(self) -> dict[str, str]:
         """The digest of every entry by path in the archive; an executable's or a link's differs from a plain file's."""
-        return self._content.digests_by_path
+        return self._archive_content.digests_by_path
 
     @cached_property
     def digest(self) -> str:
         """64 hex digits for everything that decides what the image holds."""
         options = json.dumps([self._digested_options, self.generated_texts], sort_keys=True)
         try:
-            return get_or_compute_digest(self.folder, [*self._content.files.values()], options, self._compute_digest)
+            files = [*self._archive_content.files.values()]
+            return get_or_compute_digest(self.folder, files, options, self._compute_digest)
         except OSError as error:
             raise ContextUnusable.from_os_error(error) from error
 
@@ -87,12 +88,12 @@ class BuildContext(ABC):
     def create_archive(self) -> IO[bytes]:
         """Return the context as a tar file, equal for equal files, so that layers are cached across machines."""
         file = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
-        self._content.write_tar(file)
+        self._archive_content.write_tar(file)
         file.seek(0)
         return file
 
     @cached_property
-    def _content(self) -> ArchiveContent:
+    def _archive_content(self) -> ArchiveContent:
         return ArchiveContent(self.folder, self.files_by_archive_path, self.generated_texts)
 
     @property
@@ -119,7 +120,7 @@ class DockerfileContext(BuildContext):
     def is_dockerfile_ignored(self) -> bool:
         return self.dockerfile not in self._included_files
 
-    def format_base_image_place(self, image_name: str, line: int) -> str:  # noqa: ARG002
+    def render_base_image_location(self, declared_name: str, line: int) -> str:  # noqa: ARG002
         return f"{os.path.relpath(self.folder / self.dockerfile)}:{line}"
 
     @cached_property

@@ -22,7 +22,7 @@ _IGNORE_FILE = ".dockerignore"
 
 
 @contextmanager
-def open_buildx_arguments_and_input(context: BuildContext) -> Iterator[tuple[str, str, IO[bytes] | int]]:
+def open_buildx_dockerfile_context_and_stdin(context: BuildContext) -> Iterator[tuple[str, str, IO[bytes] | int]]:
     """Yield what `docker buildx build` takes: the Dockerfile, the context (`-` or a folder), and standard input.
 
     Raises ContextUnusable for a Dockerfile that is a link to nothing in the context.

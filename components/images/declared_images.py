@@ -65,7 +65,7 @@ def find_image_violations(root: Path, image: shapes.Image) -> Iterator[Violation
         yield ("uri",), IMAGE.build_mismatch_message(image["uri"])
     elif origin == "context":
         folder_violations = _find_folder_violations(root, ("context",), image["context"])
-        yield from folder_violations or _find_context_violations(root, image)
+        yield from folder_violations or _find_dockerfile_and_secret_violations(root, image)
     elif origin == "package":
         package = image["package"]
         folder_violations = _find_folder_violations(root, ("path",), package["path"])
@@ -93,7 +93,7 @@ def _find_folder_violations(root: Path, key: tuple[str, ...], folder: str) -> li
     return [] if (root / folder).is_dir() else [(key, f'"{folder}" is not a folder in {root.name}/')]
 
 
-def _find_context_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
+def _find_dockerfile_and_secret_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
     dockerfile = posixpath.normpath(image.get("dockerfile", "Dockerfile"))
     path = Path(image["context"], dockerfile)
     if posixpath.isabs(dockerfile) or dockerfile.split("/")[0] == "..":

@@ -38,15 +38,13 @@ class IgnoreRules:
         wildcards = [pattern for pattern in patterns if pattern.text not in self._paths]
         self._matchers = [pattern.matches for pattern in wildcards]
         self._suffixes = tuple(_get_literal_suffix(pattern.text) for pattern in wildcards)
-        exceptions = [
-            pattern.text.removesuffix("/**").removesuffix("/*") for pattern in patterns if pattern.is_exception
-        ]
+        exceptions = [each.text.removesuffix("/**").removesuffix("/*") for each in patterns if each.is_exception]
         # An excluded folder is not entered, unless an exception may match below it.
         self._can_prune = not any(map(_has_wildcard, exceptions))
         self._exception_folders = [f"{path}/" for path in exceptions]
 
     @classmethod
-    def from_file(cls, file: Path) -> "IgnoreRules":
+    def from_existing_file(cls, file: Path) -> "IgnoreRules":
         """Read the rules of a file. Raises ContextUnusable, naming the line, for a pattern that Docker rejects."""
         text = file.read_bytes().removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
         patterns = []
@@ -96,7 +94,7 @@ def list_included_files(folder: Path, dockerfile: str | None) -> list[str]:
     names = [f"{dockerfile}.dockerignore"] if dockerfile else []
     ignore_files = [folder / name for name in [*names, ".dockerignore"] if (folder / name).is_file()]
     try:
-        rules = IgnoreRules.from_file(ignore_files[0]) if ignore_files else None
+        rules = IgnoreRules.from_existing_file(ignore_files[0]) if ignore_files else None
         return list(_walk_included_files(folder, rules))
     except OSError as error:
         raise ContextUnusable.from_os_error(error) from error
@@ -123,18 +121,18 @@ def _walk_included_files(folder: Path, rules: IgnoreRules | None) -> Iterator[st
                     yield path
 
 
-def _parse_pattern(line: str) -> _Pattern:
+def _parse_pattern(pattern_line: str) -> _Pattern:
     """Parse a line of an ignore file. Raises ValueError or re.error for a pattern that Docker rejects."""
-    mark = "!" * line.strip().startswith("!")
-    if text := line.strip().removeprefix("!").strip():
+    mark = "!" * pattern_line.strip().startswith("!")
+    if text := pattern_line.strip().removeprefix("!").strip():
         text = _clean_path(text)
         text = text.removeprefix("/") or text
     # Docker's client cleans the line and sends it, and BuildKit cleans it again.
     cleaned = _clean_path((mark + text).strip())
     text = cleaned.removeprefix("!")
     if not text or not _WELL_FORMED.fullmatch(text):
-        raise ValueError(line)
-    return _Pattern(text, cleaned.startswith("!"), _compile_matcher(text))
+        raise ValueError(pattern_line)
+    return _Pattern(text, cleaned.startswith("!"), _build_match_function(text))
 
 
 def _has_wildcard(pattern: str) -> bool:
@@ -151,7 +149,7 @@ def _clean_path(path: str) -> str:
     return posixpath.normpath(re.sub("^/+", "/", path))
 
 
-def _compile_matcher(pattern: str) -> Callable[[str], bool]:
+def _build_match_function(pattern: str) -> Callable[[str], bool]:
     """Return a function that tells whether a path matches, by the rules of moby/patternmatcher."""
     expression, kind = "", "exact"
     for token in re.finditer(r"\*\*/?|\\.?|.", pattern, re.DOTALL):

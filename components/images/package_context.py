@@ -25,20 +25,20 @@ class PackageContext(BuildContext):
 
     @cached_property
     def files_by_archive_path(self) -> Mapping[str, str]:
-        selected = list_copied_paths(self.package, self._available_files)
-        paths = sorted(_find_files_below(self.folder, selected, self._available_files))
+        selected = list_copied_paths(self.package, self._copyable_files)
+        paths = sorted(_select_files_at_or_below(self.folder, selected, self._copyable_files))
         return {f"{PACKAGE_FOLDER}/{path}": path for path in paths}
 
     @cached_property
     def generated_texts(self) -> Mapping[str, str]:
-        return {self.dockerfile: render_dockerfile(self.package, self._available_files)}
+        return {self.dockerfile: render_dockerfile(self.package, self._copyable_files)}
 
-    def format_base_image_place(self, image_name: str, line: int) -> str:  # noqa: ARG002
-        return f"images.{image_name}.package.baseImage"
+    def render_base_image_location(self, declared_name: str, line: int) -> str:  # noqa: ARG002
+        return f"images.{declared_name}.package.baseImage"
 
     @cached_property
-    def _available_files(self) -> set[str]:
-        return _find_available_files(self.folder, self.package)
+    def _copyable_files(self) -> set[str]:
+        return _get_copyable_files(self.folder, self.package)
 
 
 def find_package_violations(folder: Path, package: shapes.Package) -> Iterator[Violation]:
@@ -60,9 +60,9 @@ def find_package_violations(folder: Path, package: shapes.Package) -> Iterator[V
     yield from misplaced
     if misplaced:
         return
-    available_files = _find_available_files(folder, package)
+    copyable_files = _get_copyable_files(folder, package)
     for key, path, _ in named_paths:
-        if not _find_files_below(folder, [posixpath.normpath(path)], available_files):
+        if not _select_files_at_or_below(folder, [posixpath.normpath(path)], copyable_files):
             yield key, f'"{path}" is empty, or excluded by .dockerignore; include it by a line "!{path}"'
 
 
@@ -76,7 +76,7 @@ def _get_misplacement_reason(folder: Path, path: str, *, is_folder: bool) -> str
     return f'there is no {"folder" if is_folder else "file"} "{path}" in the package\'s path; write it relative to that'
 
 
-def _find_available_files(folder: Path, package: shapes.Package) -> set[str]:
+def _get_copyable_files(folder: Path, package: shapes.Package) -> set[str]:
     """Return the files of a package's path that may be copied.
 
     Excludes what Python writes when the code runs, which gcloud deletes, and `.dockerignore`, to which the classic
@@ -91,14 +91,14 @@ def _find_available_files(folder: Path, package: shapes.Package) -> set[str]:
     }
 
 
-def _find_files_below(folder: Path, selected: Iterable[str], available_files: Iterable[str]) -> set[str]:
-    """Return the files that are one of `selected` or are below one; for a link, the link and its target."""
+def _select_files_at_or_below(folder: Path, selected_paths: Iterable[str], copyable_files: Iterable[str]) -> set[str]:
+    """Return the files that are one of `selected_paths` or are below one; for a link, the link and its target."""
     root = folder.resolve()
-    paths = {*selected}
+    paths = {*selected_paths}
     targets = {(folder / path).resolve() for path in paths}
     paths |= {target.relative_to(root).as_posix() for target in targets if target.is_relative_to(root)}
     if "." in paths:
-        return {*available_files}
+        return {*copyable_files}
     parents = {"/".join(parts[:end]) for path in paths for parts in [path.split("/")] for end in range(len(parts))}
     folders = tuple(f"{path}/" for path in paths)
-    return {file for file in available_files if file in paths or file in parents or file.startswith(folders)}
+    return {file for file in copyable_files if file in paths or file in parents or file.startswith(folders)}

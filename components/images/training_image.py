@@ -3,6 +3,7 @@
 import os
 import posixpath
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from ..schema import shapes
 from .declared_images import create_build_context
-from .docker_builders import Report, choose_builder
+from .image_builders import Report, get_buildx_or_classic_builder
 from .image_stores import Daemon, get_image_store
 
 
@@ -61,7 +62,7 @@ class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
         #: What the image is built from.
         self.build_context = context
         #: The URI as plain text, for code that needs it while the program runs.
-        self.reference = f"{foundation.registry}/{name}:{context.tag}"
+        self.reference = f"{foundation.image_uri_prefix}/{name}:{context.tag}"
         is_listed = context.entry_count <= MAX_LISTED_FILES
         props: dict[str, Any] = {
             "uri": self.reference,
@@ -86,11 +87,7 @@ def _build_and_publish_unless_stored(props: dict[str, Any]) -> dict[str, Any]:
     store = get_image_store(uri)
     digest = store.get_digest(uri)
     if digest is None:
-        name = posixpath.basename(_remove_tag(uri))
-
-        def report(line: str) -> None:
-            print(f"{name}: {line}", flush=True)  # noqa: T201
-
+        report = partial(print, f"{posixpath.basename(_remove_tag(uri))}:", flush=True)
         # If it was built before and its push failed, the daemon has it.
         if Daemon().get_digest(uri) is None:
             _require_unchanged_files_and_build(props, report)
@@ -104,9 +101,9 @@ def _require_unchanged_files_and_build(props: dict[str, Any], report: Report) ->
         raise BuildFailed(
             f'{props["uri"]}: the files in "{props["context"]}" changed since the preview; run `pulumi up` again'
         )
-    choose_builder().build(context, props["uri"], props.get("secrets") or {}, report)
+    get_buildx_or_classic_builder().build_and_load(context, props["uri"], props.get("secrets") or {}, report)
 
 
-def _remove_tag(uri: str) -> str:
+def _remove_tag(tagged_uri: str) -> str:
     """Return a URI without its tag, which stays the same from build to build."""
-    return uri.rpartition(":")[0]
+    return tagged_uri.rpartition(":")[0]

@@ -46,7 +46,7 @@ class CompletionProvider(Provider):
             undeclared: list[str] = []
             with suppress(VertexError):  # the failure to report is the training's
                 if ledger := get_current_session().get_current_ledger(props["owner"]):
-                    api = api_target.resolve_and_start_target(props["parent"])
+                    api = api_target.resolve_target_and_start_emulator(props["parent"])
                     undeclared = find_active_undeclared_job_names(api, ledger)
             if undeclared:
                 raise TrainingFailed(f"{error}\n{UNDECLARED_MESSAGE.format(', '.join(undeclared))}") from error
@@ -73,7 +73,7 @@ class Completion(dynamic.Resource, module="vertex", name="Completion"):
         props: dict[str, Any] = {
             "jobs": {name: job.id for name, job in jobs.items()},
             "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}",
-            "parent": foundation.parent,
+            "parent": foundation.full_location_name,
             "results": None,
         }
         if deadlines:

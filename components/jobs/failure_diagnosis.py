@@ -56,7 +56,7 @@ def build_failure_report(api: Target, job_name: str, job: Job) -> str:
         log_lines = api.client.fetch_log_lines(logged_job, MAX_LOG_LINES, replica_name)
     except VertexError as error:
         log_lines = [f"(its log cannot be read: {error})"]
-    rows = trials.list_trial_summaries(tuning_job)
+    rows = trials.list_trial_results(tuning_job)
     trial_reasons = {row["id"]: row["infeasibleReason"] for row in rows if "infeasibleReason" in row}
     causes = [
         *render_unreported_metrics(tuning_job),
@@ -69,7 +69,8 @@ def build_failure_report(api: Target, job_name: str, job: Job) -> str:
             *(f"  likely cause: {cause}" for cause in causes),
             f"  the last log lines of {replica_name}:" if replica_name else "  its last log lines:",
             *([f"    {line}" for line in log_lines] or ["    (it wrote nothing)"]),
-            f"  all of it: {api.links.get_page_url(resource_name)} or `{api.links.get_log_command(logged_job)}`",
+            f"  all of it: {api.links.get_page_url(resource_name)} or "
+            f"`{api.links.get_log_command_or_page_url(logged_job)}`",
             "  fix it, or run it again with lifecycle.rerun",
         ]
     )

@@ -7,12 +7,12 @@ import pulumi
 from pulumi import dynamic
 
 from vertex_api import types
-from vertex_api.training_pipelines import pipeline_declaration_types
+from vertex_api.training_pipelines import declared_types
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import KeyPath
 
 from ..runtime.foundation_protocol import Foundation
-from ..runtime.pulumi_outputs import apply_when_known
+from ..runtime.pulumi_outputs import call_now_or_when_known
 from ..schema import shapes
 from . import adoption
 from .argument_validation import validate_and_canonicalize_arguments
@@ -22,7 +22,7 @@ from .results import list_available_results
 
 CustomJobArgs = types.CustomJob
 HyperparameterTuningJobArgs = types.HyperparameterTuningJob
-TrainingPipelineArgs = pipeline_declaration_types.TrainingPipeline
+TrainingPipelineArgs = declared_types.TrainingPipeline
 
 _REPLACE = ["spec", "secrets", "jobs", "rerun", "parent", "adopt"]
 _REPLACE_ADOPTED = ["parent"]
@@ -67,13 +67,13 @@ class _Job(dynamic.Resource, Generic[Spec]):
                 name,
                 spec,
                 lifecycle or {},
-                labels=foundation.labels,
+                labels=foundation.job_labels,
                 secrets=secrets or {},
                 available_results={name: job.available_results for name, job in (jobs or {}).items()},
             )
         rerun = (lifecycle or {}).get("rerun", 0)
         adopted_name = (lifecycle or {}).get("adopt")
-        adopt: str | None = adopted_name and adoption.expand_job_name(kind, foundation.parent, adopted_name)
+        adopt: str | None = adopted_name and adoption.expand_job_name(kind, foundation.full_location_name, adopted_name)
         run_ids: list[pulumi.Input[str]] = [job.run_id for _, job in sorted((jobs or {}).items())]
         self._is_adopted = adopt is not None
         # A job that is adopted anew is another upstream job.
@@ -81,16 +81,16 @@ class _Job(dynamic.Resource, Generic[Spec]):
         # What an adopted job has beside what is declared stays as it is.
         self._spec = canonical
         if not adopt:
-            self._spec = apply_when_known(
+            self._spec = call_now_or_when_known(
                 lambda spec, run_ids: spec and add_defaults_and_output_folder(spec, rerun, foundation, name, run_ids),
                 canonical,
                 run_ids,
             )
         props: dict[str, Any] = {
             "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}",
-            "parent": foundation.parent,
+            "parent": foundation.full_location_name,
             # The provider's `check` reports the problems of a spec that has had to wait for outputs.
-            "spec": apply_when_known(lambda valid, source: valid.fields if valid else source, self._spec, spec),
+            "spec": call_now_or_when_known(lambda valid, source: valid.fields if valid else source, self._spec, spec),
             "run": None,
         }
         if rerun:
@@ -117,7 +117,7 @@ class _Job(dynamic.Resource, Generic[Spec]):
     @property
     def run_id(self) -> pulumi.Input[str]:
         """Eight hex digits, known in a preview, that differ whenever the job would run anew."""
-        return apply_when_known(
+        return call_now_or_when_known(
             lambda spec, ids: compute_run_id(spec, self._rerun, ids) if spec else "", self._spec, self._upstream_ids
         )
 
@@ -131,7 +131,7 @@ class _Job(dynamic.Resource, Generic[Spec]):
     @property
     def model_dir(self) -> pulumi.Input[str | None]:
         """The folder of the job's model, known in a preview; None for a tuning job and for a spec with problems."""
-        return apply_when_known(lambda spec: spec and spec.model_dir, self._spec)
+        return call_now_or_when_known(lambda spec: spec and spec.model_dir, self._spec)
 
 
 class CustomJob(_Job[CustomJobArgs], module="vertex", name="CustomJob"):
@@ -160,12 +160,12 @@ def add_defaults_and_output_folder(
     pools = job_spec["workerPoolSpecs"]
     job_spec["workerPoolSpecs"] = [{"replicaCount": 1, **pool} if pool else pool for pool in pools]
     fields = _copy_with_value(spec.fields, spec.job_spec_path, job_spec)
-    if foundation.labels:
-        fields["labels"] = {**foundation.labels, **fields.get("labels", {})}
+    if foundation.job_labels:
+        fields["labels"] = {**foundation.job_labels, **fields.get("labels", {})}
     if foundation.encryption_key is not None:
         fields.setdefault("encryptionSpec", {"kmsKeyName": foundation.encryption_key})
     whole = CanonicalSpec(spec.kind, fields)
-    folder = f"{foundation.staging}/{job_name}/{compute_run_id(whole, rerun, upstream_run_ids)}"
+    folder = f"{foundation.staging_folder_uri}/{job_name}/{compute_run_id(whole, rerun, upstream_run_ids)}"
     job_spec.setdefault("baseOutputDirectory", {"outputUriPrefix": folder})
     return whole
 

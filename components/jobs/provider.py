@@ -40,7 +40,7 @@ class JobProvider(Provider):
         spec, problems = validate_and_canonicalize_declared_spec(self.kind, inputs["spec"], is_name_required=not adopt)
         # A value that is known only after the update is the engine's marker for such values.
         failures = [
-            dynamic.CheckFailure(f"spec.{problem.path_text}", problem.message)
+            dynamic.CheckFailure(f"spec.{problem.field}", problem.message)
             for problem in problems
             if get_value_at(inputs["spec"], problem.path) != rpc.UNKNOWN
         ]
@@ -72,9 +72,9 @@ class JobProvider(Provider):
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         inputs = JobInputs.parse(self.kind, props)
         with translate_api_errors(f"{inputs.pulumi_name}: not read"):
-            api = api_target.resolve_and_start_target(inputs.parent)
+            api = api_target.resolve_target_and_start_emulator(inputs.parent)
             try:
-                job = api.client.require(ResourceName.parse(id_))
+                job = api.client.get(ResourceName.parse(id_))
             except NotFound:
                 return dynamic.ReadResult(None, {})
             run = _build_run_output(api, job)
@@ -91,14 +91,14 @@ class JobProvider(Provider):
         if inputs.on_delete == "keep":
             return
         with translate_api_errors(f"{inputs.pulumi_name}: not deleted"):
-            client = api_target.resolve_and_start_target(inputs.parent).client
+            client = api_target.resolve_target_and_start_emulator(inputs.parent).client
             remove_job(client, name, inputs.pulumi_name, keep_record=inputs.on_delete == "cancel")
 
     def _ensure_job_and_build_outputs(self, props: dict[str, Any]) -> dict[str, Any]:
         """Return the outputs of a resource once its job exists: adopted by name, found again, or submitted."""
         inputs = JobInputs.parse(self.kind, props)
         with translate_api_errors(inputs.error_prefix):
-            api = api_target.resolve_and_start_target(inputs.parent)
+            api = api_target.resolve_target_and_start_emulator(inputs.parent)
             result_values = fetch_referenced_results(api, inputs)
             tables = inputs.build_reference_tables(result_values)
             if inputs.adopted_job:
@@ -139,13 +139,13 @@ def _build_run_output(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
         "name": job["name"],
         "state": job["state"],
         "page": api.links.get_page_url(name),
-        "logs": api.links.get_log_command(logged_job),
+        "logs": api.links.get_log_command_or_page_url(logged_job),
     }
     if "error" in job:
         run["error"] = job["error"].get("message", "")
     tuning_job = fetch_tuning_job_or_itself(api, job)
     if ended := trials.count_ended_trials(tuning_job):
         run["trials"] = {"ended": ended, "of": int(tuning_job["maxTrialCount"])}
-        if best_trial := trials.find_best_trial_summary(tuning_job):
+        if best_trial := trials.find_best_trial_results(tuning_job):
             run["bestTrial"] = best_trial
     return run

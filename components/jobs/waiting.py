@@ -47,7 +47,7 @@ def await_results(
             if missing := pending.keys() - latest.keys():
                 raise TrainingFailed(f"{', '.join(sorted(missing))}: deleted while waited for; run `pulumi refresh`")
             if failed := [name for name in latest if jobs[name]["state"] in TERMINAL_STATES - SUCCEEDED_STATES]:
-                api = api_target.resolve_and_start_target(parent)
+                api = api_target.resolve_target_and_start_emulator(parent)
                 reports = (failure_diagnosis.build_failure_report(api, name, jobs[name]) for name in failed)
                 raise TrainingFailed("\n".join(reports))
             if all(map(_has_ended, jobs.values())):
@@ -67,7 +67,7 @@ def await_results(
 
 def fetch_existing_and_tuning_jobs(parent: str, stack: str, resource_names: Mapping[str, str]) -> dict[str, Job]:
     """Return the jobs as they are now, by name, with the tuning jobs of pipelines; those that are gone are left out."""
-    api = api_target.resolve_and_start_target(parent)
+    api = api_target.resolve_target_and_start_emulator(parent)
     jobs = fetch_existing_jobs_by_name(api, stack, set(resource_names.values()))
     existing = {name: jobs[resource_name] for name, resource_name in resource_names.items() if resource_name in jobs}
     return attach_tuning_jobs(api, stack, existing)
@@ -79,7 +79,7 @@ def _has_ended(job: Job) -> bool:
 
 def _render_overdue_message(parent: str, job_name: str, resource_name: str, job: Job | None, waited: float) -> str:
     state = job["state"] if job else "of unknown state"
-    page = api_target.resolve_and_start_target(parent).links.get_page_url(ResourceName.parse(resource_name))
+    page = api_target.resolve_target_and_start_emulator(parent).links.get_page_url(ResourceName.parse(resource_name))
     return (
         f"{job_name}: still {state} after {waited:.0f} s, its lifecycle.deadline. The job goes on: {page}\n"
         "  run this again to wait on, raise the deadline, or set scheduling.timeout to have the service end such a job"

@@ -20,7 +20,7 @@ class ObjectStore(Protocol):
     def has_object(self, uri: str) -> bool:
         """Whether there is an object under this URI."""
 
-    def create_object(self, uri: str, content: bytes) -> None:
+    def create_object_if_missing(self, uri: str, content: bytes) -> None:
         """Create an object, unless someone else has created it in the meantime."""
 
 
@@ -33,7 +33,9 @@ class EmulatorBuckets:
     def has_object(self, uri: str) -> bool:
         return self._get_object_file(uri).is_file()
 
-    def create_object(self, uri: str, content: bytes) -> None:
+    def create_object_if_missing(self, uri: str, content: bytes) -> None:
+        if self.has_object(uri):
+            return
         file = self._get_object_file(uri)
         try:
             # Open to every user, because containers run as any user.
@@ -58,16 +60,16 @@ class CloudStorage:
         with _open_blob_and_translate_errors(uri) as blob:
             return bool(blob.exists())
 
-    def create_object(self, uri: str, content: bytes) -> None:
+    def create_object_if_missing(self, uri: str, content: bytes) -> None:
         from google.api_core.exceptions import PreconditionFailed
 
         with _open_blob_and_translate_errors(uri) as blob, suppress(PreconditionFailed):
             blob.upload_from_string(content, "application/gzip", if_generation_match=0)
 
 
-def get_object_store(parent: str) -> ObjectStore:
-    """Return the store of a target, which `parent` names as in `runtime.api_target.resolve_and_start_target`."""
-    return EmulatorBuckets() if parent.startswith(LOCAL_PREFIX) else CloudStorage()
+def get_object_store(full_location_name: str) -> ObjectStore:
+    """Return the store of a target, such as `//local/projects/P/locations/R`."""
+    return EmulatorBuckets() if full_location_name.startswith(LOCAL_PREFIX) else CloudStorage()
 
 
 @contextmanager

@@ -24,7 +24,7 @@ class PythonPackageProvider(Provider):
     input_names = ("uri", "parent", "package", "files")
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        _upload_unless_stored(props)
+        _build_and_upload_unless_stored(props)
         return dynamic.CreateResult(_remove_digest(props["uri"]), dict(props))
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
@@ -53,10 +53,10 @@ class PythonPackage(dynamic.Resource, module="vertex", name="PythonPackage"):
     ) -> None:
         distribution = SourceDistribution.from_declaration(Path.cwd(), name, package)
         #: The URI as plain text, for code that needs it while the program runs.
-        self.reference = f"{foundation.staging}/{_FOLDER}/{name}-{distribution.tag}.tar.gz"
+        self.reference = f"{foundation.staging_folder_uri}/{_FOLDER}/{name}-{distribution.tag}.tar.gz"
         props = {
             "uri": self.reference,
-            "parent": foundation.parent,
+            "parent": foundation.full_location_name,
             "package": dict(package),
             "files": get_short_digests_unless_many(distribution.content.digests_by_path),
         }
@@ -64,7 +64,7 @@ class PythonPackage(dynamic.Resource, module="vertex", name="PythonPackage"):
         super().__init__(PythonPackageProvider(), name, props, pulumi.ResourceOptions.merge(defaults, opts))
 
 
-def _upload_unless_stored(props: dict[str, Any]) -> None:
+def _build_and_upload_unless_stored(props: dict[str, Any]) -> None:
     uri = props["uri"]
     store = get_object_store(props["parent"])
     if store.has_object(uri):
@@ -73,7 +73,7 @@ def _upload_unless_stored(props: dict[str, Any]) -> None:
     distribution = SourceDistribution.from_declaration(Path.cwd(), name, cast(shapes.PythonPackage, props["package"]))
     if not uri.endswith(f"-{distribution.tag}.tar.gz"):
         raise UploadFailed(f"{uri}: its files changed since the preview; run `pulumi up` again")
-    store.create_object(uri, distribution.create_archive())
+    store.create_object_if_missing(uri, distribution.build_archive_bytes())
     print(f"{name}: uploaded {posixpath.basename(uri)}", flush=True)  # noqa: T201
 
 

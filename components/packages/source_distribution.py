@@ -46,7 +46,7 @@ class SourceDistribution:
         """Return the source distribution of a declared package, whose paths are relative to `root`."""
         if "path" in package:
             folder = root / package["path"]
-            return cls(ArchiveContent(folder, {path: path for path in _list_source_files(folder)}, {}), name)
+            return cls(ArchiveContent(folder, {path: path for path in _walk_source_files(folder)}, {}), name)
         script = root / package["script"]
         metadata = {"name": SCRIPT_PACKAGE, "version": _VERSION}
         texts = {
@@ -63,7 +63,7 @@ class SourceDistribution:
         text = json.dumps([self.top_folder, self.content.digests_by_path], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:TAG_LENGTH]
 
-    def create_archive(self) -> bytes:
+    def build_archive_bytes(self) -> bytes:
         """Return the archive, a `.tar.gz`."""
         stream = io.BytesIO()
         with gzip.GzipFile(fileobj=stream, mode="wb", filename="", mtime=0) as compressed:
@@ -88,7 +88,7 @@ def find_python_package_violations(root: Path, package: shapes.PythonPackage) ->
         yield ("requirements",), f"is for a script; declare those of a folder in its {build_files}"
 
 
-def _list_source_files(folder: Path) -> Iterator[str]:
+def _walk_source_files(folder: Path) -> Iterator[str]:
     """Yield the files of a folder, without hidden folders and what Python and its build tools write."""
     for parent, folders, names in os.walk(folder):
         generated = ("__pycache__", "build", "dist") if Path(parent) == folder else ("__pycache__",)

@@ -32,8 +32,8 @@ class EmulatorLinks:
         """Return the address of a job's page."""
         return f"{self.url}/jobs/{name.kind.collection}/{name.id}"
 
-    def get_log_command(self, name: ResourceName) -> str:
-        """Return the command that prints a job's log."""
+    def get_log_command_or_page_url(self, name: ResourceName) -> str:
+        """Return the command that prints a job's log: every job has one."""
         return f"vertex-emulator logs {name.id}"
 
 
@@ -48,7 +48,7 @@ class ConsoleLinks:
         page = f"https://console.cloud.google.com/vertex-ai/locations/{name.region}/training/{name.id}"
         return f"{page}?project={self.project}"
 
-    def get_log_command(self, name: ResourceName) -> str:
+    def get_log_command_or_page_url(self, name: ResourceName) -> str:
         """Return the command that prints a job's log; for a pipeline, which has no log, its page."""
         if (group := _GCLOUD_GROUPS.get(name.kind)) is None:
             return self.get_page_url(name)
@@ -64,22 +64,23 @@ class Target:
     links: EmulatorLinks | ConsoleLinks
 
 
-def resolve_and_start_target(parent: str) -> Target:
-    """Return the target of a full resource name such as `//local/projects/P/locations/R`.
+def resolve_target_and_start_emulator(full_location_name: str) -> Target:
+    """Return the target of a full resource name such as `//local/projects/P/locations/R`. Raises SubmitFailed.
 
     Starts the emulator if the target is local and it is not running.
     """
-    if parent.startswith(LOCAL_PREFIX):
+    if full_location_name.startswith(LOCAL_PREFIX):
         url = emulator_process.start_emulator()
-        return Target(_get_client(Endpoint.for_server(url)), parent.removeprefix(LOCAL_PREFIX), EmulatorLinks(url))
-    if parent.startswith(CLOUD_PREFIX):
-        name = parent.removeprefix(CLOUD_PREFIX)
-        _, project, _, region = name.split("/")
-        return Target(_get_client(_get_cloud_endpoint(region)), name, ConsoleLinks(project))
-    raise SubmitFailed(f'"{parent}" in the state is of no target that this version knows (local, gcp)')
+        parent = full_location_name.removeprefix(LOCAL_PREFIX)
+        return Target(_get_client(Endpoint.for_server(url)), parent, EmulatorLinks(url))
+    if full_location_name.startswith(CLOUD_PREFIX):
+        parent = full_location_name.removeprefix(CLOUD_PREFIX)
+        _, project, _, region = parent.split("/")
+        return Target(_get_client(_build_endpoint_with_overrides(region)), parent, ConsoleLinks(project))
+    raise SubmitFailed(f'"{full_location_name}" in the state is of no target that this version knows (local, gcp)')
 
 
-def _get_cloud_endpoint(region: str) -> Endpoint:
+def _build_endpoint_with_overrides(region: str) -> Endpoint:
     google = Endpoint.for_region(region)
     jobs, logging = (os.environ.get(variable, "").rstrip("/") for variable in ENDPOINT_VARIABLES)
     return Endpoint(jobs or google.jobs, logging or google.logging)

@@ -36,14 +36,15 @@ def start_emulator(port: int | None = None) -> str:
     return _find_running_url() or _start_process_and_await_url(port)
 
 
-def stop_emulator(*, only_if_idle: bool = False) -> None:
+def stop_emulator_and_print_outcome(*, only_if_idle: bool = False) -> None:
     """Stop the emulator, with `only_if_idle` unless jobs are active; print what happens. Raises EmulatorFailed."""
     command = _build_command("stop", *(["--if-idle"] if only_if_idle else []))
-    done = subprocess.run(command, cwd=_FOLDER, env=_filter_environment(), capture_output=True, text=True, check=False)
+    environment = _copy_environment_without_pulumi()
+    done = subprocess.run(command, cwd=_FOLDER, env=environment, capture_output=True, text=True, check=False)
     if done.stdout.strip():
         print(done.stdout.strip(), flush=True)  # noqa: T201
     if done.returncode:
-        raise EmulatorFailed(f"the emulator does not stop: {_get_last_line(done.stderr)}")
+        raise EmulatorFailed(f"the emulator does not stop: {_get_last_line_or_placeholder(done.stderr)}")
 
 
 def _find_running_url() -> str | None:
@@ -71,7 +72,7 @@ def _start_process_and_await_url(port: int | None) -> str:
             process = subprocess.Popen(
                 _build_command("serve", *([f"--port={port}"] if port else [])),
                 cwd=_FOLDER,
-                env=_filter_environment(),
+                env=_copy_environment_without_pulumi(),
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=stream,
@@ -83,7 +84,7 @@ def _start_process_and_await_url(port: int | None) -> str:
                 return url
             if process.poll() is not None:
                 output = log.read_bytes()[log_start:].decode(errors="replace")
-                raise EmulatorFailed(f"the emulator does not start: {_get_last_line(output)}")
+                raise EmulatorFailed(f"the emulator does not start: {_get_last_line_or_placeholder(output)}")
             time.sleep(0.05)
         process.kill()
         raise EmulatorFailed(f"the emulator does not answer after {START_SECONDS:.0f} s; its log is {log}")
@@ -93,10 +94,10 @@ def _build_command(verb: str, *options: str) -> list[str]:
     return [sys.executable, "-m", "vertex_emulator", verb, f"--data={get_data_folder()}", *options]
 
 
-def _filter_environment() -> dict[str, str]:
+def _copy_environment_without_pulumi() -> dict[str, str]:
     """Return the environment without the variables of Pulumi's plugins, which hold the stack's secrets."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PULUMI_")}
 
 
-def _get_last_line(text: str) -> str:
-    return next((line for line in reversed(text.splitlines()) if line.strip()), "it says nothing")
+def _get_last_line_or_placeholder(output: str) -> str:
+    return next((line for line in reversed(output.splitlines()) if line.strip()), "it says nothing")

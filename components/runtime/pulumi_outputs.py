@@ -8,7 +8,7 @@ import pulumi
 Result = TypeVar("Result")
 
 
-def apply_when_known(function: Callable[..., Result], *inputs: Any) -> Result | pulumi.Output[Result]:
+def call_now_or_when_known(function: Callable[..., Result], *inputs: Any) -> Result | pulumi.Output[Result]:
     """Call a function with `inputs`: at once, or if there are outputs in them, as soon as those are known."""
     if has_output(inputs):
         return pulumi.Output.all(*inputs).apply(lambda values: function(*values))

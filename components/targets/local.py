@@ -26,7 +26,7 @@ class EmulatorProcessProvider(Provider):
         return dynamic.CreateResult("emulator", dict(props))
 
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
-        emulator_process.stop_emulator()
+        emulator_process.stop_emulator_and_print_outcome()
         return super().update(_id, _olds, news)
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
@@ -34,7 +34,7 @@ class EmulatorProcessProvider(Provider):
         return self.build_read_result(id_, props)
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        emulator_process.stop_emulator(only_if_idle=True)
+        emulator_process.stop_emulator_and_print_outcome(only_if_idle=True)
 
 
 class Emulator(dynamic.Resource, module="vertex", name="Emulator"):
@@ -49,16 +49,17 @@ class LocalFoundation(pulumi.ComponentResource):
 
     def __init__(self, settings: Settings, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("vertex:foundation:Local", "local", None, opts)
-        self.registry = f"localhost/{_build_slug(settings.pulumi_project)}"
-        self.staging = f"gs://{_build_slug(settings.pulumi_project)}-{_build_slug(settings.stack)}"
-        self.parent = LOCAL_PREFIX + build_parent(settings.project, settings.region)
+        self.image_uri_prefix = f"localhost/{_build_slug(settings.pulumi_project)}"
+        self.staging_folder_uri = f"gs://{_build_slug(settings.pulumi_project)}-{_build_slug(settings.stack)}"
+        self.full_location_name = LOCAL_PREFIX + build_parent(settings.project, settings.region)
         self.job_spec_defaults: Mapping[str, Any] = {}
-        self.labels: Mapping[str, str] = {}
+        self.job_labels: Mapping[str, str] = {}
         self.encryption_key: str | None = None
         self.image_dependencies: Sequence[pulumi.Resource] = []
         emulator = Emulator("emulator", settings.emulator_port, pulumi.ResourceOptions(parent=self))
         after = pulumi.ResourceOptions(parent=self, depends_on=[emulator])
-        self.job_dependencies: Sequence[pulumi.Resource] = [Ledger("ledger", settings.jobs, self.parent, after)]
+        ledger = Ledger("ledger", settings.jobs, self.full_location_name, after)
+        self.job_dependencies: Sequence[pulumi.Resource] = [ledger]
         self.register_outputs({})
 
 

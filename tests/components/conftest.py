@@ -19,7 +19,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> FakeClient:
     client = FakeClient()
     links = api_target.EmulatorLinks("http://127.0.0.1:1")
     connect = lambda parent: api_target.Target(client, parent.removeprefix(api_target.LOCAL_PREFIX), links)  # noqa: E731
-    monkeypatch.setattr(api_target, "resolve_and_start_target", connect)
+    monkeypatch.setattr(api_target, "resolve_target_and_start_emulator", connect)
     start_new_process()
     monkeypatch.setattr(sys, "argv", ["pytest"])
     return client

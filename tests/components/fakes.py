@@ -58,7 +58,7 @@ class FakeClient:
         state = "PIPELINE_STATE_PENDING" if kind == TRAINING_PIPELINE else "JOB_STATE_PENDING"
         return self.add(f"{parent}/{kind.collection}/{len(self.jobs) + 1}", **held, state=state)
 
-    def require(self, name: ResourceName) -> Job:
+    def get(self, name: ResourceName) -> Job:
         self._called("get")
         return self._seen(self._there(name))
 
@@ -77,7 +77,7 @@ class FakeClient:
         self._called("cancel")
         self.jobs[self._there(name)]["state"] = "JOB_STATE_CANCELLING"
 
-    def delete_and_wait(self, name: ResourceName) -> None:
+    def delete(self, name: ResourceName) -> None:
         self._called("delete")
         del self.jobs[self._there(name)]
 
@@ -124,11 +124,11 @@ class Clock:
 class Ground:
     """`components.Foundation` as plain values."""
 
-    registry: str = "registry.test/team"
-    staging: str = "gs://staging"
-    parent: str = "//local/projects/p/locations/us-central1"
+    image_uri_prefix: str = "registry.test/team"
+    staging_folder_uri: str = "gs://staging"
+    full_location_name: str = "//local/projects/p/locations/us-central1"
     job_spec_defaults: Mapping[str, Any] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
+    job_labels: Mapping[str, str] = field(default_factory=dict)
     encryption_key: str | None = None
     image_dependencies: Sequence[pulumi.Resource] = ()
     job_dependencies: Sequence[pulumi.Resource] = ()

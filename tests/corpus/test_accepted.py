@@ -21,7 +21,9 @@ from vertex_api.resource_names import build_parent
 from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_stored_spec
 
 PARENT = build_parent("acme-dev", "us-central1")
-GROUND = Ground(staging="gs://acme-dev-staging/jobs", parent=f"//aiplatform.googleapis.com/{PARENT}")
+GROUND = Ground(
+    staging_folder_uri="gs://acme-dev-staging/jobs", full_location_name=f"//aiplatform.googleapis.com/{PARENT}"
+)
 PROVIDERS = {
     provider.kind: provider()
     for provider in (CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider)
@@ -48,7 +50,7 @@ def said(spec: Spec, root: Path) -> list[str]:
 def checked(spec: CanonicalSpec, name: str) -> Any:
     """The spec that the provider of a job passes on to the engine: complete, and without a failure."""
     whole = add_defaults_and_output_folder(spec, 0, GROUND, name).fields
-    props = {"owner": f"team/dev/{name}", "parent": GROUND.parent, "spec": whole}
+    props = {"owner": f"team/dev/{name}", "parent": GROUND.full_location_name, "spec": whole}
     result = PROVIDERS[spec.kind].check({}, props)
     assert result.failures == []
     return result.inputs["spec"]
@@ -66,7 +68,7 @@ def test_requests_follow_the_discovery_document(spec: Spec, tmp_path: Path, api:
     spec.declare(tmp_path)
     for job in settings(tmp_path).jobs:
         whole = references.resolve_and_unescape(checked(job.canonical_spec, job.name), {})
-        assert discovery.broken(job.kind.type, convert_int64_to_strings(job.kind.typed_dict, whole)) == []
+        assert discovery.broken(job.kind.type, convert_int64_to_strings(job.kind.message_type, whole)) == []
         api.replies({**HELD, "name": f"{PARENT}/{job.kind.collection}/7"})
         client.create(job.kind, PARENT, whole)
         method, path, _, sent = api.asked[-1]

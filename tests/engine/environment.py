@@ -19,5 +19,5 @@ def link_environment(project: Path) -> None:
         if entry.name not in ("setup.json", "bin", "vertex-emulator", "vertex-training"):
             (folder / entry.relative_to(CHECKOUT / ".venv")).symlink_to(entry)
     stamp = "import json; from tools.setup import python_environment as p; "
-    stamp += "p.STAMP.write_text(json.dumps({**p.compute_environment_stamp(), 'packages': 1}))"
+    stamp += "p.STAMP.write_text(json.dumps({**p.build_environment_stamp_fields(), 'packages': 1}))"
     subprocess.run([sys.executable, "-c", stamp], cwd=project, env={**os.environ, "PYTHONPATH": ""}, check=True)

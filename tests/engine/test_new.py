@@ -17,7 +17,7 @@ from tests.engine.project import CHECKOUT, engine_environment
 from tests.packaging.building import wheel
 from tests.packaging.installed import InstalledProject
 from tests.packaging.test_wheel import requirement_closure
-from tools.write_template import TEMPLATE, list_unignored_files
+from tools.write_pulumi_template import TEMPLATE, list_unignored_files
 from vertex_api import __version__
 
 MAX_FILES = 10
@@ -27,7 +27,7 @@ FILES = {str(Path(file).relative_to("template")) for file in list_unignored_file
 @pytest.fixture(scope="module")
 def template() -> Path:
     """Return the folder that `make -s template` prints: the template with a wheel beside it."""
-    command = [sys.executable, "-m", "tools.write_template"]
+    command = [sys.executable, "-m", "tools.write_pulumi_template"]
     printed = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
     return Path(printed.stdout.strip())
 

@@ -16,7 +16,7 @@ from tests.engine.project import DECLARATIONS, TRAINER
 from tests.packaging.building import wheel
 from tests.packaging.installed import InstalledProject
 from tests.packaging.test_wheel import requirement_closure
-from tools.write_template import CHECKOUT, TEMPLATE
+from tools.write_pulumi_template import CHECKOUT, TEMPLATE
 
 MAX_PROVIDER_BYTES = 200
 

@@ -15,7 +15,7 @@ from tools.setup.checkout_folders import CHECKOUT
 STAMP_SCRIPT = """
 import json
 from tools.setup import python_environment as p
-p.STAMP.write_text(json.dumps({**p.compute_environment_stamp(), "packages": 1}))
+p.STAMP.write_text(json.dumps({**p.build_environment_stamp_fields(), "packages": 1}))
 """
 
 
@@ -87,7 +87,7 @@ def test_make_test_fails_when_pytest_fails(make: Callable) -> None:
 def test_make_template_prints_nothing_but_the_folder(make: Callable) -> None:
     result = make("-s", "template")
     assert (result.returncode, result.stdout) == (0, "")  # the script in Python's place prints no folder
-    assert result.asked == ["python -m tools.write_template"]
+    assert result.asked == ["python -m tools.write_pulumi_template"]
 
 
 def test_make_without_a_target_explains_itself(make: Callable) -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from tools.setup import debootstrap_image
-from tools.setup.base_image import LABEL, TAG, describe_if_set_up, set_up
-from tools.setup.console import Console
-from tools.setup.debootstrap_image import build_image, copy_certificates_and_pip_settings, imitate_official_image
+from tools.setup.base_image import LABEL, TAG, describe_if_ready, set_up_and_describe
+from tools.setup.debootstrap_image import build_image, copy_certificates_and_pip_settings, imitate_official_python_image
+from tools.setup.progress_output import ProgressOutput
 from tools.setup.subprocesses import CommandFailed, SetupError
 
 Program = Callable[[str | Path, str], Path]
-CONSOLE = Console(io.StringIO())
+OUTPUT = ProgressOutput(io.StringIO())
 
 
 @pytest.mark.parametrize(
@@ -27,25 +27,27 @@ CONSOLE = Console(io.StringIO())
 )
 def test_an_existing_image_is_found(program: Program, labels: str, line: str) -> None:
     program("docker", f"echo '{labels}'")
-    assert describe_if_set_up() == line
+    assert describe_if_ready() == line
 
 
 def test_a_missing_image_is_not_found(program: Program) -> None:
     program("docker", "echo 'No such image' >&2; exit 1")
-    assert describe_if_set_up() is None
+    assert describe_if_ready() is None
 
 
 def test_a_pulled_image_is_not_built(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(debootstrap_image, "build_image", lambda *_: pytest.fail("made although it could be pulled"))
     program("docker", f'[ "$1 $2" = "pull {TAG}" ]')
-    assert set_up(CONSOLE) == f"Base image: {TAG}, pulled"
+    assert set_up_and_describe(OUTPUT) == f"Base image: {TAG}, pulled"
 
 
 def test_an_image_is_built_if_pulling_fails(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[tuple[str, str]] = []
     monkeypatch.setattr(debootstrap_image, "build_image", lambda tag, label, console: made.append((tag, label)))
     program("docker", "exit 1")
-    assert set_up(CONSOLE) == f"Base image: {TAG}, made here with debootstrap because it could not be pulled"
+    assert (
+        set_up_and_describe(OUTPUT) == f"Base image: {TAG}, made here with debootstrap because it could not be pulled"
+    )
     assert made == [(TAG, LABEL)]
 
 
@@ -53,7 +55,7 @@ def test_a_failed_pull_and_build_are_both_reported(program: Program, monkeypatch
     monkeypatch.setattr(debootstrap_image.debian_packages, "can_install", lambda: False)
     program("docker", "echo 'no such host' >&2; exit 1")
     with pytest.raises(SetupError) as failure:
-        set_up(CONSOLE)
+        set_up_and_describe(OUTPUT)
     message = str(failure.value)
     assert "no such host" in message
     assert "there is no `debootstrap`" in message
@@ -69,7 +71,7 @@ def test_a_debootstrap_that_fails_leaves_no_folder_behind(
     program("debootstrap", 'for last; do :; done; /bin/mkdir -p "$last/usr"; echo "E: no mirror" >&2; exit 1')
     program("rm", 'exec /bin/rm "$@"')
     with pytest.raises(CommandFailed, match="E: no mirror"):
-        build_image(TAG, LABEL, CONSOLE)
+        build_image(TAG, LABEL, OUTPUT)
     assert list((tmp_path / "work").iterdir()) == []
 
 
@@ -87,7 +89,7 @@ def test_the_imported_image_has_label_without_docs(
         program(name, f'exec /bin/{name} "$@"')
     listing = f"case $a in *.tar) /bin/tar -tf $a > {tmp_path}/content;; esac"
     program("docker", f'for a; do echo "$a" >> {tmp_path}/asked; {listing}; done')
-    build_image(TAG, LABEL, CONSOLE)
+    build_image(TAG, LABEL, OUTPUT)
     asked = (tmp_path / "asked").read_text().splitlines()
     assert asked[0] == "import"
     assert asked[-1] == TAG
@@ -102,7 +104,7 @@ def test_the_image_has_python_and_unrestricted_pip(tmp_path: Path) -> None:
     library.mkdir(parents=True)
     (library / "EXTERNALLY-MANAGED").touch()
     (tmp_path / "usr/bin").mkdir()
-    imitate_official_image(tmp_path)
+    imitate_official_python_image(tmp_path)
     assert str((tmp_path / "usr/bin/python").readlink()) == "python3"
     assert not (library / "EXTERNALLY-MANAGED").exists()
 

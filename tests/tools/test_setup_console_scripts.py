@@ -9,9 +9,9 @@ import pytest
 
 from tools.setup import console_scripts
 from tools.setup.checkout_folders import CHECKOUT
-from tools.setup.console import Console
+from tools.setup.progress_output import ProgressOutput
 
-CONSOLE = Console(io.StringIO())
+OUTPUT = ProgressOutput(io.StringIO())
 
 
 @pytest.fixture
@@ -25,20 +25,20 @@ def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_scripts_are_found_once_they_are_written(venv: Path) -> None:
-    assert console_scripts.describe_if_set_up() is None
-    line = console_scripts.set_up(CONSOLE)
-    assert line == console_scripts.describe_if_set_up() == "Commands: vertex-emulator, vertex-training in .venv/bin"
+    assert console_scripts.describe_if_ready() is None
+    line = console_scripts.set_up_and_describe(OUTPUT)
+    assert line == console_scripts.describe_if_ready() == "Commands: vertex-emulator, vertex-training in .venv/bin"
 
 
 def test_another_checkout_s_script_is_outdated(venv: Path) -> None:
-    console_scripts.set_up(CONSOLE)
+    console_scripts.set_up_and_describe(OUTPUT)
     (venv / "bin" / "vertex-training").write_text("#!/bin/sh\n")
-    assert console_scripts.describe_if_set_up() is None
+    assert console_scripts.describe_if_ready() is None
 
 
 @pytest.mark.parametrize("name", ["vertex-emulator", "vertex-training"])
 def test_a_script_runs_this_checkout_from_anywhere(venv: Path, tmp_path: Path, name: str) -> None:
-    console_scripts.set_up(CONSOLE)
+    console_scripts.set_up_and_describe(OUTPUT)
     text = (venv / "bin" / name).read_text().replace(str(venv / "bin" / "python"), sys.executable)
     (venv / "bin" / name).write_text(text)
     command = [str(venv / "bin" / name), "--help"]

@@ -11,13 +11,19 @@ from typing import Any
 import pytest
 
 from tools.setup import docker_daemon
-from tools.setup.console import Console
-from tools.setup.docker_daemon import DockerSetup, describe_docker_obstacle, describe_if_set_up, set_up, start_daemon
+from tools.setup.docker_daemon import (
+    DockerSetup,
+    describe_if_ready,
+    find_docker_setup_obstacle,
+    set_up_and_describe,
+    start_daemon_and_describe,
+)
+from tools.setup.progress_output import ProgressOutput
 from tools.setup.subprocesses import SetupError
 
 REAL_POPEN = subprocess.Popen
 Program = Callable[[str | Path, str], Path]
-CONSOLE = Console(io.StringIO())
+OUTPUT = ProgressOutput(io.StringIO())
 STOPPED = DockerSetup(
     has_command=True,
     failure="Cannot connect to the Docker daemon",
@@ -41,7 +47,7 @@ SILENT = 'case "$1" in version) echo no daemon >&2; exit 1;; context) echo unix:
     ],
 )
 def test_root_starts_or_installs_the_daemon(machine: DockerSetup) -> None:
-    assert describe_docker_obstacle(machine) is None
+    assert find_docker_setup_obstacle(machine) is None
 
 
 @pytest.mark.parametrize(
@@ -57,7 +63,7 @@ def test_root_starts_or_installs_the_daemon(machine: DockerSetup) -> None:
     ],
 )
 def test_an_obstacle_says_what_to_do(machine: DockerSetup, expected_text: str) -> None:
-    obstacle = describe_docker_obstacle(machine)
+    obstacle = find_docker_setup_obstacle(machine)
     assert obstacle
     assert re.search(expected_text, obstacle)
     assert obstacle.endswith("then run `make setup` again.")
@@ -65,20 +71,20 @@ def test_an_obstacle_says_what_to_do(machine: DockerSetup, expected_text: str) -
 
 def test_a_running_daemon_has_version_and_address(program: Program) -> None:
     program("docker", ANSWERS)
-    assert describe_if_set_up() == "Docker: 28.2.2 at unix:///var/run/docker.sock"
+    assert describe_if_ready() == "Docker: 28.2.2 at unix:///var/run/docker.sock"
 
 
 def test_a_silent_daemon_is_not_found(program: Program) -> None:
-    assert describe_if_set_up() is None
+    assert describe_if_ready() is None
     program("docker", SILENT)
-    assert describe_if_set_up() is None
+    assert describe_if_ready() is None
 
 
 def test_a_remote_daemon_is_never_replaced(program: Program, tmp_path: Path) -> None:
     program("docker", SILENT.replace("unix:///var/run/docker.sock", "tcp://build-host:2376"))
     program("dockerd", f"echo started > {tmp_path}/started")
     with pytest.raises(SetupError, match="no daemon answers at tcp://build-host:2376"):
-        set_up(CONSOLE)
+        set_up_and_describe(OUTPUT)
     assert not (tmp_path / "started").exists()
 
 
@@ -105,7 +111,7 @@ def test_a_started_daemon_is_awaited(program: Program, tmp_path: Path) -> None:
     program("docker", f'[ -e {ready} ] || [ "$1" = context ] || exit 1\n{ANSWERS}')
     program("dockerd", f"/bin/sleep 0.3; : > {ready}; exec /bin/sleep 5")
     log = tmp_path / "cache/vertex-training/dockerd.log"
-    assert start_daemon(CONSOLE) == f"Docker: 28.2.2 at unix:///var/run/docker.sock, started (log in {log})"
+    assert start_daemon_and_describe(OUTPUT) == f"Docker: 28.2.2 at unix:///var/run/docker.sock, started (log in {log})"
 
 
 @pytest.mark.usefixtures("no_systemd")
@@ -114,7 +120,7 @@ def test_an_ended_daemon_is_quoted_with_its_log(program: Program, tmp_path: Path
     program("docker", f"echo >> {tmp_path}/asked; {SILENT}")
     program("dockerd", "echo 'failed to mount overlay: not permitted'; echo 'level=info msg=bye' >&2; exit 1")
     with pytest.raises(SetupError) as failure:
-        start_daemon(CONSOLE)
+        start_daemon_and_describe(OUTPUT)
     message = str(failure.value)
     assert "`dockerd` ended by itself" in message
     assert "\n    failed to mount overlay: not permitted\n" in message
@@ -131,7 +137,7 @@ def test_a_silent_daemon_is_stopped_and_reported(
     program("docker", SILENT)
     program("dockerd", "echo waiting; exec /bin/sleep 60")
     with pytest.raises(SetupError, match=r"did not answer within 0\.5 s"):
-        start_daemon(CONSOLE)
+        start_daemon_and_describe(OUTPUT)
 
 
 def test_systemd_starts_the_daemon_where_it_runs(
@@ -140,5 +146,5 @@ def test_systemd_starts_the_daemon_where_it_runs(
     monkeypatch.setattr(docker_daemon, "SYSTEMD", tmp_path)
     program("docker", ANSWERS)
     program("systemctl", f'echo "$@" > {tmp_path}/asked')
-    assert start_daemon(CONSOLE).endswith("started with systemctl")
+    assert start_daemon_and_describe(OUTPUT).endswith("started with systemctl")
     assert (tmp_path / "asked").read_text() == "start docker\n"

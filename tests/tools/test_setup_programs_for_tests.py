@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools.setup import debian_packages, programs_for_tests
-from tools.setup.console import Console
+from tools.setup.progress_output import ProgressOutput
 from tools.setup.subprocesses import CommandFailed
 
 Program = Callable[[str | Path, str], Path]
@@ -15,14 +15,14 @@ ALL = [*programs_for_tests.PACKAGES, *programs_for_tests.INSTALL_HINTS]
 
 
 def make() -> str:
-    return programs_for_tests.set_up(Console(io.StringIO()))
+    return programs_for_tests.set_up_and_describe(ProgressOutput(io.StringIO()))
 
 
 def test_installed_programs_are_found(program: Program) -> None:
     for name in ALL:
-        assert programs_for_tests.describe_if_set_up() is None
+        assert programs_for_tests.describe_if_ready() is None
         program(name, "")
-    assert programs_for_tests.describe_if_set_up() == f"Programs for tests: {', '.join(ALL)}"
+    assert programs_for_tests.describe_if_ready() == f"Programs for tests: {', '.join(ALL)}"
 
 
 def test_packages_of_missing_programs_are_installed(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,14 +31,14 @@ def test_packages_of_missing_programs_are_installed(program: Program, monkeypatc
             program(name, "")
     installed: list[str] = []
 
-    def install(_console: Console, *packages: str) -> None:
+    def install(_output: ProgressOutput, *packages: str) -> None:
         installed.extend(packages)
         program("htpasswd", "")
         program("docker-registry", "")
 
     monkeypatch.setattr(debian_packages, "can_install", lambda: True)
     monkeypatch.setattr(debian_packages, "install_packages", install)
-    assert make() == programs_for_tests.describe_if_set_up() is not None
+    assert make() == programs_for_tests.describe_if_ready() is not None
     assert installed == ["docker-registry", "apache2-utils"]
 
 
@@ -59,7 +59,7 @@ def test_a_failed_installation_does_not_fail_setup(program: Program, monkeypatch
     for name in ALL[1:]:
         program(name, "")
 
-    def fail(_console: Console, *packages: str) -> None:
+    def fail(_output: ProgressOutput, *packages: str) -> None:
         raise CommandFailed(f"no {packages[0]} today")
 
     monkeypatch.setattr(debian_packages, "can_install", lambda: True)

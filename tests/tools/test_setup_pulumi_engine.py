@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tools.setup.checkout_folders import REQUIREMENTS
-from tools.setup.console import Console
+from tools.setup.progress_output import ProgressOutput
 from tools.setup.pulumi_engine import (
     ENGINE_VERSION,
     Engine,
-    describe_if_set_up,
+    describe_if_ready,
     find_usable_engine,
     get_cached_engine_bin_folder,
     install_with_first_success,
@@ -32,7 +32,7 @@ from tools.setup.pulumi_engine_build import (
 from tools.setup.subprocesses import CommandFailed, SetupError
 
 Program = Callable[[str | Path, str], Path]
-CONSOLE = Console(io.StringIO())
+OUTPUT = ProgressOutput(io.StringIO())
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_an_engine_on_path_beats_a_cached_one(program: Program) -> None:
     program("pulumi-language-python", "")
     _cache_engine(program)
     assert find_usable_engine() == Engine("3.216.0", on_path.parent)
-    assert describe_if_set_up() == f"Pulumi: 3.216.0 from {on_path.parent}"
+    assert describe_if_ready() == f"Pulumi: 3.216.0 from {on_path.parent}"
 
 
 @pytest.mark.parametrize("script", ["echo v3.215.9", "echo", "exit 1", "echo v3.260.0; exit 1"])
@@ -90,13 +90,13 @@ def test_a_version_query_skips_the_update_check(program: Program) -> None:
 
 
 def test_only_installers_before_the_first_success_run(program: Program) -> None:
-    def fill(folder: Path, console: Console) -> None:
+    def fill(folder: Path, output: ProgressOutput) -> None:
         program(folder / "bin/pulumi", f"echo v{ENGINE_VERSION}")
 
-    def untouched(folder: Path, console: Console) -> None:
+    def untouched(folder: Path, output: ProgressOutput) -> None:
         raise AssertionError("tried although an earlier way worked")
 
-    way, engine = install_with_first_success([("a", _refuse), ("b", fill), ("c", untouched)], CONSOLE)
+    way, engine = install_with_first_success([("a", _refuse), ("b", fill), ("c", untouched)], OUTPUT)
     assert (way, engine) == ("b", Engine(ENGINE_VERSION, get_cached_engine_bin_folder()))
     assert [entry.name for entry in get_cached_engine_bin_folder().parent.parent.iterdir()] == [
         f"engine-{ENGINE_VERSION}"
@@ -104,11 +104,11 @@ def test_only_installers_before_the_first_success_run(program: Program) -> None:
 
 
 def test_an_engine_of_another_version_is_not_cached(program: Program) -> None:
-    def fill(folder: Path, console: Console) -> None:
+    def fill(folder: Path, output: ProgressOutput) -> None:
         program(folder / "bin/pulumi", "echo v3.258.0")
 
     with pytest.raises(SetupError, match=f"prints 3.258.0 instead of {ENGINE_VERSION}"):
-        install_with_first_success([("a", fill)], CONSOLE)
+        install_with_first_success([("a", fill)], OUTPUT)
     assert list(get_cached_engine_bin_folder().parent.parent.iterdir()) == []
 
 
@@ -117,11 +117,11 @@ def test_leftovers_of_an_interrupted_set_up_are_removed(program: Program) -> Non
     program(left_over / "bin/pulumi", "half done")
     program(get_cached_engine_bin_folder() / "pulumi", "broken")
 
-    def fill(folder: Path, console: Console) -> None:
+    def fill(folder: Path, output: ProgressOutput) -> None:
         assert not list(folder.iterdir())
         program(folder / "bin/pulumi", f"echo v{ENGINE_VERSION}")
 
-    install_with_first_success([("a", fill)], CONSOLE)
+    install_with_first_success([("a", fill)], OUTPUT)
     assert not left_over.exists()
     assert f"echo v{ENGINE_VERSION}" in (get_cached_engine_bin_folder() / "pulumi").read_text()
 
@@ -129,7 +129,7 @@ def test_leftovers_of_an_interrupted_set_up_are_removed(program: Program) -> Non
 @pytest.mark.usefixtures("program")
 def test_failed_installers_are_all_reported() -> None:
     with pytest.raises(SetupError) as failure:
-        install_with_first_success([("the installer", _refuse), ("a build", build_engine)], CONSOLE)
+        install_with_first_success([("the installer", _refuse), ("a build", build_engine)], OUTPUT)
     lines = str(failure.value).splitlines()
     assert lines[1:3] == ["  the installer: no network", "  a build: there is no `go` on PATH"]
     assert "Install Pulumi 3.216.0 or later" in lines[-1]
@@ -157,7 +157,7 @@ def _cache_engine(program: Program) -> None:
     program(get_cached_engine_bin_folder() / "pulumi-language-python", "")
 
 
-def _refuse(folder: Path, console: Console) -> None:
+def _refuse(folder: Path, output: ProgressOutput) -> None:
     raise CommandFailed("no network")
 
 

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from tools.setup import debian_packages, python_environment
-from tools.setup.console import Console
+from tools.setup.progress_output import ProgressOutput
 from tools.setup.python_environment import (
     PROMPT,
+    build_environment_stamp_fields,
     can_replace_environment,
-    compute_environment_stamp,
-    describe_if_set_up,
-    set_up,
+    describe_if_ready,
+    set_up_and_describe,
 )
 from tools.setup.subprocesses import CommandFailed, SetupError
 
-CONSOLE = Console(io.StringIO())
+OUTPUT = ProgressOutput(io.StringIO())
 
 
 @pytest.fixture
@@ -36,12 +36,12 @@ def venv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(python_environment, "PYTHON", folder / "bin/python")
     monkeypatch.setattr(python_environment, "STAMP", folder / "setup.json")
     monkeypatch.setattr(python_environment, "REQUIREMENTS", tmp_path / "requirements.lock")
-    (folder / "setup.json").write_text(json.dumps({**compute_environment_stamp(), "packages": 83}))
+    (folder / "setup.json").write_text(json.dumps({**build_environment_stamp_fields(), "packages": 83}))
     return folder
 
 
 def test_a_finished_environment_is_found(venv: Path) -> None:
-    line = describe_if_set_up()
+    line = describe_if_ready()
     assert line
     assert line.startswith("Python environment: .venv, Python 3.")
     assert line.endswith(", 83 packages")
@@ -49,16 +49,16 @@ def test_a_finished_environment_is_found(venv: Path) -> None:
 
 def test_a_changed_lock_makes_it_out_of_date(venv: Path) -> None:
     (venv.parent / "requirements.lock").write_text("a==2\n")
-    assert describe_if_set_up() is None
+    assert describe_if_ready() is None
 
 
 def test_another_interpreter_makes_it_out_of_date(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(python_environment, "get_base_python", lambda: Path("/opt/other/python3"))
-        assert describe_if_set_up() is None
-    assert describe_if_set_up() is not None
+        assert describe_if_ready() is None
+    assert describe_if_ready() is not None
     monkeypatch.setattr(platform, "python_version", lambda: "3.11.0")
-    assert describe_if_set_up() is None
+    assert describe_if_ready() is None
 
 
 def test_a_moved_checkout_makes_it_out_of_date(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ def test_a_moved_checkout_makes_it_out_of_date(venv: Path, monkeypatch: pytest.M
     monkeypatch.setattr(python_environment, "VENV", moved)
     monkeypatch.setattr(python_environment, "PYTHON", moved / "bin/python")
     monkeypatch.setattr(python_environment, "STAMP", moved / "setup.json")
-    assert describe_if_set_up() is None
+    assert describe_if_ready() is None
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{}"])
@@ -74,13 +74,13 @@ def test_an_unfinished_one_is_not_found(venv: Path, content: str | None) -> None
     (venv / "setup.json").unlink()
     if content is not None:
         (venv / "setup.json").write_text(content)
-    assert describe_if_set_up() is None
+    assert describe_if_ready() is None
 
 
 def test_one_whose_interpreter_is_gone_is_not_found(venv: Path) -> None:
     (venv / "bin/python").unlink()
     (venv / "bin/python").symlink_to("/no/longer/python3")
-    assert describe_if_set_up() is None
+    assert describe_if_ready() is None
 
 
 def test_packages_are_installed_as_locked_and_nothing_else(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,16 +91,16 @@ def test_packages_are_installed_as_locked_and_nothing_else(venv: Path, monkeypat
         if "--clear" in command:
             (venv / "setup.json").unlink()
         else:
-            assert describe_if_set_up() is None, "taken for finished while packages are being installed"
+            assert describe_if_ready() is None, "taken for finished while packages are being installed"
         return ""
 
     monkeypatch.setattr(python_environment, "run_program", run)
     (venv / "lib/python3.11/site-packages/a-1.dist-info").mkdir(parents=True)
-    assert set_up(CONSOLE).endswith(", 1 packages")
+    assert set_up_and_describe(OUTPUT).endswith(", 1 packages")
     create, install = commands
     assert {"venv", "--clear", str(venv)} <= set(create)
     assert {"--require-hashes", "--no-deps", str(venv.parent / "requirements.lock")} <= set(install)
-    assert describe_if_set_up() is not None
+    assert describe_if_ready() is not None
 
 
 def test_a_failed_installation_stays_unfinished(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,15 +112,15 @@ def test_a_failed_installation_stays_unfinished(venv: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(python_environment, "run_program", run)
     with pytest.raises(SetupError, match=r"could not be installed\. no network"):
-        set_up(CONSOLE)
-    assert describe_if_set_up() is None
+        set_up_and_describe(OUTPUT)
+    assert describe_if_ready() is None
 
 
 def test_missing_ensurepip_names_the_package(venv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(debian_packages, "can_install", lambda: False)
     with pytest.raises(SetupError, match=r"sudo apt-get install python3\.\d+-venv"):
-        set_up(CONSOLE)
+        set_up_and_describe(OUTPUT)
 
 
 def test_its_own_environment_may_be_replaced(tmp_path: Path) -> None:
@@ -149,12 +149,12 @@ def test_environments_of_others_are_never_emptied(venv: Path, tmp_path: Path, mo
     elsewhere = venv.rename(tmp_path / "elsewhere")
     venv.symlink_to(elsewhere)
     with pytest.raises(SetupError, match="did not make it"):
-        set_up(CONSOLE)
+        set_up_and_describe(OUTPUT)
     venv.unlink()
     venv.mkdir()
     (venv / "pyvenv.cfg").write_text("home = /usr/bin\n")
     with pytest.raises(SetupError, match="did not make it"):
-        set_up(CONSOLE)
+        set_up_and_describe(OUTPUT)
     assert (elsewhere / "bin/python").exists()
 
 

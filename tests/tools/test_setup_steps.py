@@ -8,7 +8,7 @@ import pytest
 
 from tools.setup import __main__ as setup
 from tools.setup import base_image, console_scripts, docker_daemon, pulumi_engine, python_environment
-from tools.setup.console import Console
+from tools.setup.progress_output import ProgressOutput
 from tools.setup.subprocesses import SetupError
 
 Program = Callable[[str | Path, str], Path]
@@ -20,10 +20,10 @@ class FakeStep:
     def __init__(self, name: str, asked: list[str], found: bool = True, fails: bool = False) -> None:
         self.name, self.asked, self.found, self.fails = name, asked, found, fails
 
-    def describe_if_set_up(self) -> str | None:
+    def describe_if_ready(self) -> str | None:
         return f"{self.name}: found" if self.found else None
 
-    def set_up(self, console: Console) -> str:
+    def set_up_and_describe(self, output: ProgressOutput) -> str:
         self.asked.append(self.name)
         if self.fails:
             raise SetupError(f"{self.name}: cannot be made")
@@ -99,10 +99,10 @@ def test_a_concurrent_setup_s_work_is_reused(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     answers = iter([None, "python: found"])
     step = FakeStep("python", asked := [])
-    monkeypatch.setattr(step, "describe_if_set_up", lambda: next(answers))
+    monkeypatch.setattr(step, "describe_if_ready", lambda: next(answers))
     monkeypatch.setitem(setup.STEPS, "python", step)
     stream = io.StringIO()
-    setup.run_steps(["python"], Console(stream), report_found=True)
+    setup.run_steps(["python"], ProgressOutput(stream), report_found=True)
     assert (asked, stream.getvalue()) == ([], "python: found\n")
 
 
@@ -117,9 +117,9 @@ def test_a_finished_setup_uses_only_local_programs(
     for name in ("pip", "go", "apt-get", "dockerd", "debootstrap", "curl"):
         program(name, note)
     for step in (pulumi_engine, docker_daemon, base_image, python_environment):
-        monkeypatch.setattr(step, "set_up", lambda console: pytest.fail("made something"))
-    monkeypatch.setattr(python_environment, "describe_if_set_up", lambda: "Python environment: found")
-    monkeypatch.setattr(console_scripts, "describe_if_set_up", lambda: "Commands: found")
+        monkeypatch.setattr(step, "set_up_and_describe", lambda output: pytest.fail("made something"))
+    monkeypatch.setattr(python_environment, "describe_if_ready", lambda: "Python environment: found")
+    monkeypatch.setattr(console_scripts, "describe_if_ready", lambda: "Commands: found")
     assert setup.main([]) == 0
     asked = (tmp_path / "asked").read_text().splitlines()
     assert asked == ["pulumi version", "docker version", "docker context", "docker image"]

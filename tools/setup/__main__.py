@@ -24,17 +24,17 @@ from tools.setup import (
     shell_environment,
 )
 from tools.setup.checkout_folders import get_shared_cache_folder
-from tools.setup.console import Console
+from tools.setup.progress_output import ProgressOutput
 from tools.setup.subprocesses import SetupError
 
 
 class Step(Protocol):
     """A module that sets up one thing. Both functions return one line of text about it."""
 
-    def describe_if_set_up(self) -> str | None:
+    def describe_if_ready(self) -> str | None:
         """Describe what is installed; return `None` if something is missing."""
 
-    def set_up(self, console: Console) -> str:
+    def set_up_and_describe(self, output: ProgressOutput) -> str:
         """Install what is missing. Raises SetupError."""
 
 
@@ -61,10 +61,10 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"the steps are {', '.join(STEPS)}; {ENV} stands alone")
     try:
         if names == [ENV]:
-            run_steps(ENV_STEPS, Console(sys.stderr), report_found=False)
+            run_steps(ENV_STEPS, ProgressOutput(sys.stderr), report_found=False)
             print(shell_environment.create_backend_and_render_exports(), end="")
         else:
-            run_steps(names or USER_STEPS, Console(sys.stdout), report_found=True)
+            run_steps(names or USER_STEPS, ProgressOutput(sys.stdout), report_found=True)
     except (SetupError, OSError) as error:  # an OSError names the file: a full disk, a folder of another user
         print(f"\n{error}", file=sys.stderr)
         return 1
@@ -74,20 +74,20 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def run_steps(names: Sequence[str], console: Console, report_found: bool) -> None:
+def run_steps(names: Sequence[str], output: ProgressOutput, report_found: bool) -> None:
     """Run the steps in their order; `report_found` also prints what needs no work. Raises SetupError."""
     for step in (STEPS[name] for name in names):
-        if (line := step.describe_if_set_up()) is None:
-            with lock_setup(console):
-                console.write_line(step.describe_if_set_up() or step.set_up(console))
+        if (line := step.describe_if_ready()) is None:
+            with lock_setup(output):
+                output.write_line(step.describe_if_ready() or step.set_up_and_describe(output))
         elif report_found:
-            console.write_line(line)
+            output.write_line(line)
 
 
 @contextmanager
-def lock_setup(console: Console) -> Iterator[None]:
+def lock_setup(output: ProgressOutput) -> Iterator[None]:
     """Wait until no other set-up of this user (another terminal, `make -j`) writes to the same folders."""
-    show_progress = console.create_progress_callback("waiting for another set-up")
+    show_progress = output.create_seconds_callback("waiting for another set-up")
     started = time.monotonic()
     get_shared_cache_folder().mkdir(parents=True, exist_ok=True)
     with (get_shared_cache_folder() / "setup.lock").open("w") as file:

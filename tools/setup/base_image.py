@@ -3,7 +3,7 @@
 import json
 
 from tools.setup import debootstrap_image
-from tools.setup.console import Console
+from tools.setup.progress_output import ProgressOutput
 from tools.setup.subprocesses import CommandFailed, SetupError, run_program
 
 TAG = "python:3.11-slim-bookworm"
@@ -12,7 +12,7 @@ INSPECT_LIMIT_SECONDS = 15
 PULL_LIMIT_SECONDS = 180
 
 
-def describe_if_set_up() -> str | None:
+def describe_if_ready() -> str | None:
     """Describe the image; return `None` if the daemon does not have it."""
     command = ("docker", "image", "inspect", "--format", "{{json .Config.Labels}}", TAG)
     try:
@@ -22,14 +22,14 @@ def describe_if_set_up() -> str | None:
     return f"Base image: {TAG}" + (f", made here with {labels[LABEL]}" if labels.get(LABEL) else "")
 
 
-def set_up(console: Console) -> str:
+def set_up_and_describe(output: ProgressOutput) -> str:
     """Pull the image or, if that fails, build one like it. Raises SetupError."""
     try:
-        progress = console.create_progress_callback(f"pulling {TAG}")
+        progress = output.create_seconds_callback(f"pulling {TAG}")
         run_program("docker", "pull", TAG, limit=PULL_LIMIT_SECONDS, progress=progress)
     except CommandFailed as pull_error:
         try:
-            debootstrap_image.build_image(TAG, LABEL, console)
+            debootstrap_image.build_image(TAG, LABEL, output)
         except CommandFailed as build_error:
             raise SetupError(
                 f"Base image: {TAG} could neither be pulled nor made here.\n  pulling: {pull_error}\n"

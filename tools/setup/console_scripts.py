@@ -6,7 +6,7 @@ An editable installation would need a build, and a hook that every Python progra
 import tomllib
 
 from tools.setup.checkout_folders import CHECKOUT, VENV
-from tools.setup.console import Console
+from tools.setup.progress_output import ProgressOutput
 
 PACKAGE_FOLDERS = {"vertex_training": "components"}
 # `sh` starts the interpreter, because the first line of a script cannot hold a path with spaces.
@@ -21,7 +21,7 @@ sys.exit({function}())
 """
 
 
-def describe_if_set_up() -> str | None:
+def describe_if_ready() -> str | None:
     """Describe the scripts; return `None` if one is missing or runs another checkout."""
     scripts = render_scripts()
     try:
@@ -31,13 +31,13 @@ def describe_if_set_up() -> str | None:
     return f"Commands: {', '.join(sorted(scripts))} in {VENV.name}/bin" if is_current else None
 
 
-def set_up(console: Console) -> str:  # noqa: ARG001
+def set_up_and_describe(output: ProgressOutput) -> str:  # noqa: ARG001
     """Write the scripts into `.venv/bin`."""
     for name, text in render_scripts().items():
         file = VENV / "bin" / name
         file.write_text(text)
         file.chmod(0o755)
-    return describe_if_set_up() or ""
+    return describe_if_ready() or ""
 
 
 def render_scripts() -> dict[str, str]:

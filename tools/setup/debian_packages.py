@@ -3,7 +3,7 @@
 import os
 import shutil
 
-from tools.setup.console import Console
+from tools.setup.progress_output import ProgressOutput
 from tools.setup.subprocesses import run_program
 
 UPDATE_LIMIT_SECONDS = 180
@@ -15,9 +15,9 @@ def can_install() -> bool:
     return os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
-def install_packages(console: Console, *packages: str) -> None:
+def install_packages(output: ProgressOutput, *packages: str) -> None:
     """Install Debian's packages with `apt-get`. Raises CommandFailed."""
-    progress = console.create_progress_callback(f"installing {', '.join(packages)} with apt-get")
+    progress = output.create_seconds_callback(f"installing {', '.join(packages)} with apt-get")
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     run_program("apt-get", "update", "-q", limit=UPDATE_LIMIT_SECONDS, env=env, progress=progress)
     run_program("apt-get", "install", "-q", "-y", *packages, limit=INSTALL_LIMIT_SECONDS, env=env, progress=progress)

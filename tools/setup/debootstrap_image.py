@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 
 from tools.setup import debian_packages
-from tools.setup.console import Console
 from tools.setup.container_pip_settings import CA_BUNDLE, read_container_pip_conf_and_certificates
+from tools.setup.progress_output import ProgressOutput
 from tools.setup.subprocesses import CommandFailed, run_program
 
 RELEASE = "bookworm"
@@ -27,29 +27,29 @@ BOOTSTRAP_LIMIT_SECONDS = 900
 IMPORT_LIMIT_SECONDS = 300
 
 
-def build_image(tag: str, label: str, console: Console) -> None:
+def build_image(tag: str, label: str, output: ProgressOutput) -> None:
     """Build a Debian system with Python and pip, and import it into Docker as `tag`. Raises CommandFailed."""
     if shutil.which("debootstrap") is None:
         if not debian_packages.can_install():
             raise CommandFailed("there is no `debootstrap`, which root can install on Debian with apt-get")
-        debian_packages.install_packages(console, "debootstrap", "debian-archive-keyring")
+        debian_packages.install_packages(output, "debootstrap", "debian-archive-keyring")
     if os.geteuid() != 0:
         raise CommandFailed("debootstrap needs root: `sudo python3 -m tools.setup image` makes the image")
     folder = Path(tempfile.mkdtemp(prefix="vertex-training-", dir=WORK_FOLDER))
     try:
         root = folder / "root"
-        progress = console.create_progress_callback("making the base image with debootstrap, a minute or two, once")
+        progress = output.create_seconds_callback("making the base image with debootstrap, a minute or two, once")
         command = ("debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", RELEASE, root)
         run_program(*command, limit=BOOTSTRAP_LIMIT_SECONDS, progress=progress)
-        imitate_official_image(root)
+        imitate_official_python_image(root)
         copy_certificates_and_pip_settings(root)
-        _import_into_docker(root, folder / "root.tar", tag, label, console)
+        _import_into_docker(root, folder / "root.tar", tag, label, output)
     finally:
         # If debootstrap has left its mounts of /proc and /sys, this does not go into them.
         run_program("rm", "-rf", "--one-file-system", folder, limit=IMPORT_LIMIT_SECONDS)
 
 
-def imitate_official_image(root: Path) -> None:
+def imitate_official_python_image(root: Path) -> None:
     """Add the `python` command, and let pip install without a virtual environment."""
     (root / "usr/bin/python").symlink_to("python3")
     for marker in root.glob("usr/lib/python3*/EXTERNALLY-MANAGED"):
@@ -70,8 +70,8 @@ def copy_certificates_and_pip_settings(root: Path) -> None:
     (root / "etc/pip.conf").write_text(settings)
 
 
-def _import_into_docker(root: Path, archive: Path, tag: str, label: str, console: Console) -> None:
-    progress = console.create_progress_callback("importing the base image into Docker")
+def _import_into_docker(root: Path, archive: Path, tag: str, label: str, output: ProgressOutput) -> None:
+    progress = output.create_seconds_callback("importing the base image into Docker")
     excludes = [f"--exclude=./{name}/*" for name in EXCLUDED_FOLDERS]
     run_program("tar", "-C", root, *excludes, "-cf", archive, ".", limit=IMPORT_LIMIT_SECONDS, progress=progress)
     changes = [f"--change={change}" for change in (*CHANGES, f"LABEL {label}=debootstrap")]

@@ -5,14 +5,13 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tools.setup import debian_packages
 from tools.setup.checkout_folders import get_shared_cache_folder
-from tools.setup.console import Console
-from tools.setup.subprocesses import CommandFailed, SetupError, quote_last_lines, run_program
+from tools.setup.progress_output import ProgressOutput
+from tools.setup.subprocesses import CommandFailed, SecondsCallback, SetupError, quote_last_lines, run_program
 
 PACKAGE = "docker.io"
 LOCAL_ENDPOINTS = ("unix:///var/run/docker.sock", "unix:///run/docker.sock")
@@ -37,35 +36,35 @@ class DockerSetup:
     is_macos: bool
 
 
-def describe_if_set_up() -> str | None:
+def describe_if_ready() -> str | None:
     """Describe the running daemon; return `None` if there is none, or none that this user may use."""
     try:
-        return _query_daemon_description()
+        return _require_daemon_description()
     except CommandFailed:
         return None
 
 
-def set_up(console: Console) -> str:
+def set_up_and_describe(output: ProgressOutput) -> str:
     """Start the daemon, and install it first if it is missing. Raises SetupError with what the user can do."""
     setup = inspect_docker_setup()
-    if obstacle := describe_docker_obstacle(setup):
+    if obstacle := find_docker_setup_obstacle(setup):
         raise SetupError(f"Docker: {obstacle}")
     if not (setup.has_command and setup.has_daemon):
         try:
-            debian_packages.install_packages(console, PACKAGE)
+            debian_packages.install_packages(output, PACKAGE)
         except CommandFailed as error:
             raise SetupError(f"Docker: Debian's package {PACKAGE} could not be installed. {error}") from error
-        if line := describe_if_set_up():  # the package may have started it
+        if line := describe_if_ready():  # the package may have started it
             return f"{line}, installed with apt-get"
-    return start_daemon(console)
+    return start_daemon_and_describe(output)
 
 
 def inspect_docker_setup() -> DockerSetup:
     """Return what this machine has of Docker."""
     failure = endpoint = ""
     try:
-        endpoint = _query_daemon_endpoint()
-        _query_daemon_description()
+        endpoint = _require_docker_context_endpoint()
+        _require_daemon_description()
     except CommandFailed as error:
         failure = str(error)
     has_command, has_daemon = (shutil.which(name) is not None for name in ("docker", "dockerd"))
@@ -73,7 +72,7 @@ def inspect_docker_setup() -> DockerSetup:
     return DockerSetup(has_command, failure, endpoint, has_daemon, is_root, debian_packages.can_install(), is_macos)
 
 
-def describe_docker_obstacle(setup: DockerSetup) -> str | None:
+def find_docker_setup_obstacle(setup: DockerSetup) -> str | None:
     """Return why no daemon can be started or installed, and what the user can do; `None` if one can."""
     again = "then run `make setup` again."
     if not setup.has_command:
@@ -97,52 +96,51 @@ def describe_docker_obstacle(setup: DockerSetup) -> str | None:
     return None if setup.is_root else f"it is installed, but not running. Run `sudo systemctl start docker`, {again}"
 
 
-def start_daemon(console: Console) -> str:
+def start_daemon_and_describe(output: ProgressOutput) -> str:
     """Start the installed daemon and wait until it answers. Raises SetupError with the daemon's last lines."""
     log = get_shared_cache_folder() / "dockerd.log"
-    progress = console.create_progress_callback("starting Docker")
+    progress = output.create_seconds_callback("starting Docker")
     if SYSTEMD.is_dir():
         try:
             run_program("systemctl", "start", "docker", limit=START_LIMIT_SECONDS, progress=progress)
-            return f"{_query_daemon_description()}, started with systemctl"
+            return f"{_require_daemon_description()}, started with systemctl"
         except CommandFailed as error:
             raise SetupError(f"Docker: it could not be started. {error}\nSee `journalctl -u docker`.") from error
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as output:
+    with log.open("wb") as log_stream:
         # In a session of its own: it outlives this one, and Ctrl-C in this terminal does not reach it.
         daemon = subprocess.Popen(
-            ["dockerd"], stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            ["dockerd"], stdin=subprocess.DEVNULL, stdout=log_stream, stderr=log_stream, start_new_session=True
         )
-    if not _wait_for_answer(daemon, progress):
-        outcome = "ended by itself" if daemon.poll() is not None else f"did not answer within {START_LIMIT_SECONDS} s"
-        daemon.terminate()
-        daemon.wait()
-        lines = log.read_text(errors="replace").splitlines(keepends=True)
-        quotable = "".join(line for line in lines if "level=info" not in line)
-        raise SetupError(
-            f"Docker: `dockerd` {outcome}; it may not be allowed to run here (in a container without privileges, say)."
-            f"{quote_last_lines(quotable)}\n"
-            f"All it wrote is in {log}. Get `dockerd` to run, then run `make setup` again."
-        )
-    return f"{_query_daemon_description()}, started (log in {log})"
+    _require_answer_or_terminate(daemon, log, progress)
+    return f"{_require_daemon_description()}, started (log in {log})"
 
 
-def _wait_for_answer(daemon: subprocess.Popen[bytes], progress: Callable[[float], None]) -> bool:
+def _require_answer_or_terminate(daemon: subprocess.Popen[bytes], log: Path, report_progress: SecondsCallback) -> None:
     started = time.monotonic()
     while (passed := time.monotonic() - started) < START_LIMIT_SECONDS and daemon.poll() is None:
-        if describe_if_set_up():
-            return True
-        progress(passed)
+        if describe_if_ready():
+            return
+        report_progress(passed)
         time.sleep(0.2)
-    return False
+    outcome = "ended by itself" if daemon.poll() is not None else f"did not answer within {START_LIMIT_SECONDS} s"
+    daemon.terminate()
+    daemon.wait()
+    lines = log.read_text(errors="replace").splitlines(keepends=True)
+    quotable = "".join(line for line in lines if "level=info" not in line)
+    raise SetupError(
+        f"Docker: `dockerd` {outcome}; it may not be allowed to run here (in a container without privileges, say)."
+        f"{quote_last_lines(quotable)}\n"
+        f"All it wrote is in {log}. Get `dockerd` to run, then run `make setup` again."
+    )
 
 
-def _query_daemon_description() -> str:
+def _require_daemon_description() -> str:
     """Ask through the `docker` command, which knows about DOCKER_HOST, contexts and their credentials."""
     version = run_program("docker", "version", "--format", "{{.Server.Version}}", limit=ANSWER_LIMIT_SECONDS)
-    return f"Docker: {version} at {_query_daemon_endpoint()}"
+    return f"Docker: {version} at {_require_docker_context_endpoint()}"
 
 
-def _query_daemon_endpoint() -> str:
+def _require_docker_context_endpoint() -> str:
     template = "{{.Endpoints.docker.Host}}"
     return run_program("docker", "context", "inspect", "--format", template, limit=ANSWER_LIMIT_SECONDS)

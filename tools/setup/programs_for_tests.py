@@ -3,7 +3,7 @@
 import shutil
 
 from tools.setup import debian_packages
-from tools.setup.console import Console
+from tools.setup.progress_output import ProgressOutput
 from tools.setup.subprocesses import CommandFailed
 
 # Debian's package of each program.
@@ -22,12 +22,12 @@ INSTALL_HINTS = {
 PROGRAMS = (*PACKAGES, *INSTALL_HINTS)
 
 
-def describe_if_set_up() -> str | None:
+def describe_if_ready() -> str | None:
     """Describe the programs; return `None` if one is missing."""
     return None if _list_missing_programs() else f"Programs for tests: {', '.join(PROGRAMS)}"
 
 
-def set_up(console: Console) -> str:
+def set_up_and_describe(output: ProgressOutput) -> str:
     """Install Debian's packages if this user may, and return a line that names what is still missing.
 
     It does not raise: tests whose programs are missing are skipped, and pytest names them.
@@ -36,7 +36,7 @@ def set_up(console: Console) -> str:
     if packages := [PACKAGES[program] for program in _list_missing_programs() if program in PACKAGES]:
         if debian_packages.can_install():
             try:
-                debian_packages.install_packages(console, *packages)
+                debian_packages.install_packages(output, *packages)
             except CommandFailed as error:
                 reason = f"\n  {error}"
         else:
@@ -44,7 +44,7 @@ def set_up(console: Console) -> str:
     missing = _list_missing_programs()
     reason += "".join(f"\n  {program}: {hint}" for program, hint in INSTALL_HINTS.items() if program in missing)
     line = f"Programs for tests: {', '.join(missing)} missing; tests that need them are skipped{reason}"
-    return describe_if_set_up() or line
+    return describe_if_ready() or line
 
 
 def _list_missing_programs() -> list[str]:

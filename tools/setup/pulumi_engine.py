@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tools.setup import pulumi_engine_build, python_environment
 from tools.setup.checkout_folders import get_shared_cache_folder
-from tools.setup.console import Console
+from tools.setup.progress_output import ProgressOutput
 from tools.setup.pulumi_engine_build import LANGUAGE_HOST
 from tools.setup.subprocesses import CommandFailed, SetupError, run_program
 
@@ -26,7 +26,7 @@ try:
 except Exception as error:
     sys.exit(f"{error}\\n{(getattr(error, 'output', None) or b'').decode(errors='replace')}")
 """
-Installer = Callable[[Path, Console], None]
+NamedInstaller = tuple[str, Callable[[Path, ProgressOutput], None]]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Engine:
         return f"Pulumi: {self.version} from {self.folder}"
 
 
-def describe_if_set_up() -> str | None:
+def describe_if_ready() -> str | None:
     """Describe the engine; return `None` if neither PATH nor the cache has a recent enough one."""
     engine = find_usable_engine()
     return str(engine) if engine else None
@@ -81,17 +81,17 @@ def parse_version(text: str) -> tuple[int, int, int] | None:
     return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
-def set_up(console: Console) -> str:
+def set_up_and_describe(output: ProgressOutput) -> str:
     """Install the official engine into the cache or, if that fails, build one. Raises SetupError."""
     installers = (
         ("Pulumi's own installer", install_engine),
         ("a build from its Go modules", pulumi_engine_build.build_engine),
     )
-    name, engine = install_with_first_success(installers, console)
+    name, engine = install_with_first_success(installers, output)
     return f"{engine}, installed by {name}"
 
 
-def install_with_first_success(installers: Sequence[tuple[str, Installer]], console: Console) -> tuple[str, Engine]:
+def install_with_first_success(installers: Sequence[NamedInstaller], output: ProgressOutput) -> tuple[str, Engine]:
     """Try the named installers in turn, and return the name of the first that works, and its engine in the cache.
 
     Each one gets an empty folder, and puts the programs into its `bin`. The folder moves to the cache only once its
@@ -106,7 +106,7 @@ def install_with_first_success(installers: Sequence[tuple[str, Installer]], cons
         partial = final.with_name(f"{final.name}.partial-{number}")
         partial.mkdir()
         try:
-            install(partial, console)
+            install(partial, output)
             version = query_engine_version(partial / "bin" / "pulumi")
             if version != ENGINE_VERSION:
                 raise CommandFailed(f"`pulumi version` prints {version or 'nothing'} instead of {ENGINE_VERSION}")
@@ -126,9 +126,9 @@ def install_with_first_success(installers: Sequence[tuple[str, Installer]], cons
     )
 
 
-def install_engine(folder: Path, console: Console) -> None:
+def install_engine(folder: Path, output: ProgressOutput) -> None:
     """Let Pulumi's Automation API install the engine that fits the Python package. Raises CommandFailed."""
     if not python_environment.PYTHON.exists():
         raise CommandFailed("it is part of the Python environment, which is missing")
-    progress = console.create_progress_callback(f"installing Pulumi {ENGINE_VERSION}, once")
+    progress = output.create_seconds_callback(f"installing Pulumi {ENGINE_VERSION}, once")
     run_program(python_environment.PYTHON, "-c", INSTALLER, folder, limit=INSTALLER_LIMIT_SECONDS, progress=progress)

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 from tools.setup.checkout_folders import CHECKOUT
-from tools.setup.console import Console
+from tools.setup.progress_output import ProgressOutput
 from tools.setup.subprocesses import CommandFailed, run_program
 
 ENGINE_MODULE = CHECKOUT / "tools" / "engine"
@@ -31,7 +31,7 @@ exec "${0%/*}/pulumi-language-python-host" -root="$PWD" ${virtualenv:+"-virtuale
 PROGRAMS = ((ENGINE_MODULE, f"{PKG}/cmd/pulumi", PKG), (LANGUAGE_MODULE, f"{SDK}/python/cmd/{LANGUAGE_HOST}", SDK))
 
 
-def build_engine(folder: Path, console: Console) -> None:
+def build_engine(folder: Path, output: ProgressOutput) -> None:
     """Build the engine and its Python host into `folder`/bin. Raises CommandFailed."""
     if shutil.which("go") is None:
         raise CommandFailed("there is no `go` on PATH")
@@ -44,7 +44,7 @@ def build_engine(folder: Path, console: Console) -> None:
         flags = f"-s -w -X {SDK}/go/common/version.Version={version}"
         command = ("go", "build", "-trimpath", "-ldflags", flags, "-o", programs_folder / name, package)
         label = f"building {name} from its Go modules, four to eight minutes in all, once"
-        progress = console.create_progress_callback(label)
+        progress = output.create_seconds_callback(label)
         run_program(*command, folder=module_folder, env=env, limit=BUILD_LIMIT_SECONDS, progress=progress)
     sdk_folder = run_program("go", "list", "-m", "-f", "{{.Dir}}", SDK, folder=ENGINE_MODULE, env=env, limit=60)
     for script in SCRIPTS:

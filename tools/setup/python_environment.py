@@ -12,7 +12,7 @@ from typing import Any
 
 from tools.setup import debian_packages
 from tools.setup.checkout_folders import REQUIREMENTS, VENV
-from tools.setup.console import Console
+from tools.setup.progress_output import ProgressOutput
 from tools.setup.subprocesses import CommandFailed, SetupError, run_program
 
 STAMP = VENV / "setup.json"
@@ -24,19 +24,19 @@ INSTALL_LIMIT_SECONDS = 1200
 BASE_PACKAGES = {"pip", "setuptools", "wheel", "packaging"}
 
 
-def describe_if_set_up() -> str | None:
+def describe_if_ready() -> str | None:
     """Describe `.venv`; return `None` if it is missing, incomplete or out of date."""
     try:
         stamp = json.loads(STAMP.read_text())
         count = stamp.pop("packages")
     except (OSError, ValueError, AttributeError, KeyError, TypeError):
         return None
-    if stamp != compute_environment_stamp() or not PYTHON.exists():
+    if stamp != build_environment_stamp_fields() or not PYTHON.exists():
         return None
     return f"Python environment: {VENV.name}, Python {platform.python_version()}, {count} packages"
 
 
-def set_up(console: Console) -> str:
+def set_up_and_describe(output: ProgressOutput) -> str:
     """Make `.venv` anew with the locked packages, unless a `.venv` is somebody else's. Raises SetupError."""
     if not can_replace_environment(VENV):
         raise SetupError(
@@ -44,9 +44,9 @@ def set_up(console: Console) -> str:
             "Move or remove it, then run `make setup` again."
         )
     if importlib.util.find_spec("ensurepip") is None:
-        _install_ensurepip(console)
+        _install_debian_venv_package(output)
     locked = len(re.findall(r"^[\w.-]+==", REQUIREMENTS.read_text(), re.MULTILINE))
-    progress = console.create_progress_callback(f"installing some {locked} packages into .venv, a minute or two, once")
+    progress = output.create_seconds_callback(f"installing some {locked} packages into .venv, a minute or two, once")
     try:
         run_program(get_base_python(), "-m", "venv", "--clear", "--prompt", PROMPT, VENV, limit=VENV_LIMIT_SECONDS)
         # The lock is complete, so pip need not resolve versions; hashes verify each file.
@@ -58,8 +58,8 @@ def set_up(console: Console) -> str:
             "Check the network and pip's settings (`python3 -m pip config list`), then run `make setup` again."
         ) from error
     count = sum(1 for _ in VENV.glob("lib/python*/site-packages/*.dist-info"))
-    STAMP.write_text(json.dumps({**compute_environment_stamp(), "packages": count}))
-    return describe_if_set_up() or ""
+    STAMP.write_text(json.dumps({**build_environment_stamp_fields(), "packages": count}))
+    return describe_if_ready() or ""
 
 
 def can_replace_environment(folder: Path) -> bool:
@@ -79,7 +79,7 @@ def can_replace_environment(folder: Path) -> bool:
     return bool(packages) and packages <= BASE_PACKAGES
 
 
-def compute_environment_stamp() -> dict[str, Any]:
+def build_environment_stamp_fields() -> dict[str, Any]:
     """Return all that makes a `.venv` out of date when it changes: the lock, the interpreter, and the place.
 
     The place counts because a copied or moved virtual environment still runs the one it was copied from.
@@ -97,7 +97,7 @@ def get_base_python() -> Path:
     return Path(getattr(sys, "_base_executable", sys.executable)).resolve()
 
 
-def _install_ensurepip(console: Console) -> None:
+def _install_debian_venv_package(output: ProgressOutput) -> None:
     """Install Debian's package of `ensurepip`, which venv needs and Debian's Python lacks. Raises SetupError."""
     package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
     problem = f"Python environment: {get_base_python()} has no `ensurepip`"
@@ -107,6 +107,6 @@ def _install_ensurepip(console: Console) -> None:
             f"On Debian and Ubuntu: `sudo apt-get install {package}`, then run `make setup` again."
         )
     try:
-        debian_packages.install_packages(console, package)
+        debian_packages.install_packages(output, package)
     except CommandFailed as error:
         raise SetupError(f"{problem}, and {package} could not be installed. {error}") from error

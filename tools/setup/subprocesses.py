@@ -11,6 +11,7 @@ from pathlib import Path
 
 MAX_QUOTED_LINES = 8
 GRACE_SECONDS = 10
+SecondsCallback = Callable[[float], None]
 
 
 class CommandFailed(Exception):
@@ -24,7 +25,7 @@ class SetupError(Exception):
 def run_program(
     *command: str | Path,
     limit: float,
-    progress: Callable[[float], None] = lambda _: None,
+    progress: SecondsCallback = lambda _: None,
     env: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> str:
@@ -40,7 +41,7 @@ def run_program(
             )
         except OSError as error:
             raise CommandFailed(f"{command[0]}: {error.strerror}") from error
-        code = _wait_or_terminate(process, limit, progress)
+        code = _await_exit_or_terminate(process, limit, progress)
         for output in (out, err):
             output.seek(0)
         stdout, stderr = (output.read().decode(errors="replace") for output in (out, err))
@@ -57,12 +58,12 @@ def quote_last_lines(output: str) -> str:
     return "".join(f"\n    {line}" for line in lines)
 
 
-def _wait_or_terminate(process: subprocess.Popen[bytes], limit: float, progress: Callable[[float], None]) -> int | None:
+def _await_exit_or_terminate(process: subprocess.Popen[bytes], timeout: float, progress: SecondsCallback) -> int | None:
     started = time.monotonic()
     try:
-        while (passed := time.monotonic() - started) < limit:
+        while (passed := time.monotonic() - started) < timeout:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                return process.wait(timeout=min(0.5, limit - passed))
+                return process.wait(timeout=min(0.5, timeout - passed))
             progress(time.monotonic() - started)
         return None
     finally:

@@ -102,7 +102,7 @@ def _remove_unrecorded_jobs(
     Jobs that this run has deleted or kept already stay: the ledger may not know that `pulumi up --target` kept them.
     """
     with translate_api_errors("jobs of an interrupted run: not removed"):
-        api = api_target.resolve_and_start_target(parent)
+        api = api_target.resolve_target_and_start_emulator(parent)
         for collection in sorted({*collections}):
             jobs = api.client.list(KINDS[collection], api.parent, build_stack_filter(stack.partition("/")[2]))
             removable = {

@@ -10,9 +10,9 @@ from .foundation import GcpFoundation
 from .identity import TrainingIdentity
 from .network import JobNetwork
 from .persistent_resource import PersistentResource
-from .registry import ImageRegistry, Repository
+from .registry import ImageRegistry, RepositoryName
 from .service_agent_access import Grants, ServiceAgentAccess
-from .service_agents import ServiceAgents
+from .service_agents import ServiceAgentMembers
 
 __all__ = [
     "GcpFoundation",
@@ -20,9 +20,9 @@ __all__ = [
     "ImageRegistry",
     "JobNetwork",
     "PersistentResource",
-    "Repository",
+    "RepositoryName",
     "ServiceAgentAccess",
-    "ServiceAgents",
+    "ServiceAgentMembers",
     "Services",
     "StagingBucket",
     "TrainingIdentity",

@@ -5,8 +5,8 @@ from pulumi import ResourceOptions
 from pulumi_gcp import storage
 
 from ...schema import shapes
-from .grant_retries import create_grant_options
-from .service_agents import ServiceAgents, grant_key_use
+from .grant_creation_retries import create_grant_options
+from .service_agents import ServiceAgentMembers, grant_key_use
 
 OBJECT_ADMIN = "roles/storage.objectAdmin"
 
@@ -42,7 +42,7 @@ class StagingBucket(pulumi.ComponentResource):
         self, name: str, bucket: shapes.Bucket, project: str, project_number: str, region: str
     ) -> storage.Bucket:
         days, key = bucket.get("deleteAfterDays"), bucket.get("kmsKey")
-        agent = ServiceAgents(project_number).storage
+        agent = ServiceAgentMembers(project_number).storage
         key_grants = [grant_key_use(f"{name}-key", key, agent, create_grant_options(self, []))] if key else []
         return storage.Bucket(
             name,

@@ -11,7 +11,7 @@ ALWAYS_REQUIRED = ("aiplatform", "artifactregistry", "iam", "logging", "storage"
 """The APIs that every stack needs: for jobs, images, service accounts, logs and outputs."""
 
 
-def list_required_apis(cloud: shapes.Cloud) -> set[str]:
+def get_required_api_short_names(cloud: shapes.Cloud) -> set[str]:
     """Return the short names of the APIs that a stack with the target gcp needs."""
     apis = set(ALWAYS_REQUIRED)
     if network := cloud.get("network", {}):

@@ -13,7 +13,7 @@ from ...runtime.api_target import CLOUD_PREFIX
 from ...schema import shapes
 from ...settings.settings import Settings
 from .bucket import StagingBucket
-from .enabled_apis import Services, list_required_apis
+from .enabled_apis import Services, get_required_api_short_names
 from .identity import TrainingIdentity
 from .network import JobNetwork
 from .persistent_resource import PersistentResource
@@ -32,7 +32,7 @@ class GcpFoundation(pulumi.ComponentResource):
         project, region = settings.project, settings.region
         number, kms_key = stack["projectNumber"], stack.get("kmsKey")
         options = ResourceOptions(parent=self)
-        services = Services("services", list_required_apis(stack), project=project, opts=options)
+        services = Services("services", get_required_api_short_names(stack), project=project, opts=options)
 
         def depend_on(*upstream: pulumi.Resource | None) -> ResourceOptions:
             return ResourceOptions(parent=self, depends_on=[services, *filter(None, upstream)])
@@ -80,13 +80,14 @@ class GcpFoundation(pulumi.ComponentResource):
                 labels=stack.get("labels"),
                 opts=depend_on(access, network),
             )
-        self.registry = registry.image_prefix
-        self.staging = f"{bucket.uri}/{settings.pulumi_project}/{settings.stack}"
-        self.parent = CLOUD_PREFIX + build_parent(project, region)
+        self.image_uri_prefix = registry.image_prefix
+        self.staging_folder_uri = f"{bucket.uri}/{settings.pulumi_project}/{settings.stack}"
+        self.full_location_name = CLOUD_PREFIX + build_parent(project, region)
         self.job_spec_defaults: Mapping[str, Any] = {"serviceAccount": account, **(network.fields if network else {})}
         self.encryption_key: str | None = kms_key
-        self.labels: Mapping[str, str] = stack.get("labels", {})
+        self.job_labels: Mapping[str, str] = stack.get("labels", {})
         self.image_dependencies: list[pulumi.Resource] = [services, registry]
         everything = depend_on(registry, training, bucket, network, access, machines)
-        self.job_dependencies: list[pulumi.Resource] = [Ledger("ledger", settings.jobs, self.parent, everything)]
+        ledger = Ledger("ledger", settings.jobs, self.full_location_name, everything)
+        self.job_dependencies: list[pulumi.Resource] = [ledger]
         self.register_outputs({})

@@ -6,7 +6,7 @@ import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import projects, serviceaccount
 
-from .grant_retries import create_grant_options
+from .grant_creation_retries import create_grant_options
 
 ROLES = {"logs": "roles/logging.logWriter", "vertex": "roles/aiplatform.user"}
 """In its own project: without logWriter a job has no logs; aiplatform.user is for experiments and models."""

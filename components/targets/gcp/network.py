@@ -24,15 +24,15 @@ class JobNetwork(pulumi.ComponentResource):
     ) -> None:
         super().__init__("vertex:gcp:JobNetwork", name, None, opts)
         self.fields: Mapping[str, Any] = (
-            self._create_peering_and_build_fields(name, network["peering"])
+            self._build_peering_fields_and_create_if_new(name, network["peering"])
             if "peering" in network
-            else self._create_attachment_and_build_fields(name, network["attachment"], project, region)
+            else self._build_attachment_fields_and_create_if_new(name, network["attachment"], project, region)
         )
         zones = network.get("attachment", {}).get("dnsPeering", [])
         self.dns_projects = tuple(sorted({zone["targetProject"] for zone in zones}))
         self.register_outputs({"fields": self.fields})
 
-    def _create_peering_and_build_fields(self, name: str, peering: shapes.Peering) -> dict[str, Any]:
+    def _build_peering_fields_and_create_if_new(self, name: str, peering: shapes.Peering) -> dict[str, Any]:
         """Peer a network with Google's services (Google's page on private services access), and return the fields."""
         network, ranges = peering["network"], peering.get("reservedIpRanges", [])
         if "prefixLength" in peering:
@@ -53,7 +53,7 @@ class JobNetwork(pulumi.ComponentResource):
             )
         return {"network": network, **({"reservedIpRanges": ranges} if ranges else {})}
 
-    def _create_attachment_and_build_fields(
+    def _build_attachment_fields_and_create_if_new(
         self, name: str, attachment: shapes.Attachment, project: str, region: str
     ) -> dict[str, Any]:
         """Connect jobs by a Private Service Connect interface (Google's page on it), and return the fields."""

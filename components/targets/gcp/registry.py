@@ -7,26 +7,25 @@ from pulumi import ResourceOptions
 from pulumi_gcp import artifactregistry, projects
 
 from ...schema import shapes
-from .grant_retries import create_grant_options
-from .service_agents import ServiceAgents, grant_key_use
+from .grant_creation_retries import create_grant_options
+from .service_agents import ServiceAgentMembers, grant_key_use
 
 UNTAGGED_SECONDS = 30 * 24 * 3600
 """How long an image without a tag is kept: no new job uses it, but a job that does may still be running."""
 
 
 @dataclass(frozen=True)
-class Repository:
-    """A repository of Artifact Registry: `projects/{project}/locations/{location}/repositories/{name}`."""
+class RepositoryName:
+    """The name of a repository of Artifact Registry: `projects/{project}/locations/{location}/repositories/{name}`."""
 
     project: str
     location: str
     name: str
 
     @classmethod
-    def parse(cls, resource_name: str) -> "Repository":
+    def parse(cls, resource_name: str) -> "RepositoryName":
         """Parse a repository's resource name, whose form `shapes.Registry` has validated."""
-        _, project, _, location, _, name = resource_name.split("/")
-        return cls(project, location, name)
+        return cls(*resource_name.split("/")[1::2])
 
     @property
     def image_prefix(self) -> str:
@@ -34,16 +33,18 @@ class Repository:
         return f"{self.location}-docker.pkg.dev/{self.project}/{self.name}"
 
 
-def resolve_repository(registry: shapes.Registry, *, project: str, region: str, default_name: str) -> Repository | None:
-    """Return the repository of a stack's `registry`; `None` for a registry that is not Google's.
+def find_google_repository_name(
+    registry: shapes.Registry, *, project: str, region: str, default_name: str
+) -> RepositoryName | None:
+    """Return the name of the repository of a stack's `registry`; `None` for a registry that is not Google's.
 
     `default_name` is the name of a repository that is created here and not named.
     """
     if "url" in registry:
         return None
     if "existing" in registry:
-        return Repository.parse(registry["existing"])
-    return Repository(
+        return RepositoryName.parse(registry["existing"])
+    return RepositoryName(
         registry.get("project", project), registry.get("location", region), registry.get("repository", default_name)
     )
 
@@ -66,14 +67,14 @@ class ImageRegistry(pulumi.ComponentResource):
         opts: ResourceOptions | None = None,
     ) -> None:
         super().__init__("vertex:gcp:ImageRegistry", name, None, opts)
-        self.repository = resolve_repository(registry, project=project, region=region, default_name=name)
+        self.repository = find_google_repository_name(registry, project=project, region=region, default_name=name)
         self.image_prefix = self.repository.image_prefix if self.repository else registry["url"]
         if self.repository and "existing" not in registry:
             self._create_repository_and_key_grant(name, self.repository, registry, project, project_number)
         self.register_outputs({"images": self.image_prefix})
 
     def _create_repository_and_key_grant(
-        self, name: str, repository: Repository, registry: shapes.Registry, project: str, project_number: str
+        self, name: str, repository: RepositoryName, registry: shapes.Registry, project: str, project_number: str
     ) -> None:
         key_grants = []
         # The number of another project is unknown here: its owner grants the use of the key there.
@@ -84,7 +85,7 @@ class ImageRegistry(pulumi.ComponentResource):
                 service="artifactregistry.googleapis.com",
                 opts=ResourceOptions(parent=self),
             )
-            member = ServiceAgents(project_number).artifact_registry
+            member = ServiceAgentMembers(project_number).artifact_registry
             options = create_grant_options(self, [agent])
             key_grants.append(grant_key_use(f"{name}-key", registry["kmsKey"], member, options))
         artifactregistry.Repository(

@@ -9,9 +9,9 @@ import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import artifactregistry, projects, serviceaccount, storage
 
-from .grant_retries import create_grant_options
-from .registry import Repository
-from .service_agents import ServiceAgents, grant_key_use
+from .grant_creation_retries import create_grant_options
+from .registry import RepositoryName
+from .service_agents import ServiceAgentMembers, grant_key_use
 
 READER = "roles/artifactregistry.reader"
 OBJECT_VIEWER = "roles/storage.objectViewer"
@@ -28,7 +28,7 @@ class Grants:
     of the account that jobs run as, if it belongs to another project.
     """
 
-    repository: Repository | None
+    repository: RepositoryName | None
     kms_key: str | None = None
     legacy_buckets: tuple[str, ...] = ()
     dns_projects: tuple[str, ...] = ()
@@ -44,14 +44,14 @@ class ServiceAgentAccess(pulumi.ComponentResource):
     def __init__(
         self, name: str, grants: Grants, *, project: str, project_number: str, opts: ResourceOptions | None = None
     ) -> None:
-        agents = ServiceAgents(project_number)
+        agents = ServiceAgentMembers(project_number)
         super().__init__("vertex:gcp:ServiceAgentAccess", name, None, opts)
         # Google creates the custom-code agent with a project's first custom job; this creates the other one.
         identity = projects.ServiceIdentity(
             name, project=project, service="aiplatform.googleapis.com", opts=ResourceOptions(parent=self)
         )
         options = create_grant_options(self, [identity])
-        for agent, member in agents.image_readers.items():
+        for agent, member in agents.image_readers_by_name.items():
             if grants.repository:
                 artifactregistry.RepositoryIamMember(
                     f"{name}-pull-{agent}",
@@ -65,7 +65,7 @@ class ServiceAgentAccess(pulumi.ComponentResource):
             if grants.kms_key:
                 grant_key_use(f"{name}-key-{agent}", grants.kms_key, member, options)
         for bucket in grants.legacy_buckets:
-            for agent, member in {**agents.image_readers, "legacy": agents.ai_platform_training}.items():
+            for agent, member in {**agents.image_readers_by_name, "legacy": agents.legacy_ai_platform_training}.items():
                 storage.BucketIAMMember(
                     f"{name}-{bucket}-{agent}", bucket=bucket, role=OBJECT_VIEWER, member=member, opts=options
                 )

@@ -13,7 +13,7 @@ KEY_USER = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
 
 
 @dataclass(frozen=True)
-class ServiceAgents:
+class ServiceAgentMembers:
     """The service agents of the project with this number, as IAM members."""
 
     project_number: str
@@ -29,7 +29,7 @@ class ServiceAgents:
         return self._build_member("gcp-sa-aiplatform-cc")
 
     @property
-    def ai_platform_training(self) -> str:
+    def legacy_ai_platform_training(self) -> str:
         """The agent of AI Platform Training, which still reads older images in Container Registry."""
         return f"serviceAccount:service-{self.project_number}@cloud-ml.google.com.iam.gserviceaccount.com"
 
@@ -44,7 +44,7 @@ class ServiceAgents:
         return self._build_member("gs-project-accounts")
 
     @property
-    def image_readers(self) -> dict[str, str]:
+    def image_readers_by_name(self) -> dict[str, str]:
         """Both agents that need to read training images, by a short name (vertex-ai-samples#2176)."""
         return {"vertex": self.vertex, "custom-code": self.custom_code}
 

@@ -13,6 +13,10 @@ TYPES = {"masterType": "n1-standard-4", "workerType": "n1-standard-4", "workerCo
 ACCELERATOR = {"acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": 3}}
 
 
+def legacy_path(path: KeyPath, training_input: dict[str, Any], input_path: KeyPath) -> str:
+    return format_path(find_legacy_path(path, training_input, input_path) or ())
+
+
 @pytest.mark.parametrize(
     ("path", "training_input", "field"),
     [
@@ -48,14 +52,14 @@ ACCELERATOR = {"acceleratorConfig": {"type": "NVIDIA_TESLA_T4", "count": 3}}
     ],
 )
 def test_a_field_is_traced_to_its_origin(path: KeyPath, training_input: dict[str, Any], field: str) -> None:
-    assert format_path(find_legacy_path(path, training_input, ())) == field
-    assert format_path(find_legacy_path(path, training_input, ("trainingInput",))) == f"trainingInput.{field}"
+    assert legacy_path(path, training_input, ()) == field
+    assert legacy_path(path, training_input, ("trainingInput",)) == f"trainingInput.{field}"
 
 
 @pytest.mark.parametrize(("path", "field"), [(("labels", "a"), "labels.a"), (("displayName",), "jobId")])
 def test_job_fields_are_outside_the_training_input(path: KeyPath, field: str) -> None:
-    assert format_path(find_legacy_path(path, {}, ("trainingInput",))) == field
+    assert legacy_path(path, {}, ("trainingInput",)) == field
 
 
 def test_what_came_from_no_field_has_no_place() -> None:
-    assert find_legacy_path(("jobSpec", "tensorboard"), {}, ("trainingInput",)) == ()
+    assert find_legacy_path(("jobSpec", "tensorboard"), {}, ("trainingInput",)) is None

@@ -16,7 +16,7 @@ import pytest
 from docker.models.images import Image
 
 from components.images.declared_images import create_build_context
-from components.images.docker_builders import Builder, Buildx, ClassicBuilder, choose_builder
+from components.images.image_builders import Builder, Buildx, ClassicBuilder, get_buildx_or_classic_builder
 from components.schema import shapes
 from tests import buildx
 from tests.components.projects import write
@@ -101,7 +101,7 @@ def package(request: pytest.FixtureRequest) -> shapes.Package:
 @pytest.fixture(scope="module", params=[ClassicBuilder, Buildx])
 def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Builder]:
     with pytest.MonkeyPatch.context() as patch:
-        if request.param is Buildx and not isinstance(choose_builder(), Buildx):
+        if request.param is Buildx and not isinstance(get_buildx_or_classic_builder(), Buildx):
             config = tmp_path_factory.mktemp("docker")
             buildx.install(config, buildx.program())
             patch.setenv("DOCKER_CONFIG", str(config))
@@ -112,7 +112,7 @@ def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def ours(client: docker.DockerClient, project: Path, package: shapes.Package, builds: Builder) -> Iterator[Run]:
     context = create_build_context(project, {"package": package})
     uri = f"localhost/vertex-training-tests/package-{uuid.uuid4().hex}:{context.tag}"
-    builds.build(context, uri, {}, lambda line: None)
+    builds.build_and_load(context, uri, {}, lambda line: None)
     output = client.containers.run(uri, ARGUMENTS, remove=True, stderr=True)
     yield Run(client.images.get(uri), output.decode())
     client.images.remove(uri, force=True)
@@ -196,7 +196,7 @@ def test_a_setup_py_may_read_other_files(client: docker.DockerClient, tmp_path: 
     context = create_build_context(tmp_path, {"package": package})
     uri = f"localhost/vertex-training-tests/package-{uuid.uuid4().hex}:{context.tag}"
     try:
-        ClassicBuilder().build(context, uri, {}, lambda line: None)
+        ClassicBuilder().build_and_load(context, uri, {}, lambda line: None)
         assert client.containers.run(uri, remove=True) == b"trains\n"
     finally:
         client.images.remove(uri, force=True)

@@ -15,8 +15,8 @@ import pytest
 
 from components.errors import ContextUnusable
 from components.images.build_context import BuildContext, DockerfileContext
-from components.images.builder_input import open_buildx_arguments_and_input
-from components.images.docker_builders import Builder, Buildx, ClassicBuilder
+from components.images.builder_input import open_buildx_dockerfile_context_and_stdin
+from components.images.image_builders import Builder, Buildx, ClassicBuilder
 from tests import buildx
 
 Copied = Callable[[BuildContext], set[str]]
@@ -47,7 +47,7 @@ def copied(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     def files(context: BuildContext) -> set[str]:
         umask = os.umask(0o077)
         try:
-            build.build(context, uri, {}, lambda line: None)
+            build.build_and_load(context, uri, {}, lambda line: None)
         finally:
             os.umask(umask)
         with closing(docker.from_env()) as client:
@@ -100,6 +100,6 @@ def test_a_dockerfile_linking_to_an_ignored_file_fails(tmp_path: Path) -> None:
     (context.folder / "Dockerfile").symlink_to("real")
     with (
         pytest.raises(ContextUnusable, match="Dockerfile is a link to a file that is not in the build context"),
-        open_buildx_arguments_and_input(context),
+        open_buildx_dockerfile_context_and_stdin(context),
     ):
         pass

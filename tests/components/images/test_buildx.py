@@ -11,7 +11,7 @@ import pytest
 
 from components.errors import BuildFailed
 from components.images.build_context import BuildContext, DockerfileContext
-from components.images.docker_builders import Buildx, choose_builder
+from components.images.image_builders import Buildx, get_buildx_or_classic_builder
 from tests import buildx
 
 SECRET = "canary-of-a-build-secret"
@@ -42,10 +42,10 @@ def context(folder: Path, *steps: str) -> BuildContext:
 
 
 def test_the_image_does_not_contain_the_build_secret(uri: str, tmp_path: Path) -> None:
-    assert isinstance(choose_builder(), Buildx)
+    assert isinstance(get_buildx_or_classic_builder(), Buildx)
     step = f"RUN --mount=type=secret,id=token test \"$(cat /run/secrets/token)\" = {SECRET[:6]}'{SECRET[6:]}'"
     told: list[str] = []
-    Buildx().build(context(tmp_path / "c", step), uri, {"token": SECRET}, told.append)
+    Buildx().build_and_load(context(tmp_path / "c", step), uri, {"token": SECRET}, told.append)
     history = subprocess.run(["docker", "history", "--no-trunc", uri], capture_output=True, text=True, check=True)
     saved = tmp_path / "image.tar"
     with closing(docker.from_env()) as client, saved.open("wb") as file:
@@ -61,6 +61,6 @@ def test_the_image_does_not_contain_the_build_secret(uri: str, tmp_path: Path) -
 def test_a_failed_build_quotes_no_secret(uri: str, tmp_path: Path) -> None:
     steps = ["RUN --mount=type=secret,id=token test -s /run/secrets/token && echo so far && exit 3"]
     with pytest.raises(BuildFailed) as raised:
-        Buildx().build(context(tmp_path / "c", *steps), uri, {"token": SECRET}, lambda line: None)
+        Buildx().build_and_load(context(tmp_path / "c", *steps), uri, {"token": SECRET}, lambda line: None)
     assert "exit code: 3" in str(raised.value)
     assert SECRET not in str(raised.value)

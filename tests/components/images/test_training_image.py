@@ -11,7 +11,7 @@ from components.files.digests import MAX_LISTED_FILES, get_short_digests_unless_
 from components.images import training_image
 from components.images.build_context import BuildContext, DockerfileContext
 from components.images.declared_images import create_build_context
-from components.images.docker_builders import Report
+from components.images.image_builders import Report
 from components.images.training_image import TrainingImageProvider
 
 
@@ -28,10 +28,12 @@ class Daemon:
     def publish(self, uri: str, report: Report) -> str:
         return self.images[uri]
 
-    def build(self, context: BuildContext, uri: str, secrets: Mapping[str, str], report: Report) -> None:
-        self.built.append(uri)
+    def build_and_load(
+        self, context: BuildContext, tagged_uri: str, secrets_by_id: Mapping[str, str], report: Report
+    ) -> None:
+        self.built.append(tagged_uri)
         report("Step 1/1")
-        self.images[uri] = f"sha256:{context.tag}"
+        self.images[tagged_uri] = f"sha256:{context.tag}"
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ def daemon(monkeypatch: pytest.MonkeyPatch) -> Daemon:
     daemon = Daemon()
     monkeypatch.setattr(training_image, "Daemon", lambda: daemon)
     monkeypatch.setattr(training_image, "get_image_store", lambda uri: daemon)
-    monkeypatch.setattr(training_image, "choose_builder", lambda: daemon)
+    monkeypatch.setattr(training_image, "get_buildx_or_classic_builder", lambda: daemon)
     return daemon
 
 

@@ -120,7 +120,10 @@ def test_all_problems_are_reported_at_once() -> None:
 
 
 def test_the_label_limit_counts_foundation_and_stack_labels() -> None:
-    spec, ground = custom_job() | {"labels": {f"a{n}": "b" for n in range(40)}}, Ground(labels={"a0": "b", "team": "x"})
+    spec, ground = (
+        custom_job() | {"labels": {f"a{n}": "b" for n in range(40)}},
+        Ground(job_labels={"a0": "b", "team": "x"}),
+    )
     assert made(spec)
     spec["labels"] |= {f"c{n}": "d" for n in range(19)}
     assert made(spec)

@@ -58,7 +58,7 @@ def service(server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
     api = server.api = Api(server.server_port)
     url = f"http://127.0.0.1:{api.port}"
     at = api_target.Target(RestClient(Endpoint.for_server(url)), PARENT, api_target.EmulatorLinks(url))
-    monkeypatch.setattr(api_target, "resolve_and_start_target", lambda parent: at)
+    monkeypatch.setattr(api_target, "resolve_target_and_start_emulator", lambda parent: at)
     monkeypatch.setattr("sys.argv", ["pytest"])
     yield api
 

@@ -69,7 +69,7 @@ def test_the_given_spec_is_not_changed() -> None:
 
 
 def test_a_pipeline_task_gets_the_same_job_defaults() -> None:
-    ground = Ground(job_spec_defaults={"network": "projects/1/global/networks/n"}, labels={"stage": "dev"})
+    ground = Ground(job_spec_defaults={"network": "projects/1/global/networks/n"}, job_labels={"stage": "dev"})
     whole = complete_fields(TRAINING_PIPELINE, tuning_pipeline(), ground=ground, name="search")
     inputs = whole["trainingTaskInputs"]
     assert inputs["trialJobSpec"]["network"] == "projects/1/global/networks/n"
@@ -94,7 +94,7 @@ def test_foundation_defaults_fill_undeclared_fields() -> None:
             "serviceAccount": "trainer@p.iam.gserviceaccount.com",
             "network": "projects/1/global/networks/n",
         },
-        labels={"team": "vision", "stage": "dev"},
+        job_labels={"team": "vision", "stage": "dev"},
         encryption_key=f"{KEYS}/c",
     )
     silent = complete_fields(CUSTOM_JOB, custom_job(), ground=ground)

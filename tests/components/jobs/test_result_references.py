@@ -46,7 +46,7 @@ def done(api: FakeClient) -> FakeClient:
 
 
 def value(reference: str, jobs: dict[str, str] = JOBS) -> str:
-    at = api_target.resolve_and_start_target(f"//local/{PARENT}")
+    at = api_target.resolve_target_and_start_emulator(f"//local/{PARENT}")
     spec = edited(custom_job(), *ARGS, to=[f"${{jobs.{reference}}}"])
     return fetch_referenced_results(at, JobInputs.parse(CUSTOM_JOB, inputs(spec, jobs=jobs)))[reference]
 

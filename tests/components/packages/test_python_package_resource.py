@@ -54,7 +54,7 @@ def test_in_the_cloud_a_package_is_uploaded_once(
         PROVIDER.create(given)
         PROVIDER.update("", {}, given)
     name = given["uri"].removeprefix("gs://team-dev/")
-    content = SourceDistribution.from_declaration(project, "trainer", {"path": "t"}).create_archive()
+    content = SourceDistribution.from_declaration(project, "trainer", {"path": "t"}).build_archive_bytes()
     assert storage.objects == {("team-dev", name): content}
     assert storage.uploads == 1
     assert capsys.readouterr().out == f"trainer: uploaded {name.rpartition('/')[2]}\n"
@@ -66,7 +66,7 @@ def test_an_object_uploaded_meanwhile_is_kept(project: Path, monkeypatch: pytest
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage.url)
         key = ("team-dev", given["uri"].removeprefix("gs://team-dev/"))
         storage.objects[key] = b"theirs"
-        object_store.CloudStorage().create_object(given["uri"], b"ours")
+        object_store.CloudStorage().create_object_if_missing(given["uri"], b"ours")
         assert storage.objects == {key: b"theirs"}
 
 

@@ -44,14 +44,14 @@ def members(archive: bytes) -> dict[str, tarfile.TarInfo]:
 
 
 def test_a_folder_is_archived_without_metadata(project: Path) -> None:
-    found = members(distribution(project, FOLDER).create_archive())
+    found = members(distribution(project, FOLDER).build_archive_bytes())
     assert list(found) == [f"trainer/{path.removeprefix('t/')}" for path in sorted(FILES)]
     for member in found.values():
         assert (member.mtime, member.uid, member.gid, member.uname, member.gname) == (0, 0, 0, "", "")
 
 
 def test_a_script_is_packaged_as_by_the_sdk(project: Path) -> None:
-    archive = distribution(project, SCRIPT).create_archive()
+    archive = distribution(project, SCRIPT).build_archive_bytes()
     top = "aiplatform_custom_trainer_script-0.1"
     inner = f"{top}/aiplatform_custom_trainer_script"
     assert list(members(archive)) == [f"{top}/PKG-INFO", f"{inner}/__init__.py", f"{inner}/task.py", f"{top}/setup.py"]
@@ -73,8 +73,8 @@ def test_the_archive_is_reproducible(project: Path, tmp_path: Path, package: dic
         os.umask(previous)
     os.utime(other / "train.py", (1, 1))
     assert distribution(other, package).tag == one.tag
-    assert distribution(other, package).create_archive() == one.create_archive()
-    assert one.create_archive()[4:8] == b"\0\0\0\0"  # when it was compressed, as gzip notes it
+    assert distribution(other, package).build_archive_bytes() == one.build_archive_bytes()
+    assert one.build_archive_bytes()[4:8] == b"\0\0\0\0"  # when it was compressed, as gzip notes it
 
 
 EDITS: dict[str, Callable[[Path], object]] = {
@@ -113,11 +113,11 @@ LEFT_BEHIND = [
 
 def test_files_of_development_tools_are_excluded(project: Path) -> None:
     before = distribution(project, FOLDER)
-    archive = before.create_archive()
+    archive = before.build_archive_bytes()
     write(project / "t", dict.fromkeys(LEFT_BEHIND, "x"))
-    assert distribution(project, FOLDER).create_archive() == archive
+    assert distribution(project, FOLDER).build_archive_bytes() == archive
     write(project / "t", {"trainer/build/data.txt": "x"})  # a folder of that name within the package is its own
-    assert distribution(project, FOLDER).create_archive() != archive
+    assert distribution(project, FOLDER).build_archive_bytes() != archive
 
 
 def test_the_digests_are_stable_across_versions(project: Path) -> None:
@@ -137,7 +137,7 @@ def test_the_digests_are_stable_across_versions(project: Path) -> None:
     ids=["a folder", "a script"],
 )
 def test_pip_installs_it_and_its_module_runs(project: Path, package: dict[str, Any], module: str, said: str) -> None:
-    (project / "package.tar.gz").write_bytes(distribution(project, package).create_archive())
+    (project / "package.tar.gz").write_bytes(distribution(project, package).build_archive_bytes())
     # The image's own setuptools: a build in isolation would ask a package index for one.
     install = "pip install --quiet --no-build-isolation --root-user-action=ignore /in/package.tar.gz"
     client = docker.from_env()

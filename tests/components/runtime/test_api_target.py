@@ -20,15 +20,15 @@ def urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_local_name_resolves_to_the_emulator(urls: list[str]) -> None:
-    at = api_target.resolve_and_start_target(f"//local/{PARENT}")
+    at = api_target.resolve_target_and_start_emulator(f"//local/{PARENT}")
     assert at.parent == PARENT
     assert at.links.get_page_url(NAME) == "http://127.0.0.1:1/jobs/customJobs/7"
-    assert at.links.get_log_command(NAME) == "vertex-emulator logs 7"
+    assert at.links.get_log_command_or_page_url(NAME) == "vertex-emulator logs 7"
 
 
 def test_an_emulator_that_has_moved_is_followed(urls: list[str]) -> None:
     urls.append("http://127.0.0.1:2")
-    first, second, third = (api_target.resolve_and_start_target(f"//local/{PARENT}") for _ in range(3))
+    first, second, third = (api_target.resolve_target_and_start_emulator(f"//local/{PARENT}") for _ in range(3))
     links = [at.links.get_page_url(NAME) for at in (first, second)]
     assert links == [f"http://127.0.0.1:{port}/jobs/customJobs/7" for port in (1, 2)]
     assert first.client is not second.client
@@ -38,7 +38,7 @@ def test_an_emulator_that_has_moved_is_followed(urls: list[str]) -> None:
 @pytest.mark.parametrize("parent", ["//storage.googleapis.com/projects/p/locations/r", PARENT, ""])
 def test_a_target_of_another_version_is_rejected(urls: list[str], parent: str) -> None:
     with pytest.raises(SubmitFailed) as failure:
-        api_target.resolve_and_start_target(parent)
+        api_target.resolve_target_and_start_emulator(parent)
     assert str(failure.value).startswith(f'"{parent}" in the state is of no target that this version knows')
 
 
@@ -50,20 +50,20 @@ def test_a_cloud_name_resolves_to_its_regional_endpoint(monkeypatch: pytest.Monk
         monkeypatch.delenv(variable, raising=False)
     seen: list[Endpoint] = []
     monkeypatch.setattr(api_target, "_get_client", seen.append)
-    at = api_target.resolve_and_start_target(f"//aiplatform.googleapis.com/{CLOUD_PARENT}")
+    at = api_target.resolve_target_and_start_emulator(f"//aiplatform.googleapis.com/{CLOUD_PARENT}")
     assert seen == [Endpoint("https://europe-west4-aiplatform.googleapis.com", "https://logging.googleapis.com")]
     assert at.parent == CLOUD_PARENT
     name = ResourceName.parse("projects/123/locations/europe-west4/hyperparameterTuningJobs/7")
     page = "https://console.cloud.google.com/vertex-ai/locations/europe-west4/training/7?project=acme"
     assert at.links.get_page_url(name) == page
     logs = "gcloud ai hp-tuning-jobs stream-logs 7 --region=europe-west4 --project=acme"
-    assert at.links.get_log_command(name) == logs
+    assert at.links.get_log_command_or_page_url(name) == logs
 
 
 def test_a_cloud_pipeline_links_page_for_its_log() -> None:
     links = api_target.ConsoleLinks("acme")
     name = ResourceName.parse("projects/123/locations/europe-west4/trainingPipelines/7")
-    assert links.get_log_command(name) == links.get_page_url(name)
+    assert links.get_log_command_or_page_url(name) == links.get_page_url(name)
     assert links.get_page_url(name).endswith("/locations/europe-west4/training/7?project=acme")
 
 
@@ -72,5 +72,5 @@ def test_gcloud_s_own_variables_move_the_endpoints(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(api_target, "_get_client", seen.append)
     for variable in api_target.ENDPOINT_VARIABLES:
         monkeypatch.setenv(variable, "http://127.0.0.1:1/")
-    api_target.resolve_and_start_target(f"//aiplatform.googleapis.com/{CLOUD_PARENT}")
+    api_target.resolve_target_and_start_emulator(f"//aiplatform.googleapis.com/{CLOUD_PARENT}")
     assert seen == [Endpoint.for_server("http://127.0.0.1:1")]

@@ -218,25 +218,25 @@ def test_a_folder_that_cannot_be_made_is_named(data: Path) -> None:
 
 def test_stopping_ends_it(data: Path) -> None:
     emulator_process.start_emulator()
-    emulator_process.stop_emulator()
+    emulator_process.stop_emulator_and_print_outcome()
     assert emulator_process._find_running_url() is None
 
 
 def test_a_busy_emulator_is_not_stopped(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     url = emulator_process.start_emulator()
     (data / "busy").touch()
-    emulator_process.stop_emulator(only_if_idle=True)
+    emulator_process.stop_emulator_and_print_outcome(only_if_idle=True)
     assert capsys.readouterr().out == "goes on: 2 jobs are active\n"
     assert emulator_process.start_emulator() == url
     (data / "busy").unlink()
-    emulator_process.stop_emulator(only_if_idle=True)
+    emulator_process.stop_emulator_and_print_outcome(only_if_idle=True)
     assert emulator_process._find_running_url() is None
 
 
 def test_a_failed_stop_quotes_the_last_line(data: Path) -> None:
     write_emulator(data.parent, "import sys; sys.exit('Docker does not answer')")
     with pytest.raises(EmulatorFailed, match=r"^the emulator does not stop: Docker does not answer$"):
-        emulator_process.stop_emulator()
+        emulator_process.stop_emulator_and_print_outcome()
 
 
 def test_the_environment_can_move_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,9 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return "http://127.0.0.1:1"
 
     monkeypatch.setattr(emulator_process, "start_emulator", url)
-    monkeypatch.setattr(emulator_process, "stop_emulator", lambda **how: done.append(("stopped", how)))
+    monkeypatch.setattr(
+        emulator_process, "stop_emulator_and_print_outcome", lambda **how: done.append(("stopped", how))
+    )
     return done
 
 

@@ -141,7 +141,7 @@ def find_equivalent(api: FakeClient, *jobs: tuple[str, str, str]) -> str | None:
         name = f"{PARENT}/customJobs/{id_}"
         api.add(name, state=f"JOB_STATE_{state}", labels=labels)["createTime"] = created
     job = UpdateSession().find_equivalent_usable_job(
-        api_target.resolve_and_start_target(f"//local/{PARENT}"), CUSTOM_JOB, "team/dev", "t"
+        api_target.resolve_target_and_start_emulator(f"//local/{PARENT}"), CUSTOM_JOB, "team/dev", "t"
     )
     return job and job["name"].rpartition("/")[2]
 

@@ -13,14 +13,14 @@ from components.targets.gcp import (
     ImageRegistry,
     JobNetwork,
     PersistentResource,
-    Repository,
+    RepositoryName,
     ServiceAgentAccess,
     Services,
     StagingBucket,
     TrainingIdentity,
 )
-from components.targets.gcp.enabled_apis import ALWAYS_REQUIRED, list_required_apis
-from components.targets.gcp.grant_retries import MAX_PAUSE_SECONDS, MAX_TRIES, compute_retry_pause
+from components.targets.gcp.enabled_apis import ALWAYS_REQUIRED, get_required_api_short_names
+from components.targets.gcp.grant_creation_retries import MAX_PAUSE_SECONDS, MAX_TRIES, compute_retry_pause
 from tests.components.targets.gcp.graph import Graph, forget_loops, graph
 
 # The threads of Pulumi's mocks leave an event loop each.
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 NUMBER = "123456789012"
 WHERE: dict[str, Any] = {"project": "acme", "project_number": NUMBER, "region": "europe-west4"}
 KEY = "projects/acme/locations/europe-west4/keyRings/k/cryptoKeys/c"
-REPOSITORY = Repository("images", "europe", "team")
+REPOSITORY = RepositoryName("images", "europe", "team")
 MEMBER = "serviceAccount:train@acme.iam.gserviceaccount.com"
 
 POOL: shapes.ResourcePool = {"machineSpec": {"machineType": "n1-standard-4"}}
@@ -104,7 +104,9 @@ def test_all_components_can_share_a_name() -> None:
 
 def test_a_stack_requires_only_the_apis_it_uses() -> None:
     def beyond(**declared: Any) -> set[str]:
-        return list_required_apis(shapes.Cloud(**{"registry": {}, "bucket": {}, **declared})) - set(ALWAYS_REQUIRED)
+        return get_required_api_short_names(shapes.Cloud(**{"registry": {}, "bucket": {}, **declared})) - set(
+            ALWAYS_REQUIRED
+        )
 
     assert beyond() == set()
     assert beyond(kmsKey=KEY) == beyond(registry={"kmsKey": KEY}) == beyond(bucket={"kmsKey": KEY}) == {"cloudkms"}

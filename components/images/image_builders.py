@@ -10,10 +10,11 @@ from typing import Any, Protocol
 
 from ..errors import BuildFailed, DockerUnavailable
 from .build_context import BuildContext
-from .builder_input import open_buildx_arguments_and_input, open_classic_input
+from .builder_input import open_buildx_dockerfile_context_and_stdin, open_classic_input
 
 Report = Callable[[str], None]
 """Called with each line of progress."""
+ValuesById = Mapping[str, str]
 _STEP_LINE = re.compile(r"Step \d+/\d+ : |#\d+ \[.*\d+/\d+\] ")
 """How the classic builder and BuildKit announce a step."""
 MAX_QUOTED_LINES = 12
@@ -23,23 +24,23 @@ MAX_QUOTED_LINES = 12
 class Builder(Protocol):
     """Something that turns a context into an image in the daemon."""
 
-    def build(self, context: BuildContext, uri: str, secrets: Mapping[str, str], report: Report) -> None:
-        """Build and tag an image. The build can read `secrets` (value by id); no layer has them. Raises BuildFailed."""
+    def build_and_load(self, context: BuildContext, tagged_uri: str, secrets_by_id: ValuesById, report: Report) -> None:
+        """Build a tagged image in the daemon. The build can read the secrets; no layer has them. Raises BuildFailed."""
 
 
 class Buildx:
     """`docker buildx build`, which supports every feature of a Dockerfile."""
 
-    def build(self, context: BuildContext, uri: str, secrets: Mapping[str, str], report: Report) -> None:
+    def build_and_load(self, context: BuildContext, tagged_uri: str, secrets_by_id: ValuesById, report: Report) -> None:
         # Secrets are passed in the environment: everyone on the machine can read a command line.
-        variables = {f"BUILD_SECRET_{index}": id_ for index, id_ in enumerate(sorted(secrets))}
-        command = ["docker", "buildx", "build", "--load", "--progress=plain", "--provenance=false", "--tag", uri]
+        variables = {f"BUILD_SECRET_{index}": id_ for index, id_ in enumerate(sorted(secrets_by_id))}
+        command = ["docker", "buildx", "build", "--load", "--progress=plain", "--provenance=false", "--tag", tagged_uri]
         options = ["--target", context.target] if context.target else []
         options += [f"--build-arg={name}={value}" for name, value in sorted(context.build_args.items())]
         options += [f"--secret=id={id_},env={variable}" for variable, id_ in variables.items()]
-        environment = {**os.environ, **{variable: secrets[id_] for variable, id_ in variables.items()}}
+        environment = {**os.environ, **{variable: secrets_by_id[id_] for variable, id_ in variables.items()}}
         with (
-            open_buildx_arguments_and_input(context) as (dockerfile, source, stdin),
+            open_buildx_dockerfile_context_and_stdin(context) as (dockerfile, source, stdin),
             subprocess.Popen(
                 [*command, "--platform", context.platform, "--file", dockerfile, *options, source],
                 stdin=stdin,
@@ -53,29 +54,29 @@ class Buildx:
             assert process.stdout
             lines = list(_yield_lines_and_report_steps(process.stdout, report))
         if process.returncode:
-            raise _create_build_failure(uri, lines)
+            raise _create_build_failure(tagged_uri, lines)
 
 
 class ClassicBuilder:
     """The daemon's classic builder through the Docker SDK, without BuildKit's features such as `RUN --mount`."""
 
-    def build(self, context: BuildContext, uri: str, secrets: Mapping[str, str], report: Report) -> None:
+    def build_and_load(self, context: BuildContext, tagged_uri: str, secrets_by_id: ValuesById, report: Report) -> None:
         import docker
 
-        if secrets:
+        if secrets_by_id:
             raise BuildFailed(
-                f"{uri} needs build secrets, which Docker's classic builder would store in the image: install "
+                f"{tagged_uri} needs build secrets, which Docker's classic builder would store in the image: install "
                 "buildx (the package docker-buildx-plugin or docker-buildx), then run this again"
             )
         lines: list[str] = []
         errors: list[str] = []
-        with closing(connect_to_docker()) as client, open_classic_input(context) as archive:
+        with closing(open_docker_client()) as client, open_classic_input(context) as archive:
             try:
                 messages = client.api.build(
                     fileobj=archive,
                     custom_context=True,
                     dockerfile=context.dockerfile,
-                    tag=uri,
+                    tag=tagged_uri,
                     buildargs=dict(context.build_args),
                     target=context.target or "",
                     platform=context.platform,
@@ -84,23 +85,23 @@ class ClassicBuilder:
                     decode=True,
                 )
             except docker.errors.APIError as error:
-                raise _create_build_failure(uri, [str(error.explanation or error)]) from error
+                raise _create_build_failure(tagged_uri, [str(error.explanation or error)]) from error
             for message in messages:
                 lines += _yield_lines_and_report_steps(str(message.get("stream", "")).splitlines(), report)
                 errors += [str(message["error"])] if "error" in message else []
         if errors:
-            raise _create_build_failure(uri, [*lines, *errors])
+            raise _create_build_failure(tagged_uri, [*lines, *errors])
 
 
-def choose_builder() -> Builder:
-    """Return the best builder on this machine."""
+def get_buildx_or_classic_builder() -> Builder:
+    """Return buildx if it is installed, otherwise the classic builder, whether or not the daemon answers."""
     probe = ["docker", "buildx", "version"]
     if shutil.which("docker") and subprocess.run(probe, capture_output=True, check=False).returncode == 0:
         return Buildx()
     return ClassicBuilder()
 
 
-def connect_to_docker() -> Any:
+def open_docker_client() -> Any:
     """Return a client of the Docker daemon, which the caller closes. Raises DockerUnavailable."""
     import docker
     import requests
@@ -124,6 +125,6 @@ def _yield_lines_and_report_steps(lines: Iterable[str], report: Report) -> Itera
         yield text
 
 
-def _create_build_failure(uri: str, lines: list[str]) -> BuildFailed:
+def _create_build_failure(tagged_uri: str, lines: list[str]) -> BuildFailed:
     quoted = "\n".join(f"  {line}" for line in lines[-MAX_QUOTED_LINES:])
-    return BuildFailed(f"{uri} cannot be built; the last lines of its build:\n{quoted}")
+    return BuildFailed(f"{tagged_uri} cannot be built; the last lines of its build:\n{quoted}")

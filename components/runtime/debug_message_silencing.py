@@ -17,7 +17,7 @@ that nobody reads.
 _MAX_ANCESTORS = 8
 
 
-def silence_unless_requested() -> None:
+def silence_sdk_unless_debug_requested() -> None:
     """Stop the SDK from sending debug messages that the engine would drop.
 
     The SDK sends four of them a resource, each by an RPC that blocks the program: a quarter of a preview of 1,000
@@ -38,7 +38,7 @@ def find_engine_arguments(pid: int) -> list[str] | None:
     """Return the arguments of the `pulumi` that started the process `pid`, or `None` if none can be found."""
     for _ in range(_MAX_ANCESTORS):
         try:
-            pid, command = _read_parent_and_command(pid)
+            pid, command = _require_parent_pid_and_command(pid)
         except (OSError, ValueError, subprocess.SubprocessError):
             break
         if command and Path(command[0]).name == "pulumi":
@@ -46,7 +46,7 @@ def find_engine_arguments(pid: int) -> list[str] | None:
     return None
 
 
-def _read_parent_and_command(pid: int) -> tuple[int, list[str]]:
+def _require_parent_pid_and_command(pid: int) -> tuple[int, list[str]]:
     """Return a process's parent and its command line: from /proc, or from `ps`, which takes ten times as long."""
     process = Path(f"/proc/{pid}")
     if process.is_dir():

@@ -34,8 +34,8 @@ async def _pause_and_decide_on_retry(failure: pulumi.ErrorHookArgs) -> bool:
     return True
 
 
-def compute_retry_pause(errors: list[str]) -> float | None:
-    """Return the seconds to wait after these errors of one grant, the newest first; `None` for no retry."""
-    if len(errors) >= MAX_TRIES or not _UNKNOWN_ACCOUNT.search(errors[0]):
+def compute_retry_pause(errors_newest_first: list[str]) -> float | None:
+    """Return the seconds to wait after these errors of one grant; `None` for no retry."""
+    if len(errors_newest_first) >= MAX_TRIES or not _UNKNOWN_ACCOUNT.search(errors_newest_first[0]):
         return None
-    return min(2.0 ** (len(errors) - 1), MAX_PAUSE_SECONDS)
+    return min(2.0 ** (len(errors_newest_first) - 1), MAX_PAUSE_SECONDS)

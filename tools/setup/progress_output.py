@@ -8,7 +8,7 @@ FIRST_PROGRESS_SECONDS = 3
 PROGRESS_INTERVAL_SECONDS = 30
 
 
-class Console:
+class ProgressOutput:
     """Writes lines to a stream; on a terminal, progress is one line that is overwritten."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -19,7 +19,7 @@ class Console:
         """Write one line that stays, over the progress on a terminal."""
         print(("\r\033[K" if self._is_terminal else "") + text, file=self._stream, flush=True)
 
-    def create_progress_callback(self, label: str) -> Callable[[float], None]:
+    def create_seconds_callback(self, label: str) -> Callable[[float], None]:
         """Return a function to call again and again, with the seconds passed, while the work that `label` names runs.
 
         On a terminal it shows every call. Elsewhere (a CI log) it writes a line after 3 s, then every 30 s.

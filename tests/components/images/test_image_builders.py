@@ -11,9 +11,9 @@ import docker
 import pytest
 
 from components.errors import BuildFailed, DockerUnavailable
-from components.images import docker_builders, image_stores
+from components.images import image_builders, image_stores
 from components.images.build_context import BuildContext, DockerfileContext
-from components.images.docker_builders import Buildx, ClassicBuilder
+from components.images.image_builders import Buildx, ClassicBuilder
 
 URI = "localhost/team/digits:1"
 
@@ -40,7 +40,7 @@ def daemon(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return list(daemon.messages)
 
     client = SimpleNamespace(api=SimpleNamespace(build=build), close=lambda: None)
-    monkeypatch.setattr(docker_builders, "connect_to_docker", lambda: client)
+    monkeypatch.setattr(image_builders, "open_docker_client", lambda: client)
     return daemon
 
 
@@ -60,16 +60,16 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
     return write
 
 
-def failure(build: docker_builders.Builder, context: BuildContext) -> list[str]:
+def failure(build: image_builders.Builder, context: BuildContext) -> list[str]:
     with pytest.raises(BuildFailed) as failure:
-        build.build(context, URI, {}, lambda line: None)
+        build.build_and_load(context, URI, {}, lambda line: None)
     first, *quoted = str(failure.value).splitlines()
     assert first == f"{URI} cannot be built; the last lines of its build:"
     return quoted
 
 
 def test_the_classic_builder_gets_context_and_options(daemon: SimpleNamespace, context: BuildContext) -> None:
-    ClassicBuilder().build(context, URI, {}, lambda line: None)
+    ClassicBuilder().build_and_load(context, URI, {}, lambda line: None)
     assert daemon.files == ["Dockerfile"]
     expected = {
         "dockerfile": "Dockerfile",
@@ -85,7 +85,7 @@ def test_only_the_steps_of_a_build_are_reported(daemon: SimpleNamespace, context
     steps = ["Step 1/2 : FROM scratch", "Step 2/2 : RUN pip install"]
     daemon.messages = [{"stream": line + "\n"} for line in [steps[0], " ---> 123", steps[1], "Collecting numpy", ""]]
     told: list[str] = []
-    ClassicBuilder().build(context, URI, {}, told.append)
+    ClassicBuilder().build_and_load(context, URI, {}, told.append)
     assert told == steps
 
 
@@ -103,7 +103,7 @@ def test_a_build_that_the_daemon_rejects_says_why(daemon: SimpleNamespace, conte
 def test_buildx_gets_context_and_options(program: Callable[[str], Path], context: BuildContext) -> None:
     folder = program('echo "$@" > "$(dirname "$0")/asked"; tar -t > "$(dirname "$0")/files"; echo "#5 [2/3] RUN pip"')
     told: list[str] = []
-    Buildx().build(context, URI, {}, told.append)
+    Buildx().build_and_load(context, URI, {}, told.append)
     assert told == ["#5 [2/3] RUN pip"]
     assert (folder / "files").read_text().split() == ["Dockerfile"]
     asked = (folder / "asked").read_text()
@@ -121,19 +121,19 @@ def test_a_failed_buildx_build_quotes_last_lines(program: Callable[[str], Path],
 def test_output_in_another_encoding_is_accepted(program: Callable[[str], Path], context: BuildContext) -> None:
     program(r"cat > /dev/null; printf '#5 [1/1] RUN caf\351\n'")
     told: list[str] = []
-    Buildx().build(context, URI, {}, told.append)
+    Buildx().build_and_load(context, URI, {}, told.append)
     assert len(told) == 1
 
 
 @pytest.mark.parametrize(("script", "kind"), [("exit 0", Buildx), ("exit 1", ClassicBuilder)])
 def test_buildx_is_chosen_if_installed(program: Callable[[str], Path], script: str, kind: type) -> None:
     program(f'test "$*" = "buildx version" && {script}')
-    assert type(docker_builders.choose_builder()) is kind
+    assert type(image_builders.get_buildx_or_classic_builder()) is kind
 
 
 def test_without_docker_command_the_classic_builder_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert type(docker_builders.choose_builder()) is ClassicBuilder
+    assert type(image_builders.get_buildx_or_classic_builder()) is ClassicBuilder
 
 
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")

@@ -2,7 +2,7 @@
 
 import io
 
-from tools.setup.console import Console
+from tools.setup.progress_output import ProgressOutput
 
 
 class Terminal(io.StringIO):
@@ -12,7 +12,7 @@ class Terminal(io.StringIO):
 
 def test_a_log_shows_progress_every_30_seconds() -> None:
     stream = io.StringIO()
-    show_progress = Console(stream).create_progress_callback("building")
+    show_progress = ProgressOutput(stream).create_seconds_callback("building")
     for tenths in range(0, 650, 5):
         show_progress(tenths / 10)
     assert stream.getvalue().splitlines() == ["building ... 3 s", "building ... 30 s", "building ... 60 s"]
@@ -20,15 +20,15 @@ def test_a_log_shows_progress_every_30_seconds() -> None:
 
 def test_the_result_overwrites_progress_on_a_terminal() -> None:
     stream = Terminal()
-    console = Console(stream)
-    show_progress = console.create_progress_callback("building")
+    output = ProgressOutput(stream)
+    show_progress = output.create_seconds_callback("building")
     show_progress(1.0)
     show_progress(2.0)
-    console.write_line("built")
+    output.write_line("built")
     assert stream.getvalue() == "\r\033[Kbuilding ... 1 s\r\033[Kbuilding ... 2 s\r\033[Kbuilt\n"
 
 
 def test_progress_never_wraps_on_a_terminal() -> None:
     stream = Terminal()
-    Console(stream).create_progress_callback("x" * 500)(1.0)
+    ProgressOutput(stream).create_seconds_callback("x" * 500)(1.0)
     assert len(stream.getvalue().removeprefix("\r\033[K")) < 500
