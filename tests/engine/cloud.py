@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from tests.engine.project import CHECKOUT, PACKAGE_LIST, Project
+from tests.engine.project import CHECKOUT, STARTUP, Project
 from tests.vertex_emulator.running import IMAGE, RunningEmulator
 
 STANDIN = CHECKOUT / "tests" / "standins" / "gcp"
@@ -30,7 +30,7 @@ class CloudProject(Project):
         program["plugins"] = {"providers": [{"name": "gcp", "path": str(STANDIN)}]}
         (self.root / "Pulumi.yaml").write_text(yaml.safe_dump(program))
         self.environment |= {
-            "PYTHONPATH": f"{PACKAGE_LIST}:{CHECKOUT}",
+            "PYTHONPATH": f"{STARTUP}:{CHECKOUT}",
             "GCP_STANDIN_RECORD": str(self.record),
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM": f"{vertex.url}/",
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_LOGGING": f"{vertex.url}/",

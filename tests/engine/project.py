@@ -22,7 +22,7 @@ from vertex_emulator.cli.status_stop_reset_commands import reset_emulator_keepin
 
 CHECKOUT = Path(__file__).parents[2]
 TRAINER = Path(__file__).parent / "trainer"
-PACKAGE_LIST = Path(__file__).parent / "package_list"
+STARTUP = Path(__file__).parent / "startup"
 PARENT = "projects/local/locations/us-central1"
 DECLARATIONS: dict[str, Any] = {
     "vars": {"epochs": 1},
@@ -173,10 +173,14 @@ class Project:
         """Return the stack's outputs."""
         return dict(self.resources()[f"vertex-training-{self.name}"].get("outputs", {}))
 
+    def read_state(self) -> str:
+        """Return the stack's file in the backend."""
+        (file,) = self.root.parent.glob(f"state/.pulumi/stacks/*/{self.name}.json")
+        return file.read_text()
+
     def resources(self) -> dict[str, dict[str, Any]]:
         """Return the recorded resources by name, from the backend's file: `pulumi` takes half a second to show it."""
-        (file,) = self.root.parent.glob(f"state/.pulumi/stacks/*/{self.name}.json")
-        latest = json.loads(file.read_text())["checkpoint"].get("latest") or {}
+        latest = json.loads(self.read_state())["checkpoint"].get("latest") or {}
         return {item["urn"].rpartition("::")[2]: item for item in latest.get("resources", [])}
 
     def run_emulator(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -254,7 +258,7 @@ def engine_environment(folder: Path) -> dict[str, str]:
         "PULUMI_CONFIG_PASSPHRASE": "",
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        "PYTHONPATH": str(PACKAGE_LIST),
+        "PYTHONPATH": str(STARTUP),
         # The heap of an engine with a small stack is not worth collecting.
         "GOGC": "off",
         "PACKAGE_LIST": str(_package_list()),
@@ -266,7 +270,7 @@ def engine_environment(folder: Path) -> dict[str, str]:
 
 @cache
 def _package_list() -> Path:
-    """Return a file with what `pip list` prints, for tests/engine/package_list."""
+    """Return a file with what `pip list` prints, for tests/engine/startup/pip."""
     file = Path(tempfile.mkdtemp(prefix="vertex-training-packages-")) / "list.json"
     atexit.register(shutil.rmtree, file.parent)
     command = [CHECKOUT / ".venv" / "bin" / "python", "-m", "pip", "list", "-v", "--format", "json"]

@@ -1,12 +1,11 @@
 """The target gcp through the real engine: a stand-in for the gcp provider, the emulator in place of Vertex AI."""
 
 import re
-from typing import Any
 
 import pytest
 
 from tests import access_page
-from tests.engine.cloud import CloudProject, create_cloud_project
+from tests.engine.cloud import GCP, CloudProject, create_cloud_project
 from tests.engine.golden import load_golden_steps
 from tests.vertex_emulator.running import RunningEmulator
 
@@ -88,29 +87,27 @@ class TestFirstUp:
         cloud.assert_no_changes()
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "problem"),
-    [
-        ("projectNumber", None, "vertex-training:projectNumber: is required by the target gcp"),
-        ("projectNumber", "acme", 'vertex-training:projectNumber: "acme" is not a project\'s number'),
-        (
-            "bucket",
-            {"location": "us-east1"},
-            'vertex-training:bucket.location: "us-east1" must be the region of the jobs',
-        ),
-        ("registry", {"existing": "a/b"}, 'vertex-training:registry.existing: "a/b" is not projects/P/locations/L/'),
-        ("identity", {"acount": "x"}, "vertex-training:identity.acount: unknown field; did you mean account?"),
-    ],
-)
-def test_a_mistake_in_the_stack_is_one_line(cloud: CloudProject, key: str, value: Any, problem: str) -> None:
-    if value is None:
-        del cloud.stack[f"vertex-training:{key}"]
-    else:
-        cloud.stack[f"vertex-training:{key}"] = value
+def test_mistakes_in_the_stack_are_one_line_each(cloud: CloudProject) -> None:
+    cloud.stack |= {
+        "vertex-training:projectNumber": "acme",
+        "vertex-training:bucket": {"location": "us-east1"},
+        "vertex-training:registry": {"existing": "a/b"},
+        "vertex-training:identity": {"acount": "x"},
+    }
     cloud.declare()
     output = cloud.up(fails=True)
-    assert "1 problem in what is declared:" in output
-    assert problem in output
+    for line in (
+        "4 problems in what is declared:",
+        'vertex-training:projectNumber: "acme" is not a project\'s number',
+        'vertex-training:bucket.location: "us-east1" must be the region of the jobs',
+        'vertex-training:registry.existing: "a/b" is not projects/P/locations/L/',
+        "vertex-training:identity.acount: unknown field; did you mean account?",
+    ):
+        assert output.count(line) == 1, output
+
+    cloud.stack = {key: GCP[key] for key in GCP if key != "vertex-training:projectNumber"}
+    cloud.declare()
+    assert "vertex-training:projectNumber: is required by the target gcp" in cloud.up(fails=True)
     assert not cloud.record.exists()
 
 

@@ -1,12 +1,10 @@
 """Failures: one clear error, no partial results, and a next `up` that continues."""
 
 import os
+import re
 import signal
 import socket
-from collections.abc import Callable
 from copy import deepcopy
-
-import pytest
 
 from tests.engine.killing import kill_pulumi_at
 from tests.engine.project import SEARCH, Project
@@ -71,44 +69,33 @@ def test_a_concurrent_up_is_rejected_without_harm(project: Project) -> None:
     assert len(project.list_jobs()) == 1
 
 
-@pytest.mark.parametrize(
-    ("edit", "error"),
-    [
-        pytest.param(
-            lambda project: project.container.update(imageUrl=project.container.pop("imageUri")),
-            "training/jobs.yaml:15: customJobs.train.jobSpec.workerPoolSpecs[0].containerSpec.imageUrl: "
-            "unknown field; did you mean imageUri?",
-            id="an unknown key",
-        ),
-        pytest.param(
-            lambda project: project.container.update(args=[5]),
-            "training/jobs.yaml:15: customJobs.train.jobSpec.workerPoolSpecs[0].containerSpec.args[0]: "
-            '5 is not a string; write "5" in quotes',
-            id="a wrong type",
-        ),
-        pytest.param(
-            lambda project: project.container.update(imageUri="${images.trainr}"),
-            "training/jobs.yaml:13: customJobs.train.jobSpec.workerPoolSpecs[0].containerSpec.imageUri: "
-            "${images.trainr} is not declared; did you mean trainer?",
-            id="an image that does not exist",
-        ),
-        pytest.param(
-            lambda project: (project.root / "trainer" / "Dockerfile").unlink(),
-            "training/jobs.yaml:4: images.trainer.dockerfile: there is no trainer/Dockerfile",
-            id="no Dockerfile",
-        ),
-        pytest.param(
-            lambda project: project.stack.update({"vertex-training:targett": "local"}),
-            "vertex-training:targett: unknown field; did you mean target?",
-            id="an unknown key in the stack file",
-        ),
-    ],
-)
-def test_a_typo_is_one_line_before_any_change(project: Project, edit: Callable[[Project], object], error: str) -> None:
-    edit(project)
+def test_typos_are_one_line_each_before_any_change(project: Project) -> None:
+    tagged = deepcopy(project.container)
+    tagged["imageUrl"] = tagged.pop("imageUri")
+    for name, container in {
+        "wrong-key": tagged,
+        "wrong-type": {**project.container, "args": [5]},
+        "wrong-image": {**project.container, "imageUri": "${images.trainr}"},
+    }.items():
+        job = deepcopy(project.job)
+        job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"] = container
+        project.declarations["customJobs"][name] = job
+    (project.root / "trainer" / "Dockerfile").unlink()
     project.declare()
     output = project.up(fails=True)
-    assert error in output
+    path = "jobSpec.workerPoolSpecs[0].containerSpec"
+    for line in (
+        f"customJobs.wrong-key.{path}.imageUrl: unknown field; did you mean imageUri?",
+        f'customJobs.wrong-type.{path}.args[0]: 5 is not a string; write "5" in quotes',
+        f"customJobs.wrong-image.{path}.imageUri: ${{images.trainr}} is not declared; did you mean trainer?",
+        "images.trainer.dockerfile: there is no trainer/Dockerfile",
+    ):
+        assert len(re.findall(rf"training/jobs\.yaml:\d+: {re.escape(line)}", output)) == 1, output
+    assert "4 problems in what is declared:" in output
+
+    project.stack["vertex-training:targett"] = "local"
+    project.declare()
+    assert "vertex-training:targett: unknown field; did you mean target?" in project.up(fails=True)
     assert project.resources().keys() <= {"vertex-training-local"}
     assert not project.data.exists()
 

@@ -180,8 +180,7 @@ def test_a_secret_reaches_only_the_container(project: Project) -> None:
     output = project.up()
     (job,) = project.list_jobs()
     assert job["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["env"][0]["value"] == canary
-    state = project.pulumi("stack", "export", "--stack", "local")
-    assert canary not in preview + output + state
+    assert canary not in preview + output + project.read_state()
     project.refresh("--expect-no-changes")
     project.assert_no_changes()
 

@@ -1,47 +1,65 @@
 """A preview reads files and does nothing else."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from tests.engine.project import Project
+import pytest
+
+from tests.engine.project import Project, create_project
 
 WITNESS = Path(__file__).parent / "witness"
 
 
-def record_processes(project: Project, reports: Path) -> list[dict[str, Any]]:
-    """Run a preview without Docker, and return what each Python process reports."""
-    reports.mkdir()
-    project.environment |= {"PYTHONPATH": str(WITNESS), "WITNESS": str(reports), "DOCKER_HOST": "unix:///nonexistent"}
-    project.pulumi("preview", "--stack", "local")
-    return [json.loads(file.read_text()) for file in reports.iterdir()]
+class FirstPreview(NamedTuple):
+    """What the first preview of a project prints, and what each of its Python processes reports."""
+
+    project: Project
+    output: str
+    program: dict[str, Any]
+    provider: dict[str, Any]
 
 
-def test_the_program_awaits_each_registration_once(project: Project, tmp_path: Path) -> None:
-    (program,) = [report for report in record_processes(project, tmp_path / "reports") if report["argv"] == ["."]]
-    assert program["waited_for"] == 0
+@pytest.fixture(scope="class")
+def preview(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FirstPreview]:
+    """A preview without Docker."""
+    folder = tmp_path_factory.mktemp("preview")
+    (reports := folder / "reports").mkdir()
+    with create_project(folder) as project:
+        witnessed = {"PYTHONPATH": str(WITNESS), "WITNESS": str(reports), "DOCKER_HOST": "unix:///nonexistent"}
+        project.environment |= witnessed
+        output = project.pulumi("preview", "--stack", "local", "--diff")
+        seen = [json.loads(file.read_text()) for file in reports.iterdir()]
+        (program,) = [report for report in seen if report["argv"] == ["."]]
+        (provider,) = [report for report in seen if report["argv"][0].endswith("pulumi/dynamic/__main__.py")]
+        yield FirstPreview(project, output, program, provider)
 
 
-def test_a_preview_uses_neither_docker_nor_network(project: Project, tmp_path: Path) -> None:
-    seen = record_processes(project, tmp_path / "reports")
-    program = [report for report in seen if report["argv"] == ["."]]
-    provider = [report for report in seen if report["argv"][0].endswith("pulumi/dynamic/__main__.py")]
-    assert len(program) == len(provider) == 1
-    engine = provider[0]["argv"][1].rpartition(":")
-    assert program[0]["connected"] == []
-    assert set(provider[0]["connected"]) <= {str((engine[0], int(engine[2])))}
-    for report in program + provider:
-        heavy = [name for name in report["modules"] if name.split(".")[0] in ("docker", "requests", "vertex_emulator")]
-        assert heavy + [name for name in report["modules"] if name.startswith("google.cloud.")] == []
-    assert not project.data.exists()
+class TestFirstPreview:
+    """The first preview of a project."""
 
+    def test_the_program_awaits_each_registration_once(self, preview: FirstPreview) -> None:
+        assert preview.program["waited_for"] == 0
 
-def test_the_first_preview_has_no_avoidable_unknowns(project: Project) -> None:
-    preview = project.pulumi("preview", "--stack", "local", "--diff")
-    spec = preview[preview.index("CustomJob: (create)") : preview.index("Completion: (create)")]
-    assert "[unknown]" not in spec
-    assert 'outputUriPrefix: "gs://vertex-training-local/train/' in spec
-    assert 'imageUri: "localhost/vertex-training/trainer:' in spec
+    def test_a_preview_uses_neither_docker_nor_network(self, preview: FirstPreview) -> None:
+        engine = preview.provider["argv"][1].rpartition(":")
+        assert preview.program["connected"] == []
+        assert set(preview.provider["connected"]) <= {str((engine[0], int(engine[2])))}
+        for report in (preview.program, preview.provider):
+            heavy = [
+                name for name in report["modules"] if name.split(".")[0] in ("docker", "requests", "vertex_emulator")
+            ]
+            assert heavy + [name for name in report["modules"] if name.startswith("google.cloud.")] == []
+        assert not preview.project.data.exists()
+
+    def test_the_first_preview_has_no_avoidable_unknowns(self, preview: FirstPreview) -> None:
+        spec = preview.output[
+            preview.output.index("CustomJob: (create)") : preview.output.index("Completion: (create)")
+        ]
+        assert "[unknown]" not in spec
+        assert 'outputUriPrefix: "gs://vertex-training-local/train/' in spec
+        assert 'imageUri: "localhost/vertex-training/trainer:' in spec
 
 
 def test_a_stack_may_have_no_jobs(project: Project) -> None:
