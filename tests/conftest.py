@@ -15,8 +15,8 @@ SHARED = ("tests/engine/test_promotion.py",)
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are processors: tests of containers and of `pulumi` wait most of the time."""
-    return min(MOST, (os.cpu_count() or 1) + 1)
+    """More than there are processors: tests of containers and of `pulumi` wait for a third of their time."""
+    return min(MOST, 2 * (os.cpu_count() or 1) + 1)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -82,7 +82,7 @@ def test_typos_are_one_line_each_before_any_change(project: Project) -> None:
         project.declarations["customJobs"][name] = job
     (project.root / "trainer" / "Dockerfile").unlink()
     project.declare()
-    output = project.up(fails=True)
+    summary = project.up(fails=True).partition("Diagnostics:")[2]
     path = "jobSpec.workerPoolSpecs[0].containerSpec"
     for line in (
         f"customJobs.wrong-key.{path}.imageUrl: unknown field; did you mean imageUri?",
@@ -90,8 +90,8 @@ def test_typos_are_one_line_each_before_any_change(project: Project) -> None:
         f"customJobs.wrong-image.{path}.imageUri: ${{images.trainr}} is not declared; did you mean trainer?",
         "images.trainer.dockerfile: there is no trainer/Dockerfile",
     ):
-        assert len(re.findall(rf"training/jobs\.yaml:\d+: {re.escape(line)}", output)) == 1, output
-    assert "4 problems in what is declared:" in output
+        assert len(re.findall(rf"training/jobs\.yaml:\d+: {re.escape(line)}", summary)) == 1, summary
+    assert "4 problems in what is declared:" in summary
 
     project.stack["vertex-training:targett"] = "local"
     project.declare()
