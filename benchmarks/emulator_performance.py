@@ -155,7 +155,7 @@ def _add_job_with_log(data: Path) -> str:
     from vertex_emulator.replicas import saved_logs as logs
     from vertex_emulator.replicas.executor_protocol import LogLine
     from vertex_emulator.resource_names import Location, generate_id
-    from vertex_emulator.time_formats import now_ns
+    from vertex_emulator.timestamps import now_ns
 
     folder = DataFolder.open(data)
     database = Database(folder.database)

@@ -81,7 +81,7 @@ def _add_jobs(data: Path) -> None:
         for kind, spec in _SPECS.items():
             for _ in range(JOBS):
                 job = transaction.add_job_and_consume_fault(generate_id(), kind, _LOCATION, spec)
-                transaction.update_job(job, state=SUCCEEDED)
+                transaction.update_and_get_job(job, state=SUCCEEDED)
                 if kind == HYPERPARAMETER_TUNING_JOB:
                     _add_trials(transaction, job.id)
     database.close()
@@ -91,7 +91,7 @@ def _add_trials(transaction: Transaction, study_id: str) -> None:
     for number in range(1, TRIALS + 1):
         spec = _SPECS[CUSTOM_JOB]
         job = transaction.add_job_and_consume_fault(generate_id(), CUSTOM_JOB, _LOCATION, spec, study_id, number)
-        transaction.update_job(job, state=SUCCEEDED)
+        transaction.update_and_get_job(job, state=SUCCEEDED)
         trial = Trial(
             study_id, number, "SUCCEEDED", {"x": 0.5}, job.id, 10**9, 2 * 10**9, (_MEASUREMENT,), _MEASUREMENT
         )

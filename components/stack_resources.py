@@ -186,7 +186,7 @@ def _resolve_spec(
 ) -> CanonicalSpec | pulumi.Output[CanonicalSpec]:
     """Return a spec with its references into `tables` resolved: at once, unless an image comes from another stack."""
     return call_now_or_when_known(
-        lambda tables: spec.transform_fields(lambda fields: references.resolve_references(fields, tables)), tables
+        lambda tables: spec.replace_fields(references.resolve_references(spec.fields, tables)), tables
     )
 
 

@@ -35,7 +35,7 @@ LAYERS = {
         ("estimates",),
     ),
     "vertex_emulator": (
-        ("", "errors", "resource_names", "time_formats"),
+        ("", "errors", "resource_names", "timestamps"),
         ("data_folder", "emulator_endpoint", "filters", "http", "injected_faults", "search"),
         ("database", "gcs"),
         ("replicas", "resource_json"),

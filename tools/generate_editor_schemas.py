@@ -22,7 +22,7 @@ from tools.generate_types import PREFIX, load_installed_discovery_document, writ
 from vertex_api.job_kinds import KINDS, TRAINING_PIPELINE
 from vertex_api.message_fields import split_type_and_annotations
 from vertex_api.scalar_types import Boolean, Double, Duration, Int32, Int64, OutputOnly, String, Timestamp
-from vertex_api.training_pipelines.declared_types import TrainingPipeline
+from vertex_api.training_pipelines.pipeline_declaration_types import TrainingPipeline
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "components" / "schema"
@@ -136,7 +136,7 @@ class SchemaBuilder:
 
     def build_declaration_properties(self) -> dict[str, Schema]:
         """Return the schemas of the keys of a file of declarations."""
-        messages = {kind: kind.message_type for kind in KINDS.values()} | {TRAINING_PIPELINE: TrainingPipeline}
+        messages = {kind: kind.typed_dict for kind in KINDS.values()} | {TRAINING_PIPELINE: TrainingPipeline}
         jobs = {kind.collection: _build_map_or_reference(self.build_job(message)) for kind, message in messages.items()}
         keys: dict[str, Schema] = self.build_object(shapes.Declarations)["properties"]
         return {name: {**schema, **jobs.get(name, {})} for name, schema in keys.items()}

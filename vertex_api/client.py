@@ -30,7 +30,7 @@ class JobClient(Protocol):
     def create(self, kind: Kind, parent: str, job: Job) -> Job:
         """Submit a job to `projects/P/locations/R` and return it as the service stores it."""
 
-    def get(self, name: ResourceName) -> Job:
+    def require(self, name: ResourceName) -> Job:
         """Return the current job. Raises NotFound."""
 
     def list(self, kind: Kind, parent: str, filter: str) -> Sequence[Job]:
@@ -39,8 +39,8 @@ class JobClient(Protocol):
     def cancel(self, name: ResourceName) -> None:
         """Request that a job is stopped. It reaches a terminal state later."""
 
-    def delete(self, name: ResourceName) -> None:
-        """Delete a job that has reached a terminal state."""
+    def delete_and_wait(self, name: ResourceName) -> None:
+        """Delete a job that has reached a terminal state, and wait until it is deleted. Raises NotFound."""
 
     def fetch_log_lines(self, name: ResourceName, count: int, replica: str | None = None) -> Sequence[str]:
         """Return the last `count` log lines of a job's containers, or of one `replica` such as workerpool0-0."""
@@ -74,7 +74,7 @@ class RestClient:
         message = self._build_proto_message(kind, job)
         return self._call_for_job("create", kind, parent=parent, **{to_snake(kind.type): message})
 
-    def get(self, name: ResourceName) -> Job:
+    def require(self, name: ResourceName) -> Job:
         return self._call_for_job("get", name.kind, name=str(name))
 
     def list(self, kind: Kind, parent: str, filter: str) -> Sequence[Job]:
@@ -86,7 +86,7 @@ class RestClient:
         with _translate_errors():
             self._get_client_method("cancel", name.kind)(request={"name": str(name)}, timeout=CALL_TIMEOUT)
 
-    def delete(self, name: ResourceName) -> None:
+    def delete_and_wait(self, name: ResourceName) -> None:
         with _translate_errors():
             operation = self._get_client_method("delete", name.kind)(request={"name": str(name)}, timeout=CALL_TIMEOUT)
             operation.result(timeout=CALL_TIMEOUT)
@@ -102,7 +102,7 @@ class RestClient:
             reply = self._session.post(f"{self._endpoint.logging}/v2/entries:list", json=body, timeout=CALL_TIMEOUT)
             if not reply.ok:
                 raise from_http_response(reply)
-            return [_render_log_line(entry) for entry in reversed(reply.json().get("entries", []))]
+            return [_get_log_entry_text(entry) for entry in reversed(reply.json().get("entries", []))]
 
     def _call_for_job(self, verb: str, kind: Kind, **request: Any) -> Job:
         with _translate_errors():
@@ -110,10 +110,8 @@ class RestClient:
 
     def _get_client_method(self, verb: str, kind: Kind) -> Callable[..., Any]:
         noun = to_snake(kind.collection if verb == "list" else kind.type)
-        method: Callable[..., Any] = getattr(
-            self._pipeline_client if kind == TRAINING_PIPELINE else self._job_client, f"{verb}_{noun}"
-        )
-        return method
+        client = self._pipeline_client if kind == TRAINING_PIPELINE else self._job_client
+        return getattr(client, f"{verb}_{noun}")  # type: ignore[no-any-return]
 
     def _build_proto_message(self, kind: Kind, job: Job) -> Any:
         from google.protobuf import json_format
@@ -177,7 +175,7 @@ def _to_job(message: Any) -> Job:
     return dict(json_format.MessageToDict(type(message).pb(message)))
 
 
-def _render_log_line(entry: dict[str, Any]) -> str:
+def _get_log_entry_text(entry: dict[str, Any]) -> str:
     payload = entry.get("jsonPayload", {})
     return str(entry.get("textPayload") or payload.get("message") or payload)
 
@@ -193,30 +191,28 @@ def _translate_errors() -> Iterator[None]:
     try:
         yield
     except (api.NotFound, api.MethodNotImplemented) as error:
-        raise client_errors.NotFound(_format_error(error)) from error
+        raise client_errors.NotFound(_shorten_error_message(error)) from error
     except (api.Unauthorized, api.Forbidden) as error:
-        raise client_errors.PermissionDenied(_format_error(error)) from error
+        raise client_errors.PermissionDenied(_shorten_error_message(error)) from error
     except api.TooManyRequests as error:
-        raise client_errors.QuotaExceeded(_format_error(error)) from error
+        raise client_errors.QuotaExceeded(_shorten_error_message(error)) from error
     except api.ClientError as error:
-        raise client_errors.InvalidRequest(_format_error(error)) from error
+        raise client_errors.InvalidRequest(_shorten_error_message(error)) from error
     except (api.GoogleAPICallError, api.RetryError) as error:
-        raise client_errors.Unavailable(_format_error(error)) from error
+        raise client_errors.Unavailable(_shorten_error_message(error)) from error
     except (json_format.ParseError, requests.JSONDecodeError) as error:
         raise client_errors.Unavailable("what answers is not the API, or a proxy stands before it") from error
     except TimeoutError as error:
         raise client_errors.Unavailable(f"still not done after {CALL_TIMEOUT:.0f} s") from error
     except (requests.RequestException, auth.TransportError) as error:
-        raise client_errors.Unavailable(
-            f"no answer from {_describe_address(error)}: {_describe_root_cause(error)}"
-        ) from error
+        message = f"no answer from {_describe_address(error)}: {_describe_root_cause(error)}"
+        raise client_errors.Unavailable(message) from error
     except auth.GoogleAuthError as error:
-        raise client_errors.PermissionDenied(
-            f"no valid Google credentials: {client_errors.CREDENTIALS_REMEDY}"
-        ) from error
+        message = f"no valid Google credentials: {client_errors.CREDENTIALS_REMEDY}"
+        raise client_errors.PermissionDenied(message) from error
 
 
-def _format_error(error: Any) -> str:
+def _shorten_error_message(error: Any) -> str:
     """Return the service's message in one line, without the URL that Google's client puts before it."""
     text = " ".join(re.sub(r"^[A-Z]+ https?://\S+: ", "", str(error.message)).split())
     return text if len(text) <= 500 else f"{text[:497]}..."

@@ -18,7 +18,7 @@ class Kind:
     spec_field: str
 
     @property
-    def message_type(self) -> Any:
+    def typed_dict(self) -> Any:
         """The TypedDict of `vertex_api.types` that describes the kind."""
         return getattr(types, self.type)
 

@@ -59,7 +59,7 @@ def copy_without_unknown_fields(message_type: Any, value: Any) -> Any:
 def convert_int64_to_strings(message_type: Any, value: Mapping[str, Any]) -> dict[str, Any]:
     """Return a canonical message as JSON, with numbers of type int64 as strings (proto3's JSON mapping)."""
     converted = {
-        name: _map_values(field, value[name], partial(_convert_int64_of_field, field))
+        name: _map_values(field, value[name], partial(_convert_field_int64_to_strings, field))
         for name, field in _get_fields_containing_int64(message_type).items()
         if name in value
     }
@@ -75,7 +75,7 @@ def _map_values(field: Field, value: Any, convert: Callable[[Any], Any]) -> Any:
     return convert(value)
 
 
-def _convert_int64_of_field(field: Field, value: Any) -> Any:
+def _convert_field_int64_to_strings(field: Field, value: Any) -> Any:
     return str(value) if field.is_int64 else convert_int64_to_strings(field.message_type, value)
 
 

@@ -11,7 +11,7 @@ def find_closest_name(name: str, known_names: Iterable[str]) -> str | None:
     return folded[matches[0]] if matches else None
 
 
-def suggestion_text(name: str, known_names: Iterable[str]) -> str:
+def suggestion_or_known_names_text(name: str, known_names: Iterable[str]) -> str:
     """Return `; did you mean X?` with the most similar known name, else the list of known names."""
     known_names = sorted(known_names)
     if closest := find_closest_name(name, known_names):

@@ -40,7 +40,7 @@ def _build_error(value: object, message: str) -> PydanticCustomError:
     return PydanticCustomError("scalar", "{message}", {"message": f"{quote_value(value)} {message}"})
 
 
-def _build_integer_validator(bits: int) -> BeforeValidator:
+def _build_integer_before_validator(bits: int) -> BeforeValidator:
     def parse_integer(value: object) -> int:
         if isinstance(value, str) and re.fullmatch(r"-?\d+", value):
             value = int(value)
@@ -153,8 +153,8 @@ OutputOnly = Annotated[Value, BeforeValidator(_reject_or_drop_output_only), Fiel
 String = Annotated[str, BeforeValidator(_require_string)]
 Boolean = Annotated[bool, BeforeValidator(_require_boolean)]
 Double = Annotated[float, BeforeValidator(_parse_finite_double)]
-Int32 = Annotated[int, _build_integer_validator(32)]
-Int64 = Annotated[int, _build_integer_validator(64)]
+Int32 = Annotated[int, _build_integer_before_validator(32)]
+Int64 = Annotated[int, _build_integer_before_validator(64)]
 Duration = Annotated[str, BeforeValidator(_normalize_duration)]
 """Seconds with up to nine decimals and an s: "3600s"."""
 Timestamp = Annotated[str, BeforeValidator(_normalize_timestamp)]

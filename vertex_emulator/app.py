@@ -12,12 +12,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vertex_api import __version__
-from vertex_emulator.api.admin_service import AdminService
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.logging.logging_service import LoggingService
 from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.operation_service import OperationService
 from vertex_emulator.api.routes import build_not_found_error, build_routes, build_unimplemented_error
+from vertex_emulator.api.status_and_fault_service import StatusAndFaultService
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database, sqlite_errors
 from vertex_emulator.errors import ApiError, EmulatorError
@@ -25,7 +25,7 @@ from vertex_emulator.gcs.storage_app import Storage
 from vertex_emulator.http.host_and_origin_middleware import HostAndOriginMiddleware
 from vertex_emulator.http.responses import build_error_response
 from vertex_emulator.replicas.executor_protocol import Executor
-from vertex_emulator.time_formats import format_time, now_ns
+from vertex_emulator.timestamps import format_time, now_ns
 from vertex_emulator.web_page.routes import Page
 
 _log = logging.getLogger("vertex_emulator.http")
@@ -55,7 +55,7 @@ class App:
                 ModelService(self.database),
                 OperationService(self.database),
                 LoggingService(self.database, self.executor, self.data),
-                AdminService(self.database, self.data, self.capacity),
+                StatusAndFaultService(self.database, self.data, self.capacity),
             ),
             *Page(self.database, self.executor, self.data.buckets).build_routes(),
             Route("/healthz", self._check_health),

@@ -39,7 +39,7 @@ def require_running_endpoint(data_path: Path) -> Endpoint:
         f"no emulator is running on {data_path}; start one with: vertex-emulator serve --data {data_path}"
     )
     try:
-        acquire_lock(data_path / "lock").close()
+        acquire_lock_without_waiting(data_path / "lock").close()
     except StartError:
         pass
     except FileNotFoundError:
@@ -52,7 +52,7 @@ def require_running_endpoint(data_path: Path) -> Endpoint:
         raise EmulatorNotRunning(f"the emulator on {data_path} is just starting or stopping; try again") from error
 
 
-def acquire_lock(lock_path: Path) -> IO[str]:
+def acquire_lock_without_waiting(lock_path: Path) -> IO[str]:
     """Acquire the data folder's lock, held until the returned file is closed or the process ends.
 
     Raises StartError if another process holds it, and FileNotFoundError without a data folder.

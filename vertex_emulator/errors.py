@@ -109,7 +109,7 @@ def build_invalid_argument_error(problems: Iterable[FieldProblem], headline: str
 
     `headline` is a text that comes before them.
     """
-    pairs = [(to_snake_case(problem.field), problem.message) for problem in problems]
+    pairs = [(to_snake_case(problem.path_text), problem.message) for problem in problems]
     text = "\t".join(f"{i}.Field: {field}; Message: {message}" for i, (field, message) in enumerate(pairs, 1))
     message = f"List of found errors:\t{text}"
     return ApiError("INVALID_ARGUMENT", f"{headline}. {message}" if headline else message, pairs)

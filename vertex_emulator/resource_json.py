@@ -8,14 +8,14 @@ from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB, TRAINING
 from vertex_api.message_fields import convert_int64_to_strings
 from vertex_api.training_pipelines.backing_job import get_backing_job_kind
 from vertex_emulator.database.records import Job, ModelVersion, Operation, PipelineProgress, Trial
-from vertex_emulator.time_formats import format_time
+from vertex_emulator.timestamps import format_time
 
 _TYPE_PREFIX = "type.googleapis.com/google.cloud.aiplatform.v1."
 
 
 def serialize_job(job: Job, trials: Iterable[Trial] = ()) -> dict[str, Any]:
     """Return a job as GET returns it: the request's fields and the service's own; int64 values are strings."""
-    body = {"name": job.name, **convert_int64_to_strings(job.kind.message_type, job.spec), "state": get_api_state(job)}
+    body = {"name": job.name, **convert_int64_to_strings(job.kind.typed_dict, job.spec), "state": get_api_state(job)}
     body |= format_times(createTime=job.created, startTime=job.started, endTime=job.ended, updateTime=job.updated)
     if job.is_terminal and job.ending is not None and job.ending.error is not None:
         body["error"] = job.ending.error
@@ -31,7 +31,8 @@ def serialize_pipeline(pipeline: Job, progress: PipelineProgress | None) -> dict
         kind = get_backing_job_kind(pipeline.spec)
         # Google's SDK reads backingCustomJob; the other name is formed like it.
         field = "backingCustomJob" if kind == CUSTOM_JOB else "backingHyperparameterTuningJob"
-        body["trainingTaskMetadata"] = {field: f"{pipeline.location.name}/{kind.collection}/{progress.job}"}
+        parent = pipeline.location.name_with_project_number
+        body["trainingTaskMetadata"] = {field: f"{parent}/{kind.collection}/{progress.job}"}
         if progress.model is not None:
             body["modelToUpload"] = {**body["modelToUpload"], "name": progress.model}
     return body
@@ -39,19 +40,17 @@ def serialize_pipeline(pipeline: Job, progress: PipelineProgress | None) -> dict
 
 def get_api_state(job: Job) -> str:
     """Return the state under the API's name: PIPELINE_STATE_… for a pipeline, JOB_STATE_… for other jobs."""
-    if job.kind == TRAINING_PIPELINE:
-        return job.state.replace("JOB_STATE_", "PIPELINE_STATE_")
-    return job.state
+    return job.state.replace("JOB_STATE_", "PIPELINE_STATE_") if job.kind == TRAINING_PIPELINE else job.state
 
 
 def serialize_trial(study: Job, trial: Trial) -> dict[str, Any]:
     """Return a trial as it appears in a tuning job's `trials`."""
     body: dict[str, Any] = {
-        "name": f"{study.location.name}/studies/{study.id}/trials/{trial.number}",
+        "name": f"{study.location.name_with_project_number}/studies/{study.id}/trials/{trial.number}",
         "id": str(trial.number),
         "state": trial.state,
         "parameters": [{"parameterId": name, "value": value} for name, value in trial.parameters.items()],
-        "customJob": f"{study.location.name}/customJobs/{trial.job}",
+        "customJob": f"{study.location.name_with_project_number}/customJobs/{trial.job}",
     }
     if trial.measurements:
         body["measurements"] = [convert_int64_to_strings(types.Measurement, each) for each in trial.measurements]
@@ -113,6 +112,6 @@ def convert_operation_types_to_version(reply: Mapping[str, Any], api_version: st
     }
 
 
-def format_times(**moments: int | None) -> dict[str, str]:
-    """Return the times that are not None as RFC 3339 texts, by field name; `moments` are nanoseconds since 1970."""
-    return {field: format_time(moment) for field, moment in moments.items() if moment is not None}
+def format_times(**nanoseconds_by_field: int | None) -> dict[str, str]:
+    """Return the times that are not None as RFC 3339 texts, by field name."""
+    return {field: format_time(moment) for field, moment in nanoseconds_by_field.items() if moment is not None}

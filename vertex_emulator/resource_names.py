@@ -19,9 +19,9 @@ class Location:
     region: str
 
     @classmethod
-    def parse(cls, name: str) -> "Location":
+    def from_matched_name(cls, matched_name: str) -> "Location":
         """Return the location of a name that matches `LOCATION_PATTERN`."""
-        _, project, _, region = name.split("/")
+        _, project, _, region = matched_name.split("/")
         return cls(project, region)
 
     @property
@@ -30,7 +30,7 @@ class Location:
         return derive_project_number(self.project)
 
     @property
-    def name(self) -> str:
+    def name_with_project_number(self) -> str:
         """The name as the service writes it, with the number."""
         return f"projects/{self.project_number}/locations/{self.region}"
 
@@ -39,10 +39,10 @@ class Location:
         return {"project": self.project, "number": self.project_number, "region": self.region}
 
 
-def parse_location_and_model_id(model_name: str) -> tuple[Location, str] | None:
+def parse_model_name_or_none(model_name: str) -> tuple[Location, str] | None:
     """Return location and id of `projects/P/locations/R/models/ID`; None if `model_name` has another form."""
     match = _MODEL.fullmatch(model_name)
-    return (Location.parse(match[1]), match[2]) if match else None
+    return (Location.from_matched_name(match[1]), match[2]) if match else None
 
 
 @lru_cache

@@ -18,7 +18,7 @@ from vertex_emulator.app import App
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job
-from vertex_emulator.emulator_endpoint import Endpoint, acquire_lock
+from vertex_emulator.emulator_endpoint import Endpoint, acquire_lock_without_waiting
 from vertex_emulator.errors import StartError
 from vertex_emulator.http.host_and_origin_middleware import is_loopback
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
@@ -38,7 +38,7 @@ def serve(data_path: Path, host: str, port: int | None, allow_remote: bool) -> N
             "any credential; add --allow-remote if that is what you want"
         )
     data = DataFolder.open(data_path)
-    with acquire_lock(data.lock):
+    with acquire_lock_without_waiting(data.lock):
         database = Database(data.database)
         listener = None
         try:
@@ -86,7 +86,7 @@ def _run_server(data: DataFolder, database: Database, listener: socket.socket, h
         server_header=False,
         timeout_graceful_shutdown=int(_STOP_SECONDS),
     )
-    with _ignore_stop_signals():
+    with _suppress_stop_signals():
         Server(config).run(sockets=[listener])
     data.endpoint.unlink(missing_ok=True)
     scheduler.stop(_STOP_SECONDS)
@@ -94,7 +94,7 @@ def _run_server(data: DataFolder, database: Database, listener: socket.socket, h
 
 
 @contextlib.contextmanager
-def _ignore_stop_signals() -> Iterator[None]:
+def _suppress_stop_signals() -> Iterator[None]:
     """Ignore SIGTERM and SIGINT in the block: uvicorn raises the signal that stopped it once more at its end."""
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
     try:

@@ -72,7 +72,7 @@ def _move_to_legacy_path(problem: FieldProblem, training_input: Mapping[str, Any
     """Return a problem of the converted job at the legacy field that it comes from, if there is one."""
     path = find_legacy_path(problem.path, training_input, input_path)
     message = problem.message.replace("maxTrialCount", "maxTrials")
-    return FieldProblem(path or (), f"Vertex AI would refuse {'it' if path else problem.field}: {message}")
+    return FieldProblem(path or (), f"Vertex AI would refuse {'it' if path else problem.path_text}: {message}")
 
 
 def _is_whole_job(document: Mapping[str, Any]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vertex_api.catalog.machines import get_machines_by_name
-from vertex_api.name_suggestions import suggestion_text
+from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.rules import Violation
 
 from .machine_conversion import LEGACY_TYPES, REPLACEMENTS, ROLES
@@ -49,7 +49,7 @@ def _find_machine_type_violations(training_input: Mapping[str, Any]) -> Iterator
     known = {*LEGACY_TYPES, *get_machines_by_name()}
     for name in (f"{role}Type" for role in ROLES):
         if name in training_input and training_input[name] not in known | REPLACEMENTS.keys():
-            near = suggestion_text(training_input[name], known)
+            near = suggestion_or_known_names_text(training_input[name], known)
             advice = near if near.startswith("; did") else f"; name one of Vertex AI's, or {', '.join(LEGACY_TYPES)}"
             yield (name,), f'"{training_input[name]}" is not a known machine type{advice}'
 

@@ -52,7 +52,7 @@ def render_adoption_violations(
 
 def fetch_and_verify_adopted_job(api: Target, inputs: JobInputs, resource_name: str, tables: Tables) -> Job:
     """Return the job to adopt. Raises VertexError, and SubmitFailed if it differs from what is declared."""
-    job = api.client.get(ResourceName.parse(resource_name))
+    job = api.client.require(ResourceName.parse(resource_name))
     actual = canonicalize_stored_spec(inputs.spec.kind, job).fields
     if lines := list(_render_differences(inputs.spec.fields, actual, tables)):
         advice = "declare what it has, or take lifecycle.adopt out to run what is declared"

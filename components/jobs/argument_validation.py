@@ -7,7 +7,7 @@ from typing import Any, cast
 import pulumi
 
 from vertex_api.job_kinds import Kind
-from vertex_api.name_suggestions import suggestion_text
+from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import Violation
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems, format_path
@@ -89,11 +89,12 @@ def _find_reference_violations(
             yield path, references.unknown_reference_message(reference, _TABLES)
         elif table == "secrets":
             if name not in secrets:
-                yield path, f"${{{reference}}} is not among the secrets of this job{suggestion_text(name, secrets)}"
+                suggestion = suggestion_or_known_names_text(name, secrets)
+                yield path, f"${{{reference}}} is not among the secrets of this job{suggestion}"
         else:
             job, result = split_result_reference(name, available_results)
             if job not in available_results:
-                suggestion = suggestion_text(job, available_results)
+                suggestion = suggestion_or_known_names_text(job, available_results)
                 yield path, f"${{{reference}}} is of none of the jobs of this job{suggestion}"
             elif (known := available_results[job]) is not None and result not in known:
                 yield path, unknown_result_message(name, job, result, known)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from vertex_api.name_suggestions import suggestion_text
+from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.rules import KeyPath
 
 from ..schema import references
@@ -33,7 +33,7 @@ def find_dependency_violations(
         for path, reference in result_references.get(job.name, ()):
             name, result = split_result_reference(reference, by_name)
             if name not in by_name:
-                suggestion = suggestion_text(name, by_name)
+                suggestion = suggestion_or_known_names_text(name, by_name)
                 yield job, path, f'${{{references.JOBS}.{reference}}} names no declared job: "{name}"{suggestion}'
                 continue
             links[job.name].setdefault(name, path)
@@ -44,7 +44,7 @@ def find_dependency_violations(
             if name in by_name:
                 links[job.name].setdefault(name, ("lifecycle", "after", index))
             elif not references.has_unresolved_references(name):
-                suggestion = suggestion_text(name, by_name)
+                suggestion = suggestion_or_known_names_text(name, by_name)
                 yield job, ("lifecycle", "after", index), f'"{name}" is not a declared job{suggestion}'
     for cycle in dependency_graph.find_cycles(links):
         yield by_name[cycle[0]], links[cycle[0]][cycle[1]], f"comes after itself: {' → '.join(cycle)}"
@@ -75,7 +75,7 @@ def resolve_model_dirs_and_link_jobs(
     for job in sorted(jobs, key=lambda job: levels[job.name]):
         spec, inherited = job.canonical_spec, set()
         if referenced_jobs[job.name]:
-            spec = spec.transform_fields(lambda fields: references.resolve_references(fields, tables))
+            spec = spec.replace_fields(references.resolve_references(spec.fields, tables))
             inherited = {split_result_reference(result, names)[0] for result in find_result_references(spec)}
         all_referenced = frozenset(referenced_jobs[job.name] | inherited)
         linked_jobs[job.name] = replace(job, valid_spec=spec, referenced_jobs=all_referenced)

@@ -56,7 +56,7 @@ def build_failure_report(api: Target, job_name: str, job: Job) -> str:
         log_lines = api.client.fetch_log_lines(logged_job, MAX_LOG_LINES, replica_name)
     except VertexError as error:
         log_lines = [f"(its log cannot be read: {error})"]
-    rows = trials.list_trial_results(tuning_job)
+    rows = trials.list_trial_summaries(tuning_job)
     trial_reasons = {row["id"]: row["infeasibleReason"] for row in rows if "infeasibleReason" in row}
     causes = [
         *render_unreported_metrics(tuning_job),

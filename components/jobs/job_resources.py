@@ -7,7 +7,7 @@ import pulumi
 from pulumi import dynamic
 
 from vertex_api import types
-from vertex_api.training_pipelines import declared_types
+from vertex_api.training_pipelines import pipeline_declaration_types
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules import KeyPath
 
@@ -22,7 +22,7 @@ from .results import list_available_results
 
 CustomJobArgs = types.CustomJob
 HyperparameterTuningJobArgs = types.HyperparameterTuningJob
-TrainingPipelineArgs = declared_types.TrainingPipeline
+TrainingPipelineArgs = pipeline_declaration_types.TrainingPipeline
 
 _REPLACE = ["spec", "secrets", "jobs", "rerun", "parent", "adopt"]
 _REPLACE_ADOPTED = ["parent"]

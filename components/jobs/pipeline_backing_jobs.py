@@ -45,7 +45,7 @@ def fetch_existing_jobs_by_name(api: Target, stack: str, resource_names: Collect
         jobs |= {job["name"]: job for job in listed if job["name"] in resource_names}
     for name in set(resource_names) - jobs.keys():
         with suppress(NotFound):
-            jobs[name] = api.client.get(ResourceName.parse(name))
+            jobs[name] = api.client.require(ResourceName.parse(name))
     return jobs
 
 
@@ -53,7 +53,7 @@ def fetch_tuning_job_or_itself(api: Target, job: Job) -> Job:
     """Return the tuning job that a pipeline runs, with one call; any other job itself. Raises VertexError."""
     if tuning_name := _get_tuning_job_name(job):
         with suppress(NotFound):
-            return api.client.get(ResourceName.parse(tuning_name))
+            return api.client.require(ResourceName.parse(tuning_name))
     return job
 
 
@@ -69,7 +69,7 @@ def get_attached_or_declared_job(pipeline: Job) -> Job:
     if TUNING_JOB in pipeline:
         tuning_job: Job = pipeline[TUNING_JOB]
         return tuning_job
-    return canonicalize_stored_spec(TRAINING_PIPELINE, pipeline).training_job.fields
+    return canonicalize_stored_spec(TRAINING_PIPELINE, pipeline).backing_job_or_self.fields
 
 
 def _get_tuning_job_name(pipeline: Job) -> str | None:

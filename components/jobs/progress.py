@@ -68,7 +68,7 @@ def _describe_status(job: Job) -> str:
     if "studySpec" not in tuning_job:
         return state
     metric = list_objectives(tuning_job["studySpec"])[0].id
-    best_trial = trials.find_best_trial_results(tuning_job)
+    best_trial = trials.find_best_trial_summary(tuning_job)
     best = f", best {metric} {best_trial['metrics'][metric]:.4g} in trial {best_trial['id']}" if best_trial else ""
     return f"{state}, {trials.count_ended_trials(tuning_job)} of {tuning_job['maxTrialCount']} trials done{best}"
 

@@ -40,7 +40,7 @@ class JobProvider(Provider):
         spec, problems = validate_and_canonicalize_declared_spec(self.kind, inputs["spec"], is_name_required=not adopt)
         # A value that is known only after the update is the engine's marker for such values.
         failures = [
-            dynamic.CheckFailure(f"spec.{problem.field}", problem.message)
+            dynamic.CheckFailure(f"spec.{problem.path_text}", problem.message)
             for problem in problems
             if get_value_at(inputs["spec"], problem.path) != rpc.UNKNOWN
         ]
@@ -74,7 +74,7 @@ class JobProvider(Provider):
         with translate_api_errors(f"{inputs.pulumi_name}: not read"):
             api = api_target.resolve_target_and_start_emulator(inputs.parent)
             try:
-                job = api.client.get(ResourceName.parse(id_))
+                job = api.client.require(ResourceName.parse(id_))
             except NotFound:
                 return dynamic.ReadResult(None, {})
             run = _build_run_output(api, job)
@@ -146,6 +146,6 @@ def _build_run_output(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
     tuning_job = fetch_tuning_job_or_itself(api, job)
     if ended := trials.count_ended_trials(tuning_job):
         run["trials"] = {"ended": ended, "of": int(tuning_job["maxTrialCount"])}
-        if best_trial := trials.find_best_trial_results(tuning_job):
+        if best_trial := trials.find_best_trial_summary(tuning_job):
             run["bestTrial"] = best_trial
     return run

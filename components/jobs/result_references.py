@@ -4,7 +4,7 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from vertex_api.job_states import SUCCEEDED_STATES
-from vertex_api.name_suggestions import suggestion_text
+from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.resource_names import ResourceName
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
@@ -36,7 +36,7 @@ def find_result_references(spec: CanonicalSpec) -> set[str]:
 
 def unknown_result_message(reference: str, job_name: str, result: str, available_results: Sequence[str]) -> str:
     """Return the message for a reference to a result that a job does not have."""
-    suggestion = suggestion_text(result, available_results)
+    suggestion = suggestion_or_known_names_text(result, available_results)
     return f"${{{references.JOBS}.{reference}}} is not a result of {job_name}{suggestion}"
 
 
@@ -53,7 +53,7 @@ def fetch_referenced_results(api: Target, inputs: JobInputs) -> dict[str, str]:
             place = f"{inputs.error_prefix}: ${{{references.JOBS}.{reference}}}"
             names = ", ".join(upstream_jobs) or "none"
             raise SubmitFailed(f"{place} is not a result of its upstream jobs: {names}")
-    jobs = {name: api.client.get(ResourceName.parse(upstream_jobs[name])) for name, _ in sorted(paths.values())}
+    jobs = {name: api.client.require(ResourceName.parse(upstream_jobs[name])) for name, _ in sorted(paths.values())}
     for name, job in jobs.items():
         if job["state"] not in SUCCEEDED_STATES:
             raise SubmitFailed(f"{inputs.error_prefix}: {name}, whose results it uses, is {job['state']}")

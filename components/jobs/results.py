@@ -43,13 +43,13 @@ def build_job_results(job: Job) -> dict[str, Any]:
         result, job = result | get_backing_and_model_names(job), get_attached_or_declared_job(job)
     if "studySpec" not in job:
         return result | _build_model_dir_entry(job["jobSpec"])
-    if best_trial := trials.find_best_trial_results(job):
+    if best_trial := trials.find_best_trial_summary(job):
         result |= _build_model_dir_entry(job["trialJobSpec"], best_trial["id"])
     if len(list_objectives(job["studySpec"])) > 1:
-        result["paretoTrials"] = trials.find_pareto_front_results(job)
+        result["paretoTrials"] = trials.find_pareto_front_summaries(job)
     if unreported := trials.find_trial_ids_by_unreported_metric(job):
         result["unreported"] = unreported
-    return result | {"bestTrial": best_trial, "trials": trials.list_trial_results(job)}
+    return result | {"bestTrial": best_trial, "trials": trials.list_trial_summaries(job)}
 
 
 def _build_model_dir_entry(job_spec: Mapping[str, Any], trial_id: str = "") -> dict[str, str]:

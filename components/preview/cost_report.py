@@ -30,7 +30,7 @@ def estimate_quotas(settings: Settings) -> dict[str, dict[str, int]]:
     """Return how much of each quota each of `settings.costs` needs, by the same names."""
     quotas = {job.name: estimate_quota_by_metric(job.canonical_spec) for job in settings.jobs}
     if machines := [pool for _, pool in google_cloud_rules.iterate_resource_pools_with_paths(settings.cloud or {})]:
-        quotas[google_cloud_rules.PERSISTENT_RESOURCE] = persistent_resource.estimate_pool_quota_by_metric(machines)
+        quotas[google_cloud_rules.PERSISTENT_RESOURCE] = persistent_resource.estimate_highest_quota_by_metric(machines)
     return quotas
 
 

@@ -18,10 +18,10 @@ _INPUTS = (types.CustomJobSpec, types.HyperparameterTuningJob)
 def get_unknown_top_key_message(kind: Kind, path: KeyPath) -> str | None:
     """Return the message for an unknown key at the top of a declared job. Returns None for all other paths."""
     name = to_camel(str(path[0])) if len(path) == 1 else ""
-    if not name or name in get_fields_by_name(kind.message_type):
+    if not name or name in get_fields_by_name(kind.typed_dict):
         return None
     if name in get_fields_by_name(shapes.Lifecycle):
         return f"unknown field; it belongs under {LIFECYCLE}"
     if kind == TRAINING_PIPELINE and any(name in get_fields_by_name(inputs) for inputs in _INPUTS):
         return f"unknown field; it belongs under {kind.spec_field}"
-    return unknown_field_text(kind.message_type, path, (LIFECYCLE, SPEC))
+    return unknown_field_text(kind.typed_dict, path, (LIFECYCLE, SPEC))

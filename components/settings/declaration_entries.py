@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vertex_api.job_kinds import KINDS
-from vertex_api.name_suggestions import suggestion_text
+from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_validation import MUST_BE_OBJECT
 
@@ -80,7 +80,8 @@ def _split_into_entries(source: SourceFile, content: Mapping[str, Any]) -> tuple
         if section.startswith(_EXTENSION_PREFIX):
             continue
         if section not in SECTIONS:
-            problems.append(source.create_problem((section,), f"unknown field{suggestion_text(section, SECTIONS)}"))
+            message = f"unknown field{suggestion_or_known_names_text(section, SECTIONS)}"
+            problems.append(source.create_problem((section,), message))
         elif isinstance(values, Mapping):
             entries += [Entry(source, section, name, value) for name, value in values.items()]
         elif values is not None:

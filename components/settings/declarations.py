@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from vertex_api.catalog import reduction_server
 from vertex_api.job_kinds import KINDS
-from vertex_api.name_suggestions import suggestion_text
+from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_validation import MUST_BE_OBJECT, canonicalize_and_find_shape_problems
 
@@ -82,7 +82,8 @@ def parse_declarations_and_problems(
         jobs = [*dependencies.resolve_model_dirs_and_link_jobs(jobs, results)]
     known_vars = entries["vars"].keys() | set[str]().union(*(resolution.used_vars for resolution in resolutions))
     for name in own_vars.keys() - known_vars:
-        problems.append(own_vars[name].create_problem((), f"nothing uses it{suggestion_text(name, known_vars)}"))
+        message = f"nothing uses it{suggestion_or_known_names_text(name, known_vars)}"
+        problems.append(own_vars[name].create_problem((), message))
     return Declarations(images, packages, tuple(jobs), problems)
 
 

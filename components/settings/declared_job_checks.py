@@ -63,12 +63,13 @@ def _find_likely_mistakes(
     job: DeclaredJob, images: Mapping[str, shapes.Image], is_on_google_cloud: bool
 ) -> Iterable[Violation]:
     """Find likely mistakes, one for each path: that of the last rule."""
-    kind, fields = job.canonical_spec.training_job.kind, job.canonical_spec.training_job.fields
+    spec = job.canonical_spec
+    kind, fields = spec.backing_job_or_self.kind, spec.backing_job_or_self.fields
     mistakes = [*likely_mistakes.find_likely_mistakes(kind, fields)]
     if is_on_google_cloud:
         mistakes += likely_mistakes.find_executor_images_outside_artifact_registry(kind, fields)
     problems = collect_problems_of_resolved_values(mistakes, fields, references.has_unresolved_references)
-    messages = {job.canonical_spec.locate_training_job_field(problem.path): problem.message for problem in problems}
-    messages.update(likely_mistakes.find_missing_serving_container(job.canonical_spec.fields))
-    messages.update(find_bare_image_name_violations(job.canonical_spec, images))
+    messages = {spec.locate_field_of_backing_job_or_self(problem.path): problem.message for problem in problems}
+    messages.update(likely_mistakes.find_missing_serving_container(spec.fields))
+    messages.update(find_bare_image_name_violations(spec, images))
     return messages.items()

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from math import isfinite
 from typing import Any
 
-from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, find_explicit_timeout
+from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, find_explicit_timeout_duration
 from vertex_api.estimates.cost import Cost
 from vertex_api.job_kinds import Kind
 from vertex_api.name_suggestions import join_with_or
@@ -43,9 +43,9 @@ def find_job_violations(
 
     A pipeline is checked by the job that it runs, and by the image that serves its model.
     """
-    training_job = job.canonical_spec.training_job
+    training_job = job.canonical_spec.backing_job_or_self
     for path, message in _find_training_job_violations(rules, training_job.kind, training_job.fields, images, labels):
-        yield job.canonical_spec.locate_training_job_field(path), message
+        yield job.canonical_spec.locate_field_of_backing_job_or_self(path), message
     serving = job.canonical_spec.fields.get("modelToUpload", {}).get("containerSpec", {}).get("imageUri")
     yield from _find_registry_violations(rules, serving, images, ("modelToUpload", "containerSpec", "imageUri"))
 
@@ -180,7 +180,7 @@ def _find_limit_violations(
 
 
 def _find_timeout_violations(rules: shapes.Guardrails, job_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
-    timeout, limit = find_explicit_timeout(job_spec), rules.get("maxTimeout")
+    timeout, limit = find_explicit_timeout_duration(job_spec), rules.get("maxTimeout")
     if timeout is None and rules.get("requireTimeout"):
         yield at, f'guardrails.requireTimeout: is required here, such as "{limit or "3600s"}"'
     elif limit is not None and parse_seconds(timeout or DEFAULT_TIMEOUT) > parse_seconds(limit):

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from vertex_api.estimates import price_table
 from vertex_api.estimates.cost import get_valid_price_names_by_kind
 from vertex_api.estimates.regional_availability import REGIONS
-from vertex_api.name_suggestions import find_closest_name, suggestion_text
+from vertex_api.name_suggestions import find_closest_name, suggestion_or_known_names_text
 from vertex_api.validation.rules import Violation
 
 from ..schema import shapes
@@ -28,7 +28,7 @@ def find_violations(declared_prices: shapes.Prices, own_region: str | None = Non
     for kind, known in get_valid_price_names_by_kind().items():
         for name, regions in declared_prices.get(kind, {}).items():  # type: ignore[attr-defined]
             if name not in known:
-                yield (kind, name), f"is not a name that has a price{suggestion_text(name, known)}"
+                yield (kind, name), f"is not a name that has a price{suggestion_or_known_names_text(name, known)}"
             for region, usd in regions.items():
                 if region not in known_regions:
                     closest = find_closest_name(region, REGIONS)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vertex_api.job_kinds import KINDS
-from vertex_api.name_suggestions import suggestion_text
+from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.rules import KeyPath, Violation
 
 from ..schema import references
@@ -51,7 +51,7 @@ def resolve_and_check_references(
         elif table == references.JOBS:
             results.append((path, name))
         elif (known := declared_names[table]) is not None and name not in known:
-            violations.append((path, f"${{{reference}}} is not declared{suggestion_text(name, known)}"))
+            violations.append((path, f"${{{reference}}} is not declared{suggestion_or_known_names_text(name, known)}"))
     return Resolution(entry, references.resolve_references(entry.value, tables), violations, used_vars, results)
 
 

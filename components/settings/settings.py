@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vertex_api.estimates import persistent_resource
-from vertex_api.estimates.cost import Cost, estimate_cost
+from vertex_api.estimates.cost import Cost, estimate_cost_of_priced_parts
 
 from ..errors import DeclarationErrors, Problem
 from ..schema import shapes
@@ -109,9 +109,10 @@ def _estimate_costs(jobs: Iterable[DeclaredJob], stack_values: Mapping[str, Any]
     if stack_values.get("target") != "gcp" or "region" not in stack_values:
         return {}
     region, known = stack_values["region"], price_overrides.merge_prices(stack_values.get("prices"))
-    costs = {job.name: estimate_cost(job.canonical_spec, region, known) for job in jobs if job.valid_spec}
+    specs = {job.name: job.canonical_spec for job in jobs if job.valid_spec}
+    costs = {name: estimate_cost_of_priced_parts(spec, region, known) for name, spec in specs.items()}
     if pools := [pool for _, pool in google_cloud_rules.iterate_resource_pools_with_paths(stack_values)]:
-        costs[google_cloud_rules.PERSISTENT_RESOURCE] = persistent_resource.estimate_pool_cost(pools, region, known)
+        costs[google_cloud_rules.PERSISTENT_RESOURCE] = persistent_resource.estimate_highest_cost(pools, region, known)
     return costs
 
 

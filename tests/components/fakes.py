@@ -58,7 +58,7 @@ class FakeClient:
         state = "PIPELINE_STATE_PENDING" if kind == TRAINING_PIPELINE else "JOB_STATE_PENDING"
         return self.add(f"{parent}/{kind.collection}/{len(self.jobs) + 1}", **held, state=state)
 
-    def get(self, name: ResourceName) -> Job:
+    def require(self, name: ResourceName) -> Job:
         self._called("get")
         return self._seen(self._there(name))
 
@@ -77,7 +77,7 @@ class FakeClient:
         self._called("cancel")
         self.jobs[self._there(name)]["state"] = "JOB_STATE_CANCELLING"
 
-    def delete(self, name: ResourceName) -> None:
+    def delete_and_wait(self, name: ResourceName) -> None:
         self._called("delete")
         del self.jobs[self._there(name)]
 

@@ -68,7 +68,7 @@ def test_requests_follow_the_discovery_document(spec: Spec, tmp_path: Path, api:
     spec.declare(tmp_path)
     for job in settings(tmp_path).jobs:
         whole = references.resolve_and_unescape(checked(job.canonical_spec, job.name), {})
-        assert discovery.broken(job.kind.type, convert_int64_to_strings(job.kind.message_type, whole)) == []
+        assert discovery.broken(job.kind.type, convert_int64_to_strings(job.kind.typed_dict, whole)) == []
         api.replies({**HELD, "name": f"{PARENT}/{job.kind.collection}/7"})
         client.create(job.kind, PARENT, whole)
         method, path, _, sent = api.asked[-1]

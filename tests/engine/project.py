@@ -18,7 +18,7 @@ from typing import Any
 import docker
 import yaml
 
-from vertex_emulator.cli.status_stop_reset_commands import reset_emulator_keeping_buckets, stop_emulator
+from vertex_emulator.cli.status_stop_reset_commands import reset_emulator_keeping_buckets, stop_emulator_and_describe
 
 CHECKOUT = Path(__file__).parents[2]
 TRAINER = Path(__file__).parent / "trainer"
@@ -245,7 +245,7 @@ def create_project(folder: Path) -> Iterator[Project]:
     project = Project(folder)
     yield project
     if project.data.exists():
-        stop_emulator(project.data, only_if_idle=False)
+        stop_emulator_and_describe(project.data, only_if_idle=False)
         reset_emulator_keeping_buckets(project.data)
 
 

@@ -117,13 +117,13 @@ def test_create_sends_all_study_parameters(api: Api, client: RestClient) -> None
 
 def test_get_returns_json_with_enum_names(api: Api, client: RestClient) -> None:
     api.replies(HELD | {"state": 4, "createTime": "2026-01-31T12:00:00Z"})
-    assert client.get(NAME) == HELD | {"state": "JOB_STATE_SUCCEEDED", "createTime": "2026-01-31T12:00:00Z"}
+    assert client.require(NAME) == HELD | {"state": "JOB_STATE_SUCCEEDED", "createTime": "2026-01-31T12:00:00Z"}
     assert [asked[:2] for asked in api.asked] == [("GET", f"/v1/{NAME}")]
 
 
 def test_get_drops_unknown_fields(api: Api, client: RestClient) -> None:
     api.replies(HELD | {"inventedLater": {"a": 1}})
-    assert client.get(NAME) == HELD
+    assert client.require(NAME) == HELD
 
 
 def test_list_sends_the_filter_and_reads_all_pages(api: Api, client: RestClient) -> None:
@@ -146,7 +146,7 @@ def test_every_kind_is_listed_cancelled_and_deleted(kind: Kind, api: Api, client
             "response": {"@type": "type.googleapis.com/google.protobuf.Empty"},
         }
     )
-    client.delete(name)
+    client.delete_and_wait(name)
     assert [asked[:2] for asked in api.asked] == [
         ("GET", f"/v1/{PARENT}/{kind.collection}"),
         ("POST", f"/v1/{name}:cancel"),
@@ -158,14 +158,14 @@ def test_a_failed_delete_operation_raises(api: Api, client: RestClient) -> None:
     refused = {"code": 9, "message": "the job is still running"}
     api.replies({"name": f"{PARENT}/operations/1", "done": True, "error": refused})
     with pytest.raises(client_errors.InvalidRequest, match="the job is still running"):
-        client.delete(NAME)
+        client.delete_and_wait(NAME)
 
 
 def test_an_endless_delete_operation_raises(api: Api, client: RestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "CALL_TIMEOUT", 0.2)
     api.replies({"name": f"{PARENT}/operations/1"})
     with pytest.raises(client_errors.Unavailable):
-        client.delete(NAME)
+        client.delete_and_wait(NAME)
 
 
 def test_container_log_lines_come_oldest_first(api: Api, client: RestClient) -> None:
@@ -192,10 +192,10 @@ def test_a_silent_job_has_no_log_lines(api: Api, client: RestClient) -> None:
 
 CALLS: dict[str, Callable[[RestClient], object]] = {
     "create": lambda client: client.create(CUSTOM_JOB, PARENT, job_of(CUSTOM_JOB)),
-    "get": lambda client: client.get(NAME),
+    "get": lambda client: client.require(NAME),
     "list": lambda client: client.list(CUSTOM_JOB, PARENT, ""),
     "cancel": lambda client: client.cancel(NAME),
-    "delete": lambda client: client.delete(NAME),
+    "delete": lambda client: client.delete_and_wait(NAME),
     "fetch_log_lines": lambda client: client.fetch_log_lines(NAME, 1),
 }
 ERRORS = {
@@ -224,7 +224,7 @@ def test_http_statuses_map_to_client_errors(status: int, call: str, api: Api, cl
 def test_error_messages_omit_the_address(status: int, api: Api, client: RestClient) -> None:
     api.fails(status, "replicaCount: must be 1")
     with pytest.raises(client_errors.VertexError) as failure:
-        client.get(NAME)
+        client.require(NAME)
     assert str(failure.value) == "replicaCount: must be 1"
 
 
@@ -265,7 +265,7 @@ def test_a_closed_port_raises_unavailable_with_the_address(call: str) -> None:
 
 def test_a_closed_port_shows_no_http_library_details() -> None:
     with pytest.raises(client_errors.Unavailable) as failure:
-        RestClient(Endpoint.for_server(f"http://127.0.0.1:{unused_port()}")).get(NAME)
+        RestClient(Endpoint.for_server(f"http://127.0.0.1:{unused_port()}")).require(NAME)
     assert "HTTPConnection" not in str(failure.value)
 
 
@@ -274,7 +274,7 @@ def test_the_local_server_ignores_http_proxy(api: Api, client: RestClient, monke
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
     api.replies(HELD)
-    assert client.get(NAME) == HELD
+    assert client.require(NAME) == HELD
     assert client.fetch_log_lines(NAME, 1) == []
 
 
@@ -289,7 +289,7 @@ def test_missing_credentials_say_how_to_get_them(
 
     monkeypatch.setattr(google.auth, "default", none_found)
     with pytest.raises(client_errors.PermissionDenied, match="gcloud auth application-default login"):
-        RestClient(Endpoint.for_region("us-central1")).get(NAME)
+        RestClient(Endpoint.for_region("us-central1")).require(NAME)
 
 
 def test_expired_credentials_say_how_to_renew_them(api: Api, client: RestClient) -> None:
@@ -302,7 +302,7 @@ def test_expired_credentials_say_how_to_renew_them(api: Api, client: RestClient)
 
     vars(client)["_credentials"] = Expired()  # type: ignore[no-untyped-call]
     with pytest.raises(client_errors.PermissionDenied, match="gcloud auth application-default login"):
-        client.get(NAME)
+        client.require(NAME)
 
 
 def test_cloud_endpoints_are_regional() -> None:

@@ -1,12 +1,15 @@
 """Spelling: what is meant is found, and what can be chosen is listed."""
 
-from vertex_api.name_suggestions import find_closest_name, join_with_or, suggestion_text
+from vertex_api.name_suggestions import find_closest_name, join_with_or, suggestion_or_known_names_text
 
 
 def test_the_nearest_name_ignores_case_and_underscores() -> None:
-    assert suggestion_text("WORKER_POOL_SPECS", ["scheduling", "workerPoolSpecs"]) == "; did you mean workerPoolSpecs?"
-    assert suggestion_text("qqq", ["b", "a"]) == "; known: a, b"
-    assert suggestion_text("qqq", []) == ""
+    assert (
+        suggestion_or_known_names_text("WORKER_POOL_SPECS", ["scheduling", "workerPoolSpecs"])
+        == "; did you mean workerPoolSpecs?"
+    )
+    assert suggestion_or_known_names_text("qqq", ["b", "a"]) == "; known: a, b"
+    assert suggestion_or_known_names_text("qqq", []) == ""
 
 
 def test_a_name_without_similar_names_has_no_closest() -> None:

@@ -53,7 +53,8 @@ def find_machine(machine_type: str) -> Machine | None:
 @cache
 def get_machines_by_name() -> Mapping[str, Machine]:
     """Return all machine types by name."""
-    return {each.name: each for each in (*_list_cpu_machines(), *_list_gpu_machines(), *_list_tpu_machines())}
+    gpu_and_cpu_machines = (*_iterate_machines_without_builtin_gpus(), *_iterate_machines_with_builtin_gpus())
+    return {each.name: each for each in (*gpu_and_cpu_machines, *_iterate_tpu_machines())}
 
 
 _FAMILIES: tuple[tuple[str, float, tuple[int, ...]], ...] = (
@@ -109,32 +110,32 @@ _TPUS: tuple[tuple[str, int, float, int, tuple[str, ...]], ...] = (
 _BOARD_OR_POD = {"TPU_V2": (8, *range(32, 513, 32)), "TPU_V3": (8, *range(32, 2049, 32))}
 
 
-def _list_cpu_machines() -> Iterator[Machine]:
+def _iterate_machines_without_builtin_gpus() -> Iterator[Machine]:
     for family, memory, sizes in _FAMILIES:
         for vcpus in sizes:
-            gpus = _list_attachable_n1_gpus(family, vcpus) if family.startswith("n1-") else {}
+            gpus = _get_n1_gpu_counts_by_type(family, vcpus) if family.startswith("n1-") else {}
             yield Machine(f"{family}-{vcpus}", vcpus, round(vcpus * memory, 2), gpus)
     for name, vcpus, total in _MEMORY_OPTIMISED:
         yield Machine(name, vcpus, total)
 
 
-def _list_attachable_n1_gpus(family: str, vcpus: int) -> dict[str, tuple[int, ...]]:
-    """Return the GPUs that fit: more vCPUs need more of them, and a P100 host has at most 64 vCPUs and 208 GB."""
+def _get_n1_gpu_counts_by_type(n1_family: str, vcpus: int) -> dict[str, tuple[int, ...]]:
+    """Return the counts that fit: more vCPUs need more GPUs, and a P100 host has at most 64 vCPUs and 208 GB."""
     counts: tuple[int, ...] = (1, 2, 4) if vcpus <= 16 else (2, 4) if vcpus == 32 else (4,)
     gpus = {"NVIDIA_TESLA_T4": counts, "NVIDIA_TESLA_P4": counts}
-    if vcpus <= 32 or (family, vcpus) == ("n1-highcpu", 64):
+    if vcpus <= 32 or (n1_family, vcpus) == ("n1-highcpu", 64):
         gpus["NVIDIA_TESLA_P100"] = counts
     gpus["NVIDIA_TESLA_V100"] = tuple(count for count in (1, 2, 4, 8) if count >= math.ceil(vcpus / 8) or count == 8)
     return gpus
 
 
-def _list_gpu_machines() -> Iterator[Machine]:
+def _iterate_machines_with_builtin_gpus() -> Iterator[Machine]:
     for name, kind, sizes in _GPU_MACHINES:
         for size, vcpus, memory, count in sizes:
             yield Machine(name.format(size), vcpus, float(memory), {kind: (count,)}, can_omit_accelerator=False)
 
 
-def _list_tpu_machines() -> Iterator[Machine]:
+def _iterate_tpu_machines() -> Iterator[Machine]:
     yield Machine("cloud-tpu", 96, 334.0, tpus=_BOARD_OR_POD, chips=4, can_omit_accelerator=False)
     for name, vcpus, memory, chips, topologies in _TPUS:
         kinds: dict[str, tuple[int, ...]] = {"TPU_V5_LITEPOD": ()} if name.startswith("ct5lp-") else {}

@@ -10,7 +10,7 @@ from functools import cache
 from math import isinf
 from typing import Any
 
-from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, find_explicit_timeout, get_boot_disk_type_and_size
+from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, find_explicit_timeout_duration, get_boot_disk_type_and_size
 from vertex_api.catalog.machines import Machine, find_machine, get_machines_by_name
 from vertex_api.estimates.price_table import HOURS_PER_MONTH, Prices
 from vertex_api.scalar_types import parse_seconds
@@ -49,20 +49,20 @@ class Cost:
         return isinf(self.max_seconds)
 
 
-def estimate_cost(spec: CanonicalSpec, region: str, prices: Prices) -> Cost:
+def estimate_cost_of_priced_parts(spec: CanonicalSpec, region: str, prices: Prices) -> Cost:
     """Return the cost of a canonical job, or of the one that a pipeline runs, with all its trials.
 
     Hourly: replicas x (machine + accelerators + boot disk), over all pools and parallel trials. Total: that of one
     trial x timeout x number of trials.
     """
-    job, fields = spec.job_spec, spec.training_job.fields
-    timeout = find_explicit_timeout(job)
+    job, fields = spec.job_spec, spec.backing_job_or_self.fields
+    timeout = find_explicit_timeout_duration(job)
     duration = Cost(max_seconds=parse_seconds(timeout or DEFAULT_TIMEOUT), has_timeout=timeout is not None)
     if job.get("persistentResourceId"):
         return replace(duration, notes=("on a persistent resource, which is billed by itself",))
     lookup = _RecordingPriceLookup(region, prices)
     pools = filter(None, job["workerPoolSpecs"])
-    hourly = sum(pool.get("replicaCount", 1) * lookup.get_hourly_machine_price(pool) for pool in pools)
+    hourly = sum(pool.get("replicaCount", 1) * lookup.sum_hourly_prices_of_priced_parts(pool) for pool in pools)
     return replace(
         duration,
         hourly=hourly * fields.get("parallelTrialCount", 1),
@@ -100,36 +100,37 @@ class _RecordingPriceLookup:
     as_of: set[str] = field(default_factory=set)
     notes: dict[str, None] = field(default_factory=dict)
 
-    def get_hourly_machine_price(self, pool: Mapping[str, Any]) -> float:
-        """Return the USD per hour of one machine of a pool."""
+    def sum_hourly_prices_of_priced_parts(self, pool: Mapping[str, Any]) -> float:
+        """Return the USD per hour of one machine of a pool, without the parts that have no price."""
         spec = pool.get("machineSpec", {})
         name = spec.get("machineType", "")
         machine = find_machine(name)
         disk, size = get_boot_disk_type_and_size(pool)
-        usd = self._get_hourly_part_price("disk", disk, size / HOURS_PER_MONTH)
+        usd = self._get_hourly_part_price_or_zero("disk", disk, size / HOURS_PER_MONTH)
         if machine is None:
             self.unpriced[name] = None
         elif machine.is_tpu:
-            usd += self._get_hourly_tpu_price(machine, spec)
+            usd += self._get_hourly_tpu_price_or_zero(machine, spec)
         else:
-            usd += self._get_hourly_part_price("vcpu", _get_price_family(name), machine.vcpus, name)
-            usd += self._get_hourly_part_price("gb", _get_price_family(name), machine.memory_gb, name)
+            usd += self._get_hourly_part_price_or_zero("vcpu", _get_price_family(name), machine.vcpus, name)
+            usd += self._get_hourly_part_price_or_zero("gb", _get_price_family(name), machine.memory_gb, name)
             kind, count = get_accelerator_and_count_per_machine(pool, machine)
-            usd += self._get_hourly_part_price("accelerator", kind, count) if kind else 0.0
+            usd += self._get_hourly_part_price_or_zero("accelerator", kind, count) if kind else 0.0
         return usd
 
-    def _get_hourly_tpu_price(self, machine: Machine, spec: Mapping[str, Any]) -> float:
+    def _get_hourly_tpu_price_or_zero(self, machine: Machine, machine_spec: Mapping[str, Any]) -> float:
         """TPUs are priced with their hosts: v2 and v3 by the board of eight cores, newer ones by the chip."""
-        kind, cores = get_accelerator_and_count(spec)
+        kind, cores = get_accelerator_and_count(machine_spec)
         if machine.topologies:
-            chips = machine.chips * machine.count_tpu_machines(spec.get("tpuTopology", ""), 0)
-            return self._get_hourly_part_price("accelerator", TPU_PRICE_NAMES[machine.name.partition("-")[0]], chips)
+            chips = machine.chips * machine.count_tpu_machines(machine_spec.get("tpuTopology", ""), 0)
+            name = TPU_PRICE_NAMES[machine.name.partition("-")[0]]
+            return self._get_hourly_part_price_or_zero("accelerator", name, chips)
         if cores != _BOARD_CORES:
             self.unpriced[f"a {kind} pod of {cores} cores"] = None
             return 0.0
-        return self._get_hourly_part_price("accelerator", str(kind), 1)
+        return self._get_hourly_part_price_or_zero("accelerator", str(kind), 1)
 
-    def _get_hourly_part_price(self, kind: str, name: str, amount: float, unpriced_as: str = "") -> float:
+    def _get_hourly_part_price_or_zero(self, kind: str, name: str, amount: float, unpriced_as: str = "") -> float:
         price = self.prices.find_price(kind, name, self.region)
         if price is None:
             self.unpriced[unpriced_as or name] = None
@@ -146,10 +147,8 @@ def _get_price_family(machine_type: str) -> str:
 
 def _list_pricing_notes(job_spec: Mapping[str, Any]) -> list[str]:
     provisioning = _DISCOUNTED_STRATEGIES.get(job_spec.get("scheduling", {}).get("strategy", ""))
-    affinities = {
-        pool.get("machineSpec", {}).get("reservationAffinity", {}).get("reservationAffinityType")
-        for pool in job_spec["workerPoolSpecs"]
-    }
+    machine_specs = (pool.get("machineSpec", {}) for pool in job_spec["workerPoolSpecs"])
+    affinities = {spec.get("reservationAffinity", {}).get("reservationAffinityType") for spec in machine_specs}
     if not provisioning and affinities & {"ANY_RESERVATION", "SPECIFIC_RESERVATION"}:
         provisioning = "reserved"
     return [f"{provisioning}, at the price on demand"] if provisioning else []

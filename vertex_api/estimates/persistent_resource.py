@@ -10,22 +10,23 @@ from math import inf
 from typing import Any
 
 from vertex_api.estimates import quota
-from vertex_api.estimates.cost import Cost, estimate_cost
+from vertex_api.estimates.cost import Cost, estimate_cost_of_priced_parts
 from vertex_api.estimates.price_table import Prices
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 
-def estimate_pool_cost(pools: Sequence[Mapping[str, Any]], region: str, prices: Prices) -> Cost:
+def estimate_highest_cost(pools: Sequence[Mapping[str, Any]], region: str, prices: Prices) -> Cost:
     """Return the cost of the machines in ResourcePools: hourly for the most that autoscaling allows, total `inf`."""
-    highest, lowest = (estimate_cost(_build_equivalent_job(pools, bound), region, prices) for bound in ("max", "min"))
+    jobs = (_build_equivalent_job(pools, bound) for bound in ("max", "min"))
+    highest, lowest = (estimate_cost_of_priced_parts(job, region, prices) for job in jobs)
     notes = [*highest.notes, "billed with jobs or without; no sum of USD at most counts it"]
     if lowest.hourly != highest.hourly and not highest.unpriced:
         notes.append(f"{lowest.hourly:,.2f} USD an hour with its fewest machines, and shown with its most")
     return replace(highest, total=inf, max_seconds=inf, notes=tuple(notes))
 
 
-def estimate_pool_quota_by_metric(pools: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+def estimate_highest_quota_by_metric(pools: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """Return how much of each quota metric the most machines that autoscaling allows need."""
     return quota.estimate_quota_by_metric(_build_equivalent_job(pools, "max"))
 

@@ -38,7 +38,7 @@ def estimate_quota_by_metric(spec: CanonicalSpec) -> dict[str, int]:
     That is vCPUs, GPUs, TPU cores (v2, v3) or chips, and GiB of boot disk, over all replicas of all trials that run at
     once. If a metric's name is not on file, the name is what is counted, followed by `UNKNOWN_METRIC_MARK`.
     """
-    parallel_trials = spec.training_job.fields.get("parallelTrialCount", 1)
+    parallel_trials = spec.backing_job_or_self.fields.get("parallelTrialCount", 1)
     return {name: amount * parallel_trials for name, amount in estimate_run_quota_by_metric(spec.job_spec).items()}
 
 
@@ -49,7 +49,7 @@ def estimate_run_quota_by_metric(job_spec: Mapping[str, Any]) -> dict[str, int]:
         return amounts
     preemptible = is_counted_as_preemptible(job_spec)
     for pool in job_spec["workerPoolSpecs"]:
-        for name, amount in _list_metrics_and_amounts_per_machine(pool, preemptible) if pool else ():
+        for name, amount in _iterate_metrics_and_amounts_per_machine(pool, preemptible) if pool else ():
             amounts[name] = amounts.get(name, 0) + amount * pool.get("replicaCount", 1)
     return amounts
 
@@ -62,7 +62,7 @@ def is_counted_as_preemptible(job_spec: Mapping[str, Any]) -> bool:
     return job_spec.get("scheduling", {}).get("strategy") in ("SPOT", "FLEX_START")
 
 
-def _list_metrics_and_amounts_per_machine(pool: Mapping[str, Any], preemptible: bool) -> Iterator[tuple[str, int]]:
+def _iterate_metrics_and_amounts_per_machine(pool: Mapping[str, Any], preemptible: bool) -> Iterator[tuple[str, int]]:
     spec = pool.get("machineSpec", {})
     machine = find_machine(spec.get("machineType", ""))
     if machine is None:

@@ -22,14 +22,14 @@ class Metric:
     threshold: float | None = None
     min_safe_fraction: float = 0.0
 
-    def compute_loss(self, values: Mapping[str, float]) -> float | None:
-        """Return the loss of a trial with these values by metric id, None if it has no finite value for this metric."""
-        value = values.get(self.id)
+    def compute_loss(self, values_by_metric: Mapping[str, float]) -> float | None:
+        """Return the loss of a trial with these values, None if it has no finite value for this metric."""
+        value = values_by_metric.get(self.id)
         return None if value is None or not isfinite(value) else self.sign * min(max(value, -_MAX_VALUE), _MAX_VALUE)
 
-    def compute_safety_excess(self, values: Mapping[str, float]) -> float | None:
+    def compute_safety_shortfall(self, values_by_metric: Mapping[str, float]) -> float | None:
         """Return by how much a trial misses the threshold of a safety metric; it is safe if that is at most 0."""
-        loss = self.compute_loss(values)
+        loss = self.compute_loss(values_by_metric)
         return None if loss is None or self.threshold is None else loss - self.sign * self.threshold
 
 
@@ -61,5 +61,5 @@ def list_safety_metrics(study_spec: Mapping[str, Any]) -> list[Metric]:
 
 def is_safe(study_spec: Mapping[str, Any], values: Mapping[str, float]) -> bool:
     """Return whether a trial with these values has every safety metric, and none beyond its threshold."""
-    excesses = [metric.compute_safety_excess(values) for metric in list_safety_metrics(study_spec)]
-    return all(excess is not None and excess <= 0 for excess in excesses)
+    shortfalls = [metric.compute_safety_shortfall(values) for metric in list_safety_metrics(study_spec)]
+    return all(shortfall is not None and shortfall <= 0 for shortfall in shortfalls)

@@ -15,7 +15,7 @@ _CUT_SHORT = re.compile(
 """Reasons, as the service words them, of infeasible trials whose job failed: they could not report their metrics."""
 
 
-def get_trial_results(trial: Mapping[str, Any]) -> dict[str, Any]:
+def get_trial_summary(trial: Mapping[str, Any]) -> dict[str, Any]:
     """Return the results of a trial: `id`, `state`, `parameters` and `metrics` by id, and why it is infeasible.
 
     `metrics` is empty without a final measurement.
@@ -30,12 +30,12 @@ def get_trial_results(trial: Mapping[str, Any]) -> dict[str, Any]:
     return row | ({"infeasibleReason": trial["infeasibleReason"]} if "infeasibleReason" in trial else {})
 
 
-def list_trial_results(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+def list_trial_summaries(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the results of a job's trials by number. The service gives them in no order (Google's own examples)."""
-    return sorted(map(get_trial_results, job.get("trials", [])), key=lambda row: int(row["id"]))
+    return sorted(map(get_trial_summary, job.get("trials", [])), key=lambda row: int(row["id"]))
 
 
-def find_best_trial_results(job: Mapping[str, Any]) -> dict[str, Any] | None:
+def find_best_trial_summary(job: Mapping[str, Any]) -> dict[str, Any] | None:
     """Find the results of the best succeeded trial by the first objective, and if equal by the next ones.
 
     Of trials that are equal in all objectives, the earlier one is the best. Trials that are not safe, or lack a safety
@@ -48,11 +48,12 @@ def find_best_trial_results(job: Mapping[str, Any]) -> dict[str, Any] | None:
         losses = [objective.compute_loss(row["metrics"]) for objective in objectives]
         return [inf if loss is None else loss for loss in losses]
 
-    rows = [row for row in _list_eligible_results(job) if objectives[0].compute_loss(row["metrics"]) is not None]
+    rows = _list_safe_succeeded_summaries(job)
+    rows = [row for row in rows if objectives[0].compute_loss(row["metrics"]) is not None]
     return min(rows, key=list_losses, default=None)
 
 
-def find_pareto_front_results(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+def find_pareto_front_summaries(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Find the results of the best trials, by number: of all that no other trial dominates.
 
     A trial dominates another if it is as good in every objective and better in one. That is what the service optimizes
@@ -60,9 +61,9 @@ def find_pareto_front_results(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     objectives = list_objectives(job["studySpec"])
     if len(objectives) == 1:
-        best = find_best_trial_results(job)
+        best = find_best_trial_summary(job)
         return [] if best is None else [best]
-    rows, points = _list_eligible_results(job), []
+    rows, points = _list_safe_succeeded_summaries(job), []
     for row in rows:
         losses = [loss for objective in objectives if (loss := objective.compute_loss(row["metrics"])) is not None]
         if len(losses) == len(objectives):
@@ -108,7 +109,7 @@ def drop_zero_fraction(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _list_eligible_results(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _list_safe_succeeded_summaries(job: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the results of the succeeded trials that are safe."""
-    rows = [row for row in list_trial_results(job) if row["state"] == "SUCCEEDED"]
+    rows = [row for row in list_trial_summaries(job) if row["state"] == "SUCCEEDED"]
     return [row for row in rows if is_safe(job["studySpec"], row["metrics"])]

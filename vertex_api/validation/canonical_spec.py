@@ -4,7 +4,7 @@ Specs are validated once at each border: where declarations are read, where a pr
 engine calls a provider. Everything behind a border takes a `CanonicalSpec`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, cast
@@ -36,7 +36,7 @@ class CanonicalSpec:
     fields: Mapping[str, Any]
 
     @cached_property
-    def training_job(self) -> "CanonicalSpec":
+    def backing_job_or_self(self) -> "CanonicalSpec":
         """The job that trains: the one that a pipeline runs, or this job itself."""
         if self.kind != TRAINING_PIPELINE:
             return self
@@ -46,12 +46,12 @@ class CanonicalSpec:
     @property
     def study_spec(self) -> Mapping[str, Any] | None:
         """The StudySpec of a tuning job or a pipeline that runs one, else None."""
-        return self.training_job.fields.get("studySpec")
+        return self.backing_job_or_self.fields.get("studySpec")
 
     @property
     def job_spec_path(self) -> KeyPath:
         """Where the CustomJobSpec stands in `fields`."""
-        return self.locate_training_job_field((self._training_job_kind.spec_field,))
+        return self.locate_field_of_backing_job_or_self((self._own_or_backing_job_kind.spec_field,))
 
     @property
     def job_spec(self) -> Mapping[str, Any]:
@@ -63,17 +63,17 @@ class CanonicalSpec:
         """The folder of the model, which is known before the job runs; None for trials, whose best one has it."""
         return None if self.study_spec else get_model_directory(self.job_spec)
 
-    def locate_training_job_field(self, path: KeyPath) -> KeyPath:
-        """Return where a field of `training_job` stands in `fields`."""
+    def locate_field_of_backing_job_or_self(self, path: KeyPath) -> KeyPath:
+        """Return where a field of `backing_job_or_self` stands in `fields`."""
         is_pipeline = self.kind == TRAINING_PIPELINE
-        return backing_job.get_path_in_pipeline(self._training_job_kind, path) if is_pipeline else path
+        return backing_job.get_path_in_pipeline(self._own_or_backing_job_kind, path) if is_pipeline else path
 
-    def transform_fields(self, change: Callable[[Any], Any]) -> "CanonicalSpec":
-        """Return the spec with `change` applied to its fields, which must leave them canonical."""
-        return CanonicalSpec(self.kind, change(self.fields))
+    def replace_fields(self, fields: Mapping[str, Any]) -> "CanonicalSpec":
+        """Return the spec with other fields, which must be canonical."""
+        return CanonicalSpec(self.kind, fields)
 
     @property
-    def _training_job_kind(self) -> Kind:
+    def _own_or_backing_job_kind(self) -> Kind:
         return backing_job.get_backing_job_kind(self.fields) if self.kind == TRAINING_PIPELINE else self.kind
 
 
@@ -106,7 +106,7 @@ def canonicalize_stored_spec(kind: Kind, job: Mapping[str, Any]) -> CanonicalSpe
     """
     named = {_NAME: kind.type, **job}
     if kind == TRAINING_PIPELINE:
-        fields = pipeline_validation.canonicalize_stored_pipeline(named)
+        fields = pipeline_validation.canonicalize_pipeline_and_drop_unknown_fields(named)
     else:
-        fields, _ = canonicalize_and_find_shape_problems(kind.message_type, named, output_only="drop")
+        fields, _ = canonicalize_and_find_shape_problems(kind.typed_dict, named, output_only="drop")
     return CanonicalSpec(kind, {key: fields[key] for key in fields if key != _NAME or _NAME in job})

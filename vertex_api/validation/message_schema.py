@@ -24,7 +24,7 @@ def get_schema(message_type: Any) -> dict[str, Any]:
     return get_adapter(message_type).json_schema(by_alias=False)
 
 
-def find_schema_node(schema: Schema, path: KeyPath) -> Schema:
+def get_schema_node(schema: Schema, path: KeyPath) -> Schema:
     """Return the part of a message's JSON schema that describes the value at a path."""
     node: Schema = schema
     for part in path:
@@ -37,7 +37,7 @@ def find_schema_node(schema: Schema, path: KeyPath) -> Schema:
 
 def get_settable_fields(schema: Schema, path: KeyPath) -> dict[str, Schema]:
     """Return the fields that a user may set in the message at a path, each with its schema."""
-    fields = find_schema_node(schema, path).get("properties", {})
+    fields = get_schema_node(schema, path).get("properties", {})
     return {name: field for name, field in fields.items() if not field.get("readOnly")}
 
 
@@ -51,7 +51,7 @@ def find_containing_fields(schema: Schema, path: KeyPath, name: str) -> list[str
         level = {
             f"{text}.{inner}": inner_path
             for text, outer_path in level.items()
-            for inner, inner_path in _list_fields_with_messages(schema, outer_path)
+            for inner, inner_path in _iterate_settable_field_texts_and_paths(schema, outer_path)
         }
         containing = [text.lstrip(".") for text, inner in level.items() if name in get_settable_fields(schema, inner)]
         if containing:
@@ -66,8 +66,8 @@ def resolve_reference(node: Schema, schema: Schema) -> Schema:
     return node
 
 
-def _list_fields_with_messages(schema: Schema, path: KeyPath) -> Iterator[tuple[str, KeyPath]]:
-    """Yield the fields of the message at a path that hold a message or a list of them."""
+def _iterate_settable_field_texts_and_paths(schema: Schema, path: KeyPath) -> Iterator[tuple[str, KeyPath]]:
+    """Yield the settable fields of the message at a path, as `name` or, for lists, `name[]`, with their paths."""
     for name in get_settable_fields(schema, path):
-        is_list = "items" in find_schema_node(schema, (*path, name))
+        is_list = "items" in get_schema_node(schema, (*path, name))
         yield (f"{name}[]", (*path, name, 0)) if is_list else (name, (*path, name))

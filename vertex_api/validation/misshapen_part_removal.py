@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_snake
 
-from vertex_api.validation.message_schema import Schema, find_schema_node, resolve_reference
+from vertex_api.validation.message_schema import Schema, get_schema_node, resolve_reference
 from vertex_api.validation.rules import KeyPath
 
 _CONSEQUENCES = {
@@ -35,26 +35,26 @@ def remove_or_replace_part_in_place(value: Any, path: KeyPath, schema: Schema) -
         if not isinstance(parent, dict | list):
             remove_or_replace_part_in_place(value, path[:depth], schema)  # the key itself is wrong
             return
-        parent = parent[_find_key_in_either_spelling(parent, part)]
+        parent = parent[_get_key_as_written(parent, part)]
     *parents, last = path
     if isinstance(parent, list):
-        parent[int(last)] = _make_placeholder(find_schema_node(schema, path), schema)
+        parent[int(last)] = _make_placeholder(get_schema_node(schema, path), schema)
     elif isinstance(parent, dict):
         is_there_twice = last in parent and to_snake(str(last)) in parent.keys() - {last}
-        parent.pop(_find_key_in_either_spelling(parent, last), None)
-        if not is_there_twice and last in find_schema_node(schema, tuple(parents)).get("required", ()):
-            parent[last] = _make_placeholder(find_schema_node(schema, path), schema)
+        parent.pop(_get_key_as_written(parent, last), None)
+        if not is_there_twice and last in get_schema_node(schema, tuple(parents)).get("required", ()):
+            parent[last] = _make_placeholder(get_schema_node(schema, path), schema)
 
 
 def is_consequence(path: KeyPath, removed_paths: Iterable[KeyPath]) -> bool:
     """Return whether a violation at a path may exist only because a part of the value was removed."""
     return any(
-        _is_same_or_nested(path, _widen_to_parameter(removed)) or _may_depend(path, removed)
+        _are_same_or_nested(path, _widen_to_parameter(removed)) or _may_depend(path, removed)
         for removed in removed_paths
     )
 
 
-def _is_same_or_nested(path: KeyPath, other: KeyPath) -> bool:
+def _are_same_or_nested(path: KeyPath, other: KeyPath) -> bool:
     """Return whether the paths are equal, or one is inside the other."""
     return all(part == another for part, another in zip(path, other, strict=False))
 
@@ -76,7 +76,7 @@ def _get_last_field_name(path: KeyPath) -> str:
     return next((part for part in reversed(path) if isinstance(part, str)), "")
 
 
-def _find_key_in_either_spelling(parent: Any, part: Any) -> Any:
+def _get_key_as_written(parent: Any, part: Any) -> Any:
     """Return the key of a field as it is written, in either spelling."""
     return part if isinstance(parent, list) or part in parent else to_snake(str(part))
 

@@ -52,14 +52,14 @@ class ValidatedPipeline:
     job: dict[str, Any] = field(default_factory=dict)
 
 
-def canonicalize_pipeline_and_find_problems(
+def validate_pipeline(
     body: object,
     *,
     output_only: OutputOnlyPolicy = "reject",
     has_unresolved_references: ValuePredicate = never_unresolved,
 ) -> ValidatedPipeline:
     """Return the canonical form of a TrainingPipeline, and every problem of it and of the job that it runs."""
-    message_type = TRAINING_PIPELINE.message_type
+    message_type = TRAINING_PIPELINE.typed_dict
     spec, misshapen = canonicalize_and_find_shape_problems(message_type, body, output_only=output_only)
     if not isinstance(body, Mapping):
         return ValidatedPipeline(spec, misshapen)
@@ -87,8 +87,8 @@ def canonicalize_pipeline_and_find_problems(
         return ValidatedPipeline(spec, problems, headline)
     kind = TASK_KINDS[definition]
     job = convert_inputs_to_job(kind, valid_part.value or {}, inputs)
-    job, malformed = canonicalize_and_find_shape_problems(kind.message_type, job)
-    valid_job = extract_valid_part(kind.message_type, job, malformed)
+    job, malformed = canonicalize_and_find_shape_problems(kind.typed_dict, job)
+    valid_job = extract_valid_part(kind.typed_dict, job, malformed)
     violations = check_partially(lambda job: rules.find_violations(kind, job), valid_job, has_unresolved_references)
     problems += [
         FieldProblem(get_path_in_pipeline(kind, problem.path), problem.message)
@@ -112,7 +112,7 @@ def canonicalize_declared_pipeline_and_find_problems(
     A declaration may leave out two fields. Without a task definition, inputs with a studySpec are those of a tuning
     task, and all others those of a custom task. Without a display name, the model gets that of the pipeline.
     """
-    validated = canonicalize_pipeline_and_find_problems(
+    validated = validate_pipeline(
         _fill_in_omitted_fields(body), output_only=output_only, has_unresolved_references=has_unresolved_references
     )
     if not validated.job:
@@ -125,17 +125,17 @@ def build_backing_job(pipeline: Mapping[str, Any]) -> dict[str, Any]:
     """Return the canonical job that a valid canonical pipeline runs, under the name that the service gives it."""
     kind = get_backing_job_kind(pipeline)
     job = convert_inputs_to_job(kind, pipeline, pipeline[INPUTS_FIELD])
-    job, problems = canonicalize_and_find_shape_problems(kind.message_type, job)
+    job, problems = canonicalize_and_find_shape_problems(kind.typed_dict, job)
     assert not problems, problems
     return {**job, "displayName": f"{pipeline['displayName']}-{NAME_ENDINGS[pipeline[DEFINITION_FIELD]]}"}
 
 
-def canonicalize_stored_pipeline(pipeline: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the canonical form of a pipeline of the service, without fields that these types do not have."""
-    known_part = dict(pipeline)
-    kind = TASK_KINDS.get(pipeline.get(DEFINITION_FIELD, ""))
-    if kind is not None and isinstance(inputs := pipeline.get(INPUTS_FIELD), Mapping):
-        known_job = copy_without_unknown_fields(kind.message_type, convert_inputs_to_job(kind, {}, inputs))
+def canonicalize_pipeline_and_drop_unknown_fields(stored_pipeline: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the canonical form of a pipeline of the service, without fields that it alone sets or these types lack."""
+    known_part = dict(stored_pipeline)
+    kind = TASK_KINDS.get(stored_pipeline.get(DEFINITION_FIELD, ""))
+    if kind is not None and isinstance(inputs := stored_pipeline.get(INPUTS_FIELD), Mapping):
+        known_job = copy_without_unknown_fields(kind.typed_dict, convert_inputs_to_job(kind, {}, inputs))
         known_part[INPUTS_FIELD] = convert_job_to_inputs(kind, known_job)
     return canonicalize_declared_pipeline_and_find_problems(known_part, output_only="drop")[0]
 

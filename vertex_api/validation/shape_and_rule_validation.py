@@ -13,8 +13,8 @@ from vertex_api.validation.shape_validation import (
     FieldProblem,
     OutputOnlyPolicy,
     canonicalize_and_find_shape_problems,
-    copy_without_unset,
-    find_intended_path,
+    copy_without_nulls_and_empty_lists,
+    find_intended_path_or_itself,
     get_value_at,
 )
 
@@ -39,7 +39,7 @@ def canonicalize_job_and_find_problems(
     The canonical form is only meaningful if the shape has no problems.
     """
     return canonicalize_message_and_find_problems(
-        kind.message_type,
+        kind.typed_dict,
         body,
         lambda job: rules.find_violations(kind, job),
         output_only=output_only,
@@ -78,7 +78,7 @@ def extract_valid_part(
     """Return what remains of a value without the parts that have `shape_problems`."""
     if not shape_problems:
         return ValidPart(value)
-    remaining, removed, intended = copy_without_unset(value), set[KeyPath](), set[KeyPath]()
+    remaining, removed, intended = copy_without_nulls_and_empty_lists(value), set[KeyPath](), set[KeyPath]()
     while shape_problems:
         for path in {problem.path for problem in shape_problems}:
             while path in removed and path:
@@ -86,7 +86,7 @@ def extract_valid_part(
             if not path:
                 return ValidPart(None)
             removed.add(path)
-            intended.add(find_intended_path(message_type, path))
+            intended.add(find_intended_path_or_itself(message_type, path))
             remove_or_replace_part_in_place(remaining, path, get_schema(message_type))
         value, shape_problems = canonicalize_and_find_shape_problems(message_type, remaining, output_only=output_only)
     return ValidPart(value, frozenset(removed) | {path for path in intended if get_value_at(value, path) is None})

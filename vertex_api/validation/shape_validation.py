@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import ErrorDetails
 
-from vertex_api.name_suggestions import find_closest_name, join_with_or, suggestion_text
+from vertex_api.name_suggestions import find_closest_name, join_with_or, suggestion_or_known_names_text
 from vertex_api.scalar_types import quote_value
 from vertex_api.validation.message_schema import find_containing_fields, get_adapter, get_schema, get_settable_fields
 from vertex_api.validation.rules import KeyPath
@@ -30,12 +30,12 @@ class FieldProblem:
     message: str
 
     @property
-    def field(self) -> str:
+    def path_text(self) -> str:
         """The path as the API writes it: `jobSpec.workerPoolSpecs[0].replicaCount`."""
         return format_path(self.path)
 
     def __str__(self) -> str:
-        return f"{self.field}: {self.message}" if self.path else self.message
+        return f"{self.path_text}: {self.message}" if self.path else self.message
 
 
 def format_path(path: KeyPath) -> str:
@@ -52,15 +52,14 @@ def canonicalize_and_find_shape_problems(
     camelCase names, enum names and whole numbers as int; unset and empty fields are absent. With problems, the value is
     returned as it is. An unknown field of a declaration is a problem even if it is unset.
     """
-    pruned = copy_without_unset(value)
-    canonical, details = _run_pydantic(message_type, pruned, output_only)
+    pruned = copy_without_nulls_and_empty_lists(value)
+    canonical, details = _canonicalize_and_list_errors(message_type, pruned, output_only)
     if output_only == "reject" and pruned != value:
         details = [*details, *_find_unset_unknown_fields(message_type, value)]
     if not details:
         return canonical, []
-    misspelt = {
-        find_intended_path(message_type, detail["loc"]) for detail in details if _is_unknown_field_error(detail)
-    }
+    unknown_fields = filter(_is_unknown_field_error, details)
+    misspelt = {find_intended_path_or_itself(message_type, detail["loc"]) for detail in unknown_fields}
     problems = (
         FieldProblem(detail["loc"], _build_problem_text(message_type, detail))
         for detail in details
@@ -79,10 +78,10 @@ def unknown_field_text(message_type: Any, path: KeyPath, other_names: Iterable[s
     if containing:
         return f"unknown field; it belongs under {join_with_or(containing)}"
     known_names = [*get_settable_fields(get_schema(message_type), tuple(parents)), *other_names]
-    return f"unknown field{suggestion_text(str(name), known_names)}"
+    return f"unknown field{suggestion_or_known_names_text(str(name), known_names)}"
 
 
-def find_intended_path(message_type: Any, path: KeyPath) -> KeyPath:
+def find_intended_path_or_itself(message_type: Any, path: KeyPath) -> KeyPath:
     """Find the field that was probably meant by an unknown one, or that it belongs under; else return its own path.
 
     If that field is missing, a problem that says so would report the same mistake twice.
@@ -106,16 +105,19 @@ def get_value_at(value: Any, path: KeyPath) -> Any:
     return value
 
 
-def copy_without_unset(value: Any) -> Any:
+def copy_without_nulls_and_empty_lists(value: Any) -> Any:
     """Return a JSON value without nulls and empty lists, which mean "unset" in proto JSON. Empty messages stay."""
     if isinstance(value, Mapping):
-        return {key: copy_without_unset(child) for key, child in value.items() if child is not None and child != []}
+        set_fields = {key: child for key, child in value.items() if child is not None and child != []}
+        return {key: copy_without_nulls_and_empty_lists(child) for key, child in set_fields.items()}
     if isinstance(value, list | tuple):
-        return [copy_without_unset(child) for child in value]
+        return [copy_without_nulls_and_empty_lists(child) for child in value]
     return value
 
 
-def _run_pydantic(message_type: Any, value: object, output_only: OutputOnlyPolicy) -> tuple[Any, list[ErrorDetails]]:
+def _canonicalize_and_list_errors(
+    message_type: Any, value: object, output_only: OutputOnlyPolicy
+) -> tuple[Any, list[ErrorDetails]]:
     try:
         return get_adapter(message_type).validate_python(value, context={"output_only": output_only}), []
     except ValidationError as error:
@@ -123,8 +125,8 @@ def _run_pydantic(message_type: Any, value: object, output_only: OutputOnlyPolic
 
 
 def _find_unset_unknown_fields(message_type: Any, value: object) -> Iterator[ErrorDetails]:
-    """Find the unknown fields that `copy_without_unset` has removed."""
-    for detail in filter(_is_unknown_field_error, _run_pydantic(message_type, value, "reject")[1]):
+    """Find the unknown fields that `copy_without_nulls_and_empty_lists` has removed."""
+    for detail in filter(_is_unknown_field_error, _canonicalize_and_list_errors(message_type, value, "reject")[1]):
         *parents, name = detail["loc"]
         is_unset = detail["input"] is None or detail["input"] == []
         if is_unset and to_camel(str(name)) not in get_settable_fields(get_schema(message_type), tuple(parents)):
@@ -135,15 +137,15 @@ def _is_unknown_field_error(detail: ErrorDetails) -> bool:
     return detail["type"] == "extra_forbidden"
 
 
-def _build_problem_text(message_type: Any, detail: ErrorDetails) -> str:
-    path = detail["loc"]
-    match detail["type"]:
+def _build_problem_text(message_type: Any, pydantic_error: ErrorDetails) -> str:
+    path = pydantic_error["loc"]
+    match pydantic_error["type"]:
         case "extra_forbidden":
             if path[-1] in get_settable_fields(get_schema(message_type), path[:-1]):
                 return f"is there twice, also as {to_snake(str(path[-1]))}"
             return unknown_field_text(message_type, path)
         case "value_error":
-            return str(detail["ctx"]["error"])
+            return str(pydantic_error["ctx"]["error"])
         case "missing":
             return "is required"
         case "dict_type" | "mapping_type":
@@ -151,6 +153,7 @@ def _build_problem_text(message_type: Any, detail: ErrorDetails) -> str:
         case "list_type":
             return "must be a list"
         case "literal_error":
-            return f"{quote_value(detail['input'])} is not one of {detail['ctx']['expected']}".replace("'", "")
+            text = f"{quote_value(pydantic_error['input'])} is not one of {pydantic_error['ctx']['expected']}"
+            return text.replace("'", "")
         case _:
-            return detail["msg"]
+            return pydantic_error["msg"]

@@ -13,9 +13,9 @@ from vertex_emulator.errors import ApiError
 def consume_and_raise_injected_quota_fault(database: Database, kind: Kind, spec: Mapping[str, Any]) -> None:
     """Use up a pending quota fault of a job. Raises ApiError RESOURCE_EXHAUSTED if there is one."""
     with database.write_transaction() as transaction:
-        is_exceeded = transaction.injected_faults.consume_quota_fault(spec["displayName"])
-    if is_exceeded:
-        metrics = ", ".join(list_quota_metrics_of_error(CanonicalSpec(kind, spec).training_job.job_spec))
+        fault = transaction.injected_faults.consume_quota_fault(spec["displayName"])
+    if fault is not None:
+        metrics = ", ".join(list_quota_metrics_of_error(CanonicalSpec(kind, spec).backing_job_or_self.job_spec))
         raise ApiError("RESOURCE_EXHAUSTED", f"The following quota metrics exceed quota limits: {metrics}")
 
 

@@ -1,6 +1,6 @@
 """Validation of requests that create a job: the API's rules, and what the emulator does not support."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def validate_and_canonicalize_request(kind: Kind, body: Mapping[str, Any], bucke
 
 
 def _validate_and_canonicalize_pipeline(body: Mapping[str, Any], buckets_folder: Path) -> dict[str, Any]:
-    parsed = pipeline_validation.canonicalize_pipeline_and_find_problems(body, output_only="drop")
+    parsed = pipeline_validation.validate_pipeline(body, output_only="drop")
     problems = parsed.problems
     if not problems:
         kind = backing_job.get_backing_job_kind(parsed.spec)
@@ -56,7 +56,7 @@ def _find_unsupported_in_spec(kind: Kind, spec: Mapping[str, Any], buckets_folde
         *rejected_and_approximated_fields.find_rejected_field_problems(kind, spec),
         *rejected_and_approximated_fields.find_pool_size_problems(kind, spec),
         *next(filter(None, folder_problems), []),
-        *_find_package_uri_problems(spec[field]["workerPoolSpecs"], (field, "workerPoolSpecs"), buckets_folder),
+        *_find_invalid_package_uris(spec[field]["workerPoolSpecs"], (field, "workerPoolSpecs"), buckets_folder),
     ]
 
 
@@ -73,11 +73,11 @@ def _find_input_data_problems(input_data_config: Mapping[str, Any] | None, bucke
     return _find_invalid_uri_problems(uri, ("inputDataConfig", "gcsDestination", "outputUriPrefix"), buckets_folder)
 
 
-def _find_package_uri_problems(pools: Sequence[Any], pools_path: KeyPath, buckets: Path) -> Iterator[FieldProblem]:
+def _find_invalid_package_uris(pools: list[Any], pools_path: KeyPath, buckets_folder: Path) -> Iterator[FieldProblem]:
     for i, pool in enumerate(pools):
         for k, uri in enumerate(pool.get("pythonPackageSpec", {}).get("packageUris", [])):
             uri_path = (*pools_path, i, "pythonPackageSpec", "packageUris", k)
-            yield from _find_invalid_uri_problems(uri, uri_path, buckets)
+            yield from _find_invalid_uri_problems(uri, uri_path, buckets_folder)
 
 
 def _find_invalid_uri_problems(uri: str, key_path: KeyPath, buckets_folder: Path) -> list[FieldProblem]:

@@ -21,7 +21,7 @@ from vertex_emulator.resource_names import Location, generate_id
 from vertex_emulator.scheduling import ending_requests
 from vertex_emulator.scheduling.job_submission import submit_job
 from vertex_emulator.scheduling.uploaded_model_versions import choose_model_id
-from vertex_emulator.time_formats import format_time
+from vertex_emulator.timestamps import format_time
 
 _JOB_FIELDS = ("name", "display_name", "state", "create_time", "update_time", "start_time", "end_time")
 _PIPELINE_FIELDS = (*_JOB_FIELDS, "training_task_definition")
@@ -59,19 +59,19 @@ class JobService:
         is_pipeline = kind == TRAINING_PIPELINE
         states = get_args(get_args(types.PipelineState if is_pipeline else types.JobState)[0])
         condition = list_request.parse_and_check_filter(_PIPELINE_FIELDS if is_pipeline else _JOB_FIELDS, states)
-        mask = parse_read_mask(list_request.mask, kind.message_type)
+        mask = parse_read_mask(list_request.mask, kind.typed_dict)
         before = list_request.decode_page_token(int)
         with self.database.read_transaction() as transaction:
             matching = (
                 job
-                for job in transaction.list_non_trial_jobs(kind, location, before=before)
-                if matches(condition, partial(_get_filterable_text, job))
+                for job in transaction.list_non_trial_jobs(kind, location, before_sequence=before)
+                if matches(condition, partial(_find_filterable_text, job))
             )
             jobs, token = list_request.take_page_and_next_token(matching, lambda job: job.sequence)
             bodies = self._serialize(transaction, kind, jobs, has_field(mask, "trials"))
         return build_list_reply(kind.collection, [apply_read_mask(body, mask) for body in bodies], token)
 
-    def cancel(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
+    def cancel_unless_ended(self, kind: Kind, location: Location, job_id: str) -> dict[str, Any]:
         """Request that a job is cancelled; does nothing to a job that has ended. Raises ApiError."""
         with self.database.write_transaction() as transaction:
             self._require_job_outside_study(transaction, kind, location, job_id, "cancel")
@@ -113,8 +113,8 @@ class JobService:
 
     def _require_job(self, transaction: Transaction, kind: Kind, location: Location, job_id: str) -> Job:
         job = transaction.get_job(job_id)
-        if job is None or (job.kind, job.location.name) != (kind, location.name):
-            name = f"{location.name}/{kind.collection}/{job_id}"
+        name = f"{location.name_with_project_number}/{kind.collection}/{job_id}"
+        if job is None or job.name != name:
             raise ApiError("NOT_FOUND", f"The {kind.type} {name} does not exist.")
         return job
 
@@ -136,7 +136,7 @@ def _check_model_can_be_uploaded(transaction: Transaction, location: Location, s
         raise ApiError(error.status, str(error)) from error
 
 
-def _get_filterable_text(job: Job, field: str) -> str | None:
+def _find_filterable_text(job: Job, field: str) -> str | None:
     match field:
         case "name":
             return job.name

@@ -13,8 +13,8 @@ from pydantic.alias_generators import to_snake
 
 from vertex_emulator.errors import ApiError, InvalidFilter
 from vertex_emulator.filters.expression_tree import Comparison, Filter, iterate_comparisons, replace_comparisons
-from vertex_emulator.filters.parser import parse_filter
-from vertex_emulator.time_formats import parse_time
+from vertex_emulator.filters.parser import parse_filter_unless_empty
+from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
 MAX_PAGE_SIZE = 100
 _TIMES = ("create_time", "update_time", "start_time", "end_time")
@@ -50,9 +50,9 @@ class ListRequest:
         that the resource's state can have.
         """
         try:
-            condition = parse_filter(self.filter)
+            condition = parse_filter_unless_empty(self.filter)
             if condition is not None:
-                condition = replace_comparisons(condition, _convert_field_to_snake_case)
+                condition = replace_comparisons(condition, _convert_field_and_label_test)
             for comparison in iterate_comparisons(condition):
                 _check_comparison(comparison, fields, states)
         except InvalidFilter as error:
@@ -107,7 +107,7 @@ def _parse_page_size(text: str) -> int:
     return min(size or MAX_PAGE_SIZE, MAX_PAGE_SIZE)
 
 
-def _convert_field_to_snake_case(comparison: Comparison) -> Comparison:
+def _convert_field_and_label_test(comparison: Comparison) -> Comparison:
     """Return the comparison with its field in snake_case, and `labels:k` as `labels.k:*`."""
     head, dot, rest = comparison.field.partition(".")
     if (head, dot, comparison.operator) == ("labels", "", ":"):
@@ -119,7 +119,7 @@ def _check_comparison(comparison: Comparison, filterable: Sequence[str], states:
     field, value = comparison.field, comparison.value
     if field not in filterable and not field.startswith("labels."):
         raise InvalidFilter(f"{field!r} cannot be filtered on; known: {', '.join(filterable)}, labels.KEY")
-    if field in _TIMES and comparison.operator != ":" and parse_time(value) is None:
+    if field in _TIMES and comparison.operator != ":" and parse_time_to_ns_or_none(value) is None:
         raise InvalidFilter(f'{field} must be compared with a time such as "2026-01-31T12:00:00Z", not {value!r}')
     if field == "state" and "*" not in value and value not in states:
         raise InvalidFilter(f"{value!r} is not a state; known: {', '.join(states)}")

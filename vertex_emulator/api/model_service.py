@@ -103,7 +103,7 @@ class _ModelRow:
     def serialize(self) -> dict[str, Any]:
         return serialize_model_version(self.version, self.siblings)
 
-    def get_filterable_text(self, field: str) -> str | None:
+    def find_filterable_text(self, field: str) -> str | None:
         """Return the text that a filter or an order compares."""
         spec = self.version.spec
         match field:
@@ -123,10 +123,10 @@ def _filter_sort_and_build_reply(rows: list[_ModelRow], list_request: ListReques
     condition = list_request.parse_and_check_filter(_FILTERABLE_FIELDS)
     mask = parse_read_mask(list_request.mask, types.Model)
     last = list_request.decode_page_token(int)
-    rows = [row for row in rows if matches(condition, row.get_filterable_text)]
+    rows = [row for row in rows if matches(condition, row.find_filterable_text)]
     rows.sort(key=lambda row: row.version.sequence, reverse=True)
-    for field, is_descending in reversed(_parse_order(list_request.order)):
-        rows.sort(key=lambda row: row.get_filterable_text(field) or "", reverse=is_descending)
+    for field, is_descending in reversed(_parse_order_by_fields(list_request.order)):
+        rows.sort(key=lambda row: row.find_filterable_text(field) or "", reverse=is_descending)
     if last is not None:
         sequences = [row.version.sequence for row in rows]
         if last not in sequences:
@@ -137,10 +137,10 @@ def _filter_sort_and_build_reply(rows: list[_ModelRow], list_request: ListReques
     return build_list_reply("models", [apply_read_mask(row.serialize(), mask) for row in page], token)
 
 
-def _parse_order(text: str) -> list[tuple[str, bool]]:
+def _parse_order_by_fields(order_by: str) -> list[tuple[str, bool]]:
     """Return the fields of `orderBy` in snake_case, each with whether it descends. Raises ApiError."""
     order = []
-    for part in filter(None, map(str.strip, text.split(","))):
+    for part in filter(None, map(str.strip, order_by.split(","))):
         name, _, direction = part.partition(" ")
         if to_snake(name) not in _SORTABLE_FIELDS or direction.strip() not in ("", "asc", "desc"):
             message = f'order_by: "{part}" must be one of {", ".join(_SORTABLE_FIELDS)}, with or without desc'
@@ -156,4 +156,4 @@ def _find_upload_violations(request: Mapping[str, Any]) -> Iterator[Violation]:
 
 
 def _build_not_found_error(location: Location, model: str) -> ApiError:
-    return ApiError("NOT_FOUND", f"The Model {location.name}/models/{model} does not exist.")
+    return ApiError("NOT_FOUND", f"The Model {location.name_with_project_number}/models/{model} does not exist.")

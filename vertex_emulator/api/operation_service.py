@@ -37,12 +37,12 @@ class OperationService:
                 operation
                 for operation in transaction.operations.list_by_parent(parent)
                 if (before is None or _get_page_position(operation) < before)
-                and matches(condition, partial(_get_filterable_text, operation))
+                and matches(condition, partial(_find_filterable_text, operation))
             )
             operations, token = list_request.take_page_and_next_token(matching, _get_page_position)
         return build_list_reply("operations", [serialize_operation(operation) for operation in operations], token)
 
-    def cancel(self, name: str) -> dict[str, Any]:
+    def accept_cancel_of_done_operation(self, name: str) -> dict[str, Any]:
         """Do nothing, as the operation is done. Raises ApiError NOT_FOUND."""
         self.get(name)
         return {}
@@ -59,7 +59,7 @@ def _get_page_position(operation: Operation) -> str:
     return f"{operation.created:020} {operation.name}"
 
 
-def _get_filterable_text(operation: Operation, field: str) -> str | None:
+def _find_filterable_text(operation: Operation, field: str) -> str | None:
     return {"name": operation.name, "done": "true"}.get(field)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 
 from vertex_api.message_fields import get_fields_by_name
-from vertex_api.name_suggestions import suggestion_text
+from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_emulator.errors import ApiError
 
 
@@ -50,6 +50,6 @@ def _check_field_path(path: str, message_type: Any) -> None:
     for part in path.split("."):
         known = get_fields_by_name(parent) if parent is not None else {}
         if part not in known:
-            text = f'readMask: "{path}" is not a field{suggestion_text(part, known)}'
+            text = f'readMask: "{path}" is not a field{suggestion_or_known_names_text(part, known)}'
             raise ApiError("INVALID_ARGUMENT", text, [("read_mask", f'"{path}" is not a field')])
         parent = known[part].message_type if known[part].cardinality == "one" else None

@@ -10,12 +10,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from vertex_api.job_kinds import KINDS
-from vertex_emulator.api.admin_service import AdminService
 from vertex_emulator.api.job_service import JobService
 from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.api.logging.logging_service import LoggingService
 from vertex_emulator.api.model_service import ModelService
 from vertex_emulator.api.operation_service import OperationService
+from vertex_emulator.api.status_and_fault_service import StatusAndFaultService
 from vertex_emulator.errors import ApiError
 from vertex_emulator.http.query_parameters import (
     LIST_PARAMETERS,
@@ -52,7 +52,11 @@ _UNIMPLEMENTED_COLLECTIONS = frozenset(_UNIMPLEMENTED.split())
 
 
 def build_routes(
-    jobs: JobService, models: ModelService, operations: OperationService, logging: LoggingService, admin: AdminService
+    jobs: JobService,
+    models: ModelService,
+    operations: OperationService,
+    logging: LoggingService,
+    emulator: StatusAndFaultService,
 ) -> list[BaseRoute]:
     """Return every route of the API; path parameters are passed to the handler as arguments of the same names."""
     one_job, one_model = "/{location:location}/{kind:kind}/{job_id:id}", "/{location:location}/models/{model:id}"
@@ -61,7 +65,7 @@ def build_routes(
         _create_route("POST", "/{location:location}/{kind:kind}", jobs.create, has_body=True),
         _create_route("GET", one_job, jobs.get),
         _create_route("DELETE", one_job, jobs.delete),
-        _create_route("POST", f"{one_job}:cancel", jobs.cancel),
+        _create_route("POST", f"{one_job}:cancel", jobs.cancel_unless_ended),
         _create_route("GET", "/{location:location}/models", models.list_models, ORDERED_LIST_PARAMETERS),
         _create_route("POST", "/{location:location}/models:upload", models.upload, has_body=True),
         _create_route("GET", one_model, models.get),
@@ -70,7 +74,7 @@ def build_routes(
         _create_route("GET", "/{parent:parent}/operations", operations.list_operations, OPERATION_LIST_PARAMETERS),
         _create_route("GET", "/{name:operation}", operations.get),
         _create_route("DELETE", "/{name:operation}", operations.delete),
-        _create_route("POST", "/{name:operation}:cancel", operations.cancel),
+        _create_route("POST", "/{name:operation}:cancel", operations.accept_cancel_of_done_operation),
         _create_route("POST", "/{name:operation}:wait", operations.get, WAIT_PARAMETERS),
         Route("/{path:path}", _raise_unimplemented_or_not_found, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
     ]
@@ -78,10 +82,10 @@ def build_routes(
         Mount("/v1", routes=training),
         Mount("/v1beta1", routes=training),
         _create_route("POST", "/v2/entries:list", logging.list_entries, parameters=None, has_body=True),
-        _create_route("GET", "/vertex_emulator/status", admin.get_status, parameters=None),
-        _create_route("GET", "/vertex_emulator/jobs/{job_id}", admin.get_job_state_and_log_ids, parameters=None),
-        _create_route("POST", "/vertex_emulator/faults", admin.inject_fault, parameters=None, has_body=True),
-        _create_route("DELETE", "/vertex_emulator/faults", admin.clear_faults, parameters=None),
+        _create_route("GET", "/vertex_emulator/status", emulator.get_status, parameters=None),
+        _create_route("GET", "/vertex_emulator/jobs/{job_id}", emulator.get_job_state_and_log_ids, parameters=None),
+        _create_route("POST", "/vertex_emulator/faults", emulator.inject_fault, parameters=None, has_body=True),
+        _create_route("DELETE", "/vertex_emulator/faults", emulator.clear_faults, parameters=None),
     ]
 
 
@@ -151,7 +155,7 @@ def build_unimplemented_error(method: str, path: str) -> ApiError:
 def _use_project_number(name: str) -> str:
     """Return the full name of a location or a resource in it, with the project's number."""
     parts = name.split("/")
-    return "/".join([Location.parse("/".join(parts[:4])).name, *parts[4:]])
+    return "/".join([Location.from_matched_name("/".join(parts[:4])).name_with_project_number, *parts[4:]])
 
 
 def _create_convertor(pattern: str, parse: Callable[[str], Any]) -> Convertor[Any]:
@@ -164,7 +168,7 @@ def _create_convertor(pattern: str, parse: Callable[[str], Any]) -> Convertor[An
     return PatternConvertor()
 
 
-register_url_convertor("location", _create_convertor(LOCATION_PATTERN, Location.parse))
+register_url_convertor("location", _create_convertor(LOCATION_PATTERN, Location.from_matched_name))
 register_url_convertor("kind", _create_convertor("|".join(KINDS), KINDS.__getitem__))
 # A custom method such as `:cancel` may follow.
 register_url_convertor("id", _create_convertor(ID_PATTERN, str))

@@ -1,7 +1,6 @@
 """The command `inject`: its options, and the requests that it sends."""
 
 import argparse
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,7 @@ def add_inject_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     which.add_argument("--clear", action="store_true", help="remove the pending faults")
 
 
-def inject_list_or_clear_faults(data_path: Path, options: argparse.Namespace) -> Iterator[str]:
+def inject_list_or_clear_faults(data_path: Path, options: argparse.Namespace) -> list[str]:
     """Inject, list or clear faults as the options say, and render lines for the terminal.
 
     Raises EmulatorNotRunning, InvalidFault and EmulatorError.
@@ -70,12 +69,11 @@ def inject_list_or_clear_faults(data_path: Path, options: argparse.Namespace) ->
     if (options.list or options.clear) and fields:
         raise InvalidFault(f"--{'list' if options.list else 'clear'} takes no other option: omit {', '.join(fields)}")
     if options.clear:
-        yield f"cleared {send_request(require_running_endpoint(data_path), _FAULTS, method='DELETE')['cleared']}"
-    elif options.list:
+        return [f"cleared {send_request(require_running_endpoint(data_path), _FAULTS, method='DELETE')['cleared']}"]
+    if options.list:
         pending = send_request(require_running_endpoint(data_path), "/vertex_emulator/status")["faults"]
         lines = [faults.describe_fault(each["fault"], each["remaining"]) for each in pending]
-        yield from lines or ["no pending faults"]
-    else:
-        fault = faults.InjectedFault.parse(fields)
-        send_request(require_running_endpoint(data_path), _FAULTS, fault.to_json_without_defaults())
-        yield f"injected {faults.describe_fault(fault.to_json_without_defaults(), fault.count)}"
+        return lines or ["no pending faults"]
+    fault = faults.InjectedFault.parse(fields)
+    send_request(require_running_endpoint(data_path), _FAULTS, fault.to_json_without_defaults())
+    return [f"injected {faults.describe_fault(fault.to_json_without_defaults(), fault.count)}"]

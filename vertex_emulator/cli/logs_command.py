@@ -11,7 +11,7 @@ from vertex_api.job_states import TERMINAL_STATES
 from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.emulator_endpoint import require_running_endpoint
 from vertex_emulator.errors import EmulatorNotRunning, JobFailed
-from vertex_emulator.time_formats import format_time, parse_time
+from vertex_emulator.timestamps import format_time, parse_time_to_ns_or_none
 
 _PAGE_SIZE = 1000
 _POLL_SECONDS = 0.5
@@ -36,13 +36,13 @@ class JobLog:
     trial: int | None = None
     raw: bool = False
 
-    def read_lines(self) -> Iterator[str]:
+    def read_all_lines_so_far(self) -> Iterator[str]:
         """Read the lines written so far. Raises EmulatorError for an unknown job."""
-        status = self._get_state_and_log_ids()
-        for entry in self._list_entries(status, 0):
+        status = self._fetch_job_status()
+        for entry in self._iterate_entries(status["log"], 0):
             yield self._render_line(entry)
 
-    def follow_lines(self) -> Iterator[str]:
+    def follow_lines_and_require_success(self) -> Iterator[str]:
         """Read lines until the job ends, then its state. Raises JobFailed if it did not succeed.
 
         A restart of the emulator neither ends the log nor repeats lines.
@@ -53,10 +53,10 @@ class JobLog:
         while True:
             begin = time.monotonic()
             try:
-                status = self._get_state_and_log_ids()
-                for entry in self._list_entries(status, max(newest - _OVERLAP_NS, 0)):
+                status = self._fetch_job_status()
+                for entry in self._iterate_entries(status["log"], max(newest - _OVERLAP_NS, 0)):
                     if entry["insertId"] not in shown:
-                        at = shown[entry["insertId"]] = parse_time(entry["timestamp"]) or 0
+                        at = shown[entry["insertId"]] = parse_time_to_ns_or_none(entry["timestamp"]) or 0
                         newest = max(newest, at)
                         yield self._render_line(entry)
             except EmulatorNotRunning:
@@ -74,14 +74,14 @@ class JobLog:
             # Docker reads the whole log of a running container on every request.
             time.sleep(max(_POLL_SECONDS, time.monotonic() - begin))
 
-    def _get_state_and_log_ids(self) -> Any:
+    def _fetch_job_status(self) -> Any:
         from urllib.parse import quote
 
         return self.send(f"/vertex_emulator/jobs/{quote(self.job.rpartition('/')[2], safe='')}", None)
 
-    def _list_entries(self, status: Mapping[str, Any], since: int) -> Iterator[dict[str, Any]]:
-        terms = [f'resource.labels.job_id="{status["log"]["job"]}"', f'timestamp>="{format_time(since)}"']
-        trial = self.trial or status["log"]["trial"]
+    def _iterate_entries(self, log_ids: Mapping[str, Any], since: int) -> Iterator[dict[str, Any]]:
+        terms = [f'resource.labels.job_id="{log_ids["job"]}"', f'timestamp>="{format_time(since)}"']
+        trial = self.trial or log_ids["trial"]
         if self.task is not None:
             terms.append(f'resource.labels.task_name="{self.task}"')
         if trial is not None:
@@ -113,7 +113,7 @@ def read_job_log(
     """
     require_running_endpoint(data_path)
     log = JobLog(lambda *call: send_request(require_running_endpoint(data_path), *call), job, task, trial, raw)
-    return log.follow_lines() if follow else log.read_lines()
+    return log.follow_lines_and_require_success() if follow else log.read_all_lines_so_far()
 
 
 def _extract_message_or_json(payload: Mapping[str, Any]) -> str:

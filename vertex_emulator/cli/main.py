@@ -83,9 +83,9 @@ def _run_command(options: argparse.Namespace) -> int:
 
     match options.command:
         case "status":
-            return _print_lines_and_return_zero(commands.render_status(options.data))
+            return _print_lines_and_return_zero(commands.fetch_status_lines(options.data))
         case "stop":
-            return _print_lines_and_return_zero([commands.stop_emulator(options.data, options.if_idle)])
+            return _print_lines_and_return_zero([commands.stop_emulator_and_describe(options.data, options.if_idle)])
         case _:  # reset
             question = f"Remove all jobs, their containers and logs in {options.data}? [y/N] "
             if not options.yes and input(question).strip().lower() not in ("y", "yes"):
@@ -144,7 +144,7 @@ def _build_parser() -> argparse.ArgumentParser:
     logs.add_argument("job", metavar="JOB", help="id or full name of a custom or tuning job")
     logs.add_argument("--follow", "-f", action="store_true", help="continue until the job ends")
     logs.add_argument(
-        "--task", type=_parse_task_name, metavar="TASK", help="only this replica, as workerpool1-0, or `service`"
+        "--task", type=_require_task_name, metavar="TASK", help="only this replica, as workerpool1-0, or `service`"
     )
     logs.add_argument("--trial", type=_parse_trial_number, metavar="N", help="only this trial of a tuning job")
     logs.add_argument("--raw", action="store_true", help="print control characters as they are, colours for example")
@@ -167,7 +167,7 @@ def _build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _parse_task_name(text: str) -> str:
+def _require_task_name(text: str) -> str:
     if not re.fullmatch(r"service|workerpool\d+-\d+", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a task; write a replica as workerpool0-0, or service")
     return text

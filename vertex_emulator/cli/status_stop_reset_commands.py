@@ -11,7 +11,7 @@ from pathlib import Path
 
 from vertex_emulator.cli.emulator_requests import send_request
 from vertex_emulator.data_folder import DataFolder
-from vertex_emulator.emulator_endpoint import acquire_lock, require_running_endpoint
+from vertex_emulator.emulator_endpoint import acquire_lock_without_waiting, require_running_endpoint
 from vertex_emulator.errors import EmulatorError, EmulatorNotRunning, ExecutorUnavailable, StartError
 from vertex_emulator.injected_faults import describe_fault
 from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
@@ -19,7 +19,7 @@ from vertex_emulator.replicas.docker.docker_executor import DockerExecutor
 _STOP_SECONDS = 10.0
 
 
-def render_status(data_path: Path) -> Iterator[str]:
+def fetch_status_lines(data_path: Path) -> Iterator[str]:
     """Render lines about the emulator that runs on a data folder. Raises EmulatorNotRunning."""
     endpoint = require_running_endpoint(data_path)
     status = send_request(endpoint, "/vertex_emulator/status")
@@ -34,7 +34,7 @@ def render_status(data_path: Path) -> Iterator[str]:
         yield f"injected   {describe_fault(pending['fault'], pending['remaining'])}"
 
 
-def stop_emulator(data_path: Path, only_if_idle: bool) -> str:
+def stop_emulator_and_describe(data_path: Path, only_if_idle: bool) -> str:
     """Stop the emulator that runs on a data folder and return a line about it; containers keep running.
 
     With `only_if_idle` it is left running while jobs are active. Raises EmulatorError if it does not stop.
@@ -51,7 +51,7 @@ def stop_emulator(data_path: Path, only_if_idle: bool) -> str:
     deadline = time.monotonic() + _STOP_SECONDS
     while time.monotonic() < deadline:
         try:
-            acquire_lock(data_path / "lock").close()
+            acquire_lock_without_waiting(data_path / "lock").close()
         except StartError:
             time.sleep(0.02)
         else:
@@ -67,7 +67,7 @@ def reset_emulator_keeping_buckets(data_path: Path) -> str:
     if not data_path.is_dir():
         return f"there is nothing at {data_path}"
     data = DataFolder.open(data_path)
-    with acquire_lock(data.lock):
+    with acquire_lock_without_waiting(data.lock):
         emulator_id = _read_emulator_id(data.database)
         if emulator_id is not None:
             executor = DockerExecutor(emulator_id, on_pulled=lambda _: None)

@@ -15,7 +15,7 @@ class InjectedFaults(Statements):
         """Store a fault for the next jobs."""
         self._insert_row("injected_faults", remaining=fault.count, fault=fault)
 
-    def list_pending_with_job_counts(self) -> list[tuple[int, InjectedFault]]:
+    def list_remaining_job_counts_and_faults(self) -> list[tuple[int, InjectedFault]]:
         """List the pending faults, the oldest first, each with the number of jobs that it will still hit."""
         rows = self._connection.execute("SELECT remaining, fault FROM injected_faults ORDER BY sequence")
         return [(row["remaining"], InjectedFault(**json.loads(row["fault"]))) for row in rows]
@@ -27,9 +27,9 @@ class InjectedFaults(Statements):
             lambda fault: fault.kind != "quota" and fault.matches(display_name) and fault.replica in tasks
         )
 
-    def consume_quota_fault(self, display_name: str) -> bool:
-        """Use the oldest fault that rejects a job of that name once. Return False without one."""
-        return self._consume_first(lambda fault: fault.kind == "quota" and fault.matches(display_name)) is not None
+    def consume_quota_fault(self, display_name: str) -> InjectedFault | None:
+        """Use the oldest fault that rejects a job of that name once, and return it; None without one."""
+        return self._consume_first(lambda fault: fault.kind == "quota" and fault.matches(display_name))
 
     def clear(self) -> int:
         """Delete all pending faults and return their number."""

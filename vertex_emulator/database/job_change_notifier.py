@@ -58,13 +58,13 @@ class Subscription:
         self._closed = False
 
     def notify(self, job_ids: Iterable[str], closed: bool = False) -> None:
-        """Add jobs to the result of the next `wait_for_changes`."""
+        """Add jobs to the result of the next `wait_for_changed_ids_or_close`."""
         with self._lock:
             self._jobs.update(job_ids)
             self._closed = self._closed or closed
         self._loop.call_soon_threadsafe(self._notified.set)
 
-    async def wait_for_changes(self, timeout: float) -> frozenset[str] | None:
+    async def wait_for_changed_ids_or_close(self, timeout: float) -> frozenset[str] | None:
         """Return the jobs changed since the last call, none after `timeout` seconds; None at the end."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_emulator.database.records import CANCELLING, PENDING, QUEUED, RUNNING, Job
 from vertex_emulator.database.statement_base import Statements
-from vertex_emulator.time_formats import now_ns
+from vertex_emulator.timestamps import now_ns
 
 ACTIVE = (PENDING, RUNNING, CANCELLING)
 _MARKS = ", ".join("?" * len(ACTIVE))
@@ -58,6 +58,6 @@ class JobQueue(Statements):
                 candidates.append((since, sequence, QueuedJob(job, study or job, since, slots)))
         return [queued_job for _, _, queued_job in sorted(candidates, key=lambda candidate: candidate[:2])]
 
-    def record_admission_time(self, job: Job) -> None:
+    def record_admission_of_study_or_job(self, job: Job) -> None:
         """Record that a job leaves the queue now, for its study if it has one."""
         self._connection.execute("UPDATE jobs SET served = ? WHERE id = ?", (now_ns(), job.study or job.id))

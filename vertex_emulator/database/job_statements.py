@@ -15,7 +15,7 @@ from vertex_emulator.database.records import FAILED, QUEUED, Ending, Job, Restar
 from vertex_emulator.database.statement_base import Statements, encode_values
 from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.resource_names import Location
-from vertex_emulator.time_formats import now_ns
+from vertex_emulator.timestamps import now_ns
 
 _UNFINISHED = (QUEUED, *ACTIVE)
 
@@ -56,16 +56,16 @@ class JobStatements(Statements):
         return _parse_job(row) if row else None
 
     def list_non_trial_jobs(
-        self, kind: Kind | None = None, location: Location | None = None, before: int | None = None
+        self, kind: Kind | None = None, location: Location | None = None, before_sequence: int | None = None
     ) -> Iterator[Job]:
-        """List the jobs that clients created (no trials' jobs), the newest first, with sequences below `before`."""
+        """List jobs that clients created (no trials' jobs), newest first, with sequences below `before_sequence`."""
         conditions: list[tuple[str, Any]] = []
         if kind is not None:
             conditions.append(("collection = ?", kind.collection))
         if location is not None:
             conditions += [("number = ?", location.project_number), ("region = ?", location.region)]
-        if before is not None:
-            conditions.append(("sequence < ?", before))
+        if before_sequence is not None:
+            conditions.append(("sequence < ?", before_sequence))
         where = " AND ".join(["study IS NULL", *(condition for condition, _ in conditions)])
         query = f"SELECT * FROM jobs WHERE {where} ORDER BY sequence DESC"
         return map(_parse_job, self._connection.execute(query, [value for _, value in conditions]))
@@ -76,8 +76,8 @@ class JobStatements(Statements):
         rows = self._connection.execute(f"SELECT id FROM jobs WHERE state IN ({marks}) ORDER BY sequence", _UNFINISHED)
         return [row["id"] for row in rows]
 
-    def update_job(self, job: Job, **columns: Any) -> Job:
-        """Set columns of a job and return it; its update time increases by at least a microsecond."""
+    def update_and_get_job(self, job: Job, **columns: Any) -> Job:
+        """Set columns of a job and return the new Job; its update time increases by at least a microsecond."""
         if "started" in columns:
             columns["started"] = max(columns["started"], job.created)
         if "ended" in columns:
@@ -85,8 +85,8 @@ class JobStatements(Statements):
         if "ending" in columns:
             columns["ending"] = astuple(columns["ending"])
         columns["updated"] = max(now_ns(), job.updated + 1000, columns.get("started", 0), columns.get("ended", 0))
-        assignments = ", ".join(f"{name} = ?" for name in columns)
-        self._connection.execute(f"UPDATE jobs SET {assignments} WHERE id = ?", (*encode_values(columns), job.id))
+        changes = ", ".join(f"{name} = ?" for name in columns)
+        self._connection.execute(f"UPDATE jobs SET {changes} WHERE id = ?", (*encode_values(columns.values()), job.id))
         return self._require_job(job.id)
 
     def end_job_and_log_outcome(self, job: Job, ending: Ending, **columns: Any) -> None:
@@ -94,7 +94,7 @@ class JobStatements(Statements):
         self.log_service_message(job.id, ending.final_log_message)
         if ending.state == FAILED:
             self.log_service_message(job.id, ending.message, "ERROR")
-        self.update_job(job, state=ending.state, ending=ending, ended=now_ns(), **columns)
+        self.update_and_get_job(job, state=ending.state, ending=ending, ended=now_ns(), **columns)
 
     def delete_job_with_trials(self, job: Job) -> None:
         """Delete a job with its trials, their jobs and its messages."""
@@ -131,7 +131,7 @@ class JobStatements(Statements):
     def update_trial(self, trial: Trial) -> None:
         """Write a trial's state, times and measurements."""
         names = ("state", "started", "ended", "measurements", "final", "infeasible_reason")
-        values = encode_values({name: getattr(trial, name) for name in names})
+        values = encode_values(getattr(trial, name) for name in names)
         query = f"UPDATE trials SET {', '.join(f'{name} = ?' for name in names)} WHERE study = ? AND number = ?"
         self._connection.execute(query, (*values, trial.study, trial.number))
 

@@ -9,7 +9,7 @@ from vertex_emulator.database.statement_base import Statements
 class Pipelines(Statements):
     """The statements on the progress of pipelines; a pipeline itself is a row among the jobs."""
 
-    def set_backing_job(self, pipeline_id: str, job_id: str) -> None:
+    def add_backing_job(self, pipeline_id: str, job_id: str) -> None:
         """Store the id of the job that runs a pipeline's task; add the job in the same transaction."""
         self._insert_row("pipelines", pipeline=pipeline_id, job=job_id)
 

@@ -120,7 +120,7 @@ class Job:
         return self.state in TERMINAL_STATES
 
     @property
-    def is_waiting_for_trials(self) -> bool:
+    def is_stopped_but_has_active_trials(self) -> bool:
         """Whether this is a study that has stopped and waits until its last trials end."""
         stopped = self.ending is not None and self.ending.state == SUCCEEDED
         return stopped and self.kind == HYPERPARAMETER_TUNING_JOB and not self.is_terminal
@@ -212,7 +212,7 @@ class ModelVersion:
     @property
     def model_name(self) -> str:
         """The resource name of the model, without the version."""
-        return f"{self.location.name}/models/{self.id}"
+        return f"{self.location.name_with_project_number}/models/{self.id}"
 
 
 @dataclass(frozen=True)

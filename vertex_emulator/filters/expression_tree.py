@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from vertex_emulator.time_formats import parse_time
+from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _compare(actual: str | None, operator: str, expected: str) -> bool:
         return False
     if operator == ":":
         return fnmatch.fnmatchcase(actual, re.sub(r"[\[?]", lambda special: f"[{special[0]}]", expected))
-    times = parse_time(actual), parse_time(expected)
+    times = parse_time_to_ns_or_none(actual), parse_time_to_ns_or_none(expected)
     if times[0] is not None and times[1] is not None:
         order = (times[0] > times[1]) - (times[0] < times[1])
     else:

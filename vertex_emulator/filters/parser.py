@@ -18,8 +18,8 @@ _TOKEN = re.compile(
 _MAX_DEPTH = 50
 
 
-def parse_filter(text: str) -> Filter | None:
-    """Parse a filter; None for an empty one.
+def parse_filter_unless_empty(text: str) -> Filter | None:
+    """Parse a filter; return None for an empty one.
 
     OR binds tighter than AND, and terms side by side are joined by AND (AIP-160, and Cloud Logging's query
     language). Quoted segments of field names lose their quotes. Raises InvalidFilter.
@@ -95,7 +95,7 @@ class _Parser:
     def parse_comparison(self) -> Comparison:
         field = self._parse_field()
         operator = self._require_token("operator")
-        kind, value = self._take_any_token("a value")
+        kind, value = self._take_next_token("a value")
         if kind == "quoted":
             return Comparison(field, operator, _unquote(value))
         if kind != "word":
@@ -110,7 +110,7 @@ class _Parser:
             raise self._build_missing_token_error("the end")
 
     def _parse_field(self) -> str:
-        kind, text = self._take_any_token("a field name")
+        kind, text = self._take_next_token("a field name")
         if kind not in ("word", "quoted") or text in ("AND", "OR"):
             raise self._build_missing_token_error("a field name", back=1)
         field = _unquote(text) if kind == "quoted" else text
@@ -132,23 +132,23 @@ class _Parser:
     def _peek(self) -> tuple[str, str] | None:
         return self._tokens[self._index][:2] if self._index < len(self._tokens) else None
 
-    def _take_any_token(self, expected_text: str) -> tuple[str, str]:
+    def _take_next_token(self, missing_description: str) -> tuple[str, str]:
         token = self._peek()
         if token is None:
-            raise self._build_missing_token_error(expected_text)
+            raise self._build_missing_token_error(missing_description)
         self._index += 1
         return token
 
     def _require_token(self, kind: str, text: str | None = None) -> str:
-        actual_kind, value = self._take_any_token(text or f"an {kind}")
+        actual_kind, value = self._take_next_token(text or f"an {kind}")
         if actual_kind != kind or (text is not None and value != text):
             raise self._build_missing_token_error(text or f"an {kind}", back=1)
         return value
 
-    def _build_missing_token_error(self, expected_text: str, back: int = 0) -> InvalidFilter:
+    def _build_missing_token_error(self, missing_description: str, back: int = 0) -> InvalidFilter:
         index = self._index - back
         where = f"at {self._text[self._tokens[index][2] :][:20]!r}" if index < len(self._tokens) else "at its end"
-        return InvalidFilter(f"the filter lacks {expected_text} {where}")
+        return InvalidFilter(f"the filter lacks {missing_description} {where}")
 
 
 def _unquote(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from vertex_emulator.gcs.object_store import StoredObject
-from vertex_emulator.time_formats import format_time
+from vertex_emulator.timestamps import format_time
 
 
 def serialize_bucket(base_url: str, bucket: str, folder: Path) -> dict[str, Any]:

@@ -36,8 +36,8 @@ class BucketAndObjectRoutes:
         """Return the routes below `/storage/v1` and `/download/storage/v1`."""
         one = "/b/{bucket}/o/{name:path}"
         return [
-            Route("/storage/v1/b", self._list_buckets, methods=["GET"]),
-            Route("/storage/v1/b", self._make_bucket, methods=["POST"]),
+            Route("/storage/v1/b", self._list_all_buckets, methods=["GET"]),
+            Route("/storage/v1/b", self._create_new_bucket, methods=["POST"]),
             Route("/storage/v1/b/{bucket}", self._get_bucket, methods=["GET"]),
             Route("/storage/v1/b/{bucket}", self._delete_bucket, methods=["DELETE"]),
             Route("/storage/v1/b/{bucket}/storageLayout", self._get_storage_layout, methods=["GET"]),
@@ -48,17 +48,17 @@ class BucketAndObjectRoutes:
             Route(f"/download/storage/v1{one}", self._download_media, methods=["GET"]),
         ]
 
-    def _list_buckets(self, request: Request) -> Response:
+    def _list_all_buckets(self, request: Request) -> Response:
         query = get_checked_query(request, {"project", "maxResults", "prefix"})
         names = [name for name in self.objects.list_buckets() if name.startswith(query.get("prefix", ""))]
         base_url = get_base_url(request)
         items = [serialize_bucket(base_url, name, self.objects.require_bucket_folder(name)) for name in names]
         return _respond_with_list("storage#buckets", items=items)
 
-    async def _make_bucket(self, request: Request) -> Response:
+    async def _create_new_bucket(self, request: Request) -> Response:
         get_checked_query(request, {"project", "predefinedAcl", "predefinedDefaultObjectAcl", "enableObjectRetention"})
         name = str((await read_json_object(request)).get("name", ""))
-        self.objects.make_bucket(name)
+        self.objects.create_new_bucket(name)
         return JSONResponse(serialize_bucket(get_base_url(request), name, self.objects.require_bucket_folder(name)))
 
     def _get_bucket(self, request: Request) -> Response:
@@ -87,14 +87,14 @@ class BucketAndObjectRoutes:
         query = get_checked_query(request, {"prefix", "delimiter", "maxResults", "pageToken", *_IGNORED_PARAMETERS})
         bucket, prefix = request.path_params["bucket"], query.get("prefix", "")
         names = self.objects.iterate_object_names(bucket, prefix, _parse_page_token(query.get("pageToken", "")))
-        grouped = _iterate_names_and_prefixes(names, prefix, query.get("delimiter", ""))
+        grouped = _iterate_names_with_is_prefix(names, prefix, query.get("delimiter", ""))
         page = list(islice(grouped, _parse_page_size(query) + 1))
         token = ""
         if len(page) > _parse_page_size(query):
             page.pop()
             last, is_prefix = page[-1]
             token = base64.urlsafe_b64encode((last + _AFTER_PREFIX if is_prefix else last).encode()).decode()
-        objects = [self.objects.get_object(bucket, name) for name, is_prefix in page if not is_prefix]
+        objects = [self.objects.find_object_or_folder(bucket, name) for name, is_prefix in page if not is_prefix]
         items = [serialize_object(get_base_url(request), stored, {}) for stored in objects if stored]
         prefixes = [name for name, is_prefix in page if is_prefix]
         return _respond_with_list("storage#objects", nextPageToken=token, items=items, prefixes=prefixes)
@@ -159,7 +159,7 @@ def _respond_with_list(kind: str, **fields: Any) -> Response:
     return JSONResponse({"kind": kind, **{name: value for name, value in fields.items() if value}})
 
 
-def _iterate_names_and_prefixes(names: Iterable[str], prefix: str, delimiter: str) -> Iterable[tuple[str, bool]]:
+def _iterate_names_with_is_prefix(names: Iterable[str], prefix: str, delimiter: str) -> Iterable[tuple[str, bool]]:
     """Yield names and, once each and with True, the prefixes of names that have the delimiter after `prefix`."""
     last = ""
     for name in names:

@@ -16,16 +16,14 @@ def resolve_gs_uri(buckets_folder: Path, uri: str) -> Path:
         raise InvalidBucketUri(f'"{uri}" is not a Cloud Storage URI: it must start with gs://')
     bucket, _, name = uri.removeprefix("gs://").partition("/")
     if not _BUCKET.fullmatch(bucket) or ".." in bucket:
-        raise InvalidBucketUri(
-            f'"{uri}" names no bucket: bucket names are 3 to 222 lowercase letters, digits, ".", "_", "-"'
-        )
+        rule = 'bucket names are 3 to 222 lowercase letters, digits, ".", "_", "-"'
+        raise InvalidBucketUri(f'"{uri}" names no bucket: {rule}')
     parts = name.strip("/").split("/") if name.strip("/") else []
     if any(part in ("", ".", "..") or "\0" in part for part in parts):
         raise InvalidBucketUri(f'"{uri}" has an empty, "." or ".." part, which is not a valid folder name')
     if any(len(part.encode()) > _MAX_NAME_BYTES for part in parts):
-        raise InvalidBucketUri(
-            f'"{uri}" has a part of more than {_MAX_NAME_BYTES} bytes, which is more than a file name can have here'
-        )
+        rule = f"has a part of more than {_MAX_NAME_BYTES} bytes, which is more than a file name can have here"
+        raise InvalidBucketUri(f'"{uri}" {rule}')
     path = buckets_folder.joinpath(bucket, *parts)
     # A container may have created a symbolic link in a bucket that leads elsewhere.
     if not path.resolve().is_relative_to(buckets_folder.resolve()):

@@ -38,7 +38,7 @@ class ObjectStore:
         except ApiError:
             return False
 
-    def make_bucket(self, bucket: str) -> None:
+    def create_new_bucket(self, bucket: str) -> None:
         """Create a bucket. Raises ApiError if it exists or its name is invalid."""
         if self.resolve_object_path(bucket, "").is_dir():
             raise ApiError("ALREADY_EXISTS", f"A bucket named {bucket} already exists on this emulator.", http=409)
@@ -77,12 +77,12 @@ class ObjectStore:
 
     def require_object(self, bucket: str, name: str) -> StoredObject:
         """Return an object, or a folder if the name ends with "/". Raises ApiError NOT_FOUND."""
-        stored = self.get_object(bucket, name)
+        stored = self.find_object_or_folder(bucket, name)
         if stored is None:
             raise ApiError("NOT_FOUND", f"No such object: {bucket}/{name}")
         return stored
 
-    def get_object(self, bucket: str, name: str) -> StoredObject | None:
+    def find_object_or_folder(self, bucket: str, name: str) -> StoredObject | None:
         """Return an object, or a folder if the name ends with "/"; None if it does not exist. Raises ApiError."""
         path, is_folder = self.resolve_object_path(bucket, name), name.endswith("/")
         try:
@@ -93,7 +93,7 @@ class ObjectStore:
             return None
         return StoredObject(bucket, name, path, status.st_mtime_ns, 0 if is_folder else status.st_size)
 
-    def put_object(self, bucket: str, name: str, source_file: Path) -> StoredObject:
+    def put_object_by_moving_file(self, bucket: str, name: str, source_file: Path) -> StoredObject:
         """Make a file the content of an object, atomically; creates the bucket if needed. Raises ApiError, OSError."""
         path = self.resolve_object_path(bucket, name)
         if not name.endswith("/"):

@@ -48,12 +48,12 @@ class UploadRoutes:
             raise ApiError("INVALID_ARGUMENT", "Content-Encoding: send the body as it is to be stored", http=415)
         match query.get("uploadType"):
             case "media":
-                upload = self._begin_upload(request, {})
+                upload = self._create_upload(request, {})
                 return await self._receive_whole_upload(request, upload, request.stream())
             case "multipart":
                 return await self._receive_multipart(request)
             case "resumable":
-                upload = self._begin_upload(request, await read_json_object(request))
+                upload = self._create_upload(request, await read_json_object(request))
                 url = f"{get_base_url(request)}{request.url.path}?uploadType=resumable&upload_id={upload.id}"
                 return Response(headers={"location": url, "x-guploader-uploadid": upload.id})
         raise ApiError("INVALID_ARGUMENT", "uploadType must be media, multipart or resumable")
@@ -66,7 +66,7 @@ class UploadRoutes:
             first += parser.feed_and_take_media(part)
             if parser.metadata is not None:
                 break
-        upload = self._begin_upload(request, parser.metadata or {})
+        upload = self._create_upload(request, parser.metadata or {})
 
         async def iterate_media() -> AsyncIterator[bytes]:
             yield first
@@ -76,7 +76,7 @@ class UploadRoutes:
 
         return await self._receive_whole_upload(request, upload, iterate_media())
 
-    def _begin_upload(self, request: Request, metadata: Mapping[str, object]) -> Upload:
+    def _create_upload(self, request: Request, metadata: Mapping[str, object]) -> Upload:
         _reject_unstorable_metadata(metadata)
         fields = {**metadata, **request.query_params}
         expected = {field: str(fields[field]) for field in _EXPECTED if fields.get(field)}
@@ -94,12 +94,12 @@ class UploadRoutes:
         """Receive a chunk by its Content-Range, or answer how much has arrived (Cloud Storage, "Resumable uploads")."""
         upload = self.uploads.require(request.query_params.get("upload_id", ""))
         start, end, total = _parse_content_range(request.headers.get("content-range"))
-        received = upload.received_bytes
+        received = upload.received_bytes_unless_finished
         if received is not None and (start is None or start <= received):
             if start is not None:
                 upload.truncate(start)
                 await _write_in_batches(request.stream(), upload.append)
-            received = upload.received_bytes
+            received = upload.received_bytes_unless_finished
         if received is None or (end is None and total is None and start is not None) or received == total:
             return await self._complete_upload(request, upload)
         return Response(status_code=308, headers={"range": f"bytes=0-{received - 1}"} if received else {})
@@ -109,8 +109,9 @@ class UploadRoutes:
         return Response(status_code=499)  # as Cloud Storage does
 
     async def _complete_upload(self, request: Request, upload: Upload) -> Response:
-        expected = _parse_checksum_header(request.headers.get("x-goog-hash", ""))
-        stored, checksums = await to_thread.run_sync(lambda: self.uploads.finish(upload, expected))
+        expected = _parse_checksums_by_object_field(request.headers.get("x-goog-hash", ""))
+        store = self.uploads.store_object_and_compute_checksums
+        stored, checksums = await to_thread.run_sync(store, upload, expected)
         return JSONResponse(serialize_object(get_base_url(request), stored, checksums))
 
 
@@ -144,7 +145,7 @@ def _parse_content_range(header: str | None) -> tuple[int | None, int | None, in
     return first, last, total
 
 
-def _parse_checksum_header(header: str) -> dict[str, str]:
+def _parse_checksums_by_object_field(hash_header: str) -> dict[str, str]:
     """Return the checksums of an `x-goog-hash` header by their field in the Objects resource."""
-    pairs = (pair.strip().partition("=") for pair in header.split(",") if pair.strip())
+    pairs = (pair.strip().partition("=") for pair in hash_header.split(",") if pair.strip())
     return {_HASH_FIELDS[name]: value for name, _, value in pairs if name in _HASH_FIELDS}

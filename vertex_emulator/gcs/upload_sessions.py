@@ -37,7 +37,7 @@ class Upload:
         return self.partial.stem
 
     @property
-    def received_bytes(self) -> int | None:
+    def received_bytes_unless_finished(self) -> int | None:
         """The number of bytes that have arrived; None once the upload has become the object."""
         try:
             return self.partial.stat().st_size
@@ -82,12 +82,14 @@ class Uploads:
         except (FileNotFoundError, ValueError) as error:
             raise ApiError("NOT_FOUND", f"There is no upload {upload_id!r} here, or it has expired.") from error
 
-    def finish(self, upload: Upload, expected_checksums: Mapping[str, str]) -> tuple[StoredObject, dict[str, str]]:
+    def store_object_and_compute_checksums(
+        self, upload: Upload, expected_checksums: Mapping[str, str]
+    ) -> tuple[StoredObject, dict[str, str]]:
         """Store the object and return it with its checksums; for a finished upload, return its object again.
 
         `expected_checksums` came with the last bytes. Raises ApiError or OSError and discards the upload.
         """
-        if upload.received_bytes is None:
+        if upload.received_bytes_unless_finished is None:
             stored = self.objects.require_object(upload.bucket, upload.name)
             return stored, compute_checksums(stored.path)
         try:
@@ -97,8 +99,8 @@ class Uploads:
                 if value != actual:
                     message = f"Provided {field} {value!r} doesn't match the calculated {actual!r}: send it again."
                     raise ApiError("INVALID_ARGUMENT", message)
-            check_preconditions(upload.expected, self.objects.get_object(upload.bucket, upload.name))
-            return self.objects.put_object(upload.bucket, upload.name, upload.partial), checksums
+            check_preconditions(upload.expected, self.objects.find_object_or_folder(upload.bucket, upload.name))
+            return self.objects.put_object_by_moving_file(upload.bucket, upload.name, upload.partial), checksums
         except (ApiError, OSError):
             self.discard(upload)
             raise

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, find_explicit_timeout
+from vertex_api.catalog.job_defaults import DEFAULT_TIMEOUT, find_explicit_timeout_duration
 from vertex_api.scalar_types import parse_seconds
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.replicas.executor_protocol import ReplicaStatus
 from vertex_emulator.scheduling import injected_fault_effects, restart_rules
 from vertex_emulator.scheduling.restart_rules import RestartPlan
-from vertex_emulator.time_formats import now_ns
+from vertex_emulator.timestamps import now_ns
 
 _DEFAULT_QUEUE_WAIT = "86400s"  # a day, for FLEX_START (discovery document)
 PRIMARY = Replica(0, 0)
@@ -49,13 +49,13 @@ def get_timeout_ending(job: Job, now: int) -> Ending | None:
     """Decide how a job ends that exceeds its timeout; None before."""
     if now < compute_deadline(job):
         return None
-    timeout = find_explicit_timeout(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
+    timeout = find_explicit_timeout_duration(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
     return Ending(FAILED, _CODE_DEADLINE_EXCEEDED, f"The job exceeded its timeout of {timeout}.", now)
 
 
 def compute_deadline(job: Job) -> int:
     """Compute when a job times out, in ns since 1970; the timeout counts from its first start."""
-    timeout = find_explicit_timeout(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
+    timeout = find_explicit_timeout_duration(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
     return (job.started or now_ns()) + int(parse_seconds(timeout) * 10**9)
 
 

@@ -19,7 +19,7 @@ from vertex_emulator.replicas.resource_limits import render_shortfall_warnings
 from vertex_emulator.scheduling import custom_job_outcome, image_error, injected_fault_effects
 from vertex_emulator.scheduling.custom_job_outcome import CODE_FAILED_PRECONDITION, CODE_INVALID_ARGUMENT, PRIMARY
 from vertex_emulator.scheduling.restart_rules import RestartPlan
-from vertex_emulator.time_formats import now_ns
+from vertex_emulator.timestamps import now_ns
 
 STOP_GRACE_SECONDS = 5.0
 _KILL_RETRY_SECONDS = 1.0
@@ -57,7 +57,7 @@ class CustomJobReconciler:
             current = transaction.get_job(job.id)
             if current is None or current.is_terminal:
                 return None
-            return current if current.ending is not None else transaction.update_job(current, ending=ending)
+            return current if current.ending is not None else transaction.update_and_get_job(current, ending=ending)
 
     def _end_if_queued_too_long(self, job: Job) -> float | None:
         queue_deadline = custom_job_outcome.compute_queue_deadline(job)
@@ -114,7 +114,8 @@ class CustomJobReconciler:
                     for text in render_shortfall_warnings(job.spec["jobSpec"]["workerPoolSpecs"], host):
                         transaction.log_service_message(job.id, text, "WARNING")
                 restarts = replace(current.restarts, restarting_since=None)
-                transaction.update_job(current, state=RUNNING, started=current.started or now_ns(), restarts=restarts)
+                started = current.started or now_ns()
+                transaction.update_and_get_job(current, state=RUNNING, started=started, restarts=restarts)
         if job.study is not None:
             self.wake(job.study)
         # The executor reports each exit, also one before this moment.
@@ -139,7 +140,7 @@ class CustomJobReconciler:
                 return
             transaction.log_service_message(job.id, plan.log_message, "WARNING")
             state = PENDING if plan.whole_job else RUNNING
-            transaction.update_job(current, state=state, restarts=plan.restarts)
+            transaction.update_and_get_job(current, state=state, restarts=plan.restarts)
         self.wake(job.id)
 
     def _record_ending_and_stop(self, job: Job, ending: Ending, statuses: _Statuses | None = None) -> float | None:

@@ -3,7 +3,7 @@
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import CANCELLED, CANCELLING, QUEUED, SUCCEEDED, Ending
-from vertex_emulator.time_formats import now_ns
+from vertex_emulator.timestamps import now_ns
 
 _CODE_CANCELLED = 1
 
@@ -26,11 +26,11 @@ def request_early_trial_stop(transaction: Transaction, trial_job_id: str) -> boo
 
 def _request_ending_if_undecided(transaction: Transaction, job_id: str, ending: Ending) -> bool:
     job = transaction.get_job(job_id)
-    if job is None or job.is_terminal or not (job.ending is None or job.is_waiting_for_trials):
+    if job is None or job.is_terminal or not (job.ending is None or job.is_stopped_but_has_active_trials):
         return False
     # A custom job in the queue has no containers yet.
     if job.state == QUEUED and job.kind == CUSTOM_JOB:
         transaction.end_job_and_log_outcome(job, ending)
     else:
-        transaction.update_job(job, state=CANCELLING, ending=ending)
+        transaction.update_and_get_job(job, state=CANCELLING, ending=ending)
     return True

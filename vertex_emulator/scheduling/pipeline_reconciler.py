@@ -23,7 +23,7 @@ from vertex_emulator.scheduling.ending_requests import request_cancellation
 from vertex_emulator.scheduling.job_submission import submit_job
 from vertex_emulator.scheduling.pipeline_input_data import add_input_variables, resolve_input_variables_and_warnings
 from vertex_emulator.scheduling.uploaded_model_versions import store_model_version
-from vertex_emulator.time_formats import now_ns
+from vertex_emulator.timestamps import now_ns
 
 _NO_ARTIFACT_WARNING = "modelToUpload: without a baseOutputDirectory or an artifactUri the model will have no artifact."
 _STATUS_CODES = {"NOT_FOUND": 5, "ALREADY_EXISTS": 6}
@@ -70,9 +70,9 @@ class PipelineReconciler:
                 transaction.end_job_and_log_outcome(current, current.ending)
                 return
             job = submit_job(transaction, generate_id(), kind, pipeline.location, spec, warnings)
-            transaction.pipelines.set_backing_job(pipeline.id, job.id)
+            transaction.pipelines.add_backing_job(pipeline.id, job.id)
             transaction.log_service_message(pipeline.id, f"The pipeline's task is {job.name}.")
-            transaction.update_job(current, state=PENDING)
+            transaction.update_and_get_job(current, state=PENDING)
         self.wake(job.id)
 
     def _forward_cancellation_or_copy_start(self, pipeline: Job, job: Job) -> None:
@@ -84,7 +84,7 @@ class PipelineReconciler:
             if must_cancel:
                 request_cancellation(transaction, job.id)
             elif current.ending is None and current_job.started is not None and current.state in (QUEUED, PENDING):
-                transaction.update_job(current, state=RUNNING, started=current_job.started)
+                transaction.update_and_get_job(current, state=RUNNING, started=current_job.started)
         if must_cancel:
             self.wake(job.id)
 
@@ -123,7 +123,7 @@ class PipelineReconciler:
         """Return AIP_MODEL_DIR of the job or, for a tuning job, of its best trial."""
         if job.kind == CUSTOM_JOB:
             return get_model_directory(job.spec["jobSpec"])
-        best = trials.find_best_trial_results(serialize_job(job, trials_of_job))
+        best = trials.find_best_trial_summary(serialize_job(job, trials_of_job))
         return get_model_directory(job.spec["trialJobSpec"], best["id"]) if best is not None else None
 
 

@@ -21,7 +21,7 @@ from vertex_emulator.scheduling.pipeline_reconciler import PipelineReconciler
 from vertex_emulator.scheduling.queue_admission import select_admissible_jobs
 from vertex_emulator.scheduling.study_reconciler import StudyReconciler
 from vertex_emulator.scheduling.work_queue import WorkQueue
-from vertex_emulator.time_formats import now_ns
+from vertex_emulator.timestamps import now_ns
 
 _WORKERS = 8
 _ADMISSION = "admission"  # two keys that are not jobs: admit jobs from the queue,
@@ -144,8 +144,8 @@ class Scheduler:
             for queued_job in admitted:
                 job = transaction.get_job(queued_job.id)
                 assert job is not None
-                transaction.queue.record_admission_time(job)
-                transaction.update_job(job, state=PENDING)
+                transaction.queue.record_admission_of_study_or_job(job)
+                transaction.update_and_get_job(job, state=PENDING)
                 transaction.log_service_message(
                     job.id,
                     "Vertex AI is provisioning job running framework. First time usage might take couple of minutes, "

@@ -15,7 +15,7 @@ from vertex_emulator.scheduling.ending_requests import request_cancellation, req
 from vertex_emulator.scheduling.trial_job_spec import Values, build_trial_job_spec
 from vertex_emulator.scheduling.trial_update import build_updated_trial
 from vertex_emulator.search import Observation, SearchSpaceExhausted, suggest_parameters
-from vertex_emulator.time_formats import now_ns
+from vertex_emulator.timestamps import now_ns
 
 _POLL_SECONDS = 1.0  # how often a running trial's metric file is read
 
@@ -71,10 +71,10 @@ class StudyReconciler:
                 return
             if state == RUNNING:
                 transaction.log_service_message(study.id, "Job is running.")
-                transaction.update_job(current, state=RUNNING, started=min(start_times))
+                transaction.update_and_get_job(current, state=RUNNING, started=min(start_times))
             elif current.state == QUEUED:
                 transaction.log_service_message(study.id, "Vertex AI is setting up this job.")
-                transaction.update_job(current, state=PENDING)
+                transaction.update_and_get_job(current, state=PENDING)
 
     def _start_trials_or_stop(self, study: Job, trials: list[Trial]) -> Ending | None:
         """Start as many trials as may run now; return the study's ending if there is one."""
@@ -105,7 +105,7 @@ class StudyReconciler:
             if current is None or current.ending is not None:
                 return None if current is None else current.ending
             transaction.log_service_message(study.id, f"The study is stopped: {reason}.")
-            transaction.update_job(current, ending=ending)
+            transaction.update_and_get_job(current, ending=ending)
         return ending
 
     def _is_waiting_for_trials(self, study: Job, ending: Ending, trials: Sequence[Trial]) -> bool:
@@ -145,7 +145,7 @@ class StudyReconciler:
             ending = current.ending or ending
             if active_jobs:
                 if current.ending is None:
-                    transaction.update_job(current, ending=ending)
+                    transaction.update_and_get_job(current, ending=ending)
                 for job in active_jobs:
                     if ending.state == SUCCEEDED:
                         request_early_trial_stop(transaction, job.id)

@@ -6,7 +6,7 @@ from typing import Any
 from vertex_emulator.database import Transaction
 from vertex_emulator.database.records import ModelVersion
 from vertex_emulator.errors import ModelUploadRejected
-from vertex_emulator.resource_names import Location, generate_id, parse_location_and_model_id
+from vertex_emulator.resource_names import Location, generate_id, parse_model_name_or_none
 
 
 def choose_model_id(transaction: Transaction, location: Location, request: Mapping[str, Any]) -> str:
@@ -16,16 +16,17 @@ def choose_model_id(transaction: Transaction, location: Location, request: Mappi
     not exist, ALREADY_EXISTS if `modelId` is taken.
     """
     model_id, parent_model = request.get("modelId", ""), request.get("parentModel", "")
+    location_name = location.name_with_project_number
     if parent_model:
-        parsed = parse_location_and_model_id(parent_model)
-        if parsed is None or parsed[0].name != location.name:
-            raise ModelUploadRejected("NOT_FOUND", f'The parent model "{parent_model}" is no model of {location.name}.')
+        parsed = parse_model_name_or_none(parent_model)
+        if parsed is None or parsed[0].name_with_project_number != location_name:
+            raise ModelUploadRejected("NOT_FOUND", f'The parent model "{parent_model}" is no model of {location_name}.')
         parent_id = parsed[1].partition("@")[0]
         if not transaction.models.list_versions(location, parent_id):
-            raise ModelUploadRejected("NOT_FOUND", f"The Model {location.name}/models/{parent_id} does not exist.")
+            raise ModelUploadRejected("NOT_FOUND", f"The Model {location_name}/models/{parent_id} does not exist.")
         return parent_id
     if model_id and transaction.models.list_versions(location, model_id):
-        raise ModelUploadRejected("ALREADY_EXISTS", f"The Model {location.name}/models/{model_id} already exists.")
+        raise ModelUploadRejected("ALREADY_EXISTS", f"The Model {location_name}/models/{model_id} already exists.")
     return model_id or generate_id()
 
 

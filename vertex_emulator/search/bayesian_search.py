@@ -96,7 +96,7 @@ def _fit_models_and_propose_point(
     excess_lists = [
         excesses
         for safety in list_safety_metrics(study_spec)
-        if (excesses := fill_and_compress_values(safety.compute_safety_excess, ended))
+        if (excesses := fill_and_compress_values(safety.compute_safety_shortfall, ended))
     ]
     objective = fit_model(losses)
     safety_models = [model for model in map(fit_model, excess_lists) if model is not None]

@@ -7,7 +7,7 @@ from typing import Any
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.studies.metrics import is_safe, list_objectives
 from vertex_api.types import StudySpec
-from vertex_emulator.time_formats import parse_time
+from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def _is_runtime_constraint_met(constraint: Mapping[str, Any], created: int, now:
     if "maxDuration" in constraint:
         return now - created >= _parse_nanoseconds(constraint["maxDuration"])
     if "endTime" in constraint:
-        end = parse_time(constraint["endTime"])
+        end = parse_time_to_ns_or_none(constraint["endTime"])
         return end is not None and now >= end
     return default
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from vertex_emulator.errors import ApiError, InvalidBucketUri
 from vertex_emulator.gcs import bucket_folders
-from vertex_emulator.time_formats import format_time
+from vertex_emulator.timestamps import format_time
 
 ROOT = "gs://"
 MAX_LISTED = 1000
 
 
-def list_folder_entries(buckets_folder: Path, uri: str) -> dict[str, Any]:
+def build_folder_view(buckets_folder: Path, uri: str) -> dict[str, Any]:
     """Return the content of the folder of a gs:// URI (`gs://` for the buckets), folders first. Raises ApiError.
 
     The fields are `uri`, the local `path`, `entries` (`name`, `uri`, `kind`: folder, file or link, `size` in bytes,
@@ -27,10 +27,11 @@ def list_folder_entries(buckets_folder: Path, uri: str) -> dict[str, Any]:
         raise ApiError("NOT_FOUND", f"There is no folder {uri} ({path}): {error.strerror}.") from error
     shown = heapq.nsmallest(MAX_LISTED, entries)
     base = uri if uri == ROOT else f"{uri.rstrip('/')}/"
+    rows = (_serialize_entry_unless_deleted(f"{base}{name}", entry) for _, name, entry in shown)
     return {
         "uri": uri,
         "path": str(path),
-        "entries": [row for _, name, entry in shown if (row := _serialize_entry(f"{base}{name}", entry)) is not None],
+        "entries": [row for row in rows if row is not None],
         "left_out": len(entries) - len(shown),
     }
 
@@ -50,7 +51,7 @@ def _resolve_uri_or_root(buckets_folder: Path, uri: str) -> Path:
         raise ApiError("INVALID_ARGUMENT", str(error), [("uri", str(error))]) from error
 
 
-def _serialize_entry(uri: str, entry: os.DirEntry[str]) -> dict[str, Any] | None:
+def _serialize_entry_unless_deleted(uri: str, entry: os.DirEntry[str]) -> dict[str, Any] | None:
     """Return an entry of a folder, None if it was deleted meanwhile."""
     try:
         status = entry.stat(follow_symlinks=False)

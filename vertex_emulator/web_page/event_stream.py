@@ -16,7 +16,7 @@ async def stream_job_change_events(changes: JobChangeNotifier, job_id: str | Non
     with changes.subscribe() as watcher:
         # From here on no change is missed, so the page can load everything now.
         yield f"retry: {_RETRY_MILLISECONDS}\nevent: ready\ndata: []\n\n"
-        while (ids := await watcher.wait_for_changes(_KEEP_ALIVE_SECONDS)) is not None:
+        while (ids := await watcher.wait_for_changed_ids_or_close(_KEEP_ALIVE_SECONDS)) is not None:
             changed_ids = sorted(ids if job_id is None else ids & {job_id})
             if changed_ids:
                 yield f"event: changed\ndata: {json.dumps(changed_ids)}\n\n"

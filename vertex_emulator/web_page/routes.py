@@ -12,7 +12,7 @@ from vertex_api.job_kinds import KINDS
 from vertex_emulator.database import Database
 from vertex_emulator.errors import ApiError
 from vertex_emulator.replicas.executor_protocol import Executor
-from vertex_emulator.web_page import bucket_files, event_stream, job_list
+from vertex_emulator.web_page import bucket_files, event_stream, job_summaries
 from vertex_emulator.web_page.job_view import JobViews
 from vertex_emulator.web_page.static_assets import FOLDER, FRAME_HEADERS, Assets
 
@@ -53,17 +53,18 @@ class Page:
         return StreamingResponse(events, media_type="text/event-stream")
 
     def _list_jobs(self, request: Request) -> Response:
-        return JSONResponse(job_list.list_job_summaries(self.database, job_list.parse_job_query(request.query_params)))
+        query = job_summaries.parse_job_query(request.query_params)
+        return JSONResponse(job_summaries.build_job_list_reply(self.database, query))
 
     def _get_job(self, request: Request) -> Response:
         collection, job_id = request.path_params["collection"], request.path_params["id"]
-        view = JobViews(self.database, self.executor, self.buckets).get_view(collection, job_id)
+        view = JobViews(self.database, self.executor, self.buckets).build_view_or_none(collection, job_id)
         if view is None:
             raise ApiError("NOT_FOUND", f"There is no job {collection}/{job_id} here.")
         return JSONResponse(view)
 
     def _list_folder_entries(self, request: Request) -> Response:
-        return JSONResponse(bucket_files.list_folder_entries(self.buckets, _get_uri_or_root(request)))
+        return JSONResponse(bucket_files.build_folder_view(self.buckets, _get_uri_or_root(request)))
 
     def _download_file(self, request: Request) -> Response:
         path = bucket_files.require_file_path(self.buckets, _get_uri_or_root(request))

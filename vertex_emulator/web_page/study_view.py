@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_api.scalar_types import parse_seconds
 from vertex_api.studies.metrics import list_metrics
-from vertex_api.studies.trials import find_pareto_front_results, list_trial_results
+from vertex_api.studies.trials import find_pareto_front_summaries, list_trial_summaries
 from vertex_emulator.database.records import Job, Trial
 from vertex_emulator.resource_json import format_times, serialize_job
 
@@ -23,7 +23,7 @@ _VALUE_SPECS = {
 def build_study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
     """Return `metrics`, `parameters`, `best` (ids of trials), `most` (the number of trials asked for) and `trials`.
 
-    A trial has the fields of `trials.list_trial_results`, `job`, `startTime`, `endTime` and its `curve`: `measured`,
+    A trial has the fields of `trials.list_trial_summaries`, `job`, `startTime`, `endTime` and its `curve`: `measured`,
     the number of measurements, and of those shown the `steps`, `seconds` and, by metric, `values` (null if missing).
     """
     shown = serialize_job(job, [replace(trial, measurements=()) for trial in trials])
@@ -34,11 +34,11 @@ def build_study_view(job: Job, trials: Sequence[Trial]) -> dict[str, Any]:
     ]
     fewest, most = _MIN_AND_MAX_CURVE_POINTS
     max_points = min(max(_MAX_POINTS // max(len(trials), 1), fewest), most)
-    rows = {row["id"]: row for row in list_trial_results(shown)}
+    rows = {row["id"]: row for row in list_trial_summaries(shown)}
     return {
         "metrics": metrics,
         "parameters": [*_serialize_parameters(spec["parameters"])],
-        "best": [row["id"] for row in find_pareto_front_results(shown)],
+        "best": [row["id"] for row in find_pareto_front_summaries(shown)],
         "most": job.spec["maxTrialCount"],
         "trials": [
             {
@@ -63,9 +63,8 @@ def _serialize_parameters(specs: Sequence[Mapping[str, Any]], parent: str | None
         else:
             shown |= {"min": float(value.get("minValue", 0)), "max": float(value.get("maxValue", 0))}
         yield shown
-        yield from _serialize_parameters(
-            [each["parameterSpec"] for each in spec.get("conditionalParameterSpecs", [])], spec["parameterId"]
-        )
+        children = [each["parameterSpec"] for each in spec.get("conditionalParameterSpecs", [])]
+        yield from _serialize_parameters(children, spec["parameterId"])
 
 
 def _build_metric_curves(trial: Trial, metrics: Sequence[Mapping[str, Any]], max_points: int) -> dict[str, Any]:

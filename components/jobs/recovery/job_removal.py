@@ -22,12 +22,12 @@ def remove_job(client: JobClient, name: ResourceName, display_name: str, *, keep
     `display_name` is for messages. Raises VertexError, and SubmitFailed for a job that does not end.
     """
     with suppress(NotFound):
-        if client.get(name)["state"] not in TERMINAL_STATES:
+        if client.require(name)["state"] not in TERMINAL_STATES:
             _cancel_and_wait(client, name, display_name)
         if not keep_record:
             if name.kind == TRAINING_PIPELINE:
                 _delete_backing_job(client, name)
-            client.delete(name)
+            client.delete_and_wait(name)
 
 
 def _delete_backing_job(client: JobClient, pipeline_name: ResourceName) -> None:
@@ -36,20 +36,20 @@ def _delete_backing_job(client: JobClient, pipeline_name: ResourceName) -> None:
     What Vertex AI does with that job when its pipeline is deleted is not documented. It is deleted first, because
     its name is known from its pipeline alone. The model stays, as all outputs of jobs do.
     """
-    if job := get_backing_job_resource_name(client.get(pipeline_name)):
+    if job := get_backing_job_resource_name(client.require(pipeline_name)):
         # Its record costs nothing, so it may stay if the service does not delete it.
         with suppress(NotFound, InvalidRequest):
-            client.delete(ResourceName.parse(job))
+            client.delete_and_wait(ResourceName.parse(job))
 
 
 def _cancel_and_wait(client: JobClient, name: ResourceName, display_name: str) -> None:
     try:
         client.cancel(name)
     except InvalidRequest:
-        if client.get(name)["state"] not in TERMINAL_STATES:
+        if client.require(name)["state"] not in TERMINAL_STATES:
             raise
     deadline, pause = time.monotonic() + CANCEL_SECONDS, 0.1
-    while (state := client.get(name)["state"]) not in TERMINAL_STATES:
+    while (state := client.require(name)["state"]) not in TERMINAL_STATES:
         if time.monotonic() > deadline:
             since = f"{CANCEL_SECONDS:.0f} s after it was cancelled"
             raise SubmitFailed(f"{display_name}: still {state} {since}; run this again")

@@ -75,7 +75,7 @@ class UpdateSession:
         rows = self._list_remaining_rows(api, kind, stack, token)
         while row := _select_newest_usable_job(rows):
             with suppress(NotFound):
-                job = api.client.get(ResourceName.parse(row["name"]))
+                job = api.client.require(ResourceName.parse(row["name"]))
                 if _select_newest_usable_job([job]):
                     return job
             rows.remove(row)

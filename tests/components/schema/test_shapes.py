@@ -134,4 +134,4 @@ def test_a_lifecycle_requires_a_positive_deadline() -> None:
     )
     for wrong in ("0s", "-5s", "2h", 7200):
         _, (problem,) = canonicalize_and_find_shape_problems(shapes.Lifecycle, {"deadline": wrong})
-        assert problem.field == "deadline"
+        assert problem.path_text == "deadline"

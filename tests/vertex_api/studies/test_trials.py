@@ -7,12 +7,12 @@ import pytest
 
 from vertex_api.studies.trials import (
     count_ended_trials,
-    find_best_trial_results,
-    find_pareto_front_results,
+    find_best_trial_summary,
+    find_pareto_front_summaries,
     find_trial_ids_by_unreported_metric,
-    get_trial_results,
+    get_trial_summary,
     list_ever_reported_metric_ids,
-    list_trial_results,
+    list_trial_summaries,
 )
 
 
@@ -27,7 +27,7 @@ def job(*trials: dict[str, Any], goal: str | None = "MINIMIZE") -> dict[str, Any
 
 
 def best_id(job: dict[str, Any]) -> str | None:
-    row = find_best_trial_results(job)
+    row = find_best_trial_summary(job)
     return str(row["id"]) if row else None
 
 
@@ -51,23 +51,23 @@ def test_trials_without_the_first_metric_are_never_best() -> None:
 
 
 def test_there_is_no_best_trial_where_none_succeeded() -> None:
-    assert find_best_trial_results(job()) is None
-    assert find_best_trial_results(job(trial(1), trial(2, 0.1, state="INFEASIBLE"))) is None
+    assert find_best_trial_summary(job()) is None
+    assert find_best_trial_summary(job(trial(1), trial(2, 0.1, state="INFEASIBLE"))) is None
 
 
 def test_a_metric_without_a_value_is_zero() -> None:
     zero = {"id": "1", "state": "SUCCEEDED", "finalMeasurement": {"metrics": [{"metricId": "loss"}]}}
-    assert get_trial_results(zero)["metrics"] == {"loss": 0.0}
+    assert get_trial_summary(zero)["metrics"] == {"loss": 0.0}
     assert best_id(job(zero, trial(2, 0.1))) == "1"
 
 
 def test_trials_are_ordered_by_number() -> None:
     given = job(trial(10), trial(2), trial(1))
-    assert [row["id"] for row in list_trial_results(given)] == ["1", "2", "10"]
+    assert [row["id"] for row in list_trial_summaries(given)] == ["1", "2", "10"]
 
 
 def test_a_job_without_trials_has_no_rows() -> None:
-    assert list_trial_results({"studySpec": {}}) == []
+    assert list_trial_summaries({"studySpec": {}}) == []
 
 
 def test_a_row_has_parameters_and_metrics_by_id() -> None:
@@ -78,7 +78,7 @@ def test_a_row_has_parameters_and_metrics_by_id() -> None:
             {"parameterId": "activation", "value": "relu"},
         ]
     }
-    row = get_trial_results(given)
+    row = get_trial_summary(given)
     assert row == {
         "id": "1",
         "state": "SUCCEEDED",
@@ -89,7 +89,7 @@ def test_a_row_has_parameters_and_metrics_by_id() -> None:
 
 
 def test_the_row_shows_why_a_trial_is_infeasible() -> None:
-    row = get_trial_results(trial(1, state="INFEASIBLE") | {"infeasibleReason": "exit code 3"})
+    row = get_trial_summary(trial(1, state="INFEASIBLE") | {"infeasibleReason": "exit code 3"})
     assert (row["metrics"], row["infeasibleReason"]) == ({}, "exit code 3")
 
 
@@ -99,7 +99,7 @@ def two(number: int, loss: float, other: float | None, state: str = "SUCCEEDED")
 
 
 def front_ids(job: dict[str, Any]) -> list[str]:
-    return [row["id"] for row in find_pareto_front_results(job)]
+    return [row["id"] for row in find_pareto_front_summaries(job)]
 
 
 def test_the_front_respects_the_goal_of_each_metric() -> None:
@@ -116,7 +116,9 @@ def test_the_front_has_equal_but_no_incomplete_trials() -> None:
 def test_the_front_is_exactly_the_unbeaten_trials() -> None:
     random = Random(5)
     trials = [two(i, random.randint(0, 9), random.randint(0, 9)) for i in range(1, 101)]
-    values = {row["id"]: (row["metrics"]["loss"], -row["metrics"]["other"]) for row in list_trial_results(job(*trials))}
+    values = {
+        row["id"]: (row["metrics"]["loss"], -row["metrics"]["other"]) for row in list_trial_summaries(job(*trials))
+    }
     kept = set(front_ids(job(*trials)))
     for id_, mine in values.items():
         is_beaten = any(
@@ -168,21 +170,21 @@ def test_the_front_compares_only_safe_trials() -> None:
         measured(5, loss=0, heat=0),  # without a cost
         measured(6, loss=2, cost=2, heat=0),  # as good as the second
     ]
-    assert [row["id"] for row in find_pareto_front_results(safe_job(*trials, safetyThreshold=1))] == ["1", "2", "6"]
+    assert [row["id"] for row in find_pareto_front_summaries(safe_job(*trials, safetyThreshold=1))] == ["1", "2", "6"]
 
 
 def test_a_single_objective_s_front_ignores_unsafe_trials() -> None:
     found = safe_job(measured(1, loss=2, heat=0), measured(2, loss=1, heat=0), measured(3, loss=0, heat=9))
     found["studySpec"]["metrics"].pop()
-    assert [row["id"] for row in find_pareto_front_results(found)] == ["2"]
-    assert find_pareto_front_results(found | {"trials": []}) == []
+    assert [row["id"] for row in find_pareto_front_summaries(found)] == ["2"]
+    assert find_pareto_front_summaries(found | {"trials": []}) == []
 
 
 def test_ties_are_decided_by_the_next_objective() -> None:
     trials = [measured(1, loss=1, cost=3, heat=0), measured(2, loss=1, cost=2, heat=0), measured(3, loss=1, heat=0)]
     found = safe_job(*trials)
     assert best_id(found) == "2"
-    assert [row["id"] for row in find_pareto_front_results(found)] == ["2"]
+    assert [row["id"] for row in find_pareto_front_summaries(found)] == ["2"]
     assert best_id(safe_job(measured(3, loss=1, heat=0), measured(4, loss=1, heat=0))) == "3"
 
 

@@ -33,11 +33,11 @@ def test_a_restored_spec_equals_the_validated_one(kind: Kind) -> None:
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
 def test_only_adopted_jobs_may_lack_a_display_name(kind: Kind) -> None:
     unnamed = {key: value for key, value in job_of(kind).items() if key != "displayName"}
-    assert [problem.field for problem in canonicalize_spec_and_find_problems(kind, unnamed)[1]] == ["displayName"]
+    assert [problem.path_text for problem in canonicalize_spec_and_find_problems(kind, unnamed)[1]] == ["displayName"]
     spec, problems = canonicalize_spec_and_find_problems(kind, unnamed, is_name_required=False)
     assert spec and problems == []
     assert "displayName" not in spec.fields
-    assert spec.training_job.job_spec == spec.job_spec
+    assert spec.backing_job_or_self.job_spec == spec.job_spec
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_only_adopted_jobs_may_lack_a_display_name(kind: Kind) -> None:
 def test_every_kind_has_a_custom_job_spec(kind: Kind, body: Any, path: tuple[str, ...]) -> None:
     spec = canonical(kind, body)
     assert spec.job_spec_path == path
-    assert spec.job_spec == spec.training_job.fields[spec.training_job.kind.spec_field]
+    assert spec.job_spec == spec.backing_job_or_self.fields[spec.backing_job_or_self.kind.spec_field]
     assert bool(spec.study_spec) == ("trialJobSpec" in path)
 
 

@@ -53,7 +53,7 @@ def test_snake_case_names_become_the_api_s_own() -> None:
 def test_label_keys_are_kept_as_written() -> None:
     labels = {"teamName": "a", "team_name": "b"}
     assert (
-        canonicalize_and_find_shape_problems(CUSTOM_JOB.message_type, custom_job() | {"labels": labels})[0]["labels"]
+        canonicalize_and_find_shape_problems(CUSTOM_JOB.typed_dict, custom_job() | {"labels": labels})[0]["labels"]
         == labels
     )
 
@@ -212,7 +212,7 @@ def test_all_violations_are_reported_at_once() -> None:
     job = edited(job, *POOL, "containerSpec", "env", to=[{"name": "1A", "value": "b"}])
     job = edited(job, *POOL, "diskSpec", to={"bootDiskSizeGb": 50})
     fields = [
-        problem.field.removeprefix("jobSpec.") for problem in canonicalize_job_and_find_problems(CUSTOM_JOB, job)[1]
+        problem.path_text.removeprefix("jobSpec.") for problem in canonicalize_job_and_find_problems(CUSTOM_JOB, job)[1]
     ]
     assert fields == [
         "scheduling.timeout",
@@ -241,7 +241,7 @@ def test_a_misshapen_field_causes_no_other_violation(field: str, value: object, 
 
 def test_a_non_string_key_is_a_violation() -> None:
     job = edited(custom_job(), *POOL, "replicaCount", to=2) | {"labels": {7: "a", "b": "C"}}
-    assert [problem.field for problem in canonicalize_job_and_find_problems(CUSTOM_JOB, job)[1]] == [
+    assert [problem.path_text for problem in canonicalize_job_and_find_problems(CUSTOM_JOB, job)[1]] == [
         "labels[7].[key]",
         "labels.b",
         "jobSpec.workerPoolSpecs[0].replicaCount",
@@ -257,7 +257,7 @@ def test_snake_case_hides_nothing_either() -> None:
     found = canonicalize_job_and_find_problems(
         CUSTOM_JOB, {"display_name": "digits", "job_spec": {"worker_pool_specs": [pool]}}
     )[1]
-    assert [problem.field.removeprefix("jobSpec.workerPoolSpecs[0].") for problem in found] == [
+    assert [problem.path_text.removeprefix("jobSpec.workerPoolSpecs[0].") for problem in found] == [
         "containerSpec.env[0].nam",
         "machineSpec.machineType",
         "replicaCount",
@@ -273,7 +273,7 @@ def test_both_spellings_of_one_field_are_a_violation() -> None:
 
 def test_a_body_must_be_an_object() -> None:
     value: Any = [custom_job()]
-    (problem,) = canonicalize_and_find_shape_problems(CUSTOM_JOB.message_type, value)[1]
+    (problem,) = canonicalize_and_find_shape_problems(CUSTOM_JOB.typed_dict, value)[1]
     assert (problem.path, str(problem)) == ((), "must be an object with named fields")
 
 
@@ -287,8 +287,8 @@ def test_paths_are_written_as_the_api_writes_them() -> None:
 def test_rules_skip_unresolved_references() -> None:
     job = edited(custom_job(), "jobSpec", "network", to="${later}") | {"labels": {"a": "${later}", "b": "X"}}
     found = canonicalize_job_and_find_problems(CUSTOM_JOB, job)[1]
-    assert [problem.field for problem in found] == ["labels.a", "labels.b", "jobSpec.network"]
+    assert [problem.path_text for problem in found] == ["labels.a", "labels.b", "jobSpec.network"]
     found = canonicalize_job_and_find_problems(
         CUSTOM_JOB, job, has_unresolved_references=lambda value: value == "${later}"
     )[1]
-    assert [problem.field for problem in found] == ["labels.b"]
+    assert [problem.path_text for problem in found] == ["labels.b"]

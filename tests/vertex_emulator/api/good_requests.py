@@ -217,6 +217,6 @@ GOOD: dict[Kind, tuple[dict[str, Any], ...]] = {
 
 def fields_of(kind: Kind) -> Iterator[tuple[Names, Any]]:
     """Each field that a client may set, with its type. Those of `trialJobSpec` are the ones of a custom job's spec."""
-    for names, hint in input_fields(kind.message_type):
+    for names, hint in input_fields(kind.typed_dict):
         if names[0] != "trialJobSpec" or len(names) == 1:
             yield names, hint

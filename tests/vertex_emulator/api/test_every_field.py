@@ -43,7 +43,7 @@ def request_with(kind: Kind, path: Names) -> Any:
     """A good request that sets a field, and no refused one unless the field is."""
     found = [body for body in GOOD[kind] if is_set(body, path)]
     if refused_by(kind, path) is None:
-        refused = [each for each, _ in input_fields(kind.message_type) if refused_by(kind, each)]
+        refused = [each for each, _ in input_fields(kind.typed_dict) if refused_by(kind, each)]
         found = [body for body in found if not any(is_set(body, each) for each in refused)]
     assert found, f"no good request sets {path}"
     return found[0]
@@ -51,7 +51,7 @@ def request_with(kind: Kind, path: Names) -> Any:
 
 def canonical(kind: Kind, body: Any) -> Any:
     if kind == TRAINING_PIPELINE:
-        return pipeline_validation.canonicalize_pipeline_and_find_problems(body, output_only="drop").spec
+        return pipeline_validation.validate_pipeline(body, output_only="drop").spec
     return canonicalize_job_and_find_problems(kind, body, output_only="drop")[0]
 
 

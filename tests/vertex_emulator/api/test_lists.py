@@ -10,7 +10,7 @@ from vertex_api.training_pipelines.backing_job import CUSTOM_TASK, TUNING_TASK
 from vertex_emulator.api.list_request import ListRequest
 from vertex_emulator.api.read_mask import apply_read_mask, has_field, parse_read_mask
 from vertex_emulator.errors import ApiError
-from vertex_emulator.filters.parser import parse_filter
+from vertex_emulator.filters.parser import parse_filter_unless_empty
 
 PARENT = "projects/listing/locations/us-central1"
 ABSENT = {**pool("pass"), "containerSpec": {"imageUri": "localhost/absent:1"}}
@@ -162,4 +162,4 @@ def test_last_page_has_no_token() -> None:
 
 @pytest.mark.parametrize(("text", "same"), [("-a=1", "NOT a=1"), ("-(a=1 OR b=2)", "NOT (a=1 OR b=2)")])
 def test_a_minus_is_another_way_to_write_not(text: str, same: str) -> None:
-    assert parse_filter(text) == parse_filter(same)
+    assert parse_filter_unless_empty(text) == parse_filter_unless_empty(same)

@@ -35,7 +35,7 @@ def told(database: Database, act: Callable[[], object]) -> frozenset[str] | None
     async def watch() -> frozenset[str] | None:
         with database.changes.subscribe() as watcher:
             act()
-            return await watcher.wait_for_changes(SHORT)
+            return await watcher.wait_for_changed_ids_or_close(SHORT)
 
     return asyncio.run(watch())
 
@@ -51,7 +51,7 @@ def within(database: Database, work: Callable[[Transaction], object]) -> Callabl
 def moved(transaction: Transaction, job_id: str) -> None:
     job = transaction.get_job(job_id)
     assert job is not None
-    transaction.update_job(job, state=RUNNING)
+    transaction.update_and_get_job(job, state=RUNNING)
 
 
 def removed(transaction: Transaction, job_id: str) -> None:
@@ -87,8 +87,8 @@ def test_nothing_is_told_before_the_change_is_there(database: Database) -> None:
         with database.changes.subscribe() as watcher:
             with database.write_transaction() as transaction:
                 moved(transaction, "1")
-                assert await watcher.wait_for_changes(SHORT) == frozenset()
-            assert await watcher.wait_for_changes(SHORT) == {"1"}
+                assert await watcher.wait_for_changed_ids_or_close(SHORT) == frozenset()
+            assert await watcher.wait_for_changed_ids_or_close(SHORT) == {"1"}
 
     asyncio.run(watch())
 

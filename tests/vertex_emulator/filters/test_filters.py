@@ -2,7 +2,7 @@ import pytest
 
 from vertex_emulator.errors import InvalidFilter
 from vertex_emulator.filters.expression_tree import find_required_value, matches
-from vertex_emulator.filters.parser import parse_filter
+from vertex_emulator.filters.parser import parse_filter_unless_empty
 
 JOB = {
     "state": "JOB_STATE_RUNNING",
@@ -37,7 +37,7 @@ JOB = {
     ],
 )
 def test_matching_filter_selects_job(text: str) -> None:
-    assert matches(parse_filter(text), JOB.get)
+    assert matches(parse_filter_unless_empty(text), JOB.get)
 
 
 @pytest.mark.parametrize(
@@ -55,20 +55,20 @@ def test_matching_filter_selects_job(text: str) -> None:
     ],
 )
 def test_filter_without_match_excludes_job(text: str) -> None:
-    assert not matches(parse_filter(text), JOB.get)
+    assert not matches(parse_filter_unless_empty(text), JOB.get)
 
 
 def test_or_binds_tighter_than_and() -> None:
     # (false AND true) OR true would pass; false AND (true OR true) does not.
-    assert not matches(parse_filter("state=X AND labels.team=vision OR labels.team=vision"), JOB.get)
+    assert not matches(parse_filter_unless_empty("state=X AND labels.team=vision OR labels.team=vision"), JOB.get)
     # true OR (false AND false) would pass; (true OR false) AND false does not.
-    assert not matches(parse_filter("state=JOB_STATE_RUNNING OR state=X AND labels.team=nlp"), JOB.get)
+    assert not matches(parse_filter_unless_empty("state=JOB_STATE_RUNNING OR state=X AND labels.team=nlp"), JOB.get)
 
 
 def test_quotes_and_brackets_in_values_match_literally() -> None:
-    assert matches(parse_filter(r'display_name="say \"hi\""'), {"display_name": 'say "hi"'}.get)
-    assert matches(parse_filter('display_name:"a[1]*"'), {"display_name": "a[1]b"}.get)
-    assert not matches(parse_filter('display_name:"a?c"'), {"display_name": "abc"}.get)
+    assert matches(parse_filter_unless_empty(r'display_name="say \"hi\""'), {"display_name": 'say "hi"'}.get)
+    assert matches(parse_filter_unless_empty('display_name:"a[1]*"'), {"display_name": "a[1]b"}.get)
+    assert not matches(parse_filter_unless_empty('display_name:"a?c"'), {"display_name": "abc"}.get)
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,14 @@ def test_quotes_and_brackets_in_values_match_literally() -> None:
 )
 def test_broken_filter_is_rejected_with_what_is_missing(text: str) -> None:
     with pytest.raises(InvalidFilter, match=r"filter"):
-        parse_filter(text)
+        parse_filter_unless_empty(text)
 
 
 def test_deep_nesting_is_rejected() -> None:
     with pytest.raises(InvalidFilter, match="nests"):
-        parse_filter("(" * 10_000 + "a=b" + ")" * 10_000)
+        parse_filter_unless_empty("(" * 10_000 + "a=b" + ")" * 10_000)
 
 
 def test_a_required_value_is_found() -> None:
-    assert find_required_value(parse_filter('a="1" AND (b=2 AND c=3)'), "c") == "3"
-    assert find_required_value(parse_filter("a=1 AND (c=3 OR c=4)"), "c") is None
+    assert find_required_value(parse_filter_unless_empty('a="1" AND (b=2 AND c=3)'), "c") == "3"
+    assert find_required_value(parse_filter_unless_empty("a=1 AND (c=3 OR c=4)"), "c") is None

@@ -48,12 +48,12 @@ def test_escaping_or_invalid_object_name_is_rejected(objects: ObjectStore, name:
 @pytest.mark.parametrize("bucket", ["..", "UPPER", "a/b", "", "bucket/../other"])
 def test_a_bucket_name_that_is_none_is_refused(objects: ObjectStore, bucket: str) -> None:
     with pytest.raises(ApiError):
-        objects.make_bucket(bucket)
+        objects.create_new_bucket(bucket)
     assert not objects.has_bucket(bucket)
 
 
 def test_a_bucket_of_empty_folders_is_empty(objects: ObjectStore) -> None:
-    objects.make_bucket("empty")
+    objects.create_new_bucket("empty")
     (objects.root / "empty" / "x" / "y").mkdir(parents=True)
     objects.delete_bucket("empty")
     assert objects.list_buckets() == ["bucket"]

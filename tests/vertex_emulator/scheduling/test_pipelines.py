@@ -70,7 +70,7 @@ def models(emulator: Emulator) -> list[tuple[str, int, str | None]]:
 
 
 def cancel(emulator: Emulator, pipeline: str) -> None:
-    emulator.jobs.cancel(TRAINING_PIPELINE, LOCATION, pipeline)
+    emulator.jobs.cancel_unless_ended(TRAINING_PIPELINE, LOCATION, pipeline)
 
 
 def test_a_pipeline_uploads_its_job_s_model(emulator: Emulator) -> None:
@@ -86,7 +86,7 @@ def test_a_pipeline_uploads_its_job_s_model(emulator: Emulator) -> None:
     done = shown(emulator, pipeline)
     assert done["state"] == "PIPELINE_STATE_SUCCEEDED"
     assert models(emulator) == [("a model", 1, "gs://my-bucket/run/model/")]
-    assert done["modelToUpload"]["name"].startswith(f"{LOCATION.name}/models/")
+    assert done["modelToUpload"]["name"].startswith(f"{LOCATION.name_with_project_number}/models/")
     assert "error" not in done
 
 
@@ -173,7 +173,11 @@ def test_a_model_id_is_never_taken_twice(emulator: Emulator) -> None:
 
 
 def test_a_missing_parent_model_is_rejected(emulator: Emulator) -> None:
-    for parent in ("models/x", f"{LOCATION.name}/models/x", "projects/other/locations/us-central1/models/x"):
+    for parent in (
+        "models/x",
+        f"{LOCATION.name_with_project_number}/models/x",
+        "projects/other/locations/us-central1/models/x",
+    ):
         with pytest.raises(ApiError) as refusal:
             submit(emulator, modelToUpload=MODEL, parentModel=parent)
         assert refusal.value.status == "NOT_FOUND"
@@ -205,7 +209,7 @@ def test_a_pipeline_cancelled_early_creates_no_job(emulator: Emulator) -> None:
 def test_cancelling_the_job_cancels_its_pipeline(emulator: Emulator) -> None:
     pipeline = submit(emulator)
     emulator.run_ready_steps()
-    emulator.jobs.cancel(CUSTOM_JOB, LOCATION, backing(emulator, pipeline))
+    emulator.jobs.cancel_unless_ended(CUSTOM_JOB, LOCATION, backing(emulator, pipeline))
     emulator.run()
     assert shown(emulator, pipeline)["state"] == "PIPELINE_STATE_CANCELLED"
 

@@ -12,13 +12,13 @@ from vertex_emulator.scheduling.rejected_and_approximated_fields import (
 def test_an_unsupported_field_is_rejected_by_name() -> None:
     mount = {"server": "10.0.0.1", "path": "/x", "mountPoint": "x"}
     problems = find_rejected_field_problems(CUSTOM_JOB, custom_job_spec(pool(), {**pool(), "nfsMounts": [mount]}))
-    assert [problem.field for problem in problems] == ["jobSpec.workerPoolSpecs[1].nfsMounts"]
+    assert [problem.path_text for problem in problems] == ["jobSpec.workerPoolSpecs[1].nfsMounts"]
 
 
 def test_a_trial_spec_obeys_the_same_rules() -> None:
     spec = tuning_job_spec(trialJobSpec={"workerPoolSpecs": [{**pool(), "lustreMounts": [{"mountPoint": "x"}]}]})
     problems = find_rejected_field_problems(HYPERPARAMETER_TUNING_JOB, spec)
-    assert [problem.field for problem in problems] == ["trialJobSpec.workerPoolSpecs[0].lustreMounts"]
+    assert [problem.path_text for problem in problems] == ["trialJobSpec.workerPoolSpecs[0].lustreMounts"]
 
 
 def test_an_approximated_field_is_warned_about_once() -> None:
@@ -36,4 +36,4 @@ def test_a_plain_job_is_neither_refused_nor_noted() -> None:
 @pytest.mark.parametrize("replicas", [-1, 0, 101, 10**18])
 def test_an_excessive_number_of_replicas_is_rejected(replicas: int) -> None:
     (problem,) = find_pool_size_problems(CUSTOM_JOB, custom_job_spec(pool(), pool(replicas), {}))
-    assert problem.field == "jobSpec.workerPoolSpecs[1].replicaCount"
+    assert problem.path_text == "jobSpec.workerPoolSpecs[1].replicaCount"

@@ -121,7 +121,7 @@ def test_a_fault_strikes_only_the_next_matching_job(emulator: Emulator) -> None:
         (9, "The replica workerpool1-0 ran out"),
     ]
     with emulator.database.read_transaction() as transaction:
-        assert transaction.injected_faults.list_pending_with_job_counts() == []
+        assert transaction.injected_faults.list_remaining_job_counts_and_faults() == []
 
 
 def test_a_fault_strikes_a_trial_like_any_job(emulator: Emulator) -> None:

@@ -65,7 +65,7 @@ def lines(emulator: Emulator, study: str, part: str) -> list[tuple[str, str]]:
 
 
 def cancel(emulator: Emulator, study: str) -> None:
-    emulator.jobs.cancel(HYPERPARAMETER_TUNING_JOB, LOCATION, study)
+    emulator.jobs.cancel_unless_ended(HYPERPARAMETER_TUNING_JOB, LOCATION, study)
 
 
 def test_a_trial_stopped_early_succeeds_with_its_measurement(start: Any) -> None:
@@ -138,7 +138,7 @@ def test_a_study_awaiting_trials_can_be_cancelled(start: Any) -> None:
     emulator.run_ready_steps()
     emulator.machine.clock.advance(2)
     emulator.run(lambda emulator: bool(lines(emulator, study, "is stopped")))
-    assert emulator.job(study).is_waiting_for_trials
+    assert emulator.job(study).is_stopped_but_has_active_trials
     cancel(emulator, study)
     emulator.run()
     assert shown(emulator, study)["state"] == "JOB_STATE_CANCELLED"

@@ -19,7 +19,7 @@ def buckets(tmp_path: Path) -> Path:
 
 
 def test_folders_come_first_with_kind_of_each_entry(buckets: Path) -> None:
-    found = bucket_files.list_folder_entries(buckets, "gs://models/run/")
+    found = bucket_files.build_folder_view(buckets, "gs://models/run/")
     shown = [(entry["name"], entry["kind"], entry["uri"]) for entry in found["entries"]]
     assert shown == [
         ("a folder", "folder", "gs://models/run/a folder"),
@@ -30,14 +30,14 @@ def test_folders_come_first_with_kind_of_each_entry(buckets: Path) -> None:
 
 
 def test_the_root_lists_the_buckets(buckets: Path) -> None:
-    assert [entry["uri"] for entry in bucket_files.list_folder_entries(buckets, bucket_files.ROOT)["entries"]] == [
+    assert [entry["uri"] for entry in bucket_files.build_folder_view(buckets, bucket_files.ROOT)["entries"]] == [
         "gs://models"
     ]
 
 
 def test_large_folder_counts_omitted_files(buckets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucket_files, "MAX_LISTED", 1)
-    found = bucket_files.list_folder_entries(buckets, "gs://models/run")
+    found = bucket_files.build_folder_view(buckets, "gs://models/run")
     assert ([entry["name"] for entry in found["entries"]], found["left_out"]) == (["a folder"], 1)
 
 
@@ -45,7 +45,7 @@ def test_large_folder_counts_omitted_files(buckets: Path, monkeypatch: pytest.Mo
     "uri", ["gs://models/../../secret", "gs://models/run/../../../secret", "gs://../secret", "/etc/passwd", "gs:///etc"]
 )
 def test_no_uri_leads_out_of_the_buckets(buckets: Path, uri: str) -> None:
-    for look in (bucket_files.list_folder_entries, bucket_files.require_file_path):
+    for look in (bucket_files.build_folder_view, bucket_files.require_file_path):
         with pytest.raises(ApiError) as refusal:
             look(buckets, uri)
         assert refusal.value.http == 400
@@ -56,8 +56,7 @@ def test_link_is_shown_and_not_followed(buckets: Path) -> None:
     (buckets / "models/run/out").symlink_to(buckets.parent)
     (buckets / "models/run/secret").symlink_to(buckets.parent / "secret")
     kinds = {
-        entry["name"]: entry["kind"]
-        for entry in bucket_files.list_folder_entries(buckets, "gs://models/run")["entries"]
+        entry["name"]: entry["kind"] for entry in bucket_files.build_folder_view(buckets, "gs://models/run")["entries"]
     }
     assert (kinds["out"], kinds["secret"]) == ("link", "link")
     for uri in ("gs://models/run/secret", "gs://models/run/out/secret"):

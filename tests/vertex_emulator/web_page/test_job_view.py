@@ -28,7 +28,9 @@ def create(emulator: Emulator, kind: Kind, spec: dict[str, Any]) -> str:
 
 
 def view(emulator: Emulator, kind: Kind, job_id: str) -> dict[str, Any]:
-    found = JobViews(emulator.database, emulator.machine, emulator.data.buckets).get_view(kind.collection, job_id)
+    found = JobViews(emulator.database, emulator.machine, emulator.data.buckets).build_view_or_none(
+        kind.collection, job_id
+    )
     assert found is not None
     return found
 
@@ -98,4 +100,4 @@ def test_an_id_under_another_kind_is_no_job(emulator: Emulator) -> None:
     job = create(emulator, CUSTOM_JOB, custom_job_spec())
     views = JobViews(emulator.database, emulator.machine, emulator.data.buckets)
     for collection in ("hyperparameterTuningJobs", "models", ""):
-        assert views.get_view(collection, job) is None
+        assert views.build_view_or_none(collection, job) is None

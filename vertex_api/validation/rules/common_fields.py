@@ -21,7 +21,7 @@ def find_common_field_violations(resource: Mapping[str, Any], at: KeyPath = ()) 
         yield (*at, "displayName"), f"is longer than {_MAX_NAME_LENGTH} characters"
     yield from find_label_violations(resource.get("labels", {}), (*at, "labels"))
     if "encryptionSpec" in resource:
-        yield from _KEY.find_required_mismatch(resource["encryptionSpec"], "kmsKeyName", (*at, "encryptionSpec"))
+        yield from _KEY.find_required_violations(resource["encryptionSpec"], "kmsKeyName", (*at, "encryptionSpec"))
 
 
 def find_label_violations(labels: Mapping[str, str], at: KeyPath) -> Iterator[Violation]:

@@ -30,10 +30,10 @@ def find_input_data_violations(config: Mapping[str, Any], at: KeyPath) -> Iterat
     for name in ("fractionSplit", "timestampSplit", "stratifiedSplit"):
         if name in config:
             yield from _find_fraction_violations(config[name], (*at, name))
-    yield from STORAGE_URI.find_mismatch(config.get("annotationSchemaUri"), (*at, "annotationSchemaUri"))
+    yield from STORAGE_URI.find_violations_if_set(config.get("annotationSchemaUri"), (*at, "annotationSchemaUri"))
     for name, (field, form) in _DESTINATIONS.items():
         if name in config:
-            yield from form.find_required_mismatch(config[name], field, (*at, name))
+            yield from form.find_required_violations(config[name], field, (*at, name))
 
 
 def _find_fraction_violations(split: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:

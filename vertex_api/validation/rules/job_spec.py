@@ -48,13 +48,13 @@ def _find_resource_name_violations(spec: Mapping[str, Any], at: KeyPath) -> Iter
     """Find names in another format (discovery document, CustomJobSpec), and a TensorBoard without a service account
     (the service's own errors, quoted in public)."""
     for field, form in _FORMATS.items():
-        yield from form.find_mismatch(spec.get(field), (*at, field))
+        yield from form.find_violations_if_set(spec.get(field), (*at, field))
     experiment, run = (spec.get(field, "") for field in ("experiment", "experimentRun"))
     have_formats = _FORMATS["experiment"].matches(experiment) and _FORMATS["experimentRun"].matches(run)
     if have_formats and not run.startswith(f"{experiment}-"):
         yield (*at, "experimentRun"), f'"{run}" is no run of the experiment: it must begin with {experiment}-'
     for index, model in enumerate(spec.get("models", ())):
-        yield from _MODEL.find_mismatch(model, (*at, "models", index))
+        yield from _MODEL.find_violations_if_set(model, (*at, "models", index))
     if spec.get("tensorboard") and not spec.get("serviceAccount"):
         yield (*at, "serviceAccount"), "must be specified when uploading to TensorBoard"
 
@@ -67,13 +67,13 @@ def _find_network_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[V
     for index, name in enumerate(ranges):
         if not name:
             yield (*at, "reservedIpRanges", index), "is required"
-        yield from COMPUTE_NAME.find_mismatch(name, (*at, "reservedIpRanges", index))
-    psc = spec.get("pscInterfaceConfig", {})
-    yield from _ATTACHMENT.find_mismatch(psc.get("networkAttachment"), (*at, "pscInterfaceConfig", "networkAttachment"))
+        yield from COMPUTE_NAME.find_violations_if_set(name, (*at, "reservedIpRanges", index))
+    psc, psc_path = spec.get("pscInterfaceConfig", {}), (*at, "pscInterfaceConfig")
+    yield from _ATTACHMENT.find_violations_if_set(psc.get("networkAttachment"), (*psc_path, "networkAttachment"))
     for index, peering in enumerate(psc.get("dnsPeeringConfigs", ())):
-        path: KeyPath = (*at, "pscInterfaceConfig", "dnsPeeringConfigs", index)
+        path: KeyPath = (*psc_path, "dnsPeeringConfigs", index)
         yield from find_unset_fields(peering, ["domain", "targetProject"], path)
-        yield from COMPUTE_NAME.find_required_mismatch(peering, "targetNetwork", path)
+        yield from COMPUTE_NAME.find_required_violations(peering, "targetNetwork", path)
         if peering["domain"] and not peering["domain"].endswith("."):
             yield (*path, "domain"), f'"{peering["domain"]}" must end with a dot'
 
@@ -82,4 +82,4 @@ def _find_output_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Vi
     """Discovery document, GcsDestination."""
     if "baseOutputDirectory" in spec:
         path: KeyPath = (*at, "baseOutputDirectory")
-        yield from STORAGE_URI.find_required_mismatch(spec["baseOutputDirectory"], "outputUriPrefix", path)
+        yield from STORAGE_URI.find_required_violations(spec["baseOutputDirectory"], "outputUriPrefix", path)

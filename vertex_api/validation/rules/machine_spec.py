@@ -29,7 +29,7 @@ def find_machine_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Vi
     if not name:
         yield (*at, "machineType"), "is required"
     elif not machine:
-        yield (*at, "machineType"), f"Machine type {name} is not supported. {_machine_suggestion_text(name)}"
+        yield (*at, "machineType"), f"Machine type {name} is not supported. {_render_closest_machine_or_families(name)}"
     yield from _find_accelerator_violations(spec, machine, at)
     yield from _find_topology_violations(spec, machine, at)
     yield from _find_partition_violations(spec, at)
@@ -37,7 +37,7 @@ def find_machine_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Vi
         yield from _find_reservation_violations(spec["reservationAffinity"], (*at, "reservationAffinity"))
 
 
-def _machine_suggestion_text(machine_type: str) -> str:
+def _render_closest_machine_or_families(machine_type: str) -> str:
     closest = find_closest_name(machine_type, get_machines_by_name())
     families = dict.fromkeys(known.rpartition("-")[0] or known for known in get_machines_by_name())
     return f"Did you mean {closest}?" if closest else f"Use one of {', '.join(families)}."
@@ -84,7 +84,7 @@ def _find_topology_violations(spec: Mapping[str, Any], machine: Machine | None, 
 def _find_partition_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, `gpuPartitionSize`: "the accelerator_count should be set to 1"."""
     size = spec.get("gpuPartitionSize")
-    yield from _PARTITION.find_mismatch(size, (*at, "gpuPartitionSize"))
+    yield from _PARTITION.find_violations_if_set(size, (*at, "gpuPartitionSize"))
     if size and get_accelerator_and_count(spec)[1] != 1:
         yield (*at, "acceleratorCount"), f"must be 1 with gpuPartitionSize {size}"
 

@@ -22,7 +22,7 @@ ONEOFS = {
 """Of the messages below a Model, by name (Google's client, aiplatform_v1). Those of jobs have rules of their own."""
 
 
-def find_oneof_violations(message_type: Any, message: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def find_doubly_set_oneofs(message_type: Any, message: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Find messages, at any depth, in which two fields of one oneof are set."""
     fields = [name for name in ONEOFS.get(message_type.__name__, ()) if name in message]
     if len(fields) > 1:
@@ -31,7 +31,7 @@ def find_oneof_violations(message_type: Any, message: Mapping[str, Any], at: Key
         if field.message_type is not None and name in message:
             child = message[name]
             if field.cardinality == "one":
-                yield from find_oneof_violations(field.message_type, child, (*at, name))
+                yield from find_doubly_set_oneofs(field.message_type, child, (*at, name))
             else:
                 for key, entry in enumerate(child) if field.cardinality == "list" else child.items():
-                    yield from find_oneof_violations(field.message_type, entry, (*at, name, key))
+                    yield from find_doubly_set_oneofs(field.message_type, entry, (*at, name, key))

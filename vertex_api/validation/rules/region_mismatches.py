@@ -17,18 +17,18 @@ def find_region_mismatches(job: Mapping[str, Any], job_spec_path: KeyPath, regio
     Service Connect interfaces, the network attachment. TrainingPipeline: a model is "always uploaded into the …
     Location in which this pipeline is"; `protectedArtifactLocationId`: "only when the location is different".
     """
-    yield from _find_resource_mismatch("model", job.get("parentModel", ""), region, ("parentModel",))
+    yield from _find_region_violations("model", job.get("parentModel", ""), region, ("parentModel",))
     key = job.get("encryptionSpec", {}).get("kmsKeyName", "")
-    yield from _find_resource_mismatch("key", key, region, ("encryptionSpec", "kmsKeyName"))
+    yield from _find_region_violations("key", key, region, ("encryptionSpec", "kmsKeyName"))
     spec: Mapping[str, Any] = reduce(getitem, job_spec_path, job)  # type: ignore[arg-type]
     attachment = spec.get("pscInterfaceConfig", {}).get("networkAttachment", "")
     path: KeyPath = (*job_spec_path, "pscInterfaceConfig", "networkAttachment")
-    yield from _find_resource_mismatch("attachment", attachment, region, path)
+    yield from _find_region_violations("attachment", attachment, region, path)
     if spec.get("protectedArtifactLocationId") == region:
         yield (*job_spec_path, "protectedArtifactLocationId"), f"is the region of the jobs, {region}; leave it out"
 
 
-def _find_resource_mismatch(noun: str, resource_name: str, region: str, at: KeyPath) -> Iterator[Violation]:
+def _find_region_violations(noun: str, resource_name: str, region: str, at: KeyPath) -> Iterator[Violation]:
     parts = resource_name.split("/")
     if len(parts) > _REGION and parts[_REGION] != region:
         yield at, f'the {noun} is in "{parts[_REGION]}"; it must be in the region of the jobs, {region}'

@@ -103,13 +103,13 @@ def _find_discrete_value_violations(values: list[float], at: KeyPath) -> Iterato
             return
 
 
-def _find_scale_violations(spec: Spec, name: str, at: KeyPath) -> Iterator[Violation]:
+def _find_scale_violations(parameter_spec: Spec, value_spec_field: str, at: KeyPath) -> Iterator[Violation]:
     """Discovery document, `scaleType`: unset for categories; the logarithmic ones need values above zero."""
-    scale, values = spec.get("scaleType", "SCALE_TYPE_UNSPECIFIED"), spec[name]
-    if name == "categoricalValueSpec":
+    scale, values = parameter_spec.get("scaleType", "SCALE_TYPE_UNSPECIFIED"), parameter_spec[value_spec_field]
+    if value_spec_field == "categoricalValueSpec":
         if scale != "SCALE_TYPE_UNSPECIFIED":
             yield (*at, "scaleType"), f"{scale} is for numbers; leave it out for categories"
     elif "LOG" in scale:
-        low = min(values["values"]) if name == "discreteValueSpec" else values.get("minValue", 0)
+        low = min(values["values"]) if value_spec_field == "discreteValueSpec" else values.get("minValue", 0)
         if low <= 0:
             yield (*at, "scaleType"), f"{scale} needs a range above zero; its least value is {low}"

@@ -15,7 +15,7 @@ def find_study_violations(study: Mapping[str, Any], at: KeyPath) -> Iterator[Vio
     yield from study_parameters.find_parameter_violations(study["parameters"], (*at, "parameters"))
     if study.get("algorithm") == "GRID_SEARCH":
         yield from _find_parameters_not_for_grid_search(study["parameters"], (*at, "parameters"))
-    yield from study_stopping.find_study_stopping_violations(study, at)
+    yield from study_stopping.find_stopping_rule_violations(study, at)
 
 
 def _find_metric_violations(metrics: list[Mapping[str, Any]], at: KeyPath) -> Iterator[Violation]:

@@ -11,24 +11,24 @@ from vertex_api.validation.rules.violation import KeyPath, Violation
 _SPECS = ("decayCurveStoppingSpec", "medianAutomatedStoppingSpec", "convexAutomatedStoppingSpec")
 
 
-def find_study_stopping_violations(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def find_stopping_rule_violations(study_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Find violations of the rules for stopping trials and the study (discovery document, StudySpec)."""
-    fields = [name for name in _SPECS if name in study]
+    fields = [name for name in _SPECS if name in study_spec]
     for name in fields[1:]:
         yield (*at, name), f"cannot stand beside {fields[0]}: at most one of {', '.join(_SPECS)}"
-    if "convexAutomatedStoppingSpec" in study:
-        yield from _find_convex_stopping_violations(study, (*at, "convexAutomatedStoppingSpec"))
-    if "studyStoppingConfig" in study:
-        yield from _find_study_limit_violations(study["studyStoppingConfig"], (*at, "studyStoppingConfig"))
+    if "convexAutomatedStoppingSpec" in study_spec:
+        yield from _find_convex_stopping_violations(study_spec, (*at, "convexAutomatedStoppingSpec"))
+    if "studyStoppingConfig" in study_spec:
+        yield from _find_study_limit_violations(study_spec["studyStoppingConfig"], (*at, "studyStoppingConfig"))
 
 
-def _find_convex_stopping_violations(study: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_convex_stopping_violations(study_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, ConvexAutomatedStoppingSpec."""
-    spec = study["convexAutomatedStoppingSpec"]
+    spec = study_spec["convexAutomatedStoppingSpec"]
     yield from _find_negative_values(spec, ("minStepCount", "maxStepCount", "minMeasurementCount"), at)
     yield from _find_reversed_limits(spec, "minStepCount", "maxStepCount", at)
     name = spec.get("learningRateParameterName")
-    if name and name not in {each["parameterId"] for each, _, _ in walk_parameters(study["parameters"], ())}:
+    if name and name not in {each["parameterId"] for each, _, _ in walk_parameters(study_spec["parameters"], ())}:
         yield (*at, "learningRateParameterName"), f'"{name}" is no parameter of the study'
 
 
@@ -43,13 +43,13 @@ def _find_study_limit_violations(config: Mapping[str, Any], at: KeyPath) -> Iter
             yield from _find_time_constraint_violations(config[name], (*at, name))
     least, most = config.get("minimumRuntimeConstraint", {}), config.get("maximumRuntimeConstraint", {})
     for field, more in (("maxDuration", "longer"), ("endTime", "later")):
-        limits = [_parse_limit_seconds(field, each[field]) for each in (least, most) if field in each]
+        limits = [_parse_duration_or_end_time(field, each[field]) for each in (least, most) if field in each]
         if len(limits) == 2 and limits[0] > limits[1] >= 0:
             message = f'"{least[field]}" is {more} than that of maximumRuntimeConstraint, "{most[field]}"'
             yield (*at, "minimumRuntimeConstraint", field), message
 
 
-def _parse_limit_seconds(field: str, text: str) -> float:
+def _parse_duration_or_end_time(field: str, text: str) -> float:
     return parse_seconds(text) if field == "maxDuration" else datetime.fromisoformat(text).timestamp()
 
 

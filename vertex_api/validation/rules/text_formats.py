@@ -34,15 +34,15 @@ class TextFormat:
         """Return the message for a text without this format."""
         return f"{quote_value(value)} {self.requirement}"
 
-    def find_mismatch(self, value: str | None, at: KeyPath) -> Iterator[Violation]:
+    def find_violations_if_set(self, value: str | None, at: KeyPath) -> Iterator[Violation]:
         """Find a text that is set and does not have this format."""
         if value and not self.matches(value):
             yield at, self.build_mismatch_message(value)
 
-    def find_required_mismatch(self, message: Mapping[str, Any], field: str, at: KeyPath) -> Iterator[Violation]:
+    def find_required_violations(self, message: Mapping[str, Any], field: str, at: KeyPath) -> Iterator[Violation]:
         """Find a required text of a message that is missing or does not have this format."""
         yield from find_unset_fields(message, [field], at)
-        yield from self.find_mismatch(message[field], (*at, field))
+        yield from self.find_violations_if_set(message[field], (*at, field))
 
 
 STORAGE_URI = TextFormat(

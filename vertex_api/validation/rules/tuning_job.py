@@ -11,14 +11,14 @@ from vertex_api.validation.rules.violation import KeyPath, Violation
 def find_tuning_job_violations(job: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Find violations of the rules for a HyperparameterTuningJob, its study and the jobs of its trials."""
     yield from job_spec.find_job_spec_violations(job["trialJobSpec"], (*at, "trialJobSpec"))
-    yield from _find_tpu_machines(job["trialJobSpec"], (*at, "trialJobSpec"))
+    yield from _find_tpu_violations(job["trialJobSpec"], (*at, "trialJobSpec"))
     yield from study_spec.find_study_violations(job["studySpec"], (*at, "studySpec"))
     yield from _find_trial_count_violations(job, at)
 
 
-def _find_tpu_machines(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_tpu_violations(trial_job_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Google's page on using hyperparameter tuning: "jobs with TPUs are not supported"."""
-    for index, pool in enumerate(spec["workerPoolSpecs"]):
+    for index, pool in enumerate(trial_job_spec["workerPoolSpecs"]):
         name = pool.get("machineSpec", {}).get("machineType", "")
         if (machine := find_machine(name)) and machine.is_tpu:
             path: KeyPath = (*at, "workerPoolSpecs", index, "machineSpec", "machineType")

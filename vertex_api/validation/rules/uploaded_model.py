@@ -6,7 +6,8 @@ from typing import Any
 
 from vertex_api import types
 from vertex_api.scalar_types import quote_value
-from vertex_api.validation.rules import common_fields, model_oneofs, worker_pool_task
+from vertex_api.validation.rules import common_fields, model_oneofs
+from vertex_api.validation.rules.container_and_package_specs import find_environment_violations
 from vertex_api.validation.rules.text_formats import IMAGE, STORAGE_URI
 from vertex_api.validation.rules.violation import KeyPath, Violation
 
@@ -19,8 +20,8 @@ _ALIAS = re.compile(r"[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
 def find_model_violations(model: Mapping[str, Any], at: KeyPath = ()) -> Iterator[Violation]:
     """Find violations of the rules for a canonical Model (discovery document, Model)."""
     yield from common_fields.find_common_field_violations(model, at)
-    yield from model_oneofs.find_oneof_violations(types.Model, model, at)
-    yield from STORAGE_URI.find_mismatch(model.get("artifactUri"), (*at, "artifactUri"))
+    yield from model_oneofs.find_doubly_set_oneofs(types.Model, model, at)
+    yield from STORAGE_URI.find_violations_if_set(model.get("artifactUri"), (*at, "artifactUri"))
     if "containerSpec" in model:
         yield from _find_container_violations(model["containerSpec"], (*at, "containerSpec"))
     for index, alias in enumerate(model.get("versionAliases", [])):
@@ -31,7 +32,7 @@ def find_model_violations(model: Mapping[str, Any], at: KeyPath = ()) -> Iterato
 
 def _find_container_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Discovery document, ModelContainerSpec, Port and EnvVar; a route is an "HTTP path on the container"."""
-    yield from IMAGE.find_required_mismatch(spec, "imageUri", at)
+    yield from IMAGE.find_required_violations(spec, "imageUri", at)
     for route in ("predictRoute", "healthRoute"):
         if spec.get(route) and not spec[route].startswith("/"):
             yield (*at, route), f"{quote_value(spec[route])} must start with /"
@@ -40,7 +41,7 @@ def _find_container_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator
             if (number := port.get("containerPort", 0)) not in _PORTS:
                 message = f"{number} is not within {_PORTS.start} to {_PORTS.stop - 1}"
                 yield (*at, field, index, "containerPort"), message
-    yield from worker_pool_task.find_environment_violations(spec.get("env", ()), _MAX_VARIABLES, (*at, "env"))
+    yield from find_environment_violations(spec.get("env", ()), _MAX_VARIABLES, (*at, "env"))
 
 
 def find_model_id_violations(request: Mapping[str, Any]) -> Iterator[Violation]:

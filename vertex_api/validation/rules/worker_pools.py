@@ -6,7 +6,7 @@ from typing import Any
 from vertex_api.catalog import reduction_server
 from vertex_api.catalog.machines import find_machine
 from vertex_api.name_suggestions import join_with_or
-from vertex_api.validation.rules import machine_spec, worker_pool_task
+from vertex_api.validation.rules import container_and_package_specs, machine_spec
 from vertex_api.validation.rules.violation import KeyPath, Violation, find_unset_fields
 
 MAX_POOLS = 4
@@ -19,11 +19,11 @@ def find_worker_pool_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterato
     pools, path = spec["workerPoolSpecs"], (*at, "workerPoolSpecs")
     if len(pools) > MAX_POOLS:
         yield path, f"has {len(pools)} pools; at most {MAX_POOLS} are allowed"
-    on_demand = not spec.get("persistentResourceId")
+    is_on_persistent_resource = bool(spec.get("persistentResourceId"))
     for index, pool in enumerate(pools):
         yield from _find_replica_violations(pool, index, (*path, index))
         if pool:
-            yield from _find_pool_violations(pool, (*path, index), on_demand)
+            yield from _find_pool_violations(pool, (*path, index), is_on_persistent_resource)
             yield from _find_reduction_server_violations(pool, index, (*path, index))
     yield from _find_tpus_beside_other_pools(pools, path)
 
@@ -39,29 +39,31 @@ def _find_replica_violations(pool: Mapping[str, Any], index: int, at: KeyPath) -
         yield (*at, "replicaCount"), f"{replicas} is less than 1; an empty pool is written {{}}"
 
 
-def _find_pool_violations(pool: Mapping[str, Any], at: KeyPath, on_demand: bool) -> Iterator[Violation]:
+def _find_pool_violations(pool: Mapping[str, Any], at: KeyPath, is_on_persistent_resource: bool) -> Iterator[Violation]:
     """Discovery document, WorkerPoolSpec: one task; a machine, except where a persistent resource has them."""
     if ("containerSpec" in pool) == ("pythonPackageSpec" in pool):
         yield at, "needs exactly one of containerSpec and pythonPackageSpec"
-    yield from worker_pool_task.find_task_violations(pool, at)
-    if "machineSpec" in pool or on_demand:
+    yield from container_and_package_specs.find_container_and_package_violations(pool, at)
+    if "machineSpec" in pool or not is_on_persistent_resource:
         yield from machine_spec.find_machine_violations(pool.get("machineSpec", {}), (*at, "machineSpec"))
-    if on_demand:
-        yield from _find_missing_reservation(pool.get("machineSpec", {}), (*at, "machineSpec"))
+    if not is_on_persistent_resource:
+        yield from _find_required_reservation_violations(pool, at)
     yield from find_disk_violations(pool.get("diskSpec", {}), (*at, "diskSpec"))
     yield from _find_mount_violations(pool, at)
 
 
-def _find_missing_reservation(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_required_reservation_violations(pool: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Google's page on configuring compute resources: some machines need a shared reservation."""
+    spec = pool.get("machineSpec", {})
     kind = spec.get("reservationAffinity", {}).get("reservationAffinityType", "NO_RESERVATION")
     if spec.get("machineType") in machine_spec.RESERVATION_ONLY_MACHINES and kind == "NO_RESERVATION":
-        yield (*at, "reservationAffinity"), f"is required: {spec['machineType']} is had with a reservation only"
+        path: KeyPath = (*at, "machineSpec", "reservationAffinity")
+        yield path, f"is required: {spec['machineType']} is had with a reservation only"
 
 
-def find_disk_violations(spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def find_disk_violations(disk_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     """Find violations of the rules for a DiskSpec (discovery document; sizes: Google's page on configuring compute)."""
-    kind, size = spec.get("bootDiskType"), spec.get("bootDiskSizeGb")
+    kind, size = disk_spec.get("bootDiskType"), disk_spec.get("bootDiskSizeGb")
     if kind and kind not in DISK_TYPES:
         yield (*at, "bootDiskType"), f'"{kind}" is not one of {join_with_or(DISK_TYPES)}'
     if size and size not in _DISK_GB:

@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_emulator.database.records import Job, Replica, ServiceMessage
 from vertex_emulator.replicas.executor_protocol import LogLine
-from vertex_emulator.time_formats import format_time
+from vertex_emulator.timestamps import format_time
 
 SEVERITIES = ("DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY")
 _PAYLOAD = ("textPayload", "text_payload")
@@ -33,7 +33,7 @@ def build_keyed_replica_entry(job: Job, replica: Replica, line: LogLine, same_ti
     return key, _build_entry(job, replica.task, key, "ERROR" if line.stream == "e" else "INFO", line.text)
 
 
-def get_filterable_text(entry: Entry, field: str) -> str | None:
+def find_filterable_text_or_severity_rank(entry: Entry, field: str) -> str | None:
     """Return the text of a field that a filter names; severities as ranks, which compare in their order."""
     match field:
         case "severity":

@@ -10,16 +10,8 @@ from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Any
 
-from vertex_emulator.api.logging.log_entry import (
-    FIELDS,
-    MAP_FIELDS,
-    SEVERITIES,
-    EntryKey,
-    KeyedEntry,
-    build_keyed_replica_entry,
-    build_keyed_service_entry,
-    get_filterable_text,
-)
+from vertex_emulator.api.logging import log_entry
+from vertex_emulator.api.logging.log_entry import EntryKey, KeyedEntry, find_filterable_text_or_severity_rank
 from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import Job, Replica
@@ -27,7 +19,7 @@ from vertex_emulator.errors import ApiError, ExecutorUnavailable, InvalidFilter
 from vertex_emulator.filters import expression_tree, parser
 from vertex_emulator.replicas import saved_logs
 from vertex_emulator.replicas.executor_protocol import Executor, LogLine
-from vertex_emulator.time_formats import parse_time
+from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
 MAX_PAGE_SIZE = 1000
 _JOB_ID = "resource.labels.job_id"
@@ -84,19 +76,19 @@ class LoggingService:
             # Lines of containers come before the end of their job, so the logs of most trials need not be opened.
             jobs = [job for job in jobs if job.created <= until and (job.ended is None or job.ended >= since)]
             messages = [(job, message) for job in jobs for message in transaction.list_service_messages(job.id)]
-        service_entries = (build_keyed_service_entry(job, message) for job, message in messages)
+        service_entries = (log_entry.build_keyed_service_entry(job, message) for job, message in messages)
         sources: list[Iterable[KeyedEntry]] = [sorted(service_entries, key=_get_key, reverse=is_newest_first)]
-        read = self._read_entries_newest_first if is_newest_first else self._read_entries_oldest_first
+        read = self._read_keyed_entries_newest_first if is_newest_first else self._read_keyed_entries_oldest_first
         bound = until if is_newest_first else since
         sources += [read(job, replica, bound) for job in jobs for replica in job.replicas_of_all_attempts]
         for key, entry in heapq.merge(*sources, key=_get_key, reverse=is_newest_first):
             if key[0] > until if not is_newest_first else key[0] < since:
                 return
             is_next = after_key is None or (key < after_key if is_newest_first else key > after_key)
-            if is_next and expression_tree.matches(condition, partial(get_filterable_text, entry)):
+            if is_next and expression_tree.matches(condition, partial(find_filterable_text_or_severity_rank, entry)):
                 yield key, entry
 
-    def _read_entries_oldest_first(self, job: Job, replica: Replica, since: int) -> Iterator[KeyedEntry]:
+    def _read_keyed_entries_oldest_first(self, job: Job, replica: Replica, since: int) -> Iterator[KeyedEntry]:
         saved = saved_logs.get_saved_log(self.data.logs, job.id, replica, since)
         if saved is not None:
             yield from _build_keyed_replica_entries(job, replica, saved)
@@ -108,7 +100,7 @@ class LoggingService:
         saved = saved_logs.get_saved_log(self.data.logs, job.id, replica, max(since, last[0]))
         yield from (keyed for keyed in _build_keyed_replica_entries(job, replica, saved or ()) if keyed[0] > last)
 
-    def _read_entries_newest_first(self, job: Job, replica: Replica, until: int) -> Iterator[KeyedEntry]:
+    def _read_keyed_entries_newest_first(self, job: Job, replica: Replica, until: int) -> Iterator[KeyedEntry]:
         read_saved = partial(saved_logs.get_saved_log_backward, self.data.logs, job.id, replica, until)
         lines = read_saved()
         if lines is None:
@@ -131,20 +123,20 @@ def _build_keyed_replica_entries(job: Job, replica: Replica, lines: Iterable[Log
     """Yield the entries of a container's lines; lines of the same time are numbered, to tell them apart."""
     for _, simultaneous in groupby(lines, lambda line: line.at):
         for number, line in enumerate(simultaneous):
-            yield build_keyed_replica_entry(job, replica, line, number)
+            yield log_entry.build_keyed_replica_entry(job, replica, line, number)
 
 
 def _parse_filter_with_severity_ranks(text: str) -> expression_tree.Filter | None:
     """Return a filter with severities as ranks, which compare in their order. Raises ApiError."""
     try:
-        condition = parser.parse_filter(text)
+        condition = parser.parse_filter_unless_empty(text)
     except InvalidFilter as error:
         raise ApiError("INVALID_ARGUMENT", f"Unparseable filter: {error}") from error
     for comparison in expression_tree.iterate_comparisons(condition):
-        if comparison.field not in FIELDS and not comparison.field.startswith(MAP_FIELDS):
+        if comparison.field not in log_entry.FIELDS and not comparison.field.startswith(log_entry.MAP_FIELDS):
             raise ApiError("INVALID_ARGUMENT", f"Field not found: '{comparison.field}'.")
-        if comparison.field == "severity" and comparison.value not in SEVERITIES:
-            message = f"'{comparison.value}' is not a severity; known: {', '.join(SEVERITIES)}"
+        if comparison.field == "severity" and comparison.value not in log_entry.SEVERITIES:
+            message = f"'{comparison.value}' is not a severity; known: {', '.join(log_entry.SEVERITIES)}"
             raise ApiError("INVALID_ARGUMENT", message)
     return None if condition is None else expression_tree.replace_comparisons(condition, _rank_severity)
 
@@ -152,7 +144,8 @@ def _parse_filter_with_severity_ranks(text: str) -> expression_tree.Filter | Non
 def _rank_severity(comparison: expression_tree.Comparison) -> expression_tree.Comparison:
     if comparison.field != "severity":
         return comparison
-    return expression_tree.Comparison("severity", comparison.operator, str(SEVERITIES.index(comparison.value)))
+    rank = log_entry.SEVERITIES.index(comparison.value)
+    return expression_tree.Comparison("severity", comparison.operator, str(rank))
 
 
 def _find_time_bound(node: expression_tree.Filter | None, operators: tuple[str, ...], min_or_max: Any) -> int | None:
@@ -165,7 +158,7 @@ def _find_time_bound(node: expression_tree.Filter | None, operators: tuple[str, 
             alternatives = [_find_time_bound(term, operators, min_or_max) for term in terms]
             return None if None in alternatives else min_or_max(alternatives)
         case expression_tree.Comparison("timestamp", operator, value) if operator in operators:
-            return parse_time(value)
+            return parse_time_to_ns_or_none(value)
     return None
 
 

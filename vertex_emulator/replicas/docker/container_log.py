@@ -6,7 +6,7 @@ from typing import Any
 
 from vertex_emulator.replicas.docker.docker_errors import ignore_api_errors, translate_connection_errors
 from vertex_emulator.replicas.executor_protocol import LogLine
-from vertex_emulator.time_formats import parse_time
+from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
 Call = Callable[[Callable[[Any], Any]], Any]
 
@@ -35,7 +35,7 @@ def _join_frames(frames: Iterator[bytes], stream: str) -> Iterator[LogLine]:
     for frame in frames:
         stamp, _, piece = frame.partition(b" ")
         if not text:
-            at = parse_time(stamp.decode()) or 0
+            at = parse_time_to_ns_or_none(stamp.decode()) or 0
         text += piece
         if text.endswith(b"\n"):
             yield LogLine(at, stream, text[:-1].decode(errors="replace").rstrip("\r"))

@@ -21,7 +21,7 @@ from vertex_emulator.replicas.docker.image_puller import ImagePuller
 from vertex_emulator.replicas.docker.network_addresses import assign_addresses, get_or_create_subnet
 from vertex_emulator.replicas.docker.resource_limit_options import build_limit_options
 from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, Phase, ReplicaSpec, ReplicaStatus
-from vertex_emulator.time_formats import parse_time
+from vertex_emulator.timestamps import parse_time_to_ns_or_none
 
 if TYPE_CHECKING:
     import docker
@@ -175,8 +175,8 @@ class DockerExecutor:
             phase=phase,
             exit_code=state["ExitCode"],
             out_of_memory=state["OOMKilled"],
-            started=None if phase == "created" else parse_time(state["StartedAt"]),
-            finished=parse_time(state["FinishedAt"]) if phase == "exited" else None,
+            started=None if phase == "created" else parse_time_to_ns_or_none(state["StartedAt"]),
+            finished=parse_time_to_ns_or_none(state["FinishedAt"]) if phase == "exited" else None,
         )
 
     def _build_container_name(self, job_id: str, replica: Replica) -> str:

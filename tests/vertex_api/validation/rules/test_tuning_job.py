@@ -50,7 +50,7 @@ def test_rules_that_are_broken_together_are_all_named() -> None:
     job = edited(tuning_job(), "studySpec", "parameters", 0, "doubleValueSpec", "minValue", to=5.0)
     job = edited(job, "studySpec", "metrics", 0, "metricId", to="a b") | {"maxTrialCount": 0, "displayName": "x" * 200}
     job = edited(job, "trialJobSpec", "workerPoolSpecs", 0, "machineSpec", "machineType", to="n9")
-    fields = [problem.field for problem in canonicalize_job_and_find_problems(HYPERPARAMETER_TUNING_JOB, job)[1]]
+    fields = [problem.path_text for problem in canonicalize_job_and_find_problems(HYPERPARAMETER_TUNING_JOB, job)[1]]
     assert sorted(fields) == [
         "displayName",
         "maxTrialCount",

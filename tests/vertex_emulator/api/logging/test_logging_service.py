@@ -16,7 +16,7 @@ from vertex_emulator.database.records import SUCCEEDED, Ending, Replica
 from vertex_emulator.errors import ApiError
 from vertex_emulator.replicas import saved_logs as logs
 from vertex_emulator.replicas.executor_protocol import LogLine, ReplicaSpec
-from vertex_emulator.time_formats import now_ns
+from vertex_emulator.timestamps import now_ns
 
 CHIEF = Replica(0, 0)
 SECOND = 10**9
@@ -54,7 +54,7 @@ class Log:
             job = transaction.add_job_and_consume_fault(job_id, CUSTOM_JOB, LOCATION, custom_job_spec(), **trial)
             if saved:
                 ending = Ending(SUCCEEDED, 0, "", now_ns())
-                transaction.update_job(
+                transaction.update_and_get_job(
                     job, state=SUCCEEDED, started=job.created, ended=self.begin + 10**15, ending=ending
                 )
         if saved:

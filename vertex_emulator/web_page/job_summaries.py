@@ -43,18 +43,18 @@ def parse_job_query(parameters: QueryParams) -> JobQuery:
     )
 
 
-def list_job_summaries(database: Database, query: JobQuery) -> dict[str, Any]:
+def build_job_list_reply(database: Database, query: JobQuery) -> dict[str, Any]:
     """Return `jobs`, the newest first, and `next`, the `before` of the next page, null if there is none."""
     summaries: list[dict[str, Any]] = []
     last = None
     with database.read_transaction() as transaction:
         list_newest = transaction.list_non_trial_jobs
-        jobs = _get_non_trial_jobs(transaction, query.ids) if query.ids else list_newest(before=query.before)
+        jobs = _get_non_trial_jobs(transaction, query.ids) if query.ids else list_newest(before_sequence=query.before)
         for job in islice(jobs, _MAX_SCANNED):
             if len(summaries) == PAGE_SIZE and not query.ids:
                 break
             last = job.sequence
-            if _matches_query(job, query):
+            if _matches_group_and_text(job, query):
                 summaries.append(_serialize_summary(transaction, job))
         else:
             last = last if next(jobs, None) is not None else None
@@ -65,7 +65,7 @@ def _get_non_trial_jobs(transaction: Transaction, ids: tuple[str, ...]) -> Itera
     return (job for id_ in ids if (job := transaction.get_job(id_)) is not None and job.study is None)
 
 
-def _matches_query(job: Job, query: JobQuery) -> bool:
+def _matches_group_and_text(job: Job, query: JobQuery) -> bool:
     group = next((group for group, state in _ENDED_GROUPS.items() if job.state == state), "active")
     if query.group not in ("", group):
         return False

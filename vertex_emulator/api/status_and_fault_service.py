@@ -12,7 +12,7 @@ from vertex_emulator.injected_faults import InjectedFault
 
 
 @dataclass(frozen=True)
-class AdminService:
+class StatusAndFaultService:
     """The methods behind `status`, `stop --if-idle`, `logs` and `inject`; `capacity` is in replicas."""
 
     database: Database
@@ -25,7 +25,7 @@ class AdminService:
             counts = Counter(job.state for job in transaction.list_non_trial_jobs())
             active = len(transaction.list_unfinished_job_ids())
             slots = sum(transaction.queue.count_admitted_replicas_by_study_or_job().values())
-            faults = transaction.injected_faults.list_pending_with_job_counts()
+            faults = transaction.injected_faults.list_remaining_job_counts_and_faults()
         return {
             "data": str(self.data.root),
             "jobs": counts,

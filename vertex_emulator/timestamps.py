@@ -18,7 +18,7 @@ def format_time(nanoseconds: int) -> str:
     return f"{moment[:19]}.{nanoseconds % 10**9 // 1000:06d}Z"
 
 
-def parse_time(text: str) -> int | None:
+def parse_time_to_ns_or_none(text: str) -> int | None:
     """Parse an RFC 3339 time with up to nine fraction digits to ns since 1970; None if it is not one."""
     match = _RFC3339.fullmatch(text)
     if match is None:
