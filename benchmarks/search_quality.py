@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.paired_timing import render_row, time_call
 from benchmarks.synthetic_study_definitions import STUDIES, SyntheticStudy
-from vertex_emulator.search import Observation, suggest_parameters
+from vertex_emulator.search import Observation, require_next_parameters
 
 TRIALS = 50
 SEEDS = 20
@@ -49,7 +49,7 @@ def compute_regret(problem: SyntheticStudy, seed: int, at_once: int, algorithm: 
     observations: list[Observation] = []
     for ended in range(TRIALS):
         while len(observations) < min(TRIALS, ended + at_once):
-            observations.append(Observation(suggest_parameters(study_spec, observations, seed), "ACTIVE"))
+            observations.append(Observation(require_next_parameters(study_spec, observations, seed), "ACTIVE"))
         observations[ended] = _evaluate_trial(problem, observations[ended])
     return min(observation.metrics["regret"] for observation in observations)
 
@@ -61,10 +61,10 @@ def _time_suggestion() -> float:
     study_spec: Any = problem.build_study_spec("ALGORITHM_UNSPECIFIED")
     observations: list[Observation] = []
     for _ in range(MANY_TRIALS):
-        point = suggest_parameters(random_spec, observations, 1)
+        point = require_next_parameters(random_spec, observations, 1)
         observations.append(_evaluate_trial(problem, Observation(point, "ACTIVE")))
     return statistics.median(
-        time_call(partial(suggest_parameters, study_spec, observations, seed)) for seed in range(5)
+        time_call(partial(require_next_parameters, study_spec, observations, seed)) for seed in range(5)
     )
 
 

@@ -20,7 +20,7 @@ from vertex_api.validation.shape_validation import canonicalize_and_find_shape_p
 from vertex_emulator.api.injected_quota_error import list_quota_metrics_of_error
 from vertex_emulator.database.records import Replica
 from vertex_emulator.replicas.service_environment import build_service_environment
-from vertex_emulator.scheduling.custom_job_outcome import compute_deadline
+from vertex_emulator.scheduling.custom_job_outcome import compute_explicit_or_default_deadline
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_results_name_the_folder_that_the_trainer_gets() -> None:
 def test_emulator_and_estimates_share_the_default_timeout() -> None:
     job = emulator_jobs.custom_job(started=1)
     cost = estimate_cost_of_priced_parts(CanonicalSpec(CUSTOM_JOB, custom_job()), "us-central1", load_prices())
-    assert (compute_deadline(job) - 1) / 1e9 == cost.max_seconds == parse_seconds(DEFAULT_TIMEOUT)
+    assert (compute_explicit_or_default_deadline(job) - 1) / 1e9 == cost.max_seconds == parse_seconds(DEFAULT_TIMEOUT)

@@ -23,9 +23,9 @@ from vertex_emulator.database.records import Job, Replica
 from vertex_emulator.errors import ExecutorUnavailable, ImageUnavailable
 from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, ReplicaSpec, ReplicaStatus
 from vertex_emulator.scheduling import (
+    cancellation_and_early_stop_requests,
     custom_job_outcome,
     custom_job_reconciler,
-    ending_requests,
     pipeline_reconciler,
     study_reconciler,
 )
@@ -106,7 +106,7 @@ class Machine:
             raise ImageUnavailable(f"{image} cannot be pulled: not found")
         return True
 
-    def start_replica(self, spec: ReplicaSpec) -> None:
+    def start_replica_unless_started(self, spec: ReplicaSpec) -> None:
         self._reach()
         place = (spec.job, spec.replica)
         if place not in self.containers:
@@ -131,7 +131,7 @@ class Machine:
             self._exit(container, 143 if signal == "SIGTERM" else 137)
         self.fuse.step()
 
-    def read_log(self, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
+    def read_log_lines(self, job: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
         self._reach()
         yield LogLine(self.clock.now_ns(), "o", f"hello from {replica.task}")
         self.fuse.step()
@@ -146,7 +146,7 @@ class Machine:
         self._reach()
         return {job for job, _ in self.containers}
 
-    def watch_container_exits(self) -> Iterator[str | None]:
+    def iterate_job_ids_of_container_exits(self, on_begin: Callable[[], None]) -> Iterator[str]:
         raise NotImplementedError("tests wake jobs themselves")
 
     def finish_one(self) -> str | None:
@@ -256,7 +256,7 @@ def _all_ended(emulator: Emulator) -> bool:
 def use_clock(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the emulator's modules read the time from `clock`."""
     for module in (
-        ending_requests,
+        cancellation_and_early_stop_requests,
         custom_job_reconciler,
         pipeline_reconciler,
         study_reconciler,

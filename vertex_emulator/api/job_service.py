@@ -18,8 +18,8 @@ from vertex_emulator.errors import ApiError, ModelUploadRejected
 from vertex_emulator.filters.expression_tree import matches
 from vertex_emulator.resource_json import get_api_state, serialize_job, serialize_operation, serialize_pipeline
 from vertex_emulator.resource_names import Location, generate_id
-from vertex_emulator.scheduling import ending_requests
-from vertex_emulator.scheduling.job_submission import submit_job
+from vertex_emulator.scheduling import cancellation_and_early_stop_requests
+from vertex_emulator.scheduling.job_enqueueing import enqueue_job
 from vertex_emulator.scheduling.uploaded_model_versions import choose_model_id
 from vertex_emulator.timestamps import format_time
 
@@ -45,7 +45,7 @@ class JobService:
         job_id = generate_id()
         with self.database.write_transaction() as transaction:
             _check_model_can_be_uploaded(transaction, location, spec)
-            job = submit_job(transaction, job_id, kind, location, spec)
+            job = enqueue_job(transaction, job_id, kind, location, spec)
         self.wake(job_id)
         return serialize_job(job)
 
@@ -75,7 +75,7 @@ class JobService:
         """Request that a job is cancelled; does nothing to a job that has ended. Raises ApiError."""
         with self.database.write_transaction() as transaction:
             self._require_job_outside_study(transaction, kind, location, job_id, "cancel")
-            ending_requests.request_cancellation(transaction, job_id)
+            cancellation_and_early_stop_requests.request_cancellation(transaction, job_id)
         self.wake(job_id)
         return {}
 

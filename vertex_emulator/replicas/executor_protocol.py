@@ -1,6 +1,6 @@
 """The executor protocol between the scheduler and Docker, and the data that it exchanges."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -90,7 +90,7 @@ class Executor(Protocol):
     def has_image_or_starts_pull(self, job_id: str, image: str) -> bool:
         """Return whether the image is on the machine; if not, start to pull it. Raises ImageUnavailable."""
 
-    def start_replica(self, spec: ReplicaSpec) -> None:
+    def start_replica_unless_started(self, spec: ReplicaSpec) -> None:
         """Start a replica unless it was started before. Raises ReplicaCannotStart."""
 
     def get_statuses(self, job_id: str) -> Mapping[Replica, ReplicaStatus]:
@@ -99,8 +99,8 @@ class Executor(Protocol):
     def signal_replica(self, job_id: str, replica: Replica, signal: Literal["SIGTERM", "SIGKILL"]) -> None:
         """Send a signal to a replica if it is running."""
 
-    def read_log(self, job_id: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
-        """Read what a replica wrote at or after `since` (ns), in order of time; nothing if it is removed."""
+    def read_log_lines(self, job_id: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
+        """Read what a replica wrote at or after `since_ns`, in order of time; nothing if it is removed."""
 
     def remove_containers_and_network(self, job_id: str) -> None:
         """Remove a job's containers, running or not, and its network."""
@@ -108,5 +108,5 @@ class Executor(Protocol):
     def list_job_ids(self) -> set[str]:
         """List the ids of jobs that have containers or networks."""
 
-    def watch_container_exits(self) -> Iterator[str | None]:
-        """Yield None once the watch has begun, then the job id of each container that ends or runs out of memory."""
+    def iterate_job_ids_of_container_exits(self, on_begin: Callable[[], None]) -> Iterator[str]:
+        """Call `on_begin` once the watch has begun; yield the job of each container that ends or runs out of memory."""

@@ -36,24 +36,24 @@ def is_log_saved(logs_folder: Path, job_id: str, replica: Replica) -> bool:
     return _build_log_path(logs_folder, job_id, replica).exists()
 
 
-def get_saved_log(logs_folder: Path, job_id: str, replica: Replica, since: int = 0) -> Iterator[LogLine] | None:
-    """Read a saved log from `since` (ns since 1970) on; None if there is none."""
+def find_saved_log(logs_folder: Path, job_id: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine] | None:
+    """Read a saved log from `since_ns` (since 1970) on; None if there is none."""
     path = _build_log_path(logs_folder, job_id, replica)
-    return _read_forward(path, since) if path.exists() else None
+    return _read_lines_oldest_first(path, since_ns) if path.exists() else None
 
 
-def get_saved_log_backward(logs_folder: Path, job_id: str, replica: Replica, until: int) -> Iterator[LogLine] | None:
-    """Read a saved log up to and including `until` (ns), the newest line first; None if there is none."""
+def find_saved_log_reversed(logs_folder: Path, job_id: str, replica: Replica, last_ns: int) -> Iterator[LogLine] | None:
+    """Read a saved log up to and including `last_ns`, the newest line first; None if there is none."""
     path = _build_log_path(logs_folder, job_id, replica)
-    return _read_backward(path, until) if path.exists() else None
+    return _read_lines_newest_first(path, last_ns) if path.exists() else None
 
 
-def reverse_log(lines: Iterable[LogLine], until: int) -> Iterator[LogLine]:
-    """Reverse lines up to and including `until` (ns), through a temporary file. Raises OSError."""
+def reverse_log_up_to(lines: Iterable[LogLine], last_ns: int) -> Iterator[LogLine]:
+    """Reverse lines up to and including `last_ns`, through a temporary file. Raises OSError."""
     with tempfile.NamedTemporaryFile() as file:
         _write_lines(file, lines)
         file.flush()
-        yield from _read_backward(Path(file.name), until)
+        yield from _read_lines_newest_first(Path(file.name), last_ns)
 
 
 def _write_lines(file: IO[bytes], lines: Iterable[LogLine]) -> None:
@@ -64,13 +64,13 @@ def _write_lines(file: IO[bytes], lines: Iterable[LogLine]) -> None:
         file.write(json.dumps([latest, line.stream, line.text]).encode() + b"\n")
 
 
-def _read_forward(path: Path, since: int) -> Iterator[LogLine]:
+def _read_lines_oldest_first(path: Path, since_ns: int) -> Iterator[LogLine]:
     at = 0
     while True:
         try:
             with path.open("rb") as file:
-                if at == 0 and since:
-                    at = _find_offset(file, since)
+                if at == 0 and since_ns:
+                    at = _find_offset(file, since_ns)
                 file.seek(at)
                 block = file.readlines(_BLOCK_BYTES)
         except FileNotFoundError:  # the job was deleted meanwhile
@@ -78,34 +78,34 @@ def _read_forward(path: Path, since: int) -> Iterator[LogLine]:
         if not block:
             return
         at += sum(map(len, block))
-        yield from map(_parse_line, block)
+        yield from map(_decode_line, block)
 
 
-def _read_backward(path: Path, until: int) -> Iterator[LogLine]:
+def _read_lines_newest_first(path: Path, last_ns: int) -> Iterator[LogLine]:
     end: int | None = None
     while end != 0:
         try:
             with path.open("rb") as file:
                 if end is None:
-                    end = _find_offset(file, until + 1)
+                    end = _find_offset(file, last_ns + 1)
                 start = _find_line_start(file, max(end - _BLOCK_BYTES, 0))
                 file.seek(start)
                 block = file.read(end - start)
         except FileNotFoundError:  # the job was deleted meanwhile
             return
-        yield from map(_parse_line, reversed(block.splitlines()))
+        yield from map(_decode_line, reversed(block.splitlines()))
         end = start
 
 
-def _find_offset(file: IO[bytes], since: int) -> int:
-    """Find the offset of the first line at or after `since` by binary search."""
+def _find_offset(file: IO[bytes], since_ns: int) -> int:
+    """Find the offset of the first line at or after `since_ns` by binary search."""
     low, high = 0, file.seek(0, 2)
     while low < high:
         middle = _find_line_start(file, (low + high) // 2)
         file.seek(middle)
-        text = file.readline()
-        if _parse_line(text).at < since:
-            low = middle + len(text)
+        raw_line = file.readline()
+        if _decode_line(raw_line).at < since_ns:
+            low = middle + len(raw_line)
         else:
             high = middle
     return low
@@ -124,8 +124,8 @@ def _find_line_start(file: IO[bytes], offset: int) -> int:
     return 0
 
 
-def _parse_line(text: bytes) -> LogLine:
-    return LogLine(*json.loads(text))
+def _decode_line(raw_line: bytes) -> LogLine:
+    return LogLine(*json.loads(raw_line))
 
 
 def _build_log_path(logs_folder: Path, job_id: str, replica: Replica) -> Path:

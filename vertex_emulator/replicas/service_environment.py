@@ -35,7 +35,7 @@ def build_service_environment(job: Job, replica: Replica, metric_id: str | None 
         "WORLD_SIZE": str(len(replicas)),
         "MASTER_ADDR": build_replica_hostname(job.id, 0, 0),
         "MASTER_PORT": str(TRAINING_PORT),
-        **_build_kubernetes_service_variables(job),
+        **_build_primary_replica_service_variables(job),
         **get_output_directories_by_variable(spec),
     }
     if "containerSpec" in spec["workerPoolSpecs"][replica.pool]:
@@ -92,7 +92,7 @@ def _build_cluster_spec(job: Job, replica: Replica, task_types: Sequence[str]) -
     return {"cluster": cluster, "environment": "cloud", "task": task, "job": _build_cloud_ml_job_json(job, replica)}
 
 
-def _build_kubernetes_service_variables(job: Job) -> dict[str, str]:
+def _build_primary_replica_service_variables(job: Job) -> dict[str, str]:
     prefix = f"CMLE_TRAINING_WORKERPOOL0_{derive_hostname_hash(job.id).upper()}_0_SERVICE"
     return {
         f"{prefix}_HOST": build_replica_hostname(job.id, 0, 0),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 _REFERENCE = re.compile(r"\$\$|\$\(([^()]*)\)")
 
 
-def expand_references(text: str, values: Mapping[str, str]) -> str:
+def expand_references(text: str, environment: Mapping[str, str]) -> str:
     """Expand `$(NAME)` to its value; an unknown name stays as written and `$$(NAME)` becomes `$(NAME)`.
 
     Kubernetes reads left to right and makes `$$` one `$` wherever it stands
@@ -14,7 +14,7 @@ def expand_references(text: str, values: Mapping[str, str]) -> str:
     """
 
     def get_value(match: re.Match[str]) -> str:
-        return "$" if match[1] is None else values.get(match[1], match[0])
+        return "$" if match[1] is None else environment.get(match[1], match[0])
 
     return _REFERENCE.sub(get_value, text)
 

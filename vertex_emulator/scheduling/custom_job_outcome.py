@@ -22,7 +22,7 @@ CODE_INTERNAL = 13
 JobOutcome = Ending | RestartPlan | None
 
 
-def decide_job_outcome(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int, job_url: str) -> JobOutcome:
+def decide_ending_or_restart(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: int, job_url: str) -> JobOutcome:
     """Decide how a running job ends or what is restarted; None while it goes on.
 
     `statuses` may hold earlier attempts, `now` is in ns. The first replica to fail fails the job, unless its error is
@@ -47,13 +47,13 @@ def decide_job_outcome(job: Job, statuses: Mapping[Replica, ReplicaStatus], now:
 
 def get_timeout_ending(job: Job, now: int) -> Ending | None:
     """Decide how a job ends that exceeds its timeout; None before."""
-    if now < compute_deadline(job):
+    if now < compute_explicit_or_default_deadline(job):
         return None
     timeout = find_explicit_timeout_duration(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
     return Ending(FAILED, _CODE_DEADLINE_EXCEEDED, f"The job exceeded its timeout of {timeout}.", now)
 
 
-def compute_deadline(job: Job) -> int:
+def compute_explicit_or_default_deadline(job: Job) -> int:
     """Compute when a job times out, in ns since 1970; the timeout counts from its first start."""
     timeout = find_explicit_timeout_duration(job.spec["jobSpec"]) or DEFAULT_TIMEOUT
     return (job.started or now_ns()) + int(parse_seconds(timeout) * 10**9)
@@ -91,7 +91,7 @@ def _decide_by_exits(job: Job, statuses: Mapping[Replica, ReplicaStatus], now: i
         if restart_rules.is_killed_externally(status):
             continue
         if status.exit_code != 0:
-            can_retry = restart_rules.is_transient_failure(status)
+            can_retry = restart_rules.is_abort_or_segmentation_fault(status)
             restart = restart_rules.plan_job_retry(job, _describe_exit(replica, status), now) if can_retry else None
             return restart or _build_exit_failure(replica, status, job_url, now)
         if replica.at_first_attempt == PRIMARY:

@@ -5,7 +5,7 @@ middle of a step, the next process takes the same step again.
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 from vertex_emulator.data_folder import DataFolder
@@ -39,27 +39,27 @@ class CustomJobReconciler:
     wake: Callable[[str], None]
     _signalled: set[tuple[str, Replica]] = field(default_factory=set)
 
-    def reconcile(self, job: Job) -> float | None:
+    def reconcile_and_get_delay(self, job: Job) -> float | None:
         """Take the next step; return after how many seconds to take another, or None to wait for a change."""
         if job.is_terminal:
-            return self._save_logs_and_remove_containers(job)
+            return self._save_logs_and_clean_up_or_get_delay(job)
         if job.ending is not None:
-            return self._stop_replicas_and_end(job, job.ending, self.executor.get_statuses(job.id))
+            return self._end_job_or_get_stop_delay(job, job.ending, self.executor.get_statuses(job.id))
         if job.state == QUEUED:
-            return self._end_if_queued_too_long(job)
+            return self._end_or_get_queue_delay(job)
         if job.state == PENDING or job.restarts.restarting_since is not None:
-            return self._launch_replicas_or_end(job)
-        return self._end_or_restart_if_due(job)
+            return self._advance_launch_and_get_delay(job)
+        return self._end_or_restart_or_get_delay(job)
 
-    def record_ending_if_none(self, job: Job, ending: Ending) -> Job | None:
-        """Record how a job ends unless that is recorded already; return the job, None if it has ended or is deleted."""
+    def record_ending_or_find_earlier_one(self, job: Job, ending: Ending) -> Ending | None:
+        """Record how a job ends unless that is recorded already; return its ending, None if it ended or is deleted."""
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is None or current.is_terminal:
                 return None
-            return current if current.ending is not None else transaction.update_and_get_job(current, ending=ending)
+            return current.ending or transaction.update_and_get_job(current, ending=ending).ending
 
-    def _end_if_queued_too_long(self, job: Job) -> float | None:
+    def _end_or_get_queue_delay(self, job: Job) -> float | None:
         queue_deadline = custom_job_outcome.compute_queue_deadline(job)
         if queue_deadline is None or now_ns() < queue_deadline:
             return None if queue_deadline is None else (queue_deadline - now_ns()) / 10**9
@@ -69,16 +69,16 @@ class CustomJobReconciler:
                 transaction.end_job_and_log_outcome(current, custom_job_outcome.build_stockout_ending(job, now_ns()))
         return None
 
-    def _launch_replicas_or_end(self, job: Job) -> float | None:
+    def _advance_launch_and_get_delay(self, job: Job) -> float | None:
         """Start the replicas at their current attempts, once all earlier attempts have ended."""
         restarting_since = job.restarts.restarting_since
         if restarting_since is not None:
             statuses = self.executor.get_statuses(job.id)
             ending = custom_job_outcome.get_timeout_ending(job, now_ns())
             if ending is not None:
-                return self._record_ending_and_stop(job, ending, statuses)
+                return self._record_ending_and_get_delay(job, ending, statuses)
             earlier_attempts = _select_running_replicas(statuses) - set(job.current_replicas)
-            delay = self._terminate_or_kill_replicas(job, earlier_attempts, restarting_since)
+            delay = self._signal_replicas_and_get_delay(job, earlier_attempts, restarting_since)
             if delay is not None:
                 return delay
         image, task = "", PRIMARY.task
@@ -97,13 +97,13 @@ class CustomJobReconciler:
                     return None
             for spec in specs:
                 task = spec.replica.task
-                self.executor.start_replica(spec)
+                self.executor.start_replica_unless_started(spec)
         except ImageUnavailable as error:
             text = image_error.render_image_error(image, str(error), job.location)
-            return self._record_ending_and_stop(job, Ending(FAILED, CODE_FAILED_PRECONDITION, text, now_ns()))
+            return self._record_ending_and_get_delay(job, Ending(FAILED, CODE_FAILED_PRECONDITION, text, now_ns()))
         except ReplicaCannotStart as error:
             text = f"The replica {task} failed to start: {error}"
-            return self._record_ending_and_stop(job, Ending(FAILED, CODE_INVALID_ARGUMENT, text, now_ns()))
+            return self._record_ending_and_get_delay(job, Ending(FAILED, CODE_INVALID_ARGUMENT, text, now_ns()))
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is not None and current.ending is None and not current.is_terminal:
@@ -119,21 +119,22 @@ class CustomJobReconciler:
         if job.study is not None:
             self.wake(job.study)
         # The executor reports each exit, also one before this moment.
-        return 0.0 if job.fault is not None else (custom_job_outcome.compute_deadline(job) - now_ns()) / 10**9
+        deadline = custom_job_outcome.compute_explicit_or_default_deadline(job)
+        return 0.0 if job.fault is not None else (deadline - now_ns()) / 10**9
 
-    def _end_or_restart_if_due(self, job: Job) -> float | None:
+    def _end_or_restart_or_get_delay(self, job: Job) -> float | None:
         now = now_ns()
         statuses = self.executor.get_statuses(job.id)
-        outcome = custom_job_outcome.decide_job_outcome(job, statuses, now, self.build_job_url(job))
+        outcome = custom_job_outcome.decide_ending_or_restart(job, statuses, now, self.build_job_url(job))
         if isinstance(outcome, Ending):
-            return self._record_ending_and_stop(job, outcome, statuses)
+            return self._record_ending_and_get_delay(job, outcome, statuses)
         if isinstance(outcome, RestartPlan):
-            self._record_restart(job, outcome)
+            self._record_restart_unless_outdated(job, outcome)
             return None
-        moments = (custom_job_outcome.compute_deadline(job), injected_fault_effects.compute_fault_time(job, statuses))
-        return (min(moment for moment in moments if moment is not None) - now) / 10**9
+        deadline = custom_job_outcome.compute_explicit_or_default_deadline(job)
+        return (min(deadline, injected_fault_effects.compute_fault_time(job, statuses) or deadline) - now) / 10**9
 
-    def _record_restart(self, job: Job, plan: RestartPlan) -> None:
+    def _record_restart_unless_outdated(self, job: Job, plan: RestartPlan) -> None:
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(job.id)
             if current is None or current.ending is not None or current.restarts != job.restarts:
@@ -143,17 +144,17 @@ class CustomJobReconciler:
             transaction.update_and_get_job(current, state=state, restarts=plan.restarts)
         self.wake(job.id)
 
-    def _record_ending_and_stop(self, job: Job, ending: Ending, statuses: _Statuses | None = None) -> float | None:
+    def _record_ending_and_get_delay(self, job: Job, ending: Ending, statuses: _Statuses | None = None) -> float | None:
         statuses = self.executor.get_statuses(job.id) if statuses is None else statuses
         if _select_running_replicas(statuses):
-            decided = self.record_ending_if_none(job, ending)
-            if decided is None or decided.ending is None:
+            recorded_ending = self.record_ending_or_find_earlier_one(job, ending)
+            if recorded_ending is None:
                 return None
-            ending = decided.ending
-        return self._stop_replicas_and_end(job, ending, statuses)
+            ending = recorded_ending
+        return self._end_job_or_get_stop_delay(job, ending, statuses)
 
-    def _stop_replicas_and_end(self, job: Job, ending: Ending, statuses: _Statuses) -> float | None:
-        delay = self._terminate_or_kill_replicas(job, _select_running_replicas(statuses), ending.at)
+    def _end_job_or_get_stop_delay(self, job: Job, ending: Ending, statuses: _Statuses) -> float | None:
+        delay = self._signal_replicas_and_get_delay(job, _select_running_replicas(statuses), ending.at)
         if delay is not None:
             return delay
         with self.database.write_transaction() as transaction:
@@ -167,21 +168,21 @@ class CustomJobReconciler:
             self.wake(job.study)
         return None
 
-    def _save_logs_and_remove_containers(self, job: Job) -> float | None:
+    def _save_logs_and_clean_up_or_get_delay(self, job: Job) -> float | None:
         """Save the logs of an ended job, then remove its containers. On a full disk they stay until then."""
         for outcome in job.replica_outcomes:
             replica = Replica(outcome["pool"], outcome["index"], outcome["attempt"])
             self._signalled.discard((job.id, replica))
             if not logs.is_log_saved(self.data.logs, job.id, replica):
                 try:
-                    logs.save_log(self.data.logs, job.id, replica, self.executor.read_log(job.id, replica))
+                    logs.save_log(self.data.logs, job.id, replica, self.executor.read_log_lines(job.id, replica))
                 except OSError as error:
                     _log.warning("the log of %s of job %s cannot be saved yet: %s", replica.task, job.id, error)
                     return _SAVE_RETRY_SECONDS
         self.executor.remove_containers_and_network(job.id)
         return None
 
-    def _terminate_or_kill_replicas(self, job: Job, running: Collection[Replica], stopping_since: int) -> float | None:
+    def _signal_replicas_and_get_delay(self, job: Job, running: set[Replica], stopping_since: int) -> float | None:
         """Signal replicas: SIGTERM, or SIGKILL after the grace period from `stopping_since` (ns); return the delay."""
         remaining = STOP_GRACE_SECONDS - (now_ns() - stopping_since) / 10**9
         for replica in running:

@@ -6,13 +6,12 @@ metric's value as a string under the metric's id. So the emulator polls the file
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from math import inf, isfinite
 from typing import Any
 
-from vertex_api.scalar_types import parse_seconds
 from vertex_api.studies.metrics import is_safe, list_objectives
 from vertex_api.types import StudySpec
 from vertex_emulator.search import Measurement
@@ -28,7 +27,7 @@ def parse_metric_file(metric_text: str, metric_ids: Sequence[str], trial_start: 
     infinite are ignored, so a trial that reports nothing else is infeasible. Lines that are not entries are skipped,
     such as the last line of a file that is still being written.
     """
-    steps: dict[int, list[Measurement]] = {}
+    measurements_by_step: dict[int, list[Measurement]] = {}
     for line in metric_text.split("\n"):
         entry = _parse_entry_or_empty(line)
         values = {metric_id: _parse_number(entry.get(metric_id)) for metric_id in metric_ids}
@@ -36,8 +35,9 @@ def parse_metric_file(metric_text: str, metric_ids: Sequence[str], trial_start: 
         if metrics:
             timestamp = _parse_number(entry.get("timestamp"))
             elapsed = 0.0 if timestamp is None else max(timestamp - trial_start, 0.0)
-            _complete_or_append(steps, Measurement(int(_parse_number(entry.get("global_step")) or 0), elapsed, metrics))
-    return _flatten_and_sort(steps)
+            step_count = int(_parse_number(entry.get("global_step")) or 0)
+            _complete_or_append_in_place(measurements_by_step, Measurement(step_count, elapsed, metrics))
+    return _flatten_and_sort(measurements_by_step)
 
 
 def find_unknown_metric_names(metric_text: str, metric_ids: Sequence[str]) -> list[str]:
@@ -56,13 +56,13 @@ def merge_measurements(known: Sequence[Measurement], latest: Sequence[Measuremen
 
     A step that `known` has in part is completed. Entries of a step whose first ones have left the file add nothing.
     """
-    steps: dict[int, list[Measurement]] = {}
+    measurements_by_step: dict[int, list[Measurement]] = {}
     for measurement in known:
-        steps.setdefault(measurement.step_count, []).append(measurement)
-    for measurement in latest:
-        if not any(_includes_measurement(other, measurement) for other in steps.get(measurement.step_count, [])):
-            _complete_or_append(steps, measurement)
-    return _flatten_and_sort(steps)
+        measurements_by_step.setdefault(measurement.step_count, []).append(measurement)
+    for added in latest:
+        if not any(_includes_metrics_of(other, added) for other in measurements_by_step.get(added.step_count, [])):
+            _complete_or_append_in_place(measurements_by_step, added)
+    return _flatten_and_sort(measurements_by_step)
 
 
 def compose_final_measurement(measurements: Sequence[Measurement], study_spec: StudySpec) -> Measurement | None:
@@ -96,24 +96,6 @@ def compose_final_measurement(measurements: Sequence[Measurement], study_spec: S
     return replace(chosen, metrics={**latest, **chosen.metrics})
 
 
-def parse_measurement(message: Mapping[str, Any]) -> Measurement:
-    """Parse the API's Measurement message in canonical form."""
-    return Measurement(
-        step_count=message["stepCount"],
-        elapsed=parse_seconds(message["elapsedDuration"]),
-        metrics={measurement["metricId"]: measurement["value"] for measurement in message["metrics"]},
-    )
-
-
-def serialize_measurement(measurement: Measurement) -> dict[str, Any]:
-    """Format a measurement as the API's message in canonical form."""
-    return {
-        "stepCount": measurement.step_count,
-        "elapsedDuration": f"{measurement.elapsed:.6f}s",
-        "metrics": [{"metricId": name, "value": value} for name, value in measurement.metrics.items()],
-    }
-
-
 def _parse_entry_or_empty(line: str) -> dict[str, Any]:
     try:
         entry = json.loads(line)
@@ -133,9 +115,9 @@ def _parse_number(value: object) -> float | None:
     return number if isfinite(number) else None
 
 
-def _complete_or_append(steps: dict[int, list[Measurement]], added: Measurement) -> None:
+def _complete_or_append_in_place(measurements_by_step: dict[int, list[Measurement]], added: Measurement) -> None:
     """Complete the step's latest measurement with further metrics, or append another one to the step."""
-    reported = steps.setdefault(added.step_count, [])
+    reported = measurements_by_step.setdefault(added.step_count, [])
     latest = reported[-1] if reported else None
     if latest is not None and _can_complete(added, latest):
         elapsed = max(latest.elapsed, added.elapsed)
@@ -149,10 +131,10 @@ def _can_complete(added: Measurement, latest: Measurement) -> bool:
     return shared != added.metrics.keys() and all(added.metrics[id_] == latest.metrics[id_] for id_ in shared)
 
 
-def _includes_measurement(known: Measurement, latest: Measurement) -> bool:
-    return known.elapsed >= latest.elapsed and latest.metrics.items() <= known.metrics.items()
+def _includes_metrics_of(measurement: Measurement, other: Measurement) -> bool:
+    return measurement.elapsed >= other.elapsed and other.metrics.items() <= measurement.metrics.items()
 
 
-def _flatten_and_sort(steps: dict[int, list[Measurement]]) -> list[Measurement]:
+def _flatten_and_sort(measurements_by_step: dict[int, list[Measurement]]) -> list[Measurement]:
     """Return all measurements by step, then by time, as the API orders them."""
-    return sorted(chain.from_iterable(steps.values()), key=lambda each: (each.step_count, each.elapsed))
+    return sorted(chain.from_iterable(measurements_by_step.values()), key=lambda each: (each.step_count, each.elapsed))

@@ -19,9 +19,9 @@ from vertex_emulator.errors import ModelUploadRejected
 from vertex_emulator.gcs import bucket_folders
 from vertex_emulator.resource_json import serialize_job
 from vertex_emulator.resource_names import generate_id
-from vertex_emulator.scheduling.ending_requests import request_cancellation
-from vertex_emulator.scheduling.job_submission import submit_job
-from vertex_emulator.scheduling.pipeline_input_data import add_input_variables, resolve_input_variables_and_warnings
+from vertex_emulator.scheduling.cancellation_and_early_stop_requests import request_cancellation
+from vertex_emulator.scheduling.job_enqueueing import enqueue_job
+from vertex_emulator.scheduling.pipeline_input_variables import copy_with_input_variables, resolve_input_data
 from vertex_emulator.scheduling.uploaded_model_versions import store_model_version
 from vertex_emulator.timestamps import now_ns
 
@@ -46,21 +46,21 @@ class PipelineReconciler:
             job = transaction.get_job(progress.job) if progress is not None else None
             trials_of_job = transaction.list_trials(job.id) if job is not None else []
         if job is None:
-            self._submit_job(pipeline)
+            self._enqueue_backing_job(pipeline)
         elif not job.is_terminal:
             self._forward_cancellation_or_copy_start(pipeline, job)
         else:
             self._upload_model_and_end(pipeline, job, trials_of_job)
 
-    def _submit_job(self, pipeline: Job) -> None:
+    def _enqueue_backing_job(self, pipeline: Job) -> None:
         kind, spec = get_backing_job_kind(pipeline.spec), build_backing_job(pipeline.spec)
         warnings = []
         model = pipeline.spec.get("modelToUpload")
         if model is not None and "artifactUri" not in model and not get_model_directory(spec[kind.spec_field]):
             warnings.append(_NO_ARTIFACT_WARNING)
         if "inputDataConfig" in pipeline.spec:
-            data = resolve_input_variables_and_warnings(pipeline.spec["inputDataConfig"], self.data.buckets)
-            spec[kind.spec_field] = add_input_variables(spec[kind.spec_field], data)
+            data = resolve_input_data(pipeline.spec["inputDataConfig"], self.data.buckets)
+            spec[kind.spec_field] = copy_with_input_variables(spec[kind.spec_field], data)
             warnings += data.warnings
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(pipeline.id)
@@ -69,7 +69,7 @@ class PipelineReconciler:
             if current.ending is not None:
                 transaction.end_job_and_log_outcome(current, current.ending)
                 return
-            job = submit_job(transaction, generate_id(), kind, pipeline.location, spec, warnings)
+            job = enqueue_job(transaction, generate_id(), kind, pipeline.location, spec, warnings)
             transaction.pipelines.add_backing_job(pipeline.id, job.id)
             transaction.log_service_message(pipeline.id, f"The pipeline's task is {job.name}.")
             transaction.update_and_get_job(current, state=PENDING)
@@ -89,7 +89,7 @@ class PipelineReconciler:
             self.wake(job.id)
 
     def _upload_model_and_end(self, pipeline: Job, job: Job, trials_of_job: list[Trial]) -> None:
-        artifact = self._get_model_directory(job, trials_of_job)
+        artifact_uri = self._get_model_directory(job, trials_of_job)
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(pipeline.id)
             if current is None or current.is_terminal:
@@ -97,17 +97,19 @@ class PipelineReconciler:
             assert job.ending is not None
             ending = current.ending or replace(job.ending, at=now_ns())
             if ending.state == SUCCEEDED and "modelToUpload" in pipeline.spec:
-                ending = self._upload_or_get_failure(transaction, pipeline, artifact) or ending
+                ending = self._upload_model_or_get_failed_ending(transaction, pipeline, artifact_uri) or ending
             started = current.started or job.started
             transaction.end_job_and_log_outcome(current, ending, **({} if started is None else {"started": started}))
 
-    def _upload_or_get_failure(self, transaction: Transaction, pipeline: Job, artifact: str | None) -> Ending | None:
+    def _upload_model_or_get_failed_ending(
+        self, transaction: Transaction, pipeline: Job, artifact_uri: str | None
+    ) -> Ending | None:
         """Upload the model; return the pipeline's ending if that fails."""
         model = dict(pipeline.spec["modelToUpload"])
-        uri = model.setdefault("artifactUri", artifact)
+        uri = model.setdefault("artifactUri", artifact_uri)
         if uri is None:
             del model["artifactUri"]
-        elif uri == artifact and not self._has_files(uri):
+        elif uri == artifact_uri and not self._has_files(uri):
             return _build_failed_ending(_STATUS_CODES["NOT_FOUND"], f'There are no files under "{uri}" to copy.')
         try:
             version = store_model_version(transaction, pipeline.location, pipeline.spec, model, pipeline.name)

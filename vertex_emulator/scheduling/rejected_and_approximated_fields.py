@@ -12,7 +12,7 @@ from vertex_api.validation.shape_validation import FieldProblem
 
 MAX_REPLICAS = 100
 
-FieldValue = tuple[tuple[str | int, ...], Any]
+FieldPath = tuple[str | int, ...]
 
 REJECTED_FIELDS = {
     "workerPoolSpecs.nfsMounts": "the emulator mounts no NFS shares: read from /gcs instead",
@@ -38,7 +38,7 @@ def find_rejected_field_problems(kind: Kind, job: Mapping[str, Any]) -> list[Fie
     """Find the fields of a canonical job that the emulator rejects."""
     return [
         FieldProblem(path, REJECTED_FIELDS[name])
-        for name, (path, _) in _iterate_set_fields_with_names(kind, job)
+        for name, path, _ in _walk_field_names_paths_and_values(kind, job)
         if name in REJECTED_FIELDS
     ]
 
@@ -58,7 +58,7 @@ def find_pool_size_problems(kind: Kind, job: Mapping[str, Any]) -> list[FieldPro
 
 def render_approximation_warnings(kind: Kind, job: Mapping[str, Any]) -> list[str]:
     """Render a warning for each field that is only approximated, in the order of the table."""
-    present = {name: value for name, (_, value) in _iterate_set_fields_with_names(kind, job)}
+    present = {name: value for name, _, value in _walk_field_names_paths_and_values(kind, job)}
     warnings = [f"{name}: on this machine {note}." for name, note in APPROXIMATED_FIELDS.items() if present.get(name)]
     pools = enumerate(job[kind.spec_field]["workerPoolSpecs"])
     return warnings + [
@@ -66,17 +66,17 @@ def render_approximation_warnings(kind: Kind, job: Mapping[str, Any]) -> list[st
     ]
 
 
-def _iterate_set_fields_with_names(kind: Kind, job: Mapping[str, Any]) -> Iterator[tuple[str, FieldValue]]:
-    """List the fields that are set, by their names in the tables: without indices, relative to the job's spec."""
-    for path, value in _walk_fields(job, ()):
+def _walk_field_names_paths_and_values(kind: Kind, job: Mapping[str, Any]) -> Iterator[tuple[str, FieldPath, Any]]:
+    """Yield the fields that are set. Names are those of the tables: without indices, relative to the job's spec."""
+    for path, value in _walk_paths_and_values(job, ()):
         name = ".".join(str(part) for part in path if not isinstance(part, int))
-        yield name.removeprefix(f"{kind.spec_field}."), (path, value)
+        yield name.removeprefix(f"{kind.spec_field}."), path, value
 
 
-def _walk_fields(value: Any, path: tuple[str | int, ...]) -> Iterator[FieldValue]:
+def _walk_paths_and_values(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Any]]:
     children: Iterable[tuple[str | int, Any]]
     children = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for key, child in children:
         if not isinstance(key, int):
             yield (*path, key), child
-        yield from _walk_fields(child, (*path, key))
+        yield from _walk_paths_and_values(child, (*path, key))

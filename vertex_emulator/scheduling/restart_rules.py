@@ -5,7 +5,7 @@ Sources: Google's pages on the training service (exit codes, restarts of workers
 is reset when the whole job is retried is not documented; here it is.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from vertex_emulator.database.records import Job, Replica, RestartHistory
@@ -27,9 +27,9 @@ class RestartPlan:
     log_message: str
 
 
-def is_transient_failure(replica_status: ReplicaStatus) -> bool:
+def is_abort_or_segmentation_fault(status: ReplicaStatus) -> bool:
     """Return whether a replica failed with an error that a retry may avoid: SIGABRT or SIGSEGV."""
-    return replica_status.exit_code in _ABORTED + _SEGMENTATION_FAULT
+    return status.exit_code in _ABORTED + _SEGMENTATION_FAULT
 
 
 def is_killed_externally(status: ReplicaStatus) -> bool:
@@ -44,7 +44,7 @@ def plan_job_retry(job: Job, cause: str, now: int) -> RestartPlan | None:
         return None
     count = restarts.retries + 1
     history = replace(restarts, retries=count, workers={})
-    return _plan_job_restart(job, history, f"{cause} The job is retried: retry {count} of {MAX_RETRIES}.", now)
+    return _build_job_restart_plan(job, history, f"{cause} The job is retried: retry {count} of {MAX_RETRIES}.", now)
 
 
 def plan_worker_restart(job: Job, lost: Collection[Replica], cause: str, now: int) -> RestartPlan | None:
@@ -60,9 +60,9 @@ def plan_worker_restart(job: Job, lost: Collection[Replica], cause: str, now: in
     restart = max(counts[replica.task] for replica in lost)
     if job.scheduling.get("restartJobOnWorkerRestart"):
         log_message = f"{cause} The job is restarted with it: restart {restart} of {MAX_WORKER_RESTARTS}."
-        return _plan_job_restart(job, history, log_message, now)
+        return _build_job_restart_plan(job, history, log_message, now)
     log_message = f"{cause} The replica is restarted: restart {restart} of {MAX_WORKER_RESTARTS}."
-    return RestartPlan(_build_next_history(job, history, lost, now), False, log_message)
+    return RestartPlan(_build_history_with_restart(history, lost, now), False, log_message)
 
 
 def plan_preemption_restart(job: Job, cause: str, now: int) -> RestartPlan | None:
@@ -72,19 +72,14 @@ def plan_preemption_restart(job: Job, cause: str, now: int) -> RestartPlan | Non
     if not is_spot or restarts.preemptions >= MAX_PREEMPTIONS:
         return None
     count = restarts.preemptions + 1
-    history = replace(restarts, preemptions=count)
-    return _plan_job_restart(
-        job, history, f"STOCKOUT: {cause} The job is restarted: restart {count} of {MAX_PREEMPTIONS}.", now
-    )
+    log_message = f"STOCKOUT: {cause} The job is restarted: restart {count} of {MAX_PREEMPTIONS}."
+    return _build_job_restart_plan(job, replace(restarts, preemptions=count), log_message, now)
 
 
-def _plan_job_restart(job: Job, history: RestartHistory, log_message: str, now: int) -> RestartPlan:
-    return RestartPlan(_build_next_history(job, history, job.requested_replicas, now), True, log_message)
+def _build_job_restart_plan(job: Job, updated_history: RestartHistory, log_message: str, now: int) -> RestartPlan:
+    return RestartPlan(_build_history_with_restart(updated_history, job.requested_replicas, now), True, log_message)
 
 
-def _build_next_history(job: Job, history: RestartHistory, replicas: Collection[Replica], now: int) -> RestartHistory:
-    attempts: Mapping[str, int] = job.restarts.attempts
-    tasks = [replica.task for replica in replicas]
-    return replace(
-        history, attempts={**attempts, **{task: attempts.get(task, 0) + 1 for task in tasks}}, restarting_since=now
-    )
+def _build_history_with_restart(history: RestartHistory, restarted: Collection[Replica], now: int) -> RestartHistory:
+    new_attempts = {replica.task: history.attempts.get(replica.task, 0) + 1 for replica in restarted}
+    return replace(history, attempts={**history.attempts, **new_attempts}, restarting_since=now)

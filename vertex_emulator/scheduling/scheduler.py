@@ -86,19 +86,19 @@ class Scheduler:
 
     def process_next_key(self, timeout: float | None = None) -> bool:
         """Process the next key of the queue. Return False if there is none within `timeout` seconds."""
-        key = self.queue.take(timeout)
+        key = self.queue.reserve_next_key(timeout)
         if key is None:
             return False
         delay: float | None = _LAST_RETRY_SECONDS
         try:
-            delay = self._process_key_and_count_failures(key)
+            delay = self._try_to_process_key_and_get_delay(key)
         finally:
             self.queue.release(key, delay)
         return True
 
-    def _process_key_and_count_failures(self, key: str) -> float | None:
+    def _try_to_process_key_and_get_delay(self, key: str) -> float | None:
         try:
-            delay = self._process_key(key)
+            delay = self._process_key_and_get_delay(key)
         except ExecutorUnavailable as error:
             self._log_service_message_unless_repeated(key, f"Waiting for Docker. {error}")
             return _compute_retry_delay(self._increment_failure_count(key))
@@ -106,12 +106,12 @@ class Scheduler:
             _log.exception("processing %s failed", key)
             failures = self._increment_failure_count(key)
             if failures == _MAX_FAILURES:
-                self._fail_job(key, error)
+                self._end_with_internal_error_if_undecided(key, error)
             return _compute_retry_delay(failures)
         self._failures.pop(key, None)
         return delay
 
-    def _process_key(self, key: str) -> float | None:
+    def _process_key_and_get_delay(self, key: str) -> float | None:
         if key == _ADMISSION:
             self._admit_jobs()
             return None
@@ -129,7 +129,7 @@ class Scheduler:
             self._pipelines.reconcile(job)
             return None
         reconciler = self._studies if job.kind == HYPERPARAMETER_TUNING_JOB else self._custom_jobs
-        delay = reconciler.reconcile(job)
+        delay = reconciler.reconcile_and_get_delay(job)
         if pipeline is not None:
             self.queue.add(pipeline)
         return delay
@@ -159,20 +159,24 @@ class Scheduler:
         self._failures[key] = failures = self._failures.get(key, 0) + 1
         return failures
 
-    def _fail_job(self, key: str, error: Exception) -> None:
+    def _end_with_internal_error_if_undecided(self, job_id: str, error: Exception) -> None:
         with self.database.read_transaction() as transaction:
-            job = transaction.get_job(key)
+            job = transaction.get_job(job_id)
         if job is not None:
             message = f"Internal error occurred for the current attempt: {type(error).__name__}: {error}"
-            self._custom_jobs.record_ending_if_none(job, Ending(FAILED, CODE_INTERNAL, message, now_ns()))
-            self.wake(key)
+            self._custom_jobs.record_ending_or_find_earlier_one(job, Ending(FAILED, CODE_INTERNAL, message, now_ns()))
+            self.wake(job_id)
 
-    def _log_service_message_unless_repeated(self, key: str, text: str) -> None:
+    def _log_service_message_unless_repeated(self, job_id: str, message: str) -> None:
         with self.database.write_transaction() as transaction:
-            if transaction.get_job(key) is not None:
-                lines = transaction.list_service_messages(key)
-                if not lines or lines[-1].text != text:
-                    transaction.log_service_message(key, text, "WARNING")
+            if transaction.get_job(job_id) is not None:
+                lines = transaction.list_service_messages(job_id)
+                if not lines or lines[-1].text != message:
+                    transaction.log_service_message(job_id, message, "WARNING")
+
+    def _clear_failures_and_wake_jobs(self) -> None:
+        self._failures.clear()
+        self.wake_unfinished_and_leftover_jobs()
 
     def _run_worker(self) -> None:
         while not self._stopping.is_set():
@@ -184,13 +188,9 @@ class Scheduler:
     def _watch_containers(self) -> None:
         while not self._stopping.is_set():
             try:
-                for job in self.executor.watch_container_exits():
-                    if job is None:
-                        self._failures.clear()
-                        self.wake_unfinished_and_leftover_jobs()
-                    else:
-                        self.queue.add(job)
-                        self.database.changes.publish([job])
+                for job_id in self.executor.iterate_job_ids_of_container_exits(self._clear_failures_and_wake_jobs):
+                    self.queue.add(job_id)
+                    self.database.changes.publish([job_id])
             except ExecutorUnavailable as error:
                 _log.warning("%s", error)
             except Exception:  # noqa: BLE001 - without the watch, jobs advance only by timers

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Trial
-from vertex_emulator.scheduling.hypertune_measurements import parse_measurement
 from vertex_emulator.search import EndedTrial, early_stopping, study_stopping
+from vertex_emulator.search.trial_observation import parse_api_measurement
 
 _CODE_FAILED_PRECONDITION = 9
 
@@ -43,7 +43,7 @@ def find_stopping_reason_when_due(study: Job, trials: Sequence[Trial], now: int)
     is_before_suggestion = has_room_for_trial(study, trials)
     if config is None or not (config.get("shouldStopAsap") or is_before_suggestion):
         return None
-    ended = [EndedTrial(trial.ended or 0, get_final_metrics(trial)) for trial in trials if trial.has_ended]
+    ended = [EndedTrial(trial.ended or 0, find_final_metrics(trial)) for trial in trials if trial.has_ended]
     count = len(trials) if is_before_suggestion else len(ended)
     return study_stopping.find_study_stopping_reason(study.spec["studySpec"], count, ended, study.created, now)
 
@@ -54,21 +54,21 @@ def has_room_for_trial(study: Job, trials: Sequence[Trial]) -> bool:
     return bool(len(trials) < study.spec["maxTrialCount"] and running < study.spec["parallelTrialCount"])
 
 
-def find_unpromising_trials_with_reasons(study: Job, trials: Sequence[Trial]) -> Iterator[tuple[Trial, str]]:
+def iterate_trials_to_stop_with_reasons(study: Job, trials: Sequence[Trial]) -> Iterator[tuple[Trial, str]]:
     """Find the running trials that the study's automated stopping rule stops, each with the reason."""
     study_spec: Any = study.spec["studySpec"]
     if early_stopping.STOPPING_RULE_FIELDS.isdisjoint(study_spec):
         return
-    completed = [list(map(parse_measurement, trial.measurements)) for trial in trials if trial.state == "SUCCEEDED"]
+    completed = [list(map(parse_api_measurement, trial.measurements)) for trial in trials if trial.state == "SUCCEEDED"]
     for trial in trials:
         if trial.state == "ACTIVE":
-            running = list(map(parse_measurement, trial.measurements))
+            running = list(map(parse_api_measurement, trial.measurements))
             reason = early_stopping.find_early_stopping_reason(study_spec, running, completed)
             if reason is not None:
                 yield trial, reason
 
 
-def get_final_metrics(trial: Trial) -> dict[str, float] | None:
+def find_final_metrics(trial: Trial) -> dict[str, float] | None:
     """Return the values of a trial's final measurement by metric id; None without one."""
     if trial.final is None:
         return None

@@ -10,11 +10,10 @@ from vertex_emulator.data_folder import DataFolder
 from vertex_emulator.database import Database
 from vertex_emulator.database.records import CANCELLING, PENDING, QUEUED, RUNNING, SUCCEEDED, Ending, Job, Trial
 from vertex_emulator.resource_names import generate_id
-from vertex_emulator.scheduling import study_outcome
-from vertex_emulator.scheduling.ending_requests import request_cancellation, request_early_trial_stop
+from vertex_emulator.scheduling import cancellation_and_early_stop_requests, study_outcome
 from vertex_emulator.scheduling.trial_job_spec import Values, build_trial_job_spec
 from vertex_emulator.scheduling.trial_update import build_updated_trial
-from vertex_emulator.search import Observation, SearchSpaceExhausted, suggest_parameters
+from vertex_emulator.search import Observation, SearchSpaceExhausted, require_next_parameters
 from vertex_emulator.timestamps import now_ns
 
 _POLL_SECONDS = 1.0  # how often a running trial's metric file is read
@@ -28,7 +27,7 @@ class StudyReconciler:
     data: DataFolder
     wake: Callable[[str], None]
 
-    def reconcile(self, study: Job) -> float | None:
+    def reconcile_and_get_delay(self, study: Job) -> float | None:
         """Take the next step; return after how many seconds to take another, or None to wait for a change."""
         if study.is_terminal:
             return None
@@ -39,7 +38,7 @@ class StudyReconciler:
         ending = study.ending or study_outcome.decide_study_ending(study, trials, now_ns())
         if ending is None:
             self._mark_pending_or_running(study, trials)
-            ending = self._start_trials_or_stop(study, trials)
+            ending = self._start_trials_or_get_ending(study, trials)
         if ending is not None and not self._is_waiting_for_trials(study, ending, trials):
             return self._end_active_jobs_or_study(study, ending)
         self._stop_unpromising_trials(study, trials)
@@ -76,35 +75,35 @@ class StudyReconciler:
                 transaction.log_service_message(study.id, "Vertex AI is setting up this job.")
                 transaction.update_and_get_job(current, state=PENDING)
 
-    def _start_trials_or_stop(self, study: Job, trials: list[Trial]) -> Ending | None:
+    def _start_trials_or_get_ending(self, study: Job, trials: list[Trial]) -> Ending | None:
         """Start as many trials as may run now; return the study's ending if there is one."""
         study_spec = study.spec["studySpec"]
         while True:
             reason = study_outcome.find_stopping_reason_when_due(study, trials, now_ns())
             if reason is not None:
-                return self._stop_adding_trials(study, reason)
+                return self._record_success_or_find_earlier_ending(study, reason)
             if not study_outcome.has_room_for_trial(study, trials):
                 return None
             number = len(trials) + 1
             observations = [_build_observation(trial) for trial in trials]
             try:
-                parameters = suggest_parameters(study_spec, observations, _derive_seed(study))
+                parameters = require_next_parameters(study_spec, observations, _derive_seed(study))
             except SearchSpaceExhausted:
                 running = any(not trial.has_ended for trial in trials)
                 return None if running else Ending(SUCCEEDED, 0, "", now_ns())
-            trial = self._add_trial(study, number, parameters)
+            trial = self._add_trial_unless_study_ended(study, number, parameters)
             if trial is None:
                 return None
             trials.append(trial)
 
-    def _stop_adding_trials(self, study: Job, reason: str) -> Ending | None:
+    def _record_success_or_find_earlier_ending(self, study: Job, stopping_reason: str) -> Ending | None:
         """Decide that a study gets no further trials; only a cancellation changes that."""
         ending = Ending(SUCCEEDED, 0, "", now_ns())
         with self.database.write_transaction() as transaction:
             current = transaction.get_job(study.id)
             if current is None or current.ending is not None:
                 return None if current is None else current.ending
-            transaction.log_service_message(study.id, f"The study is stopped: {reason}.")
+            transaction.log_service_message(study.id, f"The study is stopped: {stopping_reason}.")
             transaction.update_and_get_job(current, ending=ending)
         return ending
 
@@ -113,13 +112,13 @@ class StudyReconciler:
         return ending.state == SUCCEEDED and not asap and any(not trial.has_ended for trial in trials)
 
     def _stop_unpromising_trials(self, study: Job, trials: Sequence[Trial]) -> None:
-        for trial, reason in study_outcome.find_unpromising_trials_with_reasons(study, trials):
+        for trial, reason in study_outcome.iterate_trials_to_stop_with_reasons(study, trials):
             with self.database.write_transaction() as transaction:
-                if request_early_trial_stop(transaction, trial.job):
+                if cancellation_and_early_stop_requests.request_early_stop_if_undecided(transaction, trial.job):
                     transaction.log_service_message(study.id, f"Trial {trial.number} is stopped early: {reason}.")
             self.wake(trial.job)
 
-    def _add_trial(self, study: Job, trial_number: int, parameters: Values) -> Trial | None:
+    def _add_trial_unless_study_ended(self, study: Job, trial_number: int, parameters: Values) -> Trial | None:
         """Add a trial and its job in one transaction; None if the study was cancelled or deleted meanwhile."""
         spec = {
             "displayName": f"{study.spec['displayName']}-trial-{trial_number}",
@@ -148,9 +147,9 @@ class StudyReconciler:
                     transaction.update_and_get_job(current, ending=ending)
                 for job in active_jobs:
                     if ending.state == SUCCEEDED:
-                        request_early_trial_stop(transaction, job.id)
+                        cancellation_and_early_stop_requests.request_early_stop_if_undecided(transaction, job.id)
                     else:
-                        request_cancellation(transaction, job.id)
+                        cancellation_and_early_stop_requests.request_cancellation(transaction, job.id)
             else:
                 transaction.end_job_and_log_outcome(current, ending)
         for job in active_jobs:
@@ -166,4 +165,4 @@ def _derive_seed(study: Job) -> int:
 
 def _build_observation(trial: Trial) -> Observation:
     state: Any = trial.state if trial.has_ended else "ACTIVE"
-    return Observation(trial.parameters, state, study_outcome.get_final_metrics(trial) or {})
+    return Observation(trial.parameters, state, study_outcome.find_final_metrics(trial) or {})

@@ -15,7 +15,7 @@ def build_trial_job_spec(study: Job, trial_number: int, parameters: Values) -> d
     spec = dict(study.spec["trialJobSpec"])
     flags = [f"--{name}={_format_flag_value(value)}" for name, value in parameters.items()]
     spec["workerPoolSpecs"] = [
-        {name: _append_args(value, flags) if name in _PROGRAM_FIELDS else value for name, value in pool.items()}
+        {name: _copy_appending_args(value, flags) if name in _PROGRAM_FIELDS else value for name, value in pool.items()}
         for pool in spec["workerPoolSpecs"]
     ]
     if directory := get_output_directory(spec, str(trial_number)):
@@ -23,8 +23,9 @@ def build_trial_job_spec(study: Job, trial_number: int, parameters: Values) -> d
     return spec
 
 
-def _append_args(program: Mapping[str, Any], flags: Sequence[str]) -> dict[str, Any]:
-    return {**program, "args": [*program.get("args", []), *flags]}
+def _copy_appending_args(container_or_package_spec: Mapping[str, Any], flags: Sequence[str]) -> dict[str, Any]:
+    args = [*container_or_package_spec.get("args", []), *flags]
+    return {**container_or_package_spec, "args": args}
 
 
 def _format_flag_value(value: float | int | str) -> str:

@@ -3,6 +3,7 @@
 from math import log
 
 import numpy as np
+from numpy.random import Generator
 
 from vertex_emulator.search.acquisition_function import Acquisition
 from vertex_emulator.search.point_encoding import PointEncoder
@@ -10,24 +11,25 @@ from vertex_emulator.search.surrogate_model import Matrix
 
 _POINTS = 1000
 # Step widths as shares of an axis, drawn log-uniformly between these bounds.
-_GLOBAL_WIDTHS = (0.0005, 0.5)
-_LOCAL_WIDTHS = (0.001, 0.1)
+_GLOBAL_WIDTH_BOUNDS = (0.0005, 0.5)
+_LOCAL_WIDTH_BOUNDS = (0.001, 0.1)
 # Each round copies the best points, moves the copies, keeps the best of all, and halves the steps.
 _KEPT, _COPIES, _ROUNDS, _FIRST_STEP = 8, 10, 14, 0.1
 
 
-def sample_globally_and_near_best(encoder: PointEncoder, best_rows: Matrix, random: np.random.Generator) -> Matrix:
-    """Sample points from the whole space, and as many around the best trials (rows, the best first)."""
-    return np.vstack([encoder.draw_rows(_POINTS, random), _sample_around(encoder, best_rows, _GLOBAL_WIDTHS, random)])
+def sample_points_globally_and_near_best(encoder: PointEncoder, rows_best_first: Matrix, random: Generator) -> Matrix:
+    """Sample points from the whole space, and as many around the best trials (`rows_best_first`)."""
+    global_rows = encoder.draw_rows(_POINTS, random)
+    return np.vstack([global_rows, _draw_rows_around(encoder, rows_best_first, _GLOBAL_WIDTH_BOUNDS, random)])
 
 
-def sample_near_best_trial(encoder: PointEncoder, best_rows: Matrix, random: np.random.Generator) -> Matrix:
+def sample_points_near_best_trial(encoder: PointEncoder, rows_best_first: Matrix, random: Generator) -> Matrix:
     """Sample points around the best trial only."""
-    return _sample_around(encoder, best_rows[:1], _LOCAL_WIDTHS, random)
+    return _draw_rows_around(encoder, rows_best_first[:1], _LOCAL_WIDTH_BOUNDS, random)
 
 
 def refine_and_rank_points(
-    encoder: PointEncoder, acquisition: Acquisition, points: Matrix, random: np.random.Generator
+    encoder: PointEncoder, acquisition: Acquisition, points: Matrix, random: Generator
 ) -> Matrix:
     """Improve `points` by local steps, and return the result with the highest score first."""
     scores = acquisition.compute_scores(encoder.convert_to_features(points))
@@ -40,8 +42,9 @@ def refine_and_rank_points(
     return points[np.argsort(-scores, kind="stable")]
 
 
-def _sample_around(
-    encoder: PointEncoder, rows: Matrix, widths: tuple[float, float], random: np.random.Generator
+def _draw_rows_around(
+    encoder: PointEncoder, rows: Matrix, width_bounds: tuple[float, float], random: Generator
 ) -> Matrix:
     start_rows = rows[random.integers(len(rows), size=_POINTS)]
-    return encoder.perturb(start_rows, np.exp(random.uniform(log(widths[0]), log(widths[1]), size=_POINTS)), random)
+    low, high = map(log, width_bounds)
+    return encoder.perturb(start_rows, np.exp(random.uniform(low, high, size=_POINTS)), random)

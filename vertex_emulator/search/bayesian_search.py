@@ -9,10 +9,10 @@ from random import Random
 
 from vertex_api.studies.metrics import is_safe, list_objectives, list_safety_metrics
 from vertex_api.types import StudySpec
-from vertex_emulator.search.loss_transforms import fill_and_compress_values, scalarize_objectives
+from vertex_emulator.search.conditional_parameters import Parameter, Space, build_point_key, map_values_by_id
+from vertex_emulator.search.loss_transforms import fill_and_compress_values, scalarize_losses_by_trial
 from vertex_emulator.search.parameter_domains import Value
 from vertex_emulator.search.random_search import create_seeded_generator, draw_random_point
-from vertex_emulator.search.search_space import Parameter, Space, build_point_key, map_values_by_id
 from vertex_emulator.search.trial_observation import Observation
 
 # The time of a fit grows with the cube of the points.
@@ -60,7 +60,7 @@ def _draw_latin_hypercube_point(space: Space, index: int, size: int, seed: int) 
         return parameter.domain.get_value_at_quantile((slices[index] + random.random()) / size)
 
     axes = space.distinct_parameters
-    return map_values_by_id(space.assign_values(draw_value))
+    return map_values_by_id(space.choose_values_by_parameter(draw_value))
 
 
 def _fit_models_and_propose_point(
@@ -77,11 +77,12 @@ def _fit_models_and_propose_point(
     ended = [observation for observation in observations if observation.state != "ACTIVE"]
     objectives = list_objectives(study_spec)
     weights = [random.expovariate(1) for _ in objectives]
-    losses = scalarize_objectives([fill_and_compress_values(goal.compute_loss, ended) for goal in objectives], weights)
+    losses_by_objective = [fill_and_compress_values(goal.compute_loss, ended) for goal in objectives]
+    losses = scalarize_losses_by_trial(losses_by_objective, weights)
     if not encoder.varied_parameters or not losses:
         return None
-    safe = _rank_trials(study_spec, losses, ended)
-    fitted = _select_trials_to_fit(safe)
+    indices_best_first = _rank_trial_indices(study_spec, losses, ended)
+    fitted = _select_indices_to_fit(indices_best_first)
     rows = np.array([encoder.encode_point(ended[index].parameters) for index in fitted])
     features = encoder.convert_to_features(rows)
     running = [encoder.encode_point(trial.parameters) for trial in observations if trial.state == "ACTIVE"]
@@ -102,13 +103,14 @@ def _fit_models_and_propose_point(
     safety_models = [model for model in map(fit_model, excess_lists) if model is not None]
     if objective is None and not safety_models:
         return None
-    best = [fitted.index(index) for index in safe[:_BEST_TRIALS] if index in fitted]
+    best = [fitted.index(index) for index in indices_best_first[:_BEST_TRIALS] if index in fitted]
     # Every other suggestion stays near the best trial: the local step of trust region methods.
     if len(observations) % 2:
-        sample, exploration_weight = acquisition_maximization.sample_near_best_trial, _LOCAL_EXPLORATION
+        sample, exploration_weight = acquisition_maximization.sample_points_near_best_trial, _LOCAL_EXPLORATION
     else:
-        sample, exploration_weight = acquisition_maximization.sample_globally_and_near_best, _GLOBAL_EXPLORATION
-    acquisition = Acquisition(objective, safety_models, _compute_required_safety(study_spec, ended), exploration_weight)
+        sample, exploration_weight = acquisition_maximization.sample_points_globally_and_near_best, _GLOBAL_EXPLORATION
+    required_probability = _compute_required_safe_probability(study_spec, ended)
+    acquisition = Acquisition(objective, safety_models, required_probability, exploration_weight)
     generated = np.random.default_rng(random.getrandbits(32))
     points = sample(encoder, rows[best], generated)
     rows_by_score = acquisition_maximization.refine_and_rank_points(encoder, acquisition, points, generated)
@@ -116,20 +118,20 @@ def _fit_models_and_propose_point(
     return next((point for point in proposals if build_point_key(point) not in seen_points), None)
 
 
-def _rank_trials(study_spec: StudySpec, losses: Sequence[float], ended: Sequence[Observation]) -> list[int]:
-    """Rank the trials by loss; unsafe and unsuccessful ones come last."""
+def _rank_trial_indices(study_spec: StudySpec, losses: list[float], ended_trials: Sequence[Observation]) -> list[int]:
+    """Return the indices of the trials by loss; unsafe and unsuccessful ones come last."""
 
     def rank(index: int) -> tuple[bool, float]:
-        trial = ended[index]
+        trial = ended_trials[index]
         return trial.state != "SUCCEEDED" or not is_safe(study_spec, trial.metrics), losses[index]
 
-    return sorted(range(len(ended)), key=rank)
+    return sorted(range(len(ended_trials)), key=rank)
 
 
-def _select_trials_to_fit(ranked: Sequence[int]) -> list[int]:
-    """Select the trials to fit, in order: all up to `_MAX_FITTED_POINTS`, else the best half and the newest."""
-    newest = reversed(range(len(ranked)))
-    return sorted(list(dict.fromkeys([*ranked[: _MAX_FITTED_POINTS // 2], *newest]))[:_MAX_FITTED_POINTS])
+def _select_indices_to_fit(indices_best_first: Sequence[int]) -> list[int]:
+    """Select which trials to fit, in order: all up to `_MAX_FITTED_POINTS`, else the best half and the newest."""
+    newest = reversed(range(len(indices_best_first)))
+    return sorted(list(dict.fromkeys([*indices_best_first[: _MAX_FITTED_POINTS // 2], *newest]))[:_MAX_FITTED_POINTS])
 
 
 def _draw_preferably_unseen_point(space: Space, seen_points: Seen, random: Random) -> dict[str, Value]:
@@ -143,8 +145,8 @@ def _draw_preferably_unseen_point(space: Space, seen_points: Seen, random: Rando
     return drawn
 
 
-def _compute_required_safety(study_spec: StudySpec, ended: Sequence[Observation]) -> float:
+def _compute_required_safe_probability(study_spec: StudySpec, ended_trials: Sequence[Observation]) -> float:
     """Compute how probably the next point must be safe: the desired fraction, unless more trials are safe."""
-    safe = sum(trial.state == "SUCCEEDED" and is_safe(study_spec, trial.metrics) for trial in ended)
+    safe = sum(trial.state == "SUCCEEDED" and is_safe(study_spec, trial.metrics) for trial in ended_trials)
     fraction = max((metric.min_safe_fraction for metric in list_safety_metrics(study_spec)), default=0.0)
-    return fraction if safe <= fraction * len(ended) else 0.0
+    return fraction if safe <= fraction * len(ended_trials) else 0.0

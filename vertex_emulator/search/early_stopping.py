@@ -4,14 +4,16 @@ Google documents the median rule in a sentence and the other two in outline (dis
 docstrings below say what is our own. With several objectives a trial is stopped when the rule holds for each of them.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from math import erf, sqrt
+from dataclasses import dataclass
+from itertools import accumulate
+from math import erf, inf, sqrt
 from statistics import fmean, median
 from typing import Any
 
 from vertex_api.studies.metrics import Metric, list_objectives
 from vertex_api.types import StudySpec
-from vertex_emulator.search.learning_curve import LearningCurve
 from vertex_emulator.search.trial_observation import Measurement
 
 # The decay curve rule stops a trial below this probability of beating the best completed trial.
@@ -27,6 +29,31 @@ STOPPING_RULE_FIELDS = frozenset(
     {"medianAutomatedStoppingSpec", "decayCurveStoppingSpec", "convexAutomatedStoppingSpec"}
 )
 Measurements = Sequence[Measurement]
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """Values of one objective in order, smaller is better (a MAXIMIZE metric comes negated).
+
+    `at` are the moments: steps, or seconds where the rule uses elapsed durations. Both have the same length.
+    """
+
+    at: tuple[float, ...]
+    losses: tuple[float, ...]
+
+    @property
+    def best_loss(self) -> float:
+        """The smallest value so far, infinite for an empty curve."""
+        return min(self.losses, default=inf)
+
+    def truncate(self, moment: float) -> "LearningCurve":
+        """Return the part up to and including a moment."""
+        count = bisect_right(self.at, moment)
+        return LearningCurve(self.at[:count], self.losses[:count])
+
+    def build_curve_of_best_losses(self) -> "LearningCurve":
+        """Compute the curve of the smallest loss up to each moment."""
+        return LearningCurve(self.at, tuple(accumulate(self.losses, min)))
 
 
 def find_early_stopping_reason(
@@ -69,11 +96,11 @@ def find_decay_curve_stop_reason(curve: LearningCurve, completed: Sequence[Learn
         return None
     now = curve.at[-1]
     longest = max((other.at[-1] for other in completed), default=0.0)
-    complete = [other.compute_best_so_far() for other in completed if other.at[-1] >= _COMPLETE_SHARE * longest]
+    complete = [other.build_curve_of_best_losses() for other in completed if other.at[-1] >= _COMPLETE_SHARE * longest]
     pairs = [(part.losses[-1], other.losses[-1]) for other in complete if (part := other.truncate(now)).at]
     if len(pairs) < _REGRESSION_TRIALS or now >= max(other.at[-1] for other in complete):
         return None
-    expected, error = _predict_by_linear_regression(pairs, curve.best_loss)
+    expected, error = _predict_linearly_with_standard_error(pairs, curve.best_loss)
     best = min(final for _, final in pairs)
     chance = 0.5 * (1 + erf((best - expected) / (error * sqrt(2)))) if error > 0 else float(expected <= best)
     if chance < MIN_CHANCE_TO_WIN:
@@ -100,7 +127,7 @@ def find_convex_stop_reason(
     now = curve.at[-1]
     if len(completed) <= min_measurements or len(curve.at) < min_measurements or not first < now < last:
         return None
-    record = curve.compute_best_so_far()
+    record = curve.build_curve_of_best_losses()
     middle = len(record.at) // 2
     begin = middle if record.at[middle] < now else 0
     if record.at[begin] == now:
@@ -141,7 +168,7 @@ def _build_curve(trial: Measurements, objective: Metric, uses_elapsed: bool) -> 
     return LearningCurve(tuple(at for at, _ in points), tuple(loss for _, loss in points))
 
 
-def _predict_by_linear_regression(pairs: Sequence[tuple[float, float]], new_x: float) -> tuple[float, float]:
+def _predict_linearly_with_standard_error(pairs: Sequence[tuple[float, float]], new_x: float) -> tuple[float, float]:
     """Return the final value that least squares predict at `new_x`, and the standard error of one prediction."""
     x_mean, y_mean = fmean(x for x, _ in pairs), fmean(y for _, y in pairs)
     spread = sum((x - x_mean) ** 2 for x, _ in pairs)

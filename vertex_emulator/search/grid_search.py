@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from vertex_emulator.errors import SearchSpaceExhausted
+from vertex_emulator.search.conditional_parameters import Space, build_point_key
 from vertex_emulator.search.parameter_domains import Value
-from vertex_emulator.search.search_space import Space, build_point_key
 from vertex_emulator.search.trial_observation import Observation
 
 

@@ -37,13 +37,13 @@ def compress_outliers(losses: list[float]) -> list[float]:
     return [loss if loss <= knee else knee + span * log1p(min((loss - knee) / span, _MAX_SHARE)) for loss in losses]
 
 
-def scalarize_objectives(objectives: Sequence[list[float]], weights: Sequence[float]) -> list[float]:
+def scalarize_losses_by_trial(losses_by_objective: Sequence[list[float]], weights: Sequence[float]) -> list[float]:
     """Combine several objectives into one loss per trial: the weighted maximum of their losses, each scaled to 0 to 1.
 
     This Chebyshev scalarization reaches every trade-off, also on a Pareto front that is not convex. An objective
     without values is ignored; a single one is returned unchanged.
     """
-    available = [(losses, weight) for losses, weight in zip(objectives, weights, strict=True) if losses]
+    available = [(losses, weight) for losses, weight in zip(losses_by_objective, weights, strict=True) if losses]
     if len(available) < 2:
         return available[0][0] if available else []
     scaled = [[weight * share for share in _rescale_to_unit(losses)] for losses, weight in available]

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from vertex_api.types import StudySpec
 from vertex_emulator.search import bayesian_search, grid_search, random_search
+from vertex_emulator.search.conditional_parameters import Space
 from vertex_emulator.search.parameter_domains import Value
-from vertex_emulator.search.search_space import Space
 from vertex_emulator.search.trial_observation import Observation
 
 
-def suggest_parameters(study_spec: StudySpec, observations: Sequence[Observation], seed: int) -> dict[str, Value]:
+def require_next_parameters(study_spec: StudySpec, observations: Sequence[Observation], seed: int) -> dict[str, Value]:
     """Suggest the active parameters of the next trial by id: ints, floats (DOUBLE, DISCRETE) and strings.
 
     `study_spec` is canonical (an absent minValue or maxValue is 0, an absent enum is its UNSPECIFIED). `observations`

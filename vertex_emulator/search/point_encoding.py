@@ -9,8 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
+from vertex_emulator.search.conditional_parameters import Parameter, Space, map_values_by_id
 from vertex_emulator.search.parameter_domains import Categories, Integers, Interval, Value
-from vertex_emulator.search.search_space import Parameter, Space, map_values_by_id
 from vertex_emulator.search.surrogate_model import Matrix
 
 # Integers with more values are treated as continuous.
@@ -34,29 +34,29 @@ class PointEncoder:
 
     def encode_point(self, point: Mapping[str, Value]) -> list[float]:
         """Encode a trial's parameters as a row."""
-        active = self.space.assign_values(lambda parameter: point[parameter.id])
+        active = self.space.choose_values_by_parameter(lambda parameter: point[parameter.id])
         return [axis.domain.get_position(active[axis]) if axis in active else np.nan for axis in self.varied_parameters]
 
     def decode_row(self, row: "Mapping[int, float] | Matrix") -> dict[str, Value]:
         """Decode a row into a trial's parameters."""
         of_axis = {axis: float(row[column]) for column, axis in enumerate(self.varied_parameters)}
         return map_values_by_id(
-            self.space.assign_values(lambda parameter: parameter.domain.find_nearest_value(of_axis.get(parameter, 0.0)))
+            self.space.choose_values_by_parameter(lambda axis: axis.domain.find_nearest_value(of_axis.get(axis, 0.0)))
         )
 
     def draw_rows(self, count: int, random: np.random.Generator) -> Matrix:
         """Draw `count` random rows, uniform on the scales and among listed values."""
-        return self._mask_inactive_cells(self._draw_unmasked_rows(count, random))
+        return self._replace_inactive_cells_by_nan(self._draw_rows_without_nan(count, random))
 
     def perturb(self, rows: Matrix, widths: Matrix, random: np.random.Generator) -> Matrix:
         """Move each row on about half of its axes, at least one, by normal steps of the row's width."""
         count, columns = rows.shape
         moves = random.random((count, columns)) < max(0.5, 1 / columns)
         moves[np.arange(count), random.integers(columns, size=count)] = True
-        fresh = self._draw_unmasked_rows(count, random)
+        fresh = self._draw_rows_without_nan(count, random)
         start = np.where(np.isnan(rows), 0.5, rows)
         moved = np.clip(start + widths[:, None] * random.standard_normal(rows.shape), 0, 1)
-        for column, listed in self._discrete_column_positions.items():
+        for column, listed in self._positions_by_discrete_column.items():
             if isinstance(self.varied_parameters[column].domain, Categories):
                 keeps = random.random(count) < 1 - np.minimum(widths * 2, 0.3)
                 drawn = listed[random.integers(len(listed), size=count)]
@@ -68,7 +68,7 @@ class PointEncoder:
             moved[:, column] = listed[np.where(random.random(count) < _NEIGHBOUR_PROBABILITY, aside, nearest)]
         # An axis that was not active has no position to move from.
         moved = np.where(np.isnan(rows), fresh, moved)
-        return self._mask_inactive_cells(np.where(moves | np.isnan(rows), moved, rows))
+        return self._replace_inactive_cells_by_nan(np.where(moves | np.isnan(rows), moved, rows))
 
     def convert_to_features(self, rows: Matrix) -> Matrix:
         """Convert rows to the model's features: categories one-hot encoded, inactive axes at 0.5."""
@@ -84,7 +84,7 @@ class PointEncoder:
         return np.column_stack(columns)
 
     @cached_property
-    def _discrete_column_positions(self) -> dict[int, Matrix]:
+    def _positions_by_discrete_column(self) -> dict[int, Matrix]:
         """The positions of each column that is not continuous."""
         return {
             column: np.array([axis.domain.get_position(value) for value in axis.domain])
@@ -104,14 +104,14 @@ class PointEncoder:
                 one_hot.add(axis)
         return one_hot
 
-    def _draw_unmasked_rows(self, count: int, random: np.random.Generator) -> Matrix:
+    def _draw_rows_without_nan(self, count: int, random: np.random.Generator) -> Matrix:
         """Draw a cell for every axis, active or not."""
         rows = random.random((count, len(self.varied_parameters)))
-        for column, listed in self._discrete_column_positions.items():
+        for column, listed in self._positions_by_discrete_column.items():
             rows[:, column] = listed[(rows[:, column] * len(listed)).astype(int)]
         return rows
 
-    def _mask_inactive_cells(self, rows: Matrix) -> Matrix:
+    def _replace_inactive_cells_by_nan(self, rows: Matrix) -> Matrix:
         """Return the rows with nan where the values of other axes make an axis inactive."""
         active = {axis: np.full(len(rows), axis in self.space.roots) for axis in self.space.distinct_parameters}
         columns = {axis: column for column, axis in enumerate(self.varied_parameters)}

@@ -2,8 +2,8 @@
 
 from random import Random
 
+from vertex_emulator.search.conditional_parameters import Space, map_values_by_id
 from vertex_emulator.search.parameter_domains import Value
-from vertex_emulator.search.search_space import Space, map_values_by_id
 
 
 def suggest_random_point(space: Space, observation_count: int, seed: int) -> dict[str, Value]:
@@ -14,7 +14,7 @@ def suggest_random_point(space: Space, observation_count: int, seed: int) -> dic
 def draw_random_point(space: Space, random: Random) -> dict[str, Value]:
     """Draw a random point: uniform on each active parameter's scale, uniform among listed values."""
     return map_values_by_id(
-        space.assign_values(lambda parameter: parameter.domain.get_value_at_quantile(random.random()))
+        space.choose_values_by_parameter(lambda parameter: parameter.domain.get_value_at_quantile(random.random()))
     )
 
 

@@ -1,9 +1,10 @@
-"""What a study knows of its trials."""
+"""What a study knows of its trials, and the API's form of their measurements."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
+from vertex_api.scalar_types import parse_seconds
 from vertex_emulator.search.parameter_domains import Value
 
 
@@ -27,3 +28,21 @@ class Observation:
     parameters: Mapping[str, Value]
     state: Literal["ACTIVE", "SUCCEEDED", "INFEASIBLE"]
     metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+def parse_api_measurement(canonical: Mapping[str, Any]) -> Measurement:
+    """Parse the API's Measurement message in canonical form."""
+    return Measurement(
+        step_count=canonical["stepCount"],
+        elapsed=parse_seconds(canonical["elapsedDuration"]),
+        metrics={measurement["metricId"]: measurement["value"] for measurement in canonical["metrics"]},
+    )
+
+
+def serialize_api_measurement(measurement: Measurement) -> dict[str, Any]:
+    """Format a measurement as the API's message in canonical form."""
+    return {
+        "stepCount": measurement.step_count,
+        "elapsedDuration": f"{measurement.elapsed:.6f}s",
+        "metrics": [{"metricId": name, "value": value} for name, value in measurement.metrics.items()],
+    }

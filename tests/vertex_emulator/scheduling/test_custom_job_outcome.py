@@ -1,7 +1,7 @@
 from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.replicas.executor_protocol import ReplicaStatus
-from vertex_emulator.scheduling.custom_job_outcome import decide_job_outcome
+from vertex_emulator.scheduling.custom_job_outcome import decide_ending_or_restart
 from vertex_emulator.scheduling.restart_rules import RestartPlan
 
 CHIEF, WORKER = Replica(0, 0), Replica(1, 0)
@@ -16,13 +16,13 @@ def exited(code: int, at: int, out_of_memory: bool = False) -> ReplicaStatus:
 
 
 def ending(job: Job, statuses: dict[Replica, ReplicaStatus], now: int = 3 * SECOND) -> Ending:
-    found = decide_job_outcome(job, statuses, now, LINK)
+    found = decide_ending_or_restart(job, statuses, now, LINK)
     assert isinstance(found, Ending)
     return found
 
 
 def judged(statuses: dict[Replica, ReplicaStatus]) -> tuple[str, int] | None:
-    found = decide_job_outcome(custom_job(DISTRIBUTED), statuses, 3 * SECOND, LINK)
+    found = decide_ending_or_restart(custom_job(DISTRIBUTED), statuses, 3 * SECOND, LINK)
     assert not isinstance(found, RestartPlan)
     return None if found is None else (found.state, found.code)
 
@@ -60,7 +60,7 @@ def test_a_replica_out_of_memory_says_so() -> None:
 
 def test_the_timeout_counts_from_the_start() -> None:
     job = custom_job(custom_job_spec(scheduling={"timeout": "10s"}))
-    assert decide_job_outcome(job, {CHIEF: RUNS}, 12 * SECOND - 1, LINK) is None
+    assert decide_ending_or_restart(job, {CHIEF: RUNS}, 12 * SECOND - 1, LINK) is None
     found = ending(job, {CHIEF: RUNS}, 12 * SECOND)
     assert (found.state, found.code) == (FAILED, 4)
     assert "10s" in found.message

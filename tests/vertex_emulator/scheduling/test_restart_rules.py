@@ -7,7 +7,7 @@ from tests.vertex_emulator.jobs import custom_job, custom_job_spec, pool
 from vertex_emulator.database.records import FAILED, SUCCEEDED, Ending, Job, Replica
 from vertex_emulator.injected_faults import InjectedFault
 from vertex_emulator.replicas.executor_protocol import ReplicaStatus
-from vertex_emulator.scheduling.custom_job_outcome import JobOutcome, decide_job_outcome
+from vertex_emulator.scheduling.custom_job_outcome import JobOutcome, decide_ending_or_restart
 from vertex_emulator.scheduling.restart_rules import RestartPlan
 
 CHIEF, WORKER, OTHER = Replica(0, 0), Replica(1, 0), Replica(1, 1)
@@ -27,7 +27,8 @@ def judged(job: Job, now: int = 4 * SECOND, **statuses: ReplicaStatus | None) ->
     """What becomes of a job whose replicas run, but for those named; None is a container that is gone."""
     named = {"chief": job.current_replicas[0], "worker": job.current_replicas[1], "other": job.current_replicas[2]}
     found = {replica: statuses.get(name, RUNS) for name, replica in named.items()}
-    return decide_job_outcome(job, {replica: status for replica, status in found.items() if status}, now, "http://x")
+    statuses = {replica: status for replica, status in found.items() if status}
+    return decide_ending_or_restart(job, statuses, now, "http://x")
 
 
 def restarted(job: Job, found: JobOutcome) -> Job:
@@ -125,7 +126,7 @@ def test_earlier_attempts_are_not_judged() -> None:
     losing = job()
     losing = restarted(losing, judged(losing, worker=None))
     statuses = {CHIEF: RUNS, WORKER: exited(1), replace(WORKER, attempt=1): RUNS, OTHER: RUNS}
-    assert decide_job_outcome(losing, statuses, 4 * SECOND, "http://x") is None
+    assert decide_ending_or_restart(losing, statuses, 4 * SECOND, "http://x") is None
 
 
 def test_primary_success_outranks_losses_and_later_crashes() -> None:

@@ -18,7 +18,7 @@ def test_a_job_passes_through_the_service_s_states(emulator: Emulator) -> None:
     assert ended.state == "JOB_STATE_SUCCEEDED"
     assert ended.created < (ended.started or 0) < (ended.ended or 0) <= ended.updated
     assert emulator.machine.containers == {}
-    saved = logs.get_saved_log(emulator.data.logs, job, CHIEF)
+    saved = logs.find_saved_log(emulator.data.logs, job, CHIEF)
     assert saved is not None
     assert [line.text for line in saved] == ["hello from workerpool0-0"]
 
@@ -153,14 +153,14 @@ def test_jobs_wait_while_docker_is_down(emulator: Emulator) -> None:
 def test_a_failing_step_fails_only_its_own_job(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     healthy = submit(emulator)
     broken = submit(emulator)
-    start = emulator.machine.start_replica
+    start = emulator.machine.start_replica_unless_started
 
     def breaks(spec: ReplicaSpec) -> None:
         if spec.job == broken:
             raise RuntimeError("a bug")
         start(spec)
 
-    monkeypatch.setattr(emulator.machine, "start_replica", breaks)
+    monkeypatch.setattr(emulator.machine, "start_replica_unless_started", breaks)
     emulator.run()
     assert emulator.job(healthy).state == "JOB_STATE_SUCCEEDED"
     ending = emulator.job(broken).ending

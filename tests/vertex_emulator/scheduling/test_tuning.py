@@ -21,13 +21,13 @@ class ReportingMachine(Machine):
 
     values: tuple[float | None, ...] = ()
 
-    def start_replica(self, spec: ReplicaSpec) -> None:
+    def start_replica_unless_started(self, spec: ReplicaSpec) -> None:
         value = self.values[int(spec.environment["CLOUD_ML_TRIAL_ID"]) - 1]
         if value is not None:
             folder = next(here for here, there in spec.mounts.items() if there == "/tmp/hypertune")
             line = {"timestamp": 1_700_000_100.0, "acc": str(value), "global_step": "1"}
             (Path(folder) / "output.metrics").write_text(json.dumps(line) + "\n")
-        super().start_replica(spec)
+        super().start_replica_unless_started(spec)
 
 
 Start = Callable[[str], Emulator]

@@ -19,8 +19,8 @@ from tests.vertex_emulator.search.studies import (
     study,
     succeeded,
 )
-from vertex_emulator.search import Observation, suggest_parameters, surrogate_model
-from vertex_emulator.search.search_space import build_point_key
+from vertex_emulator.search import Observation, require_next_parameters, surrogate_model
+from vertex_emulator.search.conditional_parameters import build_point_key
 
 
 def spread(seed, trials):
@@ -101,9 +101,9 @@ def test_the_first_points_are_a_latin_hypercube(parameters):
 def test_trials_of_any_state_count_as_first_points(monkeypatch):
     calls = fits(monkeypatch)
     observations = spread(1, 2) + [Observation(o.parameters, "ACTIVE") for o in spread(2, 4)]
-    suggest_parameters(branin_study(), observations[:5], 1)
+    require_next_parameters(branin_study(), observations[:5], 1)
     assert calls == []
-    suggest_parameters(branin_study(), observations, 1)
+    require_next_parameters(branin_study(), observations, 1)
     assert len(calls) == 1
 
 
@@ -113,7 +113,7 @@ def test_trials_that_run_side_by_side_keep_apart(seed):
     running = []
     for _ in range(4):
         told = [*observations, *(Observation(point, "ACTIVE") for point in running)]
-        running.append(suggest_parameters(branin_study(), told, seed))
+        running.append(require_next_parameters(branin_study(), told, seed))
     distances = sorted(distance(one, other) for one, other in combinations(running, 2))
     # Two may look into one spot, the best one.
     assert distances[0] > 0.001
@@ -130,17 +130,17 @@ def test_an_infeasible_trial_counts_as_the_worst(monkeypatch):
         succeeded(point, math.nan),
         Observation(point, "SUCCEEDED", {"other": 0.0}),
     ]
-    suggest_parameters(branin_study(), [*observations, *odd], 1)
-    suggest_parameters(branin_study(goal="MAXIMIZE"), [*observations, *odd], 1)
+    require_next_parameters(branin_study(), [*observations, *odd], 1)
+    require_next_parameters(branin_study(goal="MAXIMIZE"), [*observations, *odd], 1)
     assert calls[0][1] == [1, 2, 3, 6, 6, 6, 6]
     assert calls[1][1] == [-1, -2, -3, -6, -1, -1, -1]
 
 
 def test_a_running_trial_s_point_is_avoided():
     observations = spread(3, 15)
-    next_point = suggest_parameters(branin_study(), observations, 1)
+    next_point = require_next_parameters(branin_study(), observations, 1)
     running = [*observations, Observation(next_point, "ACTIVE")]
-    believed = suggest_parameters(branin_study(), running, 1)
+    believed = require_next_parameters(branin_study(), running, 1)
     assert distance(believed, next_point) > 0.001
 
 
@@ -148,7 +148,7 @@ def test_the_search_leaves_a_region_where_trials_fail():
     """The better values lie beyond x = 4, where every trial is infeasible."""
     study_spec, observations = branin_study(), []
     for _ in range(30):
-        point = suggest_parameters(study_spec, observations, 2)
+        point = require_next_parameters(study_spec, observations, 2)
         failed = point["x"] > 4
         observations.append(Observation(point, "INFEASIBLE") if failed else succeeded(point, -point["x"]))
     latest = [observation for observation in observations[-15:] if observation.state == "INFEASIBLE"]
@@ -174,7 +174,7 @@ def test_the_search_leaves_a_region_where_trials_fail():
 def test_no_value_and_no_state_stops_the_search(values, state):
     observations = []
     for number in range(14):
-        point = suggest_parameters(branin_study(), observations, 1)
+        point = require_next_parameters(branin_study(), observations, 1)
         assert -5 <= point["x"] <= 10 and 0 <= point["y"] <= 15
         other = "SUCCEEDED" if number % 3 else state
         observations.append(Observation(point, other, {"loss": values[number % len(values)]}))
@@ -184,7 +184,7 @@ def test_no_value_and_no_state_stops_the_search(values, state):
 def test_a_diverged_trial_does_not_dwarf_the_others(monkeypatch):
     calls = fits(monkeypatch)
     point = {"x": 1.0, "y": 1.0}
-    suggest_parameters(branin_study(), [succeeded(point, value) for value in (1, 2, 3, 4, 5, 100, 1e9, 1e12)], 1)
+    require_next_parameters(branin_study(), [succeeded(point, value) for value in (1, 2, 3, 4, 5, 100, 1e9, 1e12)], 1)
     losses = calls[0][1]
     assert losses[:5] == [1, 2, 3, 4, 5]
     assert all(earlier < later for earlier, later in pairwise(losses))
@@ -201,15 +201,15 @@ def test_a_partly_diverging_space_is_still_minimized():
 
 def test_a_fit_that_fails_gives_a_random_point(monkeypatch):
     observations = spread(1, 10)
-    modelled = suggest_parameters(branin_study(), observations, 1)
+    modelled = require_next_parameters(branin_study(), observations, 1)
     fits(monkeypatch)
-    point = suggest_parameters(branin_study(), observations, 1)
+    point = require_next_parameters(branin_study(), observations, 1)
     assert -5 <= point["x"] <= 10 and 0 <= point["y"] <= 15
     assert point != modelled
     assert (
         point
-        == suggest_parameters(branin_study(), observations, 1)
-        != suggest_parameters(branin_study(), observations, 2)
+        == require_next_parameters(branin_study(), observations, 1)
+        != require_next_parameters(branin_study(), observations, 2)
     )
 
 
@@ -221,9 +221,9 @@ def test_a_tried_point_is_not_proposed_again(state):
         return (point["a"] - 3) ** 2 + (point["b"] - 7) ** 2
 
     observations = run(study_spec, 10, 1, loss)
-    taken = suggest_parameters(study_spec, observations, 1)
+    taken = require_next_parameters(study_spec, observations, 1)
     told = [*observations, Observation(taken, state, {"loss": float(loss(taken))})]
-    assert suggest_parameters(study_spec, told, 1) not in [observation.parameters for observation in told]
+    assert require_next_parameters(study_spec, told, 1) not in [observation.parameters for observation in told]
 
 
 def test_a_finite_space_is_exhausted_before_repeating():
@@ -231,13 +231,13 @@ def test_a_finite_space_is_exhausted_before_repeating():
     observations = run(study_spec, 12, 3, lambda point: point["layers"] + (point["kind"] == "b"))
     points = {build_point_key(observation.parameters) for observation in observations}
     assert len(points) == 12
-    assert build_point_key(suggest_parameters(study_spec, observations, 3)) in points
+    assert build_point_key(require_next_parameters(study_spec, observations, 3)) in points
 
 
 def test_a_large_space_s_last_point_is_found():
     study_spec = study(integer("layers", 1, 5000))
     observations = [Observation({"layers": layers}, "INFEASIBLE") for layers in range(1, 5001) if layers != 4321]
-    assert suggest_parameters(study_spec, observations, 3) == {"layers": 4321}
+    assert require_next_parameters(study_spec, observations, 3) == {"layers": 4321}
 
 
 def test_a_single_point_needs_no_fit(monkeypatch):
@@ -245,7 +245,7 @@ def test_a_single_point_needs_no_fit(monkeypatch):
     study_spec = study(double("rate", 0.5, 0.5), categorical("kind", "only"))
     only = {"rate": 0.5, "kind": "only"}
     observations = [succeeded(only, float(value)) for value in range(9)]
-    assert suggest_parameters(study_spec, observations, 3) == only
+    assert require_next_parameters(study_spec, observations, 3) == only
     assert calls == []
 
 
@@ -253,7 +253,7 @@ def test_a_fixed_parameter_is_kept_from_the_model(monkeypatch):
     calls = fits(monkeypatch)
     study_spec = study(integer("fixed", 7, 7), double("rate", 0, 1), categorical("kind", "only"))
     observations = run(study_spec, 6, 3, lambda point: point["rate"])
-    point = suggest_parameters(study_spec, observations, 3)
+    point = require_next_parameters(study_spec, observations, 3)
     assert (point["fixed"], point["kind"]) == (7, "only")
     assert [len(features[0]) for features, _ in calls] == [1]
 
@@ -264,7 +264,7 @@ def test_a_fit_uses_the_best_and_newest_trials(monkeypatch):
     observations = [
         succeeded({"x": random.uniform(-5, 10), "y": number / 100}, float(number)) for number in range(1000)
     ]
-    suggest_parameters(branin_study(), observations, 1)
+    require_next_parameters(branin_study(), observations, 1)
     [(features, losses)] = calls
     assert [row[1] * 15 for row in features] == pytest.approx([n / 100 for n in [*range(50), *range(950, 1000)]])
     assert losses[:50] == list(range(50))
@@ -304,7 +304,7 @@ def test_two_objectives_are_searched_along_the_whole_front():
         study_spec = front_study({"metricId": "near", "goal": "MINIMIZE"}, {"metricId": "far", "goal": "MAXIMIZE"})
         observations = []
         for _ in range(30):
-            parameters = suggest_parameters(study_spec | {"algorithm": algorithm}, observations, 3)
+            parameters = require_next_parameters(study_spec | {"algorithm": algorithm}, observations, 3)
             observations.append(Observation(parameters, "SUCCEEDED", trial(parameters)))
         return [o.parameters["x"] for o in observations if abs(o.parameters["y"] - 0.5) < 0.03]
 
@@ -319,10 +319,11 @@ def test_a_missing_metric_counts_as_the_worst(monkeypatch):
     study_spec = front_study({"metricId": "loss", "goal": "MINIMIZE"}, {"metricId": "cost", "goal": "MINIMIZE"})
     points = [{"x": number / 10, "y": 0.5} for number in range(8)]
     values = [{"loss": 1.0 + n} for n in range(8)]
-    suggest_parameters(study_spec, [Observation(p, "SUCCEEDED", v) for p, v in zip(points, values, strict=True)], 1)
+    observations = [Observation(p, "SUCCEEDED", v) for p, v in zip(points, values, strict=True)]
+    require_next_parameters(study_spec, observations, 1)
     assert calls[0][1] == [1.0 + n for n in range(8)]
     some = [value | ({"cost": 5.0 - n} if n < 4 else {}) for n, value in enumerate(values)]
-    suggest_parameters(study_spec, [Observation(p, "SUCCEEDED", v) for p, v in zip(points, some, strict=True)], 1)
+    require_next_parameters(study_spec, [Observation(p, "SUCCEEDED", v) for p, v in zip(points, some, strict=True)], 1)
     # Those without a cost are worse in both objectives than the first, whose cost of 5 is the worst known one.
     assert min(calls[1][1][4:]) > calls[1][1][0]
 
@@ -336,7 +337,7 @@ def safe_share(algorithm, fraction):
     study_spec = front_study({"metricId": "gain", "goal": "MAXIMIZE"}, safety) | {"algorithm": algorithm}
     observations = []
     for _ in range(25):
-        point = suggest_parameters(study_spec, observations, 5)
+        point = require_next_parameters(study_spec, observations, 5)
         observations.append(Observation(point, "SUCCEEDED", {"gain": point["x"], "heat": point["x"]}))
     late = observations[8:]
     safe = [observation for observation in late if observation.metrics["heat"] <= 0.5]
@@ -357,6 +358,6 @@ def test_without_safe_trials_the_search_seeks_safety():
     points = [{"x": 0.6 + number / 40, "y": number / 10} for number in range(9)]
     observations = [Observation(p, "SUCCEEDED", {"gain": p["x"], "heat": p["x"]}) for p in points]
     for _ in range(6):
-        point = suggest_parameters(study_spec, observations, 1)
+        point = require_next_parameters(study_spec, observations, 1)
         observations.append(Observation(point, "SUCCEEDED", {"gain": point["x"], "heat": point["x"]}))
     assert min(observation.metrics["heat"] for observation in observations) <= 0.5

@@ -2,8 +2,8 @@ import pytest
 
 from tests.vertex_emulator.search.studies import categorical, discrete, double, integer, parent, study, under
 from vertex_emulator.errors import SearchSpaceExhausted
-from vertex_emulator.search import Observation, suggest_parameters
-from vertex_emulator.search.search_space import build_point_key
+from vertex_emulator.search import Observation, require_next_parameters
+from vertex_emulator.search.conditional_parameters import build_point_key
 
 
 def grid(*parameters):
@@ -15,7 +15,7 @@ def walk(study_spec, states=("SUCCEEDED", "ACTIVE", "INFEASIBLE")):
     observations = []
     for number in range(100):
         try:
-            parameters = suggest_parameters(study_spec, observations, number)
+            parameters = require_next_parameters(study_spec, observations, number)
         except SearchSpaceExhausted as end:
             return [observation.parameters for observation in observations], str(end)
         observations.append(Observation(parameters, states[number % len(states)]))
@@ -45,13 +45,13 @@ def test_a_grid_has_only_points_that_conditions_allow():
 def test_a_grid_continues_at_the_first_missing_point():
     study_spec = grid(integer("layers", 1, 4))
     seen = [Observation({"layers": layers}, "SUCCEEDED") for layers in (4, 1, 3)]
-    assert suggest_parameters(study_spec, seen, 0) == {"layers": 2}
+    assert require_next_parameters(study_spec, seen, 0) == {"layers": 2}
 
 
 def test_a_huge_grid_is_not_built_in_full():
-    assert suggest_parameters(grid(integer("a", 1, 10**12), integer("b", 1, 10**12)), [], 0) == {"a": 1, "b": 1}
+    assert require_next_parameters(grid(integer("a", 1, 10**12), integer("b", 1, 10**12)), [], 0) == {"a": 1, "b": 1}
 
 
 def test_a_grid_refuses_a_double_and_names_it():
     with pytest.raises(ValueError, match=r"the points of rate cannot be enumerated.*discreteValueSpec"):
-        suggest_parameters(grid(integer("layers", 1, 3), double("rate", 0, 1)), [], 0)
+        require_next_parameters(grid(integer("layers", 1, 3), double("rate", 0, 1)), [], 0)

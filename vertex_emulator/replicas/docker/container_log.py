@@ -11,25 +11,24 @@ from vertex_emulator.timestamps import parse_time_to_ns_or_none
 Call = Callable[[Callable[[Any], Any]], Any]
 
 
-def read_container_log(call_docker: Call, container_name: str, since: int) -> Iterator[LogLine]:
-    """Read what a container wrote at or after `since` (ns), both streams in order of time; nothing if it is removed."""
-    return heapq.merge(
-        *(_read_stream(call_docker, container_name, stream, since) for stream in ("o", "e")), key=lambda line: line.at
-    )
+def read_container_log(call_docker: Call, container_name: str, since_ns: int) -> Iterator[LogLine]:
+    """Read what a container wrote at or after `since_ns`, both streams in order of time; nothing if it is removed."""
+    streams = [_read_stream(call_docker, container_name, stream_letter, since_ns) for stream_letter in ("o", "e")]
+    return heapq.merge(*streams, key=lambda line: line.at)
 
 
-def _read_stream(call_docker: Call, container_name: str, stream: str, since: int) -> Iterator[LogLine]:
-    options = {"stdout": stream == "o", "stderr": stream == "e", "since": since // 10**9 or None}
+def _read_stream(call_docker: Call, container_name: str, stream_letter: str, since_ns: int) -> Iterator[LogLine]:
+    options = {"stdout": stream_letter == "o", "stderr": stream_letter == "e", "since": since_ns // 10**9 or None}
     with translate_connection_errors():
         frames: Iterator[bytes] = iter(())
         with ignore_api_errors(404, 409):  # 409: it is being removed
             frames = call_docker(
                 lambda client: client.logs(container_name, timestamps=True, stream=True, follow=False, **options)
             )
-        yield from (line for line in _join_frames(frames, stream) if line.at >= since)
+        yield from (line for line in _join_frames(frames, stream_letter) if line.at >= since_ns)
 
 
-def _join_frames(frames: Iterator[bytes], stream: str) -> Iterator[LogLine]:
+def _join_frames(frames: Iterator[bytes], stream_letter: str) -> Iterator[LogLine]:
     """Join log frames to lines: Docker splits a long line, each frame has a time, only the last one a newline."""
     at, text = 0, b""
     for frame in frames:
@@ -38,7 +37,7 @@ def _join_frames(frames: Iterator[bytes], stream: str) -> Iterator[LogLine]:
             at = parse_time_to_ns_or_none(stamp.decode()) or 0
         text += piece
         if text.endswith(b"\n"):
-            yield LogLine(at, stream, text[:-1].decode(errors="replace").rstrip("\r"))
+            yield LogLine(at, stream_letter, text[:-1].decode(errors="replace").rstrip("\r"))
             text = b""
     if text:
-        yield LogLine(at, stream, text.decode(errors="replace"))
+        yield LogLine(at, stream_letter, text.decode(errors="replace"))

@@ -16,9 +16,9 @@ from vertex_emulator.replicas.docker.docker_errors import (
     ignore_api_errors,
     translate_connection_errors,
 )
-from vertex_emulator.replicas.docker.host_resources import build_host_resources, list_gpu_ids
+from vertex_emulator.replicas.docker.host_resources import build_host_resources, list_nvidia_visible_devices
 from vertex_emulator.replicas.docker.image_puller import ImagePuller
-from vertex_emulator.replicas.docker.network_addresses import assign_addresses, get_or_create_subnet
+from vertex_emulator.replicas.docker.job_network import assign_addresses, get_or_create_subnet
 from vertex_emulator.replicas.docker.resource_limit_options import build_limit_options
 from vertex_emulator.replicas.executor_protocol import HostResources, LogLine, Phase, ReplicaSpec, ReplicaStatus
 from vertex_emulator.timestamps import parse_time_to_ns_or_none
@@ -46,20 +46,21 @@ class DockerExecutor:
 
     def get_host_resources(self) -> HostResources:
         if self._host is None:
-            self._host = build_host_resources(self._connect_and_call(lambda client: client.info()), list_gpu_ids())
+            docker_info = self._connect_and_call(lambda client: client.info())
+            self._host = build_host_resources(docker_info, list_nvidia_visible_devices())
         return self._host
 
     def has_image_or_starts_pull(self, job_id: str, image: str) -> bool:
         return self._images.has_image_or_starts_pull(job_id, image)
 
-    def start_replica(self, spec: ReplicaSpec) -> None:
+    def start_replica_unless_started(self, spec: ReplicaSpec) -> None:
         name = self._build_container_name(spec.job, spec.replica)
         network, hosts = None, dict[str, str]()
         if len(spec.peers) > 1:
             network = f"vertex-{self._id}-{spec.job}"
             subnet = get_or_create_subnet(self._connect_and_call, network, self._build_job_labels(spec.job))
             hosts = assign_addresses(subnet, spec.peers)
-        if not self._connect_and_call(lambda client: self._try_to_create_container(client, name, network, hosts, spec)):
+        if not self._connect_and_call(lambda client: self._create_container_if_absent(client, network, hosts, spec)):
             status = self._get_container_status(name)
             # Docker would run a container again that has ended already.
             if status is not None and status.phase != "created":
@@ -67,12 +68,9 @@ class DockerExecutor:
         self._connect_and_call(lambda client: self._start_container(client, name))
 
     def get_statuses(self, job_id: str) -> Mapping[Replica, ReplicaStatus]:
-        containers = self._connect_and_call(
-            lambda client: client.containers(all=True, filters=self._build_job_filters(job_id))
-        )
         statuses = {
             _build_replica_from_labels(container["Labels"]): self._get_container_status(container["Id"])
-            for container in containers
+            for container in self._list_containers(self._build_job_filters(job_id))
         }
         return {replica: status for replica, status in statuses.items() if status is not None}
 
@@ -83,38 +81,37 @@ class DockerExecutor:
 
         self._connect_and_call(kill)
 
-    def read_log(self, job_id: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
-        return read_container_log(self._connect_and_call, self._build_container_name(job_id, replica), since)
+    def read_log_lines(self, job_id: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
+        return read_container_log(self._connect_and_call, self._build_container_name(job_id, replica), since_ns)
 
     def remove_containers_and_network(self, job_id: str) -> None:
-        for container in self._connect_and_call(
-            lambda client: client.containers(all=True, filters=self._build_job_filters(job_id))
-        ):
+        for container in self._list_containers(self._build_job_filters(job_id)):
             self._remove_if_present("remove_container", container["Id"], v=True, force=True)
         for network in self._connect_and_call(lambda client: client.networks(filters=self._build_job_filters(job_id))):
             self._remove_if_present("remove_network", network["Id"])
 
     def list_job_ids(self) -> set[str]:
         labelled = {"label": [f"{LABEL}={self._id}"]}
-        containers = self._connect_and_call(lambda client: client.containers(all=True, filters=labelled))
+        containers = self._list_containers(labelled)
         networks_of_jobs = self._connect_and_call(lambda client: client.networks(filters=labelled))
         return {resource["Labels"][f"{LABEL}.job"] for resource in containers + networks_of_jobs}
 
-    def watch_container_exits(self) -> Iterator[str | None]:
+    def iterate_job_ids_of_container_exits(self, on_begin: Callable[[], None]) -> Iterator[str]:
         watched = {"label": [f"{LABEL}={self._id}"], "type": ["container"], "event": ["die", "oom"]}
         # A client of its own: the stream occupies it, and no read on it may time out.
         client = self._create_client(timeout_seconds=None)
         try:
             with translate_connection_errors():
                 events = client.events(filters=watched, decode=True)
-                yield None
+            on_begin()
+            with translate_connection_errors():
                 for event in events:
                     yield event["Actor"]["Attributes"][f"{LABEL}.job"]
         finally:
             client.close()
 
-    def _try_to_create_container(
-        self, client: "docker.APIClient", name: str, network: str | None, hosts: Mapping[str, str], spec: ReplicaSpec
+    def _create_container_if_absent(
+        self, client: "docker.APIClient", network: str | None, addresses_by_hostname: dict[str, str], spec: ReplicaSpec
     ) -> bool:
         """Create a replica's container. Return False if it exists."""
         from docker.errors import APIError, ImageNotFound
@@ -122,18 +119,18 @@ class DockerExecutor:
         host = client.create_host_config(
             binds=[f"{here}:{there}:rw" for here, there in spec.mounts.items()],
             network_mode=network,
-            extra_hosts=dict(hosts),
+            extra_hosts=addresses_by_hostname,
             security_opt=["no-new-privileges"],
             **build_limit_options(spec.resources),
         )
         endpoints = None
         if network is not None:
-            address = client.create_endpoint_config(ipv4_address=hosts[spec.hostname])
+            address = client.create_endpoint_config(ipv4_address=addresses_by_hostname[spec.hostname])
             endpoints = client.create_networking_config({network: address})
         try:
             client.create_container(
                 spec.image,
-                name=name,
+                name=self._build_container_name(spec.job, spec.replica),
                 entrypoint=list(spec.command) if spec.command is not None else None,
                 command=list(spec.args) if spec.args is not None else None,
                 environment=dict(spec.environment),
@@ -178,6 +175,9 @@ class DockerExecutor:
             started=None if phase == "created" else parse_time_to_ns_or_none(state["StartedAt"]),
             finished=parse_time_to_ns_or_none(state["FinishedAt"]) if phase == "exited" else None,
         )
+
+    def _list_containers(self, filters: Mapping[str, list[str]]) -> Any:
+        return self._connect_and_call(lambda client: client.containers(all=True, filters=filters))
 
     def _build_container_name(self, job_id: str, replica: Replica) -> str:
         return f"vertex-{self._id}-{job_id}-{replica.task}-{replica.attempt}"

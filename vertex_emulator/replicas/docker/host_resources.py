@@ -11,25 +11,26 @@ _WINDOWS_GPU = Path("/dev/dxg")  # under WSL, where NVIDIA's runtime knows no nu
 _CDI_GPU = "nvidia.com/gpu="
 
 
-def build_host_resources(docker_info: Mapping[str, Any], gpu_ids: Sequence[str]) -> HostResources:
-    """Build the host's resources from Docker's `/info` and the ids of this machine's NVIDIA GPUs.
+def build_host_resources(docker_info: Mapping[str, Any], nvidia_visible_devices: Sequence[str]) -> HostResources:
+    """Build the host's resources from Docker's `/info` and this machine's NVIDIA GPUs.
 
     A GPU counts only when Docker can hand it to a container: by NVIDIA's runtime, or by the Container Device Interface,
     whose devices newer daemons list.
     """
+    gpus = list(nvidia_visible_devices)
     if "nvidia" not in (docker_info.get("Runtimes") or {}):
         devices = [device["ID"] for device in docker_info.get("DiscoveredDevices") or []]
-        gpu_ids = sorted(id_ for id_ in devices if id_.startswith(_CDI_GPU) and id_.removeprefix(_CDI_GPU).isdigit())
+        gpus = sorted(id_ for id_ in devices if id_.startswith(_CDI_GPU) and id_.removeprefix(_CDI_GPU).isdigit())
     return HostResources(
         cpus=docker_info["NCPU"],
         memory=docker_info["MemTotal"],
-        gpus=tuple(gpu_ids),
+        gpus=tuple(gpus),
         limits_cpus=docker_info.get("CpuCfsQuota", True),
         limits_memory=docker_info.get("MemoryLimit", True),
     )
 
 
-def list_gpu_ids() -> list[str]:
+def list_nvidia_visible_devices() -> list[str]:
     """List the GPUs of this machine by the names that NVIDIA's runtime accepts."""
     if _NVIDIA_GPUS.is_dir():
         return [str(number) for number, _ in enumerate(_NVIDIA_GPUS.iterdir())]

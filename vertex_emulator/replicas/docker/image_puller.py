@@ -12,7 +12,7 @@ _LOCAL_REGISTRY = "localhost/"  # what `vertex-training` builds for this machine
 
 
 @dataclass
-class _Pull:
+class _PullRecord:
     waiting: set[str] = field(default_factory=set)
     done: bool = False
     failure: str | None = None
@@ -25,26 +25,27 @@ class ImagePuller:
         self._call_docker = call_docker
         self._on_pulled = on_pulled
         self._lock = threading.Lock()
-        self._pulls: dict[str, _Pull] = {}
+        self._records: dict[str, _PullRecord] = {}
 
     def has_image_or_starts_pull(self, job_id: str, image: str) -> bool:
         """Return whether the machine has the image; if not, start to pull it. Raises ImageUnavailable."""
-        if self._has_image(image):
+        if self._has_image_or_rejects_name(image):
             return True
         if image.startswith(_LOCAL_REGISTRY):
             raise ImageUnavailable(f"{image} is not on this machine; build it first")
         with self._lock:
-            pull = self._pulls.get(image)
-            if pull is not None and pull.done and job_id in pull.waiting:
-                pull.waiting.discard(job_id)
-                raise ImageUnavailable(f"{image} cannot be pulled: {pull.failure or 'it was removed again'}")
-            if pull is None or pull.done:
-                pull = self._pulls[image] = _Pull()
-                threading.Thread(target=self._pull_image, args=(image, pull), daemon=True, name=f"pull {image}").start()
-            pull.waiting.add(job_id)
+            record = self._records.get(image)
+            if record is not None and record.done and job_id in record.waiting:
+                record.waiting.discard(job_id)
+                raise ImageUnavailable(f"{image} cannot be pulled: {record.failure or 'it was removed again'}")
+            if record is None or record.done:
+                record = self._records[image] = _PullRecord()
+                pull, name = self._pull_image_and_wake_jobs, f"pull {image}"
+                threading.Thread(target=pull, args=(image, record), daemon=True, name=name).start()
+            record.waiting.add(job_id)
         return False
 
-    def _has_image(self, image: str) -> bool:
+    def _has_image_or_rejects_name(self, image: str) -> bool:
         from docker.errors import APIError, ImageNotFound, NullResource
 
         try:
@@ -59,7 +60,7 @@ class ImagePuller:
             raise ImageUnavailable(f"{image} is no image name that Docker knows: {error.explanation}") from error
         return True
 
-    def _pull_image(self, image: str, pull: _Pull) -> None:
+    def _pull_image_and_wake_jobs(self, image: str, record: _PullRecord) -> None:
         import docker
 
         try:
@@ -72,9 +73,9 @@ class ImagePuller:
             finally:
                 client.close()
         except (EmulatorError, docker.errors.DockerException, OSError) as error:
-            pull.failure = str(getattr(error, "explanation", None) or error)
+            record.failure = str(getattr(error, "explanation", None) or error)
         with self._lock:
-            pull.done = True
-            waiting = set(pull.waiting)
+            record.done = True
+            waiting = set(record.waiting)
         for job in waiting:
             self._on_pulled(job)

@@ -30,12 +30,12 @@ class Daemon(Machine):
         self.written: dict[str, list[LogLine]] = {}
         self.on_read = lambda: None
 
-    def read_log(self, job: str, replica: Replica, since: int = 0) -> Iterator[LogLine]:
-        lines = [line for line in self.written.get(job, []) if line.at >= since]
+    def read_log_lines(self, job: str, replica: Replica, since_ns: int = 0) -> Iterator[LogLine]:
+        lines = [line for line in self.written.get(job, []) if line.at >= since_ns]
         self.on_read()
         yield from lines if job in self.written else []
 
-    def start_replica(self, spec: ReplicaSpec) -> None:
+    def start_replica_unless_started(self, spec: ReplicaSpec) -> None:
         raise AssertionError("nothing runs here")
 
 
@@ -104,14 +104,14 @@ def test_pages_contain_every_line_once_in_order(log: Log, saved: bool, same: int
 def test_paging_reads_each_line_few_times(log: Log, monkeypatch: pytest.MonkeyPatch, order: str) -> None:
     log.add("1", log.lines(5_000))
     read = 0
-    parse = logs._parse_line
+    parse = logs._decode_line
 
     def counting(text: bytes) -> LogLine:
         nonlocal read
         read += 1
         return parse(text)
 
-    monkeypatch.setattr(logs, "_parse_line", counting)
+    monkeypatch.setattr(logs, "_decode_line", counting)
     pages = log.pages(CONTAINERS, pageSize=100, orderBy=order)
     assert sum(map(len, pages)) == 5_000
     # Two per line, and the search for the place where a page begins.

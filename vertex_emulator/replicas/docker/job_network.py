@@ -27,7 +27,7 @@ def get_or_create_subnet(call_docker: Call, network_name: str, labels: Mapping[s
         known: ipaddress.IPv4Network | None = call_docker(lambda client: _get_subnet(client, network_name))
         if known is not None:
             return known
-        call_docker(lambda client: _try_to_create_in_free_subnet(client, network_name, f"{network_name}-probe", labels))
+        call_docker(lambda client: _create_network_ignoring_conflicts(client, network_name, labels))
     raise NetworkUnavailable(
         f"Docker has no free subnet for {network_name}; remove unused networks with `docker network prune`"
     )
@@ -48,13 +48,14 @@ def _get_subnet(client: Any, network_name: str) -> ipaddress.IPv4Network | None:
     return ipaddress.IPv4Network(network["IPAM"]["Config"][0]["Subnet"])
 
 
-def _try_to_create_in_free_subnet(client: Any, name: str, probe_name: str, labels: Mapping[str, str]) -> None:
+def _create_network_ignoring_conflicts(client: Any, network_name: str, labels: Mapping[str, str]) -> None:
     from docker.types import IPAMConfig, IPAMPool
 
+    probe_name = f"{network_name}-probe"
     options = {"driver": "bridge", "check_duplicate": True, "labels": dict(labels)}
     with ignore_api_errors(409):
         client.create_network(probe_name, **options)
     subnet = _get_subnet(client, probe_name)
     client.remove_network(probe_name)
     with ignore_api_errors(403, 409):  # 403: another job has got the subnet meanwhile; 409: the network exists
-        client.create_network(name, **options, ipam=IPAMConfig(pool_configs=[IPAMPool(subnet=str(subnet))]))
+        client.create_network(network_name, **options, ipam=IPAMConfig(pool_configs=[IPAMPool(subnet=str(subnet))]))

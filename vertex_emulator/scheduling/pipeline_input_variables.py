@@ -25,7 +25,7 @@ class InputData:
     warnings: list[str]
 
 
-def resolve_input_variables_and_warnings(config: Mapping[str, Any], buckets_folder: Path) -> InputData:
+def resolve_input_data(config: Mapping[str, Any], buckets_folder: Path) -> InputData:
     """Resolve a canonical InputDataConfig. Raises InvalidBucketUri.
 
     The files are in the folder of gcsDestination or in its last `dataset-*` folder by name, which a copied export has.
@@ -44,7 +44,7 @@ def resolve_input_variables_and_warnings(config: Mapping[str, Any], buckets_fold
     return InputData({"AIP_DATA_FORMAT": form, **variables}, [f"inputDataConfig: {warning}" for warning in warnings])
 
 
-def add_input_variables(job_spec: Mapping[str, Any], input_data: InputData) -> dict[str, Any]:
+def copy_with_input_variables(job_spec: Mapping[str, Any], input_data: InputData) -> dict[str, Any]:
     """Return a copy of a CustomJobSpec whose containers have the variables, before their own."""
     added = [{"name": name, "value": value} for name, value in input_data.variables.items()]
     pools = []

@@ -16,7 +16,7 @@ def request_cancellation(transaction: Transaction, job_id: str) -> None:
     _request_ending_if_undecided(transaction, job_id, Ending(CANCELLED, _CODE_CANCELLED, "CANCELED", now_ns()))
 
 
-def request_early_trial_stop(transaction: Transaction, trial_job_id: str) -> bool:
+def request_early_stop_if_undecided(transaction: Transaction, trial_job_id: str) -> bool:
     """Request that a trial's job ends early and succeeds. Return False if its ending is decided already.
 
     While its containers are being stopped, the job's state is CANCELLING and the trial's is STOPPING.

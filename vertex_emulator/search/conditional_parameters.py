@@ -1,4 +1,4 @@
-"""The search space of a study: a forest of parameters, where a parent's value decides which children take part."""
+"""The parameters of a study: a forest where the value of a parent decides which children take part."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,9 +50,15 @@ class Space:
         """Whether no parameter is continuous, so that `enumerate_points` ends."""
         return all(axis.domain.count is not None for axis in self.distinct_parameters)
 
-    def assign_values(self, choose_value: Callable[[Parameter], Value]) -> dict[Parameter, Value]:
-        """Assign a value to every parameter that is active under the values assigned before."""
-        return _assign_values(self.roots, choose_value)
+    def choose_values_by_parameter(self, choose_value: Callable[[Parameter], Value]) -> dict[Parameter, Value]:
+        """Choose a value for every parameter that is active under the values chosen before."""
+        values_by_parameter: dict[Parameter, Value] = {}
+        remaining = list(self.roots)
+        while remaining:
+            parameter, *remaining = remaining
+            value = values_by_parameter[parameter] = choose_value(parameter)
+            remaining = [*parameter.get_active_children(value), *remaining]
+        return values_by_parameter
 
     def enumerate_points(self) -> Iterator[dict[str, Value]]:
         """Yield every point once, the last parameter fastest. Raises ValueError if there are DOUBLE parameters."""
@@ -65,9 +71,9 @@ class Space:
         return _enumerate_points(self.roots)
 
 
-def map_values_by_id(values: dict[Parameter, Value]) -> dict[str, Value]:
-    """Convert the result of `Space.assign_values` to a trial's parameters by id."""
-    return {parameter.id: value for parameter, value in values.items()}
+def map_values_by_id(values_by_parameter: dict[Parameter, Value]) -> dict[str, Value]:
+    """Convert the result of `Space.choose_values_by_parameter` to a trial's parameters by id."""
+    return {parameter.id: value for parameter, value in values_by_parameter.items()}
 
 
 def build_point_key(point: Mapping[str, Value]) -> frozenset[tuple[str, Value]]:
@@ -106,14 +112,6 @@ def _walk_conditions(parameters: Sequence[Parameter]) -> Iterator[tuple[Paramete
             yield parameter, values, child
     for parameter in parameters:
         yield from _walk_conditions([child for _, child in parameter.children])
-
-
-def _assign_values(parameters: Sequence[Parameter], choose: Callable[[Parameter], Value]) -> dict[Parameter, Value]:
-    chosen: dict[Parameter, Value] = {}
-    for parameter in parameters:
-        value = choose(parameter)
-        chosen |= {parameter: value} | _assign_values(parameter.get_active_children(value), choose)
-    return chosen
 
 
 def _enumerate_points(parameters: Sequence[Parameter]) -> Iterator[dict[str, Value]]:

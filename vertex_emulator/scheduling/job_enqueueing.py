@@ -1,4 +1,4 @@
-"""The submission of a job to the queue, by a client or by a training pipeline."""
+"""The enqueueing of a job, for a client or for a training pipeline."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from vertex_emulator.resource_names import Location
 from vertex_emulator.scheduling.rejected_and_approximated_fields import render_approximation_warnings
 
 
-def submit_job(
+def enqueue_job(
     transaction: Transaction,
     job_id: str,
     kind: Kind,

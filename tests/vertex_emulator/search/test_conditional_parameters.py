@@ -14,10 +14,10 @@ from tests.vertex_emulator.search.studies import (
     succeeded,
     under,
 )
-from vertex_emulator.search import suggest_parameters
+from vertex_emulator.search import require_next_parameters
+from vertex_emulator.search.conditional_parameters import Space
 from vertex_emulator.search.point_encoding import PointEncoder
 from vertex_emulator.search.random_search import draw_random_point
-from vertex_emulator.search.search_space import Space
 
 
 def assert_activation(parameters):
@@ -39,7 +39,7 @@ def test_a_child_appears_exactly_under_its_parent_value(algorithm):
     study_spec = conditional() | {"algorithm": algorithm}
     observations = []
     for number in range(24):
-        parameters = suggest_parameters(study_spec, observations, 3)
+        parameters = require_next_parameters(study_spec, observations, 3)
         assert_activation(parameters)
         observations.append(succeeded(parameters, Random(number).random()))
     assert {observation.parameters["optimizer"] for observation in observations} == {"sgd", "adam", "none"}
