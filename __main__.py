@@ -7,16 +7,16 @@ from components import (
     Settings,
     create_foundation,
     export_outputs,
-    run,
-    show_availability,
+    run_with_low_overhead,
     show_cost,
+    warn_of_unavailable_accelerators,
 )
 
 
 def program() -> None:
     settings = Settings.load()
     show_cost(settings)
-    show_availability(settings)
+    warn_of_unavailable_accelerators(settings)
     foundation = create_foundation(settings)
     images = Images(settings, foundation)
     packages = Packages(settings, foundation)
@@ -24,4 +24,4 @@ def program() -> None:
     export_outputs(images, jobs)
 
 
-run(program)
+run_with_low_overhead(program)

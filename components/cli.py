@@ -19,9 +19,9 @@ _EXIT_CODES = "exit codes: 0 done; 1 failed, with the reason on standard error; 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments name, and return the exit code."""
-    options = _build_parser().parse_args(arguments)
+    args = _build_parser().parse_args(arguments)
     try:
-        code: int = options.run(options)
+        code: int = args.run(args)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader, such as `head`, closed the pipe. Python must not write to it again when it exits.
@@ -36,19 +36,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def print_prices(kind: str | None, name: str | None, region: str | None) -> int:
-    """Print the list prices that match the arguments, and return the exit code: 1 if none does."""
+def print_prices_and_return_exit_code(price_kind: str | None, price_name: str | None, region: str | None) -> int:
+    """Print the list prices that match all given arguments, and return the exit code: 1 if none does."""
     matches = [
         (key, price)
         for key, price in sorted(price_table.load_prices().table.items())
-        if all(selected in (None, value) for selected, value in zip((kind, name, region), key, strict=True))
+        if all(selected in (None, value) for selected, value in zip((price_kind, price_name, region), key, strict=True))
     ]
     if not matches:
         sys.stderr.write("vertex-training: no list price matches; `vertex-training prices` shows all\n")
         return 1
-    for (price_kind, price_name, price_region), price in matches:
-        amount = f"{price.usd:<12g}{f'USD per {_UNITS[price_kind]}':<20}"
-        print(f"{price_kind:<12}{price_name:<22}{price_region:<24}{amount}{price.as_of}")  # noqa: T201
+    for (kind, name, price_region), price in matches:
+        amount = f"{price.usd:<12g}{f'USD per {_UNITS[kind]}':<20}"
+        print(f"{kind:<12}{name:<22}{price_region:<24}{amount}{price.as_of}")  # noqa: T201
     for source in sorted({price.source for _, price in matches}):
         days = sorted({price.as_of for _, price in matches if price.source == source})
         print(f"source for {', '.join(days)}: {source}")  # noqa: T201
@@ -83,7 +83,7 @@ def _build_parser() -> argparse.ArgumentParser:
     command.add_argument("--kind", choices=price_table.KINDS, help="only prices of this kind")
     command.add_argument("--name", help="only this machine family, accelerator or disk, such as N1 or NVIDIA_TESLA_T4")
     command.add_argument("--region", help="only this region, such as us-central1")
-    command.set_defaults(run=lambda options: print_prices(options.kind, options.name, options.region))
+    command.set_defaults(run=lambda args: print_prices_and_return_exit_code(args.kind, args.name, args.region))
 
     command = commands.add_parser(
         "schema",
@@ -94,7 +94,7 @@ def _build_parser() -> argparse.ArgumentParser:
     group = command.add_mutually_exclusive_group(required=True)
     group.add_argument("schema", nargs="?", choices=("declarations", "stack"), help="print the schema of these files")
     group.add_argument("--write", type=Path, metavar="DIR", help="write both schemas into this folder")
-    command.set_defaults(run=lambda options: print_or_write_schemas(options.schema, options.write))
+    command.set_defaults(run=lambda args: print_or_write_schemas(args.schema, args.write))
     return parser
 
 

@@ -17,12 +17,12 @@ from .images.unpinned_base_images import warn_of_unpinned_bases
 from .jobs import dependency_graph
 from .jobs.completion_resource import Completion
 from .jobs.job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
-from .jobs.result_references import split_result_reference
+from .jobs.result_references import split_at_known_job_or_first_dot
 from .jobs.results import MODEL_DIR
 from .packages.python_package_resource import PythonPackage
 from .runtime.foundation_protocol import Foundation
 from .runtime.pulumi_outputs import call_now_or_when_known
-from .schema import references
+from .schema import interpolation
 from .schema.declared_job import DeclaredJob
 from .settings import guardrails
 from .settings.settings import Settings
@@ -49,7 +49,7 @@ class Images:
                 name,
                 image,
                 foundation=foundation,
-                secrets=references.resolve_references(image.get("secrets", {}), {"secrets": settings.secrets}),
+                secrets=interpolation.resolve_known_references(image.get("secrets", {}), {"secrets": settings.secrets}),
             )
             for name, image in settings.images.items()
             if is_built_here(image)
@@ -103,7 +103,7 @@ class Jobs:
         self.resources: dict[str, JobResource] = {}
         self._completed_results: dict[str, Results] = {}
         stage_completions: list[Completion] = []
-        levels = dependency_graph.compute_levels({job.name: job.upstream_jobs for job in settings.jobs})
+        levels = dependency_graph.compute_level_by_job({job.name: job.upstream_jobs for job in settings.jobs})
         upstream_jobs = frozenset().union(*(job.upstream_jobs for job in settings.jobs))
         in_order = sorted(settings.jobs, key=lambda job: levels[job.name])
         for level, group in groupby(in_order, lambda job: levels[job.name]):
@@ -121,10 +121,10 @@ class Jobs:
             self._create_completion("completion", {name: self.resources[name] for name in last_names})
 
     @property
-    def results(self) -> Results:
+    def waited_job_results(self) -> Results:
         """The results of all jobs that were waited for, by name."""
         by_completion = dict.fromkeys(self._completed_results.values())
-        return reduce(_merge_result_outputs, by_completion, pulumi.Output.from_input({}))
+        return reduce(_merge_outputs_of_dicts, by_completion, pulumi.Output.from_input({}))
 
     def get_run_with_final_state(self, job_name: str) -> pulumi.Output[Mapping[str, Any]]:
         """Return a job's run. Of a job that was waited for, it has the final state, and the rest is in its results."""
@@ -147,7 +147,7 @@ class Jobs:
 
     def _create_job(self, declaration: DeclaredJob, completions: Sequence[Completion]) -> JobResource:
         names: dict[str, set[str]] = {"images": set(), "packages": set(), "secrets": set(), "jobs": set()}
-        for _, reference in references.find_references_with_paths(declaration.canonical_spec.fields):
+        for _, reference in interpolation.find_references_with_paths(declaration.required_valid_spec.fields):
             table, _, name = reference.partition(".")
             names[table].add(name)
         tables: dict[str, Mapping[str, pulumi.Input[str]]] = {
@@ -162,7 +162,7 @@ class Jobs:
         ]
         return _RESOURCE_TYPES[declaration.kind.collection](
             declaration.name,
-            cast(Any, _resolve_spec(declaration.canonical_spec, tables)),
+            cast(Any, _resolve_spec(declaration.required_valid_spec, tables)),
             foundation=self._foundation,
             lifecycle=declaration.lifecycle,
             secrets={name: self._settings.secrets[name] for name in sorted(names["secrets"])},
@@ -174,9 +174,9 @@ class Jobs:
         """Return those results that a preview knows: model folders of jobs that are neither tuning jobs nor adopted."""
         model_dirs: dict[str, pulumi.Input[str]] = {}
         for reference in result_references:
-            name, result = split_result_reference(reference, self.resources)
+            name, result = split_at_known_job_or_first_dot(reference, self.resources)
             job = self._declarations[name]
-            if result == MODEL_DIR and not job.canonical_spec.study_spec and not job.is_adopted:
+            if result == MODEL_DIR and not job.required_valid_spec.study_spec and not job.is_adopted:
                 model_dirs[reference] = cast(pulumi.Input[str], self.resources[name].model_dir)
         return model_dirs
 
@@ -186,7 +186,7 @@ def _resolve_spec(
 ) -> CanonicalSpec | pulumi.Output[CanonicalSpec]:
     """Return a spec with its references into `tables` resolved: at once, unless an image comes from another stack."""
     return call_now_or_when_known(
-        lambda tables: spec.replace_fields(references.resolve_references(spec.fields, tables)), tables
+        lambda tables: spec.replace_fields(interpolation.resolve_known_references(spec.fields, tables)), tables
     )
 
 
@@ -213,8 +213,8 @@ def export_outputs(images: Images, jobs: Jobs) -> None:
     pulumi.export("pinnedImages", images.uris_for_other_stacks)
     # Each job by itself: Output.all takes its arguments apart and puts them together again, 28 Outputs a job.
     pulumi.export("jobs", {name: jobs.get_run_with_final_state(name) for name in jobs.resources})
-    pulumi.export("results", jobs.results)
+    pulumi.export("results", jobs.waited_job_results)
 
 
-def _merge_result_outputs(results: Results, more: Results) -> Results:
-    return results.apply(lambda results: more.apply(lambda more: {**results, **more}))
+def _merge_outputs_of_dicts(first: Results, second: Results) -> Results:
+    return first.apply(lambda first: second.apply(lambda second: {**first, **second}))

@@ -19,7 +19,7 @@ LAYERS = {
     "components": (
         ("errors", "files"),
         ("schema", "runtime"),
-        ("images", "packages", "program_runner", "jobs.recovery", "ai_platform_training"),
+        ("images", "packages", "low_overhead_runner", "jobs.recovery", "ai_platform_training"),
         ("jobs",),
         ("settings",),
         ("preview", "stack_resources", "targets.gcp"),
@@ -266,9 +266,9 @@ def test_the_exports_of_components_are_these() -> None:
         "TrainingPipelineArgs",
         "create_foundation",
         "export_outputs",
-        "run",
-        "show_availability",
+        "run_with_low_overhead",
         "show_cost",
+        "warn_of_unavailable_accelerators",
     ]
 
 

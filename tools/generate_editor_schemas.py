@@ -15,7 +15,7 @@ from typing import Any, Literal, Required, get_args, get_origin, get_type_hints
 from pydantic.alias_generators import to_snake
 from typing_extensions import is_typeddict
 
-from components.schema import shapes
+from components.schema import config_types
 from components.schema.formats import NumberOrText
 from components.settings.stack_value_checks import NAMESPACE
 from tools.generate_types import PREFIX, load_installed_discovery_document, write_or_check_files
@@ -62,7 +62,7 @@ class SchemaBuilder:
         self.definitions: dict[str, Schema] = {}
 
     def build_type(self, hint: Any) -> Schema:
-        """Return the schema of a type as `vertex_api.types` and `components.schema.shapes` write them."""
+        """Return the schema of a type as `vertex_api.types` and `components.schema.config_types` write them."""
         inner, marks = split_type_and_annotations(hint)
         for scalar, schema in _SCALARS:
             if get_args(scalar)[1] in marks:
@@ -117,8 +117,8 @@ class SchemaBuilder:
         schema = self.build_object(message)
         required = schema.pop("allOf", [])
         schema["properties"] |= {
-            "lifecycle": self.define_and_reference(shapes.Lifecycle),
-            "spec": self.define_and_reference(shapes.SpecFile),
+            "lifecycle": self.define_and_reference(config_types.Lifecycle),
+            "spec": self.define_and_reference(config_types.SpecFile),
         }
         spelled = [rule for rule in required if "displayName" not in json.dumps(rule)]
         pools = build_required_fields_schema([_BESIDE_A_FILE[1]])
@@ -138,7 +138,7 @@ class SchemaBuilder:
         """Return the schemas of the keys of a file of declarations."""
         messages = {kind: kind.typed_dict for kind in KINDS.values()} | {TRAINING_PIPELINE: TrainingPipeline}
         jobs = {kind.collection: _build_map_or_reference(self.build_job(message)) for kind, message in messages.items()}
-        keys: dict[str, Schema] = self.build_object(shapes.Declarations)["properties"]
+        keys: dict[str, Schema] = self.build_object(config_types.Declarations)["properties"]
         return {name: {**schema, **jobs.get(name, {})} for name, schema in keys.items()}
 
 
@@ -168,9 +168,9 @@ def _remove_behaviors(description: str) -> str:
 
 
 def iterate_shapes_with_key_descriptions(markdown: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield what the tables of docs/configuration.md say on each key of `components.schema.shapes`, by shape."""
-    inherited = shapes.Declarations.__annotations__.keys()
-    key_sets = {name: value.__annotations__.keys() for name, value in vars(shapes).items() if is_typeddict(value)}
+    """Yield what the tables of docs/configuration.md say on each key of `components.schema.config_types`, by shape."""
+    inherited = config_types.Declarations.__annotations__.keys()
+    key_sets = {name: value.__annotations__.keys() for name, value in vars(config_types).items() if is_typeddict(value)}
     for rows in re.findall(r"(?:^\| `[^`]+` \|.*\n)+", markdown, re.MULTILINE):
         cells = re.findall(r"^\| `([^`]+)` \|[^|]*\|[^|]*\|([^|]*)\|", rows, re.MULTILINE)
         descriptions = {key: re.sub(r",? ?\[(below|images|jobs)\]\([^)]*\)", "", cell).strip() for key, cell in cells}
@@ -207,7 +207,7 @@ def _build_declarations_schema(builder: SchemaBuilder) -> Schema:
 
 
 def _build_stack_schema(builder: SchemaBuilder) -> Schema:
-    keys = {**builder.build_object(shapes.Stack)["properties"], **builder.build_declaration_properties()}
+    keys = {**builder.build_object(config_types.Stack)["properties"], **builder.build_declaration_properties()}
     keys["secrets"]["additionalProperties"] = {"anyOf": [{"type": "string"}, _SECURE]}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",

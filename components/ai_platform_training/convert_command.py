@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..schema.source_file import load_and_parse_source_file
+from ..schema.source_file import load_source_file_and_problems
 from .commented_yaml import render_yaml, wrap_comment
 from .job_conversion import convert_job_and_find_problems
 
@@ -38,7 +38,7 @@ def add_parser(commands: Any) -> None:
 
 def print_converted_job(file: Path) -> int:
     """Write the declaration of a legacy job, or its problems to standard error. Returns the exit code: 0 or 1."""
-    source, job, problems = load_and_parse_source_file(file, str(file))
+    source, job, problems = load_source_file_and_problems(file, str(file))
     if not problems:
         fields, violations = convert_job_and_find_problems(job, file.stem)
         problems = [source.create_problem(violation.path, violation.message) for violation in violations]

@@ -14,7 +14,7 @@ from vertex_api.validation.shape_and_rule_validation import (
 )
 from vertex_api.validation.shape_validation import MUST_BE_OBJECT, FieldProblem, canonicalize_and_find_shape_problems
 
-from ..schema.references import map_texts
+from ..schema.interpolation import map_texts
 from . import job_rules
 from .commented_yaml import CommentedFields
 from .field_origins import find_legacy_path

@@ -10,7 +10,7 @@ from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.rules.text_formats import IMAGE
 from vertex_api.validation.shape_validation import get_value_at
 
-from ..schema import references, shapes
+from ..schema import config_types, interpolation
 from .build_context import BuildContext, DockerfileContext
 from .package_context import PackageContext, find_package_violations
 
@@ -26,7 +26,7 @@ _OPTIONS: Mapping[str, frozenset[str]] = {
 """The keys that say where an image comes from, each with the keys that may stand beside it."""
 
 
-def is_built_here(image: shapes.Image) -> bool:
+def is_built_here(image: config_types.Image) -> bool:
     """Whether this stack builds a declared image."""
     return "context" in image or "package" in image
 
@@ -46,7 +46,7 @@ def create_build_context(root: Path, image: Mapping[str, Any]) -> BuildContext:
     )
 
 
-def find_image_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
+def find_image_violations(root: Path, image: config_types.Image) -> Iterator[Violation]:
     """Find every rule that a declared image breaks; `root` is the project's folder."""
     origins = [key for key in _OPTIONS if key in image]
     if len(origins) != 1:
@@ -61,7 +61,7 @@ def find_image_violations(root: Path, image: shapes.Image) -> Iterator[Violation
             yield (option,), "is for a Dockerfile of your own; a package's is generated, so leave this out"
         else:
             yield (option,), f"says how to build an image, but {origin} names one that is built elsewhere"
-    if origin == "uri" and not references.has_unresolved_references(image["uri"]) and not IMAGE.matches(image["uri"]):
+    if origin == "uri" and not interpolation.is_unresolved_text(image["uri"]) and not IMAGE.matches(image["uri"]):
         yield ("uri",), IMAGE.build_mismatch_message(image["uri"])
     elif origin == "context":
         folder_violations = _find_folder_violations(root, ("context",), image["context"])
@@ -93,7 +93,7 @@ def _find_folder_violations(root: Path, key: tuple[str, ...], folder: str) -> li
     return [] if (root / folder).is_dir() else [(key, f'"{folder}" is not a folder in {root.name}/')]
 
 
-def _find_dockerfile_and_secret_violations(root: Path, image: shapes.Image) -> Iterator[Violation]:
+def _find_dockerfile_and_secret_violations(root: Path, image: config_types.Image) -> Iterator[Violation]:
     dockerfile = posixpath.normpath(image.get("dockerfile", "Dockerfile"))
     path = Path(image["context"], dockerfile)
     if posixpath.isabs(dockerfile) or dockerfile.split("/")[0] == "..":
@@ -101,5 +101,5 @@ def _find_dockerfile_and_secret_violations(root: Path, image: shapes.Image) -> I
     elif not (root / path).is_file():
         yield ("dockerfile",), f"there is no {path}; write one, or name another with dockerfile"
     secrets = image.get("secrets", {})
-    for name in secrets.keys() - {str(path[0]) for path in references.find_lone_reference_paths(secrets)}:
+    for name in secrets.keys() - {str(path[0]) for path in interpolation.find_lone_reference_paths(secrets)}:
         yield ("secrets", name), "must be ${secrets.NAME} and nothing else, so that no file contains its value"

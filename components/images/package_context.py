@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vertex_api.validation.rules import Violation
 
-from ..schema import shapes
+from ..schema import config_types
 from .build_context import BuildContext
 from .dockerignore import list_included_files
 from .package_dockerfile import INSTALL_FILES, PACKAGE_FOLDER, get_main_file, list_copied_paths, render_dockerfile
@@ -21,7 +21,7 @@ class PackageContext(BuildContext):
     The digest covers everything that decides what the image holds, and none of the folder's other files.
     """
 
-    package: shapes.Package = field(kw_only=True)
+    package: config_types.Package = field(kw_only=True)
 
     @cached_property
     def files_by_archive_path(self) -> Mapping[str, str]:
@@ -41,7 +41,7 @@ class PackageContext(BuildContext):
         return _get_copyable_files(self.folder, self.package)
 
 
-def find_package_violations(folder: Path, package: shapes.Package) -> Iterator[Violation]:
+def find_package_violations(folder: Path, package: config_types.Package) -> Iterator[Violation]:
     """Find what prevents a package from being built; `folder` is its path, an existing folder."""
     if ("script" in package) == ("module" in package):
         yield (), "needs either a script (.py, or anything else for Bash) or a module to run"
@@ -76,7 +76,7 @@ def _get_misplacement_reason(folder: Path, path: str, *, is_folder: bool) -> str
     return f'there is no {"folder" if is_folder else "file"} "{path}" in the package\'s path; write it relative to that'
 
 
-def _get_copyable_files(folder: Path, package: shapes.Package) -> set[str]:
+def _get_copyable_files(folder: Path, package: config_types.Package) -> set[str]:
     """Return the files of a package's path that may be copied.
 
     Excludes what Python writes when the code runs, which gcloud deletes, and `.dockerignore`, to which the classic

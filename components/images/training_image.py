@@ -14,7 +14,7 @@ from ..errors import BuildFailed
 from ..files.digests import MAX_LISTED_FILES, get_short_digests_unless_many
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
-from ..schema import shapes
+from ..schema import config_types
 from .declared_images import create_build_context
 from .image_builders import Report, get_buildx_or_classic_builder
 from .image_stores import Daemon, get_image_store
@@ -52,7 +52,7 @@ class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):
     def __init__(
         self,
         name: str,
-        image: shapes.Image,
+        image: config_types.Image,
         *,
         foundation: Foundation,
         secrets: Mapping[str, pulumi.Input[str]] | None = None,

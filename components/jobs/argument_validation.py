@@ -14,22 +14,22 @@ from vertex_api.validation.shape_validation import canonicalize_and_find_shape_p
 
 from ..errors import DeclarationErrors, Problem
 from ..runtime.pulumi_outputs import has_output
-from ..schema import formats, references, shapes
-from ..schema.declared_job import validate_and_canonicalize_declared_spec
-from .recovery.labels import find_own_label_conflicts
-from .result_references import split_result_reference, unknown_result_message
+from ..schema import config_types, formats, interpolation
+from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
+from .recovery.labels import find_reserved_label_violations
+from .result_references import split_at_known_job_or_first_dot, unknown_result_message
 
 _FILE_ONLY_KEYS = {
     "wait": "a Completion waits for the jobs that it is given",
     "after": "depends_on says the order, and a Completion among them that jobs have succeeded",
     "deadline": "a Completion takes deadlines",
 }
-_TABLES = ("secrets", references.JOBS)
-AvailableResults = Mapping[str, Sequence[str] | None]
-"""By name of a job whose results are used: the results that it has, None if they are not known yet."""
+_TABLES = ("secrets", interpolation.JOBS)
+ResultNamesByJob = Mapping[str, Sequence[str] | None]
+"""By name of a job whose results are used: the names of its results, None if they are not known yet."""
 
 
-def validate_and_canonicalize_arguments(
+def canonicalize_spec_and_lifecycle(
     kind: Kind,
     name: str,
     spec: Any,
@@ -37,8 +37,8 @@ def validate_and_canonicalize_arguments(
     *,
     labels: Mapping[str, str],
     secrets: Mapping[str, Any],
-    available_results: AvailableResults,
-) -> tuple[pulumi.Input[CanonicalSpec | None], shapes.Lifecycle]:
+    result_names_by_job: ResultNamesByJob,
+) -> tuple[pulumi.Input[CanonicalSpec | None], config_types.Lifecycle]:
     """Return the spec and the lifecycle of a job in canonical form. Raises DeclarationErrors with every problem.
 
     `labels` are those of the foundation. Only the references are validated of a spec that has outputs of other
@@ -46,10 +46,10 @@ def validate_and_canonicalize_arguments(
     """
     file_only = lifecycle.keys() & _FILE_ONLY_KEYS.keys()
     canonical_lifecycle, lifecycle_problems = canonicalize_and_find_shape_problems(
-        shapes.Lifecycle, {key: value for key, value in lifecycle.items() if key not in file_only}
+        config_types.Lifecycle, {key: value for key, value in lifecycle.items() if key not in file_only}
     )
     is_adopted = "adopt" in lifecycle
-    validate = partial(validate_and_canonicalize_declared_spec, kind, is_name_required=not is_adopted)
+    validate = partial(canonicalize_declared_spec_and_find_problems, kind, is_name_required=not is_adopted)
     violations: list[Violation] = []
     if not formats.is_valid_name(name):
         violations.append(((), f'"{name}" must be {formats.NAME_FORM}'))
@@ -66,35 +66,35 @@ def validate_and_canonicalize_arguments(
         canonical, spec_problems = validate(spec)
         violations += [(problem.path, problem.message) for problem in spec_problems]
         if canonical and not is_adopted:
-            conflicts = find_own_label_conflicts(canonical.fields.get("labels", {}), labels)
+            conflicts = find_reserved_label_violations(canonical.fields.get("labels", {}), labels)
             violations += [(("labels", *path), message) for path, message in conflicts]
-    violations += _find_reference_violations(spec, secrets, available_results)
+    violations += _find_reference_violations(spec, secrets, result_names_by_job)
     if violations:
         place = f'{kind.type} "{name}"'
         raise DeclarationErrors([Problem(place, format_path(path), message) for path, message in violations])
-    return canonical, cast(shapes.Lifecycle, canonical_lifecycle)
+    return canonical, cast(config_types.Lifecycle, canonical_lifecycle)
 
 
 def _find_reference_violations(
-    spec: Any, secrets: Mapping[str, Any], available_results: AvailableResults
+    spec: Any, secrets: Mapping[str, Any], result_names_by_job: ResultNamesByJob
 ) -> Iterator[Violation]:
     """Find references that are not closed, or that lead to no secret, job or result that the job has been given."""
-    unclosed = dict(references.find_unclosed_reference_violations(spec))
+    unclosed = dict(interpolation.find_unclosed_reference_violations(spec))
     yield from unclosed.items()
-    for path, reference in references.find_references_with_paths(spec):
+    for path, reference in interpolation.find_references_with_paths(spec):
         table, _, name = reference.partition(".")
         if path in unclosed:
             continue
         if table not in _TABLES:
-            yield path, references.unknown_reference_message(reference, _TABLES)
+            yield path, interpolation.unknown_reference_message(reference, _TABLES)
         elif table == "secrets":
             if name not in secrets:
                 suggestion = suggestion_or_known_names_text(name, secrets)
                 yield path, f"${{{reference}}} is not among the secrets of this job{suggestion}"
         else:
-            job, result = split_result_reference(name, available_results)
-            if job not in available_results:
-                suggestion = suggestion_or_known_names_text(job, available_results)
+            job, result = split_at_known_job_or_first_dot(name, result_names_by_job)
+            if job not in result_names_by_job:
+                suggestion = suggestion_or_known_names_text(job, result_names_by_job)
                 yield path, f"${{{reference}}} is of none of the jobs of this job{suggestion}"
-            elif (known := available_results[job]) is not None and result not in known:
+            elif (known := result_names_by_job[job]) is not None and result not in known:
                 yield path, unknown_result_message(name, job, result, known)

@@ -16,8 +16,8 @@ from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
 from . import waiting
 from .job_resources import CustomJob, HyperparameterTuningJob, TrainingPipeline
-from .recovery.orphans import find_active_undeclared_job_names
-from .recovery.update_session import get_current_session
+from .recovery.orphans import find_pulumi_names_of_undeclared_active_jobs
+from .recovery.submitted_jobs_cache import get_submitted_jobs_cache
 from .results import build_job_results
 
 UNDECLARED_MESSAGE = (
@@ -35,7 +35,7 @@ class CompletionProvider(Provider):
         return dynamic.CreateResult("completion", {**props, "results": self._await_results(props)})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
-        jobs = waiting.fetch_existing_and_tuning_jobs(props["parent"], props["owner"], props["jobs"])
+        jobs = waiting.fetch_existing_jobs_with_tuning_jobs(props["parent"], props["owner"], props["jobs"])
         return self.build_read_result(id_, props, results={name: build_job_results(job) for name, job in jobs.items()})
 
     def _await_results(self, props: dict[str, Any]) -> dict[str, Any]:
@@ -45,9 +45,9 @@ class CompletionProvider(Provider):
         except TrainingFailed as error:
             undeclared: list[str] = []
             with suppress(VertexError):  # the failure to report is the training's
-                if ledger := get_current_session().get_current_ledger(props["owner"]):
+                if ledger := get_submitted_jobs_cache().find_current_ledger(props["owner"]):
                     api = api_target.resolve_target_and_start_emulator(props["parent"])
-                    undeclared = find_active_undeclared_job_names(api, ledger)
+                    undeclared = find_pulumi_names_of_undeclared_active_jobs(api, ledger)
             if undeclared:
                 raise TrainingFailed(f"{error}\n{UNDECLARED_MESSAGE.format(', '.join(undeclared))}") from error
             raise

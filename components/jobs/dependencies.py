@@ -6,11 +6,11 @@ from dataclasses import replace
 from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.rules import KeyPath
 
-from ..schema import references
+from ..schema import interpolation
 from ..schema.declared_job import DeclaredJob
 from . import dependency_graph
-from .result_references import find_result_references, split_result_reference, unknown_result_message
-from .results import MODEL_DIR, list_available_results
+from .result_references import get_referenced_results, split_at_known_job_or_first_dot, unknown_result_message
+from .results import MODEL_DIR, list_available_result_names
 
 ResultReferences = Mapping[str, Sequence[tuple[KeyPath, str]]]
 """By name of a job: the references to results in its spec, without `jobs.`, each with its place."""
@@ -24,26 +24,26 @@ def find_dependency_violations(
     by_name = {job.name: job for job in jobs}
     links: dict[str, dict[str, KeyPath]] = {name: {} for name in by_name}
     # None of a job with problems, whose results are not known.
-    available_results = {
-        name: list_available_results(job.valid_spec) if job.valid_spec else None
+    available_result_names = {
+        name: list_available_result_names(job.valid_spec) if job.valid_spec else None
         for name, job in by_name.items()
         if result_references
     }
     for job in jobs:
         for path, reference in result_references.get(job.name, ()):
-            name, result = split_result_reference(reference, by_name)
+            name, result = split_at_known_job_or_first_dot(reference, by_name)
             if name not in by_name:
                 suggestion = suggestion_or_known_names_text(name, by_name)
-                yield job, path, f'${{{references.JOBS}.{reference}}} names no declared job: "{name}"{suggestion}'
+                yield job, path, f'${{{interpolation.JOBS}.{reference}}} names no declared job: "{name}"{suggestion}'
                 continue
             links[job.name].setdefault(name, path)
-            available = available_results[name]
+            available = available_result_names[name]
             if available is not None and result not in available:
                 yield job, path, unknown_result_message(reference, name, result, available)
         for index, name in enumerate(job.lifecycle.get("after", ())):
             if name in by_name:
                 links[job.name].setdefault(name, ("lifecycle", "after", index))
-            elif not references.has_unresolved_references(name):
+            elif not interpolation.is_unresolved_text(name):
                 suggestion = suggestion_or_known_names_text(name, by_name)
                 yield job, ("lifecycle", "after", index), f'"{name}" is not a declared job{suggestion}'
     for cycle in dependency_graph.find_cycles(links):
@@ -55,7 +55,7 @@ def find_dependency_violations(
             yield job, ("lifecycle", "deadline"), f"is for a job that is waited for: {advice}"
 
 
-def resolve_model_dirs_and_link_jobs(
+def resolve_model_dirs_and_set_referenced_jobs(
     jobs: Sequence[DeclaredJob], result_references: ResultReferences
 ) -> tuple[DeclaredJob, ...]:
     """Return valid jobs with the `referenced_jobs` of each.
@@ -65,18 +65,18 @@ def resolve_model_dirs_and_link_jobs(
     """
     names = frozenset(job.name for job in jobs)
     referenced_jobs = {
-        job.name: {split_result_reference(result, names)[0] for _, result in result_references.get(job.name, ())}
+        job.name: {split_at_known_job_or_first_dot(used, names)[0] for _, used in result_references.get(job.name, ())}
         for job in jobs
     }
-    levels = dependency_graph.compute_levels(referenced_jobs)
+    levels = dependency_graph.compute_level_by_job(referenced_jobs)
     linked_jobs: dict[str, DeclaredJob] = {}
     model_dirs: dict[str, str] = {}
-    tables = {references.JOBS: model_dirs}
+    tables = {interpolation.JOBS: model_dirs}
     for job in sorted(jobs, key=lambda job: levels[job.name]):
-        spec, inherited = job.canonical_spec, set()
+        spec, inherited = job.required_valid_spec, set()
         if referenced_jobs[job.name]:
-            spec = spec.replace_fields(references.resolve_references(spec.fields, tables))
-            inherited = {split_result_reference(result, names)[0] for result in find_result_references(spec)}
+            spec = spec.replace_fields(interpolation.resolve_known_references(spec.fields, tables))
+            inherited = {split_at_known_job_or_first_dot(result, names)[0] for result in get_referenced_results(spec)}
         all_referenced = frozenset(referenced_jobs[job.name] | inherited)
         linked_jobs[job.name] = replace(job, valid_spec=spec, referenced_jobs=all_referenced)
         if folder := spec.model_dir:

@@ -1,4 +1,4 @@
-"""Stages: which of the jobs that depend on one another can run at the same time."""
+"""Levels of jobs that depend on one another: those of one level can run at the same time."""
 
 from collections.abc import Collection, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
@@ -25,7 +25,7 @@ def find_cycles(upstream_jobs: UpstreamJobs) -> Iterator[list[str]]:
             return
 
 
-def compute_levels(upstream_jobs: UpstreamJobs) -> dict[str, int]:
+def compute_level_by_job(upstream_jobs: UpstreamJobs) -> dict[str, int]:
     """Return how many jobs come before each job, one after another: 0 for a job without upstream jobs.
 
     There must be no cycles.

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..schema import references
-from ..schema.references import Tables
+from ..schema import interpolation
+from ..schema.interpolation import Tables
 
 
 def select_and_mask_fields(declared: Any, actual: Any, tables: Tables) -> Any:
@@ -18,7 +18,7 @@ def select_and_mask_fields(declared: Any, actual: Any, tables: Tables) -> Any:
         return {key: value for key, value in fields.items() if value is not None}
     if isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
         return [select_and_mask_fields(*pair, tables) for pair in zip(declared, actual, strict=True)]
-    return declared if is_equivalent(declared, actual, tables) else mask_secrets(actual, tables.get("secrets", {}))
+    return declared if is_equivalent(declared, actual, tables) else replace_secrets_with_references(actual, tables)
 
 
 def is_equivalent(declared: Any, actual: Any, tables: Tables) -> bool:
@@ -26,18 +26,18 @@ def is_equivalent(declared: Any, actual: Any, tables: Tables) -> bool:
     if actual is None:
         # Proto JSON leaves zeros out; the zero of an enum is its name for "not specified".
         return not declared or str(declared).endswith("_UNSPECIFIED")
-    submitted = references.resolve_and_unescape(declared, tables)
+    submitted = interpolation.resolve_known_references_and_unescape(declared, tables)
     # The service ends the URI of a folder with a slash (discovery document, GcsDestination).
     return bool(actual == submitted or (isinstance(submitted, str) and actual == f"{submitted}/"))
 
 
-def mask_secrets(value: Any, secrets: Mapping[str, str]) -> Any:
+def replace_secrets_with_references(value: Any, tables: Tables) -> Any:
     """Return a value with references in place of the values of secrets."""
-    longest_first = sorted(secrets.items(), key=lambda item: -len(item[1]))
+    longest_first = sorted(tables.get("secrets", {}).items(), key=lambda item: -len(item[1]))
 
-    def mask_text(text: str) -> str:
+    def replace_in_text(text: str) -> str:
         for name, secret in longest_first:
             text = text.replace(secret, f"${{secrets.{name}}}") if secret else text
         return text
 
-    return references.map_texts(value, mask_text)
+    return interpolation.map_texts(value, replace_in_text)

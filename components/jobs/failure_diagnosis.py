@@ -59,7 +59,7 @@ def build_failure_report(api: Target, job_name: str, job: Job) -> str:
     rows = trials.list_trial_summaries(tuning_job)
     trial_reasons = {row["id"]: row["infeasibleReason"] for row in rows if "infeasibleReason" in row}
     causes = [
-        *render_unreported_metrics(tuning_job),
+        *render_unreported_metric_lines(tuning_job),
         *explain_likely_causes([reason, *trial_reasons.values(), *log_lines]),
     ]
     return "\n".join(
@@ -84,7 +84,7 @@ def explain_likely_causes(lines: Sequence[str]) -> Iterator[str]:
             yield match.expand(cause)
 
 
-def render_unreported_metrics(job: Job) -> Iterator[str]:
+def render_unreported_metric_lines(job: Job) -> Iterator[str]:
     """Yield a line for each metric that trials of a tuning job have not reported, with the call that reports it."""
     if "studySpec" not in job:
         return

@@ -13,12 +13,12 @@ from vertex_api.validation.rules import KeyPath
 
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.pulumi_outputs import call_now_or_when_known
-from ..schema import shapes
-from . import adoption
-from .argument_validation import validate_and_canonicalize_arguments
+from ..schema import config_types
+from . import named_job_adoption
+from .argument_validation import canonicalize_spec_and_lifecycle
 from .provider import CustomJobProvider, HyperparameterTuningJobProvider, JobProvider, TrainingPipelineProvider
-from .recovery.job_digests import compute_run_id
-from .results import list_available_results
+from .recovery.job_digests import compute_run_digest
+from .results import list_available_result_names
 
 CustomJobArgs = types.CustomJob
 HyperparameterTuningJobArgs = types.HyperparameterTuningJob
@@ -52,7 +52,7 @@ class _Job(dynamic.Resource, Generic[Spec]):
         spec: Spec,
         *,
         foundation: Foundation,
-        lifecycle: shapes.Lifecycle | None = None,
+        lifecycle: config_types.Lifecycle | None = None,
         secrets: Mapping[str, pulumi.Input[str]] | None = None,
         jobs: "Mapping[str, CustomJob | HyperparameterTuningJob | TrainingPipeline] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
@@ -62,33 +62,34 @@ class _Job(dynamic.Resource, Generic[Spec]):
         # A declared job passes its canonical spec. The signature does not say so: a union would make type checkers
         # report a slip in a dict as one mismatch of the whole, without the field.
         if not isinstance(canonical, CanonicalSpec | pulumi.Output):
-            canonical, lifecycle = validate_and_canonicalize_arguments(
+            canonical, lifecycle = canonicalize_spec_and_lifecycle(
                 kind,
                 name,
                 spec,
                 lifecycle or {},
                 labels=foundation.job_labels,
                 secrets=secrets or {},
-                available_results={name: job.available_results for name, job in (jobs or {}).items()},
+                result_names_by_job={name: job.available_result_names for name, job in (jobs or {}).items()},
             )
         rerun = (lifecycle or {}).get("rerun", 0)
         adopted_name = (lifecycle or {}).get("adopt")
-        adopt: str | None = adopted_name and adoption.expand_job_name(kind, foundation.full_location_name, adopted_name)
-        run_ids: list[pulumi.Input[str]] = [job.run_id for _, job in sorted((jobs or {}).items())]
+        parent = foundation.full_location_name
+        adopt: str | None = adopted_name and named_job_adoption.expand_job_name(kind, parent, adopted_name)
+        run_digests: list[pulumi.Input[str]] = [job.run_digest for _, job in sorted((jobs or {}).items())]
         self._is_adopted = adopt is not None
         # A job that is adopted anew is another upstream job.
-        self._rerun, self._upstream_ids = rerun, [*run_ids, *([adopt] if adopt else [])]
+        self._rerun, self._upstream_ids = rerun, [*run_digests, *([adopt] if adopt else [])]
         # What an adopted job has beside what is declared stays as it is.
         self._spec = canonical
         if not adopt:
             self._spec = call_now_or_when_known(
-                lambda spec, run_ids: spec and add_defaults_and_output_folder(spec, rerun, foundation, name, run_ids),
+                lambda spec, digests: spec and add_defaults_and_output_folder(spec, rerun, foundation, name, digests),
                 canonical,
-                run_ids,
+                run_digests,
             )
         props: dict[str, Any] = {
             "owner": f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}",
-            "parent": foundation.full_location_name,
+            "parent": parent,
             # The provider's `check` reports the problems of a spec that has had to wait for outputs.
             "spec": call_now_or_when_known(lambda valid, source: valid.fields if valid else source, self._spec, spec),
             "run": None,
@@ -115,18 +116,18 @@ class _Job(dynamic.Resource, Generic[Spec]):
         super().__init__(self.provider(), name, props, pulumi.ResourceOptions.merge(ours, opts) if opts else ours)
 
     @property
-    def run_id(self) -> pulumi.Input[str]:
+    def run_digest(self) -> pulumi.Input[str]:
         """Eight hex digits, known in a preview, that differ whenever the job would run anew."""
         return call_now_or_when_known(
-            lambda spec, ids: compute_run_id(spec, self._rerun, ids) if spec else "", self._spec, self._upstream_ids
+            lambda spec, ids: compute_run_digest(spec, self._rerun, ids) if spec else "", self._spec, self._upstream_ids
         )
 
     @property
-    def available_results(self) -> Sequence[str] | None:
-        """The results that references of other jobs may name; None if they are not known yet."""
+    def available_result_names(self) -> Sequence[str] | None:
+        """The names of the results that other jobs may refer to; None if they are not known yet."""
         if self._is_adopted or not isinstance(self._spec, CanonicalSpec):
             return None
-        return list_available_results(self._spec)
+        return list_available_result_names(self._spec)
 
     @property
     def model_dir(self) -> pulumi.Input[str | None]:
@@ -153,7 +154,7 @@ class TrainingPipeline(_Job[TrainingPipelineArgs], module="vertex", name="Traini
 
 
 def add_defaults_and_output_folder(
-    spec: CanonicalSpec, rerun: int, foundation: Foundation, job_name: str, upstream_run_ids: Sequence[str] = ()
+    spec: CanonicalSpec, rerun: int, foundation: Foundation, job_name: str, upstream_run_digests: Sequence[str] = ()
 ) -> CanonicalSpec:
     """Return the spec with what it leaves out: one replica a pool, the foundation's defaults, a folder for each run."""
     job_spec = {**foundation.job_spec_defaults, **spec.job_spec}
@@ -165,7 +166,7 @@ def add_defaults_and_output_folder(
     if foundation.encryption_key is not None:
         fields.setdefault("encryptionSpec", {"kmsKeyName": foundation.encryption_key})
     whole = CanonicalSpec(spec.kind, fields)
-    folder = f"{foundation.staging_folder_uri}/{job_name}/{compute_run_id(whole, rerun, upstream_run_ids)}"
+    folder = f"{foundation.staging_folder_uri}/{job_name}/{compute_run_digest(whole, rerun, upstream_run_digests)}"
     job_spec.setdefault("baseOutputDirectory", {"outputUriPrefix": folder})
     return whole
 

@@ -15,7 +15,7 @@ from .recovery.labels import build_stack_filter
 
 Job = Mapping[str, Any]
 TUNING_JOB = "tuningJob"
-"""The key under which `attach_tuning_jobs` puts the tuning job of a pipeline, beside the pipeline's own fields."""
+"""The key under which `fetch_and_attach_tuning_jobs` puts the tuning job of a pipeline, beside its own fields."""
 
 
 def is_pipeline(job: Job) -> bool:
@@ -23,15 +23,15 @@ def is_pipeline(job: Job) -> bool:
     return TRAINING_PIPELINE.spec_field in job
 
 
-def attach_tuning_jobs(api: Target, stack: str, jobs: Mapping[str, Job]) -> dict[str, Job]:
+def fetch_and_attach_tuning_jobs(api: Target, stack: str, jobs_by_name: Mapping[str, Job]) -> dict[str, Job]:
     """Return the jobs by name, with its tuning job in each pipeline that runs one: one more list call if there is one.
 
     Whether Vertex AI gives the tuning job its pipeline's labels is not documented.
     """
-    tuning_names = {name: tuning for name, job in jobs.items() if (tuning := _get_tuning_job_name(job))}
+    tuning_names = {name: tuning for name, job in jobs_by_name.items() if (tuning := _get_tuning_job_name(job))}
     tuning_jobs = fetch_existing_jobs_by_name(api, stack, set(tuning_names.values()))
     attached = {name: tuning_jobs[tuning] for name, tuning in tuning_names.items() if tuning in tuning_jobs}
-    return {**jobs, **{name: {**jobs[name], TUNING_JOB: tuning_job} for name, tuning_job in attached.items()}}
+    return {**jobs_by_name, **{name: {**jobs_by_name[name], TUNING_JOB: job} for name, job in attached.items()}}
 
 
 def fetch_existing_jobs_by_name(api: Target, stack: str, resource_names: Collection[str]) -> dict[str, Job]:
@@ -57,15 +57,15 @@ def fetch_tuning_job_or_itself(api: Target, job: Job) -> Job:
     return job
 
 
-def get_backing_and_model_names(pipeline: Job) -> dict[str, str]:
-    """Return the resource names of the job that trains, `backingJob`, and of the `model`, once they exist."""
+def get_created_names_by_output_key(pipeline: Job) -> dict[str, str]:
+    """Return the resource names of the job that trains, `backingJob`, and of the `model`: of those that exist."""
     model = pipeline.get("modelToUpload", {}).get("name")
     names = {"backingJob": get_backing_job_resource_name(pipeline), "model": model}
     return {key: name for key, name in names.items() if name}
 
 
 def get_attached_or_declared_job(pipeline: Job) -> Job:
-    """Return the job that trains: the one that `attach_tuning_jobs` has found, else what the pipeline's spec says."""
+    """Return the job that trains: the one that `fetch_and_attach_tuning_jobs` found, else what its spec says."""
     if TUNING_JOB in pipeline:
         tuning_job: Job = pipeline[TUNING_JOB]
         return tuning_job

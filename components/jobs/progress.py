@@ -28,23 +28,23 @@ class Progress:
         self._statuses: dict[str, str] = {}
         self._last_time: float | None = None
 
-    def render_changes_or_heartbeat(self, jobs: Mapping[str, Job], now: float) -> list[str]:
-        """Return a few lines on the jobs, by name, that have changed by `now` (seconds since 1970)."""
+    def take_change_and_heartbeat_lines(self, jobs_by_name: Mapping[str, Job], now: float) -> list[str]:
+        """Return a few lines on the jobs that have changed by `now` (seconds since 1970), once for each change."""
         changed = {}
-        for name, job in jobs.items():
+        for name, job in jobs_by_name.items():
             status = _describe_status(job)
             if self._statuses.get(name) != status:
                 self._statuses[name] = status
                 changed[name] = job
         if len(changed) > _MAX_NAMES:
-            lines = [*_render_names_by_state(changed), _render_done_counts(jobs)]
+            lines = [*_render_names_by_state(changed), _render_done_counts(jobs_by_name)]
         else:
             lines = [f"{name}: {self._statuses[name]}" for name in changed]
-        queued = list(_describe_queued_jobs(jobs, now))
+        queued = list(_render_unstarted_job_lines(jobs_by_name, now))
         if self._last_time is None or (lines and not queued):
             self._last_time = now
         elif now - self._last_time > HEARTBEAT_SECONDS:
-            lines.append("; ".join([f"waiting: {_render_done_counts(jobs)}", *queued]))
+            lines.append("; ".join([f"waiting: {_render_done_counts(jobs_by_name)}", *queued]))
             self._last_time = now
         return lines
 
@@ -77,7 +77,7 @@ def _render_names_by_state(jobs: Mapping[str, Job]) -> Iterator[str]:
     """Yield one line for each state: many jobs that change at once would flood the screen."""
     states = {name: strip_state_prefix(job["state"]) for name, job in jobs.items()}
     for state in dict.fromkeys(states.values()):
-        yield f"{state}: {_join_names([name for name in jobs if states[name] == state])}"
+        yield f"{state}: {_abbreviate_names([name for name in jobs if states[name] == state])}"
 
 
 def _render_done_counts(jobs: Mapping[str, Job]) -> str:
@@ -90,16 +90,16 @@ def _render_done_counts(jobs: Mapping[str, Job]) -> str:
     return text
 
 
-def _describe_queued_jobs(jobs: Mapping[str, Job], now: float) -> Iterator[str]:
-    """Yield, for each state, the jobs that have not begun to run after a minute, since when, and why."""
+def _render_unstarted_job_lines(jobs_by_name: Mapping[str, Job], now: float) -> Iterator[str]:
+    """Yield a line for each state before RUNNING: its jobs that are a minute old, since when, and why."""
     for state, reason in _QUEUE_REASONS.items():
-        queued = [name for name, job in jobs.items() if strip_state_prefix(job["state"]) == state]
-        minutes = {name: _count_minutes_since_creation(jobs[name], now) for name in queued}
+        queued = [name for name, job in jobs_by_name.items() if strip_state_prefix(job["state"]) == state]
+        minutes = {name: _count_minutes_since_creation(jobs_by_name[name], now) for name in queued}
         if longest_first := sorted(filter(minutes.get, queued), key=lambda name: -minutes[name]):
-            yield f"{_join_names(longest_first)} {state} for {minutes[longest_first[0]]} min, as {reason}"
+            yield f"{_abbreviate_names(longest_first)} {state} for {minutes[longest_first[0]]} min, as {reason}"
 
 
-def _join_names(names: list[str]) -> str:
+def _abbreviate_names(names: list[str]) -> str:
     more = len(names) - _MAX_NAMES
     return ", ".join(names[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 

@@ -17,14 +17,14 @@ from vertex_api.validation.shape_validation import get_value_at
 from ..runtime import api_target
 from ..runtime.api_target import Target, translate_api_errors
 from ..runtime.provider_base import Provider
-from ..schema.declared_job import validate_and_canonicalize_declared_spec
-from . import adoption, drift, progress
+from ..schema.declared_job import canonicalize_declared_spec_and_find_problems
+from . import drift, named_job_adoption, progress
 from .pipeline_backing_jobs import fetch_tuning_job_or_itself
 from .provider_inputs import JobInputs
 from .recovery.job_removal import remove_job
-from .recovery.labels import find_own_label_conflicts
-from .recovery.update_session import get_current_session
-from .result_references import fetch_referenced_results
+from .recovery.labels import find_reserved_label_violations
+from .recovery.submitted_jobs_cache import get_submitted_jobs_cache
+from .result_references import fetch_result_values_by_reference
 from .submission import remove_orphans_find_or_submit_job
 
 
@@ -36,29 +36,29 @@ class JobProvider(Provider):
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.CheckResult:
         inputs = {name: news[name] for name in self.input_names if news.get(name) is not None}
-        adopt = inputs.get("adopt")
-        spec, problems = validate_and_canonicalize_declared_spec(self.kind, inputs["spec"], is_name_required=not adopt)
+        adopt, declared = inputs.get("adopt"), inputs["spec"]
+        spec, problems = canonicalize_declared_spec_and_find_problems(self.kind, declared, is_name_required=not adopt)
         # A value that is known only after the update is the engine's marker for such values.
         failures = [
             dynamic.CheckFailure(f"spec.{problem.path_text}", problem.message)
             for problem in problems
-            if get_value_at(inputs["spec"], problem.path) != rpc.UNKNOWN
+            if get_value_at(declared, problem.path) != rpc.UNKNOWN
         ]
         if adopt:
             project, _, region = inputs["parent"].split("/")[-3:]
-            messages = adoption.render_adoption_violations(self.kind, adopt, project, None, region)
+            messages = named_job_adoption.render_adoption_violations(self.kind, adopt, project, None, region)
             failures += [dynamic.CheckFailure("adopt", message) for message in messages]
             if inputs.get("rerun"):
-                failures.append(dynamic.CheckFailure("rerun", adoption.RERUN_MESSAGE))
+                failures.append(dynamic.CheckFailure("rerun", named_job_adoption.RERUN_MESSAGE))
         elif spec:
-            for path, message in find_own_label_conflicts(spec.fields.get("labels", {})):
+            for path, message in find_reserved_label_violations(spec.fields.get("labels", {})):
                 failures.append(dynamic.CheckFailure(".".join(("spec.labels", *map(str, path))), message))
         return dynamic.CheckResult({**inputs, **({"spec": spec.fields} if spec else {})}, failures)
 
     def diff(self, id_: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
         """Leave differences to Pulumi. A job is replaced by one to adopt, unless that is the job itself."""
-        adopt = news.get("adopt")
-        return dynamic.DiffResult(replaces=["adopt"] if adopt and not adoption.is_same_job(adopt, id_) else None)
+        is_other_job = news.get("adopt") and not named_job_adoption.is_same_job(news["adopt"], id_)
+        return dynamic.DiffResult(replaces=["adopt"] if is_other_job else None)
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         outputs = self._ensure_job_and_build_outputs(props)
@@ -77,7 +77,7 @@ class JobProvider(Provider):
                 job = api.client.require(ResourceName.parse(id_))
             except NotFound:
                 return dynamic.ReadResult(None, {})
-            run = _build_run_output(api, job)
+            run = _fetch_run_output(api, job)
         if change := progress.describe_change(inputs.pulumi_name, props.get("run") or {}, run):
             # A refresh shows changes of inputs only.
             print(change, flush=True)  # noqa: T201
@@ -86,8 +86,9 @@ class JobProvider(Provider):
         return self.build_read_result(id_, {**props, "spec": spec}, **_select_results_entry(props), run=run)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
+        """Delete the job, cancel it, or leave it as it is, as `lifecycle.onDelete` says."""
         inputs, name = JobInputs.parse(self.kind, props), ResourceName.parse(id_)
-        get_current_session().record_deleted_or_kept(id_)
+        get_submitted_jobs_cache().record_deleted_or_kept(id_)
         if inputs.on_delete == "keep":
             return
         with translate_api_errors(f"{inputs.pulumi_name}: not deleted"):
@@ -99,13 +100,13 @@ class JobProvider(Provider):
         inputs = JobInputs.parse(self.kind, props)
         with translate_api_errors(inputs.error_prefix):
             api = api_target.resolve_target_and_start_emulator(inputs.parent)
-            result_values = fetch_referenced_results(api, inputs)
+            result_values = fetch_result_values_by_reference(api, inputs)
             tables = inputs.build_reference_tables(result_values)
             if inputs.adopted_job:
-                job = adoption.fetch_and_verify_adopted_job(api, inputs, inputs.adopted_job, tables)
+                job = named_job_adoption.fetch_and_verify_adopted_job(api, inputs, inputs.adopted_job, tables)
             else:
-                job = remove_orphans_find_or_submit_job(api, inputs, tables, get_current_session())
-            return {**props, **_select_results_entry({"results": result_values}), "run": _build_run_output(api, job)}
+                job = remove_orphans_find_or_submit_job(api, inputs, tables, get_submitted_jobs_cache())
+            return {**props, **_select_results_entry({"results": result_values}), "run": _fetch_run_output(api, job)}
 
 
 class CustomJobProvider(JobProvider):
@@ -131,7 +132,7 @@ def _select_results_entry(props: Mapping[str, Any]) -> dict[str, Any]:
     return {"results": props["results"]} if props.get("results") else {}
 
 
-def _build_run_output(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
+def _fetch_run_output(api: Target, job: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a refresh shows of a job. It changes only with the job, or the next refresh would show a change."""
     name = ResourceName.parse(job["name"])
     logged_job = ResourceName.parse(get_backing_job_resource_name(job) or job["name"])

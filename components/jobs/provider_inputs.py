@@ -7,9 +7,9 @@ from typing import Any
 from vertex_api.job_kinds import Kind
 from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_stored_spec
 
-from ..schema import references
+from ..schema import interpolation
 from ..schema.declared_job import get_deletion_policy
-from ..schema.references import Tables
+from ..schema.interpolation import Tables
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class JobInputs:
         return self.owner.rpartition("/")[2]
 
     @property
-    def stack(self) -> str:
+    def project_and_stack(self) -> str:
         """The stack, `<pulumi project>/<stack>`."""
         return self.owner.rpartition("/")[0]
 
@@ -61,4 +61,4 @@ class JobInputs:
 
     def build_reference_tables(self, result_values: Mapping[str, str]) -> Tables:
         """Return the values of all references in the spec; `result_values` are those to results of upstream jobs."""
-        return {"secrets": self.secrets, references.JOBS: result_values}
+        return {"secrets": self.secrets, interpolation.JOBS: result_values}

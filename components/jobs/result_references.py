@@ -10,67 +10,67 @@ from vertex_api.validation.canonical_spec import CanonicalSpec
 
 from ..errors import SubmitFailed
 from ..runtime.api_target import Target
-from ..schema import references
-from .pipeline_backing_jobs import attach_tuning_jobs
+from ..schema import interpolation
+from .pipeline_backing_jobs import fetch_and_attach_tuning_jobs
 from .provider_inputs import JobInputs
 from .results import build_job_results
 
 
-def split_result_reference(reference: str, job_names: Container[str]) -> tuple[str, str]:
+def split_at_known_job_or_first_dot(result_reference: str, known_job_names: Container[str]) -> tuple[str, str]:
     """Split a reference into the name of a job and a result: `("tune", "bestTrial.parameters.lr")`.
 
-    Names may have dots in them: the longest one of `job_names` counts, or else the text before the first dot.
+    Names may have dots in them: the longest one of `known_job_names` counts, or else the text before the first dot.
     """
-    parts = reference.split(".")
+    parts = result_reference.split(".")
     for end in range(len(parts), 0, -1):
-        if (name := ".".join(parts[:end])) in job_names:
+        if (name := ".".join(parts[:end])) in known_job_names:
             return name, ".".join(parts[end:])
     return parts[0], ".".join(parts[1:])
 
 
-def find_result_references(spec: CanonicalSpec) -> set[str]:
-    """Return the references to results in a spec."""
-    tables = (reference.partition(".") for _, reference in references.find_references_with_paths(spec.fields))
-    return {reference for table, _, reference in tables if table == references.JOBS}
+def get_referenced_results(spec: CanonicalSpec) -> set[str]:
+    """Return the references to results in a spec, without their table and paths."""
+    tables = (reference.partition(".") for _, reference in interpolation.find_references_with_paths(spec.fields))
+    return {reference for table, _, reference in tables if table == interpolation.JOBS}
 
 
-def unknown_result_message(reference: str, job_name: str, result: str, available_results: Sequence[str]) -> str:
+def unknown_result_message(reference: str, job_name: str, result: str, available_result_names: Sequence[str]) -> str:
     """Return the message for a reference to a result that a job does not have."""
-    suggestion = suggestion_or_known_names_text(result, available_results)
-    return f"${{{references.JOBS}.{reference}}} is not a result of {job_name}{suggestion}"
+    suggestion = suggestion_or_known_names_text(result, available_result_names)
+    return f"${{{interpolation.JOBS}.{reference}}} is not a result of {job_name}{suggestion}"
 
 
-def fetch_referenced_results(api: Target, inputs: JobInputs) -> dict[str, str]:
-    """Return the values of references to results of upstream jobs, as text.
+def fetch_result_values_by_reference(api: Target, inputs: JobInputs) -> dict[str, str]:
+    """Return by reference to a result of an upstream job its value, as text.
 
     This takes one call for each of these jobs, and one more if a pipeline among them runs a tuning job. Raises
     VertexError, and SubmitFailed if a job has not succeeded or does not have a result.
     """
-    upstream_jobs, declared = inputs.upstream_jobs, sorted(find_result_references(inputs.spec))
-    paths = {reference: split_result_reference(reference, upstream_jobs) for reference in declared}
+    upstream_jobs, declared = inputs.upstream_jobs, sorted(get_referenced_results(inputs.spec))
+    paths = {reference: split_at_known_job_or_first_dot(reference, upstream_jobs) for reference in declared}
     for reference, (name, _) in paths.items():
         if name not in upstream_jobs:
-            place = f"{inputs.error_prefix}: ${{{references.JOBS}.{reference}}}"
+            place = f"{inputs.error_prefix}: ${{{interpolation.JOBS}.{reference}}}"
             names = ", ".join(upstream_jobs) or "none"
             raise SubmitFailed(f"{place} is not a result of its upstream jobs: {names}")
     jobs = {name: api.client.require(ResourceName.parse(upstream_jobs[name])) for name, _ in sorted(paths.values())}
     for name, job in jobs.items():
         if job["state"] not in SUCCEEDED_STATES:
             raise SubmitFailed(f"{inputs.error_prefix}: {name}, whose results it uses, is {job['state']}")
-    complete_jobs = attach_tuning_jobs(api, inputs.stack, jobs)
+    complete_jobs = fetch_and_attach_tuning_jobs(api, inputs.project_and_stack, jobs)
     job_results = {name: {"name": job["name"], **build_job_results(job)} for name, job in complete_jobs.items()}
     values = {}
     for reference, (name, path) in paths.items():
-        value = _get_result_value(job_results[name], path)
+        value = _find_result_value(job_results[name], path)
         if value is None:
             reason = _explain_missing_result(name, path, job_results[name])
-            raise SubmitFailed(f"{inputs.error_prefix}: ${{{references.JOBS}.{reference}}} does not exist: {reason}")
-        values[reference] = references.format_as_text(value)
+            raise SubmitFailed(f"{inputs.error_prefix}: ${{{interpolation.JOBS}.{reference}}} does not exist: {reason}")
+        values[reference] = interpolation.format_as_text(value)
     return values
 
 
-def _get_result_value(result: Any, path: str) -> Any:
-    """Return the value at a path, whose last name may have dots in it."""
+def _find_result_value(result: Any, path: str) -> Any:
+    """Return the value at a path, whose last name may have dots in it; None if there is none."""
     while isinstance(result, Mapping) and path not in result:
         head, _, path = path.partition(".")
         result = result.get(head)

@@ -10,14 +10,14 @@ from vertex_api.studies.metrics import list_objectives
 from vertex_api.validation.canonical_spec import CanonicalSpec
 from vertex_api.validation.rules.study_parameters import walk_parameters
 
-from .pipeline_backing_jobs import get_attached_or_declared_job, get_backing_and_model_names, is_pipeline
+from .pipeline_backing_jobs import get_attached_or_declared_job, get_created_names_by_output_key, is_pipeline
 
 Job = Mapping[str, Any]
 MODEL_DIR = "modelDir"
 
 
-def list_available_results(spec: CanonicalSpec) -> list[str]:
-    """Return the results that references of other jobs may name of a job with this spec."""
+def list_available_result_names(spec: CanonicalSpec) -> list[str]:
+    """Return the names of the results of a job with this spec that other jobs may refer to."""
     names = ["name", MODEL_DIR]
     if spec.kind == TRAINING_PIPELINE:
         names += ["backingJob", *(["model"] if "modelToUpload" in spec.fields else [])]
@@ -40,7 +40,7 @@ def build_job_results(job: Job) -> dict[str, Any]:
     if "error" in job:
         result["error"] = job["error"].get("message", "")
     if is_pipeline(job):
-        result, job = result | get_backing_and_model_names(job), get_attached_or_declared_job(job)
+        result, job = result | get_created_names_by_output_key(job), get_attached_or_declared_job(job)
     if "studySpec" not in job:
         return result | _build_model_dir_entry(job["jobSpec"])
     if best_trial := trials.find_best_trial_summary(job):

@@ -5,36 +5,37 @@ from typing import Any
 
 from ..runtime import engine_liveness
 from ..runtime.api_target import Target
-from ..schema import references
+from ..schema import interpolation
 from .provider_inputs import JobInputs
 from .recovery.job_digests import compute_idempotency_token
 from .recovery.labels import MARK_LABEL, build_labels
 from .recovery.orphans import remove_orphans
-from .recovery.update_session import UpdateSession
+from .recovery.submitted_jobs_cache import SubmittedJobsCache
 
 Job = Mapping[str, Any]
 
 
 def remove_orphans_find_or_submit_job(
-    api: Target, inputs: JobInputs, tables: references.Tables, session: UpdateSession
+    api: Target, inputs: JobInputs, tables: interpolation.Tables, jobs_cache: SubmittedJobsCache
 ) -> Job:
     """Return the job that stands for a resource: an equivalent one that exists already, or a new one.
 
     Other jobs that this stack has submitted for the resource are removed first. `tables` have the values of the
     references in its spec. Raises VertexError and SubmitFailed.
     """
-    kind = inputs.spec.kind
+    kind, stack = inputs.spec.kind, inputs.project_and_stack
     token = compute_idempotency_token(inputs.spec, inputs.owner, inputs.secrets, inputs.rerun, inputs.upstream_jobs)
     labels = build_labels(inputs.owner, token)
-    equivalent_job = session.find_equivalent_usable_job(api, kind, inputs.stack, token)
-    ledger = session.get_current_ledger(inputs.stack)
+    equivalent_job = jobs_cache.find_equivalent_usable_job(api, kind, stack, token)
+    ledger = jobs_cache.find_current_ledger(stack)
     if ledger and inputs.pulumi_name in ledger.names:
         labels[MARK_LABEL] = ledger.compute_mark_label(inputs.pulumi_name)
-        orphans = session.find_marked_job_names(api, kind, inputs.stack, labels[MARK_LABEL], equivalent_job)
+        marked = jobs_cache.find_marked_job_resource_names(api, kind, stack, labels[MARK_LABEL])
+        orphans = [name for name in marked if not equivalent_job or name != equivalent_job["name"]]
         remove_orphans(api.client, ledger.stack, dict.fromkeys(orphans, inputs.pulumi_name))
     if equivalent_job:
         return equivalent_job
-    job = references.resolve_and_unescape(inputs.spec.fields, tables)
+    job = interpolation.resolve_known_references_and_unescape(inputs.spec.fields, tables)
     job["labels"] = {**job.get("labels", {}), **labels}
     engine_liveness.require_engine_alive(inputs.error_prefix)
     return api.client.create(kind, api.parent, job)

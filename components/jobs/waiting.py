@@ -12,7 +12,7 @@ from vertex_api.resource_names import ResourceName
 from ..errors import TrainingFailed
 from ..runtime import api_target, engine_liveness
 from . import failure_diagnosis
-from .pipeline_backing_jobs import TUNING_JOB, attach_tuning_jobs, fetch_existing_jobs_by_name
+from .pipeline_backing_jobs import TUNING_JOB, fetch_and_attach_tuning_jobs, fetch_existing_jobs_by_name
 from .progress import Progress
 from .results import build_job_results
 
@@ -36,14 +36,14 @@ def await_results(
     while True:
         engine_liveness.require_engine_alive("waiting")
         try:
-            latest = fetch_existing_and_tuning_jobs(parent, stack, pending)
+            latest = fetch_existing_jobs_with_tuning_jobs(parent, stack, pending)
         except (Unavailable, QuotaExceeded) as error:
             if time.monotonic() - last_contact > UNREACHABLE_SECONDS:
                 raise TrainingFailed(f"the jobs' state is unknown for {UNREACHABLE_SECONDS:.0f} s: {error}") from error
         else:
             last_contact = time.monotonic()
             jobs |= latest
-            _print_lines(*progress.render_changes_or_heartbeat(jobs, time.time()))
+            _print_lines(*progress.take_change_and_heartbeat_lines(jobs, time.time()))
             if missing := pending.keys() - latest.keys():
                 raise TrainingFailed(f"{', '.join(sorted(missing))}: deleted while waited for; run `pulumi refresh`")
             if failed := [name for name in latest if jobs[name]["state"] in TERMINAL_STATES - SUCCEEDED_STATES]:
@@ -52,36 +52,37 @@ def await_results(
                 raise TrainingFailed("\n".join(reports))
             if all(map(_has_ended, jobs.values())):
                 for name, job in jobs.items():
-                    notes = failure_diagnosis.render_unreported_metrics(job.get(TUNING_JOB, job))
+                    notes = failure_diagnosis.render_unreported_metric_lines(job.get(TUNING_JOB, job))
                     _print_lines(*(f"{name}: {note}" for note in notes))
                 return {name: build_job_results(job) for name, job in jobs.items()}
         waited = time.monotonic() - start
         pending = {name: resource_names[name] for name in pending if not (name in jobs and _has_ended(jobs[name]))}
         remaining = {name: deadlines.get(name, inf) - waited for name in pending}
         if overdue := [name for name, seconds in remaining.items() if seconds <= 0]:
-            lines = (_render_overdue_message(parent, name, pending[name], jobs.get(name), waited) for name in overdue)
+            links = api_target.resolve_target_and_start_emulator(parent).links
+            pages = {name: links.get_page_url(ResourceName.parse(pending[name])) for name in overdue}
+            lines = (_render_overdue_message(pages[name], name, jobs.get(name), waited) for name in overdue)
             raise TrainingFailed("\n".join(lines))
         # Often for jobs of seconds on a laptop, rarely for jobs of hours.
         time.sleep(min(max(0.3, waited / 20), 15, *remaining.values()))
 
 
-def fetch_existing_and_tuning_jobs(parent: str, stack: str, resource_names: Mapping[str, str]) -> dict[str, Job]:
+def fetch_existing_jobs_with_tuning_jobs(parent: str, stack: str, job_ids_by_name: Mapping[str, str]) -> dict[str, Job]:
     """Return the jobs as they are now, by name, with the tuning jobs of pipelines; those that are gone are left out."""
     api = api_target.resolve_target_and_start_emulator(parent)
-    jobs = fetch_existing_jobs_by_name(api, stack, set(resource_names.values()))
-    existing = {name: jobs[resource_name] for name, resource_name in resource_names.items() if resource_name in jobs}
-    return attach_tuning_jobs(api, stack, existing)
+    jobs = fetch_existing_jobs_by_name(api, stack, set(job_ids_by_name.values()))
+    existing = {name: jobs[id_] for name, id_ in job_ids_by_name.items() if id_ in jobs}
+    return fetch_and_attach_tuning_jobs(api, stack, existing)
 
 
 def _has_ended(job: Job) -> bool:
     return job["state"] in TERMINAL_STATES
 
 
-def _render_overdue_message(parent: str, job_name: str, resource_name: str, job: Job | None, waited: float) -> str:
+def _render_overdue_message(page_url: str, job_name: str, job: Job | None, waited_seconds: float) -> str:
     state = job["state"] if job else "of unknown state"
-    page = api_target.resolve_target_and_start_emulator(parent).links.get_page_url(ResourceName.parse(resource_name))
     return (
-        f"{job_name}: still {state} after {waited:.0f} s, its lifecycle.deadline. The job goes on: {page}\n"
+        f"{job_name}: still {state} after {waited_seconds:.0f} s, its lifecycle.deadline. The job goes on: {page_url}\n"
         "  run this again to wait on, raise the deadline, or set scheduling.timeout to have the service end such a job"
     )
 

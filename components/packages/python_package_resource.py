@@ -2,7 +2,7 @@
 
 import posixpath
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pulumi
 from pulumi import dynamic
@@ -11,7 +11,7 @@ from ..errors import UploadFailed
 from ..files.digests import get_short_digests_unless_many
 from ..runtime.foundation_protocol import Foundation
 from ..runtime.provider_base import Provider
-from ..schema import shapes
+from ..schema import config_types
 from .object_store import get_object_store
 from .source_distribution import SourceDistribution
 
@@ -46,7 +46,7 @@ class PythonPackage(dynamic.Resource, module="vertex", name="PythonPackage"):
     def __init__(
         self,
         name: str,
-        package: shapes.PythonPackage,
+        package: config_types.PythonPackage,
         *,
         foundation: Foundation,
         opts: pulumi.ResourceOptions | None = None,
@@ -70,7 +70,7 @@ def _build_and_upload_unless_stored(props: dict[str, Any]) -> None:
     if store.has_object(uri):
         return
     name = _remove_digest(uri).rpartition("/")[2]
-    distribution = SourceDistribution.from_declaration(Path.cwd(), name, cast(shapes.PythonPackage, props["package"]))
+    distribution = SourceDistribution.from_declaration(Path.cwd(), name, props["package"])
     if not uri.endswith(f"-{distribution.tag}.tar.gz"):
         raise UploadFailed(f"{uri}: its files changed since the preview; run `pulumi up` again")
     store.create_object_if_missing(uri, distribution.build_archive_bytes())

@@ -20,7 +20,7 @@ from vertex_api.validation.rules import Violation
 
 from ..files.archives import ArchiveContent
 from ..files.digests import TAG_LENGTH
-from ..schema import shapes
+from ..schema import config_types
 
 SCRIPT_PACKAGE = "aiplatform_custom_trainer_script"
 """The package that a script is installed as; a job runs its module `task`."""
@@ -42,7 +42,7 @@ class SourceDistribution:
     top_folder: str
 
     @classmethod
-    def from_declaration(cls, root: Path, name: str, package: shapes.PythonPackage) -> "SourceDistribution":
+    def from_declaration(cls, root: Path, name: str, package: config_types.PythonPackage) -> "SourceDistribution":
         """Return the source distribution of a declared package, whose paths are relative to `root`."""
         if "path" in package:
             folder = root / package["path"]
@@ -71,7 +71,7 @@ class SourceDistribution:
         return stream.getvalue()
 
 
-def find_python_package_violations(root: Path, package: shapes.PythonPackage) -> Iterator[Violation]:
+def find_python_package_violations(root: Path, package: config_types.PythonPackage) -> Iterator[Violation]:
     """Find every rule that a declared package breaks; `root` is the project's folder."""
     if ("path" in package) == ("script" in package):
         yield (), "needs either the path of a folder with a pyproject.toml or setup.py, or a script"

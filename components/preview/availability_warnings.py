@@ -23,27 +23,24 @@ MAX_NAMES = 3
 """How many of the jobs that use an accelerator a warning names."""
 
 
-def show_availability(settings: Settings) -> None:
+def warn_of_unavailable_accelerators(settings: Settings) -> None:
     """Warn in a preview of the target gcp about accelerators that the region may not have."""
     if settings.cloud is not None and pulumi.runtime.is_dry_run():
         machines = [pool for _, pool in google_cloud_rules.iterate_resource_pools_with_paths(settings.cloud)]
-        if lines := render_unavailable_accelerators(settings.region, settings.jobs, machines):
+        if lines := render_availability_warning_lines(settings.region, settings.jobs, machines):
             pulumi.warn("\n".join(lines))
 
 
-def render_unavailable_accelerators(
-    region: str, jobs: Iterable[DeclaredJob], pools: Iterable[Mapping[str, Any]]
+def render_availability_warning_lines(
+    region: str, jobs: Iterable[DeclaredJob], resource_pools: Iterable[Mapping[str, Any]]
 ) -> list[str]:
-    """Return a line for an unknown region, or for each accelerator that the region does not offer.
-
-    `pools` are the pools of the stack's own persistent resource.
-    """
+    """Return a line for an unknown region, or for each accelerator that the region does not offer."""
     if region not in REGIONS:
         near = find_closest_name(region, REGIONS)
         guess = f"; did you mean {near}?" if near else "."
         return [f"{region} is not known as a region with training as of {AS_OF}{guess} See {PAGE}"]
-    unavailable = {job.name: find_unavailable_accelerators(job.canonical_spec, region) for job in jobs}
-    unavailable[google_cloud_rules.PERSISTENT_RESOURCE] = find_unavailable_pool_accelerators(pools, region)
+    unavailable = {job.name: find_unavailable_accelerators(job.required_valid_spec, region) for job in jobs}
+    unavailable[google_cloud_rules.PERSISTENT_RESOURCE] = find_unavailable_pool_accelerators(resource_pools, region)
     lines = []
     for accelerator in sorted(set().union(*unavailable.values())):
         users = [name for name, accelerators in unavailable.items() if accelerator in accelerators]

@@ -22,13 +22,14 @@ _EXCLUDED = "on demand, without taxes, network, storage, logs, discounts"
 def show_cost(settings: Settings) -> None:
     """Log in a preview of the target gcp what the stack costs and which quotas it needs."""
     if settings.costs and pulumi.runtime.is_dry_run():
-        lines = render_cost_lines(settings.region, settings.costs, estimate_quotas(settings), date.today())
+        quotas = estimate_quotas_by_job_and_metric(settings)
+        lines = render_cost_lines(settings.region, settings.costs, quotas, date.today())
         pulumi.log.info("\n".join(lines))
 
 
-def estimate_quotas(settings: Settings) -> dict[str, dict[str, int]]:
+def estimate_quotas_by_job_and_metric(settings: Settings) -> dict[str, dict[str, int]]:
     """Return how much of each quota each of `settings.costs` needs, by the same names."""
-    quotas = {job.name: estimate_quota_by_metric(job.canonical_spec) for job in settings.jobs}
+    quotas = {job.name: estimate_quota_by_metric(job.required_valid_spec) for job in settings.jobs}
     if machines := [pool for _, pool in google_cloud_rules.iterate_resource_pools_with_paths(settings.cloud or {})]:
         quotas[google_cloud_rules.PERSISTENT_RESOURCE] = persistent_resource.estimate_highest_quota_by_metric(machines)
     return quotas
@@ -38,18 +39,18 @@ def render_cost_lines(
     region: str, costs: Mapping[str, Cost], quotas: Mapping[str, Mapping[str, int]], today: date
 ) -> list[str]:
     """Return the sum, a table of jobs (most expensive first), what the figures mean, and notes, as lines."""
-    names = sorted(costs, key=lambda name: (*_get_cost_sort_key(costs[name]), name))
+    names = sorted(costs, key=lambda name: (*_get_endless_and_unpriced_first_key(costs[name]), name))
     shown, hidden = names[:MAX_LINES], names[MAX_LINES:]
     rows = [("job", "an hour", "at most", "within", "quota")]
     rows += [_render_row(name, costs[name], quotas[name]) for name in shown]
     if hidden:
-        rows.append((f"{len(hidden)} more", *_format_sums(costs, hidden), "", ""))
+        rows.append((f"{len(hidden)} more", *_format_hourly_and_total_sums(costs, hidden), "", ""))
     if len(names) > 1:
         quota_sums = sum(map(Counter, quotas.values()), Counter[str]())
-        rows.append(("stack", *_format_sums(costs, names), "", _format_quotas(quota_sums)))
+        rows.append(("stack", *_format_hourly_and_total_sums(costs, names), "", _format_quotas(quota_sums)))
     days = frozenset().union(*(each.as_of for each in costs.values()))
     as_of = f"prices as of {min(days)}, " if days else ""
-    hourly, total = _format_sums(costs, names)
+    hourly, total = _format_hourly_and_total_sums(costs, names)
     endless = [name for name in names if costs[name].is_endless]
     heading = [f"Cost in {region}: {hourly} USD an hour"]
     heading += [f"{total} USD at most"] if len(endless) < len(names) else []
@@ -69,7 +70,7 @@ def render_cost_lines(
     return lines
 
 
-def _get_cost_sort_key(cost: Cost) -> tuple[bool, bool, float]:
+def _get_endless_and_unpriced_first_key(cost: Cost) -> tuple[bool, bool, float]:
     """Endless costs come first, so that they are always seen, then those without a price: they may be the highest."""
     return not cost.is_endless, not cost.unpriced, -cost.total
 
@@ -78,11 +79,11 @@ def _render_row(name: str, cost: Cost, quota: Mapping[str, int]) -> tuple[str, s
     hourly, total = ("?", "?") if cost.unpriced else (f"{cost.hourly:,.2f}", f"{cost.total:,.2f}")
     if cost.is_endless:
         return name, hourly, "-", "as long as it is there", _format_quotas(quota)
-    within = _format_duration(cost.max_seconds) + ("" if cost.has_timeout else ", as it has no timeout")
+    within = _format_in_largest_whole_unit(cost.max_seconds) + ("" if cost.has_timeout else ", as it has no timeout")
     return name, hourly, total, within, _format_quotas(quota)
 
 
-def _format_sums(costs: Mapping[str, Cost], names: list[str]) -> tuple[str, str]:
+def _format_hourly_and_total_sums(costs: Mapping[str, Cost], names: list[str]) -> tuple[str, str]:
     """Return the sum per hour of all priced costs in USD, and the total of those that are not endless."""
     priced = [costs[name] for name in names if not costs[name].unpriced]
     total = sum(each.total for each in priced if not each.is_endless)
@@ -106,7 +107,7 @@ def _render_notes(costs: Mapping[str, Cost], names: list[str]) -> list[str]:
     return lines
 
 
-def _format_duration(seconds: float) -> str:
+def _format_in_largest_whole_unit(seconds: float) -> str:
     """Return a duration in the largest unit in which it is whole."""
     for unit, length in (("days", 86400), ("h", 3600), ("min", 60)):
         if seconds >= length and seconds % length == 0:

@@ -8,7 +8,9 @@ from vertex_api.job_kinds import Kind
 from vertex_api.validation.canonical_spec import CanonicalSpec, canonicalize_spec_and_find_problems
 from vertex_api.validation.shape_validation import FieldProblem
 
-from . import references, shapes
+from . import config_types, interpolation
+
+LIFECYCLE_KEY, SPEC_KEY = "lifecycle", "spec"  # the keys that are no fields of the API's message
 
 
 @dataclass(frozen=True)
@@ -22,11 +24,11 @@ class DeclaredJob:
     kind: Kind
     name: str
     valid_spec: CanonicalSpec | None
-    lifecycle: shapes.Lifecycle
+    lifecycle: config_types.Lifecycle
     referenced_jobs: frozenset[str] = frozenset()
 
     @property
-    def canonical_spec(self) -> CanonicalSpec:
+    def required_valid_spec(self) -> CanonicalSpec:
         """The spec of a job without problems, as are all jobs of a `Settings`."""
         assert self.valid_spec is not None, self.name
         return self.valid_spec
@@ -42,15 +44,15 @@ class DeclaredJob:
         return self.referenced_jobs.union(self.lifecycle.get("after", ()))
 
 
-def validate_and_canonicalize_declared_spec(
+def canonicalize_declared_spec_and_find_problems(
     kind: Kind, body: Any, *, is_name_required: bool
 ) -> tuple[CanonicalSpec | None, list[FieldProblem]]:
     """Return the canonical form of a job, None if it has problems, and the problems."""
     return canonicalize_spec_and_find_problems(
-        kind, body, is_name_required=is_name_required, has_unresolved_references=references.has_unresolved_references
+        kind, body, is_name_required=is_name_required, has_unresolved_references=interpolation.is_unresolved_text
     )
 
 
 def get_deletion_policy(lifecycle: Mapping[str, Any], is_adopted: bool) -> str:
     """Return what happens to a job that leaves its stack: `delete`, `cancel` or `keep`, the default of adopted jobs."""
-    return str(lifecycle.get("onDelete", "keep" if is_adopted else shapes.LIFECYCLE["onDelete"]))
+    return str(lifecycle.get("onDelete", "keep" if is_adopted else config_types.LIFECYCLE_DEFAULTS["onDelete"]))

@@ -29,7 +29,7 @@ class SourceFile:
     def parse_with_problems(self) -> tuple[dict[str, Any], list[Problem]]:
         """Return the object that the file holds, or an empty one and the problem that prevents it from being read."""
         try:
-            value = yaml_documents.load_document(self.content)
+            value = yaml_documents.parse_document_value(self.content)
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
             return {}, [Problem(f"{self.name}:{line}", "", error.problem or "is not valid YAML")]
@@ -58,12 +58,12 @@ class SourceFile:
     @cached_property
     def _root_node(self) -> yaml.Node | None:
         try:
-            return yaml_documents.compose_nodes(self.content)
+            return yaml_documents.compose_root_node(self.content)
         except yaml.YAMLError:
             return None
 
 
-def load_and_parse_source_file(file: Path, name: str) -> tuple[SourceFile, dict[str, Any], list[Problem]]:
+def load_source_file_and_problems(file: Path, name: str) -> tuple[SourceFile, dict[str, Any], list[Problem]]:
     """Return a file, the object that it holds, and the problem that prevents it from being read, if there is one."""
     try:
         source = SourceFile(name, file.read_bytes())
@@ -72,20 +72,20 @@ def load_and_parse_source_file(file: Path, name: str) -> tuple[SourceFile, dict[
     return source, *source.parse_with_problems()
 
 
-def find_files_and_unmatched_patterns(root: Path, patterns: Sequence[str]) -> tuple[dict[str, Path], list[int]]:
+def find_files_by_name_and_unmatched_indexes(root: Path, patterns: Sequence[str]) -> tuple[dict[str, Path], list[int]]:
     """Find what a stack's `include` names: files, folders (their YAML and JSON files) or globs, relative to `root`.
 
     Returns the files by the name that messages show, and the indexes of the patterns that match no file.
     """
-    matches = [_find_matches(root, pattern) for pattern in patterns]
+    matches = [_find_yaml_and_json_files(root, pattern) for pattern in patterns]
     files = [file for each in matches for file in each]
     names = [str(file.relative_to(root) if file.is_relative_to(root) else file) for file in files]
     return dict(zip(names, files, strict=True)), [index for index, each in enumerate(matches) if not each]
 
 
-def _find_matches(root: Path, pattern: str) -> list[Path]:
-    path = root / pattern
+def _find_yaml_and_json_files(root: Path, path_or_glob: str) -> list[Path]:
+    path = root / path_or_glob
     if path.is_file():
         return [path]
-    candidates = path.iterdir() if path.is_dir() else root.glob(pattern) if not Path(pattern).is_absolute() else []
-    return sorted(file for file in candidates if file.suffix in (".yaml", ".yml", ".json") and file.is_file())
+    files = path.iterdir() if path.is_dir() else root.glob(path_or_glob) if not Path(path_or_glob).is_absolute() else []
+    return sorted(file for file in files if file.suffix in (".yaml", ".yml", ".json") and file.is_file())

@@ -13,40 +13,40 @@ from .yaml_errors import explain_parse_error
 _MERGE, _TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
 
 
-def load_document(content: bytes) -> Any:
+def parse_document_value(document_bytes: bytes) -> Any:
     """Return the value that a document holds.
 
     Raises yaml.YAMLError or UnicodeDecodeError, also for duplicate keys and the like, which YAML readers drop silently.
     The `problem` of a yaml.MarkedYAMLError is a whole sentence for the user.
     """
-    loader = yaml.CSafeLoader(content)
+    loader = yaml.CSafeLoader(document_bytes)
     try:
         try:
             node = loader.get_single_node()
         except yaml.MarkedYAMLError as error:
-            error.problem = explain_parse_error(error, content.decode(errors="replace"))
+            error.problem = explain_parse_error(error, document_bytes.decode(errors="replace"))
             raise
         if node is None:
             return None
         _raise_for_lossy_parts(node, ())
-        return _construct_value(loader, node)
+        return _construct_document(loader, node)
     finally:
         loader.dispose()
 
 
-def _construct_value(loader: yaml.CSafeLoader, node: yaml.Node) -> Any:
+def _construct_document(loader: yaml.CSafeLoader, root_node: yaml.Node) -> Any:
     try:
-        return loader.construct_document(node)
+        return loader.construct_document(root_node)
     except ValueError:
         # For an impossible date, such as 2026-02-30, the error has no position.
-        wrong = next(scalar for scalar in _iterate_scalars(node) if not _can_construct(scalar))
+        wrong = next(scalar for scalar in _iterate_scalar_values(root_node) if not _can_construct(scalar))
         message = f'{wrong.value} looks like a date or a number and is not one; write "{wrong.value}" in quotes'
         raise yaml.MarkedYAMLError(problem=message, problem_mark=wrong.start_mark) from None
 
 
-def compose_nodes(content: bytes) -> yaml.Node | None:
-    """Return a document as nodes with positions, for `find_deepest_line`. Raises yaml.YAMLError."""
-    return yaml.compose(content, yaml.CSafeLoader)
+def compose_root_node(document_bytes: bytes) -> yaml.Node | None:
+    """Return a document's root node, None if it is empty, for `find_deepest_line`. Raises yaml.YAMLError."""
+    return yaml.compose(document_bytes, yaml.CSafeLoader)
 
 
 def improve_message_if_misread(root_node: yaml.Node | None, path: KeyPath, message: str) -> str:
@@ -111,12 +111,12 @@ def _raise_for_lossy_parts(node: yaml.Node, parents: tuple[yaml.Node, ...]) -> N
             _raise_for_lossy_parts(child, (*parents, node))
 
 
-def _iterate_scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
+def _iterate_scalar_values(node: yaml.Node) -> Iterator[yaml.ScalarNode]:
     if isinstance(node, yaml.ScalarNode):
         yield node
     elif isinstance(node, yaml.CollectionNode):
         for child in node.value:
-            yield from _iterate_scalars(child[1] if isinstance(node, yaml.MappingNode) else child)
+            yield from _iterate_scalar_values(child[1] if isinstance(node, yaml.MappingNode) else child)
 
 
 def _can_construct(node: yaml.ScalarNode) -> bool:

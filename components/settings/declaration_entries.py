@@ -12,9 +12,9 @@ from vertex_api.validation.shape_validation import MUST_BE_OBJECT
 
 from ..errors import Problem
 from ..schema import formats
-from ..schema.job_keys import SPEC
-from ..schema.source_file import SourceFile, find_files_and_unmatched_patterns, load_and_parse_source_file
-from .spec_file_merging import SpecFile, get_and_check_spec_file_name, merge_spec_file
+from ..schema.declared_job import SPEC_KEY
+from ..schema.source_file import SourceFile, find_files_by_name_and_unmatched_indexes, load_source_file_and_problems
+from .spec_file_merging import SpecFile, get_spec_file_name_and_find_violations, merge_spec_file_and_find_duplicates
 
 SECTIONS = ("vars", "images", "packages", *KINDS)
 _EXTENSION_PREFIX = "x-"  # as in Compose files: for anchors that jobs refer to
@@ -49,19 +49,19 @@ def load_entries_and_problems(
     `stack_values` are those of the stack file by key; files are relative to the project's folder `root`.
     """
     patterns = stack_values.get("include", [])
-    files, unmatched = find_files_and_unmatched_patterns(root, patterns)
+    files, unmatched = find_files_by_name_and_unmatched_indexes(root, patterns)
     problems = [
         stack_file.create_problem(("include", index), f'"{patterns[index]}" matches no file in {root.name}/')
         for index in unmatched
     ]
     contents = [(stack_file, {key: stack_values[key] for key in SECTIONS[1:] if key in stack_values})]
     for name, file in files.items():
-        source, content, unreadable = load_and_parse_source_file(file, name)
+        source, content, unreadable = load_source_file_and_problems(file, name)
         contents.append((source, content))
         problems += unreadable
     entries: dict[str, dict[str, Entry]] = {section: {} for section in SECTIONS}
     for source, content in contents:
-        sections, misplaced = _split_into_entries(source, content)
+        sections, misplaced = _split_into_entries_and_problems(source, content)
         problems += misplaced
         for entry in sections:
             if message := _get_name_problem(entry, entries):
@@ -74,7 +74,7 @@ def load_entries_and_problems(
     return entries, problems
 
 
-def _split_into_entries(source: SourceFile, content: Mapping[str, Any]) -> tuple[list[Entry], list[Problem]]:
+def _split_into_entries_and_problems(source: SourceFile, content: dict[str, Any]) -> tuple[list[Entry], list[Problem]]:
     entries, problems = [], []
     for section, values in content.items():
         if section.startswith(_EXTENSION_PREFIX):
@@ -101,14 +101,14 @@ def _get_name_problem(entry: Entry, entries: Entries) -> str | None:
 
 def _load_and_merge_spec_file(entry: Entry, root: Path) -> tuple[Entry | None, list[Problem]]:
     """Return an entry with the fields of its spec file, or None if that cannot be read."""
-    if entry.section not in KINDS or not isinstance(entry.value, Mapping) or entry.value.get(SPEC) is None:
+    if entry.section not in KINDS or not isinstance(entry.value, Mapping) or entry.value.get(SPEC_KEY) is None:
         return entry, []
-    name, violations = get_and_check_spec_file_name(entry.value[SPEC], root)
+    name, violations = get_spec_file_name_and_find_violations(entry.value[SPEC_KEY], root)
     if violations:
         return None, [entry.create_problem(*violation) for violation in violations]
-    source, content, problems = load_and_parse_source_file(root / name, name)
+    source, content, problems = load_source_file_and_problems(root / name, name)
     if problems:
         return None, problems
-    job, spec_file, duplicates = merge_spec_file(KINDS[entry.section], entry.value, source, content)
+    job, spec_file, duplicates = merge_spec_file_and_find_duplicates(KINDS[entry.section], entry.value, source, content)
     problems = [entry.create_problem(*violation) for violation in duplicates]
     return replace(entry, value=job, spec_file=spec_file), problems

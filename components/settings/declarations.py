@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from operator import getitem
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from vertex_api.catalog import reduction_server
 from vertex_api.job_kinds import KINDS
@@ -17,12 +17,17 @@ from ..errors import Problem
 from ..images.declared_images import find_image_violations
 from ..jobs import dependencies
 from ..packages.source_distribution import find_python_package_violations
-from ..schema import job_keys, references, shapes
-from ..schema.declared_job import DeclaredJob, validate_and_canonicalize_declared_spec
+from ..schema import config_types, interpolation
+from ..schema.declared_job import LIFECYCLE_KEY, SPEC_KEY, DeclaredJob, canonicalize_declared_spec_and_find_problems
 from ..schema.source_file import SourceFile
+from ..schema.unknown_job_keys import find_unknown_top_key_message
 from .declaration_entries import SECTIONS, Entries, Entry
 from .reference_resolution import Resolution, resolve_and_check_references
 
+_TYPES_AND_RULES: dict[str, tuple[Any, Callable[[Path, Any], Iterable[Violation]]]] = {
+    "images": (config_types.Image, find_image_violations),
+    "packages": (config_types.PythonPackage, find_python_package_violations),
+}
 _RESULT_AS_VALUE = "is known only after that job, so it can be used in texts only"
 
 
@@ -30,13 +35,13 @@ _RESULT_AS_VALUE = "is known only after that job, so it can be used in texts onl
 class Declarations:
     """What a stack declares, with vars filled in, and all its `problems`. Invalid jobs have no spec."""
 
-    images: dict[str, shapes.Image]
-    packages: dict[str, shapes.PythonPackage]
+    images: dict[str, config_types.Image]
+    packages: dict[str, config_types.PythonPackage]
     jobs: tuple[DeclaredJob, ...]
     problems: list[Problem]
 
 
-def parse_declarations_and_problems(
+def parse_declarations(
     entries: Entries, stack_file: SourceFile, stack_values: Mapping[str, Any], root: Path
 ) -> Declarations:
     """Fill in the vars of all entries and validate them, each alone and the jobs together.
@@ -48,7 +53,7 @@ def parse_declarations_and_problems(
     problems = [] if isinstance(overrides, Mapping) else [stack_file.create_problem(("vars",), MUST_BE_OBJECT)]
     own_vars = {} if problems else {name: Entry(stack_file, "vars", name, value) for name, value in overrides.items()}
     for entry in (*entries["vars"].values(), *own_vars.values()):
-        problems += [entry.create_problem(*violation) for violation in _find_var_reference_violations(entry.value)]
+        problems += [entry.create_problem(*violation) for violation in _find_forbidden_references(entry.value)]
     # Their URI depends on the region alone. Names of images are in lower case, so none can be equal.
     google_images = {"reductionServer": reduction_server.get_image_uri(stack_values.get("region", ""))}
     variables = {name: entry.value for name, entry in {**entries["vars"], **own_vars}.items()}
@@ -65,13 +70,11 @@ def parse_declarations_and_problems(
     for resolution in resolutions:
         entry = resolution.entry
         if entry.section == "images":
-            check_image = partial(find_image_violations, root)
-            images[entry.name], violations = _parse_image_or_package(shapes.Image, resolution, check_image)
+            images[entry.name], violations = _canonicalize_entry_and_find_violations(resolution, root)
         elif entry.section == "packages":
-            check_package = partial(find_python_package_violations, root)
-            packages[entry.name], violations = _parse_image_or_package(shapes.PythonPackage, resolution, check_package)
+            packages[entry.name], violations = _canonicalize_entry_and_find_violations(resolution, root)
         else:
-            job, violations = _parse_job(resolution)
+            job, violations = _parse_job_and_find_violations(resolution)
             jobs.append(job)
         problems += [entry.create_problem(*violation) for violation in (*resolution.violations, *violations)]
     results = {resolution.entry.name: resolution.results for resolution in resolutions if resolution.results}
@@ -79,7 +82,7 @@ def parse_declarations_and_problems(
         for job, path, message in dependencies.find_dependency_violations(jobs, results):
             problems.append(entries[job.kind.collection][job.name].create_problem(path, message))
     if results and not problems:
-        jobs = [*dependencies.resolve_model_dirs_and_link_jobs(jobs, results)]
+        jobs = [*dependencies.resolve_model_dirs_and_set_referenced_jobs(jobs, results)]
     known_vars = entries["vars"].keys() | set[str]().union(*(resolution.used_vars for resolution in resolutions))
     for name in own_vars.keys() - known_vars:
         message = f"nothing uses it{suggestion_or_known_names_text(name, known_vars)}"
@@ -87,53 +90,50 @@ def parse_declarations_and_problems(
     return Declarations(images, packages, tuple(jobs), problems)
 
 
-def _find_var_reference_violations(value: Any) -> Iterable[Violation]:
-    for path, reference in references.find_references_with_paths(value):
+def _find_forbidden_references(var_value: Any) -> Iterable[Violation]:
+    for path, reference in interpolation.find_references_with_paths(var_value):
         yield path, f"${{{reference}}} must be written where the var is used; vars hold plain values"
-    yield from references.find_unclosed_reference_violations(value)
+    yield from interpolation.find_unclosed_reference_violations(var_value)
 
 
-def _parse_image_or_package(
-    shape: Any, resolution: Resolution, find_violations: Callable[[Any], Iterable[Violation]]
-) -> tuple[Any, list[Violation]]:
-    value, problems = canonicalize_and_find_shape_problems(shape, references.resolve_and_unescape(resolution.value, {}))
-    return value, [(problem.path, problem.message) for problem in problems] or list(find_violations(value))
+def _canonicalize_entry_and_find_violations(resolution: Resolution, root: Path) -> tuple[Any, list[Violation]]:
+    """Return an image or a package, and every rule that it breaks."""
+    type_, find_violations = _TYPES_AND_RULES[resolution.entry.section]
+    unescaped = interpolation.resolve_known_references_and_unescape(resolution.value, {})
+    value, problems = canonicalize_and_find_shape_problems(type_, unescaped)
+    return value, [(problem.path, problem.message) for problem in problems] or list(find_violations(root, value))
 
 
-def _parse_job(resolution: Resolution) -> tuple[DeclaredJob, list[Violation]]:
+def _parse_job_and_find_violations(resolution: Resolution) -> tuple[DeclaredJob, list[Violation]]:
     kind, name, declared = KINDS[resolution.entry.section], resolution.entry.name, resolution.value
     if not isinstance(declared, Mapping):
         return DeclaredJob(kind, name, None, {}), [((), MUST_BE_OBJECT)]
-    lifecycle_value = declared.get(job_keys.LIFECYCLE)
-    lifecycle_value = {} if lifecycle_value is None else lifecycle_value
-    valid_lifecycle, misshapen = canonicalize_and_find_shape_problems(shapes.Lifecycle, lifecycle_value)
-    lifecycle: shapes.Lifecycle = {} if misshapen else valid_lifecycle
-    violations: list[Violation] = [((job_keys.LIFECYCLE, *each.path), each.message) for each in misshapen]
+    lifecycle_value = {} if declared.get(LIFECYCLE_KEY) is None else declared[LIFECYCLE_KEY]
+    valid_lifecycle, misshapen = canonicalize_and_find_shape_problems(config_types.Lifecycle, lifecycle_value)
+    lifecycle: config_types.Lifecycle = {} if misshapen else valid_lifecycle
+    violations: list[Violation] = [((LIFECYCLE_KEY, *each.path), each.message) for each in misshapen]
     is_adopted = "adopt" in lifecycle  # so it has a name already
     # The fields of a spec file have been merged.
-    body = {key: value for key, value in declared.items() if key not in (job_keys.LIFECYCLE, job_keys.SPEC)}
+    body = {key: value for key, value in declared.items() if key not in (LIFECYCLE_KEY, SPEC_KEY)}
     if not is_adopted and not body.keys() & {"displayName", "display_name"}:
         body = {"displayName": name, **body}
-    validate = partial(validate_and_canonicalize_declared_spec, kind, is_name_required=not is_adopted)
+    validate = partial(canonicalize_declared_spec_and_find_problems, kind, is_name_required=not is_adopted)
     spec, problems = validate(body)
-    if _convert_vars_to_text_in_place(resolution.entry.value, body, [problem.path for problem in problems]):
+    if problems:
+        _format_numbers_from_lone_vars_in_place(resolution.entry.value, body, [problem.path for problem in problems])
         spec, problems = validate(body)
     results = dict(resolution.results)
     for problem in problems:
-        result = results.get(problem.path)
-        message = job_keys.get_unknown_top_key_message(kind, problem.path) or problem.message
-        violations.append((problem.path, f"${{{references.JOBS}.{result}}} {_RESULT_AS_VALUE}" if result else message))
+        message = find_unknown_top_key_message(kind, problem.path) or problem.message
+        if result := results.get(problem.path):
+            message = f"${{{interpolation.JOBS}.{result}}} {_RESULT_AS_VALUE}"
+        violations.append((problem.path, message))
     return DeclaredJob(kind, name, spec, lifecycle), violations
 
 
-def _convert_vars_to_text_in_place(source: Any, body: dict[str, Any], paths: Iterable[KeyPath]) -> bool:
-    """Convert numbers to text at those of `paths` where `source` has a reference alone: `args: ["${vars.n}"]`.
-
-    Changes `body` in place. Returns whether there are such paths.
-    """
-    var_paths = references.find_lone_reference_paths(source).intersection(paths)
-    for *parents, last in var_paths:
-        holder = reduce(getitem, parents, cast(Any, body))
+def _format_numbers_from_lone_vars_in_place(source: Any, body: Any, problem_paths: Iterable[KeyPath]) -> None:
+    """Convert numbers to text at those of `problem_paths` where `source` is one reference: `args: ["${vars.n}"]`."""
+    for *parents, last in interpolation.find_lone_reference_paths(source).intersection(problem_paths):
+        holder = reduce(getitem, parents, body)
         if isinstance(holder[last], bool | int | float):
-            holder[last] = references.format_as_text(holder[last])
-    return bool(var_paths)
+            holder[last] = interpolation.format_as_text(holder[last])

@@ -8,15 +8,15 @@ from vertex_api.validation.rules.region_mismatches import find_region_mismatches
 from vertex_api.validation.shape_and_rule_validation import collect_problems_of_resolved_values
 
 from ..images.declared_images import find_bare_image_name_violations
-from ..jobs import adoption
-from ..jobs.recovery.labels import find_own_label_conflicts
-from ..schema import references, shapes
+from ..jobs import named_job_adoption
+from ..jobs.recovery.labels import find_reserved_label_violations
+from ..schema import config_types, interpolation
 from ..schema.declared_job import DeclaredJob
 from . import guardrails
 
 
 def find_job_violations(
-    job: DeclaredJob, images: Mapping[str, shapes.Image], stack_values: Mapping[str, Any]
+    job: DeclaredJob, images: Mapping[str, config_types.Image], stack_values: Mapping[str, Any]
 ) -> Iterator[Violation]:
     """Find all that makes a job invalid in a stack with these `images` and values of its stack file.
 
@@ -30,7 +30,7 @@ def find_job_violations(
     stack_labels = stack_values.get("labels", {})
     if not job.is_adopted:
         yield from _find_likely_mistakes(job, images, is_on_google_cloud)
-        for path, message in find_own_label_conflicts(spec.fields.get("labels", {}), stack_labels):
+        for path, message in find_reserved_label_violations(spec.fields.get("labels", {}), stack_labels):
             yield ("labels", *path), message
     if is_on_google_cloud and "region" in stack_values:
         yield from find_region_mismatches(spec.fields, spec.job_spec_path, stack_values["region"])
@@ -53,22 +53,22 @@ def find_duplicate_adoptions(jobs: Iterable[DeclaredJob]) -> list[tuple[Declared
 def _find_adoption_violations(job: DeclaredJob, stack_values: Mapping[str, Any]) -> Iterator[Violation]:
     project, region_name = stack_values.get("project", "local"), stack_values.get("region", "us-central1")
     place = (project, stack_values.get("projectNumber"), region_name)
-    for message in adoption.render_adoption_violations(job.kind, job.lifecycle["adopt"], *place):
+    for message in named_job_adoption.render_adoption_violations(job.kind, job.lifecycle["adopt"], *place):
         yield ("lifecycle", "adopt"), message
     if job.lifecycle.get("rerun"):
-        yield ("lifecycle", "rerun"), adoption.RERUN_MESSAGE
+        yield ("lifecycle", "rerun"), named_job_adoption.RERUN_MESSAGE
 
 
 def _find_likely_mistakes(
-    job: DeclaredJob, images: Mapping[str, shapes.Image], is_on_google_cloud: bool
+    job: DeclaredJob, images: Mapping[str, config_types.Image], is_on_google_cloud: bool
 ) -> Iterable[Violation]:
     """Find likely mistakes, one for each path: that of the last rule."""
-    spec = job.canonical_spec
+    spec = job.required_valid_spec
     kind, fields = spec.backing_job_or_self.kind, spec.backing_job_or_self.fields
     mistakes = [*likely_mistakes.find_likely_mistakes(kind, fields)]
     if is_on_google_cloud:
         mistakes += likely_mistakes.find_executor_images_outside_artifact_registry(kind, fields)
-    problems = collect_problems_of_resolved_values(mistakes, fields, references.has_unresolved_references)
+    problems = collect_problems_of_resolved_values(mistakes, fields, interpolation.is_unresolved_text)
     messages = {spec.locate_field_of_backing_job_or_self(problem.path): problem.message for problem in problems}
     messages.update(likely_mistakes.find_missing_serving_container(spec.fields))
     messages.update(find_bare_image_name_violations(spec, images))

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import reduce
 from typing import Any
 
 from vertex_api.validation.rules import KeyPath, Violation, common_fields, machine_spec, worker_pools
+from vertex_api.validation.shape_validation import get_value_at
 
-from ..jobs.recovery.labels import find_own_label_conflicts
+from ..jobs.recovery.labels import find_reserved_label_violations
 
 PERSISTENT_RESOURCE = "persistentResource"
 """The key of the persistent resource. It is also its name among costs: names of jobs are in lower case."""
@@ -27,31 +27,32 @@ _ONLY_IF_CREATED = {
 }
 
 
-def find_violations(values: Mapping[str, Any]) -> Iterator[Violation]:
-    """Find every rule that the keys of the target `gcp` break. `values` have the shape of `shapes.Stack`."""
+def find_stack_violations(stack_values: Mapping[str, Any]) -> Iterator[Violation]:
+    """Find the rules of the target `gcp` that a stack breaks. `stack_values` have the keys of `config_types.Stack`."""
     for key in _REQUIRED:
-        if key not in values:
+        if key not in stack_values:
             yield (key,), "is required by the target gcp"
-    yield from _find_invalid_project_and_region(values)
+    yield from _find_invalid_project_and_region(stack_values)
     for path in (("labels",), ("registry", "labels"), ("bucket", "labels")):
-        yield from common_fields.find_label_violations(reduce(lambda part, key: part.get(key, {}), path, values), path)
-    yield from ((("labels", *path), message) for path, message in find_own_label_conflicts(values.get("labels", {})))
+        yield from common_fields.find_label_violations(get_value_at(stack_values, path) or {}, path)
+    reserved = find_reserved_label_violations(stack_values.get("labels", {}))
+    yield from ((("labels", *path), message) for path, message in reserved)
     for key, choices in _CHOICES.items():
-        part, name_key = values.get(key, {}), choices[-1]
+        part, name_key = stack_values.get(key, {}), choices[-1]
         chosen = [choice for choice in choices if choice in part]
         if len(chosen) > 1:
             yield (key,), f"takes one of {', '.join(choices)}, not {' and '.join(chosen)}"
         if chosen and name_key not in chosen:
             message = f"has no effect on an existing resource; remove it, or name the resource with {name_key}"
             yield from (((key, field), message) for field in _ONLY_IF_CREATED[key] if field in part)
-    yield from _find_network_violations(values.get("network"))
-    for at, pool in iterate_resource_pools_with_paths(values):
+    yield from _find_network_config_violations(stack_values.get("network"))
+    for at, pool in iterate_resource_pools_with_paths(stack_values):
         yield from _find_resource_pool_violations(pool, at)
-    yield from _find_region_mismatches(values)
+    yield from _find_region_mismatches(stack_values)
 
 
 def iterate_resource_pools_with_paths(values: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
-    """Iterate over the pools of the persistent resource with their paths. `values` have the shape of `shapes.Cloud`."""
+    """Iterate over the persistent resource's pools and their paths. `values` have the shape of `config_types.Cloud`."""
     for index, pool in enumerate(values.get(PERSISTENT_RESOURCE, {}).get("resourcePools", ())):
         yield (PERSISTENT_RESOURCE, "resourcePools", index), pool
 
@@ -66,15 +67,15 @@ def _find_invalid_project_and_region(values: Mapping[str, Any]) -> Iterator[Viol
         yield ("region",), f'"{region}" is not the name of a region, such as us-central1'
 
 
-def _find_network_violations(network: Mapping[str, Any] | None) -> Iterator[Violation]:
-    if network is None:
+def _find_network_config_violations(network_config: Mapping[str, Any] | None) -> Iterator[Violation]:
+    if network_config is None:
         return
-    if ("peering" in network) == ("attachment" in network):
+    if ("peering" in network_config) == ("attachment" in network_config):
         yield ("network",), "needs exactly one of peering and attachment"
-    attachment = network.get("attachment")
+    attachment = network_config.get("attachment")
     if attachment is not None and ("existing" in attachment) == ("subnetwork" in attachment):
         yield ("network", "attachment"), "needs exactly one of existing and subnetwork"
-    length = network.get("peering", {}).get("prefixLength")
+    length = network_config.get("peering", {}).get("prefixLength")
     if length is not None and not 8 <= length <= 24:
         yield ("network", "peering", "prefixLength"), f"{length} is not between 8 and 24"
 
@@ -105,7 +106,7 @@ def _find_region_mismatches(values: Mapping[str, Any]) -> Iterator[Violation]:
     if location != region:
         yield ("bucket", "location"), f'"{location}" must be the region of the jobs, {region}: Vertex AI refuses others'
     for path in (("kmsKey",), ("bucket", "kmsKey"), ("network", "attachment", "existing")):
-        name: Any = reduce(lambda part, key: part.get(key, {}), path, values)
+        name = get_value_at(values, path)
         if name and (location := name.split("/")[3]) != region:
             resource_type = "key" if path[-1] == "kmsKey" else "attachment"
             yield path, f'the {resource_type} is in "{location}"; it must be in the region of the jobs, {region}'

@@ -18,7 +18,8 @@ from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.rules.machine_spec import get_accelerator_and_count
 
 from ..errors import ImageRefused
-from ..schema import references, shapes
+from ..schema import interpolation
+from ..schema.config_types import Guardrails, Image
 from ..schema.declared_job import DeclaredJob
 from . import google_cloud_rules
 
@@ -30,32 +31,28 @@ _MAX_NAMES = 3
 
 def find_empty_rule_violations(guardrails: Any) -> Iterator[Violation]:
     """Find empty rules in a stack file's `guardrails`, as written; elsewhere an empty value means "unset"."""
-    for rule in shapes.Guardrails.__annotations__:
+    for rule in Guardrails.__annotations__:
         if isinstance(guardrails, Mapping) and rule in guardrails and guardrails[rule] in (None, []):
             value = "write [none] to allow none" if rule in _LISTS else "give it a value"
             yield (rule,), f"is empty; remove it, or {value}"
 
 
 def find_job_violations(
-    rules: shapes.Guardrails, job: DeclaredJob, images: Mapping[str, shapes.Image], labels: Mapping[str, str]
+    rules: Guardrails, job: DeclaredJob, images: Mapping[str, Image], labels: Mapping[str, str]
 ) -> Iterator[Violation]:
     """Find every guardrail that a valid job breaks. `labels` are those that the stack gives all its jobs.
 
     A pipeline is checked by the job that it runs, and by the image that serves its model.
     """
-    training_job = job.canonical_spec.backing_job_or_self
+    training_job = job.required_valid_spec.backing_job_or_self
     for path, message in _find_training_job_violations(rules, training_job.kind, training_job.fields, images, labels):
-        yield job.canonical_spec.locate_field_of_backing_job_or_self(path), message
-    serving = job.canonical_spec.fields.get("modelToUpload", {}).get("containerSpec", {}).get("imageUri")
+        yield job.required_valid_spec.locate_field_of_backing_job_or_self(path), message
+    serving = job.required_valid_spec.fields.get("modelToUpload", {}).get("containerSpec", {}).get("imageUri")
     yield from _find_registry_violations(rules, serving, images, ("modelToUpload", "containerSpec", "imageUri"))
 
 
 def _find_training_job_violations(
-    rules: shapes.Guardrails,
-    kind: Kind,
-    spec: Mapping[str, Any],
-    images: Mapping[str, shapes.Image],
-    labels: Mapping[str, str],
+    rules: Guardrails, kind: Kind, spec: Mapping[str, Any], images: Mapping[str, Image], labels: Mapping[str, str]
 ) -> Iterator[Violation]:
     field = kind.spec_field
     pools_path: KeyPath = (field, "workerPoolSpecs")
@@ -76,31 +73,31 @@ def _find_training_job_violations(
             yield ("labels", label), message
 
 
-def find_resource_pool_violations(rules: shapes.Guardrails, values: Mapping[str, Any]) -> Iterator[Violation]:
+def find_resource_pool_violations(rules: Guardrails, values: Mapping[str, Any]) -> Iterator[Violation]:
     """Find every guardrail that the stack's persistent resource breaks. Only those on machines apply to it."""
     for at, pool in google_cloud_rules.iterate_resource_pools_with_paths(values):
         yield from _find_disallowed_types(rules, pool["machineSpec"], (*at, "machineSpec"))
 
 
-def find_budget_violations(
-    rules: shapes.Guardrails, costs: Mapping[str, Cost], region: str
+def find_broken_cost_limits(
+    rules: Guardrails, costs_by_name: Mapping[str, Cost], region: str
 ) -> Iterator[tuple[str | None, str, str]]:
-    """Find what breaks the limits of cost, which apply to the sum of all `costs`: `(name, rule, message)`.
+    """Find what breaks the limits of cost, which apply to the sum of all `costs_by_name`: `(name, rule, message)`.
 
     The name is that of a job that alone exceeds the limit or has no price on file, or None for the sum. A persistent
     resource has no total cost, because it has no end, so `maxTotalCost` does not apply to it.
     """
     limits = {rule: limit for rule in _LIMITS if isinstance(limit := rules.get(rule), float)}
-    for name, each in costs.items():
+    for name, each in costs_by_name.items():
         rule = min((rule for rule in limits if isfinite(_get_cost_for_rule(each, rule))), default=None)
         # An unknown machine type is reported by machineTypes already.
-        is_reported = references.has_unresolved_references if "machineTypes" in rules else lambda _: False
+        is_reported = interpolation.is_unresolved_text if "machineTypes" in rules else lambda _: False
         missing = ", ".join(item for item in each.unpriced if not is_reported(item))
         if rule and missing:
             message = f"no price on file for {missing} in {region}; add it under vertex-training:prices"
             yield name, rule, f"guardrails.{rule}: {message}"
     for rule, limit in limits.items():
-        priced = {name: _get_cost_for_rule(each, rule) for name, each in costs.items() if not each.unpriced}
+        priced = {name: _get_cost_for_rule(each, rule) for name, each in costs_by_name.items() if not each.unpriced}
         usd = {name: each for name, each in priced.items() if isfinite(each)}
         expensive = [name for name in usd if usd[name] > limit]
         unit = "USD an hour" if rule == "maxHourlyCost" else "USD at most"
@@ -115,7 +112,7 @@ def find_budget_violations(
             yield None, rule, message
 
 
-def create_image_uri_check(rules: shapes.Guardrails | None, image_name: str) -> Callable[[str], str]:
+def create_image_uri_check(rules: Guardrails | None, image_name: str) -> Callable[[str], str]:
     """Return a function that checks the URI of an image of another stack, once that stack's outputs are known.
 
     The function returns the URI, or raises ImageRefused.
@@ -130,20 +127,20 @@ def create_image_uri_check(rules: shapes.Guardrails | None, image_name: str) -> 
     return check
 
 
-def _find_disallowed_types(rules: shapes.Guardrails, spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_disallowed_types(rules: Guardrails, spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     types = {"machineType": spec.get("machineType"), "acceleratorType": get_accelerator_and_count(spec)[0]}
     for field, value in types.items():
         allowed = rules.get(rule := f"{field}s")
         if not isinstance(allowed, list) or value is None:
             continue
-        if references.has_unresolved_references(value):
+        if interpolation.is_unresolved_text(value):
             yield (*at, field), f'guardrails.{rule}: "{value}" {_UNKNOWN_YET}'
         elif not any(fnmatchcase(value, pattern) for pattern in allowed):
             yield (*at, field), f'guardrails.{rule}: "{value}" is not allowed here; allowed: {_join_allowed(allowed)}'
 
 
 def _find_registry_violations(
-    rules: shapes.Guardrails, uri: str | None, images: Mapping[str, shapes.Image], at: KeyPath
+    rules: Guardrails, uri: str | None, images: Mapping[str, Image], at: KeyPath
 ) -> Iterator[Violation]:
     """Images that the stack builds are allowed: they are pushed to its own registry."""
     allowed = rules.get("registries")
@@ -153,7 +150,7 @@ def _find_registry_violations(
     if name in images and "uri" not in images[name]:
         return
     uri = images[name]["uri"] if name in images else uri
-    if references.has_unresolved_references(uri):
+    if interpolation.is_unresolved_text(uri):
         yield at, f'guardrails.registries: "{uri}" {_UNKNOWN_YET}'
     elif not _is_in_registries(uri, allowed):
         yield at, _registry_message(uri, allowed)
@@ -179,7 +176,7 @@ def _find_limit_violations(
         yield at, f"guardrails.{rule}: {count} {noun}; at most {limit} are allowed here"
 
 
-def _find_timeout_violations(rules: shapes.Guardrails, job_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
+def _find_timeout_violations(rules: Guardrails, job_spec: Mapping[str, Any], at: KeyPath) -> Iterator[Violation]:
     timeout, limit = find_explicit_timeout_duration(job_spec), rules.get("maxTimeout")
     if timeout is None and rules.get("requireTimeout"):
         yield at, f'guardrails.requireTimeout: is required here, such as "{limit or "3600s"}"'

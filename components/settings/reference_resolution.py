@@ -8,11 +8,11 @@ from vertex_api.job_kinds import KINDS
 from vertex_api.name_suggestions import suggestion_or_known_names_text
 from vertex_api.validation.rules import KeyPath, Violation
 
-from ..schema import references
-from ..schema.job_keys import LIFECYCLE
+from ..schema import interpolation
+from ..schema.declared_job import LIFECYCLE_KEY
 from .declaration_entries import Entry
 
-_JOB_TABLES = ("vars", "images", "packages", "secrets", references.JOBS)
+_JOB_TABLES = ("vars", "images", "packages", "secrets", interpolation.JOBS)
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,16 @@ class Resolution:
 
 
 def resolve_and_check_references(
-    entry: Entry, declared_names: Mapping[str, Collection[str] | None], tables: references.Tables
+    entry: Entry, declared_names: Mapping[str, Collection[str] | None], tables: interpolation.Tables
 ) -> Resolution:
     """Fill in the references of an entry into `tables`, and check all others.
 
     `declared_names` are those of each table, or None for an invalid table, in which all names pass.
     """
-    unclosed = dict(references.find_unclosed_reference_violations(entry.value))
+    unclosed = dict(interpolation.find_unclosed_reference_violations(entry.value))
     violations = list(unclosed.items())
     used_vars, results = set[str](), list[tuple[KeyPath, str]]()
-    for path, reference in references.find_references_with_paths(entry.value):
+    for path, reference in interpolation.find_references_with_paths(entry.value):
         if path in unclosed:
             continue
         table, _, name = reference.partition(".")
@@ -47,16 +47,17 @@ def resolve_and_check_references(
         if table == "vars":
             used_vars.add(name)
         if table not in allowed_tables:
-            violations.append((path, references.unknown_reference_message(reference, allowed_tables)))
-        elif table == references.JOBS:
+            violations.append((path, interpolation.unknown_reference_message(reference, allowed_tables)))
+        elif table == interpolation.JOBS:
             results.append((path, name))
         elif (known := declared_names[table]) is not None and name not in known:
             violations.append((path, f"${{{reference}}} is not declared{suggestion_or_known_names_text(name, known)}"))
-    return Resolution(entry, references.resolve_references(entry.value, tables), violations, used_vars, results)
+    value = interpolation.resolve_known_references(entry.value, tables)
+    return Resolution(entry, value, violations, used_vars, results)
 
 
 def _get_allowed_tables(section: str, path: KeyPath) -> tuple[str, ...]:
     """Return the tables that a reference at a path of an image, a package or a job may name."""
-    if section in KINDS and path[:1] != (LIFECYCLE,):
+    if section in KINDS and path[:1] != (LIFECYCLE_KEY,):
         return _JOB_TABLES
     return ("vars", "secrets") if section == "images" and path[:1] == ("secrets",) else ("vars",)

@@ -9,14 +9,14 @@ from vertex_api.estimates import persistent_resource
 from vertex_api.estimates.cost import Cost, estimate_cost_of_priced_parts
 
 from ..errors import DeclarationErrors, Problem
-from ..schema import shapes
+from ..schema import config_types
 from ..schema.declared_job import DeclaredJob
 from ..schema.source_file import SourceFile
 from . import google_cloud_rules, guardrails, price_overrides
 from .declaration_entries import load_entries_and_problems
-from .declarations import parse_declarations_and_problems
+from .declarations import parse_declarations
 from .declared_job_checks import find_duplicate_adoptions, find_job_violations
-from .google_cloud_defaults import build_cloud_with_default_names
+from .google_cloud_default_names import build_cloud_with_default_names
 from .stack_value_checks import NAMESPACE, extract_own_config, find_valid_values_and_violations
 
 
@@ -35,12 +35,12 @@ class Settings:
     project: str
     region: str
     emulator_port: int | None
-    cloud: shapes.Cloud | None
-    images: Mapping[str, shapes.Image]
-    packages: Mapping[str, shapes.PythonPackage]
+    cloud: config_types.Cloud | None
+    images: Mapping[str, config_types.Image]
+    packages: Mapping[str, config_types.PythonPackage]
     jobs: tuple[DeclaredJob, ...]
     secrets: Mapping[str, str]
-    guardrails: shapes.Guardrails
+    guardrails: config_types.Guardrails
     costs: Mapping[str, Cost]
 
     @classmethod
@@ -61,8 +61,8 @@ class Settings:
         values, violations = find_valid_values_and_violations(extract_own_config(config))
         problems = [stack_file.create_problem(*violation) for violation in violations]
         entries, unloadable = load_entries_and_problems(root, stack_file, values)
-        declared = parse_declarations_and_problems(entries, stack_file, values, root)
-        costs = _estimate_costs(declared.jobs, values)
+        declared = parse_declarations(entries, stack_file, values, root)
+        costs = _estimate_google_cloud_costs(declared.jobs, values)
         problems += [*unloadable, *declared.problems]
         for job in declared.jobs:
             entry = entries[job.kind.collection][job.name]
@@ -73,7 +73,7 @@ class Settings:
             pool_violations = guardrails.find_resource_pool_violations(rules, values)
             problems += [stack_file.create_problem(*violation) for violation in pool_violations]
             kinds = {job.name: job.kind for job in declared.jobs}
-            for name, rule, message in guardrails.find_budget_violations(rules, costs, values.get("region", "")):
+            for name, rule, message in guardrails.find_broken_cost_limits(rules, costs, values.get("region", "")):
                 if name in kinds:
                     problems.append(entries[kinds[name].collection][name].create_problem((), message))
                 else:
@@ -104,12 +104,12 @@ def _read_stack_file_for_line_numbers(root: Path, stack: str) -> SourceFile:
     return SourceFile(name, file.read_bytes() if file.is_file() else b"", f"{NAMESPACE}:")
 
 
-def _estimate_costs(jobs: Iterable[DeclaredJob], stack_values: Mapping[str, Any]) -> dict[str, Cost]:
+def _estimate_google_cloud_costs(jobs: Iterable[DeclaredJob], stack_values: Mapping[str, Any]) -> dict[str, Cost]:
     """Estimate what the jobs and machines without problems cost, if they are in a known region of Google Cloud."""
     if stack_values.get("target") != "gcp" or "region" not in stack_values:
         return {}
     region, known = stack_values["region"], price_overrides.merge_prices(stack_values.get("prices"))
-    specs = {job.name: job.canonical_spec for job in jobs if job.valid_spec}
+    specs = {job.name: job.required_valid_spec for job in jobs if job.valid_spec}
     costs = {name: estimate_cost_of_priced_parts(spec, region, known) for name, spec in specs.items()}
     if pools := [pool for _, pool in google_cloud_rules.iterate_resource_pools_with_paths(stack_values)]:
         costs[google_cloud_rules.PERSISTENT_RESOURCE] = persistent_resource.estimate_highest_cost(pools, region, known)

@@ -12,8 +12,8 @@ from vertex_api.validation.rules import KeyPath, Violation
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
 from ..errors import Problem
-from ..schema import shapes
-from ..schema.job_keys import SPEC
+from ..schema import config_types
+from ..schema.declared_job import SPEC_KEY
 from ..schema.source_file import SourceFile
 
 
@@ -48,21 +48,21 @@ class SpecFile:
         return self.source.create_problem(inner_path, message)
 
 
-def get_and_check_spec_file_name(spec: Any, root: Path) -> tuple[str, list[Violation]]:
+def get_spec_file_name_and_find_violations(spec: Any, root: Path) -> tuple[str, list[Violation]]:
     """Return the file that a job's `spec` names, relative to the project's folder `root`, or violations."""
-    named, problems = canonicalize_and_find_shape_problems(shapes.SpecFile, spec)
+    named, problems = canonicalize_and_find_shape_problems(config_types.SpecFile, spec)
     if isinstance(spec, str):
-        return "", [((SPEC,), f"must be an object with named fields; write spec: {{file: {spec}}}")]
+        return "", [((SPEC_KEY,), f"must be an object with named fields; write spec: {{file: {spec}}}")]
     if problems:
-        return "", [((SPEC, *problem.path), problem.message) for problem in problems]
+        return "", [((SPEC_KEY, *problem.path), problem.message) for problem in problems]
     name = named["file"]
     if Path(name).is_absolute() or not (root / name).is_file():
         message = f'"{name}" is not a file in {root.name}/; write its path relative to the project\'s folder'
-        return name, [((SPEC, "file"), message)]
+        return name, [((SPEC_KEY, "file"), message)]
     return name, []
 
 
-def merge_spec_file(
+def merge_spec_file_and_find_duplicates(
     kind: Kind, declared: Mapping[str, Any], source: SourceFile, content: Mapping[str, Any]
 ) -> tuple[dict[str, Any], SpecFile, list[Violation]]:
     """Return a job with the fields of its spec file and of its declaration, and the fields that both have.
@@ -74,8 +74,8 @@ def merge_spec_file(
     is_whole = kind != CUSTOM_JOB or "jobSpec" in map(to_camel, content)
     pools = {} if is_whole else {key: [value] for key, value in content.items() if _is_lone_pool(key, value)}
     fields = content if is_whole else {"jobSpec": {**content, **pools}}
-    declared = {key: value for key, value in declared.items() if key != SPEC}
-    job, duplicates = _merge_fields(fields, declared, ())
+    declared = {key: value for key, value in declared.items() if key != SPEC_KEY}
+    job, duplicates = _merge_fields_and_find_duplicates(fields, declared, ())
     spec_file = SpecFile(source, () if is_whole else ("jobSpec",), fields, declared, has_one_pool=bool(pools))
     message = f"is set in {source.name} too; keep one of the two"
     return job, spec_file, [(path, message) for path in duplicates]
@@ -86,17 +86,17 @@ def _is_lone_pool(key: str, value: Any) -> bool:
     return to_camel(key) == "workerPoolSpecs" and isinstance(value, Mapping)
 
 
-def _merge_fields(
-    fields: Mapping[str, Any], declared: Mapping[str, Any], prefix: KeyPath
+def _merge_fields_and_find_duplicates(
+    file_fields: Mapping[str, Any], declared_fields: Mapping[str, Any], prefix: KeyPath
 ) -> tuple[dict[str, Any], list[KeyPath]]:
     """Return the fields of a file and those of the declaration, and the paths of those that both have."""
-    merged, duplicates = dict(fields), list[KeyPath]()
-    for key, value in declared.items():
-        if (spelling := _find_key_in_either_spelling(fields, key)) is None:
+    merged, duplicates = dict(file_fields), list[KeyPath]()
+    for key, value in declared_fields.items():
+        if (spelling := _find_key_in_either_spelling(file_fields, key)) is None:
             merged[key] = value
-        elif isinstance(value, Mapping) and isinstance(fields[spelling], Mapping):
-            merged[spelling], inner_duplicates = _merge_fields(fields[spelling], value, (*prefix, key))
-            duplicates += inner_duplicates
+        elif isinstance(value, Mapping) and isinstance(file_fields[spelling], Mapping):
+            merged[spelling], inner = _merge_fields_and_find_duplicates(file_fields[spelling], value, (*prefix, key))
+            duplicates += inner
         else:
             duplicates.append((*prefix, key))
     return merged, duplicates

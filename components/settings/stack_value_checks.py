@@ -8,7 +8,7 @@ from vertex_api.validation.rules import Violation
 from vertex_api.validation.shape_and_rule_validation import check_partially, extract_valid_part
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
-from ..schema import shapes
+from ..schema import config_types
 from . import google_cloud_rules, guardrails, price_overrides
 from .declaration_entries import SECTIONS
 
@@ -22,21 +22,22 @@ def extract_own_config(config: Mapping[str, str]) -> dict[str, Any]:
     The engine passes texts as they are, and lists and objects as JSON.
     """
     prefix = f"{NAMESPACE}:"
-    return {key.removeprefix(prefix): _decode_if_json(text) for key, text in config.items() if key.startswith(prefix)}
+    own = {key.removeprefix(prefix): text for key, text in config.items() if key.startswith(prefix)}
+    return {key: _decode_if_json_object_or_list(text) for key, text in own.items()}
 
 
 def find_valid_values_and_violations(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[Violation]]:
-    """Return the valid values of a stack's config in the shape of `shapes.Stack`, and all violations.
+    """Return the valid values of a stack's config in the shape of `config_types.Stack`, and all violations.
 
     The declarations are returned as they are. A region or a persistent resource that breaks a rule is left out, so that
     nothing is checked or priced by it.
     """
     declarations = {key: value for key, value in config.items() if key in SECTIONS}
     without_sections = {key: config[key] for key in config.keys() - SECTIONS}
-    values, misshapen = canonicalize_and_find_shape_problems(shapes.Stack, without_sections)
-    valid_part = extract_valid_part(shapes.Stack, values, misshapen)
+    values, misshapen = canonicalize_and_find_shape_problems(config_types.Stack, without_sections)
+    valid_part = extract_valid_part(config_types.Stack, values, misshapen)
     has_target = ("target",) not in valid_part.removed_paths
-    problems = check_partially(_find_target_violations, valid_part) if has_target else []
+    problems = check_partially(_find_violations_of_chosen_target, valid_part) if has_target else []
     # Messages quote values, and a secret's value must not be shown.
     violations = [
         (each.path, "must be a string" if each.path[0] == "secrets" and len(each.path) > 1 else each.message)
@@ -52,19 +53,19 @@ def find_valid_values_and_violations(config: Mapping[str, Any]) -> tuple[dict[st
     return {**{key: value for key, value in values.items() if key not in invalid}, **declarations}, violations
 
 
-def _find_target_violations(values: Mapping[str, Any]) -> Iterable[Violation]:
-    if values["target"] == "gcp":
-        yield from google_cloud_rules.find_violations(values)
-        if "prices" in values:
-            for path, message in price_overrides.find_violations(values["prices"], values.get("region")):
+def _find_violations_of_chosen_target(stack_values: Mapping[str, Any]) -> Iterable[Violation]:
+    if stack_values["target"] == "gcp":
+        yield from google_cloud_rules.find_stack_violations(stack_values)
+        if "prices" in stack_values:
+            for path, message in price_overrides.find_violations(stack_values["prices"], stack_values.get("region")):
                 yield ("prices", *path), message
     else:
         message = "is for the target gcp, and the target here is local"
-        yield from (((key,), message) for key in shapes.Cloud.__annotations__ if key in values)
+        yield from (((key,), message) for key in config_types.Cloud.__annotations__ if key in stack_values)
 
 
-def _decode_if_json(text: str) -> Any:
+def _decode_if_json_object_or_list(config_text: str) -> Any:
     try:
-        return json.loads(text) if text[:1] in ("{", "[") else text
+        return json.loads(config_text) if config_text[:1] in ("{", "[") else config_text
     except ValueError:
-        return text
+        return config_text

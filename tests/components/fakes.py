@@ -10,7 +10,7 @@ import pulumi
 from google.cloud import aiplatform_v1
 from google.protobuf import json_format
 
-from components.jobs.recovery.update_session import get_current_session
+from components.jobs.recovery.submitted_jobs_cache import get_submitted_jobs_cache
 from vertex_api import client_errors
 from vertex_api.client import Job
 from vertex_api.job_kinds import TRAINING_PIPELINE, Kind
@@ -19,7 +19,7 @@ from vertex_api.resource_names import ResourceName
 
 def start_new_process() -> None:
     """Start a provider process of its own, as every `pulumi up` has one."""
-    get_current_session.cache_clear()
+    get_submitted_jobs_cache.cache_clear()
 
 
 NOON = datetime.fromisoformat("2026-01-31T12:00:00Z").timestamp()

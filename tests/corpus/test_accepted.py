@@ -10,7 +10,7 @@ from components.errors import DeclarationErrors
 from components.jobs import drift
 from components.jobs.job_resources import add_defaults_and_output_folder
 from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider, TrainingPipelineProvider
-from components.schema import references
+from components.schema import interpolation
 from tests.components.fakes import Ground
 from tests.corpus import discovery
 from tests.corpus.specs import Spec, settings, specs
@@ -43,7 +43,7 @@ def said(spec: Spec, root: Path) -> list[str]:
         return [f"{problem.path}: {problem.message}" for problem in errors.problems]
     assert read.jobs
     for job in read.jobs:
-        checked(job.canonical_spec, job.name)
+        checked(job.required_valid_spec, job.name)
     return []
 
 
@@ -67,7 +67,7 @@ def test_specs_preview_clean_or_with_expected_violations(spec: Spec, tmp_path: P
 def test_requests_follow_the_discovery_document(spec: Spec, tmp_path: Path, api: Api, client: RestClient) -> None:
     spec.declare(tmp_path)
     for job in settings(tmp_path).jobs:
-        whole = references.resolve_and_unescape(checked(job.canonical_spec, job.name), {})
+        whole = interpolation.resolve_known_references_and_unescape(checked(job.required_valid_spec, job.name), {})
         assert discovery.broken(job.kind.type, convert_int64_to_strings(job.kind.typed_dict, whole)) == []
         api.replies({**HELD, "name": f"{PARENT}/{job.kind.collection}/7"})
         client.create(job.kind, PARENT, whole)

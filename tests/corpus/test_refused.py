@@ -34,7 +34,7 @@ RULES = (
     "components/packages/source_distribution.py",
     "components/settings/spec_file_merging.py",
 )
-"""Where faults are found, beside the shapes of messages (`vertex_api/types.py`, `components/schema/shapes.py`)."""
+"""Where faults are found, beside the types of messages (`vertex_api/types.py`, `components/schema/config_types.py`)."""
 CASES = tuple(cases())
 
 

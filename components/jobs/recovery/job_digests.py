@@ -1,4 +1,4 @@
-"""Digests that tell jobs apart: the id of a run, the token of a job, the mark of a name in a ledger."""
+"""Digests that tell jobs apart: the digest of a run, the token of a job, the mark of a name in a ledger."""
 
 import hashlib
 import json
@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from vertex_api.validation.canonical_spec import CanonicalSpec
 
 
-def compute_run_id(spec: CanonicalSpec, rerun: int, upstream_run_ids: Sequence[str] = ()) -> str:
+def compute_run_digest(spec: CanonicalSpec, rerun: int, upstream_run_digests: Sequence[str] = ()) -> str:
     """Return eight hex digits that differ whenever the job would run anew: the folder of a run's outputs.
 
-    `upstream_run_ids` are those of the jobs whose results it uses. The id is shown in previews, so it does not depend
+    `upstream_run_digests` are those of the jobs whose results it uses. Previews show the digest, so it does not depend
     on secrets.
     """
-    return _compute_digest(spec.kind.collection, spec.fields, rerun, *upstream_run_ids)[:8]
+    return _compute_digest(spec.kind.collection, spec.fields, rerun, *upstream_run_digests)[:8]
 
 
 def compute_idempotency_token(

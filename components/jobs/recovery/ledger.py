@@ -26,7 +26,7 @@ from ...schema.declared_job import DeclaredJob, get_deletion_policy
 from . import job_digests
 from .labels import MARK_LABEL, build_stack_filter
 from .orphans import remove_orphans
-from .update_session import LedgerContents, UpdateSession, get_current_session
+from .submitted_jobs_cache import LedgerContents, get_submitted_jobs_cache
 
 
 class LedgerProvider(Provider):
@@ -53,25 +53,27 @@ class LedgerProvider(Provider):
         return dynamic.CheckResult(inputs, [])
 
     def diff(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
-        get_current_session().set_current_ledger(_parse_ledger_contents(id_, news))
+        """Set the ledger of this run too: an unchanged ledger gets no `update`."""
+        get_submitted_jobs_cache().set_current_ledger(_parse_ledger_contents(id_, news))
         return dynamic.DiffResult(changes=any(news.get(name) != olds.get(name) for name in ("goings", "kept")))
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
         id_ = uuid.uuid4().hex[:12]
-        get_current_session().set_current_ledger(_parse_ledger_contents(id_, props))
+        get_submitted_jobs_cache().set_current_ledger(_parse_ledger_contents(id_, props))
         return dynamic.CreateResult(id_, dict(props))
 
     def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
+        """Remove the jobs of names that are gone which this ledger has marked and no state records."""
         gone = {name: kind for name, kind in news.get("gone", {}).items() if name not in news["kept"]}
         marks = {job_digests.compute_mark_label(id_, name) for name in gone}
-        _remove_unrecorded_jobs(olds["parent"], news["stack"], gone.values(), marks.__contains__, get_current_session())
+        _remove_unrecorded_jobs(olds["parent"], news["stack"], gone.values(), marks.__contains__)
         return dynamic.UpdateResult(dict(news))
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         """Remove the jobs that this ledger has marked and no state records, except kept ones."""
         kept_marks = {job_digests.compute_mark_label(id_, name) for name in props["kept"]}
         is_removable = lambda mark: mark.startswith(f"{id_}-") and mark not in kept_marks  # noqa: E731
-        _remove_unrecorded_jobs(props["parent"], props["stack"], KINDS, is_removable, get_current_session())
+        _remove_unrecorded_jobs(props["parent"], props["stack"], KINDS, is_removable)
 
 
 class Ledger(dynamic.Resource, module="vertex", name="Ledger"):
@@ -95,19 +97,19 @@ def _parse_ledger_contents(id_: str, inputs: dict[str, Any]) -> LedgerContents:
 
 
 def _remove_unrecorded_jobs(
-    parent: str, stack: str, collections: Iterable[str], is_removable: Callable[[str], bool], session: UpdateSession
+    parent: str, stack: str, collections: Iterable[str], is_removable: Callable[[str], bool]
 ) -> None:
     """Remove the jobs with a mark for which `is_removable` is true that no state records.
 
     Jobs that this run has deleted or kept already stay: the ledger may not know that `pulumi up --target` kept them.
     """
     with translate_api_errors("jobs of an interrupted run: not removed"):
-        api = api_target.resolve_target_and_start_emulator(parent)
+        api, jobs_cache = api_target.resolve_target_and_start_emulator(parent), get_submitted_jobs_cache()
         for collection in sorted({*collections}):
             jobs = api.client.list(KINDS[collection], api.parent, build_stack_filter(stack.partition("/")[2]))
             removable = {
                 str(job["name"]): str(job["labels"]["pulumi_name"])
                 for job in jobs
-                if is_removable(job["labels"].get(MARK_LABEL, "")) and not session.is_deleted_or_kept(job["name"])
+                if is_removable(job["labels"].get(MARK_LABEL, "")) and not jobs_cache.is_deleted_or_kept(job["name"])
             }
             remove_orphans(api.client, stack, removable)

@@ -16,34 +16,36 @@ from vertex_api.training_pipelines.backing_job import get_backing_job_resource_n
 from ...runtime.api_target import Target
 from .job_removal import remove_job
 from .labels import MARK_LABEL, build_stack_filter
-from .update_session import LedgerContents
+from .submitted_jobs_cache import LedgerContents
 
 _EXPORT_SECONDS = 120
 
 
-def remove_orphans(client: JobClient, stack: str, candidates: Mapping[str, str]) -> None:
+def remove_orphans(client: JobClient, stack: str, display_names_by_resource_name: Mapping[str, str]) -> None:
     """Remove those jobs that `stack`, `organization/project/stack`, does not record, and print a line for each.
 
-    `candidates` maps resource names to the names that people know. If the state cannot be read, nothing is removed.
+    Display names are for messages. If the state cannot be read, nothing is removed.
     Raises VertexError, and SubmitFailed for a job that does not end.
     """
-    if not candidates:
+    if not display_names_by_resource_name:
         return
-    recorded_ids = get_resource_ids_in_state(stack)
+    recorded_ids = find_resource_ids_in_exported_state(stack)
     if recorded_ids is None:
-        shown = ", ".join(sorted(candidates))
+        shown = ", ".join(sorted(display_names_by_resource_name))
         print(f"{shown}: may be left of a run that was killed; the state cannot be read", flush=True)  # noqa: T201
         return
-    orphans = [name for name in candidates if name not in recorded_ids]
-    backing_jobs = _fetch_backing_job_names(client, stack, orphans)
-    for name in orphans:
+    orphans = {name: ResourceName.parse(name) for name in display_names_by_resource_name if name not in recorded_ids}
+    parents = {build_parent(each.project, each.region) for each in orphans.values() if each.kind != TRAINING_PIPELINE}
+    backing_jobs = _fetch_backing_job_names(client, stack, parents)
+    for name, resource_name in orphans.items():
         if name not in backing_jobs:
-            print(f"{candidates[name]}: removing {name}, which a killed run has left", flush=True)  # noqa: T201
-            remove_job(client, ResourceName.parse(name), candidates[name])
+            display_name = display_names_by_resource_name[name]
+            print(f"{display_name}: removing {name}, which a killed run has left", flush=True)  # noqa: T201
+            remove_job(client, resource_name, display_name)
 
 
-def find_active_undeclared_job_names(api: Target, ledger: LedgerContents) -> list[str]:
-    """Return the names of a ledger's active jobs that are no longer declared. Raises VertexError.
+def find_pulumi_names_of_undeclared_active_jobs(api: Target, ledger: LedgerContents) -> list[str]:
+    """Return the Pulumi names of a ledger's active jobs that are no longer declared. Raises VertexError.
 
     Pulumi removes them at the end of a run, unless something has failed before.
     """
@@ -58,7 +60,7 @@ def find_active_undeclared_job_names(api: Target, ledger: LedgerContents) -> lis
     return sorted(undeclared)
 
 
-def get_resource_ids_in_state(stack: str) -> set[str] | None:
+def find_resource_ids_in_exported_state(stack: str) -> set[str] | None:
     """Return the ids of all resources in the state of `organization/project/stack`; None if it cannot be read.
 
     A provider is told of one resource at a time, so this asks the `pulumi` command (it takes half a second).
@@ -72,10 +74,8 @@ def get_resource_ids_in_state(stack: str) -> set[str] | None:
     return {resource["id"] for resource in resources if "id" in resource}
 
 
-def _fetch_backing_job_names(client: JobClient, stack: str, job_names: Iterable[str]) -> set[str | None]:
-    """Return the jobs that pipelines of the stack have run, in the regions of jobs with these `job_names`."""
-    parsed = map(ResourceName.parse, job_names)
-    parents = {build_parent(name.project, name.region) for name in parsed if name.kind != TRAINING_PIPELINE}
+def _fetch_backing_job_names(client: JobClient, stack: str, parents: Iterable[str]) -> set[str | None]:
+    """Return the jobs that pipelines of the stack have run, in the locations `parents`."""
     filter_ = build_stack_filter(stack.partition("/")[2])
     pipelines = (pipeline for parent in parents for pipeline in client.list(TRAINING_PIPELINE, parent, filter_))
     return {get_backing_job_resource_name(pipeline) for pipeline in pipelines}

@@ -1,6 +1,6 @@
 """What training needs in a Google Cloud project: components that any Pulumi program can use alone.
 
-Each takes plain typed arguments (the TypedDicts of `schema.shapes` for maps of a stack file), is the parent of what it
+Each takes plain typed arguments (the types of `schema.config_types` for maps of a stack file), is the parent of what it
 creates, and lets the caller's options win. E-mails, URIs and names are plain text, not outputs: a preview shows them.
 """
 

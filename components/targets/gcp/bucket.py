@@ -4,7 +4,7 @@ import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import storage
 
-from ...schema import shapes
+from ...schema import config_types
 from .grant_creation_retries import create_grant_options
 from .service_agents import ServiceAgentMembers, grant_key_use
 
@@ -20,7 +20,7 @@ class StagingBucket(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        bucket: shapes.Bucket,
+        bucket: config_types.Bucket,
         *,
         project: str,
         project_number: str,
@@ -39,7 +39,7 @@ class StagingBucket(pulumi.ComponentResource):
         self.register_outputs({"uri": self.uri})
 
     def _create_bucket_and_key_grant(
-        self, name: str, bucket: shapes.Bucket, project: str, project_number: str, region: str
+        self, name: str, bucket: config_types.Bucket, project: str, project_number: str, region: str
     ) -> storage.Bucket:
         days, key = bucket.get("deleteAfterDays"), bucket.get("kmsKey")
         agent = ServiceAgentMembers(project_number).storage

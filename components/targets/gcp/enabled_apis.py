@@ -5,13 +5,13 @@ from collections.abc import Iterable
 import pulumi
 from pulumi_gcp import projects
 
-from ...schema import shapes
+from ...schema import config_types
 
 ALWAYS_REQUIRED = ("aiplatform", "artifactregistry", "iam", "logging", "storage")
 """The APIs that every stack needs: for jobs, images, service accounts, logs and outputs."""
 
 
-def get_required_api_short_names(cloud: shapes.Cloud) -> set[str]:
+def get_required_api_short_names(cloud: config_types.Cloud) -> set[str]:
     """Return the short names of the APIs that a stack with the target gcp needs."""
     apis = set(ALWAYS_REQUIRED)
     if network := cloud.get("network", {}):

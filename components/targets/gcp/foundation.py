@@ -10,7 +10,7 @@ from vertex_api.resource_names import build_parent
 
 from ...jobs.recovery.ledger import Ledger
 from ...runtime.api_target import CLOUD_PREFIX
-from ...schema import shapes
+from ...schema import config_types
 from ...settings.settings import Settings
 from .bucket import StagingBucket
 from .enabled_apis import Services, get_required_api_short_names
@@ -27,7 +27,7 @@ class GcpFoundation(pulumi.ComponentResource):
     Image URIs, IAM members, the bucket and output directories are plain text, so a preview shows them.
     """
 
-    def __init__(self, settings: Settings, stack: shapes.Cloud, opts: ResourceOptions | None = None) -> None:
+    def __init__(self, settings: Settings, stack: config_types.Cloud, opts: ResourceOptions | None = None) -> None:
         super().__init__("vertex:foundation:Gcp", "gcp", None, opts)
         project, region = settings.project, settings.region
         number, kms_key = stack["projectNumber"], stack.get("kmsKey")

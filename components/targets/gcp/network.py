@@ -7,7 +7,7 @@ import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import compute, servicenetworking
 
-from ...schema import shapes
+from ...schema.config_types import Attachment, Network, Peering
 
 PEER = "servicenetworking.googleapis.com"
 
@@ -20,7 +20,7 @@ class JobNetwork(pulumi.ComponentResource):
     """
 
     def __init__(
-        self, name: str, network: shapes.Network, *, project: str, region: str, opts: ResourceOptions | None = None
+        self, name: str, network: Network, *, project: str, region: str, opts: ResourceOptions | None = None
     ) -> None:
         super().__init__("vertex:gcp:JobNetwork", name, None, opts)
         self.fields: Mapping[str, Any] = (
@@ -32,7 +32,7 @@ class JobNetwork(pulumi.ComponentResource):
         self.dns_projects = tuple(sorted({zone["targetProject"] for zone in zones}))
         self.register_outputs({"fields": self.fields})
 
-    def _build_peering_fields_and_create_if_new(self, name: str, peering: shapes.Peering) -> dict[str, Any]:
+    def _build_peering_fields_and_create_if_new(self, name: str, peering: Peering) -> dict[str, Any]:
         """Peer a network with Google's services (Google's page on private services access), and return the fields."""
         network, ranges = peering["network"], peering.get("reservedIpRanges", [])
         if "prefixLength" in peering:
@@ -54,7 +54,7 @@ class JobNetwork(pulumi.ComponentResource):
         return {"network": network, **({"reservedIpRanges": ranges} if ranges else {})}
 
     def _build_attachment_fields_and_create_if_new(
-        self, name: str, attachment: shapes.Attachment, project: str, region: str
+        self, name: str, attachment: Attachment, project: str, region: str
     ) -> dict[str, Any]:
         """Connect jobs by a Private Service Connect interface (Google's page on it), and return the fields."""
         if "subnetwork" in attachment:

@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 from pulumi_gcp import vertex
 
-from ...schema import shapes
+from ...schema import config_types
 
 
 class PersistentResource(pulumi.ComponentResource):
@@ -21,7 +21,7 @@ class PersistentResource(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        resource: shapes.PersistentResource,
+        resource: config_types.PersistentResource,
         *,
         project: str,
         region: str,
@@ -51,7 +51,7 @@ class PersistentResource(pulumi.ComponentResource):
         self.register_outputs({"id": self.id})
 
 
-def _build_pool_args(pool: shapes.ResourcePool) -> vertex.AiPersistentResourceResourcePoolArgsDict:
+def _build_pool_args(pool: config_types.ResourcePool) -> vertex.AiPersistentResourceResourcePoolArgsDict:
     machine, disk, scaling = pool["machineSpec"], pool.get("diskSpec"), pool.get("autoscalingSpec")
     args: vertex.AiPersistentResourceResourcePoolArgsDict = {
         "machine_spec": {

@@ -6,7 +6,7 @@ import pulumi
 from pulumi import ResourceOptions
 from pulumi_gcp import artifactregistry, projects
 
-from ...schema import shapes
+from ...schema.config_types import Registry
 from .grant_creation_retries import create_grant_options
 from .service_agents import ServiceAgentMembers, grant_key_use
 
@@ -24,7 +24,7 @@ class RepositoryName:
 
     @classmethod
     def parse(cls, resource_name: str) -> "RepositoryName":
-        """Parse a repository's resource name, whose form `shapes.Registry` has validated."""
+        """Parse a repository's resource name, whose form `config_types.Registry` has validated."""
         return cls(*resource_name.split("/")[1::2])
 
     @property
@@ -34,7 +34,7 @@ class RepositoryName:
 
 
 def find_google_repository_name(
-    registry: shapes.Registry, *, project: str, region: str, default_name: str
+    registry: Registry, *, project: str, region: str, default_name: str
 ) -> RepositoryName | None:
     """Return the name of the repository of a stack's `registry`; `None` for a registry that is not Google's.
 
@@ -59,7 +59,7 @@ class ImageRegistry(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        registry: shapes.Registry,
+        registry: Registry,
         *,
         project: str,
         project_number: str,
@@ -74,7 +74,7 @@ class ImageRegistry(pulumi.ComponentResource):
         self.register_outputs({"images": self.image_prefix})
 
     def _create_repository_and_key_grant(
-        self, name: str, repository: RepositoryName, registry: shapes.Registry, project: str, project_number: str
+        self, name: str, repository: RepositoryName, registry: Registry, project: str, project_number: str
     ) -> None:
         key_grants = []
         # The number of another project is unknown here: its owner grants the use of the key there.
@@ -103,7 +103,7 @@ class ImageRegistry(pulumi.ComponentResource):
         )
 
 
-def build_cleanup_policies(registry: shapes.Registry) -> list[artifactregistry.RepositoryCleanupPolicyArgsDict]:
+def build_cleanup_policies(registry: Registry) -> list[artifactregistry.RepositoryCleanupPolicyArgsDict]:
     """Return what Artifact Registry deletes: untagged images after a while and, with `keep: N`, all but the newest N.
 
     A keep policy wins over a delete policy (Google's page on cleanup policies), so `keep` needs both.

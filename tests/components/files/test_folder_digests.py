@@ -13,7 +13,7 @@ from components.files import archives, digests, stat_signatures
 from components.files.digests import MAX_UNCACHED_FILES
 from components.images.build_context import BuildContext, DockerfileContext
 from components.images.package_context import PackageContext
-from components.schema.shapes import Package
+from components.schema.config_types import Package
 
 Edit = Callable[[Path], object]
 

@@ -9,7 +9,7 @@ from components.errors import TrainingFailed
 from components.jobs import completion_resource as completion_module
 from components.jobs.completion_resource import CompletionProvider
 from components.jobs.recovery.job_digests import compute_mark_label
-from components.jobs.recovery.update_session import LedgerContents, get_current_session
+from components.jobs.recovery.submitted_jobs_cache import LedgerContents, get_submitted_jobs_cache
 from tests.components.fakes import FakeClient
 from vertex_api.client_errors import Unavailable
 
@@ -51,7 +51,7 @@ def test_a_job_that_fails_fails_it(api: FakeClient, act: Any) -> None:
 
 def test_a_failure_names_running_undeclared_jobs(api: FakeClient) -> None:
     add(api, "JOB_STATE_FAILED")
-    get_current_session().set_current_ledger(
+    get_submitted_jobs_cache().set_current_ledger(
         LedgerContents("led", "acme/team/dev", frozenset({"digits"}), frozenset({"kept"}))
     )
     states = {"gone": "RUNNING", "ended": "SUCCEEDED", "digits": "RUNNING", "kept": "RUNNING"}
@@ -70,7 +70,9 @@ def test_a_failure_names_running_undeclared_jobs(api: FakeClient) -> None:
 
 def test_a_failure_survives_an_unreadable_job_list(api: FakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
     add(api, "JOB_STATE_FAILED")
-    monkeypatch.setattr(completion_module, "find_active_undeclared_job_names", raising(Unavailable("no answer")))
+    monkeypatch.setattr(
+        completion_module, "find_pulumi_names_of_undeclared_active_jobs", raising(Unavailable("no answer"))
+    )
     with pytest.raises(TrainingFailed, match=r"^digits failed"):
         provider.create(INPUTS)
 

@@ -53,7 +53,7 @@ def declared(root: Path, text: str) -> dict[str, DeclaredJob]:
 
 
 def args(job: DeclaredJob) -> list[str]:
-    found: list[str] = job.canonical_spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"]
+    found: list[str] = job.required_valid_spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"]
     return found
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs.dependency_graph import compute_levels, find_cycles
+from components.jobs.dependency_graph import compute_level_by_job, find_cycles
 
 
 @pytest.mark.parametrize(
@@ -19,12 +19,12 @@ from components.jobs.dependency_graph import compute_levels, find_cycles
     ids=["none", "apart", "a chain", "a diamond", "a short cut"],
 )
 def test_a_level_is_the_longest_path_length(above: dict[str, Any], found: dict[str, int]) -> None:
-    assert compute_levels(above) == found
+    assert compute_level_by_job(above) == found
 
 
 def test_a_chain_of_1000_has_1000_levels() -> None:
     above: dict[str, list[str]] = {str(at): [str(at - 1)] if at else [] for at in reversed(range(1000))}
-    assert compute_levels(above)["999"] == 999
+    assert compute_level_by_job(above)["999"] == 999
 
 
 @pytest.mark.parametrize(

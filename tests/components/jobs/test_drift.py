@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from components.jobs.drift import select_and_mask_fields
-from components.schema.references import resolve_and_unescape
+from components.schema.interpolation import resolve_known_references_and_unescape
 from tests.vertex_api.jobs import ABSENT, custom_job, edited
 from vertex_api.job_kinds import CUSTOM_JOB
 from vertex_api.validation.shape_and_rule_validation import canonicalize_job_and_find_problems
@@ -23,7 +23,7 @@ DECLARED["jobSpec"] |= {
 
 def held() -> dict[str, Any]:
     """The declared job as the service gives it back, in canonical form."""
-    job = resolve_and_unescape(DECLARED, SECRETS)
+    job = resolve_known_references_and_unescape(DECLARED, SECRETS)
     job["labels"] = {**job["labels"], "pulumi_token": "t"}
     job["jobSpec"] = {
         **job["jobSpec"],
@@ -114,19 +114,23 @@ def test_a_change_beside_a_secret_reveals_nothing(env: list[dict[str, str]]) -> 
 
 
 def test_sending_fills_in_secrets_only() -> None:
-    sent = resolve_and_unescape(DECLARED, SECRETS)
+    sent = resolve_known_references_and_unescape(DECLARED, SECRETS)
     assert sent == edited(DECLARED, *ENV, 1, "value", to="bearer hunter2")
     assert "${secrets.token}" in str(DECLARED)
 
 
 def test_sending_unescapes_text() -> None:
     args = ["$${secrets.token}", "$(MODEL_DIR)", "${secrets.key}$${x}"]
-    assert resolve_and_unescape({"args": args}, SECRETS) == {"args": ["${secrets.token}", "$(MODEL_DIR)", "abc${x}"]}
+    assert resolve_known_references_and_unescape({"args": args}, SECRETS) == {
+        "args": ["${secrets.token}", "$(MODEL_DIR)", "abc${x}"]
+    }
 
 
 @pytest.mark.parametrize("value", ["a$${b}", "${secrets.key}", "$$", "x\n"])
 def test_a_secret_is_sent_verbatim(value: str) -> None:
-    assert resolve_and_unescape(["${secrets.token}", "a ${secrets.token}"], {"secrets": {"token": value}}) == [
+    assert resolve_known_references_and_unescape(
+        ["${secrets.token}", "a ${secrets.token}"], {"secrets": {"token": value}}
+    ) == [
         value,
         f"a {value}",
     ]

@@ -70,9 +70,12 @@ def test_what_is_sent_is_what_was_declared(service: Api, tmp_path: Path, kind: K
     assert len(jobs) == len(bodies)
     service.replies({"name": f"{PARENT}/{kind.collection}/7", "state": 2})  # pending, of either enum
     for job in jobs:
-        spec = add_defaults_and_output_folder(job.canonical_spec, 0, Ground(), job.name).fields
-        assert canonicalize_spec_and_find_problems(kind, bodies[job.name]) == (job.canonical_spec, [])  # from Python
-        assert drift.select_and_mask_fields(job.canonical_spec.fields, spec, {}) == job.canonical_spec.fields
+        spec = add_defaults_and_output_folder(job.required_valid_spec, 0, Ground(), job.name).fields
+        assert canonicalize_spec_and_find_problems(kind, bodies[job.name]) == (
+            job.required_valid_spec,
+            [],
+        )  # from Python
+        assert drift.select_and_mask_fields(job.required_valid_spec.fields, spec, {}) == job.required_valid_spec.fields
         checked = PROVIDERS[kind].check({}, engine_s(inputs(dict(spec))))
         assert checked.failures == []
         PROVIDERS[kind].create(engine_s(checked.inputs))
@@ -84,5 +87,5 @@ def test_what_is_sent_is_what_was_declared(service: Api, tmp_path: Path, kind: K
         assert drift.select_and_mask_fields(spec, sent, {}) == spec
         assert drift.select_and_mask_fields(sent, spec, {}) == sent  # and nothing besides
     assert [
-        path for path, _ in fields_of(kind) if not any(is_set(job.canonical_spec.fields, path) for job in jobs)
+        path for path, _ in fields_of(kind) if not any(is_set(job.required_valid_spec.fields, path) for job in jobs)
     ] == []

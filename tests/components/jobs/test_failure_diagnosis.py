@@ -5,7 +5,11 @@ from typing import Any
 
 import pytest
 
-from components.jobs.failure_diagnosis import build_failure_report, explain_likely_causes, render_unreported_metrics
+from components.jobs.failure_diagnosis import (
+    build_failure_report,
+    explain_likely_causes,
+    render_unreported_metric_lines,
+)
 from components.runtime import api_target
 from tests.components.fakes import FakeClient
 from vertex_api import client_errors
@@ -136,6 +140,6 @@ def test_an_unreported_metric_is_the_likely_cause(api: FakeClient) -> None:
 def test_a_tag_that_was_reported_instead_is_named() -> None:
     other = {"finalMeasurement": {"metrics": [{"metricId": "acc", "value": 1}]}}
     job = search({"id": "1", "state": "SUCCEEDED", **other}, {"id": "2", "state": "SUCCEEDED"})
-    (line,) = render_unreported_metrics(job)
+    (line,) = render_unreported_metric_lines(job)
     assert line == f"metric `accuracy` was never reported by 2 of 2 trials: {CALL}. They reported acc."
-    assert list(render_unreported_metrics(failed("x"))) == []
+    assert list(render_unreported_metric_lines(failed("x"))) == []

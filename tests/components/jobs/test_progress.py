@@ -27,14 +27,14 @@ def many(count: int, state: str, first: int = 1) -> dict[str, Any]:
 def test_a_few_changes_print_one_line_each() -> None:
     progress = Progress()
     jobs = many(5, "PENDING")
-    assert progress.render_changes_or_heartbeat(jobs, NOON) == [f"job{number}: PENDING" for number in range(1, 6)]
-    assert progress.render_changes_or_heartbeat(jobs, NOON + 1) == []
-    assert progress.render_changes_or_heartbeat({**jobs, "job2": job("RUNNING")}, NOON + 2) == ["job2: RUNNING"]
+    assert progress.take_change_and_heartbeat_lines(jobs, NOON) == [f"job{number}: PENDING" for number in range(1, 6)]
+    assert progress.take_change_and_heartbeat_lines(jobs, NOON + 1) == []
+    assert progress.take_change_and_heartbeat_lines({**jobs, "job2": job("RUNNING")}, NOON + 2) == ["job2: RUNNING"]
 
 
 def test_many_changes_print_one_count_per_state() -> None:
     jobs = many(150, "RUNNING") | many(40, "SUCCEEDED", 151) | many(3, "QUEUED", 191)
-    assert Progress().render_changes_or_heartbeat(jobs, NOON) == [
+    assert Progress().take_change_and_heartbeat_lines(jobs, NOON) == [
         "RUNNING: job1, job2, job3, job4, job5 and 145 more",
         "SUCCEEDED: job151, job152, job153, job154, job155 and 35 more",
         "QUEUED: job191, job192, job193",
@@ -49,7 +49,7 @@ def test_200_jobs_print_under_one_line_each() -> None:
         # Ten begin and ten end at every look.
         jobs = many(200, "QUEUED") | many(min(200, step * 10), "RUNNING") | many(max(0, step - 5) * 10, "SUCCEEDED")
         printed += len(
-            progress.render_changes_or_heartbeat({f"job{n}": jobs[f"job{n}"] for n in range(1, 201)}, NOON + step)
+            progress.take_change_and_heartbeat_lines({f"job{n}": jobs[f"job{n}"] for n in range(1, 201)}, NOON + step)
         )
     assert printed <= 30 * 4
 
@@ -57,9 +57,9 @@ def test_200_jobs_print_under_one_line_each() -> None:
 def test_trials_of_many_tuning_jobs_are_summed() -> None:
     progress = Progress()
     jobs = {f"s{number}": search("RUNNING", 0) for number in range(100)}
-    progress.render_changes_or_heartbeat(jobs, NOON)
+    progress.take_change_and_heartbeat_lines(jobs, NOON)
     jobs = {name: search("RUNNING", 3) for name in jobs}
-    assert progress.render_changes_or_heartbeat(jobs, NOON + 1)[-1] == "0 of 100 jobs done, 300 of 1000 trials done"
+    assert progress.take_change_and_heartbeat_lines(jobs, NOON + 1)[-1] == "0 of 100 jobs done, 300 of 1000 trials done"
 
 
 def test_the_best_trial_is_by_the_declared_metric() -> None:
@@ -67,17 +67,17 @@ def test_the_best_trial_is_by_the_declared_metric() -> None:
     found["studySpec"]["metrics"].insert(0, {"metricId": "heat", "safetyConfig": {"safetyThreshold": 5}})
     metrics = [{"metricId": "heat", "value": 7}, {"metricId": "loss", "value": 0.25}]
     found["trials"][0]["finalMeasurement"] = {"metrics": metrics}
-    (line,) = Progress().render_changes_or_heartbeat({"a": found}, NOON)
+    (line,) = Progress().take_change_and_heartbeat_lines({"a": found}, NOON)
     assert line == "a: RUNNING, 1 of 10 trials done, best loss 0.25 in trial 1"
 
 
 def test_a_heartbeat_follows_an_unchanged_minute() -> None:
     progress = Progress()
     jobs = {"a": job("RUNNING"), "b": job("SUCCEEDED")}
-    progress.render_changes_or_heartbeat(jobs, NOON)
-    assert progress.render_changes_or_heartbeat(jobs, NOON + HEARTBEAT_SECONDS) == []
-    assert progress.render_changes_or_heartbeat(jobs, NOON + HEARTBEAT_SECONDS + 1) == ["waiting: 1 of 2 jobs done"]
-    assert progress.render_changes_or_heartbeat(jobs, NOON + HEARTBEAT_SECONDS + 2) == []
+    progress.take_change_and_heartbeat_lines(jobs, NOON)
+    assert progress.take_change_and_heartbeat_lines(jobs, NOON + HEARTBEAT_SECONDS) == []
+    assert progress.take_change_and_heartbeat_lines(jobs, NOON + HEARTBEAT_SECONDS + 1) == ["waiting: 1 of 2 jobs done"]
+    assert progress.take_change_and_heartbeat_lines(jobs, NOON + HEARTBEAT_SECONDS + 2) == []
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_a_heartbeat_follows_an_unchanged_minute() -> None:
 def test_a_heartbeat_explains_each_queued_job(state: str, why: str) -> None:
     progress = Progress()
     jobs = {"a": job(state), "b": job("RUNNING")} | {"new": job(state, createTime="2026-01-31T12:11:30Z")}
-    progress.render_changes_or_heartbeat(jobs, NOON)
-    assert progress.render_changes_or_heartbeat(jobs, NOON + 12 * 60 + 5) == [
+    progress.take_change_and_heartbeat_lines(jobs, NOON)
+    assert progress.take_change_and_heartbeat_lines(jobs, NOON + 12 * 60 + 5) == [
         f"waiting: 0 of 3 jobs done; a {state} for 12 min, as {why}",
     ]
 
@@ -97,7 +97,7 @@ def test_queued_jobs_are_named_once_a_minute() -> None:
     said = []
     for second in range(0, 600, 10):
         jobs = {"a": job("QUEUED"), "b": search("RUNNING", second // 10, 100)}
-        said += progress.render_changes_or_heartbeat(jobs, NOON + second)
+        said += progress.take_change_and_heartbeat_lines(jobs, NOON + second)
     waits = [line for line in said if "a QUEUED for" in line]
     assert 7 <= len(waits) <= 9
     assert len(said) == 61 + len(waits)
@@ -106,8 +106,8 @@ def test_queued_jobs_are_named_once_a_minute() -> None:
 def test_the_longest_queued_jobs_are_named() -> None:
     progress = Progress()
     jobs = {f"j{number}": job("QUEUED", createTime=f"2026-01-31T12:0{number}:00Z") for number in reversed(range(8))}
-    progress.render_changes_or_heartbeat(jobs, NOON)
-    (line,) = progress.render_changes_or_heartbeat(jobs, NOON + 600)
+    progress.take_change_and_heartbeat_lines(jobs, NOON)
+    (line,) = progress.take_change_and_heartbeat_lines(jobs, NOON + 600)
     assert "; j0, j1, j2, j3, j4 and 3 more QUEUED for 10 min" in line
 
 
@@ -115,7 +115,7 @@ def test_a_started_job_reports_its_queue_time() -> None:
     progress = Progress()
     soon, late = "2026-01-31T12:00:59Z", "2026-01-31T12:07:01Z"
     jobs = {"a": job("RUNNING", startTime=late), "b": job("RUNNING", startTime=soon)}
-    assert progress.render_changes_or_heartbeat(jobs, NOON + 500) == [
+    assert progress.take_change_and_heartbeat_lines(jobs, NOON + 500) == [
         "a: RUNNING after 7 min in the queue",
         "b: RUNNING",
     ]
@@ -124,8 +124,8 @@ def test_a_started_job_reports_its_queue_time() -> None:
 def test_a_slow_clock_shows_no_negative_time() -> None:
     progress = Progress()
     jobs = {"a": job("QUEUED")}
-    progress.render_changes_or_heartbeat(jobs, NOON - 500)
-    assert progress.render_changes_or_heartbeat(jobs, NOON - 400) == ["waiting: 0 of 1 jobs done"]
+    progress.take_change_and_heartbeat_lines(jobs, NOON - 500)
+    assert progress.take_change_and_heartbeat_lines(jobs, NOON - 400) == ["waiting: 0 of 1 jobs done"]
 
 
 @pytest.mark.parametrize(

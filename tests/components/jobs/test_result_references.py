@@ -7,7 +7,7 @@ import pytest
 from components.errors import SubmitFailed
 from components.jobs.provider import CustomJobProvider
 from components.jobs.provider_inputs import JobInputs
-from components.jobs.result_references import fetch_referenced_results, split_result_reference
+from components.jobs.result_references import fetch_result_values_by_reference, split_at_known_job_or_first_dot
 from components.runtime import api_target
 from tests.components.fakes import FakeClient, start_new_process
 from tests.components.jobs.test_provider import ARGS, PARENT, engine_s, inputs
@@ -48,7 +48,7 @@ def done(api: FakeClient) -> FakeClient:
 def value(reference: str, jobs: dict[str, str] = JOBS) -> str:
     at = api_target.resolve_target_and_start_emulator(f"//local/{PARENT}")
     spec = edited(custom_job(), *ARGS, to=[f"${{jobs.{reference}}}"])
-    return fetch_referenced_results(at, JobInputs.parse(CUSTOM_JOB, inputs(spec, jobs=jobs)))[reference]
+    return fetch_result_values_by_reference(at, JobInputs.parse(CUSTOM_JOB, inputs(spec, jobs=jobs)))[reference]
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_a_missing_job_raises_not_found(done: FakeClient) -> None:
 
 
 def test_a_reference_splits_at_the_longest_known_name() -> None:
-    assert split_result_reference("a.b.name", {"a", "a.b"}) == ("a.b", "name")
-    assert split_result_reference("a.b.name", {"a"}) == ("a", "b.name")
-    assert split_result_reference("x.y.z", {"a"}) == ("x", "y.z")
-    assert split_result_reference("a", {"a"}) == ("a", "")
+    assert split_at_known_job_or_first_dot("a.b.name", {"a", "a.b"}) == ("a.b", "name")
+    assert split_at_known_job_or_first_dot("a.b.name", {"a"}) == ("a", "b.name")
+    assert split_at_known_job_or_first_dot("x.y.z", {"a"}) == ("x", "y.z")
+    assert split_at_known_job_or_first_dot("a", {"a"}) == ("a", "")
 
 
 def created(**given: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import docker
 import pytest
 
 from components.packages.source_distribution import SourceDistribution
-from components.schema import shapes
+from components.schema import config_types
 from tests.components.projects import INCLUDING, load, problems, write
 
 BASE = "python:3.11-slim-bookworm"
@@ -29,7 +29,7 @@ SCRIPT = {"script": "train.py", "requirements": ["setuptools>=1"]}
 
 
 def distribution(root: Path, package: dict[str, Any], name: str = "trainer") -> SourceDistribution:
-    return SourceDistribution.from_declaration(root, name, cast(shapes.PythonPackage, package))
+    return SourceDistribution.from_declaration(root, name, cast(config_types.PythonPackage, package))
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_a_job_refers_to_its_package(project: Path) -> None:
     settings = load(project, INCLUDING, jobs=JOB.replace("NAME", "trainer"))
     assert settings.packages == {"trainer": FOLDER}
     (job,) = settings.jobs
-    assert job.canonical_spec.job_spec["workerPoolSpecs"][0]["pythonPackageSpec"]["packageUris"] == [
+    assert job.required_valid_spec.job_spec["workerPoolSpecs"][0]["pythonPackageSpec"]["packageUris"] == [
         "${packages.trainer}"
     ]
 

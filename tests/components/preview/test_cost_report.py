@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from components.errors import DeclarationErrors
-from components.preview.cost_report import MAX_LINES, estimate_quotas, render_cost_lines
+from components.preview.cost_report import MAX_LINES, estimate_quotas_by_job_and_metric, render_cost_lines
 from components.settings.settings import Settings
 from tests.components.projects import write
 from vertex_api.estimates.cost import Cost
@@ -46,7 +46,9 @@ def page_settings(root: Path, **more: object) -> Settings:
 def test_the_page_shows_the_printed_report(tmp_path: Path) -> None:
     (kept,) = re.findall(r"^```yaml\nvertex-training:persistentResource:\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     printed = [
-        "\n".join(render_cost_lines(settings.region, settings.costs, estimate_quotas(settings), TODAY))
+        "\n".join(
+            render_cost_lines(settings.region, settings.costs, estimate_quotas_by_job_and_metric(settings), TODAY)
+        )
         for settings in (page_settings(tmp_path), page_settings(tmp_path, persistentResource=yaml.safe_load(kept)))
     ]
     assert re.findall(r"^```\n(Cost in .*?)\n```", PAGE, re.MULTILINE | re.DOTALL) == printed

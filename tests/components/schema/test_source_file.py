@@ -4,7 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from components.schema.source_file import SourceFile, find_files_and_unmatched_patterns, load_and_parse_source_file
+from components.schema.source_file import (
+    SourceFile,
+    find_files_by_name_and_unmatched_indexes,
+    load_source_file_and_problems,
+)
 
 
 def source(text: str | bytes, name: str = "jobs.yaml") -> SourceFile:
@@ -97,7 +101,7 @@ def test_an_alias_to_itself_is_rejected() -> None:
 
 
 def test_a_file_that_is_gone_is_reported(tmp_path: Path) -> None:
-    _, content, (problem,) = load_and_parse_source_file(tmp_path / "x.yaml", "x.yaml")
+    _, content, (problem,) = load_source_file_and_problems(tmp_path / "x.yaml", "x.yaml")
     assert (content, str(problem)) == ({}, "x.yaml: cannot be read: No such file or directory")
 
 
@@ -176,19 +180,19 @@ def project(tmp_path: Path) -> Path:
     ],
 )
 def test_include_takes_files_folders_and_globs(project: Path, patterns: list[str], names: list[str]) -> None:
-    files, unmatched = find_files_and_unmatched_patterns(project, patterns)
+    files, unmatched = find_files_by_name_and_unmatched_indexes(project, patterns)
     assert (list(files), unmatched) == (names, [])
     assert all(file == project / name for name, file in files.items())
 
 
 @pytest.mark.parametrize("pattern", ["training/x.yaml", "training/*.md", "nowhere", "/nowhere/*.yaml"])
 def test_a_pattern_that_matches_no_file_is_returned(project: Path, pattern: str) -> None:
-    files, unmatched = find_files_and_unmatched_patterns(project, ["training/b.yaml", pattern])
+    files, unmatched = find_files_by_name_and_unmatched_indexes(project, ["training/b.yaml", pattern])
     assert (list(files), unmatched) == (["training/b.yaml"], [1])
 
 
 def test_files_outside_the_project_have_absolute_paths(project: Path, tmp_path: Path) -> None:
     shared = tmp_path / "shared.yaml"
     shared.write_text("{}")
-    files, _ = find_files_and_unmatched_patterns(project, [str(shared)])
+    files, _ = find_files_by_name_and_unmatched_indexes(project, [str(shared)])
     assert files == {str(shared): shared}

@@ -5,7 +5,12 @@ from typing import Any
 import pytest
 from typing_extensions import TypedDict
 
-from components.schema.yaml_documents import compose_nodes, find_deepest_line, improve_message_if_misread, load_document
+from components.schema.yaml_documents import (
+    compose_root_node,
+    find_deepest_line,
+    improve_message_if_misread,
+    parse_document_value,
+)
 from vertex_api.scalar_types import String
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
 
@@ -20,8 +25,8 @@ class Texts(TypedDict, total=False):
 def said(text: str) -> list[str]:
     """What is wrong with a document of texts, as its writer is told."""
     content = text.encode()
-    _, problems = canonicalize_and_find_shape_problems(Texts, load_document(content))
-    return [improve_message_if_misread(compose_nodes(content), each.path, each.message) for each in problems]
+    _, problems = canonicalize_and_find_shape_problems(Texts, parse_document_value(content))
+    return [improve_message_if_misread(compose_root_node(content), each.path, each.message) for each in problems]
 
 
 @pytest.mark.parametrize(
@@ -60,12 +65,12 @@ def test_values_that_are_not_text_are_quoted_unchanged(written: str, problem: st
 def test_the_advice_makes_the_text_that_was_written(written: str) -> None:
     (problem,) = said(f"args:\n  - {written}\n")
     advice = problem.partition("write ")[2].removesuffix(" in quotes")
-    value: Any = load_document(f"args: [{advice}]\n".encode())
+    value: Any = parse_document_value(f"args: [{advice}]\n".encode())
     assert value == {"args": [written]}
 
 
 def test_other_messages_are_left_unchanged() -> None:
-    nodes = compose_nodes(b"args: [3.10, '3.10']\n")
+    nodes = compose_root_node(b"args: [3.10, '3.10']\n")
     assert improve_message_if_misread(nodes, ("args", 0), "is odd") == "is odd"
     assert improve_message_if_misread(nodes, ("args", 1), '3.1 is not a string; write "3.1" in quotes').startswith(
         "3.1 is not"
@@ -78,7 +83,7 @@ def test_other_messages_are_left_unchanged() -> None:
 
 def test_merged_keys_are_found_at_their_source() -> None:
     text = "a: &a {A: 3.10}\nb: &b {B: 1}\nenv:\n  C: x\n  <<: [*a, *b]\n"
-    nodes = compose_nodes(text.encode())
+    nodes = compose_root_node(text.encode())
     assert [find_deepest_line(nodes, ("env", name)) for name in ("A", "B", "C", "D")] == [1, 2, 4, 3]
     message = '3.1 is not a string; write "3.1" in quotes'
     assert (

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from components.schema.yaml_documents import load_document
+from components.schema.yaml_documents import parse_document_value
 
 INDENTED = "is not indented as the keys from line"
 COLON = 'a ":" stands where no key ends; write a text with ": " in quotes, and indent keys alike'
@@ -13,7 +13,7 @@ ANCHOR = 'a "*" or "&" begins the name of an anchor; if it is a text, write it i
 def said(text: str) -> tuple[int, str]:
     """The line, and the sentence."""
     with pytest.raises(yaml.MarkedYAMLError) as raised:
-        load_document(text.encode())
+        parse_document_value(text.encode())
     error = raised.value
     assert error.problem_mark and error.problem
     return error.problem_mark.line + 1, error.problem

@@ -53,7 +53,7 @@ def small_job(args: str) -> str:
 
 def args_of(root: Path, stack: str, jobs: str) -> list[str] | None:
     (job,) = load(root, stack, jobs=jobs).jobs
-    arguments: list[str] | None = job.canonical_spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"].get(
+    arguments: list[str] | None = job.required_valid_spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"].get(
         "args"
     )
     return arguments
@@ -62,7 +62,7 @@ def args_of(root: Path, stack: str, jobs: str) -> list[str] | None:
 def test_a_job_is_canonical_with_vars_filled_in(tmp_path: Path) -> None:
     settings = load(tmp_path, INCLUDING, jobs=JOB)
     (job,) = settings.jobs
-    assert (job.kind, job.name, job.canonical_spec.fields, job.lifecycle) == (
+    assert (job.kind, job.name, job.required_valid_spec.fields, job.lifecycle) == (
         CUSTOM_JOB,
         "digits",
         SPEC,
@@ -167,7 +167,7 @@ def test_shared_fields_can_have_their_own_key(tmp_path: Path) -> None:
     jobs = f"x-pool: &pool {{{pool}}}\nx-odd: '${{what.ever}}'\ncustomJobs:\n  digits:\n"
     jobs += "    jobSpec: {workerPoolSpecs: [{<<: *pool, replicaCount: 1}]}\n"
     (job,) = load(tmp_path, INCLUDING, jobs=jobs).jobs
-    (found,) = job.canonical_spec.fields["jobSpec"]["workerPoolSpecs"]
+    (found,) = job.required_valid_spec.fields["jobSpec"]["workerPoolSpecs"]
     assert found == {
         "machineSpec": {"machineType": "n1-standard-4"},
         "replicaCount": 1,
@@ -178,7 +178,7 @@ def test_shared_fields_can_have_their_own_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize("nothing", ["lifecycle:", "lifecycle: ~", "spec:", "labels:"])
 def test_an_empty_key_of_a_job_is_unset(tmp_path: Path, nothing: str) -> None:
     (job,) = load(tmp_path, INCLUDING, jobs=JOB.replace("lifecycle: {wait: true}", nothing)).jobs
-    assert (job.canonical_spec.fields, job.lifecycle) == (SPEC, {})
+    assert (job.required_valid_spec.fields, job.lifecycle) == (SPEC, {})
 
 
 def test_a_misspelled_required_key_is_one_problem(tmp_path: Path) -> None:
@@ -295,9 +295,9 @@ def test_stack_vars_override_defaults_and_keep_their_type(tmp_path: Path) -> Non
         trialJobSpec: {workerPoolSpecs: [{machineSpec: {machineType: n1-standard-4}, containerSpec: {imageUri: x}}]}
     """
     (job,) = load(tmp_path, INCLUDING, jobs=tuning).jobs
-    assert (job.kind, job.canonical_spec.fields["maxTrialCount"]) == (HYPERPARAMETER_TUNING_JOB, 4)
+    assert (job.kind, job.required_valid_spec.fields["maxTrialCount"]) == (HYPERPARAMETER_TUNING_JOB, 4)
     (job,) = load(tmp_path, f"{INCLUDING}  vertex-training:vars: {{trials: 9}}\n", jobs=tuning).jobs
-    assert job.canonical_spec.fields["maxTrialCount"] == 9
+    assert job.required_valid_spec.fields["maxTrialCount"] == 9
 
 
 @pytest.mark.parametrize(("value", "argument"), [("5", "5"), ("0.25", "0.25"), ("true", "true"), ("relu", "relu")])
@@ -312,7 +312,7 @@ def test_a_lone_var_becomes_text_where_required(tmp_path: Path, value: str, argu
               containerSpec: {{imageUri: x, args: [--v, "${{vars.v}}"]}}
     """
     (job,) = load(tmp_path, INCLUDING, jobs=declared).jobs
-    assert job.canonical_spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--v", argument]
+    assert job.required_valid_spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--v", argument]
 
 
 def test_a_var_may_be_empty_or_null(tmp_path: Path) -> None:
@@ -395,7 +395,7 @@ def test_a_duplicate_in_the_stack_names_both_places(tmp_path: Path) -> None:
 def test_the_display_name_defaults_to_the_name(tmp_path: Path, key: str) -> None:
     jobs = JOB.replace("    lifecycle", f"    {key}: Digits by hand\n    lifecycle")
     (job,) = load(tmp_path, INCLUDING, jobs=jobs).jobs
-    assert job.canonical_spec.fields["displayName"] == "Digits by hand"
+    assert job.required_valid_spec.fields["displayName"] == "Digits by hand"
 
 
 IMAGE = "images:\n  digits:\n    context: trainer\n"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from components.errors import ImageRefused
-from components.schema.shapes import Guardrails
+from components.schema.config_types import Guardrails
 from components.settings.guardrails import create_image_uri_check
 from tests.components.projects import CLOUD_INCLUDING, INCLUDING, load, problems
 

@@ -55,7 +55,7 @@ def test_so_is_the_one_that_serves_a_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["digit", "x", "python:3.11", "digits:latest"])
 def test_short_names_of_other_images_are_names(tmp_path: Path, name: str) -> None:
     (job,) = load(tmp_path, INCLUDING, jobs=JOB.replace("${images.digits}", name)).jobs
-    assert job.canonical_spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["imageUri"] == name
+    assert job.required_valid_spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["imageUri"] == name
 
 
 def test_duplicate_variables_are_rejected_unless_adopted(tmp_path: Path) -> None:

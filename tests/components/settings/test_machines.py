@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from components.preview.cost_report import MAX_LINES, estimate_quotas, render_cost_lines
+from components.preview.cost_report import MAX_LINES, estimate_quotas_by_job_and_metric, render_cost_lines
 from components.settings.google_cloud_rules import PERSISTENT_RESOURCE
 from components.settings.settings import Settings
 from tests.components.projects import CLOUD, LOCAL, load, problems
@@ -40,7 +40,9 @@ def stack(*pools: dict[str, Any], base: str = CLOUD, **more: object) -> str:
 
 
 def shown(settings: Settings) -> list[str]:
-    return render_cost_lines(settings.region, settings.costs, estimate_quotas(settings), date(2026, 10, 1))
+    return render_cost_lines(
+        settings.region, settings.costs, estimate_quotas_by_job_and_metric(settings), date(2026, 10, 1)
+    )
 
 
 def row(found: list[str], name: str) -> str:

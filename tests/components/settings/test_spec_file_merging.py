@@ -75,20 +75,23 @@ def test_a_file_job_equals_the_inline_job(tmp_path: Path, config: str) -> None:
     (job,) = load(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: config}).jobs
     (declared,) = load(tmp_path, INCLUDING, jobs=JOB).jobs
     assert job == declared
-    assert job.canonical_spec.fields == SPEC
+    assert job.required_valid_spec.fields == SPEC
 
 
 def test_a_tuning_declaration_completes_the_gcloud_file(tmp_path: Path) -> None:
     (job,) = load(tmp_path, INCLUDING, jobs=SEARCH, **{"search.yaml": TUNING}).jobs
-    assert (job.canonical_spec.fields["displayName"], job.canonical_spec.fields["maxTrialCount"]) == ("search", 4)
-    assert job.canonical_spec.fields["studySpec"]["metrics"] == [{"metricId": "accuracy"}]
+    assert (job.required_valid_spec.fields["displayName"], job.required_valid_spec.fields["maxTrialCount"]) == (
+        "search",
+        4,
+    )
+    assert job.required_valid_spec.fields["studySpec"]["metrics"] == [{"metricId": "accuracy"}]
 
 
 def test_a_stack_file_may_name_one_too(tmp_path: Path) -> None:
     stack = f"{LOCAL}  vertex-training:customJobs: {{digits: {{spec: {{file: {FILE}}}}}}}\n"
     config = CONFIG.replace("${images.digits}", "trainer").replace("${vars.epochs}", "5")
     (job,) = load(tmp_path, stack, **{FILE: config}).jobs
-    assert job.canonical_spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["imageUri"] == "trainer"
+    assert job.required_valid_spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["imageUri"] == "trainer"
 
 
 @pytest.mark.parametrize(
@@ -126,9 +129,9 @@ def test_the_declaration_adds_the_flags_of_gcloud(tmp_path: Path, config: str) -
     beside = "job_spec: {service_account: '1234', scheduling: {strategy: SPOT}}\n    labels: {team: vision}"
     declared = DECLARED.replace("lifecycle: {wait: true}", beside)
     (job,) = load(tmp_path, INCLUDING, jobs=declared, **{FILE: config}).jobs
-    assert job.canonical_spec.fields["labels"] == {"team": "vision"}
+    assert job.required_valid_spec.fields["labels"] == {"team": "vision"}
     expected = SPEC["jobSpec"] | {"serviceAccount": "1234", "scheduling": {"timeout": "3600s", "strategy": "SPOT"}}
-    assert job.canonical_spec.fields["jobSpec"] == expected
+    assert job.required_valid_spec.fields["jobSpec"] == expected
 
 
 def test_file_and_declaration_problems_are_reported_together(tmp_path: Path) -> None:
@@ -162,7 +165,7 @@ def test_a_lone_pool_becomes_a_list(tmp_path: Path, config: str) -> None:
     one = config.replace("  - machine", "    machine")
     assert one != config
     (job,) = load(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: one}).jobs
-    assert job.canonical_spec.fields == SPEC
+    assert job.required_valid_spec.fields == SPEC
     wrong = one.replace("images.digits", "images.digit").replace("n1-standard-4", "n1-standard-5")
     lines = problems(tmp_path, INCLUDING, jobs=DECLARED, **{FILE: wrong})
     fields = [line.split(": ")[1].replace("_", "").lower() for line in lines]

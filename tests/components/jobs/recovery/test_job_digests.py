@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs.recovery.job_digests import compute_idempotency_token, compute_mark_label, compute_run_id
+from components.jobs.recovery.job_digests import compute_idempotency_token, compute_mark_label, compute_run_digest
 from tests.vertex_api.jobs import custom_job, edited
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_api.validation.canonical_spec import CanonicalSpec
@@ -58,23 +58,23 @@ def test_argument_order_changes_a_token() -> None:
 
 def test_spec_kind_and_rerun_change_the_run_id() -> None:
     ids = {
-        compute_run_id(CanonicalSpec(CUSTOM_JOB, SPEC), 0),
-        compute_run_id(CanonicalSpec(CUSTOM_JOB, SPEC), 1),
-        compute_run_id(CanonicalSpec(HYPERPARAMETER_TUNING_JOB, SPEC), 0),
-        compute_run_id(CanonicalSpec(CUSTOM_JOB, SPEC | {"labels": {"a": "b"}}), 0),
+        compute_run_digest(CanonicalSpec(CUSTOM_JOB, SPEC), 0),
+        compute_run_digest(CanonicalSpec(CUSTOM_JOB, SPEC), 1),
+        compute_run_digest(CanonicalSpec(HYPERPARAMETER_TUNING_JOB, SPEC), 0),
+        compute_run_digest(CanonicalSpec(CUSTOM_JOB, SPEC | {"labels": {"a": "b"}}), 0),
     }
     assert len(ids) == 4
     assert all(re.fullmatch("[0-9a-f]{8}", one) for one in ids)
 
 
 def test_a_run_id_depends_on_no_secret() -> None:
-    assert list(inspect.signature(compute_run_id).parameters) == ["spec", "rerun", "upstream_run_ids"]
+    assert list(inspect.signature(compute_run_digest).parameters) == ["spec", "rerun", "upstream_run_digests"]
 
 
 def test_tokens_and_ids_are_those_of_earlier_versions() -> None:
     # Other ones would orphan running jobs after an upgrade, and show changes in everyone's next preview.
     assert compute_idempotency_token(**PLAIN) == "a6b6f4fb8033f77aba679a1000911c26"
-    assert compute_run_id(CanonicalSpec(CUSTOM_JOB, SPEC), 0) == "b67dcf48"
+    assert compute_run_digest(CanonicalSpec(CUSTOM_JOB, SPEC), 0) == "b67dcf48"
 
 
 def test_marks_are_valid_labels_per_name_and_ledger() -> None:

@@ -7,7 +7,7 @@ import pulumi
 import pytest
 
 import components.targets.gcp
-from components.schema import shapes
+from components.schema import config_types
 from components.targets.gcp import (
     Grants,
     ImageRegistry,
@@ -31,8 +31,8 @@ KEY = "projects/acme/locations/europe-west4/keyRings/k/cryptoKeys/c"
 REPOSITORY = RepositoryName("images", "europe", "team")
 MEMBER = "serviceAccount:train@acme.iam.gserviceaccount.com"
 
-POOL: shapes.ResourcePool = {"machineSpec": {"machineType": "n1-standard-4"}}
-MACHINES: shapes.PersistentResource = {"name": "training", "resourcePools": [POOL]}
+POOL: config_types.ResourcePool = {"machineSpec": {"machineType": "n1-standard-4"}}
+MACHINES: config_types.PersistentResource = {"name": "training", "resourcePools": [POOL]}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -47,11 +47,11 @@ def agent(service: str) -> str:
 
 
 def registry(**declared: Any) -> Graph:
-    return graph(lambda: ImageRegistry("images", shapes.Registry(**declared), **WHERE))
+    return graph(lambda: ImageRegistry("images", config_types.Registry(**declared), **WHERE))
 
 
 def bucket(**declared: Any) -> Graph:
-    return graph(lambda: StagingBucket("out", shapes.Bucket(**declared), member=MEMBER, **WHERE))
+    return graph(lambda: StagingBucket("out", config_types.Bucket(**declared), member=MEMBER, **WHERE))
 
 
 def access(grants: Grants) -> Graph:
@@ -104,7 +104,7 @@ def test_all_components_can_share_a_name() -> None:
 
 def test_a_stack_requires_only_the_apis_it_uses() -> None:
     def beyond(**declared: Any) -> set[str]:
-        return get_required_api_short_names(shapes.Cloud(**{"registry": {}, "bucket": {}, **declared})) - set(
+        return get_required_api_short_names(config_types.Cloud(**{"registry": {}, "bucket": {}, **declared})) - set(
             ALWAYS_REQUIRED
         )
 
@@ -209,14 +209,14 @@ def test_grants_outside_the_project_are_created() -> None:
     assert set(access(Grants(None)).inputs) == {"ServiceAgentAccess/access", "ServiceIdentity/access"}
 
 
-def network(declared: shapes.Network) -> tuple[Graph, JobNetwork]:
+def network(declared: config_types.Network) -> tuple[Graph, JobNetwork]:
     made: list[JobNetwork] = []
     found = graph(lambda: made.append(JobNetwork("net", declared, project="acme", region="europe-west4")))
     return found, made[0]
 
 
 def test_a_peering_is_created_with_its_range() -> None:
-    peering: shapes.Peering = {"network": "projects/1/global/networks/n", "reservedIpRanges": ["old"]}
+    peering: config_types.Peering = {"network": "projects/1/global/networks/n", "reservedIpRanges": ["old"]}
     found, made = network({"peering": peering})
     assert set(found.inputs) == {"JobNetwork/net"}
     assert made.fields == peering
@@ -228,7 +228,7 @@ def test_a_peering_is_created_with_its_range() -> None:
 
 
 def test_an_attachment_is_created_in_a_subnetwork() -> None:
-    zone: shapes.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
+    zone: config_types.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
     found, made = network({"attachment": {"subnetwork": "sub", "dnsPeering": [zone]}})
     assert found.inputs["NetworkAttachment/net"]["subnetworks"] == ["sub"]
     name = "projects/acme/regions/europe-west4/networkAttachments/net"
@@ -247,17 +247,17 @@ def test_a_grant_to_an_unknown_account_is_retried() -> None:
 
 
 def test_machines_have_network_key_and_labels_of_jobs() -> None:
-    zone: shapes.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
+    zone: config_types.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
     _, attached = network({"attachment": {"existing": "theirs", "dnsPeering": [zone]}})
     _, peered = network({"peering": {"network": "projects/1/global/networks/n", "reservedIpRanges": ["old"]}})
-    pool: shapes.ResourcePool = {
+    pool: config_types.ResourcePool = {
         "machineSpec": {"machineType": "g2-standard-4", "acceleratorType": "NVIDIA_L4", "acceleratorCount": 1},
         "autoscalingSpec": {"minReplicaCount": 2, "maxReplicaCount": 4},
         "diskSpec": {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 200},
     }
 
     def made(fields: Mapping[str, Any], **declared: Any) -> dict[str, Any]:
-        machines: shapes.PersistentResource = {"name": "training", "resourcePools": [pool]}
+        machines: config_types.PersistentResource = {"name": "training", "resourcePools": [pool]}
         where = {"project": "acme", "region": "europe-west4", "network": fields}
         found = graph(lambda: PersistentResource("machines", machines, **where, **declared))
         return found.inputs["AiPersistentResource/machines"]

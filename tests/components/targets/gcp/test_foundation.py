@@ -8,7 +8,7 @@ import pulumi
 import pytest
 import yaml
 
-from components.schema import shapes
+from components.schema import config_types
 from components.settings.settings import Settings
 from components.stack_resources import Images, Jobs, Packages, export_outputs
 from components.targets.choice import create_foundation
@@ -21,7 +21,7 @@ from tests.standins.gcp.properties import problems
 # The threads of Pulumi's mocks leave an event loop each.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 KEY = "projects/acme-dev/locations/europe-west4/keyRings/k/cryptoKeys/c"
-ZONE: shapes.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
+ZONE: config_types.DnsPeering = {"domain": "corp.", "targetProject": "dns-host", "targetNetwork": "n"}
 PLAIN: dict[str, Any] = {
     "target": "gcp",
     "project": "acme-dev",

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from components.schema.references import (
+from components.schema.interpolation import (
     find_references_with_paths,
     find_unclosed_reference_violations,
-    resolve_and_unescape,
-    resolve_references,
+    resolve_known_references,
+    resolve_known_references_and_unescape,
 )
 
 VARS = {"vars": {"epochs": 20, "rate": 0.5, "deep": True, "name": "digits", "list": ["a", 1], "nothing": None}}
@@ -16,7 +16,7 @@ VARS = {"vars": {"epochs": 20, "rate": 0.5, "deep": True, "name": "digits", "lis
 
 @pytest.mark.parametrize("name", VARS["vars"])
 def test_a_lone_reference_keeps_the_value_type(name: str) -> None:
-    value = resolve_references(f"${{vars.{name}}}", VARS)
+    value = resolve_known_references(f"${{vars.{name}}}", VARS)
     assert value == VARS["vars"][name]
     assert type(value) is type(VARS["vars"][name])
 
@@ -32,12 +32,12 @@ def test_a_lone_reference_keeps_the_value_type(name: str) -> None:
     ],
 )
 def test_references_inside_text_become_json_text(text: str, result: str) -> None:
-    assert resolve_references(text, VARS) == result
+    assert resolve_known_references(text, VARS) == result
 
 
 def test_several_references_in_one_text_are_all_replaced() -> None:
     text = "${vars.name}/${vars.epochs}${vars.epochs}:${vars.rate}"
-    assert resolve_references(text, VARS) == "digits/2020:0.5"
+    assert resolve_known_references(text, VARS) == "digits/2020:0.5"
     assert list(find_references_with_paths(text)) == [
         ((), "vars.name"),
         ((), "vars.epochs"),
@@ -47,23 +47,23 @@ def test_several_references_in_one_text_are_all_replaced() -> None:
 
 
 def test_space_within_the_braces_plays_no_part() -> None:
-    assert resolve_references("${ vars.epochs }", VARS) == 20
+    assert resolve_known_references("${ vars.epochs }", VARS) == 20
     assert list(find_references_with_paths("${ vars.epochs }")) == [((), "vars.epochs")]
 
 
 def test_references_in_all_values_are_replaced() -> None:
     value = {"a": [{"${vars.name}": "${vars.epochs}"}, 3], "b": None}
-    assert resolve_references(value, VARS) == {"a": [{"${vars.name}": 20}, 3], "b": None}
+    assert resolve_known_references(value, VARS) == {"a": [{"${vars.name}": 20}, 3], "b": None}
 
 
 def test_a_reference_to_an_unknown_table_stays() -> None:
     value = ["${secrets.token}", "x${secrets.token}${vars.epochs}", "${vars.unknown}"]
-    assert resolve_references(value, VARS) == ["${secrets.token}", "x${secrets.token}20", "${vars.unknown}"]
+    assert resolve_known_references(value, VARS) == ["${secrets.token}", "x${secrets.token}20", "${vars.unknown}"]
 
 
 def test_inserted_values_are_not_resolved_again() -> None:
     secrets = {"secrets": {"a": "${secrets.b}", "b": "hidden"}}
-    assert resolve_references("${secrets.a} ${secrets.a}", secrets) == "${secrets.b} ${secrets.b}"
+    assert resolve_known_references("${secrets.a} ${secrets.a}", secrets) == "${secrets.b} ${secrets.b}"
 
 
 def test_every_reference_is_found_with_its_path() -> None:
@@ -74,8 +74,8 @@ def test_every_reference_is_found_with_its_path() -> None:
 def test_an_escaped_reference_is_only_unescaped() -> None:
     text = "echo $${vars.epochs} ${vars.epochs}"
     assert list(find_references_with_paths(text)) == [((), "vars.epochs")]
-    assert resolve_references(text, VARS) == "echo $${vars.epochs} 20"
-    assert resolve_and_unescape({"args": [resolve_references(text, VARS), 1]}, {}) == {
+    assert resolve_known_references(text, VARS) == "echo $${vars.epochs} 20"
+    assert resolve_known_references_and_unescape({"args": [resolve_known_references(text, VARS), 1]}, {}) == {
         "args": ["echo ${vars.epochs} 20", 1]
     }
 
@@ -83,13 +83,13 @@ def test_an_escaped_reference_is_only_unescaped() -> None:
 @pytest.mark.parametrize("text", ["$(MODEL_DIR)/out", "$HOME", "100$", "{x}", "$ {vars.name}", "", "$$(X)"])
 def test_what_is_no_reference_passes_through(text: str) -> None:
     assert list(find_references_with_paths(text)) == []
-    assert resolve_and_unescape(resolve_references(text, VARS), {}) == text
+    assert resolve_known_references_and_unescape(resolve_known_references(text, VARS), {}) == text
 
 
 @pytest.mark.parametrize("value", [1, 1.5, True, None])
 def test_values_that_are_no_text_pass_through(value: Any) -> None:
     assert list(find_references_with_paths(value)) == []
-    assert resolve_and_unescape(resolve_references(value, VARS), {}) is value
+    assert resolve_known_references_and_unescape(resolve_known_references(value, VARS), {}) is value
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from vertex_api.validation.shape_validation import format_path
 
 from ..errors import SubmitFailed
 from ..runtime.api_target import Target
-from ..schema import references
-from ..schema.references import Tables
+from ..schema import interpolation
+from ..schema.interpolation import Tables
 from . import drift
 from .provider_inputs import JobInputs
 
@@ -50,35 +50,35 @@ def render_adoption_violations(
         yield f'"{adopt}" is of another project than this stack\'s, {project}'
 
 
-def fetch_and_verify_adopted_job(api: Target, inputs: JobInputs, resource_name: str, tables: Tables) -> Job:
+def fetch_and_verify_adopted_job(api: Target, inputs: JobInputs, resource_name: str, reference_tables: Tables) -> Job:
     """Return the job to adopt. Raises VertexError, and SubmitFailed if it differs from what is declared."""
     job = api.client.require(ResourceName.parse(resource_name))
     actual = canonicalize_stored_spec(inputs.spec.kind, job).fields
-    if lines := list(_render_differences(inputs.spec.fields, actual, tables)):
+    if lines := list(_render_differences(inputs.spec.fields, actual, reference_tables)):
         advice = "declare what it has, or take lifecycle.adopt out to run what is declared"
         headline = f"{inputs.error_prefix}, as it is not the job that is declared:"
         raise SubmitFailed("\n".join([headline, *lines, advice]))
     return job
 
 
-def _render_differences(declared: Any, actual: Any, tables: Tables, path: KeyPath = ()) -> Iterator[str]:
+def _render_differences(declared: Any, actual: Any, reference_tables: Tables, path: KeyPath = ()) -> Iterator[str]:
     """Yield a line for each declared field in which a job differs, with both values. Other fields may be anything."""
     if isinstance(declared, Mapping) and isinstance(actual, Mapping):
         for key, value in declared.items():
             # A message that the job lacks equals an empty one.
             empty: Any = {} if isinstance(value, Mapping) else None
-            yield from _render_differences(value, actual.get(key, empty), tables, (*path, key))
+            yield from _render_differences(value, actual.get(key, empty), reference_tables, (*path, key))
     elif isinstance(declared, list) and isinstance(actual, list) and len(declared) == len(actual):
         for index, pair in enumerate(zip(declared, actual, strict=True)):
-            yield from _render_differences(*pair, tables, (*path, index))
-    elif not drift.is_equivalent(declared, actual, tables):
-        yield f"  {format_path(path)}: {_describe_difference(declared, actual, tables)}"
+            yield from _render_differences(*pair, reference_tables, (*path, index))
+    elif not drift.is_equivalent(declared, actual, reference_tables):
+        yield f"  {format_path(path)}: {_describe_difference(declared, actual, reference_tables)}"
 
 
-def _describe_difference(declared: Any, actual: Any, tables: Tables) -> str:
-    if any(reference.startswith("secrets.") for _, reference in references.find_references_with_paths(declared)):
+def _describe_difference(declared: Any, actual: Any, reference_tables: Tables) -> str:
+    if any(reference.startswith("secrets.") for _, reference in interpolation.find_references_with_paths(declared)):
         return f"the job has another value than {quote_value(declared)}"  # which may be a secret too
     if isinstance(declared, list) and isinstance(actual, list) and isinstance(declared[0], Mapping):
         return f"{len(declared)} declared, and the job has {len(actual)}"
-    actual_text = "nothing" if actual is None else quote_value(drift.mask_secrets(actual, tables.get("secrets", {})))
-    return f"{quote_value(declared)} declared, and the job has {actual_text}"
+    actual_text = quote_value(drift.replace_secrets_with_references(actual, reference_tables))
+    return f"{quote_value(declared)} declared, and the job has {'nothing' if actual is None else actual_text}"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from components.settings.google_cloud_defaults import build_cloud_with_default_names
+from components.settings.google_cloud_default_names import build_cloud_with_default_names
 from tests.components.settings.test_google_cloud_rules import EXCLUSIVE, REQUIRED, completed
 
 

@@ -37,7 +37,7 @@ def find_unclosed_reference_violations(value: Any) -> Iterator[Violation]:
             yield path, f'"{start}" is a `${{` without `}}`; close it, or write `$${{` for a literal `${{`'
 
 
-def has_unresolved_references(value: object) -> bool:
+def is_unresolved_text(value: object) -> bool:
     """Whether a value is a text with references to resolve, or with one to close first."""
     return isinstance(value, str) and bool(_REFERENCE.search(value) or _UNCLOSED.search(value))
 
@@ -63,13 +63,13 @@ def map_texts(value: Any, change: Callable[[str], Any]) -> Any:
     return value
 
 
-def resolve_references(value: Any, tables: Tables) -> Any:
+def resolve_known_references(value: Any, tables: Tables) -> Any:
     """Return a value with every reference into one of `tables` replaced: a lone one by the value with its type."""
     return _replace_references(value, tables, _REFERENCE)
 
 
-def resolve_and_unescape(value: Any, tables: Tables) -> Any:
-    """Return a value with references replaced, and each `$${` by `${`; inserted values stay as they are."""
+def resolve_known_references_and_unescape(value: Any, tables: Tables) -> Any:
+    """Do as `resolve_known_references`, and replace each `$${` by `${`; inserted values stay as they are."""
     return _replace_references(value, tables, _TOKEN)
 
 
@@ -83,13 +83,11 @@ def _replace_references(value: Any, tables: Tables, pattern: re.Pattern[str]) ->
     def substitute(match: re.Match[str]) -> str:
         if match.group() == "$${":
             return "${"
-        is_known, result = _look_up_reference(match.group(1), tables)
-        return format_as_text(result) if is_known else match.group()
+        return format_as_text(_get_reference_value(match.group(1), tables, default=match.group()))
 
     def resolve_text(text: str) -> Any:
         if lone := _REFERENCE.fullmatch(text):
-            is_known, result = _look_up_reference(lone.group(1), tables)
-            return result if is_known else text
+            return _get_reference_value(lone.group(1), tables, default=text)
         return pattern.sub(substitute, text)
 
     return map_texts(value, resolve_text)
@@ -106,7 +104,6 @@ def _find_candidate_texts(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, 
             yield from _find_candidate_texts(child, (*path, index))
 
 
-def _look_up_reference(reference: str, tables: Tables) -> tuple[bool, Any]:
+def _get_reference_value(reference: str, tables: Tables, *, default: str) -> Any:
     table, _, name = reference.strip().partition(".")
-    entries = tables.get(table, {})
-    return name in entries, entries.get(name)
+    return tables.get(table, {}).get(name, default)

@@ -1,4 +1,4 @@
-"""Sessions: one list of a collection finds all jobs that a stack has submitted, whatever happens meanwhile."""
+"""The cache: one list of a collection finds all jobs that a stack has submitted, whatever happens meanwhile."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -8,7 +8,7 @@ import pytest
 
 from components.errors import SubmitFailed
 from components.jobs.provider import CustomJobProvider, HyperparameterTuningJobProvider
-from components.jobs.recovery.update_session import UpdateSession, get_current_session
+from components.jobs.recovery.submitted_jobs_cache import SubmittedJobsCache, get_submitted_jobs_cache
 from components.runtime import api_target
 from tests.components.fakes import Clock, FakeClient, start_new_process
 from tests.vertex_api.jobs import custom_job, tuning_job
@@ -128,19 +128,19 @@ def test_a_listing_keeps_name_state_and_time_only(api: FakeClient) -> None:
     api.jobs[name]["trials"] = [{"id": str(number), "state": "SUCCEEDED"} for number in range(1000)]
     start_new_process()
     tuning.create(inputs("other", tuning_job()))
-    (listing,) = get_current_session()._listings.values()
-    assert listing._rows is not None
-    (rows,) = listing._rows.values()
-    assert [row.keys() for row in rows] == [{"name", "state", "createTime"}]
+    (listing,) = get_submitted_jobs_cache()._listings.values()
+    assert listing._summaries is not None
+    (summaries,) = listing._summaries.values()
+    assert [summary.keys() for summary in summaries] == [{"name", "state", "createTime"}]
 
 
 def find_equivalent(api: FakeClient, *jobs: tuple[str, str, str]) -> str | None:
-    """The job that a session of its own finds among jobs of one token: id, state and time of creation."""
+    """The job that a new cache finds among jobs of one token: id, state and time of creation."""
     for id_, state, created in jobs:
         labels = {"pulumi_project": "team", "pulumi_stack": "dev", "pulumi_token": "t"}
         name = f"{PARENT}/customJobs/{id_}"
         api.add(name, state=f"JOB_STATE_{state}", labels=labels)["createTime"] = created
-    job = UpdateSession().find_equivalent_usable_job(
+    job = SubmittedJobsCache().find_equivalent_usable_job(
         api_target.resolve_target_and_start_emulator(f"//local/{PARENT}"), CUSTOM_JOB, "team/dev", "t"
     )
     return job and job["name"].rpartition("/")[2]

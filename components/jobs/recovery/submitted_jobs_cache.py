@@ -1,4 +1,4 @@
-"""UpdateSession: what one run of `pulumi` knows about the submitted jobs of its stack."""
+"""SubmittedJobsCache: what one run of `pulumi` knows about the submitted jobs of its stack."""
 
 import threading
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from ...runtime.api_target import Target
 from . import job_digests, labels
 
 Job = Mapping[str, Any]
-Rows = Mapping[str, list[Mapping[str, str]]]
+JobSummary = Mapping[str, str]
 _UNUSABLE_STATES = {"FAILED", "CANCELLING", "CANCELLED", "EXPIRED"}
 
 
@@ -38,7 +38,7 @@ class LedgerContents:
         return job_digests.compute_mark_label(self.id, job_name)
 
 
-class UpdateSession:
+class SubmittedJobsCache:
     """The ledger of the stack, one list of its jobs for each collection, and the jobs that this run deletes."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class UpdateSession:
         """Set the ledger that covers the jobs submitted from now on."""
         self._ledger = ledger
 
-    def get_current_ledger(self, stack: str) -> LedgerContents | None:
+    def find_current_ledger(self, stack: str) -> LedgerContents | None:
         """Return the ledger of a stack, `<pulumi project>/<stack>`.
 
         None if there is none: another program declares the stack, or `pulumi up --target` has left the ledger out.
@@ -72,33 +72,30 @@ class UpdateSession:
         may have changed since. A list might lag behind what a killed run has posted: Google promises fresh results of
         `get` alone (AIP-121), but no lag is known of jobs. Raises VertexError.
         """
-        rows = self._list_remaining_rows(api, kind, stack, token)
-        while row := _select_newest_usable_job(rows):
+        summaries = self._list_remaining_jobs(api, kind, stack, token)
+        while newest := _select_newest_usable_job(summaries):
             with suppress(NotFound):
-                job = api.client.require(ResourceName.parse(row["name"]))
+                job = api.client.require(ResourceName.parse(newest["name"]))
                 if _select_newest_usable_job([job]):
                     return job
-            rows.remove(row)
+            summaries.remove(newest)
         return None
 
-    def find_marked_job_names(self, api: Target, kind: Kind, stack: str, mark: str, excluded: Job | None) -> list[str]:
-        """Return the names of the jobs that have a mark, without the `excluded` one. Raises VertexError."""
-        excluded_name = excluded and excluded["name"]
-        return [
-            row["name"] for row in self._list_remaining_rows(api, kind, stack, mark) if row["name"] != excluded_name
-        ]
+    def find_marked_job_resource_names(self, api: Target, kind: Kind, stack: str, mark: str) -> list[str]:
+        """Return the resource names of the jobs that have a mark. Raises VertexError."""
+        return [job["name"] for job in self._list_remaining_jobs(api, kind, stack, mark)]
 
-    def _list_remaining_rows(self, api: Target, kind: Kind, stack: str, label_value: str) -> list[Mapping[str, str]]:
+    def _list_remaining_jobs(self, api: Target, kind: Kind, stack: str, label_value: str) -> list[JobSummary]:
         # setdefault is atomic, so all threads get one listing.
         listing = self._listings.setdefault((api, kind, stack), _JobListing())
-        rows = listing.get_or_fetch_rows_by_label(api, kind, stack).get(label_value, [])
-        return [row for row in rows if not self.is_deleted_or_kept(row["name"])]
+        summaries = listing.get_or_fetch_by_label_value(api, kind, stack).get(label_value, [])
+        return [job for job in summaries if not self.is_deleted_or_kept(job["name"])]
 
 
 @cache
-def get_current_session() -> UpdateSession:
-    """Return the session of this process, which Pulumi starts and ends with each run, for all providers."""
-    return UpdateSession()
+def get_submitted_jobs_cache() -> SubmittedJobsCache:
+    """Return the cache of this process, which Pulumi starts and ends with each run, for all providers."""
+    return SubmittedJobsCache()
 
 
 class _JobListing:
@@ -106,23 +103,24 @@ class _JobListing:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._rows: Rows | None = None
+        self._summaries: dict[str, list[JobSummary]] | None = None
 
-    def get_or_fetch_rows_by_label(self, api: Target, kind: Kind, stack: str) -> Rows:
+    def get_or_fetch_by_label_value(self, api: Target, kind: Kind, stack: str) -> dict[str, list[JobSummary]]:
         """The first call lists, and others wait for it; after a failure the next one lists again."""
         with self._lock:
-            if self._rows is None:
-                self._rows = _group_rows_by_label(api.client.list(kind, api.parent, labels.build_stack_filter(stack)))
-            return self._rows
+            if self._summaries is None:
+                jobs = api.client.list(kind, api.parent, labels.build_stack_filter(stack))
+                self._summaries = _group_job_summaries_by_label_value(jobs)
+            return self._summaries
 
 
-def _group_rows_by_label(jobs: Iterable[Job]) -> Rows:
-    rows: dict[str, list[Mapping[str, str]]] = {}
+def _group_job_summaries_by_label_value(jobs: Iterable[Job]) -> dict[str, list[JobSummary]]:
+    summaries: dict[str, list[JobSummary]] = {}
     for job in jobs:
-        row = {field: job[field] for field in ("name", "state", "createTime")}
+        summary = {field: job[field] for field in ("name", "state", "createTime")}
         for label in {labels.TOKEN_LABEL, labels.MARK_LABEL} & job["labels"].keys():
-            rows.setdefault(job["labels"][label], []).append(row)
-    return rows
+            summaries.setdefault(job["labels"][label], []).append(summary)
+    return summaries
 
 
 def _select_newest_usable_job(jobs: Iterable[Job]) -> Job | None:

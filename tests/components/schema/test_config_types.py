@@ -1,4 +1,4 @@
-"""Shapes: each field that a user may write is described in docs/configuration.md, with its default."""
+"""Config types: each field that a user may write is described in docs/configuration.md, with its default."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import yaml
 from typing_extensions import is_typeddict
 
 from components.images.declared_images import DEFAULT_PLATFORM
-from components.schema import shapes
+from components.schema import config_types
 from components.settings.settings import Settings
 from tests.components.projects import INCLUDING, problems, write
 from vertex_api.validation.shape_validation import canonicalize_and_find_shape_problems
@@ -53,12 +53,14 @@ def rows(heading: str) -> dict[str, list[str]]:
 
 
 def fields(name: str) -> set[str]:
-    own = set(getattr(shapes, name).__annotations__)
-    return own - set(shapes.Declarations.__annotations__) if name == "Stack" else own
+    own = set(getattr(config_types, name).__annotations__)
+    return own - set(config_types.Declarations.__annotations__) if name == "Stack" else own
 
 
 def test_every_shape_has_its_section() -> None:
-    own = {name for name, value in vars(shapes).items() if is_typeddict(value) and value.__module__ == shapes.__name__}
+    module = config_types.__name__
+    types = vars(config_types).items()
+    own = {name for name, value in types if is_typeddict(value) and value.__module__ == module}
     assert own - {"Shape", "Cloud"} == SECTIONS.keys()  # the keys of Cloud are those of the stack file
 
 
@@ -77,7 +79,7 @@ def test_every_field_is_fully_described(name: str) -> None:
 
 def test_the_page_has_the_program_s_defaults(tmp_path: Path) -> None:
     defaults = {key: json.loads(cells[1].strip("`")) for key, cells in rows("Lifecycle").items() if cells[1] != "none"}
-    assert defaults == shapes.LIFECYCLE
+    assert defaults == config_types.LIFECYCLE_DEFAULTS
     assert rows("Images")["platform"][1] == f"`{DEFAULT_PLATFORM}`"
     settings = Settings.load_from_config("team", "dev", tmp_path, {"vertex-training:target": "local"})
     stack = rows("Stack file")
@@ -115,23 +117,23 @@ def test_the_example_of_the_page_is_right(tmp_path: Path) -> None:
     config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
     settings = Settings.load_from_config("team", "dev", tmp_path, config)
     (job,) = settings.jobs
-    assert job.canonical_spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--epochs=2"]
+    assert job.required_valid_spec.fields["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"] == ["--epochs=2"]
 
 
 @pytest.mark.parametrize(
     "lifecycle", [{}, {"wait": True, "onDelete": "keep", "rerun": 3}, {"rerun": "3"}, {"rerun": 3.0}]
 )
 def test_a_lifecycle_is_canonical(lifecycle: dict[str, Any]) -> None:
-    found, problems = canonicalize_and_find_shape_problems(shapes.Lifecycle, lifecycle)
+    found, problems = canonicalize_and_find_shape_problems(config_types.Lifecycle, lifecycle)
     assert problems == []
     assert found == ({**lifecycle, "rerun": 3} if "rerun" in lifecycle else {})
 
 
 def test_a_lifecycle_requires_a_positive_deadline() -> None:
-    assert canonicalize_and_find_shape_problems(shapes.Lifecycle, {"deadline": "07200.50s", "adopt": 77}) == (
+    assert canonicalize_and_find_shape_problems(config_types.Lifecycle, {"deadline": "07200.50s", "adopt": 77}) == (
         {"deadline": "7200.500s", "adopt": "77"},
         [],
     )
     for wrong in ("0s", "-5s", "2h", 7200):
-        _, (problem,) = canonicalize_and_find_shape_problems(shapes.Lifecycle, {"deadline": wrong})
+        _, (problem,) = canonicalize_and_find_shape_problems(config_types.Lifecycle, {"deadline": wrong})
         assert problem.path_text == "deadline"

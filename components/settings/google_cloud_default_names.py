@@ -6,15 +6,15 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from ..schema import shapes
+from ..schema import config_types
 
 _DIGEST_LENGTH = 8
 """Hex digits of the digest at the end of a truncated name."""
 
 
-def build_cloud_with_default_names(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> shapes.Cloud:
-    """Return the keys of `shapes.Cloud` in valid `values`, with default names and the labels of the stack."""
-    cloud = {key: values[key] for key in shapes.Cloud.__annotations__ if key in values}
+def build_cloud_with_default_names(pulumi_project: str, stack: str, values: Mapping[str, Any]) -> config_types.Cloud:
+    """Return the keys of `config_types.Cloud` in valid `values`, with default names and the labels of the stack."""
+    cloud = {key: values[key] for key in config_types.Cloud.__annotations__ if key in values}
     registry, identity, bucket = (dict(values.get(key, {})) for key in ("registry", "identity", "bucket"))
     if _is_created_here(registry):
         registry.setdefault("repository", _generate_name(63, pulumi_project, stack))
@@ -26,7 +26,7 @@ def build_cloud_with_default_names(pulumi_project: str, stack: str, values: Mapp
     for part in (registry, bucket):
         if labels and _is_created_here(part):
             part["labels"] = {**labels, **part.get("labels", {})}
-    return cast(shapes.Cloud, {**cloud, "registry": registry, "identity": identity, "bucket": bucket})
+    return cast(config_types.Cloud, {**cloud, "registry": registry, "identity": identity, "bucket": bucket})
 
 
 def _is_created_here(part: Mapping[str, Any]) -> bool:

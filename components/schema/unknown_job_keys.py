@@ -1,4 +1,4 @@
-"""Keys of a declared job: the fields of the API's message, and those of this module."""
+"""The message for an unknown key of a declared job, which says where the key belongs."""
 
 from pydantic.alias_generators import to_camel
 
@@ -8,20 +8,20 @@ from vertex_api.message_fields import get_fields_by_name
 from vertex_api.validation.rules import KeyPath
 from vertex_api.validation.shape_validation import unknown_field_text
 
-from . import shapes
+from . import config_types
+from .declared_job import LIFECYCLE_KEY, SPEC_KEY
 
-LIFECYCLE, SPEC = "lifecycle", "spec"
 # In the API, the inputs of a pipeline's task are free JSON.
 _INPUTS = (types.CustomJobSpec, types.HyperparameterTuningJob)
 
 
-def get_unknown_top_key_message(kind: Kind, path: KeyPath) -> str | None:
+def find_unknown_top_key_message(kind: Kind, path: KeyPath) -> str | None:
     """Return the message for an unknown key at the top of a declared job. Returns None for all other paths."""
     name = to_camel(str(path[0])) if len(path) == 1 else ""
     if not name or name in get_fields_by_name(kind.typed_dict):
         return None
-    if name in get_fields_by_name(shapes.Lifecycle):
-        return f"unknown field; it belongs under {LIFECYCLE}"
+    if name in get_fields_by_name(config_types.Lifecycle):
+        return f"unknown field; it belongs under {LIFECYCLE_KEY}"
     if kind == TRAINING_PIPELINE and any(name in get_fields_by_name(inputs) for inputs in _INPUTS):
         return f"unknown field; it belongs under {kind.spec_field}"
-    return unknown_field_text(kind.typed_dict, path, (LIFECYCLE, SPEC))
+    return unknown_field_text(kind.typed_dict, path, (LIFECYCLE_KEY, SPEC_KEY))

@@ -1,4 +1,4 @@
-"""Shapes of declarations and stack files, beside the API's messages. docs/configuration.md describes each field."""
+"""Types of declarations and stack files, beside the API's messages. docs/configuration.md describes each field."""
 
 from typing import Any, Literal, Required
 
@@ -228,5 +228,5 @@ class Stack(Declarations, Cloud, total=False):
     guardrails: Guardrails
 
 
-LIFECYCLE: Lifecycle = {"wait": False, "after": [], "onDelete": "delete", "rerun": 0}
+LIFECYCLE_DEFAULTS: Lifecycle = {"wait": False, "after": [], "onDelete": "delete", "rerun": 0}
 """The defaults of a job that the stack submits."""
