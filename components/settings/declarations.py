@@ -125,9 +125,9 @@ def _parse_job_and_find_violations(resolution: Resolution) -> tuple[DeclaredJob,
     results = dict(resolution.results)
     for problem in problems:
         message = find_unknown_top_key_message(kind, problem.path) or problem.message
-        if result := results.get(problem.path):
-            message = f"${{{interpolation.JOBS}.{result}}} {_RESULT_AS_VALUE}"
-        violations.append((problem.path, message))
+        result = results.get(problem.path)
+        as_value = f"${{{interpolation.JOBS}.{result}}} {_RESULT_AS_VALUE}"
+        violations.append((problem.path, as_value if result else message))
     return DeclaredJob(kind, name, spec, lifecycle), violations
 
 
