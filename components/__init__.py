@@ -13,10 +13,10 @@ if _typing.TYPE_CHECKING:
     from .jobs.job_resources import HyperparameterTuningJobArgs as HyperparameterTuningJobArgs
     from .jobs.job_resources import TrainingPipeline as TrainingPipeline
     from .jobs.job_resources import TrainingPipelineArgs as TrainingPipelineArgs
-    from .low_overhead_runner import run_with_low_overhead as run_with_low_overhead
     from .packages.python_package_resource import PythonPackage as PythonPackage
     from .preview.availability_warnings import warn_of_unavailable_accelerators as warn_of_unavailable_accelerators
     from .preview.cost_report import show_cost as show_cost
+    from .program_runner import run_program as run_program
     from .runtime.foundation_protocol import Foundation as Foundation
     from .settings.settings import Settings as Settings
     from .stack_resources import Images as Images
@@ -44,7 +44,7 @@ _MODULES = {
     "TrainingPipelineArgs": ".jobs.job_resources",
     "create_foundation": ".targets.choice",
     "export_outputs": ".stack_resources",
-    "run_with_low_overhead": ".low_overhead_runner",
+    "run_program": ".program_runner",
     "show_cost": ".preview.cost_report",
     "warn_of_unavailable_accelerators": ".preview.availability_warnings",
 }

@@ -7,7 +7,7 @@ from vertex_training import (
     Settings,
     create_foundation,
     export_outputs,
-    run_with_low_overhead,
+    run_program,
     show_cost,
     warn_of_unavailable_accelerators,
 )
@@ -24,4 +24,4 @@ def program() -> None:
     export_outputs(images, jobs)
 
 
-run_with_low_overhead(program)
+run_program(program)

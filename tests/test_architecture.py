@@ -19,7 +19,7 @@ LAYERS = {
     "components": (
         ("errors", "files"),
         ("schema", "runtime"),
-        ("images", "packages", "low_overhead_runner", "jobs.recovery", "ai_platform_training"),
+        ("images", "packages", "program_runner", "jobs.recovery", "ai_platform_training"),
         ("jobs",),
         ("settings",),
         ("preview", "stack_resources", "targets.gcp"),
@@ -266,7 +266,7 @@ def test_the_exports_of_components_are_these() -> None:
         "TrainingPipelineArgs",
         "create_foundation",
         "export_outputs",
-        "run_with_low_overhead",
+        "run_program",
         "show_cost",
         "warn_of_unavailable_accelerators",
     ]

@@ -9,7 +9,7 @@ import pulumi
 from .runtime import debug_message_silencing
 
 
-def run_with_low_overhead(program: Callable[[], None]) -> None:
+def run_program(program: Callable[[], None]) -> None:
     """Run a program as Pulumi would, in half of the processor time that Python takes for 1,000 jobs.
 
     Call it once, as the last statement of `__main__.py`. Measured with pulumi 3.259 and Python 3.11.
