@@ -28,7 +28,8 @@ from tools.setup.checkout_folders import CHECKOUT
 
 JOBS = 1_000
 ROUNDS = 3
-MAX_RATIOS = {"up": 1.2, "up without a change": 1.15, "preview without a change": 1.15}
+MAX_RATIOS = {"up": 1.5, "up without a change": 1.15, "preview without a change": 1.15}
+"""The engine writes the whole state at each step of an `up`, and a job has more in it than the short spec."""
 _CASES = {
     "up": ("up", "--yes", "--skip-preview"),
     "up without a change": ("up", "--yes", "--skip-preview", "--expect-no-changes"),

@@ -32,7 +32,7 @@ class TrainingImageProvider(Provider):
         digest = get_image_store(props["uri"]).get_digest(props["uri"])
         if digest is None:
             return dynamic.ReadResult(None, {})
-        return self.build_read_result(id_, props, digest=digest)
+        return self.build_read_result_with_inputs(id_, props, digest=digest)
 
 
 class TrainingImage(dynamic.Resource, module="vertex", name="TrainingImage"):

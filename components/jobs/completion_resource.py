@@ -32,16 +32,17 @@ class CompletionProvider(Provider):
     input_names = ("owner", "parent", "jobs", "deadlines")
 
     def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
-        return dynamic.CreateResult("completion", {**props, "results": self._await_results(props)})
+        return dynamic.CreateResult("completion", {**props, "results": self._await_results_by_job_name(props)})
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         jobs = waiting.fetch_existing_jobs_with_tuning_jobs(props["parent"], props["owner"], props["jobs"])
-        return self.build_read_result(id_, props, results={name: build_job_results(job) for name, job in jobs.items()})
+        results = {name: build_job_results(job) for name, job in jobs.items()}
+        return self.build_read_result_with_inputs(id_, props, results=results)
 
-    def _await_results(self, props: dict[str, Any]) -> dict[str, Any]:
+    def _await_results_by_job_name(self, props: dict[str, Any]) -> dict[str, Any]:
         deadlines = {name: parse_seconds(deadline) for name, deadline in (props.get("deadlines") or {}).items()}
         try:
-            return waiting.await_results(props["parent"], props["owner"], props["jobs"], deadlines)
+            return waiting.poll_until_all_succeed(props["parent"], props["owner"], props["jobs"], deadlines)
         except TrainingFailed as error:
             undeclared: list[str] = []
             with suppress(VertexError):  # the failure to report is the training's

@@ -83,7 +83,7 @@ class JobProvider(Provider):
             print(change, flush=True)  # noqa: T201
         tables = inputs.build_reference_tables(props.get("results") or {})
         spec = drift.select_and_mask_fields(inputs.spec.fields, canonicalize_stored_spec(self.kind, job).fields, tables)
-        return self.build_read_result(id_, {**props, "spec": spec}, **_select_results_entry(props), run=run)
+        return self.build_read_result_with_inputs(id_, {**props, "spec": spec}, **_select_results_entry(props), run=run)
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         """Delete the job, cancel it, or leave it as it is, as `lifecycle.onDelete` says."""

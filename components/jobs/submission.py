@@ -29,7 +29,7 @@ def remove_orphans_find_or_submit_job(
     equivalent_job = jobs_cache.find_equivalent_usable_job(api, kind, stack, token)
     ledger = jobs_cache.find_current_ledger(stack)
     if ledger and inputs.pulumi_name in ledger.names:
-        labels[MARK_LABEL] = ledger.compute_mark_label(inputs.pulumi_name)
+        labels[MARK_LABEL] = ledger.compute_mark_label_value(inputs.pulumi_name)
         marked = jobs_cache.find_marked_job_resource_names(api, kind, stack, labels[MARK_LABEL])
         orphans = [name for name in marked if not equivalent_job or name != equivalent_job["name"]]
         remove_orphans(api.client, ledger.stack, dict.fromkeys(orphans, inputs.pulumi_name))

@@ -21,22 +21,22 @@ UNREACHABLE_SECONDS = 120.0
 """How long the API may be out of reach before the wait fails; the jobs themselves go on."""
 
 
-def await_results(
-    parent: str, stack: str, resource_names: Mapping[str, str], deadlines: Mapping[str, float]
+def poll_until_all_succeed(
+    api_parent: str, stack: str, resource_names_by_job: Mapping[str, str], deadlines_by_job: Mapping[str, float]
 ) -> dict[str, Any]:
     """Return the results of jobs by name, once all have succeeded.
 
-    `deadlines` are seconds from the beginning of this wait. Raises TrainingFailed as soon
-    as a job has failed or misses its deadline. Jobs that are active then stay active.
+    `api_parent` is the jobs' location, `deadlines_by_job` are seconds from the beginning of this wait. Raises
+    TrainingFailed as soon as a job has failed or misses its deadline. Jobs that are active then stay active.
     """
     progress = Progress()
     jobs: dict[str, Job] = {}
-    pending = dict(resource_names)
+    pending = dict(resource_names_by_job)
     start = last_contact = time.monotonic()
     while True:
         engine_liveness.require_engine_alive("waiting")
         try:
-            latest = fetch_existing_jobs_with_tuning_jobs(parent, stack, pending)
+            latest = fetch_existing_jobs_with_tuning_jobs(api_parent, stack, pending)
         except (Unavailable, QuotaExceeded) as error:
             if time.monotonic() - last_contact > UNREACHABLE_SECONDS:
                 raise TrainingFailed(f"the jobs' state is unknown for {UNREACHABLE_SECONDS:.0f} s: {error}") from error
@@ -47,7 +47,7 @@ def await_results(
             if missing := pending.keys() - latest.keys():
                 raise TrainingFailed(f"{', '.join(sorted(missing))}: deleted while waited for; run `pulumi refresh`")
             if failed := [name for name in latest if jobs[name]["state"] in TERMINAL_STATES - SUCCEEDED_STATES]:
-                api = api_target.resolve_target_and_start_emulator(parent)
+                api = api_target.resolve_target_and_start_emulator(api_parent)
                 reports = (failure_diagnosis.build_failure_report(api, name, jobs[name]) for name in failed)
                 raise TrainingFailed("\n".join(reports))
             if all(map(_has_ended, jobs.values())):
@@ -56,10 +56,10 @@ def await_results(
                     _print_lines(*(f"{name}: {note}" for note in notes))
                 return {name: build_job_results(job) for name, job in jobs.items()}
         waited = time.monotonic() - start
-        pending = {name: resource_names[name] for name in pending if not (name in jobs and _has_ended(jobs[name]))}
-        remaining = {name: deadlines.get(name, inf) - waited for name in pending}
+        pending = {name: pending[name] for name in pending if not (name in jobs and _has_ended(jobs[name]))}
+        remaining = {name: deadlines_by_job.get(name, inf) - waited for name in pending}
         if overdue := [name for name, seconds in remaining.items() if seconds <= 0]:
-            links = api_target.resolve_target_and_start_emulator(parent).links
+            links = api_target.resolve_target_and_start_emulator(api_parent).links
             pages = {name: links.get_page_url(ResourceName.parse(pending[name])) for name in overdue}
             lines = (_render_overdue_message(pages[name], name, jobs.get(name), waited) for name in overdue)
             raise TrainingFailed("\n".join(lines))

@@ -30,7 +30,7 @@ class PythonPackageProvider(Provider):
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         if not get_object_store(props["parent"]).has_object(props["uri"]):
             return dynamic.ReadResult(None, {})
-        return self.build_read_result(id_, props)
+        return self.build_read_result_with_inputs(id_, props)
 
 
 class PythonPackage(dynamic.Resource, module="vertex", name="PythonPackage"):

@@ -16,14 +16,14 @@ class Provider(dynamic.ResourceProvider):
     """Those properties that are inputs; all others are outputs."""
 
     def configure(self, _req: dynamic.ConfigureRequest) -> None:
-        """Called once before anything else."""
+        """Start the watch on the engine, with which this process ends. Pulumi calls this once, before anything else."""
         engine_liveness.start_engine_watcher()
 
     def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         """Do what `create` does with the new inputs. The resource keeps its id."""
         return dynamic.UpdateResult(self.create(news).outs)
 
-    def build_read_result(self, id_: str, props: dict[str, Any], **outputs: Any) -> dynamic.ReadResult:
+    def build_read_result_with_inputs(self, id_: str, props: dict[str, Any], **outputs: Any) -> dynamic.ReadResult:
         """Return what `read` reports of a resource that exists: the inputs among `props`, and its outputs."""
         inputs = {name: props[name] for name in self.input_names if name in props}
         return dynamic.ReadResult(id_, {**inputs, **outputs}, inputs)

@@ -72,7 +72,7 @@ def merge_spec_file_and_find_duplicates(
     pipeline it is a TrainingPipeline.
     """
     is_whole = kind != CUSTOM_JOB or "jobSpec" in map(to_camel, content)
-    pools = {} if is_whole else {key: [value] for key, value in content.items() if _is_lone_pool(key, value)}
+    pools = {} if is_whole else {key: [value] for key, value in content.items() if _is_pool_without_list(key, value)}
     fields = content if is_whole else {"jobSpec": {**content, **pools}}
     declared = {key: value for key, value in declared.items() if key != SPEC_KEY}
     job, duplicates = _merge_fields_and_find_duplicates(fields, declared, ())
@@ -81,7 +81,7 @@ def merge_spec_file_and_find_duplicates(
     return job, spec_file, [(path, message) for path in duplicates]
 
 
-def _is_lone_pool(key: str, value: Any) -> bool:
+def _is_pool_without_list(key: str, value: Any) -> bool:
     """gcloud 528 sends a lone mapping in a file for `custom-jobs create --config` as a list of one (measured)."""
     return to_camel(key) == "workerPoolSpecs" and isinstance(value, Mapping)
 

@@ -31,7 +31,7 @@ class EmulatorProcessProvider(Provider):
 
     def read(self, id_: str, props: dict[str, Any]) -> dynamic.ReadResult:
         """Return what is recorded: whether the emulator runs does not matter, as every call to it starts it."""
-        return self.build_read_result(id_, props)
+        return self.build_read_result_with_inputs(id_, props)
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
         emulator_process.stop_emulator_and_print_outcome(only_if_idle=True)

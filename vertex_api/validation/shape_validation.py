@@ -55,7 +55,7 @@ def canonicalize_and_find_shape_problems(
     pruned = copy_without_nulls_and_empty_lists(value)
     canonical, details = _canonicalize_and_list_errors(message_type, pruned, output_only)
     if output_only == "reject" and pruned != value:
-        details = [*details, *_find_unset_unknown_fields(message_type, value)]
+        details = [*details, *_find_errors_of_unset_unknown_fields(message_type, value)]
     if not details:
         return canonical, []
     unknown_fields = filter(_is_unknown_field_error, details)
@@ -124,7 +124,7 @@ def _canonicalize_and_list_errors(
         return value, error.errors(include_url=False)
 
 
-def _find_unset_unknown_fields(message_type: Any, value: object) -> Iterator[ErrorDetails]:
+def _find_errors_of_unset_unknown_fields(message_type: Any, value: object) -> Iterator[ErrorDetails]:
     """Find the unknown fields that `copy_without_nulls_and_empty_lists` has removed."""
     for detail in filter(_is_unknown_field_error, _canonicalize_and_list_errors(message_type, value, "reject")[1]):
         *parents, name = detail["loc"]

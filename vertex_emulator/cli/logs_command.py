@@ -104,7 +104,7 @@ class JobLog:
         return f"{entry['timestamp'][:23]}Z {entry['severity']:<7} {task}{f' trial {trial}' if trial else ''}  {text}"
 
 
-def read_job_log(
+def fetch_job_log_from_emulator(
     data_path: Path, job: str, follow: bool, task: str | None = None, trial: int | None = None, raw: bool = False
 ) -> Iterator[str]:
     """Read the log of a job, given by id or full name; see JobLog for `task`, `trial` and `raw`.

@@ -73,12 +73,12 @@ def _run_command(options: argparse.Namespace) -> int:
 
             return _print_lines_and_return_zero(render_shell_exports(options.data, options.project, options.region))
         case "logs":
-            from vertex_emulator.cli.logs_command import read_job_log
+            from vertex_emulator.cli.logs_command import fetch_job_log_from_emulator
 
             # A terminal that cannot show a character gets its number.
             sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
             selection = (options.follow, options.task, options.trial, options.raw)
-            return _print_lines_and_return_zero(read_job_log(options.data, options.job, *selection))
+            return _print_lines_and_return_zero(fetch_job_log_from_emulator(options.data, options.job, *selection))
     from vertex_emulator.cli import status_stop_reset_commands as commands
 
     match options.command:

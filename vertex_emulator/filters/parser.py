@@ -93,7 +93,7 @@ class _Parser:
         return True
 
     def parse_comparison(self) -> Comparison:
-        field = self._parse_field()
+        field = self._parse_field_name()
         operator = self._require_token("operator")
         kind, value = self._take_next_token("a value")
         if kind == "quoted":
@@ -109,7 +109,7 @@ class _Parser:
         if self._index < len(self._tokens):
             raise self._build_missing_token_error("the end")
 
-    def _parse_field(self) -> str:
+    def _parse_field_name(self) -> str:
         kind, text = self._take_next_token("a field name")
         if kind not in ("word", "quoted") or text in ("AND", "OR"):
             raise self._build_missing_token_error("a field name", back=1)

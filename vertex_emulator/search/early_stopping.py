@@ -145,7 +145,7 @@ def _find_rule_stop_reason(
 ) -> str | None:
     def build_curves(spec: Mapping[str, Any]) -> tuple[LearningCurve, list[LearningCurve]]:
         uses_elapsed = bool(spec.get("useElapsedDuration"))
-        curve, *others = (_build_curve(trial, objective, uses_elapsed) for trial in (running, *completed))
+        curve, *others = (_build_loss_curve(trial, objective, uses_elapsed) for trial in (running, *completed))
         return curve, [other for other in others if other.at]
 
     if "medianAutomatedStoppingSpec" in study_spec:
@@ -158,7 +158,7 @@ def _find_rule_stop_reason(
     return None
 
 
-def _build_curve(trial: Measurements, objective: Metric, uses_elapsed: bool) -> LearningCurve:
+def _build_loss_curve(trial: Measurements, objective: Metric, uses_elapsed: bool) -> LearningCurve:
     points = [
         (measurement.elapsed if uses_elapsed else float(measurement.step_count), loss)
         for measurement in trial

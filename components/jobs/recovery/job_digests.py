@@ -28,7 +28,7 @@ def compute_idempotency_token(
     return _compute_digest(spec.kind.collection, owner, spec.fields, secrets, rerun, *upstream)[:32]
 
 
-def compute_mark_label(ledger_id: str, job_name: str) -> str:
+def compute_mark_label_value(ledger_id: str, job_name: str) -> str:
     """Return the label value that all jobs have which one state has submitted under one name."""
     return f"{ledger_id}-{_compute_digest(job_name)[:16]}"
 

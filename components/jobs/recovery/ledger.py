@@ -65,13 +65,13 @@ class LedgerProvider(Provider):
     def update(self, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
         """Remove the jobs of names that are gone which this ledger has marked and no state records."""
         gone = {name: kind for name, kind in news.get("gone", {}).items() if name not in news["kept"]}
-        marks = {job_digests.compute_mark_label(id_, name) for name in gone}
+        marks = {job_digests.compute_mark_label_value(id_, name) for name in gone}
         _remove_unrecorded_jobs(olds["parent"], news["stack"], gone.values(), marks.__contains__)
         return dynamic.UpdateResult(dict(news))
 
     def delete(self, id_: str, props: dict[str, Any]) -> None:
         """Remove the jobs that this ledger has marked and no state records, except kept ones."""
-        kept_marks = {job_digests.compute_mark_label(id_, name) for name in props["kept"]}
+        kept_marks = {job_digests.compute_mark_label_value(id_, name) for name in props["kept"]}
         is_removable = lambda mark: mark.startswith(f"{id_}-") and mark not in kept_marks  # noqa: E731
         _remove_unrecorded_jobs(props["parent"], props["stack"], KINDS, is_removable)
 

@@ -49,7 +49,7 @@ def find_pulumi_names_of_undeclared_active_jobs(api: Target, ledger: LedgerConte
 
     Pulumi removes them at the end of a run, unless something has failed before.
     """
-    declared_marks = {ledger.compute_mark_label(name) for name in ledger.names | ledger.kept_names}
+    declared_marks = {ledger.compute_mark_label_value(name) for name in ledger.names | ledger.kept_names}
     undeclared = set()
     for kind in KINDS.values():
         for job in api.client.list(kind, api.parent, build_stack_filter(ledger.stack.partition("/")[2])):

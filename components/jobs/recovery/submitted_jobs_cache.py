@@ -33,9 +33,9 @@ class LedgerContents:
     names: frozenset[str]
     kept_names: frozenset[str]
 
-    def compute_mark_label(self, job_name: str) -> str:
+    def compute_mark_label_value(self, job_name: str) -> str:
         """Return the label value of the jobs that this state submits under a name."""
-        return job_digests.compute_mark_label(self.id, job_name)
+        return job_digests.compute_mark_label_value(self.id, job_name)
 
 
 class SubmittedJobsCache:

@@ -8,7 +8,7 @@ import pytest
 from components.errors import TrainingFailed
 from components.jobs import completion_resource as completion_module
 from components.jobs.completion_resource import CompletionProvider
-from components.jobs.recovery.job_digests import compute_mark_label
+from components.jobs.recovery.job_digests import compute_mark_label_value
 from components.jobs.recovery.submitted_jobs_cache import LedgerContents, get_submitted_jobs_cache
 from tests.components.fakes import FakeClient
 from vertex_api.client_errors import Unavailable
@@ -56,9 +56,9 @@ def test_a_failure_names_running_undeclared_jobs(api: FakeClient) -> None:
     )
     states = {"gone": "RUNNING", "ended": "SUCCEEDED", "digits": "RUNNING", "kept": "RUNNING"}
     for number, (name, state) in enumerate(states.items(), 2):
-        marked = {**LABELS, "pulumi_name": name, "pulumi_mark": compute_mark_label("led", name)}
+        marked = {**LABELS, "pulumi_name": name, "pulumi_mark": compute_mark_label_value("led", name)}
         api.add(TRAIN.replace("/1", f"/{number}"), labels=marked, state=f"JOB_STATE_{state}")
-    theirs = {**LABELS, "pulumi_name": "theirs", "pulumi_mark": compute_mark_label("other", "theirs")}
+    theirs = {**LABELS, "pulumi_name": "theirs", "pulumi_mark": compute_mark_label_value("other", "theirs")}
     api.add(TRAIN.replace("/1", "/9"), labels=theirs, state="JOB_STATE_RUNNING")
     with pytest.raises(TrainingFailed) as failure:
         provider.create(INPUTS)

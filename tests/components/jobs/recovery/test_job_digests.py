@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.jobs.recovery.job_digests import compute_idempotency_token, compute_mark_label, compute_run_digest
+from components.jobs.recovery.job_digests import compute_idempotency_token, compute_mark_label_value, compute_run_digest
 from tests.vertex_api.jobs import custom_job, edited
 from vertex_api.job_kinds import CUSTOM_JOB, HYPERPARAMETER_TUNING_JOB
 from vertex_api.validation.canonical_spec import CanonicalSpec
@@ -79,7 +79,9 @@ def test_tokens_and_ids_are_those_of_earlier_versions() -> None:
 
 def test_marks_are_valid_labels_per_name_and_ledger() -> None:
     marks = {
-        compute_mark_label(ledger, name) for ledger in ("0123456789ab", "ba9876543210") for name in ("a", "A", "a b")
+        compute_mark_label_value(ledger, name)
+        for ledger in ("0123456789ab", "ba9876543210")
+        for name in ("a", "A", "a b")
     }
     assert len(marks) == 6
     assert all(len(mark) <= 63 and mark == mark.lower() for mark in marks)

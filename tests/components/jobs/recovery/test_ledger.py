@@ -7,7 +7,7 @@ import pytest
 
 from components.jobs.provider import CustomJobProvider
 from components.jobs.recovery import orphans
-from components.jobs.recovery.job_digests import compute_mark_label
+from components.jobs.recovery.job_digests import compute_mark_label_value
 from components.jobs.recovery.labels import build_labels
 from components.jobs.recovery.ledger import LedgerProvider
 from tests.components.fakes import Clock, FakeClient, start_new_process
@@ -108,7 +108,7 @@ def test_an_earlier_version_s_state_shows_no_change(api: FakeClient) -> None:
 def test_a_backing_job_is_removed_after_its_pipeline(api: FakeClient, recorded: set[str]) -> None:
     state = State()
     state.up("piped", "digits")
-    mark = {"pulumi_mark": compute_mark_label(state.id, "piped"), **build_labels("team/dev/piped", "t")}
+    mark = {"pulumi_mark": compute_mark_label_value(state.id, "piped"), **build_labels("team/dev/piped", "t")}
     piped, backing = f"{PARENT}/trainingPipelines/8", f"{PARENT}/customJobs/9"
     api.add(piped, labels=mark, state="PIPELINE_STATE_SUCCEEDED", trainingTaskMetadata={"backingCustomJob": backing})
     api.add(backing, labels=mark, state="JOB_STATE_SUCCEEDED")
@@ -126,7 +126,7 @@ def test_an_unrecorded_pipeline_is_removed_with_its_job(
 ) -> None:
     state = State()
     state.up("piped")
-    mark = {"pulumi_mark": compute_mark_label(state.id, "piped"), **build_labels("team/dev/piped", "t")}
+    mark = {"pulumi_mark": compute_mark_label_value(state.id, "piped"), **build_labels("team/dev/piped", "t")}
     piped, backing = f"{PARENT}/trainingPipelines/8", f"{PARENT}/customJobs/9"
     api.add(piped, labels=mark, state="PIPELINE_STATE_SUCCEEDED", trainingTaskMetadata={"backingCustomJob": backing})
     api.add(backing, labels=mark, state="JOB_STATE_SUCCEEDED")
