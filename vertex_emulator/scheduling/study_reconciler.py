@@ -40,7 +40,7 @@ class StudyReconciler:
             self._mark_pending_or_running(study, trials)
             ending = self._start_trials_or_get_ending(study, trials)
         if ending is not None and not self._is_waiting_for_trials(study, ending, trials):
-            return self._end_active_jobs_or_study(study, ending)
+            return self._end_active_jobs_or_study(study, ending, trials)
         self._stop_unpromising_trials(study, trials)
         return _POLL_SECONDS
 
@@ -135,7 +135,7 @@ class StudyReconciler:
         self.wake(trial.job)
         return trial
 
-    def _end_active_jobs_or_study(self, study: Job, ending: Ending) -> float | None:
+    def _end_active_jobs_or_study(self, study: Job, ending: Ending, trials: Sequence[Trial]) -> float | None:
         with self.database.write_transaction() as transaction:
             active_jobs = [job for job in transaction.list_trial_jobs(study.id) if not job.is_terminal]
             current = transaction.get_job(study.id)
@@ -150,6 +150,8 @@ class StudyReconciler:
                         cancellation_and_early_stop_requests.request_early_stop_if_undecided(transaction, job.id)
                     else:
                         cancellation_and_early_stop_requests.request_cancellation(transaction, job.id)
+            elif not all(trial.has_ended for trial in trials):
+                return 0.0  # a trial's job has ended since the trial was updated from it
             else:
                 transaction.end_job_and_log_outcome(current, ending)
         for job in active_jobs:

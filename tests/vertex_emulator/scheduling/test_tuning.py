@@ -11,7 +11,9 @@ from tests.vertex_emulator.fakes import Clock, Emulator, Machine, use_clock
 from tests.vertex_emulator.jobs import LOCATION, pool, tuning_job_spec
 from tests.vertex_emulator.kills import Outcome, assert_that_no_kill_changes_the_end
 from vertex_api.job_kinds import HYPERPARAMETER_TUNING_JOB
+from vertex_emulator.database.records import Job, Trial
 from vertex_emulator.replicas.executor_protocol import ReplicaSpec
+from vertex_emulator.scheduling import study_reconciler
 
 MEDIAN: Mapping[str, Any] = {"medianAutomatedStoppingSpec": {}}
 
@@ -142,6 +144,27 @@ def test_a_study_awaiting_trials_can_be_cancelled(start: Any) -> None:
     cancel(emulator, study)
     emulator.run()
     assert shown(emulator, study)["state"] == "JOB_STATE_CANCELLED"
+
+
+def test_a_cancelled_study_waits_for_its_trials_states(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    emulator = start(0.5)
+    study = submit(emulator, 1)
+    emulator.run_ready_steps()
+    build_updated_trial = study_reconciler.build_updated_trial
+
+    def build_and_end_job(study: Job, trial: Trial, job: Job, metric_text: str) -> Trial:
+        """The trial's job ends once the trial has been updated from it, and before the study looks at its jobs."""
+        updated = build_updated_trial(study, trial, job, metric_text)
+        if study.ending is not None and not job.is_terminal:
+            with emulator.database.write_transaction() as transaction:
+                transaction.end_job_and_log_outcome(job, study.ending)
+        return updated
+
+    monkeypatch.setattr(study_reconciler, "build_updated_trial", build_and_end_job)
+    cancel(emulator, study)
+    emulator.run()
+    assert shown(emulator, study)["state"] == "JOB_STATE_CANCELLED"
+    assert states(emulator, study) == ["INFEASIBLE"]
 
 
 def test_a_better_trial_revives_no_stopped_study(start: Any) -> None:
